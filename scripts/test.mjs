@@ -1,0 +1,25 @@
+// Runs every test and closes with one line that says how it went: "N passed, M failed".
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-test-"));
+const report = path.join(folder, "report.json");
+const words = ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`, ...process.argv.slice(2)];
+const { status } = spawnSync("vitest", words, { stdio: "inherit" });
+
+let passed = 0;
+let failed = 0;
+try {
+  const result = JSON.parse(readFileSync(report, "utf8"));
+  passed = result.numPassedTests;
+  // A file that could not even be loaded has no tests to count.
+  failed = Math.max(result.numFailedTests, result.numFailedTestSuites > 0 ? 1 : 0);
+} catch (error) {
+  process.stderr.write(`no test report: ${error.message}\n`);
+  failed = 1;
+}
+rmSync(folder, { recursive: true, force: true });
+process.stdout.write(`\n${passed} passed, ${failed} failed\n`);
+process.exit(status === 0 && failed === 0 && passed > 0 ? 0 : 1);

@@ -1,0 +1,18 @@
+import { globSync } from "node:fs";
+import { defineConfig } from "tsdown";
+
+/** The bundled pack is found by discovery, file by file, so each of its files stays a file. */
+const pack = Object.fromEntries(globSync("commands/**/*.ts").map((file) => [file.replace(/\.ts$/, ""), file]));
+
+export default defineConfig([
+  {
+    entry: { index: "src/index.ts", bin: "src/bin.ts" },
+    format: "esm",
+    platform: "node",
+    fixedExtension: false,
+    target: "node22.18",
+    dts: { entry: ["src/index.ts"] },
+    clean: true,
+  },
+  { entry: pack, format: "esm", platform: "node", fixedExtension: false, target: "node22.18", deps: { neverBundle: [/^meanwhile/] }, dts: false, clean: false },
+]);
