@@ -1,0 +1,18 @@
+import path from "node:path";
+import { defineCommand } from "meanwhile";
+import { z } from "zod";
+
+export default defineCommand({
+  summary: "Show where the settings come from",
+  output: z.object({
+    home: z.string().describe("Meanwhile's folder on this machine"),
+    user: z.string().describe("The user's own config file, whether or not it exists"),
+    project: z.string().nullable().describe("The project's config file, if there is one"),
+  }),
+  effects: "read",
+  summarize: ({ project }) => (project === null ? "No config file in this project" : `This project has ${path.basename(project)}`),
+  run(_input, task) {
+    const { configFile } = task.config;
+    return { home: task.home, user: path.join(task.home, "config.json"), project: typeof configFile === "string" ? configFile : null };
+  },
+});

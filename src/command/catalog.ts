@@ -1,0 +1,174 @@
+import path from "node:path";
+import type { Clock } from "../clock.ts";
+import { messageOf, RuntimeError } from "../errors.ts";
+import type { Logger } from "../log.ts";
+import { type Command, isCommand } from "./command.ts";
+import { discover, type FoundCommand, maxToolNameLength } from "./discover.ts";
+import { forgetModules, loadModule } from "./load.ts";
+import { watchFolders } from "./watch.ts";
+
+/** A loaded command and the names it goes by. */
+export interface CatalogEntry {
+  readonly toolName: string;
+  readonly path: readonly string[];
+  readonly file: string;
+  readonly command: Command;
+}
+
+/** A command file that could not be loaded, and why. */
+export interface LoadProblem {
+  readonly toolName: string;
+  readonly file: string;
+  readonly text: string;
+}
+
+/** All commands by name. */
+export interface Catalog {
+  /** In a stable order, by tool name. */
+  readonly entries: readonly CatalogEntry[];
+  readonly problems: readonly LoadProblem[];
+  /** Grows with every change. */
+  readonly revision: number;
+  get(toolName: string): CatalogEntry | undefined;
+  problemOf(toolName: string): LoadProblem | undefined;
+  onChange(listener: () => void): () => void;
+  close(): void;
+}
+
+export interface CatalogOptions {
+  readonly folders: readonly string[];
+  readonly toolPrefix: string;
+  readonly log: Logger;
+}
+
+/** Loads every command below the folders. Two of one name is an error; a broken file is a problem of its own. */
+export async function openCatalog(options: CatalogOptions): Promise<Catalog> {
+  return new LoadedCatalog(await loadAll(options));
+}
+
+/** The same, kept up to date while files are changed, added or removed. */
+export async function openLiveCatalog(options: CatalogOptions & { readonly clock: Clock }): Promise<Catalog> {
+  const catalog = new LoadedCatalog(await loadAll(options));
+  catalog.closeWith(
+    watchFolders({
+      ...options,
+      onChange: async (changed) => {
+        forgetModules(changed);
+        try {
+          catalog.replace(await loadAll(options));
+          options.log.info("commands reloaded", { commands: catalog.entries.length, problems: catalog.problems.length });
+        } catch (error) {
+          options.log.error(`commands not reloaded: ${messageOf(error)}`);
+        }
+      },
+    }),
+  );
+  return catalog;
+}
+
+interface Loaded {
+  readonly entries: readonly CatalogEntry[];
+  readonly problems: readonly LoadProblem[];
+}
+
+class LoadedCatalog implements Catalog {
+  entries: readonly CatalogEntry[] = [];
+  problems: readonly LoadProblem[] = [];
+  revision = 0;
+  #byName = new Map<string, CatalogEntry>();
+  readonly #listeners = new Set<() => void>();
+  #stopWatching: () => void = () => {};
+
+  constructor(loaded: Loaded) {
+    this.replace(loaded);
+  }
+
+  replace(loaded: Loaded): void {
+    this.entries = loaded.entries;
+    this.problems = loaded.problems;
+    this.#byName = new Map(loaded.entries.map((entry) => [entry.toolName, entry]));
+    this.revision += 1;
+    for (const listener of this.#listeners) listener();
+  }
+
+  get(toolName: string): CatalogEntry | undefined {
+    return this.#byName.get(toolName);
+  }
+
+  problemOf(toolName: string): LoadProblem | undefined {
+    return this.problems.find((problem) => problem.toolName === toolName);
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  closeWith(stop: () => void): void {
+    this.#stopWatching = stop;
+  }
+
+  close(): void {
+    this.#stopWatching();
+    this.#listeners.clear();
+  }
+}
+
+async function loadAll(options: CatalogOptions): Promise<Loaded> {
+  const found = options.folders.flatMap(discover).map((item) => withPrefix(item, options.toolPrefix));
+  refuseClashes(found);
+  const loaded = await Promise.all(found.map(loadEntry));
+  const entries = loaded.filter((item): item is CatalogEntry => "command" in item);
+  const problems = loaded.filter((item): item is LoadProblem => "text" in item);
+  for (const problem of problems) options.log.error(`command not loaded: ${problem.file}: ${problem.text}`);
+  return { entries: entries.sort((a, b) => (a.toolName < b.toolName ? -1 : 1)), problems };
+}
+
+function withPrefix(found: FoundCommand, prefix: string): FoundCommand {
+  if (prefix === "") return found;
+  const toolName = `${prefix}_${found.toolName}`;
+  const isTooLong = found.problem === undefined && toolName.length > maxToolNameLength;
+  return {
+    ...found,
+    toolName,
+    ...(isTooLong
+      ? { problem: `its tool name ${toolName} has ${toolName.length} characters, at most ${maxToolNameLength} are allowed; shorten toolPrefix or the name` }
+      : {}),
+  };
+}
+
+function refuseClashes(found: readonly FoundCommand[]): void {
+  const files = new Map<string, string>();
+  for (const { toolName, file } of found) {
+    const other = files.get(toolName);
+    if (other !== undefined) throw new RuntimeError("COMMAND_CLASH", `Two commands are called ${toolName}: ${other} and ${file}; rename one.`);
+    files.set(toolName, file);
+  }
+}
+
+/** Loads one command file; what is wrong with it becomes a problem, not an exception. */
+export async function loadEntry(found: FoundCommand): Promise<CatalogEntry | LoadProblem> {
+  const { file, toolName, path: words } = found;
+  const problem = (text: string): LoadProblem => ({ toolName, file, text });
+  if (found.problem !== undefined) return problem(found.problem);
+  try {
+    const exported = (await loadModule(file)).default;
+    if (!isCommand(exported))
+      return problem(`its default export is ${exported === undefined ? "missing" : "not a command"}; write: export default defineCommand({ … })`);
+    return { toolName, path: words, file, command: exported };
+  } catch (error) {
+    return problem(describeLoadError(error, file));
+  }
+}
+
+function describeLoadError(error: unknown, file: string): string {
+  const text = messageOf(error).split("\n")[0] ?? "";
+  const stack = error instanceof Error ? (error.stack ?? "") : "";
+  const line = new RegExp(`${escapeForPattern(path.basename(file))}(?:\\?[^:\\s]*)?:(\\d+)`).exec(stack)?.[1];
+  const kind = error instanceof SyntaxError ? "SyntaxError: " : "";
+  return `${kind}${text}${line === undefined ? "" : ` (line ${line})`}`;
+}
+
+function escapeForPattern(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}

@@ -1,0 +1,135 @@
+import type { Content } from "./content.ts";
+import type { CommandContext } from "./context.ts";
+import { type InferInput, type InferOutput, type JsonSchema, type Schema, toJsonSchema } from "./schema.ts";
+
+export type Effects = "read" | "write" | "destroy";
+
+/** What an author writes. Only `summary` and `run` are needed. */
+export interface CommandDefinition<I extends Schema, O extends Schema> {
+  /** One line: what it does. */
+  readonly summary: string;
+  /** More for a model to choose by: when to use it, when not. */
+  readonly description?: string;
+  /** An object schema; absent means no arguments. */
+  readonly input?: I;
+  /** What `run` returns. Without it the tool lists no output schema. */
+  readonly output?: O;
+  /** Expected to take long. */
+  readonly long?: boolean;
+  /** How long a run with this input will take, in seconds. */
+  readonly estimate?: (input: InferOutput<I>) => number;
+  /** `read` changes nothing, `destroy` cannot be undone. Default: `write`. */
+  readonly effects?: Effects;
+  /** Running it twice with the same input is the same as once. */
+  readonly idempotent?: boolean;
+  /** Asked before a run: a sentence, or one made from the input. `destroy` commands ask by default; `false` turns it off. */
+  readonly confirm?: string | false | ((input: InferOutput<I>) => string);
+  /** Seconds after which the run fails as timed out. Default: none. */
+  readonly timeout?: number;
+  /** `false`: the output is the tool's structured content as it is, without { success, data, messages }. */
+  readonly envelope?: boolean;
+  /** Arguments worth showing in `--help`, as typed after the command's name. */
+  readonly examples?: readonly string[];
+  /** The result in one line. */
+  readonly summarize?: (output: InferOutput<O>) => string;
+  readonly run: (input: InferOutput<I>, task: CommandContext) => RunResult<O> | Promise<RunResult<O>>;
+}
+
+type RunResult<O extends Schema> = InferInput<O> | Content;
+
+/** A definition, checked, with its schemas described. */
+export interface Command {
+  readonly summary: string;
+  readonly description: string | undefined;
+  readonly input: Schema | undefined;
+  readonly output: Schema | undefined;
+  readonly inputSchema: JsonSchema;
+  readonly outputSchema: JsonSchema | undefined;
+  readonly long: boolean;
+  readonly estimate: ((input: never) => number) | undefined;
+  readonly effects: Effects;
+  readonly idempotent: boolean;
+  readonly confirm: string | false | ((input: never) => string);
+  readonly timeout: number | undefined;
+  readonly envelope: boolean;
+  readonly examples: readonly string[];
+  readonly summarize: ((output: never) => string) | undefined;
+  readonly run: (input: never, task: CommandContext) => unknown;
+}
+
+const brand = Symbol.for("meanwhile.command");
+
+/** Makes a command; a wrong definition is refused here, by field, when the file is loaded. */
+export function defineCommand<I extends Schema = Schema<Record<string, never>>, O extends Schema = Schema<unknown>>(
+  definition: CommandDefinition<I, O>,
+): Command {
+  checkDefinition(definition as unknown as Record<string, unknown>);
+  const effects = definition.effects ?? "write";
+  const command: Command = {
+    summary: definition.summary.trim(),
+    description: definition.description?.trim(),
+    input: definition.input,
+    output: definition.output,
+    inputSchema: definition.input === undefined ? { type: "object", properties: {} } : toObjectSchema(definition.input, "input"),
+    outputSchema: definition.output === undefined ? undefined : toJsonSchema(definition.output, "output"),
+    long: definition.long ?? false,
+    estimate: definition.estimate as Command["estimate"],
+    effects,
+    idempotent: definition.idempotent ?? effects === "read",
+    confirm: (definition.confirm as Command["confirm"] | undefined) ?? (effects === "destroy" ? "This cannot be undone. Go ahead?" : false),
+    timeout: definition.timeout,
+    envelope: definition.envelope ?? true,
+    examples: definition.examples ?? [],
+    summarize: definition.summarize as Command["summarize"],
+    run: definition.run as Command["run"],
+  };
+  return Object.defineProperty(command, brand, { value: true });
+}
+
+/** True for what `defineCommand` made, whichever copy of the package made it. */
+export function isCommand(value: unknown): value is Command {
+  return typeof value === "object" && value !== null && brand in value;
+}
+
+function toObjectSchema(schema: Schema, side: "input"): JsonSchema {
+  const described = toJsonSchema(schema, side);
+  if (described.type !== "object")
+    throw new TypeError(
+      `\`input\` must be an object schema (its JSON Schema has type ${JSON.stringify(described.type ?? "none")}); wrap it: z.object({ value: … })`,
+    );
+  return described.properties === undefined ? { ...described, properties: {} } : described;
+}
+
+const isText = (value: unknown) => typeof value === "string" && value.trim() !== "";
+const isFunction = (value: unknown) => typeof value === "function";
+const isBoolean = (value: unknown) => typeof value === "boolean";
+const isSchema = (value: unknown) =>
+  typeof value === "object" && value !== null ? "~standard" in value : isFunction(value) && "~standard" in (value as object);
+
+const fields: Record<string, { check: (value: unknown) => boolean; expected: string; required?: true }> = {
+  summary: { check: isText, expected: "one line of text", required: true },
+  run: { check: isFunction, expected: "a function (input, task) => result", required: true },
+  description: { check: isText, expected: "text" },
+  input: { check: isSchema, expected: "a Standard Schema, e.g. z.object({ … })" },
+  output: { check: isSchema, expected: "a Standard Schema, e.g. z.object({ … })" },
+  long: { check: isBoolean, expected: "true or false" },
+  estimate: { check: isFunction, expected: "a function (input) => seconds" },
+  effects: { check: (value) => value === "read" || value === "write" || value === "destroy", expected: '"read", "write" or "destroy"' },
+  idempotent: { check: isBoolean, expected: "true or false" },
+  confirm: { check: (value) => value === false || isText(value) || isFunction(value), expected: "a question, a function (input) => question, or false" },
+  timeout: { check: (value) => typeof value === "number" && value > 0 && Number.isFinite(value), expected: "a positive number of seconds" },
+  envelope: { check: isBoolean, expected: "true or false" },
+  examples: { check: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"), expected: "a list of texts" },
+  summarize: { check: isFunction, expected: "a function (output) => text" },
+};
+
+function checkDefinition(definition: Record<string, unknown>): void {
+  for (const [name, field] of Object.entries(fields)) {
+    const value = definition[name];
+    if (value === undefined && field.required !== true) continue;
+    if (!field.check(value)) throw new TypeError(`\`${name}\` must be ${field.expected}${value === undefined ? ", and it is missing" : ""}`);
+  }
+  for (const name of Object.keys(definition)) {
+    if (!Object.hasOwn(fields, name)) throw new TypeError(`\`${name}\` is not a field of a command; known: ${Object.keys(fields).join(", ")}`);
+  }
+}

@@ -1,0 +1,64 @@
+import type { InferOutput, JsonSchema, Schema } from "./schema.ts";
+
+/** How far a run is: a percentage, a count, or only words; each with a message and free context. */
+export type ProgressReport = { readonly message?: string; readonly context?: Readonly<Record<string, unknown>> } & (
+  | { readonly percentage: number; readonly done?: never; readonly total?: never }
+  | { readonly done: number; readonly total?: number; readonly percentage?: never }
+  | { readonly percentage?: never; readonly done?: never; readonly total?: never }
+);
+
+export type CommandLogLevel = "debug" | "info" | "warn" | "error";
+
+export interface LogLine {
+  readonly level: CommandLogLevel;
+  readonly text: string;
+  readonly timestamp: string;
+  readonly details?: unknown;
+}
+
+export interface CommandLog {
+  debug(text: string, details?: unknown): void;
+  info(text: string, details?: unknown): void;
+  /** Also one of the result's `messages`, so that the model sees it. */
+  warn(text: string, details?: unknown): void;
+  /** Also one of the result's `messages`, so that the model sees it. */
+  error(text: string, details?: unknown): void;
+}
+
+/** What `run()` receives beside its input. */
+export interface CommandContext {
+  /** Aborted when the caller cancels, time is up, or the server stops. Hand it to whatever can wait. */
+  readonly signal: AbortSignal;
+  /** Meanwhile's own folder on this machine. */
+  readonly home: string;
+  /** The settings in force, defaults filled in. */
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly log: CommandLog;
+  /** Says in one line what is about to happen. */
+  announce(text: string): void;
+  /** Says how far the run is. Cheap: call it as often as you like. */
+  progress(report: ProgressReport | string): void;
+  /** Asks the person behind the call. Throws `Declined` when they decline or dismiss the question. */
+  ask<S extends Schema>(question: string, answer: S): Promise<InferOutput<S>>;
+}
+
+/** A question on its way to a person, in a shape every door can show. */
+export interface Question {
+  readonly message: string;
+  /** A flat object schema: strings, numbers, booleans, enums. */
+  readonly schema: JsonSchema;
+  /** Asks for leave to go ahead at all; only a person may give it. */
+  readonly isConfirmation: boolean;
+}
+
+export type Answer = { readonly action: "accept"; readonly content: Readonly<Record<string, unknown>> } | { readonly action: "decline" | "cancel" };
+
+/** What a run tells the door it came through. A door listens to what it can show. */
+export interface Door {
+  announce?(text: string): void;
+  progress?(report: ProgressReport): void;
+  log?(line: LogLine): void;
+  /** Absent where nobody can be asked; `whyNoAnswer` then says what to do instead. */
+  ask?(question: Question, signal: AbortSignal): Promise<Answer>;
+  readonly whyNoAnswer?: string;
+}

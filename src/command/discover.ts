@@ -1,0 +1,81 @@
+import { readdirSync } from "node:fs";
+import path from "node:path";
+
+/** A file that should hold a command, named by where it lies. */
+export interface FoundCommand {
+  readonly file: string;
+  /** The words typed after `meanwhile`, e.g. ["report", "build"]. */
+  readonly path: readonly string[];
+  /** The MCP tool's name, without a prefix, e.g. report_build. */
+  readonly toolName: string;
+  /** Set when the name itself cannot be used. */
+  readonly problem?: string;
+}
+
+export const maxToolNameLength = 64;
+const extensions = new Set([".ts", ".js", ".mjs"]);
+const namePattern = /^[A-Za-z][A-Za-z0-9_-]*$/;
+
+/** Words that are ours: a domain of that name could never be reached. */
+export const reservedDomains: ReadonlySet<string> = new Set(
+  "serve call tasks tools stats diagnose compare setup daemon token completion new wrap worker help task".split(" "),
+);
+
+/** Lists the command files below a folder, sorted; loads none. A missing folder has none. */
+export function discover(folder: string): FoundCommand[] {
+  const found: FoundCommand[] = [];
+  walk(folder, [], found);
+  return found.sort((a, b) => (a.toolName < b.toolName ? -1 : a.toolName > b.toolName ? 1 : 0));
+}
+
+/** The folder and every folder below it that may hold commands. */
+export function foldersBelow(folder: string): string[] {
+  const folders = [folder];
+  for (const entry of entriesOf(folder)) if (entry.isDirectory() && isVisible(entry.name)) folders.push(...foldersBelow(path.join(folder, entry.name)));
+  return folders;
+}
+
+function walk(folder: string, words: readonly string[], found: FoundCommand[]): void {
+  for (const entry of entriesOf(folder)) {
+    if (!isVisible(entry.name)) continue;
+    const file = path.join(folder, entry.name);
+    if (entry.isDirectory()) walk(file, [...words, entry.name], found);
+    else if (isCommandFile(entry.name)) found.push(nameFile(file, words, path.parse(entry.name).name));
+  }
+}
+
+function entriesOf(folder: string) {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return [];
+    throw error;
+  }
+}
+
+function isVisible(name: string): boolean {
+  return !name.startsWith("_") && !name.startsWith(".") && name !== "node_modules";
+}
+
+/** Two dots mean something beside a command: build.test.ts, types.d.ts. */
+function isCommandFile(name: string): boolean {
+  const { name: stem, ext } = path.parse(name);
+  return extensions.has(ext) && !stem.includes(".");
+}
+
+function nameFile(file: string, words: readonly string[], stem: string): FoundCommand {
+  const isDomainItself = words.length > 0 && (stem === "index" || stem === words.at(-1));
+  const commandPath = isDomainItself ? words : [...words, stem];
+  const toolName = commandPath.join("_").replaceAll("-", "_");
+  const problem = problemOf(commandPath, toolName);
+  return problem === undefined ? { file, path: commandPath, toolName } : { file, path: commandPath, toolName, problem };
+}
+
+function problemOf(words: readonly string[], toolName: string): string | undefined {
+  const bad = words.find((word) => !namePattern.test(word));
+  if (bad !== undefined) return `the name "${bad}" must start with a letter and hold only letters, digits, - and _`;
+  if (reservedDomains.has(words[0] ?? "")) return `"${words[0]}" is a word of Meanwhile's own; rename the folder`;
+  if (toolName.length > maxToolNameLength)
+    return `its tool name ${toolName} has ${toolName.length} characters, at most ${maxToolNameLength} are allowed; shorten the file or folder name`;
+  return undefined;
+}

@@ -1,0 +1,87 @@
+import { realpathSync } from "node:fs";
+import { registerHooks } from "node:module";
+import path from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+/**
+ * Loads authors' modules: TypeScript as it is, again after a change, and from folders without node_modules.
+ *
+ * A module is cached for the life of the process under its URL. To load a changed file again, and the files
+ * it imports from the same folders, their URLs get a `?reload=n` that grows with every reload.
+ */
+const reloadRoots = new Set<string>();
+let generation = 0;
+let hooked = false;
+
+/** Packages that a command file may import without having them installed: it then gets ours. */
+const lent = ["meanwhile", "zod", "@modelcontextprotocol/server"];
+
+/** Imports a module of an author. Rejects with what the file did wrong. */
+export async function loadModule(file: string): Promise<Record<string, unknown>> {
+  installHooks();
+  const url = pathToFileURL(realpathSync(file)).href;
+  try {
+    return (await import(url)) as Record<string, unknown>;
+  } catch (error) {
+    if (!needsTranspiler(error, file)) throw error;
+    return await transpile(file);
+  }
+}
+
+/** From now on, files below these folders are read again when they are loaded. */
+export function forgetModules(folders: readonly string[]): void {
+  for (const folder of folders) reloadRoots.add(`${pathToFileURL(folder).href}/`);
+  generation += 1;
+}
+
+function installHooks(): void {
+  if (hooked) return;
+  hooked = true;
+  registerHooks({
+    resolve(specifier, context, next) {
+      const resolved = resolveOrLend(specifier, context, next);
+      if (generation === 0 || !isReloadable(resolved.url)) return resolved;
+      return { ...resolved, url: `${resolved.url}?reload=${generation}` };
+    },
+  });
+}
+
+type Resolve = Parameters<NonNullable<Parameters<typeof registerHooks>[0]["resolve"]>>;
+
+function resolveOrLend(specifier: string, context: Resolve[1], next: Resolve[2]): ReturnType<Resolve[2]> {
+  try {
+    return next(specifier, context);
+  } catch (error) {
+    const isLent = lent.some((name) => specifier === name || specifier.startsWith(`${name}/`));
+    if (!isLent || (error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    return next(specifier, { ...context, parentURL: import.meta.url });
+  }
+}
+
+function isReloadable(url: string): boolean {
+  if (url.includes("/node_modules/") || url.includes("?")) return false;
+  for (const root of reloadRoots) if (url.startsWith(root)) return true;
+  return false;
+}
+
+/** Enums, parameter properties and imports without an extension are not for Node alone. */
+function needsTranspiler(error: unknown, file: string): boolean {
+  if (!/\.[mc]?ts$/.test(file)) return false;
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX" || code === "ERR_UNSUPPORTED_DIR_IMPORT" || code === "ERR_UNKNOWN_FILE_EXTENSION") return true;
+  if (code !== "ERR_MODULE_NOT_FOUND") return false;
+  const missing = /Cannot find module '([^']+)'/.exec(message)?.[1];
+  return missing !== undefined && path.extname(missing) === "";
+}
+
+async function transpile(file: string): Promise<Record<string, unknown>> {
+  const { createJiti } = await import("jiti");
+  const own = (name: string) => fileURLToPath(import.meta.resolve(name));
+  const jiti = createJiti(pathToFileURL(file).href, {
+    moduleCache: false,
+    fsCache: false,
+    interopDefault: false,
+    alias: { meanwhile: own("meanwhile"), zod: own("zod") },
+  });
+  return await jiti.import<Record<string, unknown>>(file);
+}

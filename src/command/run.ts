@@ -1,0 +1,346 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { type Clock, toTimestamp } from "../clock.ts";
+import { Cancelled, CommandError, Declined, messageOf, ShuttingDown, TimedOut } from "../errors.ts";
+import type { Command } from "./command.ts";
+import { type ContentBlock, isContent } from "./content.ts";
+import type { Answer, CommandContext, CommandLogLevel, Door, LogLine, Question } from "./context.ts";
+import { type Issue, type JsonSchema, type Schema, toJsonSchema, validate } from "./schema.ts";
+import { closest } from "./suggest.ts";
+
+export interface Message {
+  readonly type: "error" | "warning" | "info" | "status" | "success";
+  readonly text: string;
+  readonly timestamp: string;
+  readonly details?: unknown;
+}
+
+/** How a run ended, in our own shape, which every door turns into its own. */
+export type Outcome = RunFacts &
+  (
+    | { readonly ending: "completed"; readonly data: unknown; readonly json: string; readonly content?: readonly ContentBlock[] }
+    | { readonly ending: "failed"; readonly cause: FailureCause; readonly message: string; readonly error?: unknown }
+    | { readonly ending: "cancelled"; readonly message: string }
+  );
+
+export interface RunFacts {
+  readonly messages: readonly Message[];
+  readonly log: readonly LogLine[];
+  readonly durationMs: number;
+}
+
+/** `input`: the arguments were wrong. `command`: it said no. `output`: it broke its own promise. */
+export type FailureCause = "input" | "command" | "output" | "timeout" | "shutdown";
+
+export interface RunOptions {
+  /** The name people know it by, for sentences. */
+  readonly name: string;
+  readonly clock: Clock;
+  readonly home: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly door: Door;
+  /** Whichever is aborted first ends the run, and its reason says how. */
+  readonly signals?: readonly AbortSignal[];
+  /** Put stack traces into the result's messages. */
+  readonly isDebug?: boolean;
+}
+
+/** How long a run may go on after it was told to stop before its caller is answered without it. */
+const stopGraceMs = 2_000;
+export const maxResultBytes = 10 * 1024 * 1024;
+const maxLogLines = 1_000;
+
+interface Run {
+  readonly name: string;
+  /** Ends this run with an error that escaped from it: an unhandled rejection, an exception in a timer. */
+  fail(error: unknown): void;
+}
+
+const runs = new AsyncLocalStorage<Run>();
+
+/** The run that the current code belongs to, if any. */
+export function currentRun(): Run | undefined {
+  return runs.getStore();
+}
+
+/** Runs one command once. Every door ends here. Never rejects. */
+export async function runCommand(command: Command, input: unknown, options: RunOptions): Promise<Outcome> {
+  const record = new Recorder(options);
+  try {
+    const warnings = unknownArguments(command.inputSchema, input);
+    const checked = command.input === undefined ? { ok: true as const, value: {} } : await validate(command.input, input ?? {});
+    if (!checked.ok) return record.failed("input", describeArguments(options.name, checked.issues, input, warnings));
+    for (const warning of warnings) record.message("warning", `${warning} It was ignored.`);
+    return await new Attempt(command, checked.value, options, record).run();
+  } catch (error) {
+    return record.failed("command", messageOf(error), error);
+  }
+}
+
+/** One run from its first line to its ending; what it writes after that is dropped. */
+class Attempt {
+  readonly #command: Command;
+  readonly #input: unknown;
+  readonly #options: RunOptions;
+  readonly #record: Recorder;
+  readonly #stop = new AbortController();
+
+  constructor(command: Command, input: unknown, options: RunOptions, record: Recorder) {
+    this.#command = command;
+    this.#input = input;
+    this.#options = options;
+    this.#record = record;
+  }
+
+  async run(): Promise<Outcome> {
+    const { clock, signals = [] } = this.#options;
+    const onAbort = () => {
+      const reason: unknown = signals.find((signal) => signal.aborted)?.reason;
+      this.#stop.abort(reason instanceof Error ? reason : new Cancelled());
+    };
+    if (signals.some((signal) => signal.aborted)) onAbort();
+    if (this.#stop.signal.aborted) return this.#stopped(this.#stop.signal.reason);
+    for (const signal of signals) signal.addEventListener("abort", onAbort, { once: true });
+    const seconds = this.#command.timeout;
+    const cancelTimeout = seconds === undefined ? undefined : clock.after(seconds * 1000, () => this.#stop.abort(new TimedOut(seconds)));
+    const ended = Promise.withResolvers<Outcome>();
+    let cancelGrace: (() => void) | undefined;
+    this.#stop.signal.addEventListener("abort", () => {
+      cancelGrace = clock.after(stopGraceMs, () => ended.resolve(this.#stopped(this.#stop.signal.reason, "It has not stopped by itself yet.")));
+    });
+    const run: Run = { name: this.#options.name, fail: (error) => ended.resolve(this.#failed(error)) };
+    try {
+      runs.run(run, () => this.#execute()).then(ended.resolve, (error: unknown) => ended.resolve(this.#failed(error)));
+      return await ended.promise;
+    } finally {
+      this.#record.close();
+      cancelTimeout?.();
+      cancelGrace?.();
+      for (const signal of signals) signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  async #execute(): Promise<Outcome> {
+    const context = this.#context();
+    await this.#confirm(context);
+    context.signal.throwIfAborted();
+    const returned: unknown = await this.#command.run(this.#input as never, context);
+    // A result that arrives after the stop is no result: the caller was told it would not come.
+    if (this.#stop.signal.aborted) return this.#stopped(this.#stop.signal.reason);
+    return await this.#finish(returned);
+  }
+
+  async #confirm(context: CommandContext): Promise<void> {
+    const { confirm } = this.#command;
+    if (confirm === false) return;
+    const question = typeof confirm === "string" ? confirm : confirm(this.#input as never);
+    const answer = await this.#ask({ message: question, schema: confirmation, isConfirmation: true }, context.signal);
+    if (answer.action !== "accept" || answer.content.confirm !== true) throw new Declined(question);
+  }
+
+  async #finish(returned: unknown): Promise<Outcome> {
+    const { output, summarize } = this.#command;
+    if (isContent(returned)) {
+      if (output !== undefined)
+        return this.#record.failed("output", `${this.#options.name} declares an output schema but returned content(…); return the data, or remove \`output\`.`);
+      return this.#record.completed({ data: {}, json: "{}", content: returned.blocks }, undefined);
+    }
+    let data: unknown = returned ?? {};
+    if (output !== undefined) {
+      const checked = await validate(output, returned);
+      if (!checked.ok)
+        return this.#record.failed(
+          "output",
+          `${this.#options.name} returned something that does not fit its own output schema: ${checked.issues.map(describeIssue).join("; ")}`,
+        );
+      data = checked.value;
+    }
+    const json = toJson(data, this.#options.name);
+    return this.#record.completed({ data, json }, summarize?.(data as never));
+  }
+
+  #failed(error: unknown): Outcome {
+    const { reason, aborted } = this.#stop.signal as { reason: unknown; aborted: boolean };
+    return aborted ? this.#stopped(reason) : this.#record.failed("command", messageOf(error), error);
+  }
+
+  #stopped(reason: unknown, note = ""): Outcome {
+    const text = [messageOf(reason), note].filter(Boolean).join(" ");
+    if (reason instanceof TimedOut) return this.#record.failed("timeout", text);
+    if (reason instanceof ShuttingDown) return this.#record.failed("shutdown", text);
+    return this.#record.cancelled(text);
+  }
+
+  #context(): CommandContext {
+    const { home, config, door } = this.#options;
+    const record = this.#record;
+    const line = (level: CommandLogLevel) => (text: string, details?: unknown) => record.line(level, text, details);
+    return {
+      signal: this.#stop.signal,
+      home,
+      config,
+      log: { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") },
+      announce: (text) => record.announce(text),
+      progress: (report) => record.isOpen && door.progress?.(typeof report === "string" ? { message: report } : report),
+      ask: async (message, schema) => {
+        const answer = await this.#ask({ message, schema: toFlatSchema(schema), isConfirmation: false }, this.#stop.signal);
+        if (answer.action !== "accept") throw new Declined(message);
+        const checked = await validate(schema, answer.content);
+        if (!checked.ok) throw new CommandError(`The answer to «${message}» does not fit: ${checked.issues.map(describeIssue).join("; ")}`);
+        return checked.value;
+      },
+    };
+  }
+
+  async #ask(question: Question, signal: AbortSignal): Promise<Answer> {
+    const { door, name } = this.#options;
+    signal.throwIfAborted();
+    if (door.ask === undefined) throw new CommandError(`${name} asks «${question.message}», and ${door.whyNoAnswer ?? "nobody can be asked here"}.`);
+    return await door.ask(question, signal);
+  }
+}
+
+const confirmation: JsonSchema = {
+  type: "object",
+  properties: { confirm: { type: "boolean", title: "Yes, go ahead", default: false } },
+  required: ["confirm"],
+};
+
+/** Collects what a run says, and builds its outcome exactly once. */
+class Recorder {
+  readonly #options: RunOptions;
+  readonly #startedAt: number;
+  readonly #messages: Message[] = [];
+  readonly #log: LogLine[] = [];
+  isOpen = true;
+
+  constructor(options: RunOptions) {
+    this.#options = options;
+    this.#startedAt = options.clock.monotonic();
+  }
+
+  close(): void {
+    this.isOpen = false;
+  }
+
+  message(type: Message["type"], text: string, details?: unknown): void {
+    if (this.#messages.length >= maxLogLines) return;
+    const timestamp = toTimestamp(this.#options.clock.now());
+    this.#messages.push(details === undefined ? { type, text, timestamp } : { type, text, timestamp, details });
+  }
+
+  announce(text: string): void {
+    if (!this.isOpen) return;
+    this.message("status", text);
+    this.#options.door.announce?.(text);
+  }
+
+  line(level: CommandLogLevel, text: string, details?: unknown): void {
+    if (!this.isOpen) return;
+    const timestamp = toTimestamp(this.#options.clock.now());
+    const line: LogLine = details === undefined ? { level, text, timestamp } : { level, text, timestamp, details };
+    if (this.#log.length < maxLogLines) this.#log.push(line);
+    if (level === "warn") this.message("warning", text, details);
+    if (level === "error") this.message("error", text, details);
+    this.#options.door.log?.(line);
+  }
+
+  completed(result: { data: unknown; json: string; content?: readonly ContentBlock[] }, summary: string | undefined): Outcome {
+    const durationMs = this.#durationMs();
+    this.message("success", summary ?? `${this.#options.name} finished in ${formatDuration(durationMs)}`);
+    return { ending: "completed", ...result, ...this.#facts(durationMs) };
+  }
+
+  failed(cause: FailureCause, message: string, error?: unknown): Outcome {
+    const stack = this.#options.isDebug === true && error instanceof Error ? { stack: error.stack } : undefined;
+    this.message("error", message, (error instanceof CommandError ? error.details : undefined) ?? stack);
+    return { ending: "failed", cause, message, ...(error === undefined ? {} : { error }), ...this.#facts(this.#durationMs()) };
+  }
+
+  cancelled(message: string): Outcome {
+    this.message("error", message);
+    return { ending: "cancelled", message, ...this.#facts(this.#durationMs()) };
+  }
+
+  #durationMs(): number {
+    return Math.round((this.#options.clock.monotonic() - this.#startedAt) * 1000) / 1000;
+  }
+
+  #facts(durationMs: number): RunFacts {
+    return { messages: this.#messages, log: this.#log, durationMs };
+  }
+}
+
+/** A duration as a person would say it: 12 ms, 3.4 s, 2 min 5 s. */
+export function formatDuration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+}
+
+function toJson(data: unknown, name: string): string {
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(data);
+  } catch (cause) {
+    const why = cause instanceof RangeError ? "it is nested too deeply" : (cause as Error).message.split("\n")[0];
+    throw new CommandError(`${name} returned something that is not JSON: ${why}; return plain objects, lists, texts and numbers.`, { cause });
+  }
+  if (json === undefined) throw new CommandError(`${name} returned a ${typeof data}, which is not JSON; return plain objects, lists, texts and numbers.`);
+  if (Buffer.byteLength(json) > maxResultBytes)
+    throw new CommandError(`${name} returned more than ${maxResultBytes / 1024 / 1024} MiB; write it to a file and return the path.`);
+  return json;
+}
+
+function describeArguments(name: string, issues: readonly Issue[], input: unknown, unknown: readonly string[]): string {
+  const described = issues.map((issue) => (isMissing(issue, input) ? `\`${issue.field}\` is required` : describeIssue(issue)));
+  return [`Invalid argument${issues.length === 1 ? "" : "s"} for ${name}: ${described.join("; ")}.`, ...unknown].join(" ");
+}
+
+function isMissing(issue: Issue, input: unknown): boolean {
+  return /^[\w$-]+$/.test(issue.field) && (input as Record<string, unknown> | null | undefined)?.[issue.field] === undefined;
+}
+
+function describeIssue(issue: Issue): string {
+  return issue.field === "" ? issue.text : `\`${issue.field}\`: ${issue.text}`;
+}
+
+/** One sentence for each argument the schema does not know. */
+function unknownArguments(schema: JsonSchema, input: unknown): string[] {
+  if (
+    typeof input !== "object" ||
+    input === null ||
+    schema.additionalProperties !== undefined ||
+    schema.patternProperties !== undefined ||
+    schema.anyOf !== undefined ||
+    schema.allOf !== undefined
+  )
+    return [];
+  const properties = (schema.properties ?? {}) as Record<string, unknown>;
+  const unknown: string[] = [];
+  for (const key of Object.keys(input)) {
+    if (Object.hasOwn(properties, key)) continue;
+    const known = Object.keys(properties);
+    const guess = closest(key, known);
+    unknown.push(
+      `Unknown argument \`${key}\`${guess === undefined ? (known.length === 0 ? "; it takes none." : `; known: ${known.join(", ")}.`) : `; did you mean \`${guess}\`?`}`,
+    );
+  }
+  return unknown;
+}
+
+const flatTypes = new Set(["string", "number", "integer", "boolean"]);
+
+function toFlatSchema(schema: Schema): JsonSchema {
+  const described = toJsonSchema(schema, "input");
+  const properties = Object.entries((described.properties ?? {}) as Record<string, JsonSchema>);
+  const isListOfChoices = (field: JsonSchema) =>
+    field.type === "array" && typeof field.items === "object" && field.items !== null && ("enum" in field.items || "anyOf" in field.items);
+  const isFlat = (field: JsonSchema) => flatTypes.has(field.type as string) || field.oneOf !== undefined || isListOfChoices(field);
+  const deep = properties.find(([, field]) => !isFlat(field))?.[0];
+  if (described.type !== "object" || deep !== undefined) {
+    throw new CommandError(`ask() takes a flat object of texts, numbers, booleans and enums${deep === undefined ? "" : `; \`${deep}\` is something else`}.`);
+  }
+  return described;
+}

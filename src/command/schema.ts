@@ -1,0 +1,95 @@
+import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
+
+/** A JSON Schema object of draft 2020-12, as tools/list carries it. */
+export type JsonSchema = { readonly [key: string]: unknown };
+
+/** Any schema library that speaks Standard Schema; zod is the documented one. */
+export type Schema<Input = unknown, Output = Input> = StandardSchemaV1<Input, Output>;
+export type InferInput<S extends Schema> = StandardSchemaV1.InferInput<S>;
+export type InferOutput<S extends Schema> = StandardSchemaV1.InferOutput<S>;
+
+/** One thing wrong with a value: where, and what to do about it. */
+export interface Issue {
+  /** Dotted path of the field, e.g. `pages[2].title`; empty for the whole value. */
+  readonly field: string;
+  readonly text: string;
+}
+
+export type Validated<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly issues: readonly Issue[] };
+
+/** Checks a value against a schema; gives the parsed value or what is wrong with it, field by field. */
+export async function validate<S extends Schema>(schema: S, value: unknown): Promise<Validated<InferOutput<S>>> {
+  let result = schema["~standard"].validate(value);
+  if (result instanceof Promise) result = await result;
+  if (result.issues === undefined) return { ok: true, value: result.value as InferOutput<S> };
+  return { ok: false, issues: result.issues.map((issue) => toIssue(issue)) };
+}
+
+function toIssue(issue: StandardSchemaV1.Issue): Issue {
+  let field = "";
+  for (const part of issue.path ?? []) {
+    const key = typeof part === "object" ? part.key : part;
+    field += typeof key === "number" ? `[${key}]` : field === "" ? String(key) : `.${String(key)}`;
+  }
+  return { field, text: issue.message };
+}
+
+/** The JSON Schema of a schema's input or output side. Throws when its library cannot tell. */
+export function toJsonSchema(schema: Schema, side: "input" | "output"): JsonSchema {
+  const standard = schema["~standard"] as StandardSchemaV1.Props & Partial<StandardJSONSchemaV1.Props>;
+  if (standard.jsonSchema === undefined) {
+    throw new TypeError(`the ${side} schema (${standard.vendor}) cannot describe itself as JSON Schema; use zod 4.2 or newer, or jsonSchema({ … })`);
+  }
+  const described = standard.jsonSchema[side]({ target: "draft-2020-12" });
+  // A closed object on the output side would forbid what an envelope may add; clients only read it.
+  const { $schema: _draft, ...schemaWithoutDraft } = described;
+  return schemaWithoutDraft;
+}
+
+/**
+ * Turns a JSON Schema written elsewhere into a schema for `input` or `output`, checked by ajv.
+ * Defaults are filled in; values are not coerced.
+ */
+export function jsonSchema<T = unknown>(schema: JsonSchema): Schema<T> & StandardJSONSchemaV1<T> {
+  let check: Promise<AjvCheck> | undefined;
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "meanwhile",
+      jsonSchema: { input: () => ({ ...schema }), output: () => ({ ...schema }) },
+      async validate(value) {
+        check ??= compile(schema);
+        const validateValue = await check;
+        const copy: unknown = value === undefined ? undefined : structuredClone(value);
+        if (validateValue(copy)) return { value: copy as T };
+        return { issues: (validateValue.errors ?? []).map((error) => ({ message: ajvSentence(error), path: ajvPath(error) })) };
+      },
+    },
+  };
+}
+
+type AjvError = { instancePath: string; keyword: string; message?: string; params: Record<string, unknown> };
+type AjvCheck = ((value: unknown) => boolean) & { errors?: AjvError[] | null };
+
+async function compile(schema: JsonSchema): Promise<AjvCheck> {
+  const { Ajv2020 } = await import("ajv/dist/2020.js");
+  const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strict: false, validateFormats: false, logger: false });
+  return ajv.compile(schema) as unknown as AjvCheck;
+}
+
+function ajvPath(error: AjvError): (string | number)[] {
+  const path = error.instancePath
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+  const extra = error.params.missingProperty ?? error.params.additionalProperty;
+  return typeof extra === "string" ? [...path, extra] : path;
+}
+
+function ajvSentence(error: AjvError): string {
+  if (error.keyword === "required") return "is required";
+  if (error.keyword === "additionalProperties") return "is not a known argument";
+  if (error.keyword === "enum") return `must be one of ${(error.params.allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(", ")}`;
+  return error.message ?? `fails ${error.keyword}`;
+}

@@ -1,0 +1,93 @@
+import { existsSync, type FSWatcher, readdirSync, statSync, watch } from "node:fs";
+import path from "node:path";
+import type { Clock } from "../clock.ts";
+import { messageOf } from "../errors.ts";
+import type { Logger } from "../log.ts";
+import { foldersBelow } from "./discover.ts";
+
+/** Editors write a file in several steps; a change is read once it has been quiet this long. */
+const quietMs = 60;
+
+interface WatchOptions {
+  readonly folders: readonly string[];
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Gets the folders in which something changed. The next change waits for it. */
+  readonly onChange: (folders: readonly string[]) => Promise<void>;
+}
+
+/** Watches command folders, also those that do not exist yet, until the returned function is called. */
+export function watchFolders(options: WatchOptions): () => void {
+  const watchers = new Map<string, FSWatcher>();
+  let seen = fingerprints(options.folders);
+  let cancelTimer: (() => void) | undefined;
+  let busy = false;
+  let closed = false;
+
+  const schedule = () => {
+    if (closed) return;
+    cancelTimer?.();
+    cancelTimer = options.clock.after(quietMs, () => void check());
+  };
+
+  const check = async () => {
+    if (closed) return;
+    if (busy) return schedule();
+    busy = true;
+    try {
+      follow();
+      const now = fingerprints(options.folders);
+      const changed = options.folders.filter((folder) => now.get(folder) !== seen.get(folder));
+      seen = now;
+      if (changed.length > 0) await options.onChange(changed);
+    } catch (error) {
+      options.log.error(`watching the command folders: ${messageOf(error)}`);
+    } finally {
+      busy = false;
+    }
+  };
+
+  /** One watcher a folder, set before the folder is read, so that nothing falls between. */
+  const follow = () => {
+    const wanted = new Set(options.folders.flatMap((folder) => (existsSync(folder) ? foldersBelow(folder) : [nearestParent(folder)])));
+    for (const [folder, watcher] of watchers) {
+      if (wanted.has(folder)) continue;
+      watcher.close();
+      watchers.delete(folder);
+    }
+    for (const folder of wanted) {
+      if (watchers.has(folder)) continue;
+      const watcher = watch(folder, { persistent: false }, schedule);
+      watcher.on("error", schedule);
+      watchers.set(folder, watcher);
+      schedule();
+    }
+  };
+
+  follow();
+  return () => {
+    closed = true;
+    cancelTimer?.();
+    for (const watcher of watchers.values()) watcher.close();
+  };
+}
+
+function nearestParent(folder: string): string {
+  const parent = path.dirname(folder);
+  return existsSync(parent) || parent === folder ? parent : nearestParent(parent);
+}
+
+/** For each folder, what would change if any file below it did. */
+function fingerprints(folders: readonly string[]): Map<string, string> {
+  return new Map(folders.map((folder) => [folder, foldersBelow(folder).map(fingerprint).join("\n")]));
+}
+
+function fingerprint(folder: string): string {
+  if (!existsSync(folder)) return "";
+  return readdirSync(folder)
+    .map((name) => {
+      const stat = statSync(path.join(folder, name), { throwIfNoEntry: false });
+      return stat?.isFile() ? `${name} ${stat.mtimeMs} ${stat.size}` : name;
+    })
+    .join(" ");
+}

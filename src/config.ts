@@ -1,0 +1,188 @@
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import type { McpServer } from "@modelcontextprotocol/server";
+import { loadModule } from "./command/load.ts";
+import { closest } from "./command/suggest.ts";
+import { messageOf, RuntimeError, UsageError } from "./errors.ts";
+import { type LogLevel, logLevels } from "./log.ts";
+import { type Home, homeAt } from "./paths.ts";
+
+/** Called for every MCP server that is made, to add resources, prompts and tools of one's own. */
+export type ServerHook = (server: McpServer, facts: { readonly era: "legacy" | "modern" }) => void | Promise<void>;
+
+/** What a project's `meanwhile.config.ts` may say. */
+export interface UserConfig {
+  /** How the server introduces itself. Default: meanwhile. */
+  readonly name?: string;
+  /** Told to clients when they connect: what the tools are for, what to use first. */
+  readonly instructions?: string;
+  /** Command folders, relative to the config file. Default: commands. */
+  readonly commands?: readonly string[];
+  /** `false` leaves the bundled commands out. */
+  readonly bundled?: boolean;
+  /** Put in front of every tool name: `wksm` makes wksm_report_build. */
+  readonly toolPrefix?: string;
+  readonly http?: { readonly port?: number; readonly host?: string };
+  /** Refuse HTTP calls without the home's token. */
+  readonly requireToken?: boolean;
+  readonly logLevel?: LogLevel;
+  /** Hands over the SDK's McpServer. */
+  readonly mcp?: ServerHook;
+}
+
+/** Gives a config file its types. */
+export function defineConfig(config: UserConfig): UserConfig {
+  return config;
+}
+
+/** Everything decided; nothing optional after this but what may truly be absent. */
+export interface Settings {
+  readonly name: string;
+  readonly version: string;
+  readonly instructions: string | undefined;
+  readonly home: Home;
+  readonly configFile: string | undefined;
+  readonly commandFolders: readonly string[];
+  readonly toolPrefix: string;
+  readonly http: { readonly port: number; readonly host: string };
+  readonly requireToken: boolean;
+  readonly logLevel: LogLevel;
+  readonly isDebug: boolean;
+  readonly mcp: ServerHook | undefined;
+}
+
+/** What the command line said. */
+export interface Flags {
+  readonly commands?: readonly string[];
+  readonly bundled?: boolean;
+  readonly port?: number;
+  readonly host?: string;
+  readonly requireToken?: boolean;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const packageFolder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
+const fileNames = ["meanwhile.config.ts", "meanwhile.config.js", "meanwhile.config.mjs", "meanwhile.config.json"];
+
+/** Flags over environment over the project's file over the user's file over defaults. */
+export async function loadSettings(from: { cwd: string; env: Environment; flags: Flags }): Promise<Settings> {
+  const { cwd, env, flags } = from;
+  const home = homeAt(env);
+  const configFile = fileNames.map((name) => path.join(cwd, name)).find((file) => existsSync(file));
+  const user = existsSync(home.configFile) ? readJsonConfig(home.configFile) : {};
+  const project = configFile === undefined ? {} : await readConfig(configFile);
+  const config: UserConfig = { ...user, ...project, http: { ...user.http, ...project.http } };
+  const isDebug = env.MEANWHILE_DEBUG === "1";
+  return {
+    name: config.name ?? "meanwhile",
+    version: packageVersion(),
+    instructions: config.instructions,
+    home,
+    configFile,
+    commandFolders: commandFolders(cwd, config, flags),
+    toolPrefix: config.toolPrefix ?? "",
+    http: { port: flags.port ?? portFrom(env.MEANWHILE_PORT) ?? config.http?.port ?? 7337, host: flags.host ?? config.http?.host ?? "127.0.0.1" },
+    requireToken: flags.requireToken ?? config.requireToken ?? false,
+    logLevel: levelFrom(env.MEANWHILE_LOG) ?? config.logLevel ?? (isDebug ? "debug" : "info"),
+    isDebug,
+    mcp: config.mcp,
+  };
+}
+
+/** The part of the settings that a command may see. */
+export function publicSettings(settings: Settings): Readonly<Record<string, unknown>> {
+  const { home, mcp: _hook, ...rest } = settings;
+  return { ...rest, home: home.folder };
+}
+
+function commandFolders(cwd: string, config: UserConfig, flags: Flags): string[] {
+  const own = (flags.commands ?? config.commands ?? ["commands"]).map((folder) => path.resolve(cwd, folder));
+  for (const folder of flags.commands ?? []) {
+    if (!existsSync(path.resolve(cwd, folder))) throw new UsageError(`--commands: there is no folder ${path.resolve(cwd, folder)}.`);
+  }
+  // In its own repository the pack's sources lie where a project's commands would: they are loaded once, built.
+  const withoutPack = own.filter((folder) => toReal(folder) !== toReal(path.join(packageFolder, "commands")));
+  const isBundled = flags.bundled ?? config.bundled ?? true;
+  return isBundled ? [...withoutPack, path.join(packageFolder, "dist", "commands")] : withoutPack;
+}
+
+function toReal(folder: string): string {
+  return existsSync(folder) ? realpathSync(folder) : folder;
+}
+
+export function packageVersion(): string {
+  return (JSON.parse(readFileSync(path.join(packageFolder, "package.json"), "utf8")) as { version: string }).version;
+}
+
+function portFrom(value: string | undefined): number | undefined {
+  if (value === undefined || value === "") return undefined;
+  if (!isPort(Number(value))) throw new UsageError(`MEANWHILE_PORT must be a whole number from 0 to 65535, not "${value}".`);
+  return Number(value);
+}
+
+function levelFrom(value: string | undefined): LogLevel | undefined {
+  if (value === undefined || value === "") return undefined;
+  if (!logLevels.includes(value as LogLevel)) throw new UsageError(`MEANWHILE_LOG must be one of ${logLevels.join(", ")}, not "${value}".`);
+  return value as LogLevel;
+}
+
+async function readConfig(file: string): Promise<UserConfig> {
+  if (file.endsWith(".json")) return readJsonConfig(file);
+  let exported: unknown;
+  try {
+    exported = (await loadModule(file)).default;
+  } catch (cause) {
+    throw new RuntimeError("CONFIG_INVALID", `Cannot load ${file}: ${messageOf(cause).split("\n")[0]}`, { cause });
+  }
+  return checkConfig(exported, file);
+}
+
+function readJsonConfig(file: string): UserConfig {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(readFileSync(file, "utf8"));
+  } catch (cause) {
+    throw new RuntimeError("CONFIG_INVALID", `Cannot read ${file}: ${messageOf(cause)}`, { cause });
+  }
+  return checkConfig(parsed, file);
+}
+
+const isText = (value: unknown) => typeof value === "string" && value !== "";
+const isBoolean = (value: unknown) => typeof value === "boolean";
+export const isPort = (value: unknown) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 65535;
+const isHttp = (value: unknown) => {
+  if (typeof value !== "object" || value === null) return false;
+  const { port, host, ...others } = value as Record<string, unknown>;
+  return (port === undefined || isPort(port)) && (host === undefined || isText(host)) && Object.keys(others).length === 0;
+};
+
+const fields: Record<keyof UserConfig, { check: (value: unknown) => boolean; expected: string }> = {
+  name: { check: isText, expected: "text" },
+  instructions: { check: isText, expected: "text" },
+  commands: { check: (value) => Array.isArray(value) && value.every(isText), expected: "a list of folders" },
+  bundled: { check: isBoolean, expected: "true or false" },
+  toolPrefix: {
+    check: (value) => typeof value === "string" && /^([A-Za-z][A-Za-z0-9_]*)?$/.test(value),
+    expected: "letters, digits and _, starting with a letter",
+  },
+  http: { check: isHttp, expected: "{ port, host }" },
+  requireToken: { check: isBoolean, expected: "true or false" },
+  logLevel: { check: (value) => logLevels.includes(value as LogLevel), expected: `one of ${logLevels.join(", ")}` },
+  mcp: { check: (value) => typeof value === "function", expected: "a function (server) => void" },
+};
+
+function checkConfig(value: unknown, file: string): UserConfig {
+  const refuse = (text: string) => new RuntimeError("CONFIG_INVALID", `${file}: ${text}`);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw refuse("must hold one object; write: export default defineConfig({ … })");
+  for (const [name, entry] of Object.entries(value)) {
+    if (!Object.hasOwn(fields, name)) {
+      const guess = closest(name, Object.keys(fields));
+      throw refuse(`\`${name}\` is not a setting${guess === undefined ? "" : `; did you mean \`${guess}\`?`}`);
+    }
+    const field = fields[name as keyof UserConfig];
+    if (entry !== undefined && !field.check(entry)) throw refuse(`\`${name}\` must be ${field.expected}`);
+  }
+  return value;
+}

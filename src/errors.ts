@@ -1,0 +1,116 @@
+/**
+ * Every error of ours, and the one table that says what each door makes of it.
+ * Ask first: who can act on it? The model or user (CommandError, bad arguments), the client's author
+ * (RequestError), the person at the keyboard (UsageError), the operator (RuntimeError), or us (anything else).
+ */
+
+/** The command said no: whatever an author's `run()` throws counts as one. */
+export class CommandError extends Error {
+  override readonly name: string = "CommandError";
+  readonly details: unknown;
+
+  constructor(message: string, options: { details?: unknown; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause });
+    this.details = options.details;
+  }
+}
+
+/** A question was declined or dismissed. */
+export class Declined extends CommandError {
+  override readonly name = "Declined";
+  readonly question: string;
+
+  constructor(question: string) {
+    super(`The question «${question}» was declined, so nothing more was done.`);
+    this.question = question;
+  }
+}
+
+/** The client's author has to change something: unknown tool, bad params, bad message. */
+export class RequestError extends Error {
+  override readonly name = "RequestError";
+  readonly kind: RequestErrorKind;
+
+  constructor(kind: RequestErrorKind, message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+/** The words on the command line are off. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+/** The operator has to act; `code` names the condition. */
+export class RuntimeError extends Error {
+  override readonly name = "RuntimeError";
+  readonly code: RuntimeErrorCode;
+
+  constructor(code: RuntimeErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+export type RuntimeErrorCode = "CONFIG_INVALID" | "COMMAND_CLASH" | "PORT_IN_USE" | "HOME_UNUSABLE";
+export type RequestErrorKind = "parse" | "request" | "method" | "params" | "tooLarge";
+
+/** Why work was ended early. `signal.reason` is one of these, and only it decides how the run is recorded. */
+export class Cancelled extends Error {
+  override readonly name = "Cancelled";
+  constructor(message = "Cancelled by the caller.") {
+    super(message);
+  }
+}
+
+export class TimedOut extends Error {
+  override readonly name = "TimedOut";
+  constructor(seconds: number) {
+    super(`Timed out after ${seconds} s.`);
+  }
+}
+
+export class ShuttingDown extends Error {
+  override readonly name = "ShuttingDown";
+  constructor() {
+    super("The server is shutting down.");
+  }
+}
+
+/** JSON-RPC code and HTTP status of what a client's author got wrong. */
+export const requestErrors: Record<RequestErrorKind, { readonly code: number; readonly http: number }> = {
+  parse: { code: -32700, http: 400 },
+  request: { code: -32600, http: 400 },
+  method: { code: -32601, http: 404 },
+  params: { code: -32602, http: 200 },
+  tooLarge: { code: -32600, http: 413 },
+};
+
+export const internalErrorCode = -32603;
+
+export const Exit = { Ok: 0, CommandFailed: 1, Usage: 2, Internal: 70, TimedOut: 124, Cancelled: 130 } as const;
+export type ExitCode = (typeof Exit)[keyof typeof Exit];
+
+/** The exit code of whatever ended a terminal run by throwing. */
+export function exitCodeOf(error: unknown): ExitCode {
+  if (error instanceof UsageError) return Exit.Usage;
+  if (error instanceof CommandError) return Exit.CommandFailed;
+  if (error instanceof Cancelled) return Exit.Cancelled;
+  if (error instanceof TimedOut) return Exit.TimedOut;
+  return Exit.Internal;
+}
+
+/** The sentence to show for anything that was thrown; never a stack. */
+export function messageOf(error: unknown): string {
+  if (error instanceof Error) return error.message || error.name;
+  return typeof error === "string" ? error : `Threw ${describeThrown(error)} instead of an Error.`;
+}
+
+function describeThrown(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return Object.prototype.toString.call(value);
+  }
+}

@@ -1,0 +1,11 @@
+import { randomBytes, randomUUID } from "node:crypto";
+
+/** A fresh identifier with 122 random bits, safe in headers and URLs. */
+export function createId(): string {
+  return randomUUID();
+}
+
+/** A secret of 256 random bits, as URL-safe text. */
+export function createSecret(): string {
+  return randomBytes(32).toString("base64url");
+}

@@ -1,0 +1,82 @@
+import childProcess, { ChildProcess, type StdioOptions } from "node:child_process";
+import fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+
+/**
+ * Commands run in our own process, and it must outlive them. Two things are kept from their reach:
+ * stdout, which belongs to the protocol or to data, and the end of the process.
+ */
+
+type Write = (chunk: string | Uint8Array, callback?: (error?: Error | null) => void) => boolean;
+
+/**
+ * Takes stdout for ourselves: the returned function writes to it, and everything else that would (console.log,
+ * process.stdout.write, writes to file descriptor 1, children that inherit it) goes to stderr instead.
+ */
+export function takeStdout(process: NodeJS.Process): { stream: NodeJS.WriteStream; write: Write } {
+  const { stdout, stderr } = process;
+  const write: Write = stdout.write.bind(stdout) as Write;
+  stdout.write = stderr.write.bind(stderr);
+  redirectFileWrites();
+  redirectChildren(stdout);
+  syncBuiltinESMExports();
+  return { stream: stdout, write };
+}
+
+function redirectFileWrites(): void {
+  for (const name of ["write", "writeSync", "writev", "writevSync"] as const) {
+    const original = fs[name] as (fd: number, ...rest: unknown[]) => unknown;
+    Object.assign(fs, { [name]: (fd: number, ...rest: unknown[]) => original.call(fs, fd === 1 ? 2 : fd, ...rest) });
+  }
+}
+
+function redirectChildren(stdout: NodeJS.WriteStream): void {
+  const away = (stdio: StdioOptions | undefined): StdioOptions | undefined => {
+    if (stdio === "inherit") return ["inherit", 2, "inherit"];
+    if (!Array.isArray(stdio)) return stdio;
+    return stdio.map((target, fd) => ((target === "inherit" && fd === 1) || target === 1 || target === stdout ? 2 : target)) as StdioOptions;
+  };
+  const prototype = ChildProcess.prototype as unknown as { spawn: (options: { stdio?: StdioOptions }) => unknown };
+  const spawn = prototype.spawn;
+  prototype.spawn = function (options) {
+    return spawn.call(this, { ...options, stdio: away(options.stdio) } as { stdio?: StdioOptions });
+  };
+  for (const name of ["spawnSync", "execFileSync", "execSync"] as const) {
+    const original = childProcess[name] as (...parts: unknown[]) => unknown;
+    const guarded = (...parts: unknown[]) => {
+      const last = parts.at(-1);
+      const isOptions = typeof last === "object" && last !== null && !Array.isArray(last);
+      if (!isOptions) return original.apply(childProcess, parts);
+      return original.apply(childProcess, [...parts.slice(0, -1), { ...last, stdio: away((last as { stdio?: StdioOptions }).stdio) }]);
+    };
+    Object.assign(childProcess, { [name]: guarded });
+  }
+}
+
+/** Who is to blame for an error that nobody caught, or for a call of process.exit(). */
+interface Blame {
+  readonly name: string;
+  fail(error: unknown): void;
+}
+
+/**
+ * Keeps a command from ending the process: what escapes from it fails its own run only, and process.exit() is refused.
+ * What escapes from our own code is handed to `onBug`.
+ */
+export function surviveCommands(process: NodeJS.Process, options: { currentRun: () => Blame | undefined; onBug: (error: unknown) => void }): void {
+  const onEscape = (error: unknown) => {
+    const run = options.currentRun();
+    if (run === undefined) options.onBug(error);
+    else run.fail(error);
+  };
+  process.on("unhandledRejection", onEscape);
+  process.on("uncaughtException", onEscape);
+  const exit = process.exit.bind(process);
+  process.exit = ((...code: [number?]) => {
+    const run = options.currentRun();
+    if (run === undefined) return exit(...code);
+    const refusal = new Error(`${run.name} called process.exit(${code.join()}), which would end the whole server; throw an error instead.`);
+    run.fail(refusal);
+    throw refusal;
+  }) as typeof process.exit;
+}

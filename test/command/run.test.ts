@@ -1,0 +1,248 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineCommand } from "../../src/command/command.ts";
+import { content } from "../../src/command/content.ts";
+import type { ProgressReport, Question } from "../../src/command/context.ts";
+import { jsonSchema } from "../../src/command/schema.ts";
+import { Cancelled, CommandError, ShuttingDown } from "../../src/errors.ts";
+import { FakeClock } from "../helpers/fake-clock.ts";
+import { run } from "../helpers/run.ts";
+
+const double = defineCommand({
+  summary: "Double a number",
+  input: z.object({ value: z.number(), times: z.number().default(2) }),
+  output: z.object({ result: z.number() }),
+  run: ({ value, times }) => ({ result: value * times }),
+});
+
+describe("a run", () => {
+  test("gives the output, parsed, with the input's defaults filled in", async () => {
+    expect(await run(double, { value: 21 })).toMatchObject({ ending: "completed", data: { result: 42 }, json: '{"result":42}' });
+  });
+
+  test("names every wrong argument and starts nothing", async () => {
+    let started = false;
+    const command = defineCommand({ summary: "x", input: z.object({ a: z.string(), b: z.number() }), run: () => (started = true) });
+    const outcome = await run(command, { b: "two" });
+    expect(outcome).toMatchObject({ ending: "failed", cause: "input" });
+    expect(outcome).toHaveProperty("message", "Invalid arguments for test: `a` is required; `b`: Invalid input: expected number, received string.");
+    expect(started).toBe(false);
+  });
+
+  test("warns of an argument it does not know, with the one that was meant", async () => {
+    const outcome = await run(double, { value: 1, tiems: 3 });
+    expect(outcome).toMatchObject({ ending: "completed", data: { result: 2 } });
+    expect(outcome.messages[0]).toMatchObject({ type: "warning", text: "Unknown argument `tiems`; did you mean `times`? It was ignored." });
+  });
+
+  test("turns whatever run() throws into a failure with its sentence", async () => {
+    const failing = (error: unknown) =>
+      defineCommand({
+        summary: "x",
+        run() {
+          throw error;
+        },
+      });
+    expect(await run(failing(new Error("disk full")))).toMatchObject({ ending: "failed", cause: "command", message: "disk full" });
+    expect(await run(failing("just text"))).toMatchObject({ message: "just text" });
+    expect(await run(failing({ code: 7 }))).toMatchObject({ message: 'Threw {"code":7} instead of an Error.' });
+    expect(await run(failing(new CommandError("no", { details: { field: "a" } })))).toHaveProperty("messages.0.details", { field: "a" });
+  });
+
+  test("shows stacks in its messages only when debugging", async () => {
+    const command = defineCommand({ summary: "x", run: () => Promise.reject(new Error("boom")) });
+    expect((await run(command)).messages[0]).not.toHaveProperty("details");
+    expect((await run(command, {}, { isDebug: true })).messages[0]).toHaveProperty("details.stack", expect.stringContaining("run.test.ts"));
+  });
+
+  test("fails when the output breaks the command's own promise", async () => {
+    const command = defineCommand({ summary: "x", output: z.object({ pages: z.number() }), run: () => ({ pages: "many" }) as never });
+    expect(await run(command)).toMatchObject({
+      ending: "failed",
+      cause: "output",
+      message: "test returned something that does not fit its own output schema: `pages`: Invalid input: expected number, received string",
+    });
+  });
+
+  test.each([
+    ["a cycle", () => ((circle: Record<string, unknown>) => (circle.self = circle))({}), "not JSON: Converting circular structure"],
+    ["a bigint", () => ({ size: 1n }), "not JSON: Do not know how to serialize a BigInt"],
+    ["a function", () => () => 1, "returned a function, which is not JSON"],
+    ["100,000 levels", () => nested(100_000), "nested too deeply"],
+    ["more than 10 MiB", () => "x".repeat(10 * 1024 * 1024), "more than 10 MiB; write it to a file"],
+  ])("refuses a result that cannot be sent: %s", async (_name, make, sentence) => {
+    const outcome = await run(defineCommand({ summary: "x", run: () => make() }));
+    expect(outcome).toMatchObject({ ending: "failed", message: expect.stringContaining(sentence) });
+  });
+
+  test("carries content blocks as they are", async () => {
+    const command = defineCommand({ summary: "x", run: () => content("one", { type: "image", data: "AA==", mimeType: "image/png" }) });
+    expect(await run(command)).toMatchObject({ ending: "completed", content: [{ type: "text", text: "one" }, { type: "image" }] });
+  });
+
+  test("tells its door what it announces, reports and logs, in order, and nothing after its end", async () => {
+    const seen: unknown[] = [];
+    let late: () => void = () => {};
+    const command = defineCommand({
+      summary: "x",
+      run(_input, task) {
+        task.announce("Starting");
+        task.progress({ percentage: 50, message: "half" });
+        task.progress("just words");
+        task.log.warn("careful", { at: 1 });
+        late = () => task.progress({ percentage: 99 });
+        return { done: true };
+      },
+    });
+    const door = {
+      announce: (text: string) => seen.push(text),
+      progress: (report: ProgressReport) => seen.push(report),
+      log: (line: { text: string }) => seen.push(line.text),
+    };
+    const outcome = await run(command, {}, { door });
+    late();
+    expect(seen).toEqual(["Starting", { percentage: 50, message: "half" }, { message: "just words" }, "careful"]);
+    expect(outcome.messages.map(({ type, text }) => [type, text])).toEqual([
+      ["status", "Starting"],
+      ["warning", "careful"],
+      ["success", expect.stringMatching(/^test finished in/)],
+    ]);
+    expect(outcome.log).toMatchObject([{ level: "warn", text: "careful", details: { at: 1 } }]);
+  });
+});
+
+describe("stopping a run", () => {
+  const waits = defineCommand({
+    summary: "x",
+    run: (_input, task) => new Promise((_, reject) => task.signal.addEventListener("abort", () => reject(new Error("I was told to stop")))),
+  });
+
+  test("the signal's reason decides the ending, not what the command throws", async () => {
+    for (const [reason, ending] of [
+      [new Cancelled(), { ending: "cancelled" }],
+      [new ShuttingDown(), { ending: "failed", cause: "shutdown" }],
+      ["a text from a client", { ending: "cancelled" }],
+    ] as const) {
+      const stop = new AbortController();
+      const outcome = run(waits, {}, { signals: [stop.signal] });
+      stop.abort(reason);
+      expect(await outcome).toMatchObject(ending);
+    }
+  });
+
+  test("a run that was cancelled before it began never begins", async () => {
+    let started = false;
+    const command = defineCommand({ summary: "x", run: () => (started = true) });
+    expect(await run(command, {}, { signals: [AbortSignal.abort(new Cancelled())] })).toMatchObject({ ending: "cancelled" });
+    expect(started).toBe(false);
+  });
+
+  test("a command that never ends is let go two seconds after it was told to stop", async () => {
+    const clock = new FakeClock();
+    const stop = new AbortController();
+    const outcome = run(defineCommand({ summary: "x", run: () => new Promise(() => {}) }), {}, { clock, signals: [stop.signal] });
+    await new Promise(setImmediate);
+    stop.abort(new Cancelled());
+    clock.advance(2_000);
+    expect(await outcome).toMatchObject({ ending: "cancelled", message: "Cancelled by the caller. It has not stopped by itself yet." });
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test("a deadline fails the run as timed out", async () => {
+    const clock = new FakeClock();
+    const command = defineCommand({ summary: "x", timeout: 5, run: waits.run as never });
+    const outcome = run(command, {}, { clock });
+    await new Promise(setImmediate);
+    clock.advance(5_000);
+    expect(await outcome).toMatchObject({ ending: "failed", cause: "timeout", message: "Timed out after 5 s." });
+  });
+
+  test("a result that comes after the stop is not a result", async () => {
+    const stop = new AbortController();
+    const ready = Promise.withResolvers<void>();
+    const command = defineCommand({
+      summary: "x",
+      async run() {
+        await ready.promise;
+        return { late: true };
+      },
+    });
+    const outcome = run(command, {}, { signals: [stop.signal] });
+    stop.abort(new Cancelled());
+    ready.resolve();
+    expect(await outcome).toMatchObject({ ending: "cancelled" });
+  });
+});
+
+describe("asking", () => {
+  const publish = defineCommand({
+    summary: "x",
+    run: async (_input, task) => await task.ask("Publish it?", z.object({ publish: z.boolean(), note: z.string().optional() })),
+  });
+
+  test("gives the answer, parsed", async () => {
+    const questions: Question[] = [];
+    const door = { ask: (question: Question) => (questions.push(question), Promise.resolve({ action: "accept" as const, content: { publish: true } })) };
+    expect(await run(publish, {}, { door })).toMatchObject({ ending: "completed", data: { publish: true } });
+    expect(questions[0]).toMatchObject({ message: "Publish it?", isConfirmation: false, schema: { type: "object", required: ["publish"] } });
+  });
+
+  test("a declined or dismissed question ends the run with its sentence", async () => {
+    for (const action of ["decline", "cancel"] as const) {
+      expect(await run(publish, {}, { door: { ask: () => Promise.resolve({ action }) } })).toMatchObject({
+        ending: "failed",
+        message: "The question «Publish it?» was declined, so nothing more was done.",
+      });
+    }
+  });
+
+  test("an answer that does not fit is refused by field", async () => {
+    const outcome = await run(publish, {}, { door: { ask: () => Promise.resolve({ action: "accept", content: { publish: "yes" } }) } });
+    expect(outcome).toHaveProperty("message", "The answer to «Publish it?» does not fit: `publish`: Invalid input: expected boolean, received string");
+  });
+
+  test("where nobody can be asked, the sentence says what to do instead", async () => {
+    const outcome = await run(publish, {}, { door: { whyNoAnswer: "this client cannot show questions; run it in a terminal" } });
+    expect(outcome).toHaveProperty("message", "test asks «Publish it?», and this client cannot show questions; run it in a terminal.");
+  });
+
+  test("questions are flat: a nested field is refused by name", async () => {
+    const command = defineCommand({ summary: "x", run: (_input, task) => task.ask("Where?", z.object({ place: z.object({ city: z.string() }) })) });
+    const outcome = await run(command, {}, { door: { ask: () => Promise.reject(new Error("must not be asked")) } });
+    expect(outcome).toHaveProperty("message", "ask() takes a flat object of texts, numbers, booleans and enums; `place` is something else.");
+  });
+
+  test("commands that destroy ask first, and run only after a yes", async () => {
+    let runs = 0;
+    const command = defineCommand({ summary: "x", effects: "destroy", run: () => void runs++ });
+    const answering = (confirm: boolean) => ({
+      ask: (question: Question) => (expect(question.isConfirmation).toBe(true), Promise.resolve({ action: "accept" as const, content: { confirm } })),
+    });
+    expect(await run(command, {}, { door: answering(false) })).toMatchObject({ ending: "failed", message: expect.stringContaining("was declined") });
+    expect(runs).toBe(0);
+    expect(await run(command, {}, { door: answering(true) })).toMatchObject({ ending: "completed" });
+    expect(runs).toBe(1);
+  });
+});
+
+test("foreign JSON Schema checks input, fills defaults in and names the field", async () => {
+  const input = jsonSchema<{ page: number; size: number }>({
+    type: "object",
+    properties: { page: { type: "integer", minimum: 1 }, size: { type: "integer", default: 10 }, kind: { enum: ["a", "b"] } },
+    required: ["page"],
+    additionalProperties: false,
+  });
+  const command = defineCommand({ summary: "x", input, run: (value) => value });
+  expect(await run(command, { page: 2 })).toMatchObject({ ending: "completed", data: { page: 2, size: 10 } });
+  expect(await run(command, {})).toHaveProperty("message", "Invalid argument for test: `page` is required.");
+  expect(await run(command, { page: 0, kind: "c", extra: 1 })).toHaveProperty(
+    "message",
+    'Invalid arguments for test: `extra`: is not a known argument; `page`: must be >= 1; `kind`: must be one of "a", "b".',
+  );
+});
+
+function nested(levels: number): unknown {
+  let value: unknown = 1;
+  for (let level = 0; level < levels; level++) value = [value];
+  return value;
+}
