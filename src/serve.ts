@@ -1,0 +1,100 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import type { Readable, Writable } from "node:stream";
+import type { McpServerFactory } from "@modelcontextprotocol/server";
+import { type Clock, systemClock } from "./clock.ts";
+import { type Catalog, openLiveCatalog } from "./command/catalog.ts";
+import { publicSettings, type Settings } from "./config.ts";
+import { messageOf, RuntimeError, ShuttingDown } from "./errors.ts";
+import { createSecret } from "./ids.ts";
+import type { Logger } from "./log.ts";
+import { CommandServer } from "./mcp/server.ts";
+import { createTools } from "./mcp/tools.ts";
+import { ensureHome, type Home } from "./paths.ts";
+import { type HttpDoor, serveHttp } from "./transport/http.ts";
+
+/** Catalog, tools and the SDK's servers put together; doors are opened on it. */
+export interface Runtime {
+  readonly settings: Settings;
+  readonly catalog: Catalog;
+  readonly factory: McpServerFactory;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Ends every call that still runs, with "shutting down" as its reason. */
+  close(): void;
+}
+
+export async function openRuntime(settings: Settings, log: Logger, clock: Clock = systemClock): Promise<Runtime> {
+  const catalog = await openLiveCatalog({ folders: settings.commandFolders, toolPrefix: settings.toolPrefix, log, clock });
+  const stop = new AbortController();
+  const tools = createTools({
+    catalog,
+    clock,
+    log,
+    home: settings.home.folder,
+    config: publicSettings(settings),
+    isDebug: settings.isDebug,
+    signal: stop.signal,
+  });
+  const factory: McpServerFactory = async ({ era }) => {
+    const server = new CommandServer(settings, tools);
+    await settings.mcp?.(server, { era });
+    server.serveTools();
+    return server;
+  };
+  const close = () => {
+    stop.abort(new ShuttingDown());
+    catalog.close();
+  };
+  return { settings, catalog, factory, clock, log, close };
+}
+
+/** One MCP connection over a pair of streams; resolves when the client has closed it. */
+export async function serveStreams(runtime: Runtime, streams: { input: Readable; output: Writable; write: (text: string) => boolean }): Promise<void> {
+  const [{ serveStdio }, { LineTransport }] = await Promise.all([import("@modelcontextprotocol/server/stdio"), import("./transport/stdio.ts")]);
+  const { log, catalog } = runtime;
+  const servers = new Set<CommandServer>();
+  const factory: McpServerFactory = async (facts) => {
+    const server = (await runtime.factory(facts)) as CommandServer;
+    servers.add(server);
+    return server;
+  };
+  const stopListening = catalog.onChange(() => {
+    for (const server of servers) if (server.isConnected()) server.sendToolListChanged();
+  });
+  const transport = new LineTransport({ ...streams, log });
+  await new Promise<void>((resolve) => {
+    serveStdio(factory, { transport, onerror: (error) => log.debug(`mcp: ${error.message}`) });
+    const closeConnection = transport.onclose;
+    transport.onclose = () => {
+      closeConnection?.();
+      resolve();
+    };
+  });
+  stopListening();
+}
+
+/** Opens the HTTP door on a runtime. */
+export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> {
+  const { settings, factory, clock, log } = runtime;
+  const token = readToken(settings.home);
+  const door = await serveHttp({ factory, host: settings.http.host, port: settings.http.port, token, requireToken: settings.requireToken, clock, log });
+  runtime.catalog.onChange(() => door.notifyToolsChanged());
+  return door;
+}
+
+/** The home's own secret, made at first use and readable by its user alone. */
+export function readToken(home: Home): string {
+  try {
+    ensureHome(home);
+    try {
+      writeFileSync(home.tokenFile, `${createSecret()}\n`, { mode: 0o600, flag: "wx" });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
+    return readFileSync(home.tokenFile, "utf8").trim();
+  } catch (cause) {
+    throw new RuntimeError("HOME_UNUSABLE", `Cannot use the home folder ${home.folder}: ${messageOf(cause)}; set MEANWHILE_HOME to a folder you may write.`, {
+      cause,
+    });
+  }
+}

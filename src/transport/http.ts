@@ -1,0 +1,224 @@
+import { timingSafeEqual } from "node:crypto";
+import { createServer, type IncomingMessage, type Server as NodeServer, type ServerResponse } from "node:http";
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  localhostAllowedHostnames,
+  localhostAllowedOrigins,
+  type McpServerFactory,
+  validateHostHeader,
+  validateOriginHeader,
+} from "@modelcontextprotocol/server";
+import type { Clock } from "../clock.ts";
+import { RequestError, RuntimeError, requestErrors, UsageError } from "../errors.ts";
+import type { Logger } from "../log.ts";
+import { anonymous, type Caller, localUser, toAuthInfo } from "../mcp/caller.ts";
+import { checkMessage, maxBodyBytes, parseJson } from "./frames.ts";
+import { Sessions } from "./sessions.ts";
+
+export interface HttpOptions {
+  readonly factory: McpServerFactory;
+  readonly host: string;
+  readonly port: number;
+  /** The home's token: who sends it is the local user. */
+  readonly token: string;
+  readonly requireToken: boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface HttpDoor {
+  readonly url: string;
+  /** Tells every connected client that the tools have changed. */
+  notifyToolsChanged(): void;
+  close(): Promise<void>;
+}
+
+const loopback = new Set(["127.0.0.1", "localhost", "::1", "[::1]"]);
+
+/** Serves MCP at /mcp, every revision on one address. Resolves once it listens. */
+export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
+  if (!loopback.has(options.host))
+    throw new UsageError(`--host ${options.host} would be reachable from other machines, and there is no authentication yet; use 127.0.0.1 and a tunnel.`);
+  const endpoint = new Endpoint(options);
+  const server = createServer((request, response) => void endpoint.handle(request, response));
+  await listen(server, options);
+  const { port } = server.address() as { port: number };
+  return {
+    url: `http://${options.host.includes(":") && !options.host.startsWith("[") ? `[${options.host}]` : options.host}:${port}/mcp`,
+    notifyToolsChanged: () => endpoint.notifyToolsChanged(),
+    async close() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      await endpoint.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function listen(server: NodeServer, { host, port }: HttpOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      const text =
+        cause.code === "EADDRINUSE" ? `Port ${port} is in use; choose another one with --port.` : `Cannot listen on ${host}:${port}: ${cause.message}`;
+      reject(new RuntimeError("PORT_IN_USE", text, { cause }));
+    });
+    server.listen(port, host.replace(/^\[|\]$/g, ""), () => resolve());
+  });
+}
+
+class Endpoint {
+  readonly #options: HttpOptions;
+  readonly #token: Buffer;
+  readonly #modern: ReturnType<typeof createMcpHandler>;
+  readonly #sessions: Sessions;
+
+  constructor(options: HttpOptions) {
+    this.#options = options;
+    this.#token = Buffer.from(options.token);
+    const onerror = (error: Error) => options.log.debug(`mcp: ${error.message}`);
+    this.#modern = createMcpHandler(options.factory, { legacy: "reject", onerror });
+    this.#sessions = new Sessions({ factory: options.factory, clock: options.clock, onerror });
+  }
+
+  notifyToolsChanged(): void {
+    this.#modern.notify.toolsChanged();
+    this.#sessions.notifyToolsChanged();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#modern.close(), this.#sessions.close()]);
+  }
+
+  /** Never rejects: whatever goes wrong is answered. */
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const answer = await this.#route(request, response);
+      await write(response, answer);
+    } catch (error) {
+      const { status, code, message } = this.#describe(error);
+      if (response.headersSent) response.destroy();
+      else await write(response, jsonError(status, code, message));
+    }
+  }
+
+  #describe(error: unknown): { status: number; code: number; message: string } {
+    if (error instanceof Refusal) return { status: error.status, code: -32600, message: error.message };
+    if (error instanceof RequestError) return { status: requestErrors[error.kind].http, code: requestErrors[error.kind].code, message: error.message };
+    this.#options.log.error("request failed", { error });
+    return { status: 500, code: -32603, message: "Internal error" };
+  }
+
+  async #route(request: IncomingMessage, response: ServerResponse): Promise<Response> {
+    this.#refuseStrangers(request);
+    const path = (request.url ?? "/").split("?", 1)[0];
+    if (path === "/healthz") return Response.json({ status: "ok" });
+    if (path !== "/mcp") throw new Refusal(404, "There is nothing here; MCP is at /mcp.");
+    return await this.#mcp(request, response, this.#callerOf(request));
+  }
+
+  /** A web page must not reach us through its reader's browser: not by its own origin, not by a rebound name. */
+  #refuseStrangers(request: IncomingMessage): void {
+    const host = validateHostHeader(request.headers.host, localhostAllowedHostnames());
+    if (!host.ok) throw new Refusal(403, `The Host header must name this machine, e.g. localhost: ${host.message}`);
+    const origin = validateOriginHeader(request.headers.origin, localhostAllowedOrigins());
+    if (!origin.ok) throw new Refusal(403, `Requests from other web pages are refused: ${origin.message}`);
+    const hasBody = request.method !== "GET" && request.method !== "HEAD" && request.method !== "DELETE" && request.method !== "OPTIONS";
+    const type = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase();
+    if (hasBody && type !== "application/json") throw new Refusal(415, "Content-Type must be application/json.");
+  }
+
+  #callerOf(request: IncomingMessage): Caller {
+    const { authorization } = request.headers;
+    if (authorization === undefined) {
+      if (this.#options.requireToken)
+        throw new Refusal(401, "This server needs the home's token: send Authorization: Bearer, with what `meanwhile token` prints.");
+      return anonymous;
+    }
+    const given = Buffer.from(/^Bearer +(\S+)$/i.exec(authorization)?.[1] ?? "");
+    const isSame = given.length === this.#token.length && timingSafeEqual(given, this.#token);
+    if (!isSame) throw new Refusal(401, "The bearer token is not this home's; `meanwhile token` prints it.");
+    return localUser;
+  }
+
+  async #mcp(request: IncomingMessage, response: ServerResponse, caller: Caller): Promise<Response> {
+    const gone = new AbortController();
+    response.on("close", () => {
+      if (!response.writableFinished) gone.abort();
+    });
+    const webRequest = toWebRequest(request, gone.signal);
+    const authInfo = toAuthInfo(caller);
+    if (request.method !== "POST") return await this.#sessions.handle(webRequest, { caller, authInfo });
+    const parsedBody = checkMessage(parseJson(await readBody(request)));
+    const isLegacy = await isLegacyRequest(webRequest, parsedBody);
+    if (isLegacy) return await this.#sessions.handle(webRequest, { caller, authInfo, parsedBody });
+    return await this.#modern.fetch(webRequest, { authInfo, parsedBody });
+  }
+}
+
+/** An answer below the protocol: wrong door, wrong host, wrong token. */
+class Refusal extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+function jsonError(status: number, code: number, message: string): Response {
+  const headers = status === 401 ? { "www-authenticate": "Bearer" } : status === 413 ? { connection: "close" } : undefined;
+  return Response.json({ jsonrpc: "2.0", id: null, error: { code, message } }, { status, ...(headers && { headers }) });
+}
+
+function toWebRequest(request: IncomingMessage, signal: AbortSignal): Request {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (value !== undefined && name !== "authorization") headers.set(name, Array.isArray(value) ? value.join(", ") : value);
+  }
+  return new Request(`http://${request.headers.host}${request.url}`, { method: request.method ?? "GET", headers, signal });
+}
+
+async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const refusal = () => new RequestError("tooLarge", `The body is larger than ${maxBodyBytes / 1024 / 1024} MiB.`);
+  if (Number(request.headers["content-length"] ?? 0) > maxBodyBytes) throw refusal();
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    size += part.length;
+    if (size > maxBodyBytes) throw refusal();
+    parts.push(part);
+  }
+  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+}
+
+async function write(to: ServerResponse, from: Response): Promise<void> {
+  const headers: Record<string, string> = Object.fromEntries(from.headers);
+  if (from.body === null) {
+    to.writeHead(from.status, headers).end();
+  } else if (headers["content-type"]?.startsWith("application/json")) {
+    const body = Buffer.from(await from.arrayBuffer());
+    to.writeHead(from.status, { ...headers, "content-length": String(body.length) }).end(body);
+  } else {
+    to.writeHead(from.status, headers);
+    to.flushHeaders();
+    await stream(to, from.body);
+  }
+}
+
+/** Copies a stream as fast as the client reads it, and stops reading when the client is gone. */
+async function stream(to: ServerResponse, body: ReadableStream<Uint8Array>): Promise<void> {
+  const reader = body.getReader();
+  const onClose = () => void reader.cancel().catch(() => undefined);
+  to.on("close", onClose);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done || to.destroyed) break;
+      if (!to.write(value)) await new Promise<void>((resolve) => to.once("drain", resolve).once("close", resolve));
+    }
+  } finally {
+    to.off("close", onClose);
+    to.end();
+  }
+}

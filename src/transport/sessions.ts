@@ -1,0 +1,112 @@
+import {
+  type AuthInfo,
+  isInitializeRequest,
+  isJSONRPCRequest,
+  legacyStatelessFallback,
+  type McpServer,
+  type McpServerFactory,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
+import type { Clock } from "../clock.ts";
+import { RequestError } from "../errors.ts";
+import { createId } from "../ids.ts";
+import type { Caller } from "../mcp/caller.ts";
+
+/** Clients before 2026-07-28 hold a session: one transport and one server each, found by a header. */
+const maxSessions = 1_000;
+
+interface Session {
+  readonly transport: WebStandardStreamableHTTPServerTransport;
+  readonly server: McpServer;
+  readonly caller: Caller;
+  /** Ids of calls that have not been answered. */
+  readonly inFlight: Set<string | number>;
+  lastUsedAt: number;
+}
+
+interface From {
+  readonly caller: Caller;
+  readonly authInfo: AuthInfo;
+  readonly parsedBody?: unknown;
+}
+
+export class Sessions {
+  readonly #options: { factory: McpServerFactory; clock: Clock; onerror: (error: Error) => void };
+  readonly #stateless: ReturnType<typeof legacyStatelessFallback>;
+  readonly #sessions = new Map<string, Session>();
+
+  constructor(options: { factory: McpServerFactory; clock: Clock; onerror: (error: Error) => void }) {
+    this.#options = options;
+    this.#stateless = legacyStatelessFallback(options.factory, options.onerror);
+  }
+
+  async handle(request: Request, from: From): Promise<Response> {
+    const id = request.headers.get("mcp-session-id");
+    if (id !== null) return await this.#continue(id, request, from);
+    if (from.parsedBody !== undefined && isInitializeRequest(from.parsedBody)) return await this.#begin(request, from);
+    return await this.#stateless(request, from);
+  }
+
+  notifyToolsChanged(): void {
+    for (const { server } of this.#sessions.values()) server.sendToolListChanged();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#sessions.values()].map(({ server }) => server.close()));
+    this.#sessions.clear();
+  }
+
+  async #begin(request: Request, from: From): Promise<Response> {
+    const { factory, clock } = this.#options;
+    const inFlight = new Set<string | number>();
+    const server = (await factory({ era: "legacy", authInfo: from.authInfo, requestInfo: request })) as McpServer;
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: createId,
+      onsessioninitialized: (id) => {
+        this.#makeRoom();
+        this.#sessions.set(id, { transport, server, caller: from.caller, inFlight, lastUsedAt: clock.now() });
+      },
+      onsessionclosed: (id) => void this.#sessions.delete(id),
+    });
+    await server.connect(transport);
+    const send = transport.send.bind(transport);
+    transport.send = (message, options) => {
+      if (!("method" in message) && message.id !== undefined) inFlight.delete(message.id);
+      return send(message, options);
+    };
+    return await transport.handleRequest(request, from);
+  }
+
+  async #continue(id: string, request: Request, from: From): Promise<Response> {
+    const session = this.#sessions.get(id);
+    // A session belongs to who began it: for anybody else it does not exist.
+    if (session === undefined || session.caller.kind !== from.caller.kind) {
+      return Response.json(
+        { jsonrpc: "2.0", id: null, error: { code: -32001, message: "Session not found; begin a new one with initialize." } },
+        { status: 404 },
+      );
+    }
+    session.lastUsedAt = this.#options.clock.now();
+    const { parsedBody } = from;
+    if (isJSONRPCRequest(parsedBody)) {
+      if (session.inFlight.has(parsedBody.id))
+        throw new RequestError("request", `The id ${JSON.stringify(parsedBody.id)} belongs to a call that is still running; use a fresh id.`);
+      session.inFlight.add(parsedBody.id);
+    } else this.#forgetCancelled(session, parsedBody);
+    return await session.transport.handleRequest(request, from);
+  }
+
+  #forgetCancelled(session: Session, message: unknown): void {
+    const { method, params } = (message ?? {}) as { method?: string; params?: { requestId?: string | number } };
+    if (method === "notifications/cancelled" && params?.requestId !== undefined) session.inFlight.delete(params.requestId);
+  }
+
+  /** The session that has been silent longest makes room; its client will begin a new one. */
+  #makeRoom(): void {
+    if (this.#sessions.size < maxSessions) return;
+    const idle = [...this.#sessions].filter(([, session]) => session.inFlight.size === 0);
+    const [id, session] = (idle.length > 0 ? idle : [...this.#sessions]).reduce((oldest, next) => (next[1].lastUsedAt < oldest[1].lastUsedAt ? next : oldest));
+    this.#sessions.delete(id);
+    void session.server.close();
+  }
+}

@@ -1,0 +1,129 @@
+import type { Readable, Writable } from "node:stream";
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
+import { RequestError, requestErrors } from "../errors.ts";
+import type { Logger } from "../log.ts";
+import { LineSplitter, maxLineBytes, parseMessage } from "./frames.ts";
+
+/** What may be dropped rather than kept for a client that does not read. */
+const droppable = new Set(["notifications/progress", "notifications/message"]);
+const maxUnreadBytes = 1024 * 1024;
+
+export interface LineTransportOptions {
+  readonly input: Readable;
+  readonly output: Writable;
+  /** Writes to `output` even where its own `write` was taken away from others. */
+  readonly write: (text: string) => boolean;
+  readonly log: Logger;
+}
+
+/**
+ * One MCP connection over a pair of byte streams, one message a line.
+ * A bad line gets one error and the next is read; a client that stops reading stops being read.
+ */
+export class LineTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  readonly #options: LineTransportOptions;
+  readonly #splitter = new LineSplitter();
+  readonly #inFlight = new Set<string | number>();
+  #outbox = "";
+  #isClosed = false;
+
+  constructor(options: LineTransportOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    const { input, output } = this.#options;
+    input.on("data", this.#onData);
+    input.on("error", this.#onBroken);
+    input.on("end", this.#onEnd);
+    input.on("close", this.#onEnd);
+    output.on("error", this.#onBroken);
+    output.on("drain", this.#onDrain);
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    if (this.#isClosed) return Promise.reject(new Error("The connection is closed."));
+    if ("method" in message) {
+      const isUnread = this.#options.output.writableLength > maxUnreadBytes;
+      if (isUnread && droppable.has(message.method)) return Promise.resolve();
+    } else if (message.id !== undefined) this.#inFlight.delete(message.id);
+    this.#queue(message);
+    return Promise.resolve();
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#flush();
+    this.#isClosed = true;
+    const { input, output } = this.#options;
+    input.off("data", this.#onData);
+    input.off("end", this.#onEnd);
+    input.off("close", this.#onEnd);
+    output.off("drain", this.#onDrain);
+    input.pause();
+    // The error listeners stay: a late EPIPE without one would end the process.
+    this.onclose?.();
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    for (const line of this.#splitter.push(chunk)) this.#receive(line);
+  };
+
+  #receive(line: Buffer | "tooLong"): void {
+    try {
+      if (line === "tooLong") throw new RequestError("tooLarge", `The message is larger than ${maxLineBytes / 1024 / 1024} MiB.`);
+      const message = parseMessage(line);
+      this.#track(message);
+      this.onmessage?.(message);
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      // What the client sent may be private; its kind is enough for the log.
+      this.#options.log.warn("refused a message", { kind: error.kind });
+      this.#queue({ jsonrpc: "2.0", id: null, error: { code: requestErrors[error.kind].code, message: error.message } });
+    }
+  }
+
+  /** An id names one call at a time; answering a second one would give its caller the first one's result. */
+  #track(message: JSONRPCMessage): void {
+    if (!("method" in message)) return;
+    if ("id" in message && message.id !== undefined) {
+      if (this.#inFlight.has(message.id))
+        throw new RequestError("request", `The id ${JSON.stringify(message.id)} belongs to a call that is still running; use a fresh id.`);
+      this.#inFlight.add(message.id);
+    } else if (message.method === "notifications/cancelled") {
+      const { requestId } = (message.params ?? {}) as { requestId?: string | number };
+      if (requestId !== undefined) this.#inFlight.delete(requestId);
+    }
+  }
+
+  /** Messages made in one turn of the event loop leave in one write. */
+  #queue(message: object): void {
+    if (this.#outbox === "") queueMicrotask(() => this.#flush());
+    this.#outbox += `${JSON.stringify(message)}\n`;
+  }
+
+  #flush(): void {
+    if (this.#outbox === "" || this.#isClosed) return;
+    const text = this.#outbox;
+    this.#outbox = "";
+    const hasRoom = this.#options.write(text);
+    if (!hasRoom) this.#options.input.pause();
+  }
+
+  readonly #onDrain = (): void => {
+    if (!this.#isClosed) this.#options.input.resume();
+  };
+
+  readonly #onBroken = (error: Error): void => {
+    if (this.#isClosed) return;
+    this.onerror?.(error);
+    void this.close();
+  };
+
+  readonly #onEnd = (): void => {
+    void this.close();
+  };
+}

@@ -1,0 +1,70 @@
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { onTestFinished } from "vitest";
+import { temporaryFolder } from "./home.ts";
+
+/** Compiled code, shared by all starts: an empty home would compile everything anew each time. */
+const codeCache = path.join(tmpdir(), "meanwhile-test-code");
+export const executable = path.resolve(import.meta.dirname, "../../bin/meanwhile.cjs");
+
+export interface Started {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly home: string;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** Resolves with the exit code, or the signal's name. */
+  readonly exited: Promise<number | string>;
+}
+
+/** Starts the real executable with an empty home; it is killed after the test if it still runs. */
+export function startMeanwhile(words: readonly string[], options: { cwd?: string; env?: Record<string, string> } = {}): Started {
+  const home = options.env?.MEANWHILE_HOME ?? temporaryFolder();
+  const child = spawn(process.execPath, [executable, ...words], {
+    cwd: options.cwd ?? temporaryFolder(),
+    env: { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home, ...options.env },
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  child.stdin.on("error", () => {});
+  const exited = new Promise<number | string>((resolve) => child.on("close", (code, signal) => resolve(code ?? signal ?? -1)));
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await exited;
+  });
+  return { child, home, stdout: () => stdout, stderr: () => stderr, exited };
+}
+
+/** Runs the real executable to its end. */
+export async function runMeanwhile(words: readonly string[], options: { cwd?: string; env?: Record<string, string>; input?: string } = {}) {
+  const started = startMeanwhile(words, options);
+  started.child.stdin.end(options.input ?? "");
+  const code = await started.exited;
+  return { code, stdout: started.stdout(), stderr: started.stderr(), home: started.home };
+}
+
+/** Starts an HTTP server on a free port and waits until it listens. */
+export async function startHttp(
+  words: readonly string[] = [],
+  options: { cwd?: string; env?: Record<string, string> } = {},
+): Promise<Started & { url: string }> {
+  const started = startMeanwhile(["serve", "--http", "--port", "0", ...words], options);
+  const url = await waitFor(
+    () => /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(started.stderr())?.[0],
+    () => `no URL was printed: ${started.stderr()}`,
+  );
+  return { ...started, url };
+}
+
+/** Polls until `look` finds something; time only guards against hanging. */
+export async function waitFor<T>(look: () => T | undefined | false, why: () => string = () => "it never came", guardMs = 20_000): Promise<T> {
+  const end = Date.now() + guardMs;
+  for (;;) {
+    const found = look();
+    if (found !== undefined && found !== false) return found;
+    if (Date.now() > end) throw new Error(why());
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}

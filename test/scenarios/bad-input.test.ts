@@ -1,0 +1,417 @@
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { runMeanwhile, type Started, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+
+/** Commands that misbehave in one way each, and one that does not. */
+const commands = {
+  "commands/good/add.ts": `import { defineCommand } from "meanwhile";
+import { z } from "zod";
+export default defineCommand({ summary: "Add", input: z.object({ a: z.number(), b: z.number() }), output: z.object({ sum: z.number() }), effects: "read", run: ({ a, b }) => ({ sum: a + b }) });`,
+  "commands/good/echo.ts": `import { defineCommand } from "meanwhile";
+import { z } from "zod";
+export default defineCommand({ summary: "Echo", input: z.object({ text: z.string() }), effects: "read", run: ({ text }) => ({ text }) });`,
+  "commands/good/slow.ts": `import { defineCommand } from "meanwhile";
+import { setTimeout } from "node:timers/promises";
+export default defineCommand({ summary: "Slow", effects: "read", run: async (_input, task) => { await setTimeout(600, undefined, { signal: task.signal }); return { slow: true }; } });`,
+  "commands/bad/syntax.ts": "export default {;",
+  "commands/bad/throws.ts": `import { defineCommand } from "meanwhile";
+export default defineCommand({ summary: "Throws", run() { throw new Error("the disk is full"); } });`,
+  "commands/bad/escapes.ts": `import { defineCommand } from "meanwhile";
+export default defineCommand({ summary: "Throws in a timer", run: () => new Promise(() => setTimeout(() => { throw new Error("nobody caught me"); }, 1)) });`,
+  "commands/bad/rejects.ts": `import { defineCommand } from "meanwhile";
+export default defineCommand({ summary: "Forgets a rejection", run: () => { void Promise.reject(new Error("forgotten")); return new Promise(() => {}); } });`,
+  "commands/bad/exits.ts": `import { defineCommand } from "meanwhile";
+export default defineCommand({ summary: "Exits", run() { process.exit(3); } });`,
+  "commands/bad/output.ts": `import { defineCommand } from "meanwhile";
+import { z } from "zod";
+export default defineCommand({ summary: "Breaks its promise", output: z.object({ pages: z.number() }), run: () => ({ pages: "many" }) as never });`,
+  "commands/bad/prints.ts": `import { defineCommand } from "meanwhile";
+export default defineCommand({ summary: "Prints", run() { console.log("printed by a command"); return { printed: true }; } });`,
+  "commands/bad/endless.ts": `import { defineCommand } from "meanwhile";
+export default defineCommand({ summary: "Never ends", run: () => new Promise(() => setInterval(() => {}, 1000)) });`,
+};
+
+const project = () => writeFiles(temporaryFolder(), commands);
+
+/** One MCP connection over pipes, spoken by hand. */
+class Wire {
+  readonly server: Started;
+  #lastId = 0;
+
+  constructor(cwd: string) {
+    this.server = startMeanwhile(["serve", "--in-process", "--no-bundled"], { cwd });
+  }
+
+  static async open(cwd = project()): Promise<Wire> {
+    const wire = new Wire(cwd);
+    const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "wire", version: "1" } };
+    expect(await wire.request("initialize", params)).toHaveProperty("result.serverInfo.name", "meanwhile");
+    wire.send({ jsonrpc: "2.0", method: "notifications/initialized" });
+    return wire;
+  }
+
+  send(message: object | string | Buffer): void {
+    const isRaw = typeof message === "string" || Buffer.isBuffer(message);
+    this.server.child.stdin.write(isRaw ? message : JSON.stringify(message));
+    this.server.child.stdin.write("\n");
+  }
+
+  messages(): { id?: unknown; error?: { code: number; message: string }; result?: unknown; method?: string }[] {
+    return this.server
+      .stdout()
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+  }
+
+  async request(method: string, params?: object, id: number | string = ++this.#lastId) {
+    this.send({ jsonrpc: "2.0", id, method, params });
+    return await this.answer(id);
+  }
+
+  async answer(id: unknown, nth = 1) {
+    return await waitFor(
+      () => this.messages().filter((message) => message.id === id && message.method === undefined)[nth - 1],
+      () => `no answer ${nth} to ${id}: ${this.server.stdout()} ${this.server.stderr()}`,
+    );
+  }
+
+  async call(name: string, args: object = {}) {
+    const answer = (await this.request("tools/call", { name, arguments: args })) as { result?: ToolResult; error?: { code: number; message: string } };
+    return answer;
+  }
+
+  /** The process lives and the next call works. */
+  async works(): Promise<void> {
+    expect(await this.call("good_add", { a: 1, b: 2 })).toMatchObject({ result: { structuredContent: { success: true, data: { sum: 3 } } } });
+    expect(this.server.child.exitCode).toBeNull();
+  }
+}
+
+interface ToolResult {
+  isError?: boolean;
+  content: { text: string }[];
+  structuredContent: { success: boolean; data: unknown; messages: { type: string; text: string }[] };
+}
+
+const sentenceOf = (answer: { result?: ToolResult }) => answer.result?.structuredContent.messages.findLast((message) => message.type === "error")?.text;
+
+describe("over MCP", () => {
+  test("an unknown tool: a protocol error that names the nearest one", async () => {
+    const wire = await Wire.open();
+    expect(await wire.call("good_ad")).toMatchObject({ error: { code: -32602, message: 'Unknown tool "good_ad"; did you mean good_add?' } });
+    expect(await wire.call("__proto__")).toMatchObject({ error: { code: -32602 } });
+    await wire.works();
+  });
+
+  test("a missing or wrong argument: a tool error that names the field", async () => {
+    const wire = await Wire.open();
+    const missing = await wire.call("good_add", { a: 1 });
+    expect(missing).toMatchObject({ result: { isError: true, structuredContent: { success: false, data: {} } } });
+    expect(sentenceOf(missing)).toBe("Invalid argument for good_add: `b` is required.");
+    expect(sentenceOf(await wire.call("good_add", { a: 1, b: "two" }))).toBe(
+      "Invalid argument for good_add: `b`: Invalid input: expected number, received string.",
+    );
+    expect(sentenceOf(await wire.call("good_add", [1, 2]))).toMatch(/^Invalid argument/);
+    await wire.works();
+  });
+
+  test("a command file that does not load: its tool says so by file and reason, the others work", async () => {
+    const wire = await Wire.open();
+    const answer = await wire.call("bad_syntax");
+    expect(answer).toMatchObject({ result: { isError: true } });
+    expect(sentenceOf(answer)).toMatch(/^bad_syntax could not be loaded from .*bad\/syntax\.ts: /);
+    expect(wire.server.stderr()).toMatch(/command not loaded: .*bad\/syntax\.ts/);
+    await wire.works();
+  });
+
+  test("a command that throws: its sentence for the model, the stack for the log", async () => {
+    const wire = await Wire.open();
+    const answer = await wire.call("bad_throws");
+    expect(sentenceOf(answer)).toBe("the disk is full");
+    expect(JSON.stringify(answer)).not.toContain("throws.ts");
+    await waitFor(() => wire.server.stderr().includes("throws.ts"));
+    await wire.works();
+  });
+
+  test("a command whose error escapes it: that call fails, the server lives", async () => {
+    const wire = await Wire.open();
+    expect(sentenceOf(await wire.call("bad_escapes"))).toBe("nobody caught me");
+    expect(sentenceOf(await wire.call("bad_rejects"))).toBe("forgotten");
+    expect(sentenceOf(await wire.call("bad_exits"))).toBe("bad_exits called process.exit(3), which would end the whole server; throw an error instead.");
+    await wire.works();
+  });
+
+  test("a command that returns what its output schema forbids: its own fault, said by field", async () => {
+    const wire = await Wire.open();
+    expect(sentenceOf(await wire.call("bad_output"))).toBe(
+      "bad_output returned something that does not fit its own output schema: `pages`: Invalid input: expected number, received string",
+    );
+    await wire.works();
+  });
+
+  test("a command that writes to stdout: the protocol stays clean, the text goes to stderr", async () => {
+    const wire = await Wire.open();
+    expect(await wire.call("bad_prints")).toMatchObject({ result: { structuredContent: { data: { printed: true } } } });
+    expect(wire.server.stdout()).not.toContain("printed by a command");
+    await waitFor(() => wire.server.stderr().includes("printed by a command"));
+    await wire.works();
+  });
+
+  test("a command that never ends: a cancel lets the caller go, and the server goes on", async () => {
+    const wire = await Wire.open();
+    wire.send({ jsonrpc: "2.0", id: "endless", method: "tools/call", params: { name: "bad_endless" } });
+    await wire.works();
+    wire.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "endless" } });
+    await wire.works();
+    expect(wire.messages().some((message) => message.id === "endless")).toBe(false);
+  });
+
+  test("a message that is not JSON: -32700, and the next line is read", async () => {
+    const wire = await Wire.open();
+    wire.send("this is not JSON");
+    expect(await wire.answer(null)).toMatchObject({ error: { code: -32700, message: expect.stringContaining("The message is not JSON") } });
+    await wire.works();
+  });
+
+  test("a batch: -32600, and none of it is run", async () => {
+    const wire = await Wire.open();
+    wire.send([{ jsonrpc: "2.0", id: "in-batch", method: "tools/call", params: { name: "good_add", arguments: { a: 1, b: 1 } } }]);
+    expect(await wire.answer(null)).toMatchObject({ error: { code: -32600, message: "Batches are not supported; send one message at a time." } });
+    await wire.works();
+    expect(wire.messages().some((message) => message.id === "in-batch")).toBe(false);
+  });
+
+  test("an id twice in flight: the second is refused and cannot take the first one's answer", async () => {
+    const wire = await Wire.open();
+    wire.send({ jsonrpc: "2.0", id: "twice", method: "tools/call", params: { name: "good_slow" } });
+    wire.send({ jsonrpc: "2.0", id: "twice", method: "tools/call", params: { name: "good_add", arguments: { a: 1, b: 1 } } });
+    expect(await wire.answer(null)).toMatchObject({
+      error: { code: -32600, message: 'The id "twice" belongs to a call that is still running; use a fresh id.' },
+    });
+    expect(await wire.answer("twice")).toMatchObject({ result: { structuredContent: { data: { slow: true } } } });
+    expect(wire.messages().filter((message) => message.id === "twice")).toHaveLength(1);
+    expect(await wire.request("tools/call", { name: "good_add", arguments: { a: 2, b: 2 } }, "once-more")).toMatchObject({
+      result: { structuredContent: { data: { sum: 4 } } },
+    });
+    await wire.works();
+  });
+
+  test("10 MiB + 1: refused while it arrives, and the next line is read", async () => {
+    const wire = await Wire.open();
+    wire.send(Buffer.alloc(10 * 1024 * 1024 + 1, "x"));
+    expect(await wire.answer(null)).toMatchObject({ error: { code: -32600, message: "The message is larger than 10 MiB." } });
+    await wire.works();
+  });
+
+  test("depth 100,000: refused before it is parsed", async () => {
+    const wire = await Wire.open();
+    wire.send(
+      `{"jsonrpc":"2.0","id":1000,"method":"tools/call","params":{"name":"good_echo","arguments":{"text":${"[".repeat(100_000)}${"]".repeat(100_000)}}}}`,
+    );
+    expect(await wire.answer(null)).toMatchObject({ error: { code: -32600, message: "The message is nested more than 64 levels deep." } });
+    await wire.works();
+  });
+
+  test("invalid UTF-8: -32700, never a silently changed letter", async () => {
+    const wire = await Wire.open();
+    wire.send(Buffer.concat([Buffer.from('{"jsonrpc":"2.0","id":2000,"method":"ping","params":{"x":"'), Buffer.from([0xc3, 0x28]), Buffer.from('"}}')]));
+    expect(await wire.answer(null)).toMatchObject({ error: { code: -32700, message: "The message is not valid UTF-8." } });
+    await wire.works();
+  });
+
+  test("U+2028 inside a string: an ordinary letter, there and back", async () => {
+    const wire = await Wire.open();
+    const text = "one\u2028two\u2029three\u0085four";
+    expect(await wire.call("good_echo", { text })).toMatchObject({ result: { structuredContent: { data: { text } } } });
+    expect(wire.server.stdout().split("\n").filter(Boolean)).toHaveLength(2);
+    await wire.works();
+  });
+
+  test("a client that closes the pipe: the server ends by itself, without a stack trace", async () => {
+    const wire = await Wire.open();
+    wire.server.child.stdin.end();
+    expect(await wire.server.exited).toBe(0);
+    expect(wire.server.stderr()).not.toMatch(/EPIPE|at .*\.js/);
+  });
+
+  test("a client that closes only the reading end: EPIPE ends the connection, not with a crash", async () => {
+    const wire = await Wire.open();
+    wire.server.child.stdout.destroy();
+    wire.send({ jsonrpc: "2.0", id: 1, method: "tools/list" });
+    wire.send({ jsonrpc: "2.0", id: 2, method: "tools/list" });
+    expect(await wire.server.exited).toBe(0);
+    expect(wire.server.stderr()).not.toMatch(/at .*\.js/);
+  });
+
+  test("arguments named like JavaScript's own insides change nothing", async () => {
+    const wire = await Wire.open();
+    wire.send(
+      '{"jsonrpc":"2.0","id":"proto","method":"tools/call","params":{"name":"good_add","arguments":{"a":1,"b":2,"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}}}',
+    );
+    expect(await wire.answer("proto")).toMatchObject({ result: { structuredContent: { success: true } } });
+    await wire.works();
+  });
+});
+
+describe("over HTTP", () => {
+  const post = (url: string, body: string | Buffer, headers: Record<string, string> = {}) =>
+    fetch(url, {
+      method: "POST",
+      headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
+      body: body as never,
+    });
+  const call = (name: string, args: object) => JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } });
+
+  test("each bad body gets its status and one sentence, and the next call works", async () => {
+    const { url } = await startHttp(["--no-bundled"], { cwd: project() });
+    const cases: [string | Buffer, number, number, string][] = [
+      ["not JSON", 400, -32700, "The message is not JSON"],
+      ["[]", 400, -32600, "Batches are not supported"],
+      ["[".repeat(100_000), 400, -32600, "nested more than 64 levels"],
+      [Buffer.from([0x22, 0xff, 0x22]), 400, -32700, "not valid UTF-8"],
+      [`"${"x".repeat(4 * 1024 * 1024)}"`, 413, -32600, "The body is larger than 4 MiB."],
+      ['{"jsonrpc":"2.0","id":null,"method":"ping"}', 400, -32600, "`id` must be a text or a whole number"],
+    ];
+    for (const [body, status, code, sentence] of cases) {
+      const response = await post(url, body);
+      expect(response.status).toBe(status);
+      expect(await response.json()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code, message: expect.stringContaining(sentence) } });
+    }
+    expect(await (await post(url, call("good_add", { a: 1, b: 2 }))).text()).toContain('"sum":3');
+  });
+
+  test("an id twice in flight in one session: refused, and the first call keeps its answer", async () => {
+    const { url } = await startHttp(["--no-bundled"], { cwd: project() });
+    const begun = await post(
+      url,
+      JSON.stringify({
+        jsonrpc: "2.0",
+        id: 0,
+        method: "initialize",
+        params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } },
+      }),
+    );
+    const session = { "mcp-session-id": begun.headers.get("mcp-session-id") as string };
+    await begun.text();
+    const first = post(url, JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "good_slow" } }), session);
+    await first;
+    const second = await post(url, call("good_add", { a: 1, b: 1 }).replace('"id":1', '"id":7'), session);
+    expect(second.status).toBe(400);
+    expect(await second.json()).toMatchObject({ id: null, error: { code: -32600 } });
+    expect(await (await first).text()).toContain('"slow":true');
+  });
+
+  test("a client that leaves in the middle of a call harms nobody", async () => {
+    const { url, child } = await startHttp(["--no-bundled"], { cwd: project() });
+    for (let round = 0; round < 5; round++) {
+      const leave = new AbortController();
+      const gone = fetch(url, {
+        method: "POST",
+        headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
+        body: call("bad_endless", {}),
+        signal: leave.signal,
+      });
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      leave.abort();
+      await gone.then((response) => response.text()).catch(() => {});
+    }
+    expect(await (await post(url, call("good_add", { a: 1, b: 2 }))).text()).toContain('"sum":3');
+    expect(child.exitCode).toBeNull();
+  });
+});
+
+describe("in the terminal", () => {
+  test("an unknown command: what was meant, exit 2", async () => {
+    const { code, stdout, stderr } = await runMeanwhile(["good", "ad"], { cwd: project() });
+    expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: "", stderr: "✗ Unknown command `good ad`; did you mean `meanwhile good add`?\n" });
+    expect(await runMeanwhile(["sevre"], { cwd: project() })).toMatchObject({
+      code: 2,
+      stderr: "✗ Unknown command `sevre`; did you mean `meanwhile serve`?\n",
+    });
+    expect(await runMeanwhile(["--nonsense"], { cwd: project() })).toMatchObject({
+      code: 2,
+      stderr: "✗ Unknown option --nonsense; meanwhile --help lists them.\n",
+    });
+  });
+
+  test("a missing or wrong argument: the field, exit 2", async () => {
+    const cwd = project();
+    expect(await runMeanwhile(["good", "add", "1"], { cwd })).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: "✗ Invalid argument for good add: `b` is required.\n  See: meanwhile good add --help\n",
+    });
+    expect(await runMeanwhile(["good", "add", "1", "two"], { cwd })).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringContaining("`b`: Invalid input: expected number, received string"),
+    });
+  });
+
+  test("an unreadable --input: the file and the reason, exit 2", async () => {
+    const cwd = project();
+    writeFileSync(path.join(cwd, "list.json"), "[1,2]");
+    writeFileSync(path.join(cwd, "broken.json"), "{");
+    expect(await runMeanwhile(["good", "add", "--input", "none.json"], { cwd })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("✗ --input none.json cannot be used: ENOENT"),
+    });
+    expect(await runMeanwhile(["good", "add", "--input", "broken.json"], { cwd })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("✗ --input broken.json cannot be used: "),
+    });
+    expect(await runMeanwhile(["good", "add", "--input", "list.json"], { cwd })).toMatchObject({
+      code: 2,
+      stderr: "✗ --input list.json must hold one JSON object with the arguments.\n",
+    });
+    expect(await runMeanwhile(["good", "add", "--input", "-", "--json", "--quiet"], { cwd, input: '{"a":1,"b":2}' })).toMatchObject({
+      code: 0,
+      stdout: '{\n  "sum": 3\n}\n',
+      stderr: "",
+    });
+  });
+
+  test("a command file that does not load: file and reason, exit 1; `tools` lists the rest and names it", async () => {
+    const cwd = project();
+    expect(await runMeanwhile(["bad", "syntax"], { cwd })).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^✗ bad syntax could not be loaded from .*bad\/syntax\.ts: [^\n]+\n$/),
+    });
+    expect(await runMeanwhile(["tools"], { cwd })).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("good_add"),
+      stderr: expect.stringMatching(/^✗ bad_syntax is missing: .*bad\/syntax\.ts: [^\n]+\n$/),
+    });
+  });
+
+  test("a command that throws, or breaks its promise: one sentence, exit 1", async () => {
+    const cwd = project();
+    expect(await runMeanwhile(["bad", "throws"], { cwd })).toMatchObject({ code: 1, stdout: "", stderr: "✗ the disk is full\n" });
+    expect(await runMeanwhile(["bad", "escapes"], { cwd })).toMatchObject({ code: 1, stdout: "", stderr: "✗ nobody caught me\n" });
+    expect(await runMeanwhile(["bad", "exits"], { cwd })).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("called process.exit(3)") });
+    expect(await runMeanwhile(["bad", "output"], { cwd })).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining("does not fit its own output schema"),
+    });
+  });
+
+  test("a command that writes to stdout: stdout holds the data alone", async () => {
+    const { stdout, stderr, code } = await runMeanwhile(["bad", "prints", "--json"], { cwd: project() });
+    expect({ code, data: JSON.parse(stdout) }).toEqual({ code: 0, data: { printed: true } });
+    expect(stderr).toContain("printed by a command");
+  });
+
+  test("a command that never ends: Ctrl-C cancels it, exit 130", async () => {
+    const run = startMeanwhile(["bad", "endless"], { cwd: project() });
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    run.child.kill("SIGINT");
+    expect(await run.exited).toBe(130);
+    expect(run.stdout()).toBe("");
+    expect(run.stderr()).toMatch(/✗ Cancelled\./);
+  });
+});
