@@ -1,0 +1,62 @@
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { reservedDomains } from "../../command/discover.ts";
+import { Exit, type ExitCode, UsageError } from "../../errors.ts";
+import type { VerbCall } from "../main.ts";
+import { parseVerb } from "../verb.ts";
+
+export async function run(call: VerbCall): Promise<ExitCode> {
+  const parsed = parseVerb("new", "Write a first version of a command", call.words, (program) => {
+    program.argument("<domain/name>", "e.g. hello/world → commands/hello/world.ts");
+  });
+  if ("help" in parsed) {
+    call.terminal.print(parsed.help);
+    return Exit.Ok;
+  }
+  const words = checkName(parsed.operands[0] ?? "");
+  const folder = path.resolve(call.flags.commands?.[0] ?? "commands");
+  const file = path.join(folder, ...words.slice(0, -1), `${words.at(-1)}.ts`);
+  if (existsSync(file)) throw new UsageError(`${file} exists already; choose another name, or edit it.`);
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, template(words));
+  const { colors } = call.terminal;
+  const shown = path.relative(process.cwd(), file);
+  call.terminal.say(
+    `${colors.green("✓")} Wrote ${shown}\n  Run it      meanwhile ${words.join(" ")} World\n  As a tool   ${words.join("_").replaceAll("-", "_")}, in every MCP client that is connected\n`,
+  );
+  call.terminal.print(`${shown}\n`);
+  return Exit.Ok;
+}
+
+function checkName(name: string): string[] {
+  const words = name.split("/");
+  const isUsable = words.length >= 2 && words.every((word) => /^[A-Za-z][A-Za-z0-9_-]*$/.test(word));
+  if (!isUsable) throw new UsageError(`"${name}" is not a name for a command; write domain/name, e.g. hello/world, with letters, digits, - and _.`);
+  if (reservedDomains.has(words[0] ?? "")) throw new UsageError(`"${words[0]}" is a word of Meanwhile's own; choose another domain.`);
+  return words;
+}
+
+function template(words: readonly string[]): string {
+  const title = words.join(" ");
+  return `import { defineCommand } from "meanwhile";
+import { z } from "zod";
+
+export default defineCommand({
+  summary: "Say what ${title} does, in one line",
+  input: z.object({
+    name: z.string().describe("Whom to greet"),
+    times: z.number().int().min(1).max(10).default(3).describe("How often"),
+  }),
+  output: z.object({ greeting: z.string() }),
+  effects: "read",
+  async run({ name, times }, task) {
+    task.announce(\`Greeting \${name}\`);
+    for (let done = 1; done <= times; done++) {
+      task.signal.throwIfAborted();
+      task.progress({ done, total: times, message: \`Greeting \${done} of \${times}\` });
+    }
+    return { greeting: \`Hello, \${name}!\` };
+  },
+});
+`;
+}

@@ -1,0 +1,55 @@
+import { type Catalog, openCatalog } from "../../command/catalog.ts";
+import { loadSettings } from "../../config.ts";
+import { Exit, type ExitCode } from "../../errors.ts";
+import { silentLog } from "../../log.ts";
+import { toTool } from "../../mcp/tools.ts";
+import type { VerbCall } from "../main.ts";
+import type { Terminal } from "../terminal.ts";
+import { collect, parseVerb } from "../verb.ts";
+
+export async function run(call: VerbCall): Promise<ExitCode> {
+  const parsed = parseVerb("tools", "List the commands as MCP clients see them; exit 1 when a file could not be loaded", call.words, (program) => {
+    program.option("--json", "print the whole list as JSON, schemas included");
+    program.option("--commands <folder>", "a folder of commands; may be given several times", collect);
+    program.option("--no-bundled", "without the commands that come with Meanwhile");
+  });
+  if ("help" in parsed) {
+    call.terminal.print(parsed.help);
+    return Exit.Ok;
+  }
+  await call.protectStdout();
+  const commands = (parsed.options.commands as string[] | undefined) ?? call.flags.commands;
+  const isBundled = parsed.options.bundled !== false && call.flags.bundled !== false;
+  const settings = await loadSettings({
+    cwd: process.cwd(),
+    env: process.env,
+    flags: { ...(commands !== undefined && { commands }), ...(!isBundled && { bundled: false }) },
+  });
+  const catalog = await openCatalog({ folders: settings.commandFolders, toolPrefix: settings.toolPrefix, log: silentLog });
+  call.terminal.print(parsed.options.json === true ? toJson(catalog) : toTable(catalog));
+  reportProblems(catalog, call.terminal);
+  return catalog.problems.length === 0 ? Exit.Ok : Exit.CommandFailed;
+}
+
+function toJson(catalog: Catalog): string {
+  const tools = catalog.entries.map((entry) => ({ ...toTool(entry), command: `meanwhile ${entry.path.join(" ")}`, file: entry.file }));
+  return `${JSON.stringify({ tools, problems: catalog.problems }, null, 2)}\n`;
+}
+
+function toTable(catalog: Catalog): string {
+  if (catalog.entries.length === 0) return "No commands yet; meanwhile new hello/world writes the first.\n";
+  const rows = catalog.entries.map((entry) => [entry.toolName, `meanwhile ${entry.path.join(" ")}`, `${entry.command.summary}${marks(entry.command)}`]);
+  const heads = ["Tool", "In the terminal", "What it does"];
+  const widths = [0, 1].map((column) => Math.max(...[heads, ...rows].map((row) => row[column]?.length ?? 0)) + 2);
+  return [heads, ...rows].map((row) => `${row[0]?.padEnd(widths[0] ?? 0)}${row[1]?.padEnd(widths[1] ?? 0)}${row[2]}\n`).join("");
+}
+
+function marks(command: Catalog["entries"][number]["command"]): string {
+  const words = [command.long ? "long" : "", command.effects === "write" ? "" : command.effects].filter(Boolean);
+  return words.length === 0 ? "" : ` [${words.join(", ")}]`;
+}
+
+function reportProblems(catalog: Catalog, terminal: Terminal): void {
+  const { red } = terminal.colors;
+  for (const problem of catalog.problems) terminal.say(`${red("✗")} ${problem.toolName} is missing: ${problem.file}: ${problem.text}\n`);
+}

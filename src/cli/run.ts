@@ -1,0 +1,107 @@
+import { readFileSync } from "node:fs";
+import { systemClock } from "../clock.ts";
+import type { CatalogEntry } from "../command/catalog.ts";
+import type { Command } from "../command/command.ts";
+import type { Door } from "../command/context.ts";
+import { type Outcome, runCommand } from "../command/run.ts";
+import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
+import { ProgressTrack } from "../task/progress.ts";
+import { formatData } from "./output.ts";
+import { askInTerminal, clean, StageView, type Terminal } from "./terminal.ts";
+import type { Typed } from "./usage.ts";
+
+export interface RunFacts {
+  readonly home: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly isDebug: boolean;
+}
+
+/** Runs a command for a person at a terminal, in its four stages. */
+export async function runInTerminal(entry: CatalogEntry, typed: Typed, terminal: Terminal, facts: RunFacts): Promise<ExitCode> {
+  const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
+  const stop = new AbortController();
+  const stopListening = terminal.onInterrupt(() => {
+    if (!stop.signal.aborted) stop.abort(new Cancelled("Cancelled."));
+    else throw new Cancelled("Cancelled.");
+  });
+  const view = typed.quiet ? undefined : new StageView(terminal, { estimateSeconds: estimateOf(entry.command, input) });
+  const track = new ProgressTrack({ clock: systemClock, deliver: (update) => view?.progress(update) });
+  try {
+    const name = entry.path.join(" ");
+    const outcome = await runCommand(entry.command, input, {
+      name,
+      clock: systemClock,
+      ...facts,
+      signals: [stop.signal],
+      door: toDoor(view, track, terminal, typed, facts.isDebug),
+    });
+    track.finish();
+    view?.end();
+    return await report(outcome, terminal, typed, entry);
+  } finally {
+    view?.end();
+    stopListening();
+  }
+}
+
+function toDoor(view: StageView | undefined, track: ProgressTrack, terminal: Terminal, typed: Typed, isDebug: boolean): Door {
+  const { colors } = terminal;
+  const door: Door = {
+    announce: (text) => view?.announce(text),
+    progress: (report) => track.report(report),
+    log: (line) => {
+      const isShown = isDebug || line.level === "warn" || line.level === "error";
+      if (isShown) view?.line(`${line.level === "error" ? colors.red("!") : colors.yellow("!")} ${clean(line.text)}`);
+    },
+  };
+  if (!terminal.canAsk && !typed.yes) return { ...door, whyNoAnswer: "there is no terminal to answer in" };
+  return {
+    ...door,
+    async ask(question) {
+      if (question.isConfirmation && typed.yes) return { action: "accept", content: { confirm: true } };
+      if (!terminal.canAsk) return { action: "cancel" };
+      return await (view === undefined ? askInTerminal(question) : view.pause(() => askInTerminal(question)));
+    },
+  };
+}
+
+async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry: CatalogEntry): Promise<ExitCode> {
+  const { colors } = terminal;
+  if (outcome.ending === "completed") {
+    const summary = outcome.messages.at(-1)?.text ?? "Done";
+    if (!typed.quiet) terminal.say(`${colors.green("✓")} ${clean(summary)}\n`);
+    terminal.print(await formatData(outcome, typed.json ? "json" : typed.yaml ? "yaml" : "plain"));
+    return Exit.Ok;
+  }
+  terminal.say(`${colors.red("✗")} ${clean(outcome.message)}\n`);
+  for (const message of outcome.messages) {
+    const { stack } = (message.details ?? {}) as { stack?: string };
+    if (stack !== undefined) terminal.say(`${stack}\n`);
+  }
+  if (outcome.ending === "cancelled") return Exit.Cancelled;
+  if (outcome.cause === "timeout") return Exit.TimedOut;
+  if (outcome.cause !== "input") return Exit.CommandFailed;
+  terminal.say(`  See: meanwhile ${entry.path.join(" ")} --help\n`);
+  return Exit.Usage;
+}
+
+async function readInputFile(file: string | undefined, terminal: Terminal): Promise<Record<string, unknown>> {
+  if (file === undefined) return {};
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(file === "-" ? await terminal.readInput() : readFileSync(file, "utf8"));
+  } catch (cause) {
+    throw new UsageError(`--input ${file} cannot be used: ${messageOf(cause)}`, { cause });
+  }
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
+    throw new UsageError(`--input ${file} must hold one JSON object with the arguments.`);
+  return parsed as Record<string, unknown>;
+}
+
+function estimateOf(command: Command, input: unknown): number | undefined {
+  try {
+    return command.estimate?.(input as never);
+  } catch {
+    return undefined; // An estimate is a courtesy: one that fails must not fail the run.
+  }
+}

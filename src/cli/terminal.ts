@@ -1,0 +1,226 @@
+import { createColors } from "picocolors";
+import { type Clock, systemClock } from "../clock.ts";
+import type { Answer, Question } from "../command/context.ts";
+import { formatDuration } from "../command/run.ts";
+import type { JsonSchema } from "../command/schema.ts";
+import { secondsLeft } from "../task/estimate.ts";
+import type { ProgressUpdate } from "../task/progress.ts";
+
+/** The person's end of the line: data out, words and progress beside it, keys in. */
+export interface Terminal {
+  readonly colors: ReturnType<typeof createColors>;
+  /** Progress can be drawn over: stderr is a terminal. */
+  readonly isLive: boolean;
+  /** Questions can be answered: stdin is a terminal too. */
+  readonly canAsk: boolean;
+  readonly columns: number;
+  /** Data, to stdout. */
+  print(text: string): void;
+  /** Words for the person, to stderr. */
+  say(text: string): void;
+  readInput(): Promise<string>;
+  onInterrupt(listener: () => void): () => void;
+}
+
+/** The terminal of this process. `write` is stdout's own, when others have been kept from it. */
+export function openTerminal(write: (text: string) => unknown, options: { noColor: boolean }): Terminal {
+  const { env, stderr, stdin } = process;
+  const isLive = stderr.isTTY === true && env.TERM !== "dumb";
+  const hasColor = isLive && !options.noColor && (env.NO_COLOR ?? "") === "";
+  return {
+    colors: createColors(hasColor),
+    isLive,
+    canAsk: isLive && stdin.isTTY === true,
+    get columns() {
+      return stderr.columns ?? 80;
+    },
+    print: write,
+    say: (text) => stderr.write(text),
+    async readInput() {
+      const parts: Buffer[] = [];
+      for await (const part of stdin as AsyncIterable<Buffer>) parts.push(part);
+      return Buffer.concat(parts).toString("utf8");
+    },
+    onInterrupt(listener) {
+      for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, listener);
+      return () => {
+        for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.off(signal, listener);
+      };
+    },
+  };
+}
+
+const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const frameMs = 100;
+const plainLineMs = 1_000;
+const barWidth = 24;
+
+/** Draws the four stages of a run: announce, progress, result; the data itself is printed by the caller. */
+export class StageView {
+  readonly #terminal: Terminal;
+  readonly #clock: Clock;
+  readonly #estimateSeconds: number | undefined;
+  readonly #startedAt: number;
+  #update: ProgressUpdate | undefined;
+  #frame = 0;
+  #isDrawn = false;
+  #cancelFrame: (() => void) | undefined;
+  #lastLineAt = Number.NEGATIVE_INFINITY;
+  #lastLine = "";
+
+  constructor(terminal: Terminal, options: { estimateSeconds?: number | undefined; clock?: Clock } = {}) {
+    this.#terminal = terminal;
+    this.#clock = options.clock ?? systemClock;
+    this.#estimateSeconds = options.estimateSeconds;
+    this.#startedAt = this.#clock.monotonic();
+    if (terminal.isLive) this.#scheduleFrame();
+  }
+
+  announce(text: string): void {
+    this.line(`${this.#terminal.colors.cyan("›")} ${clean(text)}`);
+  }
+
+  progress(update: ProgressUpdate): void {
+    this.#update = update;
+    if (!this.#terminal.isLive) this.#plainLine(false);
+  }
+
+  /** A line of its own, above the bar. */
+  line(text: string): void {
+    this.#erase();
+    this.#terminal.say(`${text}\n`);
+  }
+
+  /** Takes the bar away; nothing is drawn after this. */
+  end(): void {
+    this.#cancelFrame?.();
+    this.#cancelFrame = undefined;
+    this.#erase();
+    if (!this.#terminal.isLive) this.#plainLine(true);
+    this.#update = undefined;
+  }
+
+  /** Lets a question have the screen. */
+  async pause<T>(during: () => Promise<T>): Promise<T> {
+    this.#cancelFrame?.();
+    this.#erase();
+    try {
+      return await during();
+    } finally {
+      if (this.#terminal.isLive) this.#scheduleFrame();
+    }
+  }
+
+  #scheduleFrame(): void {
+    this.#cancelFrame = this.#clock.after(frameMs, () => {
+      this.#draw();
+      this.#scheduleFrame();
+    });
+  }
+
+  #draw(): void {
+    this.#frame = (this.#frame + 1) % frames.length;
+    const { colors, columns } = this.#terminal;
+    const room = Math.max(20, columns - 1);
+    const spinner = frames[this.#frame] ?? "";
+    const percentage = this.#update?.percentage;
+    const bar = percentage === undefined ? "" : `${drawBar(percentage)} ${`${Math.floor(percentage)}%`.padStart(4)}`;
+    const text = fit([bar, this.#facts()].filter(Boolean).join("  "), room - 2);
+    const painted = bar === "" ? text : `${colors.cyan(text.slice(0, barWidth))}${text.slice(barWidth)}`;
+    this.#terminal.say(`\r\x1b[2K${colors.cyan(spinner)} ${painted}`);
+    this.#isDrawn = true;
+  }
+
+  #facts(): string {
+    const elapsedMs = this.#clock.monotonic() - this.#startedAt;
+    const percentage = this.#update?.percentage;
+    const left = percentage === 100 ? undefined : secondsLeft({ elapsedMs, percentage, estimateSeconds: this.#estimateSeconds });
+    const time =
+      left === undefined || left < 0.5
+        ? formatDuration(Math.floor(elapsedMs / 1000) * 1000)
+        : `about ${formatDuration(Math.ceil(left) * 1000).replace(".0 s", " s")} left`;
+    return [clean(this.#update?.message ?? ""), time.replace(/^0 ms$/, "").replace(".0 s", " s")].filter(Boolean).join("  ");
+  }
+
+  #plainLine(isLast: boolean): void {
+    if (this.#update === undefined) return;
+    const { percentage, message } = this.#update;
+    const line = [percentage === undefined ? "" : `${Math.floor(percentage)}%`.padStart(4), percentage === 100 ? clean(message ?? "") : this.#facts()]
+      .filter(Boolean)
+      .join("  ");
+    const now = this.#clock.monotonic();
+    if (line === this.#lastLine || (!isLast && now - this.#lastLineAt < plainLineMs)) return;
+    this.#lastLineAt = now;
+    this.#lastLine = line;
+    this.#terminal.say(`${line}\n`);
+  }
+
+  #erase(): void {
+    if (!this.#isDrawn) return;
+    this.#isDrawn = false;
+    this.#terminal.say("\r\x1b[2K");
+  }
+}
+
+function drawBar(percentage: number): string {
+  const full = Math.round((percentage / 100) * barWidth);
+  return "━".repeat(full) + "─".repeat(barWidth - full);
+}
+
+function fit(text: string, room: number): string {
+  return text.length <= room ? text : `${text.slice(0, room - 1)}…`;
+}
+
+/** What a command says is shown, never obeyed: control characters would move the cursor or recolour the screen. */
+export function clean(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
+}
+
+/** Asks in the terminal, one line a field, on stderr. */
+export async function askInTerminal(question: Question): Promise<Answer> {
+  const prompts = await import("@clack/prompts");
+  const content: Record<string, unknown> = {};
+  const properties = Object.entries((question.schema.properties ?? {}) as Record<string, JsonSchema>);
+  const required = new Set((question.schema.required ?? []) as string[]);
+  for (const [name, field] of properties) {
+    const label = properties.length === 1 ? clean(question.message) : `${clean(question.message)} ${fieldLabel(name, field)}`;
+    const answer = await promptField(prompts, label, field, required.has(name));
+    if (prompts.isCancel(answer)) return { action: "cancel" };
+    if (answer !== undefined && answer !== "") content[name] = answer;
+  }
+  return { action: "accept", content };
+}
+
+type Prompts = typeof import("@clack/prompts");
+
+async function promptField(prompts: Prompts, message: string, field: JsonSchema, isRequired: boolean): Promise<unknown> {
+  const output = process.stderr;
+  if (field.type === "boolean") return await prompts.confirm({ message, initialValue: field.default === true, output });
+  const choices = choicesOf(field);
+  if (choices !== undefined && field.type === "array") return await prompts.multiselect({ message, options: choices, required: isRequired, output });
+  if (choices !== undefined)
+    return await prompts.select({ message, options: choices, output, ...(typeof field.default === "string" && { initialValue: field.default }) });
+  const isNumber = field.type === "number" || field.type === "integer";
+  const validate = (text: string | undefined) => {
+    if (isRequired && (text ?? "") === "") return "An answer is needed.";
+    return isNumber && !Number.isFinite(Number(text)) ? "A number, please." : undefined;
+  };
+  const answer = await prompts.text({ message, validate, output, ...(isPlain(field.default) && { initialValue: `${field.default}` }) });
+  return isNumber && typeof answer === "string" && answer !== "" ? Number(answer) : answer;
+}
+
+function choicesOf(field: JsonSchema): { value: string; label: string }[] | undefined {
+  const from = field.type === "array" ? ((field.items ?? {}) as JsonSchema) : field;
+  if (Array.isArray(from.enum)) return from.enum.map((value) => ({ value: String(value), label: String(value) }));
+  const titled = (from.oneOf ?? from.anyOf) as { const?: unknown; title?: string }[] | undefined;
+  return titled?.map((item) => ({ value: String(item.const), label: item.title ?? String(item.const) }));
+}
+
+function fieldLabel(name: string, field: JsonSchema): string {
+  const label = [field.title, field.description].find((text) => typeof text === "string") ?? name;
+  return `(${clean(label)})`;
+}
+
+function isPlain(value: unknown): value is string | number | boolean {
+  return ["string", "number", "boolean"].includes(typeof value);
+}

@@ -1,0 +1,166 @@
+import { Option, Command as Program } from "commander";
+import type { CatalogEntry } from "../command/catalog.ts";
+import type { FoundCommand } from "../command/discover.ts";
+import { UsageError } from "../errors.ts";
+import { type Parameter, readValue, toParameters } from "./arguments.ts";
+
+/** What was typed after a command's name. */
+export interface Typed {
+  readonly input: Record<string, unknown>;
+  readonly json: boolean;
+  readonly yaml: boolean;
+  readonly quiet: boolean;
+  readonly yes: boolean;
+  /** A file to read the input from, or - for standard input. */
+  readonly inputFile: string | undefined;
+}
+
+export type Parsed = Typed | { readonly help: string };
+
+/** Reads the words after a command's name. Throws a UsageError that says which word is wrong. */
+export function parseTyped(entry: CatalogEntry, words: readonly string[]): Parsed {
+  const parameters = toParameters(entry.command.inputSchema);
+  const program = toProgram(entry, parameters);
+  if (words.includes("--help") || words.includes("-h")) return { help: `${program.helpInformation()}${examplesOf(entry)}` };
+  try {
+    program.parse([...words], { from: "user" });
+  } catch (error) {
+    throw new UsageError(`${sentence((error as Error).message)}\nSee: meanwhile ${entry.path.join(" ")} --help`);
+  }
+  const options = program.opts<Record<string, unknown>>();
+  return {
+    input: toInput(parameters, program.processedArgs as unknown[], options),
+    json: options.json === true,
+    yaml: options.yaml === true,
+    quiet: options.quiet === true,
+    yes: options.yes === true,
+    inputFile: options.input as string | undefined,
+  };
+}
+
+function toProgram(entry: CatalogEntry, parameters: readonly Parameter[]): Program {
+  const { command } = entry;
+  const program = quietProgram(`meanwhile ${entry.path.join(" ")}`);
+  program.description(command.description === undefined ? command.summary : `${command.summary}\n\n${command.description}`);
+  const positional = parameters.filter((parameter) => parameter.place === "positional");
+  for (const parameter of positional) program.argument(`[${parameter.word}${parameter.isList ? "..." : ""}]`, describe(parameter));
+  const usage = positional.map((parameter) => `<${parameter.word}${parameter.isList ? "..." : ""}>`);
+  program.usage([...usage, "[options]"].join(" "));
+  for (const parameter of parameters) if (parameter.place === "flag") for (const option of toOptions(parameter)) program.addOption(option);
+  program.option("--input <file>", "read the arguments from a JSON file, or - for standard input");
+  program.option("--json", "print the result as JSON");
+  program.option("--yaml", "print the result as YAML");
+  program.option("--quiet", "print nothing but the result");
+  if (command.confirm !== false) program.option("--yes", "go ahead without asking");
+  return program;
+}
+
+/** A commander program that neither exits nor writes. */
+export function quietProgram(name: string): Program {
+  return new Program(name)
+    .exitOverride()
+    .configureOutput({ writeErr: () => {}, writeOut: () => {} })
+    .helpOption("-h, --help", "show this help")
+    .allowExcessArguments(false);
+}
+
+function toOptions(parameter: Parameter): Option[] {
+  const { word, name } = parameter;
+  if (parameter.isSwitch) {
+    const positive = new Option(`--${word}`, describe(parameter));
+    const negative = new Option(`--no-${word}`, parameter.defaultValue === true ? describe(parameter) : undefined);
+    if (parameter.defaultValue === true) return [positive.hideHelp(), negative];
+    return [positive, negative.hideHelp()];
+  }
+  const option = new Option(`--${word} <${parameter.choices === undefined ? parameter.valueWord : name}>`, describe(parameter));
+  if (parameter.isList) option.argParser((value: string, previous: string[] | undefined) => [...(previous ?? []), value]);
+  return [option];
+}
+
+function describe(parameter: Parameter): string {
+  const notes = [
+    parameter.choices === undefined ? "" : `one of ${parameter.choices.join(", ")}`,
+    parameter.defaultValue === undefined || parameter.defaultValue === "" || parameter.isSwitch ? "" : `default ${JSON.stringify(parameter.defaultValue)}`,
+    parameter.isList ? "may be given several times" : "",
+    parameter.isRequired && parameter.place === "flag" && parameter.defaultValue === undefined ? "required" : "",
+  ].filter(Boolean);
+  return [parameter.description, notes.length === 0 ? "" : `(${notes.join("; ")})`].filter(Boolean).join(" ");
+}
+
+function toInput(parameters: readonly Parameter[], positionals: readonly unknown[], options: Record<string, unknown>): Record<string, unknown> {
+  const input: Record<string, unknown> = {};
+  const positional = parameters.filter((parameter) => parameter.place === "positional");
+  for (const parameter of parameters) {
+    const given = parameter.place === "positional" ? positionals[positional.indexOf(parameter)] : options[camelCase(parameter.word)];
+    if (given === undefined || (Array.isArray(given) && given.length === 0)) continue;
+    input[parameter.name] = toValue(given, parameter);
+  }
+  return input;
+}
+
+function toValue(given: unknown, parameter: Parameter): unknown {
+  if (Array.isArray(given)) return given.map((item: string) => readValue(item, (parameter.schema.items ?? {}) as Parameter["schema"]));
+  return typeof given === "string" ? readValue(given, parameter.schema) : given;
+}
+
+function camelCase(word: string): string {
+  return word.replace(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function examplesOf(entry: CatalogEntry): string {
+  const { examples } = entry.command;
+  if (examples.length === 0) return "";
+  return `\nExamples:\n${examples.map((example) => `  $ meanwhile ${entry.path.join(" ")}${example === "" ? "" : ` ${example}`}\n`).join("")}`;
+}
+
+/** commander's "error: unknown option '--x'" as a sentence of ours. */
+export function sentence(message: string): string {
+  const text = message.replace(/^error: /, "").replace(/\n\(Did you mean (.+)\?\)/, "; did you mean $1?");
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`.replace(/([^.?!])$/, "$1.");
+}
+
+export interface Verb {
+  readonly name: string;
+  readonly summary: string;
+}
+
+/** `meanwhile --help`. Names the project's commands without loading any. */
+export function rootHelp(version: string, verbs: readonly Verb[], found: readonly FoundCommand[]): string {
+  const domains = new Map<string, string[]>();
+  for (const { path } of found) {
+    const [domain = "", ...rest] = path;
+    domains.set(domain, [...(domains.get(domain) ?? []), rest.join(" ")]);
+  }
+  const commands = [...domains].map(([domain, rests]) => [domain, rests.filter(Boolean).join(", ")] as const);
+  const width = Math.max(10, ...commands.map(([domain]) => domain.length), ...verbs.map((verb) => verb.name.length)) + 2;
+  const rows = (pairs: readonly (readonly [string, string])[]) => pairs.map(([name, text]) => `  ${name.padEnd(width)}${text}`.trimEnd()).join("\n");
+  return `meanwhile ${version}: write a command once, run it here and from any MCP client
+
+Usage: meanwhile <command> [arguments]
+
+Commands of this project
+${commands.length === 0 ? "  none yet; meanwhile new hello/world writes the first" : rows(commands)}
+
+Commands of Meanwhile
+${rows(verbs.map((verb) => [verb.name, verb.summary] as const))}
+
+Options
+${rows(
+  [
+    ["--commands DIR", "a folder of commands; may be given several times"],
+    ["--no-bundled", "without the commands that come with Meanwhile"],
+    ["--no-color", "no colours (also NO_COLOR=1)"],
+    ["--version", "print the version"],
+  ].map(([name = "", text = ""]) => [name.padEnd(16), text] as const),
+)}
+
+\`meanwhile <command> --help\` explains one of them.
+`;
+}
+
+/** `meanwhile report`: what there is in a domain. */
+export function domainHelp(domain: string, entries: readonly CatalogEntry[]): string {
+  const width = Math.max(...entries.map((entry) => entry.path.join(" ").length)) + 2;
+  const rows = entries.map((entry) => `  meanwhile ${entry.path.join(" ").padEnd(width)}${entry.command.summary}`);
+  return `Commands of ${domain}\n${rows.join("\n")}\n`;
+}

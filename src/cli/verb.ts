@@ -1,0 +1,23 @@
+import type { Command as Program } from "commander";
+import { UsageError } from "../errors.ts";
+import { quietProgram, sentence } from "./usage.ts";
+
+export type ParsedVerb = { readonly help: string } | { readonly options: Record<string, unknown>; readonly operands: readonly string[] };
+
+/** Reads the words after one of our own verbs. */
+export function parseVerb(name: string, description: string, words: readonly string[], declare: (program: Program) => void = () => {}): ParsedVerb {
+  const program = quietProgram(`meanwhile ${name}`).description(description);
+  declare(program);
+  if (words.includes("--help") || words.includes("-h")) return { help: program.helpInformation() };
+  try {
+    program.parse([...words], { from: "user" });
+  } catch (error) {
+    throw new UsageError(`${sentence((error as Error).message)}\nSee: meanwhile ${name} --help`);
+  }
+  return { options: program.opts(), operands: program.args };
+}
+
+/** For options that may be given several times. */
+export function collect(value: string, previous: readonly string[] | undefined): string[] {
+  return [...(previous ?? []), value];
+}

@@ -1,0 +1,77 @@
+import { globSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+
+/** Who may import whom. A folder may always import its own files; `*` may import anything. */
+const table: Record<string, readonly string[] | "*"> = {
+  "errors.ts": [],
+  "clock.ts": [],
+  "ids.ts": [],
+  "log.ts": [],
+  "paths.ts": [],
+  "process-guard.ts": [],
+  command: ["errors.ts", "clock.ts", "log.ts"],
+  task: ["command", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
+  mcp: ["command", "task", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
+  transport: ["mcp", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
+  cli: ["command", "task", "paths.ts", "errors.ts", "clock.ts", "log.ts"],
+  "cli/builtin": "*",
+  "serve.ts": "*",
+  "config.ts": "*",
+  "bin.ts": "*",
+  "index.ts": "*",
+};
+
+const root = path.resolve(import.meta.dirname, "../..");
+const sources = globSync("src/**/*.ts", { cwd: root });
+const textOf = (file: string) => readFileSync(path.join(root, file), "utf8");
+
+/** Every import of a file, static or not, type or value. */
+function importsOf(file: string): string[] {
+  return [...textOf(file).matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)].map((match) => match[1] as string);
+}
+
+function layerOf(file: string): string {
+  const [, first = "", second = ""] = file.split("/");
+  return Object.hasOwn(table, `${first}/${second}`) ? `${first}/${second}` : first;
+}
+
+test("the table names every file of src", () => {
+  expect(sources.length).toBeGreaterThan(20);
+  expect(sources.filter((file) => table[layerOf(file)] === undefined)).toEqual([]);
+});
+
+describe("each folder imports only what the table allows it", () => {
+  test.each(sources)("%s", (file) => {
+    const from = layerOf(file);
+    const allowed = table[from];
+    const targets = importsOf(file)
+      .filter((name) => name.startsWith("."))
+      .map((name) => layerOf(path.join(path.dirname(file), name)));
+    const forbidden =
+      allowed === "*" ? [] : targets.filter((target) => target !== from && !allowed?.includes(target) && !(from === "cli" && target === "cli/builtin"));
+    expect(forbidden).toEqual([]);
+  });
+});
+
+test("only mcp, transport and the composition roots import the SDK's server packages", () => {
+  const importers = sources.filter((file) => importsOf(file).some((name) => name.startsWith("@modelcontextprotocol/")));
+  expect(importers.filter((file) => !/^src\/(mcp|transport)\//.test(file))).toEqual(["src/config.ts", "src/serve.ts"]);
+});
+
+test("the bundled pack imports public names and npm packages only", () => {
+  const files = globSync("commands/**/*.ts", { cwd: root });
+  expect(files.length).toBeGreaterThan(0);
+  for (const file of files) for (const name of importsOf(file)) expect(name, file).not.toMatch(/src\/|dist\//);
+});
+
+test("time and chance come from clock.ts and ids.ts alone", () => {
+  const pattern = /\bDate\.now\(|\bnew Date\(\)|\bMath\.random\(|\bsetTimeout\(|\bsetInterval\(|\brandomUUID\(/;
+  expect(sources.filter((file) => pattern.test(textOf(file)) && !["src/clock.ts", "src/ids.ts"].includes(file))).toEqual([]);
+});
+
+test("process is read only where the outside is meant to come in", () => {
+  const allowed = /^src\/(serve|bin|config|paths|log)\.ts$|^src\/cli\/builtin\/|^src\/cli\/terminal\.ts$|^src\/transport\/stdio\.ts$/;
+  const reads = (text: string) => /(?<![\w.(])process\.(?!off\b)\w+/.test(text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$|`[^`]*`|"[^"]*"/gm, ""));
+  expect(sources.filter((file) => reads(textOf(file)) && !allowed.test(file) && file !== "src/process-guard.ts")).toEqual([]);
+});
