@@ -6,7 +6,9 @@ const system = ["test/scenarios/**/*.test.ts", "test/conformance/**/*.test.ts", 
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: "unit", include: ["test/**/*.test.ts"], exclude: system, isolate: false, testTimeout: 10_000, experimental: { viteModuleRunner: false } } },
+      {
+        test: { name: "unit", include: ["test/**/*.test.ts"], exclude: system, isolate: false, testTimeout: 10_000, experimental: { viteModuleRunner: false } },
+      },
       { test: { name: "system", include: system, testTimeout: 60_000, hookTimeout: 60_000, pool: "forks", experimental: { viteModuleRunner: false } } },
     ],
   },

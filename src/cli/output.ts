@@ -23,7 +23,7 @@ function describeBlock(block: ContentBlock): string {
       return block.text;
     case "image":
     case "audio":
-      return `[${block.mimeType}, ${Math.round((block.data.length * 3) / 4)} bytes; --json prints it]`;
+      return `[${block.mimeType}, ${Buffer.byteLength(block.data, "base64")} bytes; --json prints it]`;
     case "resource":
       return "text" in block.resource ? block.resource.text : `[${block.resource.uri}; --json prints it]`;
     case "resource_link":

@@ -10,7 +10,7 @@ import {
   validateOriginHeader,
 } from "@modelcontextprotocol/server";
 import type { Clock } from "../clock.ts";
-import { RequestError, RuntimeError, requestErrors, UsageError } from "../errors.ts";
+import { internalErrorCode, RequestError, RuntimeError, requestErrors, UsageError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { anonymous, type Caller, localUser, toAuthInfo } from "../mcp/caller.ts";
 import { checkMessage, maxBodyBytes, parseJson } from "./frames.ts";
@@ -103,10 +103,10 @@ class Endpoint {
   }
 
   #describe(error: unknown): { status: number; code: number; message: string } {
-    if (error instanceof Refusal) return { status: error.status, code: -32600, message: error.message };
+    if (error instanceof Refusal) return { status: error.status, code: requestErrors.request.code, message: error.message };
     if (error instanceof RequestError) return { status: requestErrors[error.kind].http, code: requestErrors[error.kind].code, message: error.message };
     this.#options.log.error("request failed", { error });
-    return { status: 500, code: -32603, message: "Internal error" };
+    return { status: 500, code: internalErrorCode, message: "Internal error" };
   }
 
   async #route(request: IncomingMessage, response: ServerResponse): Promise<Response> {

@@ -74,7 +74,7 @@ class Wire {
   async answer(id: unknown, nth = 1) {
     return await waitFor(
       () => this.messages().filter((message) => message.id === id && message.method === undefined)[nth - 1],
-      () => `no answer ${nth} to ${id}: ${this.server.stdout()} ${this.server.stderr()}`,
+      () => `no answer ${nth} to ${String(id)}: ${this.server.stdout()} ${this.server.stderr()}`,
     );
   }
 

@@ -1,0 +1,87 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { executable } from "../helpers/meanwhile.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+const pages = [
+  "README.md",
+  "CONTRIBUTING.md",
+  "SECURITY.md",
+  "CHANGELOG.md",
+  ...globSync("docs/*.md", { cwd: root }),
+  ...globSync("bench/*.md", { cwd: root }),
+];
+
+interface Snippet {
+  readonly language: string;
+  /** What stands behind the language: a file's name. */
+  readonly name: string;
+  readonly text: string;
+}
+
+const textOf = (page: string) => readFileSync(path.join(root, page), "utf8");
+const snippetsOf = (page: string): Snippet[] =>
+  [...textOf(page).matchAll(/^```(\w+) ?(.*)\n([\s\S]*?)^```$/gm)].map(([, language = "", name = "", text = ""]) => ({ language, name, text }));
+
+describe("every snippet is what it says", () => {
+  test.each(pages.filter((page) => snippetsOf(page).length > 0))("%s", { timeout: 120_000 }, (page) => {
+    const folder = workplace();
+    for (const snippet of snippetsOf(page)) {
+      if (snippet.language === "json") JSON.parse(snippet.text);
+      if (snippet.language === "ts") writeFiles(folder, { [snippet.name || expect.fail(`a ts snippet of ${page} has no file name`)]: snippet.text });
+      if (snippet.language === "console")
+        for (const { command, output } of stepsOf(snippet.text)) expect(run(command, folder), `$ ${command}`).toMatch(toPattern(output));
+    }
+  });
+});
+
+test("README's first command is the example's", () => {
+  const [first] = snippetsOf("README.md");
+  expect(first?.text).toBe(readFileSync(path.join(root, "examples/report/commands/report/build.ts"), "utf8"));
+});
+
+test.each(pages)("links of %s lead somewhere", (page) => {
+  const targets = [...textOf(page).matchAll(/\]\(([^)#]+)[^)]*\)/g)].map((match) => match[1] as string).filter((target) => !/^[a-z]+:/.test(target));
+  for (const target of targets) expect(existsSync(path.resolve(root, path.dirname(page), target)), target).toBe(true);
+});
+
+test("README shows code within its first 15 lines and has no open blanks", () => {
+  expect(textOf("README.md").split("\n").slice(0, 15).join("\n")).toContain("```ts");
+  expect(textOf("README.md")).not.toMatch(/\b[A-Z]{4,}_[A-Z]+\b s\b|CONFORMANCE\./);
+});
+
+/** An empty folder in which `meanwhile` and `node` are this repository's own. */
+function workplace(): string {
+  const folder = temporaryFolder();
+  mkdirSync(path.join(folder, ".bin"));
+  writeFileSync(path.join(folder, ".bin/meanwhile"), `#!/bin/sh\nexec "${process.execPath}" "${executable}" "$@"\n`);
+  chmodSync(path.join(folder, ".bin/meanwhile"), 0o755);
+  symlinkSync(process.execPath, path.join(folder, ".bin/node"));
+  symlinkSync(path.join(root, "examples"), path.join(folder, "examples"));
+  return folder;
+}
+
+function run(command: string, folder: string): string {
+  const env = { ...process.env, PATH: `${path.join(folder, ".bin")}:${process.env.PATH}`, MEANWHILE_HOME: path.join(folder, ".home") };
+  const { stdout } = spawnSync("sh", ["-c", `${command} 2>&1`], { cwd: folder, env, encoding: "utf8" });
+  return stdout;
+}
+
+function stepsOf(text: string): { command: string; output: string }[] {
+  return text
+    .split(/^\$ /m)
+    .slice(1)
+    .map((step) => {
+      const [command = "", ...lines] = step.split("\n");
+      return { command, output: lines.join("\n") };
+    });
+}
+
+/** `…` stands for anything; on a line of its own for any number of lines. */
+function toPattern(output: string): RegExp {
+  const escaped = output.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  return new RegExp(`^${escaped.replace(/^…\n/gm, "(?:.*\\n)*?").replaceAll("…", ".*")}$`);
+}

