@@ -37,7 +37,12 @@ export async function openRuntime(settings: Settings, log: Logger, clock: Clock 
   });
   const factory: McpServerFactory = async ({ era }) => {
     const server = new CommandServer(settings, tools);
-    await settings.mcp?.(server, { era });
+    try {
+      await settings.mcp?.(server, { era });
+    } catch (error) {
+      log.error("the `mcp` hook of the config file failed, so no client can be served", { error });
+      throw error;
+    }
     server.serveTools();
     return server;
   };

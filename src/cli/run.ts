@@ -21,8 +21,8 @@ export async function runInTerminal(entry: CatalogEntry, typed: Typed, terminal:
   const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
   const stop = new AbortController();
   const stopListening = terminal.onInterrupt(() => {
-    if (!stop.signal.aborted) stop.abort(new Cancelled("Cancelled."));
-    else throw new Cancelled("Cancelled.");
+    if (stop.signal.aborted) terminal.leave(Exit.Cancelled);
+    else stop.abort(new Cancelled("Cancelled."));
   });
   const view = typed.quiet ? undefined : new StageView(terminal, { estimateSeconds: estimateOf(entry.command, input) });
   const track = new ProgressTrack({ clock: systemClock, deliver: (update) => view?.progress(update) });

@@ -20,6 +20,8 @@ export interface Terminal {
   say(text: string): void;
   readInput(): Promise<string>;
   onInterrupt(listener: () => void): () => void;
+  /** Ends the process at once. */
+  leave(code: number): void;
 }
 
 /** The terminal of this process. `write` is stdout's own, when others have been kept from it. */
@@ -47,6 +49,7 @@ export function openTerminal(write: (text: string) => unknown, options: { noColo
         for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.off(signal, listener);
       };
     },
+    leave: (code) => process.exit(code),
   };
 }
 

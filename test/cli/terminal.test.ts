@@ -16,6 +16,7 @@ function open(isLive: boolean, columns = 80) {
     say: (text) => (said += text),
     readInput: () => Promise.resolve(""),
     onInterrupt: () => () => {},
+    leave: () => {},
   };
   return { clock, view: (estimateSeconds?: number) => new StageView(terminal, { clock, estimateSeconds }), said: () => said };
 }
