@@ -17,6 +17,8 @@ export interface Issue {
 
 export type Validated<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly issues: readonly Issue[] };
 
+const ownVendor = "meanwhile";
+
 /** Checks a value against a schema; gives the parsed value or what is wrong with it, field by field. */
 export async function validate<S extends Schema>(schema: S, value: unknown): Promise<Validated<InferOutput<S>>> {
   let result = schema["~standard"].validate(value);
@@ -41,9 +43,10 @@ export function toJsonSchema(schema: Schema, side: "input" | "output"): JsonSche
     throw new TypeError(`the ${side} schema (${standard.vendor}) cannot describe itself as JSON Schema; use zod 4.2 or newer, or jsonSchema({ … })`);
   }
   const described = standard.jsonSchema[side]({ target: "draft-2020-12" });
-  // A closed object on the output side would forbid what an envelope may add; clients only read it.
-  const { $schema: _draft, ...schemaWithoutDraft } = described;
-  return schemaWithoutDraft;
+  // Libraries name the draft in every schema; it is the protocol's default. What an author wrote stays as written.
+  if (standard.vendor === ownVendor) return described;
+  const { $schema: _draft, ...withoutDraft } = described;
+  return withoutDraft;
 }
 
 /**
@@ -55,7 +58,7 @@ export function jsonSchema<T = unknown>(schema: JsonSchema): Schema<T> & Standar
   return {
     "~standard": {
       version: 1,
-      vendor: "meanwhile",
+      vendor: ownVendor,
       jsonSchema: { input: () => ({ ...schema }), output: () => ({ ...schema }) },
       async validate(value) {
         check ??= compile(schema);

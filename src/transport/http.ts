@@ -5,7 +5,9 @@ import {
   isLegacyRequest,
   localhostAllowedHostnames,
   localhostAllowedOrigins,
+  type McpServer,
   type McpServerFactory,
+  type ServerNotifier,
   validateHostHeader,
   validateOriginHeader,
 } from "@modelcontextprotocol/server";
@@ -77,7 +79,8 @@ class Endpoint {
     this.#options = options;
     this.#token = Buffer.from(options.token);
     const onerror = (error: Error) => options.log.debug(`mcp: ${error.message}`);
-    this.#modern = createMcpHandler(options.factory, { legacy: "reject", onerror });
+    const factory: McpServerFactory = async (facts) => publishChanges((await options.factory(facts)) as McpServer, this.#modern.notify);
+    this.#modern = createMcpHandler(factory, { legacy: "reject", onerror });
     this.#sessions = new Sessions({ factory: options.factory, clock: options.clock, onerror });
   }
 
@@ -154,6 +157,17 @@ class Endpoint {
     if (isLegacy) return await this.#sessions.handle(webRequest, { caller, authInfo, parsedBody });
     return await this.#modern.fetch(webRequest, { authInfo, parsedBody });
   }
+}
+
+/** A server of 2026-07-28 lives for one request: what it announces has to reach the streams of all clients that listen. */
+function publishChanges(server: McpServer, notify: ServerNotifier): McpServer {
+  // Before it is connected a server is only being filled, and nothing has changed.
+  const announce = (publish: () => void) => () => void (server.isConnected() && publish());
+  server.sendToolListChanged = announce(() => notify.toolsChanged());
+  server.sendPromptListChanged = announce(() => notify.promptsChanged());
+  server.sendResourceListChanged = announce(() => notify.resourcesChanged());
+  server.server.sendResourceUpdated = async ({ uri }) => notify.resourceUpdated(uri);
+  return server;
 }
 
 /** An answer below the protocol: wrong door, wrong host, wrong token. */

@@ -11,9 +11,12 @@ import type { Clock } from "../clock.ts";
 import { RequestError } from "../errors.ts";
 import { createId } from "../ids.ts";
 import type { Caller } from "../mcp/caller.ts";
+import { Replay } from "./replay.ts";
 
 /** Clients before 2026-07-28 hold a session: one transport and one server each, found by a header. */
 const maxSessions = 1_000;
+/** How long a client that lost its connection is asked to wait before it comes back. */
+const retryMs = 1_000;
 
 interface Session {
   readonly transport: WebStandardStreamableHTTPServerTransport;
@@ -62,6 +65,8 @@ export class Sessions {
     const server = (await factory({ era: "legacy", authInfo: from.authInfo, requestInfo: request })) as McpServer;
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: createId,
+      eventStore: new Replay(),
+      retryInterval: retryMs,
       onsessioninitialized: (id) => {
         this.#makeRoom();
         this.#sessions.set(id, { transport, server, caller: from.caller, inFlight, lastUsedAt: clock.now() });

@@ -172,7 +172,13 @@ describe("a live catalog", () => {
     const folder = writeFiles(temporaryFolder(), { "a/b-c.ts": command("x") });
     const errors: string[] = [];
     const seen = Promise.withResolvers<void>();
-    const log = { ...silentLog, error: (text: string) => (errors.push(text), seen.resolve()) };
+    const log = {
+      ...silentLog,
+      error(text: string) {
+        errors.push(text);
+        seen.resolve();
+      },
+    };
     const catalog = await openLiveCatalog({ folders: [folder], toolPrefix: "", log, clock: systemClock });
     onTestFinished(() => catalog.close());
     writeFiles(folder, { "a/b_c.ts": command("y") });

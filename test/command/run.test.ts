@@ -182,7 +182,12 @@ describe("asking", () => {
 
   test("gives the answer, parsed", async () => {
     const questions: Question[] = [];
-    const door = { ask: (question: Question) => (questions.push(question), Promise.resolve({ action: "accept" as const, content: { publish: true } })) };
+    const door = {
+      async ask(question: Question) {
+        questions.push(question);
+        return { action: "accept" as const, content: { publish: true } };
+      },
+    };
     expect(await run(publish, {}, { door })).toMatchObject({ ending: "completed", data: { publish: true } });
     expect(questions[0]).toMatchObject({ message: "Publish it?", isConfirmation: false, schema: { type: "object", required: ["publish"] } });
   });
@@ -216,7 +221,10 @@ describe("asking", () => {
     let runs = 0;
     const command = defineCommand({ summary: "x", effects: "destroy", run: () => void runs++ });
     const answering = (confirm: boolean) => ({
-      ask: (question: Question) => (expect(question.isConfirmation).toBe(true), Promise.resolve({ action: "accept" as const, content: { confirm } })),
+      async ask(question: Question) {
+        expect(question.isConfirmation).toBe(true);
+        return { action: "accept" as const, content: { confirm } };
+      },
     });
     expect(await run(command, {}, { door: answering(false) })).toMatchObject({ ending: "failed", message: expect.stringContaining("was declined") });
     expect(runs).toBe(0);
