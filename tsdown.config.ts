@@ -6,7 +6,7 @@ const pack = Object.fromEntries(globSync("commands/**/*.ts").map((file) => [file
 
 export default defineConfig([
   {
-    entry: { index: "src/index.ts", bin: "src/bin.ts" },
+    entry: { index: "src/index.ts", bin: "src/bin.ts", attempt: "src/attempt.ts", heartbeat: "src/store/sqlite/heartbeat.ts" },
     format: "esm",
     platform: "node",
     fixedExtension: false,

@@ -1,6 +1,9 @@
 import { main } from "./cli/main.ts";
 import { openTerminal } from "./cli/terminal.ts";
 import { loadSettings, publicSettings } from "./config.ts";
+import { armFailpoint } from "./failpoint.ts";
+
+armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
 
 const words = process.argv.slice(2);
 let write: (text: string) => unknown = (text) => process.stdout.write(text);

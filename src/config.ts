@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -42,6 +43,10 @@ export interface Settings {
   readonly version: string;
   readonly instructions: string | undefined;
   readonly home: Home;
+  /** The file that keeps the tasks. */
+  readonly storeFile: string;
+  /** Names this set of folders and its config file: a worker runs only tasks of its own project. */
+  readonly project: string;
   readonly configFile: string | undefined;
   readonly commandFolders: readonly string[];
   readonly toolPrefix: string;
@@ -63,7 +68,7 @@ export interface Flags {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-const packageFolder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
+export const packageFolder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
 const fileNames = ["meanwhile.config.ts", "meanwhile.config.js", "meanwhile.config.mjs", "meanwhile.config.json"];
 
 /** Flags over environment over the project's file over the user's file over defaults. */
@@ -75,13 +80,16 @@ export async function loadSettings(from: { cwd: string; env: Environment; flags:
   const project = configFile === undefined ? {} : await readConfig(configFile);
   const config: UserConfig = { ...user, ...project, http: { ...user.http, ...project.http } };
   const isDebug = env.MEANWHILE_DEBUG === "1";
+  const folders = commandFolders(cwd, config, flags);
   return {
     name: config.name ?? "meanwhile",
     version: packageVersion(),
     instructions: config.instructions,
     home,
+    storeFile: env.MEANWHILE_STORE ? path.resolve(cwd, env.MEANWHILE_STORE) : home.tasksFile,
+    project: projectOf(folders, configFile),
     configFile,
-    commandFolders: commandFolders(cwd, config, flags),
+    commandFolders: folders,
     toolPrefix: config.toolPrefix ?? "",
     http: { port: flags.port ?? portFrom(env.MEANWHILE_PORT) ?? config.http?.port ?? 7337, host: flags.host ?? config.http?.host ?? "127.0.0.1" },
     requireToken: flags.requireToken ?? config.requireToken ?? false,
@@ -106,6 +114,11 @@ function commandFolders(cwd: string, config: UserConfig, flags: Flags): string[]
   const withoutPack = own.filter((folder) => toReal(folder) !== toReal(path.join(packageFolder, "commands")));
   const isBundled = flags.bundled ?? config.bundled ?? true;
   return isBundled ? [...withoutPack, path.join(packageFolder, "dist", "commands")] : withoutPack;
+}
+
+function projectOf(folders: readonly string[], configFile: string | undefined): string {
+  const parts = [...folders, ...(configFile === undefined ? [] : [configFile])].map(toReal);
+  return createHash("sha256").update(JSON.stringify(parts)).digest("base64url").slice(0, 16);
 }
 
 function toReal(folder: string): string {

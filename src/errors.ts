@@ -53,7 +53,7 @@ export class RuntimeError extends Error {
   }
 }
 
-export type RuntimeErrorCode = "CONFIG_INVALID" | "COMMAND_CLASH" | "PORT_IN_USE" | "HOME_UNUSABLE";
+export type RuntimeErrorCode = "CONFIG_INVALID" | "COMMAND_CLASH" | "PORT_IN_USE" | "HOME_UNUSABLE" | "STORE_UNAVAILABLE" | "STORE_DAMAGED" | "SCHEMA_NEWER";
 export type RequestErrorKind = "parse" | "request" | "method" | "params" | "tooLarge";
 
 /** Why work was ended early. `signal.reason` is one of these, and only it decides how the run is recorded. */

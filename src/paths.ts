@@ -7,12 +7,20 @@ export interface Home {
   readonly folder: string;
   readonly configFile: string;
   readonly tokenFile: string;
+  readonly tasksFile: string;
+  readonly workerLog: string;
 }
 
 /** Names the home folder and what is in it; touches nothing. */
 export function homeAt(env: Readonly<Record<string, string | undefined>>): Home {
   const folder = path.resolve(env.MEANWHILE_HOME || path.join(homedir(), ".meanwhile"));
-  return { folder, configFile: path.join(folder, "config.json"), tokenFile: path.join(folder, "token") };
+  return {
+    folder,
+    configFile: path.join(folder, "config.json"),
+    tokenFile: path.join(folder, "token"),
+    tasksFile: path.join(folder, "tasks.db"),
+    workerLog: path.join(folder, "worker.log"),
+  };
 }
 
 /** Makes the home folder, readable by its user alone. */

@@ -24,7 +24,7 @@ export function takeStdout(process: NodeJS.Process): { stream: NodeJS.WriteStrea
 }
 
 function redirectFileWrites(): void {
-  for (const name of ["write", "writeSync", "writev", "writevSync"] as const) {
+  for (const name of ["write", "writeSync", "writev", "writevSync", "writeFile", "writeFileSync", "appendFile", "appendFileSync"] as const) {
     const original = fs[name] as (fd: number, ...rest: unknown[]) => unknown;
     Object.assign(fs, { [name]: (fd: number, ...rest: unknown[]) => original.call(fs, fd === 1 ? 2 : fd, ...rest) });
   }

@@ -18,7 +18,7 @@ export interface Parameter {
   readonly defaultValue: unknown;
 }
 
-const ownFlags = new Set(["json", "yaml", "quiet", "input", "help", "yes", "no-color", "timeout", "async", "detach", "wait", "new"]);
+const ownFlags = new Set(["json", "yaml", "quiet", "input", "help", "yes", "no-color", "timeout", "async", "detach", "wait", "new", "task-ttl"]);
 
 /** Required properties without a default are positional, in their order; everything else is a flag. */
 export function toParameters(schema: JsonSchema): Parameter[] {

@@ -31,6 +31,8 @@ const verbs = {
   serve: { summary: "serve the commands to MCP clients: stdio, or --http", load: () => import("./builtin/serve.ts") },
   tools: { summary: "list the commands as MCP clients see them", load: () => import("./builtin/tools.ts") },
   new: { summary: "write a first version of a command: new <domain>/<name>", load: () => import("./builtin/new.ts") },
+  tasks: { summary: "list, show, follow, answer and cancel tasks", load: () => import("./builtin/tasks.ts") },
+  stats: { summary: "how long commands take", load: () => import("./builtin/stats.ts") },
   token: { summary: "print the token that makes an HTTP caller the local user", load: () => import("./builtin/token.ts") },
 } as const;
 
@@ -58,6 +60,7 @@ export async function main(cli: Cli): Promise<ExitCode> {
 async function dispatch(cli: Cli): Promise<ExitCode> {
   const { flags, words, wantsVersion, wantsHelp } = takeGlobals(cli.words);
   const [first] = words;
+  if (first === "_work") return await (await import("./builtin/work.ts")).run({ flags, protectStdout: () => cli.protectStdout() });
   if (first !== undefined && Object.hasOwn(verbs, first) && !wantsHelp) {
     const verb = await verbs[first as keyof typeof verbs].load();
     return await verb.run({ words: words.slice(1), flags, terminal: cli.terminal, protectStdout: () => cli.protectStdout() });
@@ -76,6 +79,10 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
   if (isProblem(entry)) throw new CommandError(`${match.path.join(" ")} could not be loaded from ${entry.file}: ${entry.text}`);
   const parsed = parseTyped(entry, words.slice(match.path.length));
   if ("help" in parsed) return say(cli, parsed.help);
+  if (parsed.asTask !== undefined) {
+    const { runAsTask } = await import("./builtin/as-task.ts");
+    return await runAsTask(entry, parsed, cli.terminal, flags);
+  }
   const { runInTerminal } = await import("./run.ts");
   return await runInTerminal(entry, parsed, cli.terminal, project);
 }

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { systemClock } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
-import type { Command } from "../command/command.ts";
 import type { Door } from "../command/context.ts";
 import { type Outcome, runCommand } from "../command/run.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
+import { authorsEstimate } from "../task/history.ts";
 import { ProgressTrack } from "../task/progress.ts";
 import { formatData } from "./output.ts";
 import { askInTerminal, clean, StageView, type Terminal } from "./terminal.ts";
@@ -24,7 +24,7 @@ export async function runInTerminal(entry: CatalogEntry, typed: Typed, terminal:
     if (stop.signal.aborted) terminal.leave(Exit.Cancelled);
     else stop.abort(new Cancelled("Cancelled."));
   });
-  const view = typed.quiet ? undefined : new StageView(terminal, { estimateSeconds: estimateOf(entry.command, input) });
+  const view = typed.quiet ? undefined : new StageView(terminal, { estimateSeconds: secondsOf(authorsEstimate(entry.command, input)?.ms) });
   const track = new ProgressTrack({ clock: systemClock, deliver: (update) => view?.progress(update) });
   try {
     const name = entry.path.join(" ");
@@ -85,7 +85,7 @@ async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry:
   return Exit.Usage;
 }
 
-async function readInputFile(file: string | undefined, terminal: Terminal): Promise<Record<string, unknown>> {
+export async function readInputFile(file: string | undefined, terminal: Terminal): Promise<Record<string, unknown>> {
   if (file === undefined) return {};
   let parsed: unknown;
   try {
@@ -98,10 +98,6 @@ async function readInputFile(file: string | undefined, terminal: Terminal): Prom
   return parsed as Record<string, unknown>;
 }
 
-function estimateOf(command: Command, input: unknown): number | undefined {
-  try {
-    return command.estimate?.(input as never);
-  } catch {
-    return undefined; // An estimate is a courtesy: one that fails must not fail the run.
-  }
+function secondsOf(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : ms / 1000;
 }

@@ -11,6 +11,11 @@ export interface Typed {
   readonly yaml: boolean;
   readonly quiet: boolean;
   readonly yes: boolean;
+  /** Run as a task: follow it, or leave at once. */
+  readonly asTask: "follow" | "detach" | undefined;
+  /** Start another run even if an equal one is live. */
+  readonly isNew: boolean;
+  readonly ttl: string | undefined;
   /** A file to read the input from, or - for standard input. */
   readonly inputFile: string | undefined;
 }
@@ -34,6 +39,9 @@ export function parseTyped(entry: CatalogEntry, words: readonly string[]): Parse
     yaml: options.yaml === true,
     quiet: options.quiet === true,
     yes: options.yes === true,
+    asTask: options.detach === true ? "detach" : options.async === true ? "follow" : undefined,
+    isNew: options.new === true,
+    ttl: options.taskTtl as string | undefined,
     inputFile: options.input as string | undefined,
   };
 }
@@ -51,6 +59,10 @@ function toProgram(entry: CatalogEntry, parameters: readonly Parameter[]): Progr
   program.option("--json", "print the result as JSON");
   program.option("--yaml", "print the result as YAML");
   program.option("--quiet", "print nothing but the result");
+  program.option("--async", "run as a task that outlives this terminal, and follow it");
+  program.option("--detach", "run as a task, print its id and leave");
+  program.option("--new", "as a task: start another run even if an equal one is live");
+  program.option("--task-ttl <ms>", "as a task: how long its result is kept (default 24 h)");
   if (command.confirm !== false) program.option("--yes", "go ahead without asking");
   return program;
 }

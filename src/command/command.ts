@@ -3,6 +3,14 @@ import type { CommandContext } from "./context.ts";
 import { type InferInput, type InferOutput, type JsonSchema, type Schema, toJsonSchema } from "./schema.ts";
 
 export type Effects = "read" | "write" | "destroy";
+export type Isolation = "server" | "process";
+export type Estimate = number | { readonly work: number };
+
+/** How a failed run is tried again: this many attempts in all, waiting `backoff` seconds, then twice that, and so on. */
+export interface Retry {
+  readonly attempts: number;
+  readonly backoff?: number;
+}
 
 /** What an author writes. Only `summary` and `run` are needed. */
 export interface CommandDefinition<I extends Schema, O extends Schema> {
@@ -16,8 +24,8 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
   readonly output?: O;
   /** Expected to take long. */
   readonly long?: boolean;
-  /** How long a run with this input will take, in seconds. */
-  readonly estimate?: (input: InferOutput<I>) => number;
+  /** How long a run with this input will take: seconds, or a size that history turns into time. */
+  readonly estimate?: (input: InferOutput<I>) => Estimate;
   /** `read` changes nothing, `destroy` cannot be undone. Default: `write`. */
   readonly effects?: Effects;
   /** Running it twice with the same input is the same as once. */
@@ -26,6 +34,12 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
   readonly confirm?: string | false | ((input: InferOutput<I>) => string);
   /** Seconds after which the run fails as timed out. Default: none. */
   readonly timeout?: number;
+  /** Tries again when `run` throws, as a task. Also says that running again after a crash does no harm. */
+  readonly retry?: Retry;
+  /** `process`: as a task, every attempt runs in a child process of bounded memory that can be killed. Default: in the server. */
+  readonly isolation?: Isolation;
+  /** `false`: equal calls of one caller are separate tasks even while one is live. */
+  readonly dedupe?: boolean;
   /** `false`: the output is the tool's structured content as it is, without { success, data, messages }. */
   readonly envelope?: boolean;
   /** Arguments worth showing in `--help`, as typed after the command's name. */
@@ -46,11 +60,14 @@ export interface Command {
   readonly inputSchema: JsonSchema;
   readonly outputSchema: JsonSchema | undefined;
   readonly long: boolean;
-  readonly estimate: ((input: never) => number) | undefined;
+  readonly estimate: ((input: never) => Estimate) | undefined;
   readonly effects: Effects;
   readonly idempotent: boolean;
   readonly confirm: string | false | ((input: never) => string);
   readonly timeout: number | undefined;
+  readonly retry: { readonly attempts: number; readonly backoff: number } | undefined;
+  readonly isolation: Isolation;
+  readonly dedupe: boolean;
   readonly envelope: boolean;
   readonly examples: readonly string[];
   readonly summarize: ((output: never) => string) | undefined;
@@ -78,6 +95,9 @@ export function defineCommand<I extends Schema = Schema<Record<string, never>>, 
     idempotent: definition.idempotent ?? effects === "read",
     confirm: (definition.confirm as Command["confirm"] | undefined) ?? (effects === "destroy" ? "This cannot be undone. Go ahead?" : false),
     timeout: definition.timeout,
+    retry: definition.retry === undefined ? undefined : { attempts: definition.retry.attempts, backoff: definition.retry.backoff ?? 1 },
+    isolation: definition.isolation ?? "server",
+    dedupe: definition.dedupe ?? true,
     envelope: definition.envelope ?? true,
     examples: definition.examples ?? [],
     summarize: definition.summarize as Command["summarize"],
@@ -106,6 +126,12 @@ const isBoolean = (value: unknown) => typeof value === "boolean";
 const isSchema = (value: unknown) =>
   typeof value === "object" && value !== null ? "~standard" in value : isFunction(value) && "~standard" in (value as object);
 
+const isRetry = (value: unknown) => {
+  const { attempts, backoff = 1, ...others } = (value ?? {}) as Record<string, unknown>;
+  const isBackoff = typeof backoff === "number" && Number.isFinite(backoff) && backoff >= 0;
+  return Number.isInteger(attempts) && (attempts as number) >= 2 && (attempts as number) <= 100 && isBackoff && Object.keys(others).length === 0;
+};
+
 const fields: Record<string, { check: (value: unknown) => boolean; expected: string; required?: true }> = {
   summary: { check: isText, expected: "one line of text", required: true },
   run: { check: isFunction, expected: "a function (input, task) => result", required: true },
@@ -113,11 +139,14 @@ const fields: Record<string, { check: (value: unknown) => boolean; expected: str
   input: { check: isSchema, expected: "a Standard Schema, e.g. z.object({ … })" },
   output: { check: isSchema, expected: "a Standard Schema, e.g. z.object({ … })" },
   long: { check: isBoolean, expected: "true or false" },
-  estimate: { check: isFunction, expected: "a function (input) => seconds" },
+  estimate: { check: isFunction, expected: "a function (input) => seconds, or => { work }" },
   effects: { check: (value) => value === "read" || value === "write" || value === "destroy", expected: '"read", "write" or "destroy"' },
   idempotent: { check: isBoolean, expected: "true or false" },
   confirm: { check: (value) => value === false || isText(value) || isFunction(value), expected: "a question, a function (input) => question, or false" },
   timeout: { check: (value) => typeof value === "number" && value > 0 && Number.isFinite(value), expected: "a positive number of seconds" },
+  retry: { check: isRetry, expected: "{ attempts: a whole number from 2 to 100, backoff: seconds }" },
+  isolation: { check: (value) => value === "server" || value === "process", expected: '"server" or "process"' },
+  dedupe: { check: isBoolean, expected: "true or false" },
   envelope: { check: isBoolean, expected: "true or false" },
   examples: { check: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"), expected: "a list of texts" },
   summarize: { check: isFunction, expected: "a function (output) => text" },

@@ -33,6 +33,8 @@ export interface CommandContext {
   readonly home: string;
   /** The settings in force, defaults filled in. */
   readonly config: Readonly<Record<string, unknown>>;
+  /** Which attempt this is: 1, and more after a retry or a crash. */
+  readonly attempt: number;
   readonly log: CommandLog;
   /** Says in one line what is about to happen. */
   announce(text: string): void;
@@ -40,6 +42,15 @@ export interface CommandContext {
   progress(report: ProgressReport | string): void;
   /** Asks the person behind the call. Throws `Declined` when they decline or dismiss the question. */
   ask<S extends Schema>(question: string, answer: S): Promise<InferOutput<S>>;
+  /** Does a part of the work once: in a later attempt of the same task its value is remembered instead. The value must be JSON. */
+  step<T>(name: string, work: () => T | Promise<T>): Promise<T>;
+}
+
+/** Where finished steps are remembered, as JSON. */
+export interface Steps {
+  get(name: string): string | undefined;
+  keep(name: string, json: string): Promise<void>;
+  all(): readonly (readonly [string, string])[];
 }
 
 /** A question on its way to a person, in a shape every door can show. */

@@ -1,4 +1,4 @@
-import { realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { registerHooks } from "node:module";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -30,7 +30,8 @@ export async function loadModule(file: string): Promise<Record<string, unknown>>
 
 /** From now on, files below these folders are read again when they are loaded. */
 export function forgetModules(folders: readonly string[]): void {
-  for (const folder of folders) reloadRoots.add(`${pathToFileURL(folder).href}/`);
+  // Modules are known by their real path, also when the folder is reached through a link.
+  for (const folder of folders) if (existsSync(folder)) reloadRoots.add(`${pathToFileURL(realpathSync(folder)).href}/`);
   generation += 1;
 }
 

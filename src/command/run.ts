@@ -3,7 +3,7 @@ import { type Clock, toTimestamp } from "../clock.ts";
 import { Cancelled, CommandError, Declined, messageOf, ShuttingDown, TimedOut } from "../errors.ts";
 import type { Command } from "./command.ts";
 import { type ContentBlock, isContent } from "./content.ts";
-import type { Answer, CommandContext, CommandLogLevel, Door, LogLine, Question } from "./context.ts";
+import type { Answer, CommandContext, CommandLogLevel, Door, LogLine, Question, Steps } from "./context.ts";
 import { type Issue, type JsonSchema, type Schema, toJsonSchema, validate } from "./schema.ts";
 import { closest } from "./suggest.ts";
 
@@ -28,8 +28,8 @@ export interface RunFacts {
   readonly durationMs: number;
 }
 
-/** `input`: the arguments were wrong. `command`: it said no. `output`: it broke its own promise. */
-export type FailureCause = "input" | "command" | "output" | "timeout" | "shutdown";
+/** `input`: the arguments were wrong. `command`: it said no. `output`: it broke its own promise. `crash`: its own process died. */
+export type FailureCause = "input" | "command" | "output" | "timeout" | "shutdown" | "crash";
 
 export interface RunOptions {
   /** The name people know it by, for sentences. */
@@ -40,6 +40,9 @@ export interface RunOptions {
   readonly door: Door;
   /** Whichever is aborted first ends the run, and its reason says how. */
   readonly signals?: readonly AbortSignal[];
+  readonly attempt?: number;
+  /** What earlier attempts have finished. */
+  readonly steps?: Steps;
   /** Put stack traces into the result's messages. */
   readonly isDebug?: boolean;
 }
@@ -62,6 +65,12 @@ export function currentRun(): Run | undefined {
   return runs.getStore();
 }
 
+/** What is wrong with a command's arguments, in one sentence; undefined when nothing is. */
+export async function refuseInput(command: Command, input: unknown, name: string): Promise<string | undefined> {
+  const checked = command.input === undefined ? { ok: true as const } : await validate(command.input, input ?? {});
+  return checked.ok ? undefined : describeArguments(name, checked.issues, input, unknownArguments(command.inputSchema, input));
+}
+
 /** Runs one command once. Every door ends here. Never rejects. */
 export async function runCommand(command: Command, input: unknown, options: RunOptions): Promise<Outcome> {
   const record = new Recorder(options);
@@ -74,6 +83,11 @@ export async function runCommand(command: Command, input: unknown, options: RunO
   } catch (error) {
     return record.failed("command", messageOf(error), error);
   }
+}
+
+/** Only these three say how a run ends; whatever else a signal carries means that the caller is gone. */
+function isOurs(reason: unknown): reason is Error {
+  return reason instanceof Cancelled || reason instanceof TimedOut || reason instanceof ShuttingDown;
 }
 
 /** One run from its first line to its ending; what it writes after that is dropped. */
@@ -95,7 +109,7 @@ class Attempt {
     const { clock, signals = [] } = this.#options;
     const onAbort = () => {
       const reason: unknown = signals.find((signal) => signal.aborted)?.reason;
-      this.#stop.abort(reason instanceof Error ? reason : new Cancelled());
+      this.#stop.abort(isOurs(reason) ? reason : new Cancelled());
     };
     if (signals.some((signal) => signal.aborted)) onAbort();
     if (this.#stop.signal.aborted) return this.#stopped(this.#stop.signal.reason);
@@ -178,6 +192,7 @@ class Attempt {
       signal: this.#stop.signal,
       home,
       config,
+      attempt: this.#options.attempt ?? 1,
       log: { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") },
       announce: (text) => record.announce(text),
       progress: (report) => record.isOpen && door.progress?.(typeof report === "string" ? { message: report } : report),
@@ -188,7 +203,17 @@ class Attempt {
         if (!checked.ok) throw new CommandError(`The answer to «${message}» does not fit: ${checked.issues.map(describeIssue).join("; ")}`);
         return checked.value;
       },
+      step: (name, work) => this.#step(name, work),
     };
+  }
+
+  async #step<T>(name: string, work: () => T | Promise<T>): Promise<T> {
+    const { steps } = this.#options;
+    const kept = steps?.get(name);
+    if (kept !== undefined) return JSON.parse(kept) as T;
+    const value = await work();
+    await steps?.keep(name, toJson(value ?? null, `step ${name}`));
+    return value;
   }
 
   async #ask(question: Question, signal: AbortSignal): Promise<Answer> {

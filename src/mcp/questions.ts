@@ -22,8 +22,13 @@ const elicitTimeoutMs = 24 * 60 * 60 * 1000;
 /** Asks over the connection of a client before 2026-07-28. */
 export async function elicit(question: Question, ctx: ServerContext, signal: AbortSignal): Promise<Answer> {
   const params = { message: question.message, requestedSchema: question.schema };
-  const answer = (await ctx.mcpReq.send({ method: "elicitation/create", params } as never, { signal, timeout: elicitTimeoutMs })) as Answer;
-  return answer.action === "accept" ? { action: "accept", content: answer.content ?? {} } : answer;
+  return toAnswer(await ctx.mcpReq.send({ method: "elicitation/create", params } as never, { signal, timeout: elicitTimeoutMs }));
+}
+
+/** What a client sends may lack its content. */
+function toAnswer(response: unknown): Answer {
+  const { action, content } = response as { action?: string; content?: Record<string, unknown> };
+  return action === "accept" ? { action, content: content ?? {} } : { action: action === "decline" ? "decline" : "cancel" };
 }
 
 /** True when this request's client can show a form to its person. */
@@ -89,7 +94,7 @@ export class Conversation {
       const open = this.#open.get(key);
       if (open === undefined) continue;
       this.#open.delete(key);
-      open.resolve(response as Answer);
+      open.resolve(toAnswer(response));
     }
     if (this.#open.size === 0) this.#asked = Promise.withResolvers<void>();
   }
@@ -141,7 +146,10 @@ export class ParkedCalls {
     }
     conversation.round += 1;
     const binding = bindingOf(call, caller);
-    const cancelTimer = this.#clock.after(parkedForMs, () => conversation.cancel(new Cancelled("Nobody answered its question within an hour.")));
+    const cancelTimer = this.#clock.after(parkedForMs, () => {
+      release();
+      conversation.cancel(new Cancelled("Nobody answered its question within an hour."));
+    });
     const release = () => {
       cancelTimer();
       this.#calls.delete(conversation.id);

@@ -1,5 +1,5 @@
 import { LOG_LEVEL_META_KEY, ProtocolError, type Result, type ServerContext } from "@modelcontextprotocol/server";
-import { type Clock, sleep } from "../clock.ts";
+import { type Clock, sleep, toTimestamp } from "../clock.ts";
 import type { Catalog, CatalogEntry } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
 import type { CommandLogLevel, Door } from "../command/context.ts";
@@ -9,6 +9,7 @@ import { closest } from "../command/suggest.ts";
 import { CommandError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { secondsLeft } from "../task/estimate.ts";
+import { authorsEstimate } from "../task/history.ts";
 import { ProgressTrack, type ProgressUpdate } from "../task/progress.ts";
 import { type Caller, callerOf } from "./caller.ts";
 import { Conversation, canElicit, elicit, ParkedCalls } from "./questions.ts";
@@ -45,7 +46,7 @@ export function createTools(options: ToolsOptions): CommandTools {
       if (entry !== undefined) return new Call(options, parked, entry, request, server).answer(ctx);
       const problem = options.catalog.problemOf(request.name);
       if (problem === undefined) return undefined;
-      return Promise.resolve(errorResult(`${request.name} could not be loaded from ${problem.file}: ${problem.text}`));
+      return Promise.resolve(errorResult(`${request.name} could not be loaded from ${problem.file}: ${problem.text}`, options.clock));
     },
     unknown(toolName) {
       const guess = closest(
@@ -78,7 +79,9 @@ class Call {
 
   async answer(ctx: ServerContext): Promise<Result> {
     const isModern = ctx.mcpReq.envelope !== undefined;
-    if (!isModern || !canElicit(ctx, this.#server)) return await this.#run(ctx, ctx.mcpReq.signal, { ctx: () => ctx, conversation: undefined });
+    const isSecondLeg = ctx.mcpReq.requestState() !== undefined;
+    if (!isModern || (!isSecondLeg && !canElicit(ctx, this.#server)))
+      return await this.#run(ctx, ctx.mcpReq.signal, { ctx: () => ctx, conversation: undefined });
     const caller = callerOf(ctx);
     const conversation = this.#converse(ctx, caller);
     const next = await conversation.next();
@@ -105,10 +108,14 @@ class Call {
     const { clock, home, config, isDebug } = this.#options;
     const { command, toolName } = this.#entry;
     const startedAt = clock.monotonic();
-    const estimate = () => estimateOf(command, this.#request.arguments);
+    const estimateMs = authorsEstimate(command, this.#request.arguments)?.ms;
     const track = new ProgressTrack({
       clock,
-      deliver: (update) => sendProgress(leg.ctx(), update, { elapsedMs: clock.monotonic() - startedAt, estimateSeconds: estimate() }),
+      deliver: (update) =>
+        sendProgress(leg.ctx(), update, {
+          elapsedMs: clock.monotonic() - startedAt,
+          estimateSeconds: estimateMs === undefined ? undefined : estimateMs / 1000,
+        }),
     });
     const outcome = await runCommand(command, this.#request.arguments, {
       name: toolName,
@@ -158,15 +165,6 @@ class Call {
 }
 
 const mcpLevels = { debug: "debug", info: "info", warn: "warning", error: "error" } as const satisfies Record<CommandLogLevel, string>;
-
-function estimateOf(command: Command, input: unknown): number | undefined {
-  try {
-    return command.estimate?.(input as never);
-  } catch {
-    // An estimate is a courtesy: one that fails must not fail the call.
-    return undefined;
-  }
-}
 
 function sendProgress(ctx: ServerContext, update: ProgressUpdate, run: { elapsedMs: number; estimateSeconds: number | undefined }): void {
   const progressToken = ctx.mcpReq._meta?.progressToken;
@@ -224,7 +222,7 @@ export function toCallResult(outcome: Outcome, command: Command, about: { withLo
   return { content, structuredContent: envelope, ...(!envelope.success && { isError: true }), _meta } as Result;
 }
 
-function errorResult(text: string): Result {
-  const messages = [{ type: "error", text }];
+function errorResult(text: string, clock: Clock): Result {
+  const messages = [{ type: "error", text, timestamp: toTimestamp(clock.now()) }];
   return { content: [{ type: "text", text }], structuredContent: { success: false, data: {}, messages }, isError: true } as Result;
 }

@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import { temporaryFolder } from "./home.ts";
 
 /** Compiled code, shared by all starts: an empty home would compile everything anew each time. */
-const codeCache = path.join(tmpdir(), "meanwhile-test-code");
+export const codeCache = path.join(tmpdir(), "meanwhile-test-code");
 export const executable = path.resolve(import.meta.dirname, "../../bin/meanwhile.cjs");
 
 export interface Started {

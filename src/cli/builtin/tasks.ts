@@ -1,0 +1,229 @@
+import { type Clock, sleep, systemClock } from "../../clock.ts";
+import type { Answer } from "../../command/context.ts";
+import { type Environment, loadSettings } from "../../config.ts";
+import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
+import { silentLog } from "../../log.ts";
+import { isTerminal, liveStatuses, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "../../task/task.ts";
+import { openTasks, type Tasks } from "../../tasks.ts";
+import { readValue } from "../arguments.ts";
+import { followTask, localCaller, printResult } from "../follow.ts";
+import type { VerbCall } from "../main.ts";
+import { formatData } from "../output.ts";
+import { describeTask, taskTable } from "../tasks-view.ts";
+import { askInTerminal, type Terminal } from "../terminal.ts";
+import { type ParsedVerb, parseVerb } from "../verb.ts";
+import { startDetachedWorker } from "./detached.ts";
+
+interface Context {
+  readonly tasks: Tasks;
+  readonly terminal: Terminal;
+  readonly clock: Clock;
+  readonly options: Record<string, unknown>;
+  readonly operands: readonly string[];
+  /** Sees to it that a live task has somebody who runs it. */
+  readonly revive: (task: Task) => Promise<void>;
+}
+
+interface Subverb {
+  readonly usage: string;
+  readonly summary: string;
+  readonly run: (context: Context) => Promise<ExitCode>;
+}
+
+const subverbs: Record<string, Subverb> = {
+  list: { usage: "list [--status s] [--limit n] [--cursor c] [--json]", summary: "your tasks, newest first", run: list },
+  show: { usage: "show <task> [--json]", summary: "everything about one task, and why it is one", run: show },
+  result: { usage: "result <task> [--wait] [--json]", summary: "what a task gave", run: result },
+  watch: { usage: "watch [task]", summary: "a live view of your tasks, or follow one to its end", run: watch },
+  cancel: { usage: "cancel <task>", summary: "stop a task", run: cancel },
+  answer: { usage: "answer <task> [field=value …]", summary: "answer what a task asks", run: answer },
+  prune: { usage: "prune", summary: "forget the tasks that have ended", run: prune },
+};
+
+export async function run(call: VerbCall): Promise<ExitCode> {
+  const [name = "", ...words] = call.words;
+  const wantsHelp = name === "" || name === "--help" || name === "-h";
+  if (wantsHelp) {
+    call.terminal.print(help());
+    return Exit.Ok;
+  }
+  const subverb = Object.hasOwn(subverbs, name) ? subverbs[name] : undefined;
+  if (subverb === undefined) throw new UsageError(`Unknown command \`tasks ${name}\`; there are ${Object.keys(subverbs).join(", ")}.`);
+  const parsed = parse(name, subverb, words);
+  if ("help" in parsed) {
+    call.terminal.print(parsed.help);
+    return Exit.Ok;
+  }
+  const env: Environment = process.env;
+  const settings = await loadSettings({ cwd: process.cwd(), env, flags: call.flags });
+  const tasks = openTasks(settings, silentLog);
+  const revive = async (task: Task) => {
+    await tasks.sweeper.check();
+    const current = await tasks.engine.get(localCaller, task.taskId);
+    if (current.status === "queued" && current.project === settings.project) startDetachedWorker(settings, call.flags);
+  };
+  try {
+    return await subverb.run({ tasks, terminal: call.terminal, clock: systemClock, revive, ...parsed });
+  } finally {
+    await tasks.close();
+  }
+}
+
+function parse(name: string, subverb: Subverb, words: readonly string[]): ParsedVerb {
+  return parseVerb(`tasks ${name}`, subverb.summary, words, (program) => {
+    if (name === "answer") program.argument("<task>").argument("[answers...]");
+    else if (name === "watch") program.argument("[task]");
+    else if (subverb.usage.includes("<task>")) program.argument("<task>", "its id, or the beginning of it");
+    if (name === "list")
+      program
+        .option("--status <status>", "only these, separated by commas")
+        .option("--limit <number>", "how many (1–100)")
+        .option("--cursor <cursor>", "where the last page ended");
+    if (name === "result") program.option("--wait", "wait for the end");
+    if (name === "list" || name === "show" || name === "result") program.option("--json", "print as JSON");
+  });
+}
+
+function help(): string {
+  const width = Math.max(...Object.values(subverbs).map(({ usage }) => usage.length)) + 2;
+  return `Usage: meanwhile tasks <what>\n\n${Object.values(subverbs)
+    .map(({ usage, summary }) => `  ${usage.padEnd(width)}${summary}\n`)
+    .join("")}`;
+}
+
+async function list({ tasks, terminal, clock, options }: Context): Promise<ExitCode> {
+  const statuses = typeof options.status === "string" ? toStatuses(options.status) : undefined;
+  const limit = options.limit === undefined ? 20 : Number(options.limit);
+  const page = await tasks.engine.list(localCaller, {
+    limit,
+    ...(statuses && { statuses }),
+    ...(typeof options.cursor === "string" && { cursor: options.cursor }),
+  });
+  if (options.json === true) terminal.print(`${JSON.stringify({ tasks: page.tasks.map(describeTask), nextCursor: page.nextCursor }, null, 2)}\n`);
+  else if (page.tasks.length === 0) terminal.print("No tasks.\n");
+  else terminal.print(taskTable(page.tasks, clock.now()));
+  if (page.nextCursor !== undefined && options.json !== true) terminal.say(`  More: meanwhile tasks list --cursor ${page.nextCursor}\n`);
+  return Exit.Ok;
+}
+
+function toStatuses(text: string): TaskStatus[] {
+  const known = [...liveStatuses, "completed", "failed", "cancelled"];
+  const wanted = text.split(",").map((word) => word.trim());
+  const unknown = wanted.find((word) => !known.includes(word));
+  if (unknown !== undefined) throw new UsageError(`--status: "${unknown}" is none of ${known.join(", ")}.`);
+  return wanted as TaskStatus[];
+}
+
+/** A task by its id, or by the beginning of one that is not ambiguous. */
+async function find({ tasks, operands }: Context): Promise<Task> {
+  const wanted = operands[0] ?? "";
+  if (wanted.length < 36 && /^[0-9a-f-]{4,}$/.test(wanted)) {
+    const { tasks: newest } = await tasks.engine.list(localCaller);
+    const fits = newest.filter((task) => task.taskId.startsWith(wanted));
+    if (fits.length > 1) throw new UsageError(`${fits.length} tasks begin with ${wanted}; type more of the id.`);
+    if (fits[0] !== undefined) return await tasks.engine.get(localCaller, fits[0].taskId);
+  }
+  return await tasks.engine.get(localCaller, wanted);
+}
+
+async function show(context: Context): Promise<ExitCode> {
+  const described = describeTask(await find(context));
+  context.terminal.print(await formatData({ data: described }, context.options.json === true ? "json" : "yaml"));
+  return Exit.Ok;
+}
+
+async function result(context: Context): Promise<ExitCode> {
+  const { tasks, terminal, options } = context;
+  const found = await find(context);
+  if (options.wait === true) await context.revive(found);
+  const task = options.wait === true ? await tasks.engine.wait(localCaller, found.taskId) : found;
+  if (!isTerminal(task)) throw new CommandError(`It has not ended yet (${task.status}); --wait waits for it.`);
+  return await printResult(task, { terminal, isQuiet: true, format: options.json === true ? "json" : "plain" });
+}
+
+async function cancel(context: Context): Promise<ExitCode> {
+  const task = await find(context);
+  const isCancelled = await context.tasks.engine.cancel(localCaller, task.taskId, "Cancelled in the terminal.");
+  const { green } = context.terminal.colors;
+  if (!isCancelled) throw new CommandError(`It has ended already (${task.status}), so there is nothing to cancel.`);
+  context.terminal.say(`${green("✓")} Cancelled ${task.command}\n`);
+  return Exit.Ok;
+}
+
+async function answer(context: Context): Promise<ExitCode> {
+  const { tasks, terminal, operands } = context;
+  const task = await find(context);
+  const [question] = openQuestions(task);
+  if (question === undefined || isTerminal(task)) throw new CommandError("It asks nothing right now.");
+  const given = await readAnswer(question, operands.slice(1), terminal);
+  if (!(await tasks.engine.answer(localCaller, task.taskId, { [question.key]: given }))) throw new CommandError("Somebody else has answered it meanwhile.");
+  await context.revive(task);
+  terminal.say(`${terminal.colors.green("✓")} Answered «${question.message}»\n`);
+  return Exit.Ok;
+}
+
+async function readAnswer(question: TaskQuestion, words: readonly string[], terminal: Terminal): Promise<Answer> {
+  const fields = (question.schema.properties ?? {}) as Record<string, TaskQuestion["schema"]>;
+  if (words.length === 0) {
+    if (!terminal.canAsk)
+      throw new UsageError(
+        `It asks «${question.message}»: give ${Object.keys(fields)
+          .map((field) => `${field}=…`)
+          .join(" ")}`,
+      );
+    return await askInTerminal(question);
+  }
+  const content: Record<string, unknown> = {};
+  for (const word of words) {
+    const [, name = "", value = ""] = /^([^=]+)=(.*)$/s.exec(word) ?? [];
+    if (!Object.hasOwn(fields, name)) throw new UsageError(`"${word}": there is no field of that name; it asks for ${Object.keys(fields).join(", ")}.`);
+    content[name] = readValue(value, fields[name] ?? {});
+  }
+  return { action: "accept", content };
+}
+
+async function prune({ tasks, terminal }: Context): Promise<ExitCode> {
+  const count = await tasks.engine.prune(localCaller);
+  terminal.say(`${terminal.colors.green("✓")} Forgot ${count} ended task${count === 1 ? "" : "s"}\n`);
+  return Exit.Ok;
+}
+
+async function watch(context: Context): Promise<ExitCode> {
+  const { tasks, terminal } = context;
+  if (context.operands.length === 0) return await watchAll(context);
+  const task = await find(context);
+  await context.revive(task);
+  return await followTask(task, { engine: tasks.engine, terminal, isQuiet: false, format: "plain", isConfirmed: false });
+}
+
+/** Redraws in place on a terminal until Ctrl-C; elsewhere prints one line a change until nothing is live. */
+async function watchAll({ tasks, terminal, clock }: Context): Promise<ExitCode> {
+  const stop = new AbortController();
+  const stopListening = terminal.onInterrupt(() => stop.abort(new Error("stopped")));
+  const seen = new Map<string, number>();
+  let drawn = 0;
+  try {
+    while (!stop.signal.aborted) {
+      const { tasks: page } = await tasks.engine.list(localCaller, { limit: 20 });
+      if (terminal.isLive) drawn = redraw(page, drawn, terminal, clock.now());
+      else {
+        for (const task of page.filter((item) => seen.get(item.taskId) !== item.version))
+          terminal.print(taskTable([task], clock.now()).split("\n").slice(1).join("\n"));
+        for (const task of page) seen.set(task.taskId, task.version);
+        if (page.every(isTerminal)) return Exit.Ok;
+      }
+      await sleep(clock, 250, stop.signal).catch(() => undefined);
+    }
+    return Exit.Ok;
+  } finally {
+    stopListening();
+  }
+}
+
+function redraw(page: readonly Task[], drawn: number, terminal: Terminal, now: number): number {
+  const live = page.filter((task) => !isTerminal(task)).length;
+  const heading = `${live} live, ${page.length - live} ended  ${terminal.colors.dim("Ctrl-C leaves")}\n`;
+  const text = `${heading}${page.length === 0 ? "No tasks.\n" : taskTable(page, now, terminal.columns)}`;
+  terminal.say(`${drawn > 0 ? `\x1b[${drawn}A` : ""}\x1b[0J${text}`);
+  return text.split("\n").length - 1;
+}

@@ -1,0 +1,110 @@
+import type { Answer } from "../command/context.ts";
+import { Exit, type ExitCode } from "../errors.ts";
+import type { Engine } from "../task/engine.ts";
+import { type EndedTask, isTerminal, openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
+import { type Format, formatData } from "./output.ts";
+import { askInTerminal, clean, StageView, type Terminal } from "./terminal.ts";
+
+/** Whoever sits at this machine. */
+export const localCaller = "local";
+
+export interface FollowOptions {
+  readonly engine: Engine;
+  readonly terminal: Terminal;
+  readonly isQuiet: boolean;
+  readonly format: Format;
+  /** Confirmations are given without asking. */
+  readonly isConfirmed: boolean;
+}
+
+/** Follows a task to its end, showing progress and asking its questions; prints the result. */
+export async function followTask(task: Task, options: FollowOptions): Promise<ExitCode> {
+  const { engine, terminal } = options;
+  const leave = new AbortController();
+  const asked = new Set<string>();
+  let choosing = false;
+  const view = options.isQuiet ? undefined : new StageView(terminal, { estimateSeconds: task.estimateMs === undefined ? undefined : task.estimateMs / 1000 });
+  const stopListening = terminal.onInterrupt(() => {
+    if (choosing) return terminal.leave(Exit.Cancelled);
+    choosing = true;
+    void chooseHowToLeave(task, options, view).then((choice) => {
+      choosing = false;
+      if (choice === "detach") leave.abort(new Detached());
+    });
+  });
+  let announced: string | undefined;
+  const onTask = (current: Task) => {
+    if (isTerminal(current)) return;
+    if (current.statusMessage !== undefined && current.statusMessage !== announced) {
+      announced = current.statusMessage;
+      view?.announce(announced);
+    }
+    if (current.progress !== undefined)
+      view?.progress({ total: undefined, message: undefined, percentage: undefined, context: undefined, ...current.progress });
+    for (const question of openQuestions(current)) {
+      if (asked.has(question.key)) continue;
+      asked.add(question.key);
+      void answerQuestion(current.taskId, question, options, view);
+    }
+  };
+  try {
+    const ended = await engine.wait(localCaller, task.taskId, { signal: leave.signal, onTask });
+    view?.end();
+    return await printResult(ended as EndedTask, options);
+  } catch (error) {
+    if (!(error instanceof Detached)) throw error;
+    view?.end();
+    terminal.say(`  It goes on without you: meanwhile tasks watch ${task.taskId}\n`);
+    return Exit.Ok;
+  } finally {
+    view?.end();
+    stopListening();
+  }
+}
+
+class Detached extends Error {}
+
+/** On a terminal Ctrl-C asks what is meant; elsewhere it cancels. */
+async function chooseHowToLeave(task: Task, { engine, terminal }: FollowOptions, view: StageView | undefined): Promise<"detach" | "cancel" | "stay"> {
+  if (terminal.canAsk) {
+    const question = {
+      message: "Leave how?",
+      isConfirmation: false,
+      schema: { type: "object", properties: { leave: { enum: ["cancel the task", "let it go on", "stay"] } }, required: ["leave"] },
+    };
+    const ask = () => askInTerminal(question);
+    const answer = await (view === undefined ? ask() : view.pause(ask));
+    if (answer.action === "accept" && answer.content.leave === "let it go on") return "detach";
+    if (answer.action === "accept" && answer.content.leave === "stay") return "stay";
+  }
+  await engine.cancel(localCaller, task.taskId);
+  return "cancel";
+}
+
+async function answerQuestion(taskId: string, question: TaskQuestion, options: FollowOptions, view: StageView | undefined): Promise<void> {
+  const { terminal, engine } = options;
+  const answer = await giveAnswer(question, options, view);
+  if (answer !== undefined) await engine.answer(localCaller, taskId, { [question.key]: answer });
+  else terminal.say(`  It asks «${clean(question.message)}»: meanwhile tasks answer ${taskId}\n`);
+}
+
+async function giveAnswer(question: TaskQuestion, { terminal, isConfirmed }: FollowOptions, view: StageView | undefined): Promise<Answer | undefined> {
+  if (question.isConfirmation && isConfirmed) return { action: "accept", content: { confirm: true } };
+  if (!terminal.canAsk) return undefined;
+  return await (view === undefined ? askInTerminal(question) : view.pause(() => askInTerminal(question)));
+}
+
+/** Prints how a task ended, the way the command itself would have. */
+export async function printResult(task: EndedTask, options: Pick<FollowOptions, "terminal" | "isQuiet" | "format">): Promise<ExitCode> {
+  const { terminal, isQuiet, format } = options;
+  const { colors } = terminal;
+  const { outcome } = task;
+  if (outcome.ending === "completed") {
+    if (!isQuiet) terminal.say(`${colors.green("✓")} ${clean(outcome.messages.at(-1)?.text ?? `${task.command} finished`)}\n`);
+    terminal.print(await formatData(outcome, format));
+    return Exit.Ok;
+  }
+  terminal.say(`${colors.red("✗")} ${clean(outcome.message)}\n`);
+  if (outcome.ending === "cancelled") return Exit.Cancelled;
+  return outcome.cause === "timeout" ? Exit.TimedOut : Exit.CommandFailed;
+}

@@ -1,0 +1,70 @@
+import { toTimestamp } from "../clock.ts";
+import { formatDuration } from "../command/run.ts";
+import { secondsLeft } from "../task/estimate.ts";
+import type { CommandStats } from "../task/history.ts";
+import { isTerminal, openQuestions, type Task } from "../task/task.ts";
+import { clean } from "./terminal.ts";
+
+/** Rows as columns of equal width; the last one may be cut to fit. */
+export function toColumns(rows: readonly (readonly string[])[], width = Number.POSITIVE_INFINITY): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows
+    .map((row) => row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd((widths[column] ?? 0) + 2))).join(""))
+    .map((line) => `${line.length > width ? `${line.slice(0, width - 1)}…` : line}\n`)
+    .join("");
+}
+
+export function taskTable(tasks: readonly Task[], now: number, width?: number): string {
+  const rows = tasks.map((task) => [task.taskId, task.command, task.status, ageOf(task, now), newsOf(task, now)]);
+  return toColumns([["Task", "Command", "Status", "Age", "Latest"], ...rows], width);
+}
+
+export function statsTable(stats: readonly CommandStats[]): string {
+  const rows = stats.map((item) => [item.command, String(item.runs), formatDuration(item.p50Ms), formatDuration(item.p95Ms), formatDuration(item.p99Ms)]);
+  return toColumns([["Command", "Runs", "p50", "p95", "p99"], ...rows]);
+}
+
+function ageOf(task: Task, now: number): string {
+  return formatDuration(Math.max(0, now - task.createdAt)).replace(/\.\d s/, " s");
+}
+
+/** The newest thing to say about a task: a question, how far it is, how it ended. */
+export function newsOf(task: Task, now: number): string {
+  const [question] = openQuestions(task);
+  if (!isTerminal(task) && question !== undefined) return `asks: ${clean(question.message)}`;
+  if (isTerminal(task)) return clean(task.statusMessage ?? "");
+  const { progress, startedAt, estimateMs } = task;
+  const left =
+    startedAt === undefined
+      ? undefined
+      : secondsLeft({
+          elapsedMs: now - startedAt,
+          percentage: progress?.percentage,
+          estimateSeconds: estimateMs === undefined ? undefined : estimateMs / 1000,
+        });
+  const time = left === undefined || left < 1 ? "" : `about ${formatDuration(Math.ceil(left) * 1000).replace(".0 s", " s")} left`;
+  const numbers = [progress?.percentage === undefined ? "" : `${Math.floor(progress.percentage)}%`, time].filter(Boolean).join(", ");
+  const words = clean(progress?.message ?? task.statusMessage ?? "");
+  return [words, numbers === "" ? "" : words === "" ? numbers : `(${numbers})`].filter(Boolean).join(" ");
+}
+
+/** Everything about a task that its caller may know, as data. */
+export function describeTask(task: Task): Record<string, unknown> {
+  const at = (ms: number | undefined) => (ms === undefined ? undefined : toTimestamp(ms));
+  return {
+    taskId: task.taskId,
+    command: task.command,
+    status: task.status,
+    statusMessage: task.statusMessage,
+    reason: task.reason,
+    input: task.input,
+    progress: task.progress,
+    questions: task.questions.length === 0 ? undefined : task.questions.map(({ key, message, answer }) => ({ key, message, answer: answer?.action })),
+    attempts: task.attempts,
+    crashes: task.crashes,
+    createdAt: at(task.createdAt),
+    startedAt: at(task.startedAt),
+    updatedAt: at(task.updatedAt),
+    ...(isTerminal(task) && { finishedAt: at(task.finishedAt), keptUntil: at(task.expiresAt) }),
+  };
+}

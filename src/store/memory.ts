@@ -1,0 +1,239 @@
+import type { Clock } from "../clock.ts";
+import type { Answer, Question } from "../command/context.ts";
+import type { Dispatcher } from "../task/dispatcher.ts";
+import { BadCursor } from "../task/limits.ts";
+import type { Claim, ClaimWish, Created, CreateOptions, DurationCount, ListFilter, Page, Scope, TaskStore } from "../task/store.ts";
+import { isExpired, isTerminal, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskQuestion } from "../task/task.ts";
+import { apply, begin, type TaskEvent } from "../task/transitions.ts";
+import { fromCursor, toCursor } from "./cursor.ts";
+
+interface Row {
+  readonly number: number;
+  task: Task;
+  readonly steps: Map<string, string>;
+}
+
+/** The reference: the pure rules on a Map. Nothing survives the process. */
+export class MemoryStore implements TaskStore, Dispatcher {
+  readonly #rows = new Map<string, Row>();
+  readonly #listeners = new Set<(taskId: string | undefined) => void>();
+  readonly #durations = new Map<string, DurationCount>();
+  readonly #clock: Clock;
+  #lastNumber = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
+    const own = [...this.#rows.values()].filter(({ task }) => task.caller === fresh.caller && !isExpired(task, fresh.createdAt));
+    const sameKey =
+      fresh.idempotencyKey === undefined ? undefined : own.find(({ task }) => task.project === fresh.project && task.idempotencyKey === fresh.idempotencyKey);
+    if (sameKey !== undefined) return { kind: "repeated", task: copyOf(sameKey) };
+    const live = own.filter(({ task }) => !isTerminal(task));
+    const equal = options.joinsEqual ? live.find(({ task }) => task.project === fresh.project && task.digest === fresh.digest) : undefined;
+    if (equal !== undefined) return { kind: "joined", task: copyOf(equal) };
+    if (live.length >= options.maxLive) return { kind: "full", live: live.length };
+    if (this.#rows.has(fresh.taskId)) throw new Error("This task id is taken.");
+    const row = { number: ++this.#lastNumber, task: begin({ ...fresh, input: toJson(fresh.input ?? {}) }), steps: new Map() };
+    this.#rows.set(fresh.taskId, row);
+    this.#changed(fresh.taskId);
+    return { kind: "created", task: copyOf(row) };
+  }
+
+  async get(scope: Scope, taskId: string): Promise<Task | undefined> {
+    const row = this.#own(scope, taskId);
+    return row === undefined ? undefined : copyOf(row);
+  }
+
+  async list(scope: Scope, filter: ListFilter): Promise<Page> {
+    const before = filter.cursor === undefined ? Number.POSITIVE_INFINITY : fromCursor(scope.caller, filter.cursor);
+    if (before === undefined) throw new BadCursor();
+    const rows = [...this.#rows.values()]
+      .filter(({ number, task }) => number < before && task.caller === scope.caller && !isExpired(task, scope.now))
+      .filter(
+        ({ task }) =>
+          (filter.project === undefined || task.project === filter.project) && (filter.statuses === undefined || filter.statuses.includes(task.status)),
+      )
+      .sort((a, b) => b.number - a.number);
+    const page = rows.slice(0, filter.limit);
+    const last = page.at(-1);
+    return {
+      tasks: page.map(({ task }) => structuredClone({ ...task, input: undefined, ...(isTerminal(task) && { outcome: undefined }) }) as Task),
+      nextCursor: rows.length > page.length && last !== undefined ? toCursor(scope.caller, last.number) : undefined,
+    };
+  }
+
+  async answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean> {
+    return this.#applyOwn(scope, taskId, { type: "answer", key, answer: toJson(answer) });
+  }
+
+  async cancel(scope: Scope, taskId: string, message: string): Promise<boolean> {
+    return this.#applyOwn(scope, taskId, { type: "cancel", message });
+  }
+
+  async claim(wish: ClaimWish): Promise<Task | undefined> {
+    const ready = [...this.#rows.values()]
+      .filter(
+        ({ task }) =>
+          task.project === wish.project && task.status === "queued" && task.notBefore <= wish.now && (wish.taskId === undefined || task.taskId === wish.taskId),
+      )
+      .sort((a, b) => a.task.notBefore - b.task.notBefore || a.number - b.number)[0];
+    if (ready === undefined) return undefined;
+    return this.#apply(ready, { type: "claim", worker: wish.worker, leaseMs: wish.leaseMs }, wish.now) ? copyOf(ready) : undefined;
+  }
+
+  next(wish: ClaimWish): Promise<Task | undefined> {
+    return this.claim(wish);
+  }
+
+  onWork(listener: () => void): () => void {
+    return this.onChange(listener);
+  }
+
+  async renew(worker: string, leaseMs: number, now: number): Promise<number> {
+    const held = this.#heldBy(worker);
+    for (const row of held) this.#apply(row, { type: "renew", fence: row.task.fence, leaseMs }, now);
+    return held.length;
+  }
+
+  keepLeases(worker: string, leaseMs: number, everyMs: number): () => void {
+    let cancel = () => {};
+    const beat = () => {
+      void this.renew(worker, leaseMs, this.#clock.now());
+      cancel = this.#clock.after(everyMs, beat);
+    };
+    beat();
+    return () => cancel();
+  }
+
+  async report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }, now: number): Promise<boolean> {
+    const progress = news.progress === undefined ? undefined : toJson(news.progress);
+    return this.#applyClaim(claim, { type: "report", fence: claim.fence, progress, statusMessage: news.statusMessage }, now);
+  }
+
+  async ask(claim: Claim, question: Question, now: number): Promise<TaskQuestion | undefined> {
+    const isAsked = this.#applyClaim(claim, { type: "ask", fence: claim.fence, question: toJson(question) }, now);
+    return isAsked ? structuredClone(this.#rows.get(claim.taskId)?.task.questions.at(-1)) : undefined;
+  }
+
+  async settle(claim: Claim, outcome: TaskOutcome, now: number): Promise<boolean> {
+    return this.#applyClaim(claim, { type: "settle", fence: claim.fence, outcome: toJson(outcome) }, now);
+  }
+
+  async retryLater(claim: Claim, notBefore: number, why: string, now: number): Promise<boolean> {
+    return this.#applyClaim(claim, { type: "retry", fence: claim.fence, notBefore, why }, now);
+  }
+
+  async giveBack(claim: Claim, now: number): Promise<boolean> {
+    return this.#applyClaim(claim, { type: "giveBack", fence: claim.fence }, now);
+  }
+
+  async keepStep(claim: Claim, name: string, json: string): Promise<boolean> {
+    const row = this.#rows.get(claim.taskId);
+    if (row === undefined || isTerminal(row.task) || row.task.lease === undefined || row.task.fence !== claim.fence) return false;
+    row.steps.set(name, json);
+    return true;
+  }
+
+  async steps(taskId: string): Promise<ReadonlyMap<string, string>> {
+    return new Map(this.#rows.get(taskId)?.steps);
+  }
+
+  async workers(): Promise<readonly string[]> {
+    return [...new Set([...this.#rows.values()].flatMap(({ task }) => (isTerminal(task) || task.lease === undefined ? [] : [task.lease.worker])))];
+  }
+
+  async interrupt(lost: { readonly before: number } | { readonly worker: string }, now: number): Promise<readonly string[]> {
+    const rows =
+      "worker" in lost
+        ? this.#heldBy(lost.worker)
+        : [...this.#rows.values()].filter(({ task }) => !isTerminal(task) && task.lease !== undefined && task.lease.until < lost.before);
+    return rows.filter((row) => this.#apply(row, { type: "interrupt" }, now)).map((row) => row.task.taskId);
+  }
+
+  async sweep(now: number): Promise<number> {
+    return this.#remove(({ task }) => isExpired(task, now)).length;
+  }
+
+  async prune(scope: Scope): Promise<number> {
+    const ids = this.#remove(({ task }) => task.caller === scope.caller && isTerminal(task));
+    for (const id of ids) this.#changed(id);
+    return ids.length;
+  }
+
+  async recordDurations(counts: readonly DurationCount[]): Promise<void> {
+    for (const item of counts) {
+      const key = `${item.command} ${item.kind} ${item.bucket}`;
+      this.#durations.set(key, { ...item, count: item.count + (this.#durations.get(key)?.count ?? 0) });
+    }
+  }
+
+  async durations(command?: string): Promise<readonly DurationCount[]> {
+    return [...this.#durations.values()].filter((item) => command === undefined || item.command === command);
+  }
+
+  onChange(listener: (taskId: string | undefined) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  watchClosely(): void {}
+
+  async close(): Promise<void> {
+    this.#listeners.clear();
+  }
+
+  #own(scope: Scope, taskId: string): Row | undefined {
+    const row = this.#rows.get(taskId);
+    return row === undefined || row.task.caller !== scope.caller || isExpired(row.task, scope.now) ? undefined : row;
+  }
+
+  #heldBy(worker: string): Row[] {
+    return [...this.#rows.values()].filter(({ task }) => !isTerminal(task) && task.lease?.worker === worker);
+  }
+
+  #applyOwn(scope: Scope, taskId: string, event: TaskEvent): boolean {
+    const row = this.#own(scope, taskId);
+    return row !== undefined && this.#apply(row, event, scope.now);
+  }
+
+  #applyClaim(claim: Claim, event: TaskEvent, now: number): boolean {
+    const row = this.#rows.get(claim.taskId);
+    return row !== undefined && this.#apply(row, event, now);
+  }
+
+  #apply(row: Row, event: TaskEvent, now: number): boolean {
+    const transition = apply(row.task, event, now);
+    if (!transition.ok) return false;
+    const hasNews = transition.task.version !== row.task.version;
+    row.task = transition.task;
+    if (isTerminal(row.task)) row.steps.clear();
+    if (hasNews) this.#changed(row.task.taskId);
+    return true;
+  }
+
+  #remove(isOver: (row: Row) => boolean): string[] {
+    const ids = [...this.#rows].filter(([, row]) => isOver(row)).map(([taskId]) => taskId);
+    for (const taskId of ids) this.#rows.delete(taskId);
+    return ids;
+  }
+
+  #changed(taskId: string): void {
+    for (const listener of this.#listeners) listener(taskId);
+  }
+}
+
+/** What a database would keep of a value, and nothing that others still hold. */
+function toJson<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T;
+}
+
+/** What is given out may be changed by whoever gets it. */
+function copyOf(row: Row): Task {
+  return structuredClone(row.task);
+}
+
+export function openMemoryStore(clock: Clock): MemoryStore {
+  return new MemoryStore(clock);
+}

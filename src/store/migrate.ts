@@ -1,0 +1,18 @@
+import { RuntimeError } from "../errors.ts";
+
+/** Numbered changes of a schema, in their order; the last one's number is the schema's version. */
+export interface Migrations {
+  readonly statements: readonly string[];
+}
+
+/** The changes a database of this version still needs. Refuses one that a newer Meanwhile has changed. */
+export function pendingMigrations(version: number, migrations: Migrations, file: string): readonly string[] {
+  const known = migrations.statements.length;
+  if (version > known) {
+    throw new RuntimeError(
+      "SCHEMA_NEWER",
+      `${file} was written by a newer Meanwhile (schema ${version}, this one knows ${known}); update Meanwhile, or point MEANWHILE_STORE at another file.`,
+    );
+  }
+  return migrations.statements.slice(version);
+}

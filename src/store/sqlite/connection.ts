@@ -1,0 +1,178 @@
+import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
+import path from "node:path";
+import Database from "better-sqlite3";
+import { RuntimeError } from "../../errors.ts";
+import { pendingMigrations } from "../migrate.ts";
+import { tasks } from "./migrations/001-tasks.ts";
+
+/** Below this, two processes that write and checkpoint at the same instant can lose committed rows. */
+const minimumVersion = [3, 51, 3] as const;
+const migrations = { statements: [tasks] };
+/** A file of this size is read through before it is trusted; a larger one would make every start wait. */
+const maxCheckedBytes = 64 * 1024 * 1024;
+
+/** While opening, others may be migrating; afterwards a writer never blocks its own event loop for long. */
+const openingTimeoutMs = 5_000;
+const busyTimeoutMs = 25;
+
+/** Opens a task database, makes it when it is missing, and brings its schema up to date. Fails closed. */
+export function openConnection(file: string): Database.Database {
+  try {
+    prepareFile(file);
+    if (statSync(file).size > 0) inspect(file);
+    return openChecked(file);
+  } catch (error) {
+    throw toRuntimeError(error, file);
+  }
+}
+
+/** Readable by its user alone, whatever the umask; SQLite gives -wal and -shm the same mode. */
+function prepareFile(file: string): void {
+  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+  if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
+}
+
+/**
+ * Refuses a file that is not a sound task database of ours, before anything can change it: a connection that may write
+ * would carry the log over into a damaged file, and turn somebody else's database into ours, just by opening and closing it.
+ */
+function inspect(file: string): void {
+  try {
+    withConnection(connect(file, { readonly: true }), (db) => check(db, file));
+  } catch (error) {
+    if (!codeOf(error).startsWith("SQLITE_READONLY")) throw error;
+    // A crash in the middle of the very first write leaves a journal, and only a writer may roll that back.
+    withConnection(connect(file), (db) => db.pragma("schema_version"));
+    withConnection(connect(file, { readonly: true }), (db) => check(db, file));
+  }
+}
+
+function check(db: Database.Database, file: string): void {
+  refuseTruncated(db, file);
+  refuseForeign(db, file);
+  refuseDamaged(db, file);
+}
+
+function openChecked(file: string): Database.Database {
+  const db = connect(file);
+  try {
+    db.pragma("journal_mode = WAL");
+    db.pragma("synchronous = FULL");
+    db.pragma("foreign_keys = ON");
+    migrate(db, file);
+    db.pragma(`busy_timeout = ${busyTimeoutMs}`);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function connect(file: string, options: Database.Options = {}): Database.Database {
+  const db = new Database(file, { ...options, timeout: openingTimeoutMs });
+  try {
+    refuseOldSqlite(db);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function withConnection<T>(db: Database.Database, act: (db: Database.Database) => T): T {
+  try {
+    return act(db);
+  } finally {
+    db.close();
+  }
+}
+
+function refuseOldSqlite(db: Database.Database): void {
+  const version = db.prepare("select sqlite_version()").pluck().get() as string;
+  if (!isAtLeast(version, minimumVersion)) {
+    throw new RuntimeError(
+      "STORE_UNAVAILABLE",
+      `SQLite ${version} can lose rows when several processes share a file; ${minimumVersion.join(".")} or newer is needed: update better-sqlite3.`,
+    );
+  }
+}
+
+export function isAtLeast(version: string, minimum: readonly number[]): boolean {
+  const parts = version.split(".").map(Number);
+  for (const [at, least] of minimum.entries()) {
+    const part = parts[at] ?? 0;
+    if (part !== least) return part > least;
+  }
+  return true;
+}
+
+function refuseTruncated(db: Database.Database, file: string): void {
+  const pages = db.pragma("page_count", { simple: true }) as number;
+  const size = db.pragma("page_size", { simple: true }) as number;
+  const hasLog = existsSync(`${file}-wal`);
+  if (!hasLog && statSync(file).size < pages * size) throw damaged(file, "it is shorter than it says");
+}
+
+/** Another program's database must not get our tables. */
+function refuseForeign(db: Database.Database, file: string): void {
+  const version = versionOf(db);
+  pendingMigrations(version, migrations, file);
+  const tables = db.prepare("select name from sqlite_schema where type = 'table'").pluck().all();
+  const isOurs = version === 0 ? tables.length === 0 : ["tasks", "steps", "durations"].every((name) => tables.includes(name));
+  if (!isOurs)
+    throw new RuntimeError("STORE_UNAVAILABLE", `${file} is a database of another program; nothing was changed. Point MEANWHILE_STORE at another file.`);
+}
+
+function refuseDamaged(db: Database.Database, file: string): void {
+  if (statSync(file).size > maxCheckedBytes) return;
+  const verdict = db.pragma("quick_check(1)", { simple: true });
+  if (verdict !== "ok") throw damaged(file, String(verdict));
+}
+
+function damaged(file: string, why: string): RuntimeError {
+  return new RuntimeError(
+    "STORE_DAMAGED",
+    `The task database ${file} is damaged (${why}); nothing was changed. Move it away, or restore it from a backup, and start again.`,
+  );
+}
+
+function migrate(db: Database.Database, file: string): void {
+  if (pendingMigrations(versionOf(db), migrations, file).length === 0) return;
+  const apply = db.transaction(() => {
+    for (const statement of pendingMigrations(versionOf(db), migrations, file)) db.exec(statement);
+    db.pragma(`user_version = ${migrations.statements.length}`);
+  });
+  apply.immediate();
+}
+
+function versionOf(db: Database.Database): number {
+  return db.pragma("user_version", { simple: true }) as number;
+}
+
+/** True for "somebody else is writing right now". */
+export function isBusy(error: unknown): boolean {
+  return codeOf(error).startsWith("SQLITE_BUSY");
+}
+
+function codeOf(error: unknown): string {
+  return String((error as { code?: unknown })?.code ?? "");
+}
+
+const sentences: Record<string, string> = {
+  SQLITE_FULL: "the disk is full; make room, running tasks then go on",
+  SQLITE_READONLY: "it may not be written; check its owner and mode",
+  SQLITE_CANTOPEN: "it cannot be opened; check that the folder exists and may be written",
+  SQLITE_BUSY: "another process keeps it locked; find it with `fuser`, or wait",
+  SQLITE_IOERR: "reading or writing it failed; check the disk",
+};
+
+/** What went wrong with a database, as an operator can act on it. */
+export function toRuntimeError(error: unknown, file: string): unknown {
+  if (error instanceof RuntimeError) return error;
+  const code = codeOf(error);
+  if (code.startsWith("SQLITE_CORRUPT") || code.startsWith("SQLITE_NOTADB")) return damaged(file, (error as Error).message);
+  const known = Object.entries(sentences).find(([prefix]) => code.startsWith(prefix))?.[1];
+  const isFileSystem = /^E[A-Z]+$/.test(code);
+  if (known === undefined && !isFileSystem) return error;
+  return new RuntimeError("STORE_UNAVAILABLE", `The task database ${file} cannot be used: ${known ?? (error as Error).message}.`, { cause: error });
+}

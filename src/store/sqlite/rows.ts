@@ -1,0 +1,74 @@
+import { isTerminal, type Task } from "../../task/task.ts";
+
+/** A row of the tasks table, as SQLite gives it. */
+export interface TaskRow {
+  readonly number: number;
+  readonly task_id: string;
+  readonly caller: string;
+  readonly project: string;
+  readonly command: string;
+  readonly digest: string;
+  readonly idempotency_key: string | null;
+  /** Null in lists, which come without. */
+  readonly input: string | null;
+  readonly reason: string;
+  readonly ttl_ms: number;
+  readonly estimate_ms: number | null;
+  readonly is_safe: number;
+  readonly max_attempts: number;
+  readonly backoff_ms: number;
+  readonly status: Task["status"];
+  readonly status_message: string | null;
+  readonly version: number;
+  readonly fence: number;
+  readonly attempts: number;
+  readonly crashes: number;
+  readonly not_before: number;
+  readonly worker: string | null;
+  readonly lease_until: number | null;
+  readonly progress: string | null;
+  readonly questions: string;
+  readonly outcome?: string | null;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly started_at: number | null;
+  readonly finished_at: number | null;
+  readonly expires_at: number | null;
+}
+
+/** A row as the engine knows it. */
+export function toTask(row: TaskRow): Task {
+  const state = {
+    taskId: row.task_id,
+    caller: row.caller,
+    project: row.project,
+    command: row.command,
+    input: row.input === null ? undefined : JSON.parse(row.input),
+    digest: row.digest,
+    idempotencyKey: row.idempotency_key ?? undefined,
+    reason: row.reason,
+    ttlMs: row.ttl_ms,
+    estimateMs: row.estimate_ms ?? undefined,
+    rules: { isSafe: row.is_safe === 1, maxAttempts: row.max_attempts, backoffMs: row.backoff_ms },
+    createdAt: row.created_at,
+    version: row.version,
+    fence: row.fence,
+    attempts: row.attempts,
+    crashes: row.crashes,
+    notBefore: row.not_before,
+    status: row.status,
+    statusMessage: row.status_message ?? undefined,
+    progress: row.progress === null ? undefined : JSON.parse(row.progress),
+    questions: JSON.parse(row.questions),
+    updatedAt: row.updated_at,
+    startedAt: row.started_at ?? undefined,
+  };
+  if (row.finished_at === null) return { ...state, lease: row.worker === null ? undefined : { worker: row.worker, until: row.lease_until ?? 0 } } as Task;
+  const ended = {
+    ...state,
+    outcome: typeof row.outcome === "string" ? JSON.parse(row.outcome) : undefined,
+    finishedAt: row.finished_at,
+    expiresAt: row.expires_at ?? 0,
+  } as Task;
+  return isTerminal(ended) ? ended : (state as Task);
+}

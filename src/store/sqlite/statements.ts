@@ -1,0 +1,122 @@
+/**
+ * Every statement, whole, named for its verb. A transition is one guarded statement; zero rows mean that somebody else
+ * was first. `:now` is always the caller's clock; `holds` is the guard of everything a worker writes.
+ */
+const live = "finished_at is null";
+const holds = "task_id = :taskId and fence = :fence and worker is not null and finished_at is null";
+const openQuestions = "(select count(*) from json_each(questions) where value ->> 'answer' is null)";
+/** Open questions outlive the worker that asked them. */
+const waitingStatus = `case when ${openQuestions} > 0 then 'input_required' else 'queued' end`;
+
+export const statements = {
+  insert: `
+    insert into tasks (task_id, caller, project, command, digest, idempotency_key, input, reason, ttl_ms, estimate_ms,
+                       is_safe, max_attempts, backoff_ms, not_before, created_at, updated_at)
+    values (:taskId, :caller, :project, :command, :digest, :idempotencyKey, :input, :reason, :ttlMs, :estimateMs,
+            :isSafe, :maxAttempts, :backoffMs, :createdAt, :createdAt, :createdAt)
+    returning *`,
+
+  findByKey: "select * from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey",
+  findEqual: `select * from tasks where caller = :caller and project = :project and digest = :digest and ${live} order by number limit 1`,
+  countLive: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} limit :maxLive)`,
+
+  get: "select * from tasks where task_id = :taskId and caller = :caller and (expires_at is null or expires_at > :now)",
+
+  list: `
+    select number, task_id, caller, project, command, digest, idempotency_key, null as input, reason, ttl_ms, estimate_ms,
+           is_safe, max_attempts, backoff_ms, status, status_message, version, fence, attempts, crashes, not_before, worker, lease_until,
+           progress, questions, created_at, updated_at, started_at, finished_at, expires_at
+    from tasks
+    where caller = :caller and number < :before and (expires_at is null or expires_at > :now)
+      and (:project is null or project = :project)
+      and (:statuses is null or status in (select value from json_each(:statuses)))
+    order by number desc limit :limit`,
+
+  claim: `
+    update tasks
+    set status = 'working', fence = fence + 1, attempts = attempts + 1, worker = :worker, lease_until = :now + :leaseMs,
+        started_at = coalesce(started_at, :now), status_message = null, updated_at = :now, version = version + 1
+    where number = (select number from tasks
+                    where status = 'queued' and project = :project and not_before <= :now
+                      and (:taskId is null or task_id = :taskId)
+                    order by not_before, number limit 1)
+      and status = 'queued'
+    returning *`,
+
+  renew: `update tasks set lease_until = :now + :leaseMs where worker = :worker and ${live}`,
+
+  report: `
+    update tasks
+    set progress = coalesce(:progress, progress), status_message = coalesce(:statusMessage, status_message), updated_at = :now, version = version + 1
+    where ${holds}`,
+
+  ask: `
+    update tasks
+    set status = 'input_required', updated_at = :now, version = version + 1,
+        questions = json_insert(questions, '$[#]', json_set(json(:question), '$.key', 'q' || (json_array_length(questions) + 1)))
+    where ${holds}
+    returning questions -> '$[#-1]' as question`,
+
+  answer: `
+    update tasks
+    set questions = (select json_group_array(json(case when value ->> 'key' = :key then json_set(value, '$.answer', json(:answer)) else value end)) from json_each(questions)),
+        status = case when ${openQuestions} > 1 then status when worker is null then 'queued' else 'working' end,
+        not_before = case when ${openQuestions} = 1 and worker is null then max(not_before, :now) else not_before end,
+        updated_at = :now, version = version + 1
+    where task_id = :taskId and caller = :caller and ${live}
+      and exists (select 1 from json_each(questions) where value ->> 'key' = :key and value ->> 'answer' is null)`,
+
+  settle: `
+    update tasks
+    set status = :status, outcome = :outcome, status_message = :statusMessage, worker = null, lease_until = null,
+        updated_at = :now, finished_at = :now, expires_at = :now + ttl_ms, version = version + 1
+    where ${holds}`,
+
+  cancel: `
+    update tasks
+    set status = 'cancelled', outcome = :outcome, status_message = :statusMessage, worker = null, lease_until = null,
+        updated_at = :now, finished_at = :now, expires_at = :now + ttl_ms, version = version + 1
+    where task_id = :taskId and caller = :caller and ${live}`,
+
+  retryLater: `
+    update tasks
+    set status = ${waitingStatus}, worker = null, lease_until = null, not_before = :notBefore, status_message = :why,
+        updated_at = :now, version = version + 1
+    where ${holds}`,
+
+  giveBack: `
+    update tasks
+    set status = ${waitingStatus}, worker = null, lease_until = null, attempts = attempts - 1, not_before = :now, updated_at = :now, version = version + 1
+    where ${holds}`,
+
+  requeueLost: `
+    update tasks
+    set status = ${waitingStatus}, crashes = crashes + 1, attempts = attempts - 1, worker = null, lease_until = null, not_before = :now, updated_at = :now, version = version + 1,
+        status_message = case when crashes = 0 then :once else replace(:often, '#', crashes + 1) end
+    where worker is not null and ${live} and (worker = :worker or lease_until < :before) and is_safe = 1 and crashes + 1 < :maxCrashes
+    returning task_id`,
+
+  giveUpLost: `
+    update tasks
+    set status = 'failed', crashes = crashes + 1, attempts = attempts - 1, outcome = case when is_safe = 1 then :crashed else :unknown end,
+        status_message = case when is_safe = 1 then :crashedMessage else :unknownMessage end,
+        worker = null, lease_until = null, updated_at = :now, finished_at = :now, expires_at = :now + ttl_ms, version = version + 1
+    where worker is not null and ${live} and (worker = :worker or lease_until < :before)
+    returning task_id`,
+
+  keepStep: `
+    insert into steps (task_id, name, value) select task_id, :name, :value from tasks where ${holds}
+    on conflict (task_id, name) do update set value = excluded.value`,
+  steps: "select name, value from steps where task_id = :taskId",
+  dropSteps: "delete from steps where task_id = :taskId",
+
+  workers: "select distinct worker from tasks where worker is not null",
+  sweep: "delete from tasks where expires_at <= :now",
+  sweepKey: "delete from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey and expires_at <= :now",
+  prune: "delete from tasks where caller = :caller and finished_at is not null returning task_id",
+
+  recordDuration: `
+    insert into durations (command, kind, bucket, count) values (:command, :kind, :bucket, :count)
+    on conflict (command, kind, bucket) do update set count = count + excluded.count`,
+  durations: "select command, kind, bucket, count from durations where :command is null or command = :command order by command, kind, bucket",
+} as const;

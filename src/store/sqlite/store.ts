@@ -1,0 +1,355 @@
+import { Worker as Thread } from "node:worker_threads";
+import type Database from "better-sqlite3";
+import { type Clock, sleep } from "../../clock.ts";
+import type { Answer, Question } from "../../command/context.ts";
+import type { Dispatcher } from "../../task/dispatcher.ts";
+import { BadCursor } from "../../task/limits.ts";
+import type { Claim, ClaimWish, Created, CreateOptions, DurationCount, ListFilter, Page, Scope, TaskStore } from "../../task/store.ts";
+import { maxCrashes, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskQuestion } from "../../task/task.ts";
+import { cancelledOutcome, interruptedMessage, interruptedOutcome } from "../../task/transitions.ts";
+import { fromCursor, toCursor } from "../cursor.ts";
+import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
+import { type OpenFile, openFiles, refuseReplaced } from "./replaced.ts";
+import { type TaskRow, toTask } from "./rows.ts";
+import { statements } from "./statements.ts";
+
+/** Other processes' changes are looked for this often while someone waits, and this often otherwise. */
+const closeWatchMs = 50;
+const idleWatchMs = 1_000;
+/** How long a write waits for other writers before it gives up. */
+const maxBusyMs = 15_000;
+
+type Values = Record<string, string | number | null>;
+
+/** Tasks in one SQLite file, shared by as many processes as like. Store and dispatcher in one. */
+export class SqliteStore implements TaskStore, Dispatcher {
+  readonly #db: Database.Database;
+  readonly #file: string;
+  readonly #files: readonly OpenFile[];
+  readonly #clock: Clock;
+  readonly #prepared = new Map<string, Database.Statement<[Values], unknown>>();
+  readonly #listeners = new Set<(taskId: string | undefined) => void>();
+  #isFull = true;
+  #dataVersion: number;
+  #waiting = 0;
+  #cancelWatch: (() => void) | undefined;
+  #isClosed = false;
+
+  constructor(file: string, clock: Clock) {
+    this.#file = file;
+    this.#clock = clock;
+    this.#db = openConnection(file);
+    this.#files = openFiles(file);
+    this.#dataVersion = this.#readDataVersion();
+  }
+
+  async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
+    const { rules, input, idempotencyKey = null, estimateMs = null, ...facts } = fresh;
+    const values = {
+      ...facts,
+      idempotencyKey,
+      estimateMs,
+      input: JSON.stringify(input ?? {}),
+      isSafe: rules.isSafe ? 1 : 0,
+      maxAttempts: rules.maxAttempts,
+      backoffMs: rules.backoffMs,
+    };
+    const created = await this.#durably(() =>
+      this.#transaction((): Created => {
+        if (idempotencyKey !== null) {
+          this.#run("sweepKey", { caller: fresh.caller, project: fresh.project, idempotencyKey, now: fresh.createdAt });
+          const repeated = this.#row("findByKey", { caller: fresh.caller, project: fresh.project, idempotencyKey });
+          if (repeated !== undefined) return { kind: "repeated", task: repeated };
+        }
+        const equal = options.joinsEqual ? this.#row("findEqual", { caller: fresh.caller, project: fresh.project, digest: fresh.digest }) : undefined;
+        if (equal !== undefined) return { kind: "joined", task: equal };
+        const { live } = this.#prepare("countLive").get({ caller: fresh.caller, maxLive: options.maxLive }) as { live: number };
+        if (live >= options.maxLive) return { kind: "full", live };
+        return { kind: "created", task: this.#row("insert", values) as Task };
+      }),
+    );
+    if (created.kind === "created") this.#changed(fresh.taskId);
+    return created;
+  }
+
+  async get(scope: Scope, taskId: string): Promise<Task | undefined> {
+    return await this.#attempt(() => this.#row("get", { ...scope, taskId }));
+  }
+
+  async list(scope: Scope, filter: ListFilter): Promise<Page> {
+    const before = filter.cursor === undefined ? Number.MAX_SAFE_INTEGER : fromCursor(scope.caller, filter.cursor);
+    if (before === undefined) throw new BadCursor();
+    const values = {
+      ...scope,
+      before,
+      project: filter.project ?? null,
+      statuses: filter.statuses === undefined ? null : JSON.stringify(filter.statuses),
+      limit: filter.limit + 1,
+    };
+    const rows = await this.#attempt(() => this.#prepare("list").all(values) as TaskRow[]);
+    const page = rows.slice(0, filter.limit);
+    const last = page.at(-1);
+    return { tasks: page.map(toTask), nextCursor: rows.length > page.length && last !== undefined ? toCursor(scope.caller, last.number) : undefined };
+  }
+
+  async answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean> {
+    const values = { taskId, caller: scope.caller, now: scope.now, key, answer: JSON.stringify(answer) };
+    return await this.#told(taskId, () => this.#durably(() => this.#run("answer", values)));
+  }
+
+  async cancel(scope: Scope, taskId: string, message: string): Promise<boolean> {
+    const outcome = JSON.stringify(cancelledOutcome(message));
+    return await this.#end("cancel", { taskId, caller: scope.caller, now: scope.now, statusMessage: message, outcome });
+  }
+
+  async claim(wish: ClaimWish): Promise<Task | undefined> {
+    const task = await this.#quickly(() => this.#row("claim", { ...wish, taskId: wish.taskId ?? null }));
+    if (task !== undefined) this.#changed(task.taskId);
+    return task;
+  }
+
+  next(wish: ClaimWish): Promise<Task | undefined> {
+    return this.claim(wish);
+  }
+
+  onWork(listener: () => void): () => void {
+    return this.onChange(listener);
+  }
+
+  async renew(worker: string, leaseMs: number, now: number): Promise<number> {
+    return await this.#quickly(() => this.#run("renew", { worker, leaseMs, now }));
+  }
+
+  keepLeases(worker: string, leaseMs: number, everyMs: number): () => void {
+    const entry = import.meta.url.endsWith(".ts") ? "./heartbeat.ts" : "./heartbeat.js";
+    const thread = new Thread(new URL(entry, import.meta.url), { workerData: { file: this.#file, worker, leaseMs, everyMs }, stdout: true });
+    thread.unref();
+    thread.on("error", () => undefined);
+    return () => void thread.terminate();
+  }
+
+  async report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }, now: number): Promise<boolean> {
+    const progress = news.progress === undefined ? null : JSON.stringify(news.progress);
+    const values = { ...claim, now, progress, statusMessage: news.statusMessage ?? null };
+    return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("report", values)));
+  }
+
+  async ask(claim: Claim, question: Question, now: number): Promise<TaskQuestion | undefined> {
+    const values = { ...claim, now, question: JSON.stringify({ ...question, askedAt: now }) };
+    const asked = await this.#durably(() => this.#prepare("ask").get(values) as { question: string } | undefined);
+    if (asked === undefined) return undefined;
+    this.#changed(claim.taskId);
+    return JSON.parse(asked.question) as TaskQuestion;
+  }
+
+  async settle(claim: Claim, outcome: TaskOutcome, now: number): Promise<boolean> {
+    const statusMessage = outcome.ending === "completed" ? null : outcome.message;
+    return await this.#end("settle", { ...claim, now, status: outcome.ending, outcome: JSON.stringify(outcome), statusMessage });
+  }
+
+  async retryLater(claim: Claim, notBefore: number, why: string, now: number): Promise<boolean> {
+    return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("retryLater", { ...claim, notBefore, why, now })));
+  }
+
+  async giveBack(claim: Claim, now: number): Promise<boolean> {
+    return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("giveBack", { ...claim, now })));
+  }
+
+  async keepStep(claim: Claim, name: string, json: string): Promise<boolean> {
+    return (await this.#durably(() => this.#run("keepStep", { ...claim, name, value: json }))) > 0;
+  }
+
+  async steps(taskId: string): Promise<ReadonlyMap<string, string>> {
+    const rows = await this.#attempt(() => this.#prepare("steps").all({ taskId }) as { name: string; value: string }[]);
+    return new Map(rows.map(({ name, value }) => [name, value]));
+  }
+
+  async workers(): Promise<readonly string[]> {
+    return await this.#attempt(() => (this.#prepare("workers").all({}) as { worker: string }[]).map(({ worker }) => worker));
+  }
+
+  async interrupt(lost: { readonly before: number } | { readonly worker: string }, now: number): Promise<readonly string[]> {
+    const which = "worker" in lost ? { worker: lost.worker, before: -1 } : { worker: "", before: lost.before };
+    const crashed = interruptedOutcome(true, maxCrashes);
+    const unknown = interruptedOutcome(false, 1);
+    const ids = await this.#durably(() =>
+      this.#transaction(() => {
+        const again = this.#ids("requeueLost", { ...which, now, maxCrashes, once: interruptedMessage(1), often: interruptedMessage(2).replace("2", "#") });
+        const ended = this.#ids("giveUpLost", {
+          ...which,
+          now,
+          crashed: JSON.stringify(crashed),
+          unknown: JSON.stringify(unknown),
+          crashedMessage: messageOf(crashed),
+          unknownMessage: messageOf(unknown),
+        });
+        for (const taskId of ended) this.#run("dropSteps", { taskId });
+        return [...again, ...ended];
+      }),
+    );
+    for (const id of ids) this.#changed(id);
+    return ids;
+  }
+
+  async sweep(now: number): Promise<number> {
+    return await this.#quickly(() => this.#run("sweep", { now }));
+  }
+
+  async prune(scope: Scope): Promise<number> {
+    const ids = await this.#quickly(() => this.#ids("prune", { caller: scope.caller }));
+    for (const id of ids) this.#changed(id);
+    return ids.length;
+  }
+
+  async recordDurations(counts: readonly DurationCount[]): Promise<void> {
+    if (counts.length === 0) return;
+    await this.#quickly(() =>
+      this.#transaction(() => {
+        for (const count of counts) this.#run("recordDuration", { ...count });
+      }),
+    );
+  }
+
+  async durations(command?: string): Promise<readonly DurationCount[]> {
+    return await this.#attempt(() => this.#prepare("durations").all({ command: command ?? null }) as DurationCount[]);
+  }
+
+  onChange(listener: (taskId: string | undefined) => void): () => void {
+    this.#listeners.add(listener);
+    if (this.#listeners.size === 1) this.#scheduleWatch();
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  watchClosely(isWaiting: boolean): void {
+    this.#waiting += isWaiting ? 1 : -1;
+    if (isWaiting && this.#waiting === 1) this.#scheduleWatch();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelWatch?.();
+    this.#listeners.clear();
+    this.#db.close();
+  }
+
+  /** Commits that must survive a power cut: on disk before they are acknowledged. */
+  #durably<T>(action: () => T): Promise<T> {
+    return this.#write(true, action);
+  }
+
+  /** Commits that survive a crash of the process; a power cut may undo them, and nobody was told otherwise. */
+  #quickly<T>(action: () => T): Promise<T> {
+    return this.#write(false, action);
+  }
+
+  #write<T>(isFull: boolean, action: () => T): Promise<T> {
+    return this.#attempt(() => {
+      refuseReplaced(this.#files);
+      this.#synchronize(isFull);
+      return action();
+    });
+  }
+
+  #synchronize(isFull: boolean): void {
+    if (isFull === this.#isFull) return;
+    this.#db.pragma(isFull ? "synchronous = FULL" : "synchronous = NORMAL");
+    this.#isFull = isFull;
+  }
+
+  /** Tries again while somebody else is writing, without blocking the event loop meanwhile. */
+  async #attempt<T>(action: () => T): Promise<T> {
+    const startedAt = this.#clock.monotonic();
+    for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, 50)) {
+      try {
+        return action();
+      } catch (error) {
+        if (!isBusy(error) || this.#clock.monotonic() - startedAt > maxBusyMs) throw toRuntimeError(error, this.#file);
+        await sleep(this.#clock, pauseMs);
+      }
+    }
+  }
+
+  #transaction<T>(action: () => T): T {
+    return this.#db.transaction(action).immediate();
+  }
+
+  #prepare(name: keyof typeof statements): Database.Statement<[Values], unknown> {
+    const known = this.#prepared.get(name);
+    if (known !== undefined) return known;
+    const prepared = this.#db.prepare<[Values], unknown>(statements[name]);
+    this.#prepared.set(name, prepared);
+    return prepared;
+  }
+
+  #run(name: keyof typeof statements, values: Values): number {
+    return this.#prepare(name).run(values).changes;
+  }
+
+  /** One transition; true when it was ours. Listeners hear of it once it is committed. */
+  async #told(taskId: string, write: () => Promise<number>): Promise<boolean> {
+    const isDone = (await write()) > 0;
+    if (isDone) this.#changed(taskId);
+    return isDone;
+  }
+
+  /** The end of a task and of its steps: both or neither. */
+  #end(name: "settle" | "cancel", values: Values & { taskId: string }): Promise<boolean> {
+    const write = () => {
+      const changes = this.#run(name, values);
+      if (changes > 0) this.#run("dropSteps", { taskId: values.taskId });
+      return changes;
+    };
+    return this.#told(values.taskId, () => this.#durably(() => this.#transaction(write)));
+  }
+
+  #row(name: keyof typeof statements, values: Values): Task | undefined {
+    const row = this.#prepare(name).get(values) as TaskRow | undefined;
+    return row === undefined ? undefined : toTask(row);
+  }
+
+  #ids(name: keyof typeof statements, values: Values): string[] {
+    return (this.#prepare(name).all(values) as { task_id: string }[]).map((row) => row.task_id);
+  }
+
+  #changed(taskId: string | undefined): void {
+    for (const listener of this.#listeners) listener(taskId);
+  }
+
+  #readDataVersion(): number {
+    return this.#db.pragma("data_version", { simple: true }) as number;
+  }
+
+  #scheduleWatch(): void {
+    this.#cancelWatch?.();
+    if (this.#isClosed) return;
+    this.#cancelWatch = this.#clock.after(this.#waiting > 0 ? closeWatchMs : idleWatchMs, () => {
+      this.#lookElsewhere();
+      if (this.#listeners.size > 0) this.#scheduleWatch();
+      else this.#cancelWatch = undefined;
+    });
+  }
+
+  /** SQLite counts what other connections commit; a new number means that anything may have changed. */
+  #lookElsewhere(): void {
+    let version = this.#dataVersion;
+    try {
+      version = this.#readDataVersion();
+    } catch {
+      // Called by a timer, where an error would end the process. The next look, or the next read, meets the same trouble.
+    }
+    if (version === this.#dataVersion) return;
+    this.#dataVersion = version;
+    this.#changed(undefined);
+  }
+}
+
+function messageOf(outcome: TaskOutcome): string {
+  return outcome.ending === "completed" ? "" : outcome.message;
+}
+
+/** Opens the tasks of a file; makes it, 0600, when it is missing. */
+export function openSqliteStore(file: string, clock: Clock): SqliteStore {
+  return new SqliteStore(file, clock);
+}

@@ -1,0 +1,46 @@
+import { CommandError, RequestError } from "../errors.ts";
+
+export const defaultTtlMs = 24 * 60 * 60 * 1000;
+export const maxTtlMs = 7 * 24 * 60 * 60 * 1000;
+export const maxLiveTasks = 100;
+export const maxPageSize = 100;
+export const maxDepth = 64;
+
+/** A cursor that was never one of ours. */
+export class BadCursor extends RequestError {
+  constructor() {
+    super("params", "`cursor` is not one of ours; leave it out to begin with the first page.");
+  }
+}
+
+/** How long a result is to be kept: a positive whole number of milliseconds, capped. Anything else is refused by name. */
+export function checkTtl(ttlMs: unknown, name = "ttl"): number {
+  if (ttlMs === undefined) return defaultTtlMs;
+  const isUsable = typeof ttlMs === "number" && Number.isSafeInteger(ttlMs) && ttlMs > 0;
+  if (!isUsable) throw new RequestError("params", `\`${name}\` must be a positive whole number of milliseconds.`);
+  return Math.min(ttlMs, maxTtlMs);
+}
+
+/** Refuses a result that a store could not keep or a client could not read. */
+export function checkStorable(json: string, name: string): void {
+  const refuse = (what: string) => new CommandError(`${name} returned ${what}, which cannot be stored; return it in another form.`);
+  if (/(?<!\\)(?:\\\\)*\\u0000/.test(json)) throw refuse("text with a NUL character");
+  if (/(?<!\\)(?:\\\\)*\\ud[89a-f][0-9a-f]{2}/.test(json)) throw refuse("text with half a character (a lone surrogate)");
+  if (depthOf(json) > maxDepth) throw refuse(`something nested more than ${maxDepth} levels deep`);
+}
+
+function depthOf(json: string): number {
+  let depth = 0;
+  let deepest = 0;
+  let isInString = false;
+  for (let at = 0; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (isInString) {
+      if (code === 0x5c) at++;
+      else if (code === 0x22) isInString = false;
+    } else if (code === 0x22) isInString = true;
+    else if (code === 0x7b || code === 0x5b) deepest = Math.max(deepest, ++depth);
+    else if (code === 0x7d || code === 0x5d) depth--;
+  }
+  return deepest;
+}

@@ -1,0 +1,98 @@
+import type { Answer, Question } from "../command/context.ts";
+import type { NewTask, Task, TaskOutcome, TaskProgress, TaskQuestion, TaskStatus } from "./task.ts";
+
+/** A worker's right to write to one task. */
+export interface Claim {
+  readonly taskId: string;
+  readonly fence: number;
+}
+
+/** Whose tasks, as of when. Every look-up for a caller goes through one of these. */
+export interface Scope {
+  readonly caller: string;
+  readonly now: number;
+}
+
+export interface CreateOptions {
+  /** Give back a live task of the same caller, project and digest instead of making another. */
+  readonly joinsEqual: boolean;
+  /** Refuse when the caller has this many live tasks. */
+  readonly maxLive: number;
+}
+
+export type Created = { readonly kind: "created" | "joined" | "repeated"; readonly task: Task } | { readonly kind: "full"; readonly live: number };
+
+export interface ListFilter {
+  readonly project?: string;
+  readonly statuses?: readonly TaskStatus[];
+  readonly limit: number;
+  readonly cursor?: string;
+}
+
+export interface Page {
+  /** Newest first, without input and outcome. */
+  readonly tasks: readonly Task[];
+  readonly nextCursor: string | undefined;
+}
+
+export interface ClaimWish {
+  readonly project: string;
+  readonly worker: string;
+  readonly leaseMs: number;
+  readonly now: number;
+  /** Only this one. */
+  readonly taskId?: string;
+}
+
+/** One bucket of a command's durations, see quantiles.ts. */
+export interface DurationCount {
+  readonly command: string;
+  readonly kind: "time" | "rate";
+  readonly bucket: number;
+  readonly count: number;
+}
+
+/**
+ * What the engine asks of a database. One verb a transition; each is one guarded write, and `false` or `undefined`
+ * means that somebody else was first. What is acknowledged is durable: `create`, `settle`, `answer` and `cancel` have reached the disk
+ * when they resolve.
+ */
+export interface TaskStore {
+  create(task: NewTask, options: CreateOptions): Promise<Created>;
+  /** Unknown, expired and somebody else's look the same. */
+  get(scope: Scope, taskId: string): Promise<Task | undefined>;
+  list(scope: Scope, filter: ListFilter): Promise<Page>;
+  answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean>;
+  cancel(scope: Scope, taskId: string, message: string): Promise<boolean>;
+
+  claim(wish: ClaimWish): Promise<Task | undefined>;
+  /** Renews every lease of a worker; how many it still holds. */
+  renew(worker: string, leaseMs: number, now: number): Promise<number>;
+  /** Keeps a worker's leases alive, also while its event loop is blocked, until the returned function is called. */
+  keepLeases(worker: string, leaseMs: number, everyMs: number): () => void;
+  report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }, now: number): Promise<boolean>;
+  ask(claim: Claim, question: Question, now: number): Promise<TaskQuestion | undefined>;
+  settle(claim: Claim, outcome: TaskOutcome, now: number): Promise<boolean>;
+  retryLater(claim: Claim, notBefore: number, why: string, now: number): Promise<boolean>;
+  giveBack(claim: Claim, now: number): Promise<boolean>;
+  /** Remembers a finished step's value, as JSON. */
+  keepStep(claim: Claim, name: string, json: string): Promise<boolean>;
+  steps(taskId: string): Promise<ReadonlyMap<string, string>>;
+
+  /** Tasks that are being worked on, by whom: for finding the dead. */
+  workers(): Promise<readonly string[]>;
+  /** Ends or requeues what leases that ran out, or these workers, leave behind; the tasks that were interrupted. */
+  interrupt(lost: { readonly before: number } | { readonly worker: string }, now: number): Promise<readonly string[]>;
+  /** Removes results whose time is over, or all ended ones of a caller. */
+  sweep(now: number): Promise<number>;
+  prune(scope: Scope): Promise<number>;
+
+  recordDurations(counts: readonly DurationCount[]): Promise<void>;
+  durations(command?: string): Promise<readonly DurationCount[]>;
+
+  /** Calls back when something may have changed: with the task's id, or without one when it happened elsewhere. */
+  onChange(listener: (taskId: string | undefined) => void): () => void;
+  /** Looks for other processes' changes this often while someone waits. */
+  watchClosely(isWaiting: boolean): void;
+  close(): Promise<void>;
+}

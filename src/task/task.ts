@@ -1,0 +1,125 @@
+import type { ContentBlock } from "../command/content.ts";
+import type { Answer, LogLine, Question } from "../command/context.ts";
+import type { Message } from "../command/run.ts";
+
+/**
+ * Words of the engine, each defined here and used nowhere in another sense.
+ *
+ * task       a call made durable: one record, one terminal outcome, readable by its caller alone
+ * caller     who asked; every way to a record goes through the caller it belongs to
+ * project    a set of command folders and its config; a worker claims only tasks of its own project
+ * attempt    one run of a task; a crash ends an attempt, not the task
+ * claim      a worker takes a queued task and with it the right to write
+ * lease      how long that right lasts without being renewed
+ * fence      a number that grows with every claim; a write with an older one is refused
+ * settle     to record the outcome: once, for good
+ * outcome    how the run ended, in our own neutral shape
+ * giving back  ending an attempt that does not count, because the worker stops
+ * interrupted  the worker is gone; what the command did meanwhile is unknown
+ */
+
+export type LiveStatus = "queued" | "working" | "input_required";
+export type TerminalStatus = "completed" | "failed" | "cancelled";
+export type TaskStatus = LiveStatus | TerminalStatus;
+
+export const liveStatuses: readonly LiveStatus[] = ["queued", "working", "input_required"];
+
+/** How a task ended. The neutral shape is stored, so that a later revision of the wire can read it. */
+export type TaskOutcome = {
+  readonly messages: readonly Message[];
+  readonly log: readonly LogLine[];
+  readonly durationMs: number;
+} & (
+  | { readonly ending: "completed"; readonly data: unknown; readonly content?: readonly ContentBlock[] }
+  | { readonly ending: "failed"; readonly cause: TaskFailure; readonly message: string }
+  | { readonly ending: "cancelled"; readonly message: string }
+);
+
+/** `interrupted`: the worker died and running again would not be safe. */
+export type TaskFailure = "input" | "command" | "output" | "timeout" | "interrupted";
+
+export interface TaskProgress {
+  readonly value: number;
+  readonly total?: number;
+  readonly percentage?: number;
+  readonly message?: string;
+  readonly context?: Readonly<Record<string, unknown>>;
+}
+
+/** A question on record. Keys are never reused over a task's life. */
+export interface TaskQuestion extends Question {
+  readonly key: string;
+  readonly askedAt: number;
+  readonly answer?: Answer;
+}
+
+/** What is fixed when a task is made. */
+export interface NewTask {
+  readonly taskId: string;
+  readonly caller: string;
+  readonly project: string;
+  readonly command: string;
+  readonly input: unknown;
+  /** Equal for equal calls: same command, same input. */
+  readonly digest: string;
+  readonly idempotencyKey: string | undefined;
+  /** Why this call became a task. */
+  readonly reason: string;
+  /** How long the result is kept after the end. */
+  readonly ttlMs: number;
+  readonly estimateMs: number | undefined;
+  readonly rules: TaskRules;
+  readonly createdAt: number;
+}
+
+/** What may happen to a task whose attempt fails or whose worker dies. */
+export interface TaskRules {
+  /** Running it again after a crash does no harm. */
+  readonly isSafe: boolean;
+  /** How many attempts may fail by themselves, the first included. */
+  readonly maxAttempts: number;
+  readonly backoffMs: number;
+}
+
+export interface Lease {
+  readonly worker: string;
+  readonly until: number;
+}
+
+interface TaskState extends NewTask {
+  /** Grows with every change anybody could see. */
+  readonly version: number;
+  readonly fence: number;
+  /** Attempts begun that count. */
+  readonly attempts: number;
+  readonly crashes: number;
+  /** A queued task is not claimed before this. */
+  readonly notBefore: number;
+  readonly statusMessage: string | undefined;
+  readonly progress: TaskProgress | undefined;
+  readonly questions: readonly TaskQuestion[];
+  readonly updatedAt: number;
+  readonly startedAt: number | undefined;
+}
+
+export type LiveTask = TaskState & { readonly status: LiveStatus; readonly lease: Lease | undefined };
+export type EndedTask = TaskState & { readonly status: TerminalStatus; readonly outcome: TaskOutcome; readonly finishedAt: number; readonly expiresAt: number };
+export type Task = LiveTask | EndedTask;
+
+/** How often a task may lose its worker before it is given up. */
+export const maxCrashes = 3;
+
+/** True once nothing about the task will change any more. */
+export function isTerminal(task: Task): task is EndedTask {
+  return task.status === "completed" || task.status === "failed" || task.status === "cancelled";
+}
+
+/** Questions that wait for an answer. */
+export function openQuestions(task: Pick<TaskState, "questions">): TaskQuestion[] {
+  return task.questions.filter((question) => question.answer === undefined);
+}
+
+/** True when the result's time is over; such a task looks like one that never was. */
+export function isExpired(task: Task, now: number): boolean {
+  return isTerminal(task) && task.expiresAt <= now;
+}

@@ -1,0 +1,166 @@
+import type { Answer, Question } from "../command/context.ts";
+import { type EndedTask, isTerminal, type LiveTask, maxCrashes, type NewTask, openQuestions, type Task, type TaskOutcome, type TaskProgress } from "./task.ts";
+
+/**
+ * Everything that can happen to a task, and nothing else.
+ *
+ *              create
+ *                │
+ *                ▼      claim (fence+1)             settle
+ *              queued ─────────────────▶ working ──────────────▶ completed | failed | cancelled
+ *                ▲ ▲                     │ │  ▲                     ▲
+ *                │ └── retry, give back, ┘ │  │ answer, while       │ settle
+ *                │     interrupt (safe)    │  │ a worker waits      │
+ *  answer, while │                     ask ▼  │                     │
+ *  nobody waits  └──────────────────── input_required ──────────────┘
+ *                                       │  ▲
+ *                                       └──┘ retry, give back, interrupt (safe): the worker goes, its questions stay
+ *
+ *  cancel, from every live status ──▶ cancelled        interrupt, unsafe or once too often ──▶ failed
+ *
+ * Terminal is final. A live task is input_required exactly as long as one of its questions is open. A worker's events carry
+ * its fence; one that is not the task's own is refused.
+ * Stores write the same rules as one guarded statement each; this file says what they must do.
+ */
+export type TaskEvent =
+  | { readonly type: "claim"; readonly worker: string; readonly leaseMs: number }
+  | { readonly type: "renew"; readonly fence: number; readonly leaseMs: number }
+  | { readonly type: "report"; readonly fence: number; readonly progress: TaskProgress | undefined; readonly statusMessage: string | undefined }
+  | { readonly type: "ask"; readonly fence: number; readonly question: Question }
+  | { readonly type: "answer"; readonly key: string; readonly answer: Answer }
+  | { readonly type: "settle"; readonly fence: number; readonly outcome: TaskOutcome }
+  | { readonly type: "retry"; readonly fence: number; readonly notBefore: number; readonly why: string }
+  | { readonly type: "giveBack"; readonly fence: number }
+  | { readonly type: "interrupt" }
+  | { readonly type: "cancel"; readonly message: string };
+
+/** Why an event does not apply. Somebody else was first, mostly: an answer, not an error. */
+export type Refusal = "terminal" | "fenced" | "notQueued" | "tooEarly" | "notHeld" | "notAsked";
+
+export type Transition = { readonly ok: true; readonly task: Task } | { readonly ok: false; readonly refusal: Refusal };
+
+/** A new task, before anybody has seen it. */
+export function begin(fresh: NewTask): LiveTask {
+  return {
+    ...fresh,
+    status: "queued",
+    version: 1,
+    fence: 0,
+    attempts: 0,
+    crashes: 0,
+    notBefore: fresh.createdAt,
+    lease: undefined,
+    statusMessage: undefined,
+    progress: undefined,
+    questions: [],
+    updatedAt: fresh.createdAt,
+    startedAt: undefined,
+  };
+}
+
+/** What becomes of a task, or why nothing does. */
+export function apply(task: Task, event: TaskEvent, now: number): Transition {
+  if (isTerminal(task)) return refuse("terminal");
+  if ("fence" in event && (task.lease === undefined || event.fence !== task.fence)) return refuse("fenced");
+  switch (event.type) {
+    case "claim":
+      if (task.status !== "queued") return refuse("notQueued");
+      if (task.notBefore > now) return refuse("tooEarly");
+      return change(task, now, {
+        status: "working",
+        fence: task.fence + 1,
+        attempts: task.attempts + 1,
+        lease: { worker: event.worker, until: now + event.leaseMs },
+        startedAt: task.startedAt ?? now,
+        statusMessage: undefined,
+      });
+    case "renew":
+      // Nobody can see a lease, so renewing it is no news.
+      return { ok: true, task: { ...task, lease: { worker: task.lease?.worker ?? "", until: now + event.leaseMs } } };
+    case "report":
+      return change(task, now, { progress: event.progress ?? task.progress, statusMessage: event.statusMessage ?? task.statusMessage });
+    case "ask": {
+      const asked = { ...event.question, key: `q${task.questions.length + 1}`, askedAt: now };
+      return change(task, now, { status: "input_required", questions: [...task.questions, asked] });
+    }
+    case "answer":
+      return answer(task, event, now);
+    case "settle":
+      return end(task, event.outcome, now);
+    case "retry":
+      return change(task, now, { status: waitingStatus(task), lease: undefined, notBefore: event.notBefore, statusMessage: event.why });
+    case "giveBack":
+      return change(task, now, { status: waitingStatus(task), lease: undefined, attempts: task.attempts - 1, notBefore: now });
+    case "interrupt":
+      return interrupt(task, now);
+    case "cancel":
+      return end(task, cancelledOutcome(event.message), now);
+  }
+}
+
+function answer(task: LiveTask, event: { key: string; answer: Answer }, now: number): Transition {
+  const isOpen = openQuestions(task).some((question) => question.key === event.key);
+  if (!isOpen) return refuse("notAsked");
+  const questions = task.questions.map((question) => (question.key === event.key ? { ...question, answer: event.answer } : question));
+  const hasMore = questions.some((question) => question.answer === undefined);
+  if (hasMore) return change(task, now, { questions });
+  // With a worker waiting it goes on; without one it is run again, its answers replayed.
+  return change(task, now, {
+    questions,
+    ...(task.lease === undefined ? { status: "queued", notBefore: Math.max(task.notBefore, now) } : { status: "working" }),
+  });
+}
+
+function interrupt(task: LiveTask, now: number): Transition {
+  if (task.lease === undefined) return refuse("notHeld");
+  // A crash is not the command's own failure: it is counted apart, so that it uses up none of its attempts.
+  const counts = { crashes: task.crashes + 1, attempts: task.attempts - 1 };
+  const mayRunAgain = task.rules.isSafe && counts.crashes < maxCrashes;
+  if (mayRunAgain)
+    return change(task, now, { ...counts, status: waitingStatus(task), lease: undefined, notBefore: now, statusMessage: interruptedMessage(counts.crashes) });
+  return end({ ...task, ...counts }, interruptedOutcome(task.rules.isSafe, counts.crashes), now);
+}
+
+export function cancelledOutcome(message: string): TaskOutcome {
+  return { ending: "cancelled", message, messages: [], log: [], durationMs: 0 };
+}
+
+export function interruptedMessage(crashes: number): string {
+  return `Interrupted ${crashes === 1 ? "once" : `${crashes} times`}; it will run again.`;
+}
+
+/** How a task ends whose worker died and which may not, or not once more, be run again. */
+export function interruptedOutcome(isSafe: boolean, crashes: number): TaskOutcome {
+  const message = isSafe
+    ? `Interrupted ${crashes} times; given up, because it seems to end its worker each time.`
+    : "Interrupted; outcome unknown. The worker ended in the middle, and running the command again might do its work twice.";
+  return { ending: "failed", cause: "interrupted", message, messages: [], log: [], durationMs: 0 };
+}
+
+/** Open questions outlive the worker that asked them. */
+function waitingStatus(task: LiveTask): "queued" | "input_required" {
+  return openQuestions(task).length > 0 ? "input_required" : "queued";
+}
+
+function end(task: LiveTask, outcome: TaskOutcome, now: number): Transition {
+  const { lease: _lease, ...rest } = task;
+  const ended: EndedTask = {
+    ...rest,
+    status: outcome.ending,
+    outcome,
+    version: task.version + 1,
+    statusMessage: outcome.ending === "completed" ? undefined : outcome.message,
+    updatedAt: now,
+    finishedAt: now,
+    expiresAt: now + task.ttlMs,
+  };
+  return { ok: true, task: ended };
+}
+
+function change(task: LiveTask, now: number, changes: Partial<LiveTask>): Transition {
+  return { ok: true, task: { ...task, ...changes, version: task.version + 1, updatedAt: now } };
+}
+
+function refuse(refusal: Refusal): Transition {
+  return { ok: false, refusal };
+}

@@ -1,0 +1,56 @@
+import { availableParallelism } from "node:os";
+import path from "node:path";
+import { type Clock, systemClock } from "./clock.ts";
+import type { CatalogEntry } from "./command/catalog.ts";
+import { packageFolder, publicSettings, type Settings } from "./config.ts";
+import type { Logger } from "./log.ts";
+import { createWorkerName, isKnownDead, killGroup } from "./machine.ts";
+import { openSqliteStore } from "./store/sqlite/store.ts";
+import { Engine } from "./task/engine.ts";
+import { History } from "./task/history.ts";
+import { createIsolation } from "./task/isolate.ts";
+import { Sweeper } from "./task/sweeper.ts";
+import { Worker } from "./task/worker.ts";
+
+/** The engine on its database, and the parts that keep it going. */
+export interface Tasks {
+  readonly engine: Engine;
+  readonly history: History;
+  /** A worker for this project's tasks, or for one of them. */
+  createWorker(find: (command: string) => CatalogEntry | undefined, only?: { taskId: string }): Worker;
+  readonly sweeper: Sweeper;
+  close(): Promise<void>;
+}
+
+/** Opens the tasks of a home. Nothing is claimed or swept until a worker or the sweeper is started. */
+export function openTasks(settings: Settings, log: Logger, clock: Clock = systemClock): Tasks {
+  const store = openSqliteStore(settings.storeFile, clock);
+  const history = new History(store, clock);
+  const { project, isDebug } = settings;
+  const runIsolated = createIsolation({ clock, childFile: path.join(packageFolder, "dist", "attempt.js"), maxChildren: 2 * availableParallelism(), killGroup });
+  return {
+    engine: new Engine({ store, history, clock, log, project }),
+    history,
+    sweeper: new Sweeper({ store, clock, log, isDead: isKnownDead }),
+    createWorker: (find, only) =>
+      new Worker({
+        store,
+        dispatcher: store,
+        history,
+        find,
+        clock,
+        log,
+        project,
+        worker: createWorkerName(),
+        home: settings.home.folder,
+        config: publicSettings(settings),
+        isDebug,
+        runIsolated,
+        ...only,
+      }),
+    async close() {
+      await history.flush();
+      await store.close();
+    },
+  };
+}

@@ -1,0 +1,252 @@
+import { existsSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { type Asked, connect, modernV2, newestV1, type Reply, type TestClient } from "../helpers/clients.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+import { runMeanwhile, startHttp, waitFor } from "../helpers/meanwhile.ts";
+
+const commands = path.resolve(import.meta.dirname, "../fixtures/questions/commands");
+const clients = [newestV1, modernV2].flatMap((sdk) => sdk.transports.map((transport) => ({ sdk, transport })));
+
+/** A file that a command leaves its traces in, and the lines that are in it. */
+function traces() {
+  const file = path.join(temporaryFolder(), "traces.txt");
+  return { file, lines: () => (existsSync(file) ? readFileSync(file, "utf8").split("\n").slice(0, -1) : []) };
+}
+
+for (const { sdk, transport } of clients) {
+  test(`${sdk.title} over ${transport} shows questions, and the same run goes on with what the person does`, async () => {
+    const person = new Person();
+    const client = await connect(sdk, transport, { commands, answer: person.answer });
+    await goesOnWithTheAnswer(client, person);
+    await answersSeveral(client, person);
+    await endsWhenDeclined(client, person);
+    await asksBeforeDestroying(client, person);
+    expect(client.errors).toEqual([]);
+  });
+
+  test(`${sdk.title} over ${transport} is told how to answer when it cannot show questions`, async () => {
+    const { file, lines } = traces();
+    const client = await connect(sdk, transport, { commands });
+    const asking = await client.call("ask_name", { file });
+    expect(asking.isError).toBe(true);
+    expect(asking.content[0]?.text).toContain("«What is your name?», and this client cannot show questions; run it in a terminal: meanwhile ask name");
+    const erasing = await client.call("files_erase", { file });
+    expect(erasing.isError).toBe(true);
+    expect(erasing.content[0]?.text).toContain("run it in a terminal: meanwhile files erase");
+    expect(lines()).toEqual(["started"]);
+  });
+}
+
+/** Answers each question with what was put down for it, and remembers what it was asked. */
+class Person {
+  readonly asked: Asked[] = [];
+  replies: Readonly<Record<string, Reply>> = {};
+
+  readonly answer = (question: Asked): Reply => {
+    this.asked.push(question);
+    return this.replies[question.message] ?? { action: "cancel" };
+  };
+}
+
+const accept = (content: Readonly<Record<string, unknown>>): Reply => ({ action: "accept", content });
+
+async function goesOnWithTheAnswer(client: TestClient, person: Person): Promise<void> {
+  const { file, lines } = traces();
+  person.replies = { "What is your name?": accept({ name: "Ada" }) };
+  const result = await client.call("ask_name", { file });
+  expect(result.structuredContent).toMatchObject({ success: true, data: { greeting: "Hello, Ada!" } });
+  expect(person.asked).toMatchObject([{ requestedSchema: { type: "object", properties: { name: { type: "string" } }, required: ["name"] } }]);
+  expect(lines()).toEqual(["started", "answered Ada"]);
+}
+
+async function answersSeveral(client: TestClient, person: Person): Promise<void> {
+  const { file, lines } = traces();
+  person.replies = {
+    "What will you eat?": accept({ choice: "soup" }),
+    "What will you drink?": accept({ choice: "tea" }),
+    "Anything beside soup and tea?": accept({ more: "and bread" }),
+  };
+  const result = await client.call("ask_meal", { file });
+  expect(result.structuredContent).toMatchObject({ data: { order: "soup and tea, and bread" } });
+  expect(lines()).toEqual(["started"]);
+}
+
+async function endsWhenDeclined(client: TestClient, person: Person): Promise<void> {
+  for (const action of ["decline", "cancel"] as const) {
+    const { file, lines } = traces();
+    person.replies = { "What is your name?": { action } };
+    const result = await client.call("ask_name", { file });
+    expect(result.isError).toBe(true);
+    expect(result.content[0]?.text).toContain("«What is your name?» was declined");
+    expect(lines()).toEqual(["started"]);
+  }
+}
+
+async function asksBeforeDestroying(client: TestClient, person: Person): Promise<void> {
+  const { file, lines } = traces();
+  const question = `Erase ${file}?`;
+  for (const reply of [{ action: "decline" } as const, accept({ confirm: false })]) {
+    person.replies = { [question]: reply };
+    const result = await client.call("files_erase", { file });
+    expect(result.isError).toBe(true);
+    expect(result.content[0]?.text).toContain("was declined");
+    expect(lines()).toEqual([]);
+  }
+  person.replies = { [question]: accept({ confirm: true }) };
+  const result = await client.call("files_erase", { file });
+  expect(result.isError ?? false).toBe(false);
+  expect(lines()).toEqual(["erased"]);
+  expect(person.asked.filter(({ message }) => message === question)).toHaveLength(3);
+}
+
+// Since 2026-07-28 no call is open while its question is shown.
+test.for(newestV1.transports)("a call over %s that is cancelled while its question is shown is stopped", async (transport) => {
+  const { file, lines } = traces();
+  const stop = new AbortController();
+  const answer = async (): Promise<Reply> => {
+    stop.abort(new Error("changed my mind"));
+    await waitFor(() => lines().includes("stopped"));
+    return { action: "cancel" };
+  };
+  const client = await connect(newestV1, transport, { commands, answer });
+  await expect(client.call("ask_name", { file }, { signal: stop.signal })).rejects.toBeDefined();
+  await waitFor(() => lines().includes("stopped"));
+  expect(lines()).toEqual(["started", "stopped"]);
+});
+
+describe("the requestState of 2026-07-28", () => {
+  const inputResponses = { q1: accept({ name: "Ada" }) };
+  const refusal = { error: { code: -32602 } };
+  const success = { result: { structuredContent: { success: true, data: { greeting: "Hello, Ada!" } } } };
+
+  test("is refused when it was tampered with or used already", async () => {
+    const { file, lines } = traces();
+    const { url } = await startHttp(["--no-bundled", "--commands", commands]);
+    const state = stateOf(await call(url, { name: "ask_name", file }));
+    for (const requestState of forgeriesOf(state)) {
+      expect(await call(url, { name: "ask_name", file, requestState, inputResponses }), `with ${requestState}`).toMatchObject(refusal);
+    }
+    expect(lines()).toEqual(["started"]);
+    expect(await call(url, { name: "ask_name", file, requestState: state, inputResponses })).toMatchObject(success);
+    expect(await call(url, { name: "ask_name", file, requestState: state, inputResponses })).toMatchObject(refusal);
+    expect(lines()).toEqual(["started", "answered Ada"]);
+  });
+
+  test("is refused when it belongs to an earlier round", async () => {
+    const { file, lines } = traces();
+    const { url } = await startHttp(["--no-bundled", "--commands", commands]);
+    const soup = { q1: accept({ choice: "soup" }) };
+    const tea = { q2: accept({ choice: "tea" }) };
+    const first = stateOf(await call(url, { name: "ask_meal", file }));
+    const halfAnswered = await call(url, { name: "ask_meal", file, requestState: first, inputResponses: soup });
+    // What was not answered is asked again, and only that.
+    expect(Object.keys(halfAnswered.result?.inputRequests ?? {})).toEqual(["q2"]);
+    expect(await call(url, { name: "ask_meal", file, requestState: first, inputResponses: tea })).toMatchObject(refusal);
+    const answered = await call(url, { name: "ask_meal", file, requestState: stateOf(halfAnswered), inputResponses: tea });
+    expect(answered.result?.inputRequests).toMatchObject({ q3: { params: { message: "Anything beside soup and tea?" } } });
+    expect(lines()).toEqual(["started"]);
+  });
+
+  test("is refused with other arguments, for another tool, from another caller and at another server", async () => {
+    const { file, lines } = traces();
+    const [{ url, home }, other] = await Promise.all([
+      startHttp(["--no-bundled", "--commands", commands]),
+      startHttp(["--no-bundled", "--commands", commands]),
+    ]);
+    const token = (await runMeanwhile(["token"], { env: { MEANWHILE_HOME: home } })).stdout.trim();
+    const requestState = stateOf(await call(url, { name: "ask_name", file }));
+    expect(await call(url, { name: "ask_name", file: `${file}.other`, requestState, inputResponses })).toMatchObject(refusal);
+    expect(await call(url, { name: "ask_meal", file, requestState, inputResponses })).toMatchObject(refusal);
+    expect(await call(url, { name: "ask_name", file, requestState, inputResponses, token })).toMatchObject(refusal);
+    expect(await call(other.url, { name: "ask_name", file, requestState, inputResponses })).toMatchObject(refusal);
+    expect(existsSync(`${file}.other`)).toBe(false);
+    expect(await call(url, { name: "ask_name", file, requestState, inputResponses })).toMatchObject(success);
+    expect(lines()).toEqual(["started", "answered Ada"]);
+  });
+
+  test("does not start the run again when the second request declares no elicitation", async () => {
+    const { file, lines } = traces();
+    const { url } = await startHttp(["--no-bundled", "--commands", commands]);
+    const requestState = stateOf(await call(url, { name: "ask_name", file }));
+    await call(url, { name: "ask_name", file, requestState, inputResponses, capabilities: {} });
+    expect(lines().filter((line) => line === "started")).toEqual(["started"]);
+  });
+
+  test("comes back with a confirmation, and one without content is none", async () => {
+    const { file, lines } = traces();
+    const { url } = await startHttp(["--no-bundled", "--commands", commands]);
+    const requestState = stateOf(await call(url, { name: "files_erase", file }));
+    const answer = await call(url, { name: "files_erase", file, requestState, inputResponses: { q1: { action: "accept" } } });
+    expect(answer.result?.isError).toBe(true);
+    expect(answer.result?.content?.[0]?.text).toContain("was declined");
+    expect(lines()).toEqual([]);
+  });
+});
+
+/** What somebody might make of a state: each part changed or gone, and nonsense. */
+function forgeriesOf(state: string): string[] {
+  const [id, round, tag] = state.split(".") as [string, string, string];
+  const change = (text: string) => `${text.slice(0, -2)}${text.at(-2) === "A" ? "B" : "A"}${text.at(-1)}`;
+  return [
+    `${change(id)}.${round}.${tag}`,
+    `${id}.${Number(round) + 1}.${tag}`,
+    `${id}.${round}.${change(tag)}`,
+    `${id}.${round}.`,
+    `${id}.${round}`,
+    id,
+    "",
+    "x".repeat(2_000),
+  ];
+}
+
+/** A call's answer on the wire of 2026-07-28. */
+interface Answer {
+  readonly result?: {
+    readonly resultType?: string;
+    readonly requestState?: string;
+    readonly inputRequests?: Readonly<Record<string, unknown>>;
+    readonly structuredContent?: unknown;
+    readonly isError?: boolean;
+    readonly content?: readonly { readonly text: string }[];
+  };
+  readonly error?: { readonly code: number; readonly message: string };
+}
+
+function stateOf(answer: Answer): string {
+  expect(answer.result?.resultType).toBe("input_required");
+  return answer.result?.requestState as string;
+}
+
+interface RawCall {
+  readonly name: string;
+  readonly file: string;
+  readonly requestState?: string;
+  readonly inputResponses?: object;
+  readonly token?: string;
+  readonly capabilities?: object;
+}
+
+/** One tools/call of 2026-07-28, written by hand. */
+async function call(url: string, { name, file, token, capabilities = { elicitation: {} }, ...retry }: RawCall): Promise<Answer> {
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": capabilities,
+    "io.modelcontextprotocol/clientInfo": { name: "scenario", version: "1.0.0" },
+  };
+  const response = await fetch(url, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": "2026-07-28",
+      "mcp-method": "tools/call",
+      "mcp-name": name,
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: { file }, ...retry, _meta } }),
+  });
+  const text = await response.text();
+  const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
+  return JSON.parse(isStream ? (text.match(/(?<=^data: ).*$/gm)?.at(-1) ?? "") : text) as Answer;
+}
