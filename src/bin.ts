@@ -36,9 +36,11 @@ const code = await main({
   },
 });
 
-// What a command left running must not keep the terminal: leave once the data is out.
-if (process.stdout.writableLength === 0) process.exit(code);
-process.stdout.once("drain", () => process.exit(code));
+// What a command left running must not keep the terminal: leave once everything written is out.
+await Promise.all(
+  [process.stdout, process.stderr].map((stream) => new Promise<void>((resolve) => (stream.writableLength === 0 ? resolve() : stream.once("drain", resolve)))),
+);
+process.exit(code);
 
 function fail(error: unknown): void {
   terminal.say(`${error instanceof Error ? error.stack : String(error)}\n`);

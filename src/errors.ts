@@ -94,7 +94,7 @@ export type ExitCode = (typeof Exit)[keyof typeof Exit];
 
 /** The exit code of whatever ended a terminal run by throwing. */
 export function exitCodeOf(error: unknown): ExitCode {
-  if (error instanceof UsageError) return Exit.Usage;
+  if (error instanceof UsageError || error instanceof RequestError) return Exit.Usage;
   if (error instanceof CommandError) return Exit.CommandFailed;
   if (error instanceof Cancelled) return Exit.Cancelled;
   if (error instanceof TimedOut) return Exit.TimedOut;

@@ -34,13 +34,13 @@ export async function followTask(task: Task, options: FollowOptions): Promise<Ex
   });
   let announced: string | undefined;
   const onTask = (current: Task) => {
-    if (isTerminal(current)) return;
-    if (current.statusMessage !== undefined && current.statusMessage !== announced) {
+    if (!isTerminal(current) && current.statusMessage !== undefined && current.statusMessage !== announced) {
       announced = current.statusMessage;
       view?.announce(announced);
     }
     if (current.progress !== undefined)
       view?.progress({ total: undefined, message: undefined, percentage: undefined, context: undefined, ...current.progress });
+    if (isTerminal(current)) return;
     for (const question of openQuestions(current)) {
       if (asked.has(question.key)) continue;
       asked.add(question.key);

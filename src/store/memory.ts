@@ -26,9 +26,11 @@ export class MemoryStore implements TaskStore, Dispatcher {
   }
 
   async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
+    const hasSameKey = ({ task }: Row) =>
+      fresh.idempotencyKey !== undefined && task.idempotencyKey === fresh.idempotencyKey && task.caller === fresh.caller && task.project === fresh.project;
+    this.#remove((row) => hasSameKey(row) && isExpired(row.task, fresh.createdAt));
     const own = [...this.#rows.values()].filter(({ task }) => task.caller === fresh.caller && !isExpired(task, fresh.createdAt));
-    const sameKey =
-      fresh.idempotencyKey === undefined ? undefined : own.find(({ task }) => task.project === fresh.project && task.idempotencyKey === fresh.idempotencyKey);
+    const sameKey = own.find(hasSameKey);
     if (sameKey !== undefined) return { kind: "repeated", task: copyOf(sameKey) };
     const live = own.filter(({ task }) => !isTerminal(task));
     const equal = options.joinsEqual ? live.find(({ task }) => task.project === fresh.project && task.digest === fresh.digest) : undefined;

@@ -251,7 +251,7 @@ class Attempt {
     const again = retryAt(this.#task, final, clock.now());
     if (again !== undefined && final.ending === "failed") {
       const seconds = Math.round((again - clock.now()) / 1000);
-      await store.retryLater(this.#claim, again, `Attempt ${this.#task.attempts} failed: ${final.message} Trying again in ${seconds} s.`, clock.now());
+      await store.retryLater(this.#claim, again, `Attempt ${this.#task.attempts} failed (${final.message}); trying again in ${seconds} s.`, clock.now());
       return;
     }
     failpoint("before-settle");

@@ -1,9 +1,21 @@
+import { sleep, systemClock } from "../../clock.ts";
 import { openCatalog } from "../../command/catalog.ts";
 import { loadSettings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { openLog } from "../../log.ts";
-import { openTasks } from "../../tasks.ts";
+import { openTasks, type Tasks } from "../../tasks.ts";
+import { localCaller } from "../follow.ts";
 import type { GlobalFlags } from "../main.ts";
+
+const retryCheckMs = 500;
+
+/** Tasks that wait for their next attempt keep the worker; a moment passes before it looks again. */
+async function hasRetries(tasks: Tasks, project: string): Promise<boolean> {
+  const { tasks: queued } = await tasks.engine.list(localCaller, { statuses: ["queued"] });
+  const isLeft = queued.some((task) => task.project === project);
+  if (isLeft) await sleep(systemClock, retryCheckMs);
+  return isLeft;
+}
 
 /** The detached worker behind `--detach`: runs this project's tasks until there are none. */
 export async function run(call: { flags: GlobalFlags; protectStdout(): Promise<void> }): Promise<ExitCode> {
@@ -16,7 +28,8 @@ export async function run(call: { flags: GlobalFlags; protectStdout(): Promise<v
   tasks.sweeper.start();
   worker.start();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => void worker.stop().then(() => process.exit(Exit.Ok)));
-  await worker.runUntilIdle();
+  do await worker.runUntilIdle();
+  while (await hasRetries(tasks, settings.project));
   tasks.sweeper.stop();
   await worker.stop();
   await tasks.close();

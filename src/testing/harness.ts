@@ -1,0 +1,86 @@
+import type { Command } from "../command/command.ts";
+import type { Answer } from "../command/context.ts";
+import { createId } from "../ids.ts";
+import { openMemoryStore } from "../store/memory.ts";
+import { Engine } from "../task/engine.ts";
+import { History } from "../task/history.ts";
+import type { Task } from "../task/task.ts";
+import { Worker } from "../task/worker.ts";
+import { FakeClock } from "./fake-clock.ts";
+
+/** Commands run as tasks, in memory, on a clock that stands still until it is moved. */
+export interface Harness {
+  readonly clock: FakeClock;
+  /** Makes a task of a command, by its name. */
+  create(name: string, input?: unknown): Promise<Task>;
+  /** Runs everything that can run now, to its end or its next question. */
+  settle(): Promise<void>;
+  get(task: Task): Promise<Task>;
+  answer(task: Task, answers: Readonly<Record<string, Answer>>): Promise<boolean>;
+  cancel(task: Task): Promise<boolean>;
+  /** What a crash of the worker would do to everything that runs: safe commands run again, others end as interrupted. */
+  crash(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const caller = "tester";
+const log = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** Opens a harness for commands by name. */
+export function createHarness(commands: Readonly<Record<string, Command>>): Harness {
+  const clock = new FakeClock();
+  const store = openMemoryStore(clock);
+  const history = new History(store, clock);
+  const engine = new Engine({ store, history, clock, log, project: "test" });
+  const find = (toolName: string) => {
+    const command = Object.hasOwn(commands, toolName) ? commands[toolName] : undefined;
+    return command === undefined ? undefined : { command, toolName, path: toolName.split("_"), file: "" };
+  };
+  const createWorker = () => {
+    const name = createId();
+    return {
+      name,
+      worker: new Worker({ store, dispatcher: store, history, find, clock, log, project: "test", worker: name, home: "", config: {}, isDebug: true }),
+    };
+  };
+  let current = createWorker();
+  return {
+    clock,
+    async create(name, input) {
+      const entry = find(name);
+      if (entry === undefined) throw new Error(`The harness has no command ${name}; it has ${Object.keys(commands).join(", ")}.`);
+      return (await engine.create({ entry, input, caller, reason: "test", isNew: true })).task;
+    },
+    async settle() {
+      current.worker.start();
+      for (;;) {
+        const changed = Promise.withResolvers<void>();
+        const stopListening = store.onChange(() => changed.resolve());
+        const { tasks } = await store.list({ caller, now: clock.now() }, { limit: 1_000, statuses: ["queued", "working"] });
+        const isBusy = tasks.some((task) => task.status === "working" || task.notBefore <= clock.now());
+        if (isBusy) await changed.promise;
+        stopListening();
+        if (!isBusy) return;
+      }
+    },
+    get: (task) => engine.get(caller, task.taskId),
+    answer: (task, answers) => engine.answer(caller, task.taskId, answers),
+    cancel: (task) => engine.cancel(caller, task.taskId),
+    async crash() {
+      const { name } = current;
+      current = createWorker();
+      await store.interrupt({ worker: name }, clock.now());
+    },
+    async close() {
+      let isStopped = false;
+      const stopped = current.worker.stop(0).then(() => (isStopped = true));
+      // What still runs is told to stop, and let go when it does not: that takes time, and time is ours to move.
+      while (!isStopped) {
+        clock.advance(1_000);
+        await new Promise(setImmediate);
+      }
+      await stopped;
+      await store.close();
+    },
+  };
+}
