@@ -62,9 +62,16 @@ export function describeTask(task: Task): Record<string, unknown> {
     questions: task.questions.length === 0 ? undefined : task.questions.map(({ key, message, answer }) => ({ key, message, answer: answer?.action })),
     attempts: task.attempts,
     crashes: task.crashes,
+    ...(!isTerminal(task) && task.lease !== undefined && { worker: describeWorker(task.lease.worker) }),
     createdAt: at(task.createdAt),
     startedAt: at(task.startedAt),
     updatedAt: at(task.updatedAt),
     ...(isTerminal(task) && { finishedAt: at(task.finishedAt), keptUntil: at(task.expiresAt) }),
   };
+}
+
+/** The process that runs a task, from its name. */
+function describeWorker(worker: string): { host: string; pid: number } {
+  const [host = "", , pid] = worker.split("|");
+  return { host, pid: Number(pid) };
 }

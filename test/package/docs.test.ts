@@ -53,7 +53,7 @@ test("README shows code within its first 15 lines and has no open blanks", () =>
   expect(textOf("README.md")).not.toMatch(/\b[A-Z]{4,}_[A-Z]+\b s\b|CONFORMANCE\./);
 });
 
-/** An empty folder in which `meanwhile` and `node` are this repository's own. */
+/** A folder with nothing but Meanwhile installed, in which `meanwhile` and `node` are this repository's own. */
 function workplace(): string {
   const folder = temporaryFolder();
   mkdirSync(path.join(folder, ".bin"));
@@ -61,6 +61,9 @@ function workplace(): string {
   chmodSync(path.join(folder, ".bin/meanwhile"), 0o755);
   symlinkSync(process.execPath, path.join(folder, ".bin/node"));
   symlinkSync(path.join(root, "examples"), path.join(folder, "examples"));
+  mkdirSync(path.join(folder, "node_modules"));
+  symlinkSync(root, path.join(folder, "node_modules/meanwhile"));
+  symlinkSync(path.join(root, "node_modules/zod"), path.join(folder, "node_modules/zod"));
   return folder;
 }
 

@@ -11,6 +11,9 @@ const migrations = { statements: [tasks] };
 /** A file of this size is read through before it is trusted; a larger one would make every start wait. */
 const maxCheckedBytes = 64 * 1024 * 1024;
 
+/** One page of the smallest kind. */
+const smallestBytes = 512;
+
 /** While opening, others may be migrating; afterwards a writer never blocks its own event loop for long. */
 const openingTimeoutMs = 5_000;
 const busyTimeoutMs = 25;
@@ -19,6 +22,7 @@ const busyTimeoutMs = 25;
 export function openConnection(file: string): Database.Database {
   try {
     prepareFile(file);
+    refuseCutOff(file);
     if (statSync(file).size > 0) inspect(file);
     return openChecked(file);
   } catch (error) {
@@ -106,11 +110,22 @@ export function isAtLeast(version: string, minimum: readonly number[]): boolean 
   return true;
 }
 
+/** SQLite takes a file of almost nothing for a new one, and drops the log beside it. */
+function refuseCutOff(file: string): void {
+  const { size } = statSync(file);
+  if (size === 0 && hasLog(file)) throw damaged(file, "it is empty, while the log beside it is not");
+  if (size > 0 && size < smallestBytes) throw damaged(file, "it is shorter than any database");
+}
+
+/** With a log beside it, a file may be shorter than it says: the rest is in the log. */
 function refuseTruncated(db: Database.Database, file: string): void {
   const pages = db.pragma("page_count", { simple: true }) as number;
   const size = db.pragma("page_size", { simple: true }) as number;
-  const hasLog = existsSync(`${file}-wal`);
-  if (!hasLog && statSync(file).size < pages * size) throw damaged(file, "it is shorter than it says");
+  if (!hasLog(file) && statSync(file).size < pages * size) throw damaged(file, "it is shorter than it says");
+}
+
+function hasLog(file: string): boolean {
+  return (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
 }
 
 /** Another program's database must not get our tables. */

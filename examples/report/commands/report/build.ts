@@ -9,6 +9,7 @@ export default defineCommand({
     format: z.enum(["pdf", "html"]).default("pdf").describe("Output format"),
   }),
   output: z.object({ pages: z.number(), file: z.string() }),
+  idempotent: true, // may run again after a crash
   async run({ quarter, format }, task) {
     task.announce(`Building ${quarter}`);
     for (let page = 1; page <= 4; page++) {
