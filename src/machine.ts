@@ -28,13 +28,14 @@ export function isKnownDead(worker: string): boolean {
   return startedAt !== undefined && name.startedAt !== "-" && startedAt !== name.startedAt;
 }
 
-/** Kills a process and all it has started, when it leads a group; does nothing when they are gone. */
+/** Kills a process and all it has started, when it leads a group; does nothing when they are gone, or not ours any more. */
 export function killGroup(pid: number): void {
   for (const target of [-pid, pid]) {
     try {
       process.kill(target, "SIGKILL");
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+      const { code } = error as NodeJS.ErrnoException;
+      if (code !== "ESRCH" && code !== "EPERM") throw error;
     }
   }
 }

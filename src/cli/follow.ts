@@ -15,6 +15,8 @@ export interface FollowOptions {
   readonly format: Format;
   /** Confirmations are given without asking. */
   readonly isConfirmed: boolean;
+  /** Sees every change. */
+  readonly onTask?: (task: Task) => void;
 }
 
 /** Follows a task to its end, showing progress and asking its questions; prints the result. */
@@ -34,6 +36,7 @@ export async function followTask(task: Task, options: FollowOptions): Promise<Ex
   });
   let announced: string | undefined;
   const onTask = (current: Task) => {
+    options.onTask?.(current);
     if (!isTerminal(current) && current.statusMessage !== undefined && current.statusMessage !== announced) {
       announced = current.statusMessage;
       view?.announce(announced);

@@ -1,4 +1,4 @@
-import type { Clock } from "../clock.ts";
+import { type Clock, sleep } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Door, Steps } from "../command/context.ts";
 import { type Outcome, type RunOptions, runCommand } from "../command/run.ts";
@@ -38,6 +38,8 @@ export interface WorkerOptions {
 
 /** A second of silence is long enough to look again for retries that have become due. */
 const pollMs = 1_000;
+/** A store that fails is asked again after this long. */
+const insistMs = 1_000;
 /** How often a running task's progress is written. */
 const reportMs = 200;
 export const defaultLeaseMs = 30_000;
@@ -50,6 +52,7 @@ export class Worker {
   readonly #running = new Set<Attempt>();
   #isStarted = false;
   #isPumping = false;
+  #pumped: Promise<void> = Promise.resolve();
   #wantsMore = false;
   #stopListening: (() => void) | undefined;
   #cancelPoll: (() => void) | undefined;
@@ -88,6 +91,8 @@ export class Worker {
     this.#isStarted = false;
     this.#stopListening?.();
     this.#cancelPoll?.();
+    // A claim that is just being made is ours to finish too.
+    await this.#pumped;
     const attempts = [...this.#running];
     const ended = Promise.all(attempts.map((attempt) => attempt.ended));
     const cancelDrain = this.#options.clock.after(drainMs, () => {
@@ -108,7 +113,7 @@ export class Worker {
 
   #wake(): void {
     this.#wantsMore = true;
-    if (!this.#isPumping && this.#isStarted) void this.#pump();
+    if (!this.#isPumping && this.#isStarted) this.#pumped = this.#pump();
   }
 
   async #pump(): Promise<void> {
@@ -168,16 +173,35 @@ class Attempt {
     const entry = find(this.#task.command);
     if (entry === undefined) {
       const message = `The command ${this.#task.command} is no longer there.`;
-      await store.settle(this.#claim, { ending: "failed", cause: "command", message, messages: [], log: [], durationMs: 0 }, clock.now());
+      const outcome: TaskOutcome = { ending: "failed", cause: "command", message, messages: [], log: [], durationMs: 0 };
+      await this.#insist(() => store.settle(this.#claim, outcome, clock.now()));
       return;
     }
     const stopWatching = store.onChange((changed) => {
       if (changed === undefined || changed === this.#task.taskId) void this.#look();
     });
     try {
-      await this.#conclude(entry, await this.#execute(entry));
+      const kept = await this.#insist(() => store.steps(this.#task.taskId));
+      const outcome = await this.#execute(entry, new Map(kept)).catch((error: unknown) => notRun(error));
+      const isStopped = this.#stop.signal.reason instanceof ShuttingDown;
+      await this.#insist(() => this.#conclude(entry, outcome, isStopped));
     } finally {
       stopWatching();
+    }
+  }
+
+  /** Tries until the store takes it, or we are stopped: our heartbeat keeps the lease, so nobody else would ever end the task. */
+  async #insist<T>(action: () => Promise<T>): Promise<T> {
+    const { clock, log } = this.#options;
+    for (;;) {
+      const { aborted: isLast } = this.#stop.signal;
+      try {
+        return await action();
+      } catch (error) {
+        if (isLast) throw error;
+        log.error("the store failed a running task; trying again in a second", { error });
+        await sleep(clock, insistMs, this.#stop.signal).catch(() => undefined);
+      }
     }
   }
 
@@ -187,12 +211,11 @@ class Attempt {
     const { store, clock } = this.#options;
     const task = await store.get({ caller: this.#task.caller, now: clock.now() }, this.#task.taskId).catch(() => this.#task);
     if (task === undefined || isTerminal(task)) this.stop(new Cancelled(task?.statusMessage ?? "The task is gone."));
-    else if (task.fence !== this.#claim.fence) this.stop(new Cancelled("Another worker has taken the task over."));
+    else if (task.fence !== this.#claim.fence || task.lease === undefined) this.stop(new Cancelled("The task was taken from this worker."));
   }
 
-  async #execute(entry: CatalogEntry): Promise<Outcome> {
+  async #execute(entry: CatalogEntry, kept: Map<string, string>): Promise<Outcome> {
     const { store, clock, home, config, isDebug, runIsolated } = this.#options;
-    const kept = new Map(await store.steps(this.#task.taskId));
     const steps: Steps = {
       get: (name) => kept.get(name),
       keep: async (name, json) => {
@@ -235,10 +258,9 @@ class Attempt {
     store.report(this.#claim, news, clock.now()).catch((error: unknown) => log.warn("progress not recorded", { error }));
   }
 
-  async #conclude(entry: CatalogEntry, outcome: Outcome): Promise<void> {
+  async #conclude(entry: CatalogEntry, outcome: Outcome, isStopped: boolean): Promise<void> {
     const { store, clock, log, history } = this.#options;
-    const reason: unknown = this.#stop.signal.reason;
-    if (reason instanceof ShuttingDown && outcome.ending !== "completed") {
+    if (isStopped && outcome.ending !== "completed") {
       if (this.#task.rules.isSafe) await store.giveBack(this.#claim, clock.now());
       else await store.settle(this.#claim, interruptedOutcome(false, 1), clock.now());
       return;
@@ -276,6 +298,11 @@ class Attempt {
         clock.now(),
       );
   }
+}
+
+/** A run that failed outside the command, in our own code or for want of a process. */
+function notRun(error: unknown): Outcome {
+  return { ending: "failed", cause: "crash", message: `It could not be run: ${messageOf(error)}`, error, messages: [], log: [], durationMs: 0 };
 }
 
 function crashedOutcome(message: string): TaskOutcome {

@@ -20,8 +20,8 @@ interface Context {
   readonly clock: Clock;
   readonly options: Record<string, unknown>;
   readonly operands: readonly string[];
-  /** Sees to it that a live task has somebody who runs it. */
-  readonly revive: (task: Task) => Promise<void>;
+  /** Called with a task that is being waited for: when nobody runs it, somebody is started. */
+  readonly revive: (task: Task) => void;
 }
 
 interface Subverb {
@@ -57,14 +57,13 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const env: Environment = process.env;
   const settings = await loadSettings({ cwd: process.cwd(), env, flags: call.flags });
   const tasks = openTasks(settings, silentLog);
-  const revive = async (task: Task) => {
-    await tasks.sweeper.check();
-    const current = await tasks.engine.get(localCaller, task.taskId);
-    if (current.status === "queued" && current.project === settings.project) startDetachedWorker(settings, call.flags);
+  const revive = (task: Task) => {
+    if (task.status === "queued" && task.project === settings.project) startDetachedWorker(settings, call.flags);
   };
   try {
     return await subverb.run({ tasks, terminal: call.terminal, clock: systemClock, revive, ...parsed });
   } finally {
+    tasks.sweeper.stop();
     await tasks.close();
   }
 }
@@ -135,8 +134,8 @@ async function show(context: Context): Promise<ExitCode> {
 async function result(context: Context): Promise<ExitCode> {
   const { tasks, terminal, options } = context;
   const found = await find(context);
-  if (options.wait === true) await context.revive(found);
-  const task = options.wait === true ? await tasks.engine.wait(localCaller, found.taskId) : found;
+  if (options.wait === true) tasks.sweeper.start();
+  const task = options.wait === true ? await tasks.engine.wait(localCaller, found.taskId, { onTask: context.revive }) : found;
   if (!isTerminal(task)) throw new CommandError(`It has not ended yet (${task.status}); --wait waits for it.`);
   return await printResult(task, { terminal, isQuiet: true, format: options.json === true ? "json" : "plain" });
 }
@@ -157,7 +156,7 @@ async function answer(context: Context): Promise<ExitCode> {
   if (question === undefined || isTerminal(task)) throw new CommandError("It asks nothing right now.");
   const given = await readAnswer(question, operands.slice(1), terminal);
   if (!(await tasks.engine.answer(localCaller, task.taskId, { [question.key]: given }))) throw new CommandError("Somebody else has answered it meanwhile.");
-  await context.revive(task);
+  context.revive(await tasks.engine.get(localCaller, task.taskId));
   terminal.say(`${terminal.colors.green("✓")} Answered «${question.message}»\n`);
   return Exit.Ok;
 }
@@ -192,8 +191,8 @@ async function watch(context: Context): Promise<ExitCode> {
   const { tasks, terminal } = context;
   if (context.operands.length === 0) return await watchAll(context);
   const task = await find(context);
-  await context.revive(task);
-  return await followTask(task, { engine: tasks.engine, terminal, isQuiet: false, format: "plain", isConfirmed: false });
+  tasks.sweeper.start();
+  return await followTask(task, { engine: tasks.engine, terminal, isQuiet: false, format: "plain", isConfirmed: false, onTask: context.revive });
 }
 
 /** Redraws in place on a terminal until Ctrl-C; elsewhere prints one line a change until nothing is live. */

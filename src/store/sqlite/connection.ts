@@ -16,13 +16,13 @@ const smallestBytes = 512;
 
 /** While opening, others may be migrating; afterwards a writer never blocks its own event loop for long. */
 const openingTimeoutMs = 5_000;
-const busyTimeoutMs = 25;
+const busyTimeoutMs = 0;
 
 /** Opens a task database, makes it when it is missing, and brings its schema up to date. Fails closed. */
 export function openConnection(file: string): Database.Database {
   try {
-    prepareFile(file);
     refuseCutOff(file);
+    prepareFile(file);
     if (statSync(file).size > 0) inspect(file);
     return openChecked(file);
   } catch (error) {
@@ -110,10 +110,13 @@ export function isAtLeast(version: string, minimum: readonly number[]): boolean 
   return true;
 }
 
-/** SQLite takes a file of almost nothing for a new one, and drops the log beside it. */
+/** SQLite takes a file of almost nothing for a new one, and throws away the log beside it. */
 function refuseCutOff(file: string): void {
-  const { size } = statSync(file);
-  if (size === 0 && hasLog(file)) throw damaged(file, "it is empty, while the log beside it is not");
+  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  if (size === 0 && hasLog(file)) {
+    const cure = "Put the database back, or move its log away too, and start again.";
+    throw new RuntimeError("STORE_DAMAGED", `The task database ${file} is gone, but its log ${file}-wal is not; nothing was changed. ${cure}`);
+  }
   if (size > 0 && size < smallestBytes) throw damaged(file, "it is shorter than any database");
 }
 

@@ -13,7 +13,7 @@ export default defineCommand({
   async run({ quarter, format }, task) {
     task.announce(`Building ${quarter}`);
     for (let page = 1; page <= 4; page++) {
-      await sleep(250, undefined, { signal: task.signal });
+      await sleep(500, undefined, { signal: task.signal });
       task.progress({ done: page, total: 4, message: `Page ${page} of 4` });
     }
     return { pages: 4, file: `${quarter.toLowerCase()}.${format}` };
