@@ -3,6 +3,7 @@ import type { Readable, Writable } from "node:stream";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
 import { type Clock, systemClock } from "./clock.ts";
 import { type Catalog, openLiveCatalog } from "./command/catalog.ts";
+import { watchLoop } from "./command/loop-watch.ts";
 import { publicSettings, type Settings } from "./config.ts";
 import { messageOf, RuntimeError, ShuttingDown } from "./errors.ts";
 import { createSecret } from "./ids.ts";
@@ -46,7 +47,9 @@ export async function openRuntime(settings: Settings, log: Logger, clock: Clock 
     server.serveTools();
     return server;
   };
+  const stopWatching = watchLoop(clock, log);
   const close = () => {
+    stopWatching();
     stop.abort(new ShuttingDown());
     catalog.close();
   };

@@ -59,6 +59,15 @@ interface Run {
 }
 
 const runs = new AsyncLocalStorage<Run>();
+const running = new Set<Run>();
+const endedNames = new Set<string>();
+
+/** The commands that have run in this process since this was last asked. */
+export function commandsSinceLastLook(): string[] {
+  const names = new Set([...endedNames, ...[...running].map((run) => run.name)]);
+  endedNames.clear();
+  return [...names];
+}
 
 /** The run that the current code belongs to, if any. */
 export function currentRun(): Run | undefined {
@@ -122,10 +131,13 @@ class Attempt {
       cancelGrace = clock.after(stopGraceMs, () => ended.resolve(this.#stopped(this.#stop.signal.reason, "It has not stopped by itself yet.")));
     });
     const run: Run = { name: this.#options.name, fail: (error) => ended.resolve(this.#failed(error)) };
+    running.add(run);
     try {
       runs.run(run, () => this.#execute()).then(ended.resolve, (error: unknown) => ended.resolve(this.#failed(error)));
       return await ended.promise;
     } finally {
+      running.delete(run);
+      endedNames.add(run.name);
       this.#record.close();
       cancelTimeout?.();
       cancelGrace?.();

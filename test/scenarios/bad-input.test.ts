@@ -29,6 +29,8 @@ import { z } from "zod";
 export default defineCommand({ summary: "Breaks its promise", output: z.object({ pages: z.number() }), run: () => ({ pages: "many" }) as never });`,
   "commands/bad/prints.ts": `import { defineCommand } from "meanwhile";
 export default defineCommand({ summary: "Prints", run() { console.log("printed by a command"); return { printed: true }; } });`,
+  "commands/bad/blocks.ts": `import { defineCommand } from "meanwhile";
+export default defineCommand({ summary: "Blocks everybody", async run() { await null; const end = Date.now() + 1500; while (Date.now() < end); return { blocked: true }; } });`,
   "commands/bad/endless.ts": `import { defineCommand } from "meanwhile";
 export default defineCommand({ summary: "Never ends", run: () => new Promise(() => setInterval(() => {}, 1000)) });`,
 };
@@ -167,6 +169,13 @@ describe("over MCP", () => {
     wire.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "endless" } });
     await wire.works();
     expect(wire.messages().some((message) => message.id === "endless")).toBe(false);
+  });
+
+  test("a command that blocks the event loop: named in the log, with the cure", async () => {
+    const wire = await Wire.open();
+    expect(await wire.call("bad_blocks")).toMatchObject({ result: { structuredContent: { data: { blocked: true } } } });
+    await waitFor(() => /the event loop was blocked for \d+ ms while bad_blocks ran; isolation: \\"process\\"/.test(wire.server.stderr()), wire.server.stderr);
+    await wire.works();
   });
 
   test("a message that is not JSON: -32700, and the next line is read", async () => {

@@ -1,5 +1,6 @@
 import { sleep, systemClock } from "../../clock.ts";
 import { openCatalog } from "../../command/catalog.ts";
+import { watchLoop } from "../../command/loop-watch.ts";
 import { loadSettings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { openLog } from "../../log.ts";
@@ -25,11 +26,13 @@ export async function run(call: { flags: GlobalFlags; protectStdout(): Promise<v
   const catalog = await openCatalog({ folders: settings.commandFolders, toolPrefix: settings.toolPrefix, log });
   const tasks = openTasks(settings, log);
   const worker = tasks.createWorker((name) => catalog.get(name));
+  const stopWatching = watchLoop(systemClock, log);
   tasks.sweeper.start();
   worker.start();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => void worker.stop().then(() => process.exit(Exit.Ok)));
   do await worker.runUntilIdle();
   while (await hasRetries(tasks, settings.project));
+  stopWatching();
   tasks.sweeper.stop();
   await worker.stop();
   await tasks.close();

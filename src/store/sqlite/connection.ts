@@ -16,7 +16,7 @@ const smallestBytes = 512;
 
 /** While opening, others may be migrating; afterwards a writer never blocks its own event loop for long. */
 const openingTimeoutMs = 5_000;
-const busyTimeoutMs = 0;
+const busyTimeoutMs = 5;
 
 /** Opens a task database, makes it when it is missing, and brings its schema up to date. Fails closed. */
 export function openConnection(file: string): Database.Database {

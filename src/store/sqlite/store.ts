@@ -261,7 +261,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
   /** Tries again while somebody else is writing, without blocking the event loop meanwhile. */
   async #attempt<T>(action: () => T): Promise<T> {
     const startedAt = this.#clock.monotonic();
-    for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, 4)) {
+    for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, 10)) {
       try {
         return action();
       } catch (error) {

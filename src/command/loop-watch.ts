@@ -1,0 +1,26 @@
+import type { Clock } from "../clock.ts";
+import type { Logger } from "../log.ts";
+import { commandsSinceLastLook } from "./run.ts";
+
+const tickMs = 250;
+const blockedMs = 1_000;
+
+/** Notices when a command keeps everybody else waiting, and says which; ends when the returned function is called. */
+export function watchLoop(clock: Clock, log: Logger): () => void {
+  let cancel = () => {};
+  let lastAt = clock.monotonic();
+  const tick = () => {
+    const now = clock.monotonic();
+    const lateMs = now - lastAt - tickMs;
+    const names = commandsSinceLastLook();
+    if (lateMs > blockedMs && names.length > 0) {
+      log.warn(
+        `the event loop was blocked for ${Math.round(lateMs)} ms while ${names.join(", ")} ran; isolation: "process" keeps such a command from holding up the others`,
+      );
+    }
+    lastAt = now;
+    cancel = clock.after(tickMs, tick);
+  };
+  cancel = clock.after(tickMs, tick);
+  return () => cancel();
+}
