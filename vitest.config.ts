@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 /** Whole processes, sockets and packages: few at a time, each file in a process of its own. */
-const system = ["test/scenarios/**/*.test.ts", "test/conformance/**/*.test.ts", "test/package/**/*.test.ts"];
+const system = ["test/scenarios/**/*.test.ts", "test/conformance/**/*.test.ts", "test/package/**/*.test.ts", "test/chaos/**/*.test.ts"];
 
 export default defineConfig({
   test: {

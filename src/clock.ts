@@ -39,3 +39,12 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
 export function toTimestamp(ms: number): string {
   return new Date(ms).toISOString();
 }
+
+/** A duration as a person would say it: 12 ms, 3.4 s, 2 min 5 s. */
+export function formatDuration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+}

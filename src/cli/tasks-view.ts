@@ -1,5 +1,4 @@
-import { toTimestamp } from "../clock.ts";
-import { formatDuration } from "../command/run.ts";
+import { formatDuration, toTimestamp } from "../clock.ts";
 import { secondsLeft } from "../task/estimate.ts";
 import type { CommandStats } from "../task/history.ts";
 import { isTerminal, openQuestions, type Task } from "../task/task.ts";

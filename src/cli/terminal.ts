@@ -1,7 +1,6 @@
 import { createColors } from "picocolors";
-import { type Clock, systemClock } from "../clock.ts";
+import { type Clock, formatDuration, systemClock } from "../clock.ts";
 import type { Answer, Question } from "../command/context.ts";
-import { formatDuration } from "../command/run.ts";
 import type { JsonSchema } from "../command/schema.ts";
 import { secondsLeft } from "../task/estimate.ts";
 import type { ProgressUpdate } from "../task/progress.ts";

@@ -1,11 +1,11 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { type Clock, toTimestamp } from "../clock.ts";
+import { type Clock, formatDuration, toTimestamp } from "../clock.ts";
 import { Cancelled, CommandError, Declined, messageOf, ShuttingDown, TimedOut } from "../errors.ts";
 import type { Command } from "./command.ts";
 import { type ContentBlock, isContent } from "./content.ts";
 import type { Answer, CommandContext, CommandLogLevel, Door, LogLine, Question, Steps } from "./context.ts";
-import { type Issue, type JsonSchema, type Schema, toJsonSchema, validate } from "./schema.ts";
-import { closest } from "./suggest.ts";
+import { describeArguments, describeIssue, unknownArguments } from "./issues.ts";
+import { type JsonSchema, toFlatSchema, validate } from "./schema.ts";
 
 export interface Message {
   readonly type: "error" | "warning" | "info" | "status" | "success";
@@ -307,15 +307,6 @@ class Recorder {
   }
 }
 
-/** A duration as a person would say it: 12 ms, 3.4 s, 2 min 5 s. */
-export function formatDuration(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
-  const seconds = Math.round(ms / 1000);
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
-}
-
 function toJson(data: unknown, name: string): string {
   let json: string | undefined;
   try {
@@ -328,56 +319,4 @@ function toJson(data: unknown, name: string): string {
   if (Buffer.byteLength(json) > maxResultBytes)
     throw new CommandError(`${name} returned more than ${maxResultBytes / 1024 / 1024} MiB; write it to a file and return the path.`);
   return json;
-}
-
-function describeArguments(name: string, issues: readonly Issue[], input: unknown, unknown: readonly string[]): string {
-  const described = issues.map((issue) => (isMissing(issue, input) ? `\`${issue.field}\` is required` : describeIssue(issue)));
-  return [`Invalid argument${issues.length === 1 ? "" : "s"} for ${name}: ${described.join("; ")}.`, ...unknown].join(" ");
-}
-
-function isMissing(issue: Issue, input: unknown): boolean {
-  return /^[\w$-]+$/.test(issue.field) && (input as Record<string, unknown> | null | undefined)?.[issue.field] === undefined;
-}
-
-function describeIssue(issue: Issue): string {
-  return issue.field === "" ? issue.text : `\`${issue.field}\`: ${issue.text}`;
-}
-
-/** One sentence for each argument the schema does not know. */
-function unknownArguments(schema: JsonSchema, input: unknown): string[] {
-  if (
-    typeof input !== "object" ||
-    input === null ||
-    schema.additionalProperties !== undefined ||
-    schema.patternProperties !== undefined ||
-    schema.anyOf !== undefined ||
-    schema.allOf !== undefined
-  )
-    return [];
-  const properties = (schema.properties ?? {}) as Record<string, unknown>;
-  const unknown: string[] = [];
-  for (const key of Object.keys(input)) {
-    if (Object.hasOwn(properties, key)) continue;
-    const known = Object.keys(properties);
-    const guess = closest(key, known);
-    unknown.push(
-      `Unknown argument \`${key}\`${guess === undefined ? (known.length === 0 ? "; it takes none." : `; known: ${known.join(", ")}.`) : `; did you mean \`${guess}\`?`}`,
-    );
-  }
-  return unknown;
-}
-
-const flatTypes = new Set(["string", "number", "integer", "boolean"]);
-
-function toFlatSchema(schema: Schema): JsonSchema {
-  const described = toJsonSchema(schema, "input");
-  const properties = Object.entries((described.properties ?? {}) as Record<string, JsonSchema>);
-  const isListOfChoices = (field: JsonSchema) =>
-    field.type === "array" && typeof field.items === "object" && field.items !== null && ("enum" in field.items || "anyOf" in field.items);
-  const isFlat = (field: JsonSchema) => flatTypes.has(field.type as string) || field.oneOf !== undefined || isListOfChoices(field);
-  const deep = properties.find(([, field]) => !isFlat(field))?.[0];
-  if (described.type !== "object" || deep !== undefined) {
-    throw new CommandError(`ask() takes a flat object of texts, numbers, booleans and enums${deep === undefined ? "" : `; \`${deep}\` is something else`}.`);
-  }
-  return described;
 }

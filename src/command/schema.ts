@@ -96,3 +96,19 @@ function ajvSentence(error: AjvError): string {
   if (error.keyword === "enum") return `must be one of ${(error.params.allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(", ")}`;
   return error.message ?? `fails ${error.keyword}`;
 }
+
+const flatTypes = new Set(["string", "number", "integer", "boolean"]);
+
+/** The JSON Schema of an answer: a flat object, because that is all a form can show. */
+export function toFlatSchema(schema: Schema): JsonSchema {
+  const described = toJsonSchema(schema, "input");
+  const properties = Object.entries((described.properties ?? {}) as Record<string, JsonSchema>);
+  const isListOfChoices = (field: JsonSchema) =>
+    field.type === "array" && typeof field.items === "object" && field.items !== null && ("enum" in field.items || "anyOf" in field.items);
+  const isFlat = (field: JsonSchema) => flatTypes.has(field.type as string) || field.oneOf !== undefined || isListOfChoices(field);
+  const deep = properties.find(([, field]) => !isFlat(field))?.[0];
+  if (described.type !== "object" || deep !== undefined) {
+    throw new TypeError(`ask() takes a flat object of texts, numbers, booleans and enums${deep === undefined ? "" : `; \`${deep}\` is something else`}.`);
+  }
+  return described;
+}

@@ -31,7 +31,7 @@ export class History {
   add(command: string, ms: number, work: number | undefined): void {
     this.#count({ command, kind: "time", bucket: bucketOf(ms), count: 1 });
     if (work !== undefined && work > 0) this.#count({ command, kind: "rate", bucket: bucketOf(ms / work), count: 1 });
-    this.#cancelFlush ??= this.#clock.after(flushMs, () => void this.flush());
+    this.#flushLater();
   }
 
   async flush(): Promise<void> {
@@ -39,7 +39,17 @@ export class History {
     this.#cancelFlush = undefined;
     const counts = [...this.#pending.values()];
     this.#pending.clear();
-    await this.#store.recordDurations(counts);
+    try {
+      await this.#store.recordDurations(counts);
+    } catch (error) {
+      for (const count of counts) this.#count(count);
+      throw error;
+    }
+  }
+
+  /** Called by a timer, where an error would end the process: what could not be written is written with the next. */
+  #flushLater(): void {
+    this.#cancelFlush ??= this.#clock.after(flushMs, () => void this.flush().catch(() => this.#flushLater()));
   }
 
   /** Milliseconds a run will take: from enough history, scaled by its size, else the author's word. */

@@ -93,6 +93,11 @@ test("help shows usage, every argument with its default, and the examples", () =
       --json                print the result as JSON
       --yaml                print the result as YAML
       --quiet               print nothing but the result
+      --async               run as a task that outlives this terminal, and follow it
+      --detach              run as a task, print its id and leave
+      --new                 as a task: start another run even if an equal one is
+                            live
+      --task-ttl <ms>       as a task: how long its result is kept (default 24 h)
       -h, --help            show this help
 
     Examples:

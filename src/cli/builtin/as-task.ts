@@ -1,6 +1,5 @@
-import { systemClock } from "../../clock.ts";
+import { formatDuration, systemClock } from "../../clock.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
-import { formatDuration } from "../../command/run.ts";
 import { loadSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { silentLog } from "../../log.ts";

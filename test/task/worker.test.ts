@@ -1,0 +1,111 @@
+import { expect, onTestFinished, test, vi } from "vitest";
+import { type Clock, systemClock } from "../../src/clock.ts";
+import { type Command, defineCommand } from "../../src/command/command.ts";
+import { silentLog } from "../../src/log.ts";
+import { openMemoryStore } from "../../src/store/memory.ts";
+import { Engine } from "../../src/task/engine.ts";
+import { History } from "../../src/task/history.ts";
+import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
+import { FakeClock } from "../helpers/fake-clock.ts";
+
+/** A worker for one command, its store in memory. */
+function setUp(command: Command, clock: Clock = systemClock) {
+  const store = openMemoryStore(clock);
+  const history = new History(store, clock);
+  const entry = { command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
+  const engine = new Engine({ store, history, clock, log: silentLog, project: "p" });
+  const facts = { store, dispatcher: store, history, clock, log: silentLog, project: "p", worker: "w", home: "/", config: {}, isDebug: false };
+  const createWorker = (more: Partial<WorkerOptions> = {}) => new Worker({ ...facts, find: () => entry, ...more });
+  const create = async () => (await engine.create({ entry, input: {}, caller: "ada", reason: "test" })).task;
+  onTestFinished(async () => {
+    await history.flush();
+    await store.close();
+  });
+  return { store, engine, createWorker, create };
+}
+
+const nothing = defineCommand({ summary: "x", run: () => ({}) });
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test("an ending that the store cannot take is written as soon as it can; meanwhile nobody else would ever end the task", async () => {
+  const clock = new FakeClock();
+  const { store, engine, createWorker, create } = setUp(nothing, clock);
+  const settle = vi.spyOn(store, "settle").mockRejectedValueOnce(new Error("disk full")).mockRejectedValueOnce(new Error("disk full"));
+  const { taskId } = await create();
+  const worker = createWorker();
+  worker.start();
+  await vi.waitFor(() => expect(settle).toHaveBeenCalledTimes(1));
+  await turn();
+  expect(await engine.get("ada", taskId)).toMatchObject({ status: "working" });
+  for (let second = 0; second < 3; second++) {
+    clock.advance(1_000);
+    await turn();
+  }
+  expect(await engine.get("ada", taskId)).toMatchObject({ status: "completed", attempts: 1 });
+  await worker.stop();
+});
+
+test("a worker that stops while its store fails tries once more and leaves", async () => {
+  const { store, engine, createWorker, create } = setUp(nothing);
+  const settle = vi.spyOn(store, "settle").mockRejectedValue(new Error("disk full"));
+  const { taskId } = await create();
+  const worker = createWorker();
+  worker.start();
+  await vi.waitFor(() => expect(settle).toHaveBeenCalledTimes(1));
+  await worker.stop(0);
+  expect(settle).toHaveBeenCalledTimes(2);
+  expect(await engine.get("ada", taskId)).toMatchObject({ status: "working" });
+});
+
+test("stopping waits for a claim that is just being made", async () => {
+  const { store, engine, createWorker, create } = setUp(nothing);
+  const { taskId } = await create();
+  const gate = Promise.withResolvers<void>();
+  const slow = { next: (wish: Parameters<typeof store.next>[0]) => gate.promise.then(() => store.next(wish)), onWork: () => () => undefined };
+  const worker = createWorker({ dispatcher: slow });
+  worker.start();
+  const stopped = worker.stop();
+  gate.resolve();
+  await stopped;
+  expect(await engine.get("ada", taskId)).toMatchObject({ status: "completed" });
+});
+
+test("a run whose task was taken from its worker is told so, also before anybody else has claimed it", async () => {
+  const started = Promise.withResolvers<void>();
+  const reasons: unknown[] = [];
+  const slow = defineCommand({
+    summary: "x",
+    idempotent: true,
+    async run(_input, { signal, attempt }) {
+      started.resolve();
+      if (attempt === 1) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      reasons.push(signal.reason);
+      return { attempt };
+    },
+  });
+  const { store, engine, createWorker, create } = setUp(slow);
+  const { taskId } = await create();
+  const worker = createWorker({ taskId, concurrency: 1 });
+  worker.start();
+  await started.promise;
+  await store.interrupt({ worker: "w" }, systemClock.now());
+  await engine.wait("ada", taskId);
+  await worker.stop();
+  expect(reasons).toEqual([expect.objectContaining({ name: "Cancelled", message: "The task was taken from this worker." }), undefined]);
+  expect(await engine.get("ada", taskId)).toMatchObject({ status: "completed", fence: 2, outcome: { data: { attempt: 2 } } });
+});
+
+test("a run that fails outside its command counts as a crash: tried again where that is safe, ended where it is not", async () => {
+  const broken = () => Promise.reject(new Error("no process left"));
+  for (const [idempotent, fence, words] of [
+    [true, 3, "Given up after 3 attempts."],
+    [false, 1, "Outcome unknown"],
+  ] as const) {
+    const { engine, createWorker, create } = setUp(defineCommand({ summary: "x", isolation: "process", idempotent, run: () => ({}) }));
+    const { taskId } = await create();
+    await createWorker({ runIsolated: broken }).runUntilIdle();
+    const task = await engine.get("ada", taskId);
+    expect(task).toMatchObject({ status: "failed", fence, outcome: { cause: "interrupted" } });
+    expect(task.statusMessage).toContain(words);
+  }
+});
