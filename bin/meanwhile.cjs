@@ -43,8 +43,10 @@ function restartWithOwnNode() {
   }
   const { spawn } = require("node:child_process");
   const child = spawn(own, process.argv.slice(1), { stdio: "inherit" });
-  // A terminal sends Ctrl-C to both of us; the child decides what it means. Other signals are passed on.
-  process.on("SIGINT", () => {});
+  // A terminal sends Ctrl-C to both of us, and the child decides what it means. What is sent to us alone is passed on.
+  process.on("SIGINT", () => {
+    if (!process.stdin.isTTY) child.kill("SIGINT");
+  });
   for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
   child.on("error", (error) => {
     process.stderr.write(`meanwhile: could not start ${own}: ${error.message}\n`);

@@ -3,6 +3,7 @@ import { loadEntry } from "./command/catalog.ts";
 import type { Door, Steps } from "./command/context.ts";
 import { currentRun, runCommand } from "./command/run.ts";
 import { Cancelled, ShuttingDown } from "./errors.ts";
+import { killGroup } from "./machine.ts";
 import { surviveCommands } from "./process-guard.ts";
 import type { FromChild, ToChild } from "./task/isolate.ts";
 
@@ -11,7 +12,8 @@ const stop = new AbortController();
 const replies = new Map<number, PromiseWithResolvers<unknown>>();
 let lastId = 0;
 
-process.on("disconnect", () => process.exit(1));
+// The parent is gone, and with it whoever would end what the command has started.
+process.on("disconnect", () => killGroup(process.pid));
 process.on("message", (message) => void hear(message as ToChild));
 surviveCommands(process, { currentRun, onBug: () => process.exit(70) });
 

@@ -6,12 +6,23 @@ import { armFailpoint } from "./failpoint.ts";
 armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
 
 const words = process.argv.slice(2);
-let write: (text: string) => unknown = (text) => process.stdout.write(text);
+type Write = (text: string, done?: () => void) => unknown;
+let write: Write = (text, done) => process.stdout.write(text, done);
 const terminal = openTerminal((text) => write(text), { noColor: words.includes("--no-color") });
+let isDone = false;
 
-// A reader that closes the pipe (`| head`) is not an error worth a stack trace.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  // A reader that closes the pipe (`| head`) is not an error worth a word; a full disk is.
   if (error.code === "EPIPE") process.exit(0);
+  terminal.say(`✗ The result could not be written: ${error.message}\n`);
+  process.exit(70);
+});
+
+// Nothing is left that could make it go on: a promise that never settles must not look like success.
+process.on("beforeExit", () => {
+  if (isDone) return;
+  terminal.say("✗ It ended without a result: it waits for something that will never come.\n");
+  process.exit(1);
 });
 
 const code = await main({
@@ -31,15 +42,14 @@ const code = await main({
     const { surviveCommands, takeStdout } = await import("./process-guard.ts");
     const { currentRun } = await import("./command/run.ts");
     const stdout = takeStdout(process);
-    write = (text) => stdout.write(text);
+    write = (text, done) => stdout.write(text, done);
     surviveCommands(process, { currentRun, onBug: fail });
   },
 });
 
+isDone = true;
 // What a command left running must not keep the terminal: leave once everything written is out.
-await Promise.all(
-  [process.stdout, process.stderr].map((stream) => new Promise<void>((resolve) => (stream.writableLength === 0 ? resolve() : stream.once("drain", resolve)))),
-);
+await Promise.all([new Promise<void>((resolve) => write("", resolve)), new Promise<void>((resolve) => process.stderr.write("", () => resolve()))]);
 process.exit(code);
 
 function fail(error: unknown): void {

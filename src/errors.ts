@@ -15,6 +15,11 @@ export class CommandError extends Error {
   }
 }
 
+/** The arguments do not fit their schema. */
+export class InputError extends CommandError {
+  override readonly name = "InputError";
+}
+
 /** A question was declined or dismissed. */
 export class Declined extends CommandError {
   override readonly name = "Declined";
@@ -94,7 +99,7 @@ export type ExitCode = (typeof Exit)[keyof typeof Exit];
 
 /** The exit code of whatever ended a terminal run by throwing. */
 export function exitCodeOf(error: unknown): ExitCode {
-  if (error instanceof UsageError || error instanceof RequestError) return Exit.Usage;
+  if (error instanceof UsageError || error instanceof RequestError || error instanceof InputError) return Exit.Usage;
   if (error instanceof CommandError) return Exit.CommandFailed;
   if (error instanceof Cancelled) return Exit.Cancelled;
   if (error instanceof TimedOut) return Exit.TimedOut;

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
 import { type Clock, systemClock } from "./clock.ts";
@@ -6,7 +6,7 @@ import { type Catalog, openLiveCatalog } from "./command/catalog.ts";
 import { watchLoop } from "./command/loop-watch.ts";
 import { publicSettings, type Settings } from "./config.ts";
 import { messageOf, RuntimeError, ShuttingDown } from "./errors.ts";
-import { createSecret } from "./ids.ts";
+import { createId, createSecret } from "./ids.ts";
 import type { Logger } from "./log.ts";
 import { CommandServer } from "./mcp/server.ts";
 import { createTools } from "./mcp/tools.ts";
@@ -90,16 +90,27 @@ export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> 
   return door;
 }
 
+/** Written aside and linked into place, so that nobody ever reads half of it, and the first of two makers wins. */
+function makeToken(home: Home): void {
+  const aside = `${home.tokenFile}.${createId()}`;
+  writeFileSync(aside, `${createSecret()}\n`, { mode: 0o600, flag: "wx" });
+  try {
+    linkSync(aside, home.tokenFile);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    unlinkSync(aside);
+  }
+}
+
 /** The home's own secret, made at first use and readable by its user alone. */
 export function readToken(home: Home): string {
   try {
     ensureHome(home);
-    try {
-      writeFileSync(home.tokenFile, `${createSecret()}\n`, { mode: 0o600, flag: "wx" });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    }
-    return readFileSync(home.tokenFile, "utf8").trim();
+    if (!existsSync(home.tokenFile)) makeToken(home);
+    const token = readFileSync(home.tokenFile, "utf8").trim();
+    if (token.length < 32) throw new Error(`${home.tokenFile} holds no token; delete it, and a new one is made`);
+    return token;
   } catch (cause) {
     throw new RuntimeError("HOME_UNUSABLE", `Cannot use the home folder ${home.folder}: ${messageOf(cause)}; set MEANWHILE_HOME to a folder you may write.`, {
       cause,

@@ -24,7 +24,7 @@ const ownFlags = new Set(["json", "yaml", "quiet", "input", "help", "yes", "no-c
 export function toParameters(schema: JsonSchema): Parameter[] {
   const properties = Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>);
   const required = new Set((schema.required ?? []) as string[]);
-  const parameters = properties.map(([name, described]) => toParameter(name, resolve(described, schema), required.has(name)));
+  const parameters = withOwnWords(properties.map(([name, described]) => toParameter(name, resolve(described, schema), required.has(name))));
   // Only the last positional can take several values.
   const positional = parameters.filter((parameter) => parameter.place === "positional");
   return parameters.map((parameter) =>
@@ -42,7 +42,7 @@ function toParameter(name: string, schema: JsonSchema, isRequired: boolean): Par
   return {
     name,
     place: isPositional ? "positional" : "flag",
-    word: !isPositional && ownFlags.has(word) ? `arg-${word}` : word,
+    word,
     schema,
     description: typeof schema.description === "string" ? schema.description : "",
     isRequired,
@@ -54,11 +54,24 @@ function toParameter(name: string, schema: JsonSchema, isRequired: boolean): Par
   };
 }
 
+/** Two properties must not share a flag, and `--no-x` means that x is off: such words get `arg-` in front, as often as it takes. */
+function withOwnWords(parameters: readonly Parameter[]): Parameter[] {
+  const taken = new Set(ownFlags);
+  return parameters.map((parameter) => {
+    let { word } = parameter;
+    while (taken.has(word) || word.startsWith("no-")) word = `arg-${word}`;
+    taken.add(word).add(`no-${word}`);
+    return { ...parameter, word };
+  });
+}
+
 function toWord(name: string): string {
-  return name
+  const word = name
     .replace(/([a-z0-9])([A-Z])/g, "$1-$2")
-    .replaceAll("_", "-")
+    .replace(/[^A-Za-z0-9]+/g, "-")
+    .replace(/^-+|-+$/g, "")
     .toLowerCase();
+  return word === "" ? "arg" : word;
 }
 
 /** Follows one reference, and looks through "or null". */

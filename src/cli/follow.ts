@@ -3,6 +3,7 @@ import { Exit, type ExitCode } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { type EndedTask, isTerminal, openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import { type Format, formatData } from "./output.ts";
+import { printData } from "./run.ts";
 import { askInTerminal, clean, StageView, type Terminal } from "./terminal.ts";
 
 /** Whoever sits at this machine. */
@@ -26,7 +27,9 @@ export async function followTask(task: Task, options: FollowOptions): Promise<Ex
   const asked = new Set<string>();
   let choosing = false;
   const view = options.isQuiet ? undefined : new StageView(terminal, { estimateSeconds: task.estimateMs === undefined ? undefined : task.estimateMs / 1000 });
-  const stopListening = terminal.onInterrupt(() => {
+  const stopListening = terminal.onInterrupt((how) => {
+    // The work is done elsewhere: a terminal that is closed leaves it alone.
+    if (how === "leave") return leave.abort(new Detached());
     if (choosing) return terminal.leave(Exit.Cancelled);
     choosing = true;
     void chooseHowToLeave(task, options, view).then((choice) => {
@@ -104,7 +107,7 @@ export async function printResult(task: EndedTask, options: Pick<FollowOptions, 
   const { outcome } = task;
   if (outcome.ending === "completed") {
     if (!isQuiet) terminal.say(`${colors.green("✓")} ${clean(outcome.messages.at(-1)?.text ?? `${task.command} finished`)}\n`);
-    terminal.print(await formatData(outcome, format));
+    printData(await formatData(outcome, format), terminal);
     return Exit.Ok;
   }
   terminal.say(`${colors.red("✗")} ${clean(outcome.message)}\n`);

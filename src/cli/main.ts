@@ -4,7 +4,7 @@ import { closest } from "../command/suggest.ts";
 import { CommandError, Exit, type ExitCode, exitCodeOf, messageOf, UsageError } from "../errors.ts";
 import type { RunFacts } from "./run.ts";
 import type { Terminal } from "./terminal.ts";
-import { domainHelp, parseTyped, rootHelp } from "./usage.ts";
+import { beforeDashes, domainHelp, parseTyped, rootHelp } from "./usage.ts";
 
 /** What the command line needs to know of the project; settings themselves are not its business. */
 export interface Project extends RunFacts {
@@ -68,10 +68,11 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
   const project = await cli.openProject(flags);
   if (wantsVersion) return say(cli, `${project.version}\n`);
   const found = project.commandFolders.flatMap(discover);
-  if (wantsHelp || first === undefined || first === "help") {
+  if (wantsHelp || first === undefined || (first === "help" && words.length === 1)) {
     const listed = Object.entries(verbs).map(([name, { summary }]) => ({ name, summary }));
     return say(cli, rootHelp(project.version, listed, found));
   }
+  if (first === "help") return await dispatch({ ...cli, words: [...words.slice(1), "--help"] });
   const match = longestMatch(found, words);
   if (match === undefined) return await explainMiss(cli, found, words);
   await cli.protectStdout();
@@ -122,7 +123,9 @@ function takeGlobals(all: readonly string[]): Globals {
     else if (word !== "--no-color") throw new UsageError(`Unknown option ${word}; meanwhile --help lists them.`);
   }
   const flags: GlobalFlags = { ...(commands.length > 0 && { commands }), ...(bundled !== undefined && { bundled }) };
-  return { flags, words: words.filter((word) => word !== "--no-color"), wantsHelp, wantsVersion };
+  const before = beforeDashes(words);
+  const kept = [...before.filter((word) => word !== "--no-color"), ...words.slice(before.length)];
+  return { flags, words: kept, wantsHelp, wantsVersion };
 }
 
 /** The command whose words are typed first; the longest wins, so a subcommand beats an argument. */
@@ -133,11 +136,11 @@ function longestMatch(found: readonly FoundCommand[], words: readonly string[]):
 
 async function explainMiss(cli: Cli, found: readonly FoundCommand[], words: readonly string[]): Promise<ExitCode> {
   const typed = words.filter((word) => !word.startsWith("-"));
-  const inDomain = found.filter(({ path }) => path[0] === typed[0]);
-  if (inDomain.length > 0 && typed.length === 1) {
+  const inDomain = found.filter(({ path }) => typed.every((word, at) => path[at] === word));
+  if (inDomain.length > 0) {
     await cli.protectStdout();
     const entries = (await Promise.all(inDomain.map(loadEntry))).filter((item): item is CatalogEntry => !isProblem(item));
-    if (entries.length > 0) return say(cli, domainHelp(typed[0] ?? "", entries));
+    if (entries.length > 0) return say(cli, domainHelp(typed.join(" "), entries));
   }
   const known = [...found.map(({ path }) => path.join(" ")), ...Object.keys(verbs)];
   const guess = closest(typed.slice(0, 2).join(" "), known) ?? closest(typed[0] ?? "", known);

@@ -4,13 +4,14 @@ export type Format = "plain" | "json" | "yaml";
 
 /** The data a command made, as text for stdout. */
 export async function formatData(result: { data: unknown; content?: readonly ContentBlock[] }, format: Format): Promise<string> {
-  const value = result.content === undefined ? result.data : { content: result.content };
+  // As JSON has it, so that every form shows the same: a date is a text, what has no JSON is gone.
+  const value: unknown = JSON.parse(JSON.stringify(result.content === undefined ? result.data : { content: result.content }) ?? "null");
   if (format === "json") return `${JSON.stringify(value, null, 2)}\n`;
   if (format === "plain" && result.content !== undefined) return result.content.map((block) => `${describeBlock(block)}\n`).join("");
   if (format === "plain" && isEmpty(value)) return "";
   if (format === "plain" && (typeof value !== "object" || value === null)) return `${String(value)}\n`;
   const { stringify } = await import("yaml");
-  return stringify(JSON.parse(JSON.stringify(value)), { lineWidth: 0 });
+  return stringify(value, { lineWidth: 0 });
 }
 
 function isEmpty(value: unknown): boolean {

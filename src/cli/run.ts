@@ -7,7 +7,7 @@ import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors
 import { authorsEstimate } from "../task/history.ts";
 import { ProgressTrack } from "../task/progress.ts";
 import { formatData } from "./output.ts";
-import { askInTerminal, clean, StageView, type Terminal } from "./terminal.ts";
+import { askInTerminal, clean, cleanLines, StageView, type Terminal } from "./terminal.ts";
 import type { Typed } from "./usage.ts";
 
 export interface RunFacts {
@@ -20,9 +20,10 @@ export interface RunFacts {
 export async function runInTerminal(entry: CatalogEntry, typed: Typed, terminal: Terminal, facts: RunFacts): Promise<ExitCode> {
   const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
   const stop = new AbortController();
+  const cancel = () => stop.abort(new Cancelled("Cancelled."));
   const stopListening = terminal.onInterrupt(() => {
     if (stop.signal.aborted) terminal.leave(Exit.Cancelled);
-    else stop.abort(new Cancelled("Cancelled."));
+    else cancel();
   });
   const view = typed.quiet ? undefined : new StageView(terminal, { estimateSeconds: secondsOf(authorsEstimate(entry.command, input)?.ms) });
   const track = new ProgressTrack({ clock: systemClock, deliver: (update) => view?.progress(update) });
@@ -33,7 +34,7 @@ export async function runInTerminal(entry: CatalogEntry, typed: Typed, terminal:
       clock: systemClock,
       ...facts,
       signals: [stop.signal],
-      door: toDoor(view, track, terminal, typed, facts.isDebug),
+      door: toDoor({ view, track, cancel }, terminal, typed, facts.isDebug),
     });
     track.finish();
     view?.end();
@@ -44,7 +45,14 @@ export async function runInTerminal(entry: CatalogEntry, typed: Typed, terminal:
   }
 }
 
-function toDoor(view: StageView | undefined, track: ProgressTrack, terminal: Terminal, typed: Typed, isDebug: boolean): Door {
+interface Stage {
+  readonly view: StageView | undefined;
+  readonly track: ProgressTrack;
+  readonly cancel: () => void;
+}
+
+function toDoor(stage: Stage, terminal: Terminal, typed: Typed, isDebug: boolean): Door {
+  const { view, track, cancel } = stage;
   const { colors } = terminal;
   const door: Door = {
     announce: (text) => view?.announce(text),
@@ -54,13 +62,15 @@ function toDoor(view: StageView | undefined, track: ProgressTrack, terminal: Ter
       if (isShown) view?.line(`${line.level === "error" ? colors.red("!") : colors.yellow("!")} ${clean(line.text)}`);
     },
   };
-  if (!terminal.canAsk && !typed.yes) return { ...door, whyNoAnswer: "there is no terminal to answer in" };
+  if (!terminal.canAsk && !typed.yes) return { ...door, whyNoAnswer: "there is no terminal to answer in (--yes goes ahead where it asks for leave)" };
   return {
     ...door,
     async ask(question) {
       if (question.isConfirmation && typed.yes) return { action: "accept", content: { confirm: true } };
       if (!terminal.canAsk) return { action: "cancel" };
-      return await (view === undefined ? askInTerminal(question) : view.pause(() => askInTerminal(question)));
+      const answer = await (view === undefined ? askInTerminal(question) : view.pause(() => askInTerminal(question)));
+      if (answer.action === "cancel") cancel();
+      return answer;
     },
   };
 }
@@ -70,7 +80,7 @@ async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry:
   if (outcome.ending === "completed") {
     const summary = outcome.messages.at(-1)?.text ?? "Done";
     if (!typed.quiet) terminal.say(`${colors.green("✓")} ${clean(summary)}\n`);
-    terminal.print(await formatData(outcome, typed.json ? "json" : typed.yaml ? "yaml" : "plain"));
+    printData(await formatData(outcome, typed.json ? "json" : typed.yaml ? "yaml" : "plain"), terminal);
     return Exit.Ok;
   }
   terminal.say(`${colors.red("✗")} ${clean(outcome.message)}\n`);
@@ -83,6 +93,11 @@ async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry:
   if (outcome.cause !== "input") return Exit.CommandFailed;
   terminal.say(`  See: meanwhile ${entry.path.join(" ")} --help\n`);
   return Exit.Usage;
+}
+
+/** Data for a person's screen is shown, never obeyed; data for a pipe is left as it is. */
+export function printData(text: string, terminal: Terminal): void {
+  terminal.print(terminal.isDataShown ? cleanLines(text) : text);
 }
 
 export async function readInputFile(file: string | undefined, terminal: Terminal): Promise<Record<string, unknown>> {

@@ -2,14 +2,14 @@ import { formatDuration, toTimestamp } from "../clock.ts";
 import { secondsLeft } from "../task/estimate.ts";
 import type { CommandStats } from "../task/history.ts";
 import { isTerminal, openQuestions, type Task } from "../task/task.ts";
-import { clean } from "./terminal.ts";
+import { clean, fit } from "./terminal.ts";
 
 /** Rows as columns of equal width; the last one may be cut to fit. */
 export function toColumns(rows: readonly (readonly string[])[], width = Number.POSITIVE_INFINITY): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows
     .map((row) => row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd((widths[column] ?? 0) + 2))).join(""))
-    .map((line) => `${line.length > width ? `${line.slice(0, width - 1)}…` : line}\n`)
+    .map((line) => `${fit(line, width)}\n`)
     .join("");
 }
 

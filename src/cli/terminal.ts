@@ -13,19 +13,23 @@ export interface Terminal {
   /** Questions can be answered: stdin is a terminal too. */
   readonly canAsk: boolean;
   readonly columns: number;
+  readonly rows: number;
+  /** Data goes to a terminal too, which would obey what is in it. */
+  readonly isDataShown: boolean;
   /** Data, to stdout. */
   print(text: string): void;
   /** Words for the person, to stderr. */
   say(text: string): void;
   readInput(): Promise<string>;
-  onInterrupt(listener: () => void): () => void;
+  /** Ctrl-C is `interrupt`; a terminal that is closed, or a polite kill, is `leave`. */
+  onInterrupt(listener: (how: "interrupt" | "leave") => void): () => void;
   /** Ends the process at once. */
   leave(code: number): void;
 }
 
 /** The terminal of this process. `write` is stdout's own, when others have been kept from it. */
 export function openTerminal(write: (text: string) => unknown, options: { noColor: boolean }): Terminal {
-  const { env, stderr, stdin } = process;
+  const { env, stderr, stdin, stdout } = process;
   const isLive = stderr.isTTY === true && env.TERM !== "dumb";
   const hasColor = isLive && !options.noColor && (env.NO_COLOR ?? "") === "";
   return {
@@ -35,6 +39,10 @@ export function openTerminal(write: (text: string) => unknown, options: { noColo
     get columns() {
       return stderr.columns ?? 80;
     },
+    get rows() {
+      return stderr.rows ?? 24;
+    },
+    isDataShown: stdout.isTTY === true,
     print: write,
     say: (text) => stderr.write(text),
     async readInput() {
@@ -43,10 +51,10 @@ export function openTerminal(write: (text: string) => unknown, options: { noColo
       return Buffer.concat(parts).toString("utf8");
     },
     onInterrupt(listener) {
-      for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, listener);
-      return () => {
-        for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.off(signal, listener);
-      };
+      const interrupt = () => listener("interrupt");
+      const leave = () => listener("leave");
+      process.on("SIGINT", interrupt).on("SIGTERM", leave).on("SIGHUP", leave);
+      return () => process.off("SIGINT", interrupt).off("SIGTERM", leave).off("SIGHUP", leave);
     },
     leave: (code) => process.exit(code),
   };
@@ -127,13 +135,17 @@ export class StageView {
     const spinner = frames[this.#frame] ?? "";
     const percentage = this.#update?.percentage;
     const bar = percentage === undefined ? "" : `${drawBar(percentage)} ${`${Math.floor(percentage)}%`.padStart(4)}`;
-    const text = fit([bar, this.#facts()].filter(Boolean).join("  "), room - 2);
+    const [words, time] = this.#facts();
+    const timeRoom = time === "" ? 0 : time.length + 2;
+    const left = fit([bar, words].filter(Boolean).join("  "), room - 2 - timeRoom);
+    const text = [left, time].filter(Boolean).join("  ");
     const painted = bar === "" ? text : `${colors.cyan(text.slice(0, barWidth))}${text.slice(barWidth)}`;
     this.#terminal.say(`\r\x1b[2K${colors.cyan(spinner)} ${painted}`);
     this.#isDrawn = true;
   }
 
-  #facts(): string {
+  /** What it says, and how long it takes; the second is never cut. */
+  #facts(): [words: string, time: string] {
     const elapsedMs = this.#clock.monotonic() - this.#startedAt;
     const percentage = this.#update?.percentage;
     const left = percentage === 100 ? undefined : secondsLeft({ elapsedMs, percentage, estimateSeconds: this.#estimateSeconds });
@@ -141,13 +153,13 @@ export class StageView {
       left === undefined || left < 0.5
         ? formatDuration(Math.floor(elapsedMs / 1000) * 1000)
         : `about ${formatDuration(Math.ceil(left) * 1000).replace(".0 s", " s")} left`;
-    return [clean(this.#update?.message ?? ""), time.replace(/^0 ms$/, "").replace(".0 s", " s")].filter(Boolean).join("  ");
+    return [clean(this.#update?.message ?? ""), time.replace(/^0 ms$/, "").replace(".0 s", " s")];
   }
 
   #plainLine(isLast: boolean): void {
     if (this.#update === undefined) return;
     const { percentage, message } = this.#update;
-    const line = [percentage === undefined ? "" : `${Math.floor(percentage)}%`.padStart(4), percentage === 100 ? clean(message ?? "") : this.#facts()]
+    const line = [percentage === undefined ? "" : `${Math.floor(percentage)}%`.padStart(4), ...(percentage === 100 ? [clean(message ?? "")] : this.#facts())]
       .filter(Boolean)
       .join("  ");
     const now = this.#clock.monotonic();
@@ -169,13 +181,32 @@ function drawBar(percentage: number): string {
   return "━".repeat(full) + "─".repeat(barWidth - full);
 }
 
-function fit(text: string, room: number): string {
-  return text.length <= room ? text : `${text.slice(0, room - 1)}…`;
+/** Letters of East Asian scripts and emoji take two places, marks that combine take none. */
+function widthOf(letter: string): number {
+  if (/^\p{M}|^\u200d|^\ufe0f/u.test(letter)) return 0;
+  return /^[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|^\p{Emoji_Presentation}/u.test(letter) ? 2 : 1;
+}
+
+/** Cuts a line so that it does not wrap. */
+export function fit(text: string, room: number): string {
+  let width = 0;
+  let kept = "";
+  for (const letter of text) {
+    width += widthOf(letter);
+    if (width > room) return `${kept.slice(0, -1)}…`;
+    kept += letter;
+  }
+  return text;
 }
 
 /** What a command says is shown, never obeyed: control characters would move the cursor or recolour the screen. */
 export function clean(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
+}
+
+/** The same for text of several lines. */
+export function cleanLines(text: string): string {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]+/g, " ");
 }
 
 /** Asks in the terminal, one line a field, on stderr. */

@@ -3,6 +3,7 @@ import type { CatalogEntry } from "../command/catalog.ts";
 import type { FoundCommand } from "../command/discover.ts";
 import { UsageError } from "../errors.ts";
 import { type Parameter, readValue, toParameters } from "./arguments.ts";
+import { clean } from "./terminal.ts";
 
 /** What was typed after a command's name. */
 export interface Typed {
@@ -26,11 +27,15 @@ export type Parsed = Typed | { readonly help: string };
 export function parseTyped(entry: CatalogEntry, words: readonly string[]): Parsed {
   const parameters = toParameters(entry.command.inputSchema);
   const program = toProgram(entry, parameters);
-  if (words.includes("--help") || words.includes("-h")) return { help: `${program.helpInformation()}${examplesOf(entry)}` };
+  const typed = beforeDashes(words);
+  if (typed.includes("--help") || typed.includes("-h")) return { help: `${program.helpInformation()}${examplesOf(entry)}` };
   try {
-    program.parse([...words], { from: "user" });
+    program.parse(
+      words.map((word, at) => (at < typed.length ? plainSwitch(word, parameters) : word)),
+      { from: "user" },
+    );
   } catch (error) {
-    throw new UsageError(`${sentence((error as Error).message)}\nSee: meanwhile ${entry.path.join(" ")} --help`);
+    throw new UsageError(`${sentence((error as Error).message)}\n  See: meanwhile ${entry.path.join(" ")} --help`);
   }
   const options = program.opts<Record<string, unknown>>();
   return {
@@ -46,6 +51,20 @@ export function parseTyped(entry: CatalogEntry, words: readonly string[]): Parse
   };
 }
 
+/** Behind `--` everything is an argument. */
+export function beforeDashes(words: readonly string[]): readonly string[] {
+  const at = words.indexOf("--");
+  return at === -1 ? words : words.slice(0, at);
+}
+
+/** `--draft=true` and `--draft=false` mean --draft and --no-draft. */
+function plainSwitch(word: string, parameters: readonly Parameter[]): string {
+  const [, name, value] = /^--([^=]+)=(true|false)$/.exec(word) ?? [];
+  const isSwitch = parameters.some((parameter) => parameter.isSwitch && parameter.word === name);
+  if (!isSwitch) return word;
+  return value === "true" ? `--${name}` : `--no-${name}`;
+}
+
 function toProgram(entry: CatalogEntry, parameters: readonly Parameter[]): Program {
   const { command } = entry;
   const program = quietProgram(`meanwhile ${entry.path.join(" ")}`);
@@ -54,7 +73,7 @@ function toProgram(entry: CatalogEntry, parameters: readonly Parameter[]): Progr
   for (const parameter of positional) program.argument(`[${parameter.word}${parameter.isList ? "..." : ""}]`, describe(parameter));
   const usage = positional.map((parameter) => `<${parameter.word}${parameter.isList ? "..." : ""}>`);
   program.usage([...usage, "[options]"].join(" "));
-  for (const parameter of parameters) if (parameter.place === "flag") for (const option of toOptions(parameter)) program.addOption(option);
+  for (const parameter of parameters) for (const option of toOptions(parameter)) program.addOption(parameter.place === "flag" ? option : option.hideHelp());
   program.option("--input <file>", "read the arguments from a JSON file, or - for standard input");
   program.option("--json", "print the result as JSON");
   program.option("--yaml", "print the result as YAML");
@@ -103,8 +122,11 @@ function toInput(parameters: readonly Parameter[], positionals: readonly unknown
   const input: Record<string, unknown> = {};
   const positional = parameters.filter((parameter) => parameter.place === "positional");
   for (const parameter of parameters) {
-    const given = parameter.place === "positional" ? positionals[positional.indexOf(parameter)] : options[camelCase(parameter.word)];
-    if (given === undefined || (Array.isArray(given) && given.length === 0)) continue;
+    const placed = parameter.place === "positional" ? positionals[positional.indexOf(parameter)] : undefined;
+    const isPlaced = placed !== undefined && !(Array.isArray(placed) && placed.length === 0);
+    // What is positional may be given by its name all the same.
+    const given = isPlaced ? placed : options[camelCase(parameter.word)];
+    if (given === undefined) continue;
     input[parameter.name] = toValue(given, parameter);
   }
   return input;
@@ -173,6 +195,6 @@ ${rows(
 /** `meanwhile report`: what there is in a domain. */
 export function domainHelp(domain: string, entries: readonly CatalogEntry[]): string {
   const width = Math.max(...entries.map((entry) => entry.path.join(" ").length)) + 2;
-  const rows = entries.map((entry) => `  meanwhile ${entry.path.join(" ").padEnd(width)}${entry.command.summary}`);
+  const rows = entries.map((entry) => `  meanwhile ${entry.path.join(" ").padEnd(width)}${clean(entry.command.summary)}`);
   return `Commands of ${domain}\n${rows.join("\n")}\n`;
 }

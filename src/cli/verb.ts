@@ -12,7 +12,7 @@ export function parseVerb(name: string, description: string, words: readonly str
   try {
     program.parse([...words], { from: "user" });
   } catch (error) {
-    throw new UsageError(`${sentence((error as Error).message)}\nSee: meanwhile ${name} --help`);
+    throw new UsageError(`${sentence((error as Error).message)}\n  See: meanwhile ${name} --help`);
   }
   return { options: program.opts(), operands: program.args };
 }

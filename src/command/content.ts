@@ -63,6 +63,21 @@ export function isContent(value: unknown): value is Content {
   return typeof value === "object" && value !== null && brand in value;
 }
 
+const needs: Record<string, readonly string[]> = { text: ["text"], image: ["data", "mimeType"], audio: ["data", "mimeType"], resource_link: ["uri", "name"] };
+
+/** What is wrong with a list of blocks, if anything. */
+export function contentProblem(blocks: readonly unknown[]): string | undefined {
+  for (const [at, block] of blocks.entries()) {
+    const fields = (typeof block === "object" && block !== null ? block : {}) as Record<string, unknown>;
+    if (fields.type === "resource" && typeof fields.resource === "object" && fields.resource !== null) continue;
+    const needed = Object.hasOwn(needs, String(fields.type)) ? needs[String(fields.type)] : undefined;
+    if (needed === undefined) return `block ${at + 1} of no known type; text, image, audio, resource and link make them`;
+    const missing = needed.find((name) => typeof fields[name] !== "string");
+    if (missing !== undefined) return `block ${at + 1}, of type ${String(fields.type)}, without \`${missing}\``;
+  }
+  return undefined;
+}
+
 function toBase64(data: Uint8Array | string): string {
   return typeof data === "string" ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
 }

@@ -28,10 +28,13 @@ export function discover(folder: string): FoundCommand[] {
   return found.sort((a, b) => (a.toolName < b.toolName ? -1 : a.toolName > b.toolName ? 1 : 0));
 }
 
-/** The folder and every folder below it that may hold commands. */
+/** The folder and every folder below it that may hold commands or their helpers. */
 export function foldersBelow(folder: string): string[] {
   const folders = [folder];
-  for (const entry of entriesOf(folder)) if (entry.isDirectory() && isVisible(entry.name)) folders.push(...foldersBelow(path.join(folder, entry.name)));
+  for (const entry of entriesOf(folder)) {
+    const mayHelp = isVisible(entry.name) || entry.name.startsWith("_");
+    if (entry.isDirectory() && mayHelp) folders.push(...foldersBelow(path.join(folder, entry.name)));
+  }
   return folders;
 }
 

@@ -13,6 +13,9 @@ const reloadRoots = new Set<string>();
 let generation = 0;
 let hooked = false;
 
+/** Our own modules are loaded once, also where this package is a checkout and not in node_modules. */
+const ownFolder = new URL(".", import.meta.url).href;
+
 /** Packages that a command file may import without having them installed: it then gets ours. */
 const lent = ["meanwhile", "zod", "@modelcontextprotocol/server"];
 
@@ -41,7 +44,7 @@ function installHooks(): void {
   registerHooks({
     resolve(specifier, context, next) {
       const resolved = resolveOrLend(specifier, context, next);
-      if (generation === 0 || !isReloadable(resolved.url)) return resolved;
+      if (generation === 0 || !isReloadable(resolved.url, context.parentURL)) return resolved;
       return { ...resolved, url: `${resolved.url}?reload=${generation}` };
     },
   });
@@ -59,8 +62,10 @@ function resolveOrLend(specifier: string, context: Resolve[1], next: Resolve[2])
   }
 }
 
-function isReloadable(url: string): boolean {
-  if (url.includes("/node_modules/") || url.includes("?")) return false;
+/** Command files, and what they import from the project around them. */
+function isReloadable(url: string, parent: string | undefined): boolean {
+  if (!url.startsWith("file:") || url.includes("/node_modules/") || url.includes("?") || url.startsWith(ownFolder)) return false;
+  if (parent?.includes("?reload=") === true) return true;
   for (const root of reloadRoots) if (url.startsWith(root)) return true;
   return false;
 }

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { type Clock, formatDuration, toTimestamp } from "../clock.ts";
 import { Cancelled, CommandError, Declined, messageOf, ShuttingDown, TimedOut } from "../errors.ts";
 import type { Command } from "./command.ts";
-import { type ContentBlock, isContent } from "./content.ts";
+import { type ContentBlock, contentProblem, isContent } from "./content.ts";
 import type { Answer, CommandContext, CommandLogLevel, Door, LogLine, Question, Steps } from "./context.ts";
 import { describeArguments, describeIssue, unknownArguments } from "./issues.ts";
 import { type JsonSchema, toFlatSchema, validate } from "./schema.ts";
@@ -40,6 +40,8 @@ export interface RunOptions {
   readonly door: Door;
   /** Whichever is aborted first ends the run, and its reason says how. */
   readonly signals?: readonly AbortSignal[];
+  /** Where the run puts, while it lives, the function that ends it: for ending all of a server's runs at once. */
+  readonly stoppers?: Set<(reason: Error) => void>;
   readonly attempt?: number;
   /** What earlier attempts have finished. */
   readonly steps?: Steps;
@@ -51,6 +53,8 @@ export interface RunOptions {
 const stopGraceMs = 2_000;
 export const maxResultBytes = 10 * 1024 * 1024;
 const maxLogLines = 1_000;
+/** How often a question is asked again when its answer does not fit. */
+const maxAnswers = 3;
 
 interface Run {
   readonly name: string;
@@ -85,7 +89,9 @@ export async function runCommand(command: Command, input: unknown, options: RunO
   const record = new Recorder(options);
   try {
     const warnings = unknownArguments(command.inputSchema, input);
-    const checked = command.input === undefined ? { ok: true as const, value: {} } : await validate(command.input, input ?? {});
+    const validated = command.input === undefined ? nothing : validate(command.input, input ?? {});
+    // Most schemas answer at once; waiting for them all the same would cost every call a turn.
+    const checked = validated instanceof Promise ? await validated : validated;
     if (!checked.ok) return record.failed("input", describeArguments(options.name, checked.issues, input, warnings));
     for (const warning of warnings) record.message("warning", `${warning} It was ignored.`);
     return await new Attempt(command, checked.value, options, record).run();
@@ -93,6 +99,8 @@ export async function runCommand(command: Command, input: unknown, options: RunO
     return record.failed("command", messageOf(error), error);
   }
 }
+
+const nothing = { ok: true as const, value: {} };
 
 /** Only these three say how a run ends; whatever else a signal carries means that the caller is gone. */
 function isOurs(reason: unknown): reason is Error {
@@ -106,6 +114,7 @@ class Attempt {
   readonly #options: RunOptions;
   readonly #record: Recorder;
   readonly #stop = new AbortController();
+  readonly #stepCounts = new Map<string, number>();
 
   constructor(command: Command, input: unknown, options: RunOptions, record: Recorder) {
     this.#command = command;
@@ -115,21 +124,21 @@ class Attempt {
   }
 
   async run(): Promise<Outcome> {
-    const { clock, signals = [] } = this.#options;
-    const onAbort = () => {
-      const reason: unknown = signals.find((signal) => signal.aborted)?.reason;
-      this.#stop.abort(isOurs(reason) ? reason : new Cancelled());
-    };
-    if (signals.some((signal) => signal.aborted)) onAbort();
-    if (this.#stop.signal.aborted) return this.#stopped(this.#stop.signal.reason);
-    for (const signal of signals) signal.addEventListener("abort", onAbort, { once: true });
-    const seconds = this.#command.timeout;
-    const cancelTimeout = seconds === undefined ? undefined : clock.after(seconds * 1000, () => this.#stop.abort(new TimedOut(seconds)));
+    const { clock, signals = [], stoppers } = this.#options;
     const ended = Promise.withResolvers<Outcome>();
     let cancelGrace: (() => void) | undefined;
-    this.#stop.signal.addEventListener("abort", () => {
+    const stop = (reason: unknown) => {
+      if (this.#stop.signal.aborted) return;
+      this.#stop.abort(isOurs(reason) ? reason : new Cancelled());
       cancelGrace = clock.after(stopGraceMs, () => ended.resolve(this.#stopped(this.#stop.signal.reason, "It has not stopped by itself yet.")));
-    });
+    };
+    const aborted = signals.find((signal) => signal.aborted);
+    if (aborted !== undefined) return this.#stopped(isOurs(aborted.reason) ? aborted.reason : new Cancelled());
+    const onAbort = () => stop(signals.find((signal) => signal.aborted)?.reason);
+    for (const signal of signals) signal.addEventListener("abort", onAbort, { once: true });
+    stoppers?.add(stop);
+    const seconds = this.#command.timeout;
+    const cancelTimeout = seconds === undefined ? undefined : clock.after(seconds * 1000, () => stop(new TimedOut(seconds)));
     const run: Run = { name: this.#options.name, fail: (error) => ended.resolve(this.#failed(error)) };
     running.add(run);
     try {
@@ -141,13 +150,14 @@ class Attempt {
       this.#record.close();
       cancelTimeout?.();
       cancelGrace?.();
+      stoppers?.delete(stop);
       for (const signal of signals) signal.removeEventListener("abort", onAbort);
     }
   }
 
   async #execute(): Promise<Outcome> {
     const context = this.#context();
-    await this.#confirm(context);
+    if (this.#command.confirm !== false) await this.#confirm(this.#command.confirm, context.signal);
     context.signal.throwIfAborted();
     const returned: unknown = await this.#command.run(this.#input as never, context);
     // A result that arrives after the stop is no result: the caller was told it would not come.
@@ -155,11 +165,9 @@ class Attempt {
     return await this.#finish(returned);
   }
 
-  async #confirm(context: CommandContext): Promise<void> {
-    const { confirm } = this.#command;
-    if (confirm === false) return;
+  async #confirm(confirm: Exclude<Command["confirm"], false>, signal: AbortSignal): Promise<void> {
     const question = typeof confirm === "string" ? confirm : confirm(this.#input as never);
-    const answer = await this.#ask({ message: question, schema: confirmation, isConfirmation: true }, context.signal);
+    const answer = await this.#ask({ message: question, schema: confirmation, isConfirmation: true }, signal);
     if (answer.action !== "accept" || answer.content.confirm !== true) throw new Declined(question);
   }
 
@@ -168,6 +176,9 @@ class Attempt {
     if (isContent(returned)) {
       if (output !== undefined)
         return this.#record.failed("output", `${this.#options.name} declares an output schema but returned content(…); return the data, or remove \`output\`.`);
+      const problem = contentProblem(returned.blocks);
+      if (problem !== undefined) return this.#record.failed("output", `${this.#options.name} returned content(…) with ${problem}.`);
+      toJson(returned.blocks, this.#options.name);
       return this.#record.completed({ data: {}, json: "{}", content: returned.blocks }, undefined);
     }
     let data: unknown = returned ?? {};
@@ -181,7 +192,10 @@ class Attempt {
       data = checked.value;
     }
     const json = toJson(data, this.#options.name);
-    return this.#record.completed({ data, json }, summarize?.(data as never));
+    return this.#record.completed(
+      { data, json },
+      summaryOf(() => summarize?.(data as never)),
+    );
   }
 
   #failed(error: unknown): Outcome {
@@ -209,11 +223,16 @@ class Attempt {
       announce: (text) => record.announce(text),
       progress: (report) => record.isOpen && door.progress?.(typeof report === "string" ? { message: report } : report),
       ask: async (message, schema) => {
-        const answer = await this.#ask({ message, schema: toFlatSchema(schema), isConfirmation: false }, this.#stop.signal);
-        if (answer.action !== "accept") throw new Declined(message);
-        const checked = await validate(schema, answer.content);
-        if (!checked.ok) throw new CommandError(`The answer to «${message}» does not fit: ${checked.issues.map(describeIssue).join("; ")}`);
-        return checked.value;
+        const described = toFlatSchema(schema);
+        for (let words = message, tries = 1; ; tries++) {
+          const answer = await this.#ask({ message: words, schema: described, isConfirmation: false }, this.#stop.signal);
+          if (answer.action !== "accept") throw new Declined(message);
+          const checked = await validate(schema, answer.content);
+          if (checked.ok) return checked.value;
+          const why = checked.issues.map(describeIssue).join("; ");
+          if (tries === maxAnswers) throw new CommandError(`The answer to «${message}» does not fit: ${why}`);
+          words = `${message} (The last answer did not fit: ${why}.)`;
+        }
       },
       step: (name, work) => this.#step(name, work),
     };
@@ -221,11 +240,16 @@ class Attempt {
 
   async #step<T>(name: string, work: () => T | Promise<T>): Promise<T> {
     const { steps } = this.#options;
-    const kept = steps?.get(name);
+    const count = (this.#stepCounts.get(name) ?? 0) + 1;
+    this.#stepCounts.set(name, count);
+    // The same name again, as in a loop, is another step.
+    const key = count === 1 ? name : `${name}#${count}`;
+    const kept = steps?.get(key);
     if (kept !== undefined) return JSON.parse(kept) as T;
-    const value = await work();
-    await steps?.keep(name, toJson(value ?? null, `step ${name}`));
-    return value;
+    const json = toJson((await work()) ?? null, `step ${key}`);
+    await steps?.keep(key, json);
+    // Remembered or fresh, a step gives the same value.
+    return JSON.parse(json) as T;
   }
 
   async #ask(question: Question, signal: AbortSignal): Promise<Answer> {
@@ -233,6 +257,15 @@ class Attempt {
     signal.throwIfAborted();
     if (door.ask === undefined) throw new CommandError(`${name} asks «${question.message}», and ${door.whyNoAnswer ?? "nobody can be asked here"}.`);
     return await door.ask(question, signal);
+  }
+}
+
+/** A summary is a courtesy: one that fails must not fail work that is done. */
+function summaryOf(summarize: () => string | undefined): string | undefined {
+  try {
+    return summarize();
+  } catch {
+    return undefined;
   }
 }
 
@@ -248,6 +281,7 @@ class Recorder {
   readonly #startedAt: number;
   readonly #messages: Message[] = [];
   readonly #log: LogLine[] = [];
+  #ended: Outcome | undefined;
   isOpen = true;
 
   constructor(options: RunOptions) {
@@ -260,9 +294,12 @@ class Recorder {
   }
 
   message(type: Message["type"], text: string, details?: unknown): void {
-    if (this.#messages.length >= maxLogLines) return;
+    if (this.#messages.length < maxLogLines) this.#push(type, text, details);
+  }
+
+  #push(type: Message["type"], text: string, details?: unknown): void {
     const timestamp = toTimestamp(this.#options.clock.now());
-    this.#messages.push(details === undefined ? { type, text, timestamp } : { type, text, timestamp, details });
+    this.#messages.push(details === undefined ? { type, text, timestamp } : { type, text, timestamp, details: toPlain(details) });
   }
 
   announce(text: string): void {
@@ -274,7 +311,7 @@ class Recorder {
   line(level: CommandLogLevel, text: string, details?: unknown): void {
     if (!this.isOpen) return;
     const timestamp = toTimestamp(this.#options.clock.now());
-    const line: LogLine = details === undefined ? { level, text, timestamp } : { level, text, timestamp, details };
+    const line: LogLine = details === undefined ? { level, text, timestamp } : { level, text, timestamp, details: toPlain(details) };
     if (this.#log.length < maxLogLines) this.#log.push(line);
     if (level === "warn") this.message("warning", text, details);
     if (level === "error") this.message("error", text, details);
@@ -283,19 +320,35 @@ class Recorder {
 
   completed(result: { data: unknown; json: string; content?: readonly ContentBlock[] }, summary: string | undefined): Outcome {
     const durationMs = this.#durationMs();
-    this.message("success", summary ?? `${this.#options.name} finished in ${formatDuration(durationMs)}`);
-    return { ending: "completed", ...result, ...this.#facts(durationMs) };
+    return this.#end("success", summary ?? `${this.#options.name} finished in ${formatDuration(durationMs)}`, undefined, () => ({
+      ending: "completed",
+      ...result,
+      ...this.#facts(durationMs),
+    }));
   }
 
   failed(cause: FailureCause, message: string, error?: unknown): Outcome {
     const stack = this.#options.isDebug === true && error instanceof Error ? { stack: error.stack } : undefined;
-    this.message("error", message, (error instanceof CommandError ? error.details : undefined) ?? stack);
-    return { ending: "failed", cause, message, ...(error === undefined ? {} : { error }), ...this.#facts(this.#durationMs()) };
+    const details = (error instanceof CommandError ? error.details : undefined) ?? stack;
+    return this.#end("error", message, details, () => ({
+      ending: "failed",
+      cause,
+      message,
+      ...(error === undefined ? {} : { error }),
+      ...this.#facts(this.#durationMs()),
+    }));
   }
 
   cancelled(message: string): Outcome {
-    this.message("error", message);
-    return { ending: "cancelled", message, ...this.#facts(this.#durationMs()) };
+    return this.#end("error", message, undefined, () => ({ ending: "cancelled", message, ...this.#facts(this.#durationMs()) }));
+  }
+
+  /** The first ending counts, and its sentence is always the last message. */
+  #end(type: Message["type"], text: string, details: unknown, outcome: () => Outcome): Outcome {
+    if (this.#ended !== undefined) return this.#ended;
+    this.#push(type, text, details);
+    this.#ended = outcome();
+    return this.#ended;
   }
 
   #durationMs(): number {
@@ -304,6 +357,16 @@ class Recorder {
 
   #facts(durationMs: number): RunFacts {
     return { messages: this.#messages, log: this.#log, durationMs };
+  }
+}
+
+/** Details go wherever the result goes; what is not JSON is described rather than failing the run. */
+function toPlain(details: unknown): unknown {
+  try {
+    const json = JSON.stringify(details);
+    return json === undefined ? String(details) : JSON.parse(json);
+  } catch {
+    return details instanceof Error ? details.message : Object.prototype.toString.call(details);
   }
 }
 

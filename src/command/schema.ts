@@ -19,10 +19,13 @@ export type Validated<T> = { readonly ok: true; readonly value: T } | { readonly
 
 const ownVendor = "meanwhile";
 
-/** Checks a value against a schema; gives the parsed value or what is wrong with it, field by field. */
-export async function validate<S extends Schema>(schema: S, value: unknown): Promise<Validated<InferOutput<S>>> {
-  let result = schema["~standard"].validate(value);
-  if (result instanceof Promise) result = await result;
+/** Checks a value against a schema; gives the parsed value or what is wrong with it, field by field. At once, when the schema can. */
+export function validate<S extends Schema>(schema: S, value: unknown): Validated<InferOutput<S>> | Promise<Validated<InferOutput<S>>> {
+  const result = schema["~standard"].validate(value);
+  return result instanceof Promise ? result.then(toValidated<S>) : toValidated<S>(result);
+}
+
+function toValidated<S extends Schema>(result: StandardSchemaV1.Result<unknown>): Validated<InferOutput<S>> {
   if (result.issues === undefined) return { ok: true, value: result.value as InferOutput<S> };
   return { ok: false, issues: result.issues.map((issue) => toIssue(issue)) };
 }
@@ -42,7 +45,15 @@ export function toJsonSchema(schema: Schema, side: "input" | "output"): JsonSche
   if (standard.jsonSchema === undefined) {
     throw new TypeError(`the ${side} schema (${standard.vendor}) cannot describe itself as JSON Schema; use zod 4.2 or newer, or jsonSchema({ … })`);
   }
-  const described = standard.jsonSchema[side]({ target: "draft-2020-12" });
+  let described: JsonSchema;
+  try {
+    described = standard.jsonSchema[side]({ target: "draft-2020-12" });
+  } catch (cause) {
+    throw new TypeError(
+      `the ${side} schema cannot be described as JSON Schema: ${(cause as Error).message.split("\n")[0]}; use types that JSON has, e.g. z.iso.datetime() for a date`,
+      { cause },
+    );
+  }
   // Libraries name the draft in every schema; it is the protocol's default. What an author wrote stays as written.
   if (standard.vendor === ownVendor) return described;
   const { $schema: _draft, ...withoutDraft } = described;

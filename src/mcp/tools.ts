@@ -33,7 +33,14 @@ const progressGapMs = 5;
 export function createTools(options: ToolsOptions): CommandTools {
   const parked = new ParkedCalls(options.clock);
   let listed: { revision: number; tools: Tool[] } | undefined;
-  options.signal.addEventListener("abort", () => parked.close(options.signal.reason as Error), { once: true });
+  const stoppers = new Set<(reason: Error) => void>();
+  const calls: LiveCalls = { parked, stoppers };
+  const onStop = () => {
+    const reason = options.signal.reason as Error;
+    for (const stop of stoppers) stop(reason);
+    parked.close(reason);
+  };
+  options.signal.addEventListener("abort", onStop, { once: true });
   return {
     list() {
       const { catalog } = options;
@@ -43,7 +50,7 @@ export function createTools(options: ToolsOptions): CommandTools {
     inputSchema: (toolName) => options.catalog.get(toolName)?.command.inputSchema,
     call(request, ctx, server) {
       const entry = options.catalog.get(request.name);
-      if (entry !== undefined) return new Call(options, parked, entry, request, server).answer(ctx);
+      if (entry !== undefined) return new Call(options, calls, entry, request, server).answer(ctx);
       const problem = options.catalog.problemOf(request.name);
       if (problem === undefined) return undefined;
       return Promise.resolve(errorResult(`${request.name} could not be loaded from ${problem.file}: ${problem.text}`, options.clock));
@@ -61,17 +68,23 @@ export function createTools(options: ToolsOptions): CommandTools {
   };
 }
 
+/** Everything that is still to be answered. */
+interface LiveCalls {
+  readonly parked: ParkedCalls;
+  readonly stoppers: Set<(reason: Error) => void>;
+}
+
 /** One tools/call, in as many legs as its questions need. */
 class Call {
   readonly #options: ToolsOptions;
-  readonly #parked: ParkedCalls;
+  readonly #calls: LiveCalls;
   readonly #entry: CatalogEntry;
   readonly #request: ToolCall;
   readonly #server: CommandServer;
 
-  constructor(options: ToolsOptions, parked: ParkedCalls, entry: CatalogEntry, request: ToolCall, server: CommandServer) {
+  constructor(options: ToolsOptions, calls: LiveCalls, entry: CatalogEntry, request: ToolCall, server: CommandServer) {
     this.#options = options;
-    this.#parked = parked;
+    this.#calls = calls;
     this.#entry = entry;
     this.#request = request;
     this.#server = server;
@@ -86,7 +99,7 @@ class Call {
     const conversation = this.#converse(ctx, caller);
     const next = await conversation.next();
     if (!("questions" in next)) return next;
-    const requestState = this.#parked.park(conversation, this.#request, caller);
+    const requestState = this.#calls.parked.park(conversation, this.#request, caller);
     return { resultType: "input_required", inputRequests: next.questions, requestState } as Result;
   }
 
@@ -94,7 +107,7 @@ class Call {
   #converse(ctx: ServerContext, caller: Caller): Conversation {
     const state: unknown = ctx.mcpReq.requestState();
     if (state !== undefined) {
-      const conversation = this.#parked.resume(state, this.#request, caller);
+      const conversation = this.#calls.parked.resume(state, this.#request, caller);
       conversation.leg = ctx;
       conversation.answer((ctx.mcpReq.inputResponses ?? {}) as Record<string, unknown>);
       return conversation;
@@ -123,7 +136,8 @@ class Call {
       home,
       config,
       isDebug,
-      signals: [signal, this.#options.signal],
+      signals: [signal],
+      stoppers: this.#calls.stoppers,
       door: this.#door(track, leg),
     });
     track.finish();

@@ -3,8 +3,10 @@ import type { Clock } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
 import type { Answer } from "../command/context.ts";
+import { describeIssue } from "../command/issues.ts";
 import { refuseInput } from "../command/run.ts";
-import { CommandError, RequestError } from "../errors.ts";
+import { type JsonSchema, jsonSchema, validate } from "../command/schema.ts";
+import { CommandError, InputError, RequestError } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
@@ -28,6 +30,8 @@ export interface CreateRequest {
   readonly entry: CatalogEntry;
   readonly input: unknown;
   readonly caller: string;
+  /** What the command is called in sentences; the tool's name by default. */
+  readonly name?: string;
   /** Why this call becomes a task; shown by `tasks show`. */
   readonly reason: string;
   readonly ttlMs?: unknown;
@@ -58,8 +62,8 @@ export class Engine {
     const { store, history, clock, project, maxLive = maxLiveTasks } = this.#options;
     const { entry, input, caller } = request;
     const ttlMs = checkTtl(request.ttlMs);
-    const refusal = await refuseInput(entry.command, input, entry.toolName);
-    if (refusal !== undefined) throw new CommandError(refusal);
+    const refusal = await refuseInput(entry.command, input, request.name ?? entry.toolName);
+    if (refusal !== undefined) throw new InputError(refusal);
     const { command, toolName } = entry;
     const joinsEqual = command.dedupe && command.effects !== "read" && caller !== anonymous && request.isNew !== true;
     const created = await store.create(
@@ -103,8 +107,9 @@ export class Engine {
   async answer(caller: string, taskId: string, answers: Readonly<Record<string, Answer>>): Promise<boolean> {
     const task = await this.get(caller, taskId);
     let isTaken = false;
-    for (const { key } of openQuestions(task)) {
+    for (const { key, schema } of openQuestions(task)) {
       const answer = Object.hasOwn(answers, key) ? answers[key] : undefined;
+      if (answer?.action === "accept") await refuseAnswer(schema, answer.content);
       if (answer !== undefined && (await this.#options.store.answer(this.#scope(caller), taskId, key, answer))) isTaken = true;
     }
     return isTaken;
@@ -134,6 +139,12 @@ export class Engine {
   #scope(caller: string): Scope {
     return { caller, now: this.#options.clock.now() };
   }
+}
+
+/** An answer that does not fit is refused while the question is still open; stored, it would fail the run. */
+async function refuseAnswer(schema: JsonSchema, content: Readonly<Record<string, unknown>>): Promise<void> {
+  const checked = await validate(jsonSchema(schema), content);
+  if (!checked.ok) throw new RequestError("params", `The answer does not fit: ${checked.issues.map(describeIssue).join("; ")}.`);
 }
 
 /** Unknown, expired, foreign and malformed: one sentence for all, so that it tells nothing. */

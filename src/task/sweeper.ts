@@ -66,7 +66,7 @@ export class Sweeper {
   /** One round; what is due is done. */
   async check(): Promise<void> {
     const { store, clock } = this.#options;
-    await this.#interruptDead();
+    await this.interruptDead();
     this.#noticeJump();
     const at = clock.monotonic();
     if (at >= this.#judgeFrom && at - this.#lastLeaseCheck >= Math.min(leaseCheckMs, this.#leaseMs)) {
@@ -78,7 +78,8 @@ export class Sweeper {
     await store.sweep(clock.now());
   }
 
-  async #interruptDead(): Promise<void> {
+  /** Finds what processes of this machine that are certainly gone have left behind. */
+  async interruptDead(): Promise<void> {
     const { store, clock, isDead } = this.#options;
     for (const worker of await store.workers()) if (isDead(worker)) this.#note(await store.interrupt({ worker }, clock.now()), "its worker died");
   }

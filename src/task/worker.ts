@@ -198,7 +198,9 @@ class Attempt {
       try {
         return await action();
       } catch (error) {
-        if (isLast) throw error;
+        // What the store can never take is no reason to insist.
+        const isHopeless = error instanceof TypeError || error instanceof RangeError;
+        if (isLast || isHopeless) throw error;
         log.error("the store failed a running task; trying again in a second", { error });
         await sleep(clock, insistMs, this.#stop.signal).catch(() => undefined);
       }

@@ -138,8 +138,8 @@ class Endpoint {
         throw new Refusal(401, "This server needs the home's token: send Authorization: Bearer, with what `meanwhile token` prints.");
       return anonymous;
     }
-    const given = Buffer.from(/^Bearer +(\S+)$/i.exec(authorization)?.[1] ?? "");
-    const isSame = given.length === this.#token.length && timingSafeEqual(given, this.#token);
+    const given = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
+    const isSame = given !== undefined && isSameSecret(Buffer.from(given), this.#token);
     if (!isSame) throw new Refusal(401, "The bearer token is not this home's; `meanwhile token` prints it.");
     return localUser;
   }
@@ -168,6 +168,11 @@ function publishChanges(server: McpServer, notify: ServerNotifier): McpServer {
   server.sendResourceListChanged = announce(() => notify.resourcesChanged());
   server.server.sendResourceUpdated = async ({ uri }) => notify.resourceUpdated(uri);
   return server;
+}
+
+/** Compares in a time that tells nothing; an empty secret is none. */
+function isSameSecret(given: Buffer, expected: Buffer): boolean {
+  return expected.length > 0 && given.length === expected.length && timingSafeEqual(given, expected);
 }
 
 /** An answer below the protocol: wrong door, wrong host, wrong token. */

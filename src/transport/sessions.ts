@@ -98,7 +98,10 @@ export class Sessions {
         throw new RequestError("request", `The id ${JSON.stringify(parsedBody.id)} belongs to a call that is still running; use a fresh id.`);
       session.inFlight.add(parsedBody.id);
     } else this.#forgetCancelled(session, parsedBody);
-    return await session.transport.handleRequest(request, from);
+    const response = await session.transport.handleRequest(request, from);
+    // What was refused was never begun, so its id is free again.
+    if (response.status >= 400 && isJSONRPCRequest(parsedBody)) session.inFlight.delete(parsedBody.id);
+    return response;
   }
 
   #forgetCancelled(session: Session, message: unknown): void {

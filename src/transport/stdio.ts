@@ -99,7 +99,7 @@ export class LineTransport implements Transport {
     }
   }
 
-  /** Messages made in one turn of the event loop leave in one write. */
+  /** Messages made in one go leave in one write. Waiting longer for more would keep the client idle. */
   #queue(message: object): void {
     if (this.#outbox === "") queueMicrotask(() => this.#flush());
     this.#outbox += `${JSON.stringify(message)}\n`;

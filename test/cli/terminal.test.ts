@@ -12,6 +12,8 @@ function open(isLive: boolean, columns = 80) {
     isLive,
     canAsk: false,
     columns,
+    rows: 24,
+    isDataShown: false,
     print: () => {},
     say: (text) => (said += text),
     readInput: () => Promise.resolve(""),

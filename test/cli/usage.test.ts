@@ -56,14 +56,38 @@ describe("words become input", () => {
     expect(parse("Q3", "--arg-json", "x", "--json")).toMatchObject({ input: { quarter: "Q3", json: "x" }, json: true });
   });
 
+  test("words that would mean something else, or the same as another's, get arg- in front too", () => {
+    const command = defineCommand({
+      summary: "x",
+      input: z.object({
+        cache: z.boolean().default(true),
+        noCache: z.boolean().default(false),
+        dryRun: z.boolean().default(false),
+        dry_run: z.string().optional(),
+        "a--b": z.string().optional(),
+      }),
+      run: () => ({}),
+    });
+    const read = (...words: string[]) => (parseTyped(entryOf(command), words) as Typed).input;
+    expect(read("--no-cache")).toEqual({ cache: false });
+    expect(read("--arg-no-cache")).toEqual({ noCache: true });
+    expect(read("--dry-run", "--arg-dry-run", "x", "--a-b", "y")).toEqual({ dryRun: true, dry_run: "x", "a--b": "y" });
+  });
+
+  test("a positional may be given by name, a switch by true and false, and behind -- everything is an argument", () => {
+    expect(input("--quarter", "Q3")).toEqual({ quarter: "Q3" });
+    expect(input("Q3", "--draft=true", "--cover=false")).toEqual({ quarter: "Q3", draft: true, cover: false });
+    expect(input("--", "--help")).toEqual({ quarter: "--help" });
+  });
+
   test("a required list takes what is left", () => {
     const command = defineCommand({ summary: "x", input: z.object({ engine: z.string(), files: z.array(z.string()) }), run: () => ({}) });
     expect((parseTyped(entryOf(command), ["text", "a.md", "b.md"]) as Typed).input).toEqual({ engine: "text", files: ["a.md", "b.md"] });
   });
 
   test("a wrong word is named, with what was meant and where to read on", () => {
-    expect(() => parse("Q3", "--formt", "html")).toThrow("Unknown option '--formt'; did you mean --format?\nSee: meanwhile report build --help");
-    expect(() => parse("Q3", "Q4")).toThrow(/Too many arguments.*\nSee: meanwhile report build --help/);
+    expect(() => parse("Q3", "--formt", "html")).toThrow("Unknown option '--formt'; did you mean --format?\n  See: meanwhile report build --help");
+    expect(() => parse("Q3", "Q4")).toThrow(/Too many arguments.*\n {2}See: meanwhile report build --help/);
     expect(() => parse("Q3", "--format")).toThrow("Option '--format <format>' argument missing.");
   });
 });
@@ -119,6 +143,7 @@ describe("output", () => {
     expect(await formatData({ data: { pages: 12 } }, "json")).toBe('{\n  "pages": 12\n}\n');
     expect(await formatData({ data: {} }, "plain")).toBe("");
     expect(await formatData({ data: {} }, "json")).toBe("{}\n");
+    expect(await formatData({ data: new Date(0) }, "plain")).toBe("1970-01-01T00:00:00.000Z\n");
   });
 
   test("content is printed block by block; what is not text says what it is", async () => {

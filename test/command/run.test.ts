@@ -75,6 +75,73 @@ describe("a run", () => {
     expect(outcome).toMatchObject({ ending: "failed", message: expect.stringContaining(sentence) });
   });
 
+  test("details that are not JSON are described, and fail nothing", async () => {
+    const circle: Record<string, unknown> = {};
+    circle.self = circle;
+    const command = defineCommand({
+      summary: "x",
+      run(_input, task) {
+        task.log.warn("size", { bytes: 1n });
+        throw new CommandError("no", { details: circle });
+      },
+    });
+    const outcome = await run(command);
+    expect(outcome).toMatchObject({ ending: "failed", message: "no" });
+    expect(() => JSON.stringify([outcome.messages, outcome.log])).not.toThrow();
+  });
+
+  test("the last message is the ending's own, however much was said before, and there is one ending", async () => {
+    const command = defineCommand({
+      summary: "x",
+      run(_input, task) {
+        for (let n = 0; n < 2_000; n++) task.log.warn(`warning ${n}`);
+        throw new Error("the real reason");
+      },
+    });
+    const { messages } = await run(command);
+    expect(messages.at(-1)).toMatchObject({ type: "error", text: "the real reason" });
+    expect(messages.filter(({ text }) => text === "the real reason")).toHaveLength(1);
+  });
+
+  test("a summary that fails does not fail work that is done", async () => {
+    const command = defineCommand({
+      summary: "x",
+      output: z.object({ n: z.number() }),
+      summarize() {
+        throw new Error("no words");
+      },
+      run: () => ({ n: 1 }),
+    });
+    expect(await run(command)).toMatchObject({ ending: "completed", data: { n: 1 } });
+  });
+
+  test.each([
+    ["a block of no kind", { type: "nope" }, "block 1 of no known type"],
+    ["null", null, "block 1 of no known type"],
+    ["an image without data", { type: "image", mimeType: "image/png" }, "block 1, of type image, without `data`"],
+    ["12 MiB", { type: "text", text: "x".repeat(12 * 1024 * 1024) }, "more than 10 MiB"],
+  ])("refuses content with %s", async (_name, block, sentence) => {
+    const outcome = await run(defineCommand({ summary: "x", run: () => content(block as never) }));
+    expect(outcome).toMatchObject({ ending: "failed", message: expect.stringContaining(sentence) });
+  });
+
+  test("a step gives the same value fresh and remembered, and the same name in a loop is another step", async () => {
+    const kept = new Map<string, string>();
+    const steps = { get: (name: string) => kept.get(name), keep: async (name: string, json: string) => void kept.set(name, json), all: () => [...kept] };
+    const command = defineCommand({
+      summary: "x",
+      async run(_input, task) {
+        const pages: number[] = [];
+        for (let page = 0; page < 3; page++) pages.push(await task.step("page", () => page));
+        return { pages, when: await task.step("when", () => new Date(0)) };
+      },
+    });
+    const first = await run(command, {}, { steps });
+    expect(first).toMatchObject({ data: { pages: [0, 1, 2], when: "1970-01-01T00:00:00.000Z" } });
+    expect(await run(command, {}, { steps })).toMatchObject({ data: (first as { data: object }).data });
+    expect(await run(command)).toMatchObject({ data: (first as { data: object }).data });
+  });
+
   test("carries content blocks as they are", async () => {
     const command = defineCommand({ summary: "x", run: () => content("one", { type: "image", data: "AA==", mimeType: "image/png" }) });
     expect(await run(command)).toMatchObject({ ending: "completed", content: [{ type: "text", text: "one" }, { type: "image" }] });
@@ -201,7 +268,16 @@ describe("asking", () => {
     }
   });
 
-  test("an answer that does not fit is refused by field", async () => {
+  test("an answer that does not fit is asked for again, three times in all, with the field and the reason", async () => {
+    const asked: string[] = [];
+    const door = {
+      async ask({ message }: Question) {
+        asked.push(message);
+        return { action: "accept" as const, content: { publish: asked.length === 2 ? true : "yes" } };
+      },
+    };
+    expect(await run(publish, {}, { door })).toMatchObject({ ending: "completed", data: { publish: true } });
+    expect(asked).toEqual(["Publish it?", "Publish it? (The last answer did not fit: `publish`: Invalid input: expected boolean, received string.)"]);
     const outcome = await run(publish, {}, { door: { ask: () => Promise.resolve({ action: "accept", content: { publish: "yes" } }) } });
     expect(outcome).toHaveProperty("message", "The answer to «Publish it?» does not fit: `publish`: Invalid input: expected boolean, received string");
   });

@@ -1,8 +1,9 @@
+import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { runMeanwhile, type Started, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { executable, runMeanwhile, type Started, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 
 /** Commands that misbehave in one way each, and one that does not. */
 const commands = {
@@ -413,6 +414,26 @@ describe("in the terminal", () => {
     const { stdout, stderr, code } = await runMeanwhile(["bad", "prints", "--json"], { cwd: project() });
     expect({ code, data: JSON.parse(stdout) }).toEqual({ code: 0, data: { printed: true } });
     expect(stderr).toContain("printed by a command");
+  });
+
+  test("a command that waits for what will never come: said so, exit 1, never a silent success", async () => {
+    const cwd = writeFiles(project(), {
+      "commands/bad/hangs.ts": `import { defineCommand } from "meanwhile";\nexport default defineCommand({ summary: "Hangs", run: () => new Promise(() => {}) });`,
+    });
+    expect(await runMeanwhile(["bad", "hangs"], { cwd })).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: "✗ It ended without a result: it waits for something that will never come.\n",
+    });
+  });
+
+  test("a result that cannot be written: said so, exit 70", async () => {
+    const { status, stderr } = spawnSync("sh", ["-c", `"${process.execPath}" "${executable}" good echo hello > /dev/full`], {
+      cwd: project(),
+      encoding: "utf8",
+      env: { ...process.env, MEANWHILE_HOME: temporaryFolder() },
+    });
+    expect({ status, stderr }).toMatchObject({ status: 70, stderr: expect.stringContaining("✗ The result could not be written: ") });
   });
 
   test("a command that never ends: Ctrl-C cancels it, exit 130", async () => {

@@ -117,6 +117,14 @@ describe("who is calling", () => {
     expect(server.stderr()).not.toContain(token);
   });
 
+  test("an empty token file lets nobody in: it is refused at start", async () => {
+    const home = writeFiles(temporaryFolder(), { token: "" });
+    expect(await runMeanwhile(["serve", "--http", "--port", "0", "--require-token"], { env: { MEANWHILE_HOME: home } })).toMatchObject({
+      code: 70,
+      stderr: expect.stringContaining("holds no token; delete it"),
+    });
+  });
+
   test("a token in the URL is no token", async () => {
     const server = await startHttp(["--require-token"], { cwd: project() });
     const token = readFileSync(path.join(server.home, "token"), "utf8").trim();
@@ -153,6 +161,24 @@ describe("who is calling", () => {
     expect(stolen.status).toBe(404);
     expect(await send(server.url, { headers: { ...session, ...own } })).toMatchObject({ status: 200 });
   });
+});
+
+test("a request that is refused does not use up its id", async () => {
+  const server = await startHttp([], { cwd: project() });
+  const begun = await fetch(server.url, {
+    method: "POST",
+    headers: plain,
+    body: JSON.stringify({
+      jsonrpc: "2.0",
+      id: 0,
+      method: "initialize",
+      params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } },
+    }),
+  });
+  await begun.text();
+  const session = { "mcp-session-id": begun.headers.get("mcp-session-id") as string };
+  expect(await send(server.url, { headers: { ...session, accept: "application/json" } })).toMatchObject({ status: 406 });
+  expect(await send(server.url, { headers: session })).toMatchObject({ status: 200 });
 });
 
 test("health says ok, other paths say where MCP is", async () => {

@@ -120,10 +120,50 @@ describe("a command as a task", () => {
   test("what destroys asks first as a task too; --yes goes ahead", async () => {
     const { meanwhile } = project();
     expect(await meanwhile("work", "wipe", "--async", "--yes", "--quiet")).toMatchObject({ code: 0, stdout: "wiped: true\n" });
+    const id = (await meanwhile("work", "wipe", "--detach", "--yes", "--quiet")).stdout.trim();
+    expect(await meanwhile("tasks", "result", id, "--wait")).toMatchObject({ code: 0, stdout: "wiped: true\n" });
   });
 });
 
+test("a terminal that is closed leaves its task alone; the work goes on", async () => {
+  const { cwd, env, meanwhile } = project();
+  const run = startMeanwhile(["--no-bundled", "work", "count", "--to", "40", "--async"], { cwd, env });
+  await waitFor(() => /Task [0-9a-f-]{36}/.test(run.stderr()));
+  await findWorker(cwd);
+  run.child.kill("SIGHUP");
+  await run.exited;
+  const id = /Task ([0-9a-f-]{36})/.exec(run.stderr())?.[1] as string;
+  expect(await meanwhile("tasks", "result", id, "--wait")).toMatchObject({ code: 0, stdout: "counted: 40\n" });
+  expect(readFileSync(path.join(cwd, "runs"), "utf8")).toBe("1\n");
+});
+
 describe("bad input", () => {
+  test("wrong arguments make no task: the field, exit 2, as without --async", async () => {
+    const { meanwhile } = project();
+    const plain = await meanwhile("work", "count", "--to", "many");
+    expect(plain).toMatchObject({ code: 2, stdout: "" });
+    expect(await meanwhile("work", "count", "--to", "many", "--async")).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringContaining("Invalid argument for work count: `to`"),
+    });
+    expect((await meanwhile("tasks", "list")).stdout).toBe("No tasks.\n");
+  });
+
+  test("an answer that does not fit is refused by field, and the question stays open", async () => {
+    const { meanwhile } = project();
+    const id = (await meanwhile("work", "ask", "--detach", "--quiet")).stdout.trim();
+    let shown = "";
+    while (!shown.includes("input_required")) shown = (await meanwhile("tasks", "show", id)).stdout;
+    expect(await meanwhile("tasks", "answer", id, "publish=maybe")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("The answer does not fit: `publish`"),
+    });
+    expect((await meanwhile("tasks", "show", id)).stdout).toContain("input_required");
+    expect(await meanwhile("tasks", "answer", id, "--decline")).toMatchObject({ code: 0 });
+    expect(await meanwhile("tasks", "result", id, "--wait")).toMatchObject({ code: 1, stderr: expect.stringContaining("was declined") });
+  });
+
   test.each([["0"], ["-1"], ["1.5"], ["1e400"], ["five"], ["9007199254740992"]])("--task-ttl %s: named, exit 2, no task made", async (ttl) => {
     const { meanwhile } = project();
     expect(await meanwhile("work", "count", "--detach", `--task-ttl=${ttl}`)).toMatchObject({

@@ -1,9 +1,9 @@
 import { formatDuration, systemClock } from "../../clock.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
-import { loadSettings, type Settings } from "../../config.ts";
+import { loadSettings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
-import type { Task } from "../../task/task.ts";
+import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
 import { openTasks, type Tasks } from "../../tasks.ts";
 import { followTask, localCaller } from "../follow.ts";
 import type { GlobalFlags } from "../main.ts";
@@ -13,8 +13,9 @@ import type { Typed } from "../usage.ts";
 import { startDetachedWorker } from "./detached.ts";
 
 /** `--async` and `--detach`: the run is durable before anything is printed. */
-export async function runAsTask(entry: CatalogEntry, typed: Typed, terminal: Terminal, flags: GlobalFlags): Promise<ExitCode> {
+export async function runAsTask(found: CatalogEntry, typed: Typed, terminal: Terminal, flags: GlobalFlags): Promise<ExitCode> {
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
+  const entry = { ...found, toolName: settings.toolPrefix === "" ? found.toolName : `${settings.toolPrefix}_${found.toolName}` };
   const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
   const tasks = openTasks(settings, silentLog);
   try {
@@ -22,44 +23,54 @@ export async function runAsTask(entry: CatalogEntry, typed: Typed, terminal: Ter
       entry,
       input,
       caller: localCaller,
+      name: entry.path.join(" "),
       reason: `asked for with --${typed.asTask === "detach" ? "detach" : "async"}`,
       isNew: typed.isNew,
       ...(typed.ttl !== undefined && { ttlMs: Number(typed.ttl) }),
     });
     if (isJoined && !typed.quiet) terminal.say(`${terminal.colors.yellow("!")} Joined the run started ${ageOf(task)} ago; --new starts another.\n`);
-    if (typed.asTask === "detach") return detach(task, settings, terminal, flags, typed.quiet);
-    return await follow(task, { entry, typed, terminal, tasks, leaveBehind: () => startDetachedWorker(settings, flags) });
+    // The work is done by a process of its own from the first moment, so that this terminal may be closed at any other.
+    const revive = (current: Task) => {
+      if (current.status === "queued") startDetachedWorker(settings, flags);
+    };
+    if (typed.asTask === "follow") return await follow(task, { typed, terminal, tasks, revive });
+    revive(task);
+    if (typed.yes && entry.command.confirm !== false) await confirm(task, tasks);
+    return detach(task, terminal, typed.quiet);
   } finally {
     await tasks.close();
   }
 }
 
+async function follow(task: Task, { typed, terminal, tasks, revive }: Following): Promise<ExitCode> {
+  if (!typed.quiet) terminal.say(`${terminal.colors.dim(`  Task ${task.taskId}`)}\n`);
+  tasks.sweeper.start();
+  try {
+    const format = typed.json ? "json" : typed.yaml ? "yaml" : "plain";
+    return await followTask(task, { engine: tasks.engine, terminal, isQuiet: typed.quiet, format, isConfirmed: typed.yes, onTask: revive });
+  } finally {
+    tasks.sweeper.stop();
+  }
+}
+
 interface Following {
-  readonly entry: CatalogEntry;
   readonly typed: Typed;
   readonly terminal: Terminal;
   readonly tasks: Tasks;
-  /** Starts a process that goes on with what we leave. */
-  readonly leaveBehind: () => void;
+  /** Starts somebody who runs the task, when nobody does. */
+  readonly revive: (task: Task) => void;
 }
 
-async function follow(task: Task, { entry, typed, terminal, tasks, leaveBehind }: Following): Promise<ExitCode> {
-  // A run that was joined has a worker already; should that one die, ours takes over.
-  const worker = tasks.createWorker((name) => (name === entry.toolName ? entry : undefined), { taskId: task.taskId });
-  worker.start();
-  tasks.sweeper.start();
-  if (!typed.quiet) terminal.say(`${terminal.colors.dim(`  Task ${task.taskId}`)}\n`);
-  const format = typed.json ? "json" : typed.yaml ? "yaml" : "plain";
-  const code = await followTask(task, { engine: tasks.engine, terminal, isQuiet: typed.quiet, format, isConfirmed: typed.yes });
-  tasks.sweeper.stop();
-  const isLeft = worker.running > 0;
-  await worker.stop(0);
-  if (isLeft) leaveBehind();
-  return code;
+/** `--yes` holds for a task too: the leave is given as soon as it is asked for. */
+async function confirm(task: Task, tasks: Tasks): Promise<void> {
+  const isAsking = (current: Task) => isTerminal(current) || openQuestions(current).some((question) => question.isConfirmation);
+  const asking = await tasks.engine.wait(localCaller, task.taskId, { until: isAsking });
+  const question = openQuestions(asking).find(({ isConfirmation }) => isConfirmation);
+  if (question !== undefined && !isTerminal(asking))
+    await tasks.engine.answer(localCaller, task.taskId, { [question.key]: { action: "accept", content: { confirm: true } } });
 }
 
-function detach(task: Task, settings: Settings, terminal: Terminal, flags: GlobalFlags, isQuiet: boolean): ExitCode {
-  startDetachedWorker(settings, flags);
+function detach(task: Task, terminal: Terminal, isQuiet: boolean): ExitCode {
   if (!isQuiet) terminal.say(`${terminal.colors.green("✓")} Runs on without you: meanwhile tasks watch ${task.taskId}\n`);
   terminal.print(`${task.taskId}\n`);
   return Exit.Ok;

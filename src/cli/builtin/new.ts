@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { reservedDomains } from "../../command/discover.ts";
-import { Exit, type ExitCode, UsageError } from "../../errors.ts";
+import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import type { VerbCall } from "../main.ts";
 import { parseVerb } from "../verb.ts";
 
@@ -17,8 +17,12 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const folder = path.resolve(call.flags.commands?.[0] ?? "commands");
   const file = path.join(folder, ...words.slice(0, -1), `${words.at(-1)}.ts`);
   if (existsSync(file)) throw new UsageError(`${file} exists already; choose another name, or edit it.`);
-  mkdirSync(path.dirname(file), { recursive: true });
-  writeFileSync(file, template(words));
+  try {
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, template(words));
+  } catch (cause) {
+    throw new UsageError(`Cannot write ${file}: ${messageOf(cause)}; go to a folder you may write.`, { cause });
+  }
   const { colors } = call.terminal;
   const shown = path.relative(process.cwd(), file);
   call.terminal.say(

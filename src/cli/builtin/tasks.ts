@@ -36,7 +36,7 @@ const subverbs: Record<string, Subverb> = {
   result: { usage: "result <task> [--wait] [--json]", summary: "what a task gave", run: result },
   watch: { usage: "watch [task]", summary: "a live view of your tasks, or follow one to its end", run: watch },
   cancel: { usage: "cancel <task>", summary: "stop a task", run: cancel },
-  answer: { usage: "answer <task> [field=value …]", summary: "answer what a task asks", run: answer },
+  answer: { usage: "answer <task> [field=value …] [--decline]", summary: "answer what a task asks", run: answer },
   prune: { usage: "prune", summary: "forget the tasks that have ended", run: prune },
 };
 
@@ -61,6 +61,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     if (task.status === "queued" && task.project === settings.project) startDetachedWorker(settings, call.flags);
   };
   try {
+    await tasks.sweeper.interruptDead();
     return await subverb.run({ tasks, terminal: call.terminal, clock: systemClock, revive, ...parsed });
   } finally {
     tasks.sweeper.stop();
@@ -78,6 +79,7 @@ function parse(name: string, subverb: Subverb, words: readonly string[]): Parsed
         .option("--status <status>", "only these, separated by commas")
         .option("--limit <number>", "how many (1–100)")
         .option("--cursor <cursor>", "where the last page ended");
+    if (name === "answer") program.option("--decline", "say no");
     if (name === "result") program.option("--wait", "wait for the end");
     if (name === "list" || name === "show" || name === "result") program.option("--json", "print as JSON");
   });
@@ -154,7 +156,7 @@ async function answer(context: Context): Promise<ExitCode> {
   const task = await find(context);
   const [question] = openQuestions(task);
   if (question === undefined || isTerminal(task)) throw new CommandError("It asks nothing right now.");
-  const given = await readAnswer(question, operands.slice(1), terminal);
+  const given: Answer = context.options.decline === true ? { action: "decline" } : await readAnswer(question, operands.slice(1), terminal);
   if (!(await tasks.engine.answer(localCaller, task.taskId, { [question.key]: given }))) throw new CommandError("Somebody else has answered it meanwhile.");
   context.revive(await tasks.engine.get(localCaller, task.taskId));
   terminal.say(`${terminal.colors.green("✓")} Answered «${question.message}»\n`);
@@ -222,7 +224,9 @@ async function watchAll({ tasks, terminal, clock }: Context): Promise<ExitCode> 
 function redraw(page: readonly Task[], drawn: number, terminal: Terminal, now: number): number {
   const live = page.filter((task) => !isTerminal(task)).length;
   const heading = `${live} live, ${page.length - live} ended  ${terminal.colors.dim("Ctrl-C leaves")}\n`;
-  const text = `${heading}${page.length === 0 ? "No tasks.\n" : taskTable(page, now, terminal.columns)}`;
+  // One line more than the screen is high would scroll it on every redraw.
+  const shown = page.slice(0, Math.max(1, terminal.rows - 3)).map((task) => ({ ...task, taskId: task.taskId.slice(0, 8) }));
+  const text = `${heading}${page.length === 0 ? "No tasks.\n" : taskTable(shown, now, terminal.columns)}`;
   terminal.say(`${drawn > 0 ? `\x1b[${drawn}A` : ""}\x1b[0J${text}`);
   return text.split("\n").length - 1;
 }

@@ -4,7 +4,7 @@ import { Exit, type ExitCode } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { toTool } from "../../mcp/tools.ts";
 import type { VerbCall } from "../main.ts";
-import type { Terminal } from "../terminal.ts";
+import { clean, type Terminal } from "../terminal.ts";
 import { collect, parseVerb } from "../verb.ts";
 
 export async function run(call: VerbCall): Promise<ExitCode> {
@@ -38,7 +38,7 @@ function toJson(catalog: Catalog): string {
 
 function toTable(catalog: Catalog): string {
   if (catalog.entries.length === 0) return "No commands yet; meanwhile new hello/world writes the first.\n";
-  const rows = catalog.entries.map((entry) => [entry.toolName, `meanwhile ${entry.path.join(" ")}`, `${entry.command.summary}${marks(entry.command)}`]);
+  const rows = catalog.entries.map((entry) => [entry.toolName, `meanwhile ${entry.path.join(" ")}`, `${clean(entry.command.summary)}${marks(entry.command)}`]);
   const heads = ["Tool", "In the terminal", "What it does"];
   const widths = [0, 1].map((column) => Math.max(...[heads, ...rows].map((row) => row[column]?.length ?? 0)) + 2);
   return [heads, ...rows].map((row) => `${row[0]?.padEnd(widths[0] ?? 0)}${row[1]?.padEnd(widths[1] ?? 0)}${row[2]}\n`).join("");
