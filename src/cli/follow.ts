@@ -1,4 +1,5 @@
 import type { Answer } from "../command/context.ts";
+import { summaryLine } from "../command/run.ts";
 import { Exit, type ExitCode } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { type EndedTask, isTerminal, openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
@@ -106,7 +107,7 @@ export async function printResult(task: EndedTask, options: Pick<FollowOptions, 
   const { colors } = terminal;
   const { outcome } = task;
   if (outcome.ending === "completed") {
-    if (!isQuiet) terminal.say(`${colors.green("✓")} ${clean(outcome.messages.at(-1)?.text ?? `${task.command} finished`)}\n`);
+    if (!isQuiet) terminal.say(`${colors.green("✓")} ${clean(summaryLine(outcome, task.command))}\n`);
     printData(await formatData(outcome, format), terminal);
     return Exit.Ok;
   }

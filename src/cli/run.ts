@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { systemClock } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Door } from "../command/context.ts";
-import { type Outcome, runCommand } from "../command/run.ts";
+import { type Outcome, runCommand, summaryLine } from "../command/run.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
 import { authorsEstimate } from "../task/history.ts";
 import { ProgressTrack } from "../task/progress.ts";
@@ -78,7 +78,7 @@ function toDoor(stage: Stage, terminal: Terminal, typed: Typed, isDebug: boolean
 async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry: CatalogEntry): Promise<ExitCode> {
   const { colors } = terminal;
   if (outcome.ending === "completed") {
-    const summary = outcome.messages.at(-1)?.text ?? "Done";
+    const summary = summaryLine(outcome, entry.path.join(" "));
     if (!typed.quiet) terminal.say(`${colors.green("✓")} ${clean(summary)}\n`);
     printData(await formatData(outcome, typed.json ? "json" : typed.yaml ? "yaml" : "plain"), terminal);
     return Exit.Ok;

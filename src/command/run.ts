@@ -14,6 +14,12 @@ export interface Message {
   readonly details?: unknown;
 }
 
+/** A completed run in one line: what `summarize` said, or that it is done. */
+export function summaryLine(outcome: Pick<RunFacts, "messages" | "durationMs">, name: string): string {
+  const said = outcome.messages.at(-1);
+  return said?.type === "success" ? said.text : `${name} finished in ${formatDuration(outcome.durationMs)}`;
+}
+
 /** How a run ended, in our own shape, which every door turns into its own. */
 export type Outcome = RunFacts &
   (
@@ -319,18 +325,16 @@ class Recorder {
   }
 
   completed(result: { data: unknown; json: string; content?: readonly ContentBlock[] }, summary: string | undefined): Outcome {
-    const durationMs = this.#durationMs();
-    return this.#end("success", summary ?? `${this.#options.name} finished in ${formatDuration(durationMs)}`, undefined, () => ({
-      ending: "completed",
-      ...result,
-      ...this.#facts(durationMs),
-    }));
+    if (this.#ended !== undefined) return this.#ended;
+    if (summary !== undefined) this.#push("success", summary);
+    this.#ended = { ending: "completed", ...result, ...this.#facts(this.#durationMs()) };
+    return this.#ended;
   }
 
   failed(cause: FailureCause, message: string, error?: unknown): Outcome {
     const stack = this.#options.isDebug === true && error instanceof Error ? { stack: error.stack } : undefined;
     const details = (error instanceof CommandError ? error.details : undefined) ?? stack;
-    return this.#end("error", message, details, () => ({
+    return this.#end(message, details, () => ({
       ending: "failed",
       cause,
       message,
@@ -340,13 +344,13 @@ class Recorder {
   }
 
   cancelled(message: string): Outcome {
-    return this.#end("error", message, undefined, () => ({ ending: "cancelled", message, ...this.#facts(this.#durationMs()) }));
+    return this.#end(message, undefined, () => ({ ending: "cancelled", message, ...this.#facts(this.#durationMs()) }));
   }
 
   /** The first ending counts, and its sentence is always the last message. */
-  #end(type: Message["type"], text: string, details: unknown, outcome: () => Outcome): Outcome {
+  #end(text: string, details: unknown, outcome: () => Outcome): Outcome {
     if (this.#ended !== undefined) return this.#ended;
-    this.#push(type, text, details);
+    this.#push("error", text, details);
     this.#ended = outcome();
     return this.#ended;
   }

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { content } from "../../src/command/content.ts";
 import type { ProgressReport, Question } from "../../src/command/context.ts";
+import { summaryLine } from "../../src/command/run.ts";
 import { jsonSchema } from "../../src/command/schema.ts";
 import { Cancelled, CommandError, ShuttingDown } from "../../src/errors.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
@@ -103,6 +104,16 @@ describe("a run", () => {
     expect(messages.filter(({ text }) => text === "the real reason")).toHaveLength(1);
   });
 
+  test("a summary is the result's last message, and what a terminal shows; without one it says how long it took", async () => {
+    const summed = defineCommand({ summary: "x", output: z.object({ n: z.number() }), summarize: ({ n }) => `${n} counted`, run: () => ({ n: 4 }) });
+    const outcome = await run(summed);
+    expect(outcome.messages).toMatchObject([{ type: "success", text: "4 counted" }]);
+    expect(summaryLine(outcome, "count")).toBe("4 counted");
+    const silent = await run(double, { value: 1 });
+    expect(silent.messages).toEqual([]);
+    expect(summaryLine(silent, "double")).toMatch(/^double finished in \d+ ms$/);
+  });
+
   test("a summary that fails does not fail work that is done", async () => {
     const command = defineCommand({
       summary: "x",
@@ -172,7 +183,6 @@ describe("a run", () => {
     expect(outcome.messages.map(({ type, text }) => [type, text])).toEqual([
       ["status", "Starting"],
       ["warning", "careful"],
-      ["success", expect.stringMatching(/^test finished in/)],
     ]);
     expect(outcome.log).toMatchObject([{ level: "warn", text: "careful", details: { at: 1 } }]);
   });

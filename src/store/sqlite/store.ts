@@ -63,7 +63,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
         }
         const equal = options.joinsEqual ? this.#row("findEqual", { caller: fresh.caller, project: fresh.project, digest: fresh.digest }) : undefined;
         if (equal !== undefined) return { kind: "joined", task: equal };
-        const { live } = this.#prepare("countLive").get({ caller: fresh.caller, maxLive: options.maxLive }) as { live: number };
+        const live = this.#first<{ live: number }>("countLive", { caller: fresh.caller, maxLive: options.maxLive })?.live ?? 0;
         if (live >= options.maxLive) return { kind: "full", live };
         return { kind: "created", task: this.#row("insert", values) as Task };
       }),
@@ -136,7 +136,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
 
   async ask(claim: Claim, question: Question, now: number): Promise<TaskQuestion | undefined> {
     const values = { ...claim, now, question: JSON.stringify({ ...question, askedAt: now }) };
-    const asked = await this.#durably(() => this.#prepare("ask").get(values) as { question: string } | undefined);
+    const asked = await this.#durably(() => this.#first<{ question: string }>("ask", values));
     if (asked === undefined) return undefined;
     this.#changed(claim.taskId);
     return JSON.parse(asked.question) as TaskQuestion;
@@ -305,8 +305,13 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   #row(name: keyof typeof statements, values: Values): Task | undefined {
-    const row = this.#prepare(name).get(values) as TaskRow | undefined;
+    const row = this.#first<TaskRow>(name, values);
     return row === undefined ? undefined : toTask(row);
+  }
+
+  /** Not `.get()`: that stops at the first row, and when the commit that follows fails, it does not say so. */
+  #first<T>(name: keyof typeof statements, values: Values): T | undefined {
+    return (this.#prepare(name).all(values) as T[])[0];
   }
 
   #ids(name: keyof typeof statements, values: Values): string[] {

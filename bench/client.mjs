@@ -1,0 +1,235 @@
+// The one client that measures every server: JSON-RPC written by hand over pipes and over node:http, no SDK.
+// It checks every answer, so that a server which answers wrongly fails the run instead of winning it.
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import http from "node:http";
+
+const answerTimeoutMs = 30_000;
+const exitTimeoutMs = 3_000;
+const clientInfo = { name: "bench", version: "1.0.0" };
+const sessionRevision = "2025-11-25";
+const modernRevision = "2026-07-28";
+const modernMeta = {
+  "io.modelcontextprotocol/protocolVersion": modernRevision,
+  "io.modelcontextprotocol/clientInfo": clientInfo,
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+
+const running = new Set();
+process.on("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
+
+/** A started server: its process, what it said on stderr, and a promise that rejects when it ends too early. */
+class ServerProcess {
+  #stderr = "";
+  #isStopping = false;
+
+  constructor(words, env) {
+    this.child = spawn(process.execPath, words, { env, stdio: ["pipe", "pipe", "pipe"] });
+    running.add(this.child);
+    this.child.stdin.on("error", () => {});
+    this.child.stderr.setEncoding("utf8").on("data", (text) => {
+      this.#stderr = (this.#stderr + text).slice(-4_000);
+    });
+    this.exited = new Promise((resolve) => this.child.once("exit", resolve));
+    this.broken = this.exited.then((code) => {
+      running.delete(this.child);
+      if (!this.#isStopping) throw new Error(`${words.join(" ")} ended with ${code}: ${this.#stderr}`);
+    });
+    this.broken.catch(() => {});
+  }
+
+  /** What `promise` gives, unless the server ends or stays silent. */
+  async expect(promise, what) {
+    let timer;
+    const silent = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`${what}: no answer in ${answerTimeoutMs / 1000} s; stderr: ${this.#stderr}`)), answerTimeoutMs);
+    });
+    try {
+      return await Promise.race([promise, this.broken, silent]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** The address an HTTP server prints when it listens. */
+  url() {
+    const listening = new Promise((resolve) => {
+      this.child.stderr.on("data", () => {
+        const [url] = /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(this.#stderr) ?? [];
+        if (url !== undefined) resolve(url);
+      });
+    });
+    this.child.stdout.resume();
+    return this.expect(listening, "the address");
+  }
+
+  /** Resident memory in MiB; undefined where there is no /proc. */
+  residentMiB() {
+    try {
+      return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${this.child.pid}/status`, "utf8"))?.[1]) / 1024;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Processor time used so far in milliseconds, in the kernel's ticks of 10 ms; undefined where there is no /proc. */
+  cpuMs() {
+    try {
+      const fields = readFileSync(`/proc/${this.child.pid}/stat`, "utf8").split(") ")[1].split(" ");
+      return (Number(fields[11]) + Number(fields[12])) * 10;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Ends it as a client would, by closing its input or with `signal`; kills it when that is not enough. */
+  async stop(signal) {
+    this.#isStopping = true;
+    this.child.stdin.end();
+    if (signal !== undefined) this.child.kill(signal);
+    const timer = setTimeout(() => this.child.kill("SIGKILL"), exitTimeoutMs);
+    await this.exited;
+    clearTimeout(timer);
+    running.delete(this.child);
+  }
+}
+
+/** Starts a server and shakes hands with it over stdio. */
+export async function openStdio(server, env) {
+  const started = new ServerProcess(server.stdio, env);
+  const { child } = started;
+  const waiting = new Map();
+  let unread = "";
+  let lastId = 0;
+  child.stdout.setEncoding("utf8").on("data", (text) => {
+    const lines = (unread + text).split("\n");
+    unread = lines.pop();
+    for (const line of lines) {
+      const message = JSON.parse(line);
+      // Requests and notifications of the server's own are of no interest here.
+      if (message.method !== undefined) continue;
+      waiting.get(message.id)?.(message);
+      waiting.delete(message.id);
+    }
+  });
+  const send = (message) => child.stdin.write(`${JSON.stringify(message)}\n`);
+  const request = (method, params) =>
+    new Promise((resolve) => {
+      const id = ++lastId;
+      waiting.set(id, resolve);
+      send({ jsonrpc: "2.0", id, method, params });
+    });
+  await started.expect(request("initialize", { protocolVersion: sessionRevision, capabilities: {}, clientInfo }), "initialize").then(checkInitialize);
+  send({ jsonrpc: "2.0", method: "notifications/initialized" });
+  return {
+    process: started,
+    call: async (text) => checkEcho(await request("tools/call", { name: "echo_text", arguments: { text } }), text, server),
+    close: () => started.stop(),
+  };
+}
+
+/** Starts a server on a free port; `revision` is "2026-07-28" (no handshake) or "2025-11-25" (a session). */
+export async function openHttp(server, env, { revision, connections }) {
+  const started = new ServerProcess(server.http, env);
+  const { hostname, port, pathname } = new URL(await started.url());
+  const agent = new http.Agent({ keepAlive: true, maxSockets: connections });
+  const baseHeaders = { "content-type": "application/json", accept: "application/json, text/event-stream", "mcp-protocol-version": revision };
+  let lastId = 0;
+  const post = (message, headers) =>
+    new Promise((resolve, reject) => {
+      const body = Buffer.from(JSON.stringify(message));
+      const options = { agent, hostname, port, path: pathname, method: "POST", headers: { ...baseHeaders, ...headers, "content-length": body.length } };
+      const request = http.request(options, (response) => {
+        let text = "";
+        response.setEncoding("utf8").on("data", (part) => {
+          text += part;
+        });
+        response.on("end", () => resolve({ status: response.statusCode, headers: response.headers, text }));
+        response.on("error", reject);
+      });
+      // A server may close a kept-alive connection at the very moment it is used again.
+      request.on("error", (error) => (request.reusedSocket && error.code === "ECONNRESET" ? post(message, headers).then(resolve, reject) : reject(error)));
+      request.end(body);
+    });
+  const request = async (method, params, headers) => {
+    const id = ++lastId;
+    const answer = await post({ jsonrpc: "2.0", id, method, params }, headers);
+    return { answer, message: readMessage(answer, id) };
+  };
+  const isModern = revision === modernRevision;
+  let callHeaders = { "mcp-method": "tools/call", "mcp-name": "echo_text" };
+  if (!isModern) {
+    const begin = request("initialize", { protocolVersion: sessionRevision, capabilities: {}, clientInfo });
+    const { answer, message } = await started.expect(begin, "initialize");
+    checkInitialize(message);
+    callHeaders = { "mcp-session-id": answer.headers["mcp-session-id"] };
+    if (callHeaders["mcp-session-id"] === undefined) throw new Error(`${server.name} gave no session`);
+    await started.expect(post({ jsonrpc: "2.0", method: "notifications/initialized" }, callHeaders), "initialized");
+  }
+  return {
+    process: started,
+    async call(text) {
+      const params = { name: "echo_text", arguments: { text }, ...(isModern && { _meta: modernMeta }) };
+      const { message } = await request("tools/call", params, callHeaders);
+      checkEcho(message, text, server);
+    },
+    async close() {
+      agent.destroy();
+      await started.stop("SIGTERM");
+    },
+  };
+}
+
+/** Makes `count` calls, `width` of them at any time; gives calls a second and the server's processor time. */
+export async function measureCalls(client, { count, width }) {
+  const cpuMsBefore = client.process.cpuMs();
+  const startedAt = performance.now();
+  let next = 0;
+  const lane = async () => {
+    while (next < count) await client.call(`text number ${next++}`);
+  };
+  await client.process.expect(Promise.all(Array.from({ length: width }, lane)), `${count} calls`);
+  return { callsPerSecond: count / ((performance.now() - startedAt) / 1000), cpuMs: client.process.cpuMs() - cpuMsBefore };
+}
+
+/** Runs a program to its end; gives the milliseconds it took. */
+export async function measureProgram(words, { env, cwd, expected }) {
+  const startedAt = performance.now();
+  const child = spawn(process.execPath, words, { env, cwd, stdio: ["ignore", "pipe", "inherit"] });
+  running.add(child);
+  let printed = "";
+  child.stdout.setEncoding("utf8").on("data", (text) => {
+    printed += text;
+  });
+  const code = await new Promise((resolve) => child.once("close", resolve));
+  running.delete(child);
+  if (code !== 0 || !printed.includes(expected)) throw new Error(`${words.join(" ")} ended with ${code} and printed: ${printed}`);
+  return performance.now() - startedAt;
+}
+
+/** The answer to one request, from a JSON body or from a stream of server-sent events. */
+function readMessage({ status, headers, text }, id) {
+  const isStream = headers["content-type"]?.startsWith("text/event-stream");
+  const parts = isStream
+    ? text
+        .split("\n")
+        .filter((line) => line.startsWith("data:") && line.length > 6)
+        .map((line) => line.slice(5))
+    : [text];
+  const message = status === 200 && parts.map((part) => JSON.parse(part)).find((item) => item.id === id && item.method === undefined);
+  if (!message) throw new Error(`HTTP ${status} without an answer to request ${id}: ${text.slice(0, 500)}`);
+  return message;
+}
+
+function checkInitialize(message) {
+  if (message.result?.protocolVersion !== sessionRevision) throw new Error(`initialize was answered with ${JSON.stringify(message)}`);
+}
+
+function checkEcho(message, text, server) {
+  const { structuredContent, isError, content } = message.result ?? {};
+  const isRight = isError !== true && content?.[0]?.text.includes(text) && server.echoed(structuredContent ?? {}) === text;
+  if (!isRight) throw new Error(`${server.name} was sent ${JSON.stringify(text)} and answered ${JSON.stringify(message)}`);
+}

@@ -1,0 +1,31 @@
+// node loop.mjs <file> <lanes>: create → claim → settle on a shared file, until the moment its parent says.
+import process from "node:process";
+import { systemClock } from "../../src/clock.ts";
+import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { newTask, project, text } from "./engine.mjs";
+
+const [file, lanes] = process.argv.slice(2);
+const store = openSqliteStore(file, systemClock);
+const worker = `bench ${process.pid}`;
+const outcome = { ending: "completed", data: { text }, messages: [], log: [], durationMs: 0 };
+
+process.once("message", async ({ until }) => {
+  await Promise.all(Array.from({ length: Number(lanes) }, () => loop(until)));
+  await store.close();
+  process.disconnect();
+});
+process.send("ready");
+
+/** Every turn makes one task and ends one, its own or another process's, so that none are left over. */
+async function loop(until) {
+  while (Date.now() < until) {
+    const created = await store.create(newTask(worker), { joinsEqual: false, maxLive: 100 });
+    if (created.kind !== "created") throw new Error(`create gave ${created.kind}`);
+    let claimed;
+    // Nothing for us yet: another process took ours, and its own is younger than the moment we asked for.
+    while (claimed === undefined) claimed = await store.claim({ project, worker, leaseMs: 30_000, now: Date.now() });
+    if (!(await store.settle(claimed, outcome, Date.now()))) throw new Error("a result was refused");
+    // Timers and the other lanes get their turn, as in a server.
+    await new Promise(setImmediate);
+  }
+}
