@@ -1,4 +1,5 @@
-import { type DestinationStream, type Logger as Pino, pino, stdSerializers, stdTimeFunctions } from "pino";
+import { createRequire } from "node:module";
+import type { DestinationStream, Logger as Pino } from "pino";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 export const logLevels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
@@ -13,16 +14,29 @@ export interface Logger {
 
 export const silentLog: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
+export interface LogOptions {
+  readonly level: LogLevel;
+  readonly isTerminal: boolean;
+  readonly write: (text: string) => void;
+}
+
 /** Opens the log on stderr: readable lines on a terminal, JSON lines elsewhere. */
-export function openLog(options: { level: LogLevel; isTerminal: boolean; write: (text: string) => void }): Logger {
-  const destination: DestinationStream = { write: options.isTerminal ? (line) => options.write(toReadableLine(line)) : options.write };
-  const log: Pino = pino({ level: options.level, base: null, timestamp: stdTimeFunctions.isoTime, serializers: { error: stdSerializers.err } }, destination);
-  return {
-    debug: (text, facts) => log.debug(facts ?? {}, text),
-    info: (text, facts) => log.info(facts ?? {}, text),
-    warn: (text, facts) => log.warn(facts ?? {}, text),
-    error: (text, facts) => log.error(facts ?? {}, text),
+export function openLog(options: LogOptions): Logger {
+  let opened: Pino | undefined;
+  const least = logLevels.indexOf(options.level);
+  const line = (level: LogLevel) => (text: string, facts?: object) => {
+    if (logLevels.indexOf(level) < least) return;
+    opened ??= openPino(options);
+    opened[level](facts ?? {}, text);
   };
+  return { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
+}
+
+/** Loaded with the first line that is written: most starts write none. */
+function openPino({ level, isTerminal, write }: LogOptions): Pino {
+  const { pino, stdSerializers, stdTimeFunctions } = createRequire(import.meta.url)("pino") as typeof import("pino");
+  const destination: DestinationStream = { write: isTerminal ? (line) => write(toReadableLine(line)) : write };
+  return pino({ level, base: null, timestamp: stdTimeFunctions.isoTime, serializers: { error: stdSerializers.err } }, destination);
 }
 
 const levelNames: Record<number, string> = { 20: "debug", 30: "info ", 40: "warn ", 50: "error" };

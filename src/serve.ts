@@ -11,7 +11,7 @@ import type { Logger } from "./log.ts";
 import { CommandServer } from "./mcp/server.ts";
 import { createTools } from "./mcp/tools.ts";
 import { ensureHome, type Home } from "./paths.ts";
-import { type HttpDoor, serveHttp } from "./transport/http.ts";
+import type { HttpDoor } from "./transport/http.ts";
 
 /** Catalog, tools and the SDK's servers put together; doors are opened on it. */
 export interface Runtime {
@@ -85,6 +85,7 @@ export async function serveStreams(runtime: Runtime, streams: { input: Readable;
 export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> {
   const { settings, factory, clock, log } = runtime;
   const token = readToken(settings.home);
+  const { serveHttp } = await import("./transport/http.ts");
   const door = await serveHttp({ factory, host: settings.http.host, port: settings.http.port, token, requireToken: settings.requireToken, clock, log });
   runtime.catalog.onChange(() => door.notifyToolsChanged());
   return door;

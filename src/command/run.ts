@@ -383,7 +383,8 @@ function toJson(data: unknown, name: string): string {
     throw new CommandError(`${name} returned something that is not JSON: ${why}; return plain objects, lists, texts and numbers.`, { cause });
   }
   if (json === undefined) throw new CommandError(`${name} returned a ${typeof data}, which is not JSON; return plain objects, lists, texts and numbers.`);
-  if (Buffer.byteLength(json) > maxResultBytes)
+  // No text has more bytes than three a letter, so most need not be counted.
+  if (json.length > maxResultBytes / 3 && Buffer.byteLength(json) > maxResultBytes)
     throw new CommandError(`${name} returned more than ${maxResultBytes / 1024 / 1024} MiB; write it to a file and return the path.`);
   return json;
 }

@@ -7,8 +7,6 @@ import { LineSplitter, maxLineBytes, parseMessage } from "./frames.ts";
 /** What may be dropped rather than kept for a client that does not read. */
 const droppable = new Set(["notifications/progress", "notifications/message"]);
 const maxUnreadBytes = 1024 * 1024;
-/** This much is sent without waiting for more, so that a busy client has something to read meanwhile. */
-const fullOutboxChars = 4 * 1024;
 
 export interface LineTransportOptions {
   readonly input: Readable;
@@ -30,7 +28,6 @@ export class LineTransport implements Transport {
   readonly #splitter = new LineSplitter();
   readonly #inFlight = new Set<string | number>();
   #outbox: string[] = [];
-  #outboxChars = 0;
   #isClosed = false;
 
   constructor(options: LineTransportOptions) {
@@ -104,18 +101,15 @@ export class LineTransport implements Transport {
 
   /** Messages made in one turn of the event loop leave in few writes: under load a write is most of what a call costs. */
   #queue(message: object): void {
-    if (this.#outbox.length === 0) setImmediate(this.#flush);
-    const line = `${JSON.stringify(message)}\n`;
-    this.#outbox.push(line);
-    this.#outboxChars += line.length;
-    if (this.#outboxChars >= fullOutboxChars) this.#flush();
+    // After everything that is answered in the same turn, and before anything else.
+    if (this.#outbox.length === 0) process.nextTick(this.#flush);
+    this.#outbox.push(`${JSON.stringify(message)}\n`);
   }
 
   readonly #flush = (): void => {
     if (this.#outbox.length === 0 || this.#isClosed) return;
     const text = this.#outbox.length === 1 ? (this.#outbox[0] as string) : this.#outbox.join("");
     this.#outbox = [];
-    this.#outboxChars = 0;
     const hasRoom = this.#options.write(text);
     if (!hasRoom) this.#options.input.pause();
   };

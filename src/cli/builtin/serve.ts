@@ -4,7 +4,6 @@ import { Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
 import { surviveCommands, takeStdout } from "../../process-guard.ts";
 import { openRuntime, type Runtime, serveRuntimeOverHttp, serveStreams } from "../../serve.ts";
-import { openTasks } from "../../tasks.ts";
 import type { VerbCall } from "../main.ts";
 import type { Terminal } from "../terminal.ts";
 import { collect, parseVerb } from "../verb.ts";
@@ -57,6 +56,7 @@ async function overHttp(settings: Settings, terminal: Terminal): Promise<ExitCod
   takeStdout(process);
   const runtime = await open(settings);
   const door = await serveRuntimeOverHttp(runtime);
+  const { openTasks } = await import("../../tasks.ts");
   const tasks = openTasks(settings, runtime.log);
   const worker = tasks.createWorker((name) => runtime.catalog.get(name));
   worker.start();
