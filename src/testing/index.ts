@@ -1,2 +1,3 @@
 export { FakeClock } from "./fake-clock.ts";
 export { createHarness, type Harness } from "./harness.ts";
+export { exerciseStore, type OpenStore, storeCases } from "./store-suite.ts";

@@ -173,7 +173,8 @@ export function isBusy(error: unknown): boolean {
 }
 
 function codeOf(error: unknown): string {
-  return String((error as { code?: unknown })?.code ?? "");
+  const code = (error as { code?: unknown } | undefined)?.code;
+  return typeof code === "string" ? code : "";
 }
 
 const sentences: Record<string, string> = {

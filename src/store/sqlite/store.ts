@@ -290,7 +290,10 @@ export class SqliteStore implements TaskStore, Dispatcher {
   /** One transition; true when it was ours. Listeners hear of it once it is committed. */
   async #told(taskId: string, write: () => Promise<number>): Promise<boolean> {
     const isDone = (await write()) > 0;
-    if (isDone) this.#changed(taskId);
+    if (isDone) {
+      failpoint("before-notify");
+      this.#changed(taskId);
+    }
     return isDone;
   }
 

@@ -1,0 +1,41 @@
+// Kills workers and producers until something breaks, or enough of them have died: npm run chaos
+//   --kills <n>     how many kills (1000)          --seconds <n>  at most this long (900)
+//   --seed <n>      repeat a run's choices         --only <name>  one fault of test/chaos/faults.test.ts
+//   --rounds <n>    with --only: how many rounds
+import { spawnSync } from "node:child_process";
+import { parseArgs } from "node:util";
+
+const { values } = parseArgs({
+  options: { kills: { type: "string" }, seconds: { type: "string" }, seed: { type: "string" }, only: { type: "string" }, rounds: { type: "string" } },
+});
+
+if (values.only !== undefined) {
+  const env = { ...process.env, ...(values.rounds !== undefined && { MEANWHILE_CHAOS_ROUNDS: String(toCount("rounds", values.rounds)) }) };
+  const words = ["run", "test/chaos/faults.test.ts", "-t", values.only, "--testTimeout=900000", "--reporter=verbose"];
+  process.exit(spawnSync("vitest", words, { stdio: "inherit", env }).status ?? 1);
+}
+
+const { runChaos, summarize, violations } = await import("../test/chaos/driver.ts");
+const seed = toCount("seed", values.seed ?? String(1 + Math.floor(Math.random() * 1_000_000)));
+process.stdout.write(`seed ${seed}\n`);
+const interrupted = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => interrupted.abort());
+const report = await runChaos({
+  kills: toCount("kills", values.kills ?? "1000"),
+  seconds: toCount("seconds", values.seconds ?? "900"),
+  seed,
+  signal: interrupted.signal,
+  onProgress: (line) => process.stdout.write(`${line}\n`),
+}).catch((error) => {
+  if (interrupted.signal.aborted) process.exit(130);
+  throw error;
+});
+process.stdout.write(`\n${summarize(report)}`);
+process.exit(violations(report) === 0 ? 0 : 1);
+
+function toCount(name, text) {
+  const count = Number(text);
+  if (Number.isInteger(count) && count > 0) return count;
+  process.stderr.write(`--${name} must be a positive whole number, not ${text}\n`);
+  process.exit(2);
+}

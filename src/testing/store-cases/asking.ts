@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { openQuestions } from "../../task/task.ts";
+import type { StoreCase } from "../store-suite.ts";
+import { accepted, assertTask, assertUnchanged, onStore, question } from "./bench.ts";
+
+export const askingCases: readonly StoreCase[] = [
+  onStore("ask: the task waits for its caller, who sees the question as it was asked", async (bench) => {
+    const claim = await bench.begin();
+    bench.clock.advance(5);
+    const asked = await bench.store.ask(claim, question, bench.now);
+    assert.deepEqual(asked, { ...question, key: "q1", askedAt: bench.now });
+    const lease = { worker: "w1", until: bench.now - 5 + 30_000 };
+    assertTask(await bench.read(claim.taskId), { status: "input_required", questions: [asked], lease, fence: 1, version: 3, updatedAt: bench.now });
+  }),
+
+  onStore("ask: a key is never used twice, also after answers, a retry and a crash", async (bench) => {
+    const { taskId } = await bench.make();
+    const keys: (string | undefined)[] = [];
+    for (let n = 0; n < 12; n++) {
+      const claim = await bench.take(taskId);
+      const asked = await bench.store.ask(claim, question, bench.now);
+      keys.push(asked?.key);
+      if (n % 3 === 0) await bench.store.giveBack(claim, bench.now);
+      if (n === 4) await bench.store.interrupt({ worker: "w1" }, bench.now);
+      await bench.store.answer(bench.scope(), taskId, asked?.key ?? "", accepted);
+      if (n % 3 !== 0 && n !== 4) await bench.store.retryLater(claim, bench.now, "Again.", bench.now);
+    }
+    assert.equal(new Set(keys).size, 12);
+    assert.deepEqual(
+      (await bench.read(taskId)).questions.map(({ key }) => key),
+      keys,
+    );
+  }),
+
+  onStore("answer: with a worker waiting, the task goes on under the same claim", async (bench) => {
+    const claim = await bench.begin();
+    const asked = await bench.store.ask(claim, question, bench.now);
+    const { lease } = (await bench.read(claim.taskId)) as { lease?: unknown };
+    bench.clock.advance(5);
+    assert.equal(await bench.store.answer(bench.scope(), claim.taskId, "q1", accepted), true);
+    assertTask(await bench.read(claim.taskId), {
+      status: "working",
+      questions: [{ ...asked, answer: accepted }],
+      lease,
+      fence: 1,
+      attempts: 1,
+      version: 4,
+      updatedAt: bench.now,
+    });
+    assert.equal(await bench.store.report(claim, { statusMessage: "Thanks." }, bench.now), true);
+  }),
+
+  onStore("answer: some of several leaves the others open", async (bench) => {
+    const claim = await bench.begin();
+    for (const message of ["First?", "Second?", "Third?"]) await bench.store.ask(claim, { ...question, message }, bench.now);
+    assert.equal(await bench.store.answer(bench.scope(), claim.taskId, "q2", accepted), true);
+    const partly = await bench.read(claim.taskId);
+    assert.equal(partly.status, "input_required");
+    assert.deepEqual(
+      openQuestions(partly).map(({ key, message }) => [key, message]),
+      [
+        ["q1", "First?"],
+        ["q3", "Third?"],
+      ],
+    );
+    await bench.store.answer(bench.scope(), claim.taskId, "q1", { action: "decline" });
+    assertTask(await bench.read(claim.taskId), { status: "input_required" });
+    await bench.store.answer(bench.scope(), claim.taskId, "q3", { action: "cancel" });
+    const whole = await bench.read(claim.taskId);
+    assert.equal(whole.status, "working");
+    assert.deepEqual(
+      whole.questions.map(({ answer }) => answer),
+      [{ action: "decline" }, accepted, { action: "cancel" }],
+    );
+  }),
+
+  onStore("answer: after a crash the questions are still open, and the last answer queues the task", async (bench) => {
+    const claim = await bench.begin();
+    for (const message of ["First?", "Second?"]) await bench.store.ask(claim, { ...question, message }, bench.now);
+    await bench.store.answer(bench.scope(), claim.taskId, "q1", accepted);
+    await bench.store.interrupt({ worker: "w1" }, bench.now);
+    assertTask(await bench.read(claim.taskId), { status: "input_required", lease: undefined, crashes: 1 });
+    assert.deepEqual(
+      openQuestions(await bench.read(claim.taskId)).map(({ key }) => key),
+      ["q2"],
+    );
+    assert.equal(await bench.claim(), undefined);
+    bench.clock.advance(5);
+    assert.equal(await bench.store.answer(bench.scope(), claim.taskId, "q2", accepted), true);
+    assertTask(await bench.read(claim.taskId), { status: "queued", notBefore: bench.now });
+    const again = await bench.claim({ worker: "w2" });
+    assert.deepEqual(
+      again?.questions.map(({ answer }) => answer),
+      [accepted, accepted],
+    );
+  }),
+
+  onStore("answer: a key that was never asked, or is answered, is refused", async (bench) => {
+    const claim = await bench.begin();
+    for (const message of ["First?", "Second?"]) await bench.store.ask(claim, { ...question, message }, bench.now);
+    await bench.store.answer(bench.scope(), claim.taskId, "q1", accepted);
+    await assertUnchanged(bench, claim.taskId, async () => {
+      for (const key of ["q1", "q3", "q0", "q", "Q2", "q2 ", "", "0", "1", "constructor", "__proto__", "toString", "First?", "$[1]", "%"]) {
+        assert.equal(await bench.store.answer(bench.scope(), claim.taskId, key, { action: "decline" }), false, `key «${key}»`);
+      }
+    });
+  }),
+
+  onStore("answer: a task that never asked, or has ended, takes none", async (bench) => {
+    const silent = await bench.begin();
+    const ended = await bench.begin();
+    await bench.store.ask(ended, question, bench.now);
+    await bench.store.cancel(bench.scope(), ended.taskId, "No longer needed.");
+    for (const { taskId } of [silent, ended]) {
+      await assertUnchanged(bench, taskId, async () => assert.equal(await bench.store.answer(bench.scope(), taskId, "q1", accepted), false));
+    }
+  }),
+
+  onStore("answer: of many at once, one is taken", async (bench) => {
+    const claim = await bench.begin();
+    await bench.store.ask(claim, question, bench.now);
+    const answers = Array.from({ length: 8 }, (_, pages) => ({ action: "accept", content: { pages } }) as const);
+    const taken = await Promise.all(answers.map((answer) => bench.store.answer(bench.scope(), claim.taskId, "q1", answer)));
+    assert.equal(taken.filter(Boolean).length, 1);
+    assert.deepEqual((await bench.read(claim.taskId)).questions[0]?.answer, answers[taken.indexOf(true)]);
+  }),
+
+  onStore("ask and answer: text and names come back as they went in", async (bench) => {
+    const claim = await bench.begin();
+    const awkward = JSON.parse('{"__proto__":"p","constructor":"c","quote":"\\"\'\\\\","text":"🙂 \\u2028 é","n":1e-7,"none":null}') as Record<string, unknown>;
+    const asked = await bench.store.ask(claim, { message: "Which “one”, O'Neil?\n", schema: { const: awkward }, isConfirmation: true }, bench.now);
+    assert.equal(asked?.message, "Which “one”, O'Neil?\n");
+    assert.equal(asked?.isConfirmation, true);
+    await bench.store.answer(bench.scope(), claim.taskId, "q1", { action: "accept", content: awkward });
+    const [read] = (await bench.read(claim.taskId)).questions;
+    assert.equal(JSON.stringify(read?.schema), JSON.stringify({ const: awkward }));
+    assert.equal(JSON.stringify(read?.answer), JSON.stringify({ action: "accept", content: awkward }));
+  }),
+];

@@ -1,0 +1,166 @@
+import assert from "node:assert/strict";
+import { sleep, systemClock } from "../../clock.ts";
+import { isTerminal } from "../../task/task.ts";
+import type { StoreCase } from "../store-suite.ts";
+import { assertTask, done, leaseMs, makeOneOfEach, onStore, plain, question } from "./bench.ts";
+
+export const claimingCases: readonly StoreCase[] = [
+  onStore("claim: a queued task becomes a worker's, under a new fence", async (bench) => {
+    const { taskId, createdAt } = await bench.make();
+    bench.clock.advance(5);
+    const claimed = await bench.claim();
+    assert.ok(claimed);
+    const expected = {
+      taskId,
+      input: { page: 1 },
+      status: "working",
+      fence: 1,
+      attempts: 1,
+      crashes: 0,
+      lease: { worker: "w1", until: bench.now + leaseMs },
+      startedAt: createdAt + 5,
+      updatedAt: createdAt + 5,
+      version: 2,
+    };
+    assertTask(claimed, expected);
+    assert.deepEqual(plain(claimed), plain(await bench.read(taskId)));
+  }),
+
+  onStore("claim: a later attempt has a higher fence, the first start, and no old message", async (bench) => {
+    const first = await bench.begin();
+    const startedAt = bench.now;
+    bench.clock.advance(5);
+    await bench.store.retryLater(first, bench.now, "Attempt 1 failed.", bench.now);
+    bench.clock.advance(5);
+    const second = await bench.take(first.taskId, "w2");
+    assert.equal(second.fence, 2);
+    assertTask(await bench.read(first.taskId), { attempts: 2, startedAt, statusMessage: undefined, lease: { worker: "w2", until: bench.now + leaseMs } });
+  }),
+
+  onStore("claim: the one that has waited longest comes first", async (bench) => {
+    const late = await bench.begin();
+    const soon = await bench.begin();
+    const [third, fourth] = [await bench.make(), await bench.make()];
+    await bench.store.retryLater(late, bench.now + 200, "Later.", bench.now);
+    await bench.store.retryLater(soon, bench.now - 1, "Sooner.", bench.now);
+    bench.clock.advance(200);
+    const order: (string | undefined)[] = [];
+    for (let n = 0; n < 5; n++) order.push((await bench.claim())?.taskId);
+    assert.deepEqual(order, [soon.taskId, third.taskId, fourth.taskId, late.taskId, undefined]);
+  }),
+
+  onStore("claim: not before its time, and then at once", async (bench) => {
+    const claim = await bench.begin();
+    await bench.store.retryLater(claim, bench.now + 100, "Later.", bench.now);
+    bench.clock.advance(99);
+    assert.equal(await bench.claim(), undefined);
+    assert.equal(await bench.claim({ taskId: claim.taskId }), undefined);
+    bench.clock.advance(1);
+    assert.equal((await bench.claim())?.taskId, claim.taskId);
+  }),
+
+  onStore("claim: only tasks of the worker's own project", async (bench) => {
+    await bench.make({ project: "away" });
+    assert.equal(await bench.claim({ project: "home" }), undefined);
+    assert.equal((await bench.claim({ project: "away" }))?.project, "away");
+  }),
+
+  onStore("claim: of any caller", async (bench) => {
+    for (const caller of ["ada", "bob"]) await bench.make({ caller });
+    assert.deepEqual([(await bench.claim())?.caller, (await bench.claim())?.caller], ["ada", "bob"]);
+  }),
+
+  onStore("claim: this one only, when it is named", async (bench) => {
+    const [first, second] = [await bench.make(), await bench.make()];
+    assert.equal((await bench.claim({ taskId: second.taskId }))?.taskId, second.taskId);
+    assert.equal(await bench.claim({ taskId: second.taskId }), undefined);
+    assert.equal(await bench.claim({ taskId: "never-was" }), undefined);
+    assert.equal(await bench.claim({ taskId: first.taskId, project: "away" }), undefined);
+    assert.equal((await bench.read(first.taskId)).status, "queued");
+  }),
+
+  onStore("claim: nothing that is not queued", async (bench) => {
+    const ids = await makeOneOfEach(bench);
+    for (const [status, taskId] of Object.entries(ids)) assert.equal((await bench.claim({ taskId }))?.taskId, status === "queued" ? taskId : undefined, status);
+    assert.equal(await bench.claim(), undefined);
+  }),
+
+  onStore("claim: no two claimants get the same task", async (bench) => {
+    for (let n = 0; n < 10; n++) await bench.make();
+    const claims = await Promise.all(Array.from({ length: 20 }, (_, n) => bench.claim({ worker: `w${n}` })));
+    const ids = claims.flatMap((task) => (task === undefined ? [] : [task.taskId]));
+    assert.equal(ids.length, 10);
+    assert.equal(new Set(ids).size, 10);
+  }),
+
+  onStore("renew: prolongs every lease of this worker, of nobody else, and counts them", async (bench) => {
+    const asking = await bench.begin();
+    await bench.store.ask(asking, question, bench.now);
+    const [working, ended, given] = [await bench.begin(), await bench.begin(), await bench.begin()];
+    await bench.store.settle(ended, done, bench.now);
+    await bench.store.giveBack(given, bench.now);
+    const other = await bench.begin({}, "w2");
+    const until = bench.now + leaseMs;
+    bench.clock.advance(1_000);
+    assert.equal(await bench.store.renew("w1", leaseMs, bench.now), 2);
+    for (const { taskId } of [asking, working]) assertTask(await bench.read(taskId), { lease: { worker: "w1", until: until + 1_000 } });
+    assertTask(await bench.read(other.taskId), { lease: { worker: "w2", until } });
+    assertTask(await bench.read(given.taskId), { lease: undefined });
+    assert.equal(await bench.store.renew("nobody", leaseMs, bench.now), 0);
+  }),
+
+  onStore("renew: changes nothing that anybody can see", async (bench) => {
+    const claim = await bench.begin();
+    const { version, updatedAt, fence } = await bench.read(claim.taskId);
+    bench.clock.advance(1_000);
+    await bench.store.renew("w1", leaseMs, bench.now);
+    assertTask(await bench.read(claim.taskId), { version, updatedAt, fence, status: "working" });
+  }),
+
+  {
+    title: "keepLeases: leases are renewed until it is stopped",
+    async run(open) {
+      // Whoever keeps a lease beside a blocked loop does so by the machine's own clock.
+      const store = await open({ clock: systemClock });
+      const fresh = { taskId: "t", caller: "ada", project: "home", command: "c", input: {}, digest: "d", idempotencyKey: undefined, reason: "asked for" };
+      const rules = { isSafe: true, maxAttempts: 1, backoffMs: 0 };
+      await store.create({ ...fresh, ttlMs: 1, estimateMs: undefined, rules, createdAt: systemClock.now() }, { joinsEqual: false, maxLive: 1 });
+      const until = async () => {
+        const task = await store.get({ caller: "ada", now: systemClock.now() }, "t");
+        return task === undefined || isTerminal(task) ? 0 : (task.lease?.until ?? 0);
+      };
+      await store.claim({ project: "home", worker: "w1", leaseMs: 5_000, now: systemClock.now() });
+      const first = await until();
+      const stop = store.keepLeases("w1", 5_000, 20);
+      try {
+        for (let tries = 0; (await until()) < first + 100; tries++) {
+          assert.ok(tries < 1_000, "no lease was renewed");
+          await sleep(systemClock, 10);
+        }
+        stop();
+        for (let tries = 0, last = 0; last !== (await until()); tries++) {
+          assert.ok(tries < 100, "leases were renewed after the end");
+          last = await until();
+          await sleep(systemClock, 100);
+        }
+      } finally {
+        stop();
+        await store.close();
+      }
+    },
+  },
+
+  onStore("workers: everyone who holds a task, once", async (bench) => {
+    assert.deepEqual(await bench.store.workers(), []);
+    const [first, second] = [await bench.begin({}, "w1"), await bench.begin({}, "w1")];
+    const asking = await bench.begin({}, "w2");
+    await bench.store.ask(asking, question, bench.now);
+    await bench.make();
+    assert.deepEqual([...(await bench.store.workers())].sort(), ["w1", "w2"]);
+    await bench.store.settle(first, done, bench.now);
+    await bench.store.cancel(bench.scope(), asking.taskId, "No longer needed.");
+    assert.deepEqual(await bench.store.workers(), ["w1"]);
+    await bench.store.giveBack(second, bench.now);
+    assert.deepEqual(await bench.store.workers(), []);
+  }),
+];

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import type { StoreCase } from "../store-suite.ts";
+import { done, makeOneOfEach, onStore, ttlMs } from "./bench.ts";
+
+export const cleaningCases: readonly StoreCase[] = [
+  onStore("sweep: removes what has expired, of every caller, and nothing else", async (bench) => {
+    for (const caller of ["ada", "bob"]) await bench.store.settle(await bench.begin({ caller }), done, bench.now);
+    const longer = await bench.begin({ ttlMs: ttlMs + 1 });
+    await bench.store.settle(longer, done, bench.now);
+    const live = await bench.make();
+    assert.equal(await bench.store.sweep(bench.now + ttlMs - 1), 0);
+    assert.equal(await bench.store.sweep(bench.now + ttlMs), 2);
+    assert.equal(await bench.store.sweep(bench.now + ttlMs), 0);
+    bench.clock.advance(-1);
+    const ids = (await bench.store.list(bench.scope(), { limit: 10 })).tasks.map(({ taskId }) => taskId);
+    assert.deepEqual(ids, [live.taskId, longer.taskId]);
+    assert.equal(await bench.store.get(bench.scope("bob"), "task-2"), undefined);
+  }),
+
+  onStore("prune: removes the caller's ended tasks, and nothing else", async (bench) => {
+    const ids = await makeOneOfEach(bench);
+    const foreign = await bench.begin({ caller: "bob" });
+    await bench.store.settle(foreign, done, bench.now);
+    assert.equal(await bench.store.prune(bench.scope("nobody")), 0);
+    assert.equal(await bench.store.prune(bench.scope()), 3);
+    const left = (await bench.store.list(bench.scope(), { limit: 10 })).tasks.map(({ taskId }) => taskId);
+    assert.deepEqual(left, [ids.queued, ids.working, ids.input_required]);
+    assert.equal((await bench.read(foreign.taskId, "bob")).status, "completed");
+    assert.equal(await bench.store.prune(bench.scope()), 0);
+  }),
+
+  onStore("sweep and prune: a removed task is as if it had never been", async (bench) => {
+    const claim = await bench.begin({ idempotencyKey: "once" });
+    await bench.store.settle(claim, done, bench.now);
+    await bench.store.prune(bench.scope());
+    assert.equal(await bench.store.get(bench.scope(), claim.taskId), undefined);
+    assert.equal(await bench.store.settle(claim, done, bench.now), false);
+    assert.equal(await bench.store.keepStep(claim, "late", "1"), false);
+    assert.equal((await bench.create({ idempotencyKey: "once" })).kind, "created");
+  }),
+
+  onStore("prune: what is made afterwards is newer than what was there before", async (bench) => {
+    const kept = await bench.make();
+    const newest = await bench.make();
+    await bench.store.cancel(bench.scope(), newest.taskId, "No longer needed.");
+    await bench.store.prune(bench.scope());
+    const later = [await bench.make(), await bench.make()];
+    const { nextCursor, tasks } = await bench.store.list(bench.scope(), { limit: 2 });
+    assert.deepEqual(
+      tasks.map(({ taskId }) => taskId),
+      later.map(({ taskId }) => taskId).reverse(),
+    );
+    assert.ok(nextCursor);
+    const rest = await bench.store.list(bench.scope(), { limit: 2, cursor: nextCursor });
+    assert.deepEqual(
+      rest.tasks.map(({ taskId }) => taskId),
+      [kept.taskId],
+    );
+  }),
+];

@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import type { StoreCase } from "../store-suite.ts";
+import { assertTask, assertUnchanged, done, onStore, plain, question, ttlMs } from "./bench.ts";
+
+export const creatingCases: readonly StoreCase[] = [
+  onStore("create: a new task is queued, and its caller reads back every fact of it", async (bench) => {
+    const fresh = bench.fresh({ idempotencyKey: "k1", estimateMs: 1234.5, rules: { isSafe: false, maxAttempts: 7, backoffMs: 250 } });
+    const created = await bench.store.create(fresh, { joinsEqual: true, maxLive: 1 });
+    assert.equal(created.kind, "created");
+    const expected = {
+      ...fresh,
+      status: "queued",
+      version: 1,
+      fence: 0,
+      attempts: 0,
+      crashes: 0,
+      notBefore: fresh.createdAt,
+      lease: undefined,
+      statusMessage: undefined,
+      progress: undefined,
+      questions: [],
+      updatedAt: fresh.createdAt,
+      startedAt: undefined,
+    };
+    assertTask(created.task, expected);
+    assertTask(await bench.read(fresh.taskId), expected);
+  }),
+
+  onStore("create: input comes back as it went in, whatever it holds", async (bench) => {
+    const input: unknown = JSON.parse(
+      '{"text":"Ünïcödé 🙂 \\u2028 \\\\ \\" \\u0000","deep":[[[{"a":null}]]],"n":1e-7,"big":9007199254740991,"__proto__":{"x":1},"constructor":"c"}',
+    );
+    const { taskId } = await bench.make({ input });
+    const long = await bench.make({ input: { text: "x".repeat(1_000_000) } });
+    assert.equal(JSON.stringify((await bench.read(taskId)).input), JSON.stringify(input));
+    assert.deepEqual((await bench.read(long.taskId)).input, { text: "x".repeat(1_000_000) });
+  }),
+
+  onStore("create: what went in or came out can be changed without changing what is stored", async (bench) => {
+    const input = { names: ["a"] };
+    const { taskId } = await bench.make({ input });
+    input.names.push("changed after create");
+    const read = (await bench.read(taskId)) as { input: typeof input };
+    read.input.names.push("changed after get");
+    const claimed = (await bench.claim()) as { input: typeof input } | undefined;
+    claimed?.input.names.push("changed after claim");
+    assertTask(await bench.read(taskId), { input: { names: ["a"] } });
+    const progress = { value: 1, context: { page: 1 } };
+    await bench.store.report({ taskId, fence: 1 }, { progress }, bench.now);
+    progress.context.page = 2;
+    assertTask(await bench.read(taskId), { progress: { value: 1, context: { page: 1 } } });
+    const outcome = { ...done, data: { names: ["a"] } };
+    await bench.store.settle({ taskId, fence: 1 }, outcome, bench.now);
+    outcome.data.names.push("changed after settle");
+    assertTask(await bench.read(taskId), { outcome: { ...done, data: { names: ["a"] } } });
+  }),
+
+  onStore("create: an id that is taken is refused, and the task there stays as it is", async (bench) => {
+    const { taskId } = await bench.make();
+    await assertUnchanged(bench, taskId, async () => {
+      await assert.rejects(bench.create({ taskId, caller: "bob" }));
+      await assert.rejects(bench.create({ taskId }));
+    });
+  }),
+
+  onStore("create: an equal call joins the live one of the same caller and project", async (bench) => {
+    const first = await bench.make({ digest: "same" });
+    for (const advance of [() => undefined, () => bench.claim(), () => bench.store.ask({ taskId: first.taskId, fence: 1 }, question, bench.now)]) {
+      await advance();
+      const again = await bench.create({ digest: "same" }, { joinsEqual: true });
+      assert.equal(again.kind, "joined");
+      assert.deepEqual(plain(again.task), plain(await bench.read(first.taskId)));
+    }
+  }),
+
+  onStore("create: an equal call of another caller or project, or one that wants no company, is another task", async (bench) => {
+    await bench.make({ digest: "same" });
+    const kinds = [
+      await bench.create({ digest: "same", caller: "bob" }, { joinsEqual: true }),
+      await bench.create({ digest: "same", project: "away" }, { joinsEqual: true }),
+      await bench.create({ digest: "other" }, { joinsEqual: true }),
+      await bench.create({ digest: "same" }, { joinsEqual: false }),
+    ].map(({ kind }) => kind);
+    assert.deepEqual(kinds, ["created", "created", "created", "created"]);
+  }),
+
+  onStore("create: an equal call after the end is another task", async (bench) => {
+    const claim = await bench.begin({ digest: "same" });
+    await bench.store.settle(claim, done, bench.now);
+    assert.equal((await bench.create({ digest: "same" }, { joinsEqual: true })).kind, "created");
+  }),
+
+  onStore("create: the same idempotency key gives the same task, live or ended, even when the caller is full", async (bench) => {
+    const claim = await bench.begin({ idempotencyKey: "once" });
+    for (const end of [async () => false, () => bench.store.settle(claim, done, bench.now)]) {
+      await end();
+      const again = await bench.create({ idempotencyKey: "once" }, { maxLive: 0 });
+      assert.equal(again.kind, "repeated");
+      assert.deepEqual(plain(again.task), plain(await bench.read(claim.taskId)));
+    }
+  }),
+
+  onStore("create: an idempotency key counts for its caller and project alone", async (bench) => {
+    await bench.make({ idempotencyKey: "once" });
+    const kinds = [
+      await bench.create({ idempotencyKey: "once", caller: "bob" }),
+      await bench.create({ idempotencyKey: "once", project: "away" }),
+      await bench.create({ idempotencyKey: "twice" }),
+      await bench.create(),
+      await bench.create(),
+    ].map(({ kind }) => kind);
+    assert.deepEqual(kinds, ["created", "created", "created", "created", "created"]);
+  }),
+
+  onStore("create: an idempotency key is free again once its task has expired", async (bench) => {
+    const claim = await bench.begin({ idempotencyKey: "once" });
+    await bench.store.settle(claim, done, bench.now);
+    bench.clock.advance(ttlMs - 1);
+    assert.equal((await bench.create({ idempotencyKey: "once" })).kind, "repeated");
+    bench.clock.advance(1);
+    const again = await bench.create({ idempotencyKey: "once" });
+    assert.equal(again.kind, "created");
+    assert.equal(await bench.store.get(bench.scope(), claim.taskId), undefined);
+    assert.equal((await bench.create({ idempotencyKey: "once" })).kind, "repeated");
+  }),
+
+  onStore("create: a caller with too many live tasks is refused, others are not, and an end makes room", async (bench) => {
+    const asking = await bench.begin();
+    await bench.store.ask(asking, question, bench.now);
+    await bench.begin();
+    await bench.make();
+    const refused = bench.fresh();
+    assert.deepEqual(await bench.store.create(refused, { joinsEqual: false, maxLive: 3 }), { kind: "full", live: 3 });
+    assert.equal(await bench.store.get(bench.scope(), refused.taskId), undefined);
+    assert.equal((await bench.create({ caller: "bob" }, { maxLive: 3 })).kind, "created");
+    assert.equal((await bench.create({ project: "away" }, { maxLive: 3 })).kind, "full");
+    await bench.store.cancel(bench.scope(), asking.taskId, "No longer needed.");
+    assert.equal((await bench.create({}, { maxLive: 3 })).kind, "created");
+  }),
+];

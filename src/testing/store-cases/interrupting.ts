@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { maxCrashes, openQuestions } from "../../task/task.ts";
+import type { StoreCase } from "../store-suite.ts";
+import { accepted, assertTask, assertUnchanged, done, leaseMs, onStore, question, ttlMs } from "./bench.ts";
+
+const unsafe = { isSafe: false, maxAttempts: 3, backoffMs: 0 };
+
+export const interruptingCases: readonly StoreCase[] = [
+  onStore("interrupt: a task that may run again is queued at once, and the crash is counted apart from attempts", async (bench) => {
+    const claim = await bench.begin();
+    await bench.store.report(claim, { progress: { value: 3 }, statusMessage: "Page 3." }, bench.now);
+    bench.clock.advance(5);
+    assert.deepEqual(await bench.store.interrupt({ worker: "w1" }, bench.now), [claim.taskId]);
+    assertTask(await bench.read(claim.taskId), {
+      status: "queued",
+      lease: undefined,
+      fence: 1,
+      attempts: 0,
+      crashes: 1,
+      notBefore: bench.now,
+      statusMessage: "Interrupted once; it will run again.",
+      progress: { value: 3 },
+      updatedAt: bench.now,
+      version: 4,
+    });
+    await bench.take(claim.taskId, "w2");
+    assertTask(await bench.read(claim.taskId), { attempts: 1, crashes: 1, fence: 2 });
+  }),
+
+  onStore("interrupt: a task that may not run again has failed, outcome unknown", async (bench) => {
+    const claim = await bench.begin({ rules: unsafe });
+    bench.clock.advance(5);
+    assert.deepEqual(await bench.store.interrupt({ worker: "w1" }, bench.now), [claim.taskId]);
+    const task = await bench.read(claim.taskId);
+    assertTask(task, {
+      status: "failed",
+      crashes: 1,
+      attempts: 0,
+      finishedAt: bench.now,
+      updatedAt: bench.now,
+      expiresAt: bench.now + ttlMs,
+      lease: undefined,
+    });
+    assert.match(task.statusMessage ?? "", /^Interrupted; outcome unknown\./);
+    const expected = { ending: "failed", cause: "interrupted", message: task.statusMessage, messages: [], log: [], durationMs: 0 };
+    assertTask(task, { outcome: expected, version: 3 });
+  }),
+
+  onStore(`interrupt: after ${maxCrashes} crashes a task is given up`, async (bench) => {
+    const { taskId } = await bench.make();
+    for (let crash = 1; crash < maxCrashes; crash++) {
+      await bench.take(taskId);
+      await bench.store.interrupt({ worker: "w1" }, bench.now);
+      assertTask(await bench.read(taskId), {
+        status: "queued",
+        crashes: crash,
+        statusMessage: `Interrupted ${crash === 1 ? "once" : `${crash} times`}; it will run again.`,
+      });
+    }
+    await bench.take(taskId);
+    assert.deepEqual(await bench.store.interrupt({ worker: "w1" }, bench.now), [taskId]);
+    const task = await bench.read(taskId);
+    assertTask(task, { status: "failed", crashes: maxCrashes });
+    assert.match(task.statusMessage ?? "", new RegExp(`^Interrupted ${maxCrashes} times; given up`));
+    const expected = { ending: "failed", cause: "interrupted", message: task.statusMessage, messages: [], log: [], durationMs: 0 };
+    assertTask(task, { outcome: expected });
+    assert.equal(await bench.claim(), undefined);
+  }),
+
+  onStore("interrupt: a giving back or a retry in between is no crash", async (bench) => {
+    const { taskId } = await bench.make();
+    for (let n = 0; n < maxCrashes + 2; n++) await bench.store.giveBack(await bench.take(taskId), bench.now);
+    for (let n = 0; n < maxCrashes + 2; n++) await bench.store.retryLater(await bench.take(taskId), bench.now, "Again.", bench.now);
+    assertTask(await bench.read(taskId), { crashes: 0, attempts: maxCrashes + 2, status: "queued" });
+  }),
+
+  onStore("interrupt: what was asked stays asked, while nobody works on it", async (bench) => {
+    const claim = await bench.begin();
+    for (const message of ["First?", "Second?"]) await bench.store.ask(claim, { ...question, message }, bench.now);
+    await bench.store.answer(bench.scope(), claim.taskId, "q1", accepted);
+    const { questions } = await bench.read(claim.taskId);
+    await bench.store.interrupt({ worker: "w1" }, bench.now);
+    const task = await bench.read(claim.taskId);
+    assertTask(task, { status: "input_required", lease: undefined, crashes: 1, questions });
+    assert.equal(openQuestions(task).length, 1);
+    assert.deepEqual(await bench.store.interrupt({ worker: "w1" }, bench.now), []);
+  }),
+
+  onStore("interrupt: a task that asked, and may not run again, has failed", async (bench) => {
+    const claim = await bench.begin({ rules: unsafe });
+    await bench.store.ask(claim, question, bench.now);
+    await bench.store.interrupt({ worker: "w1" }, bench.now);
+    assertTask(await bench.read(claim.taskId), { status: "failed" });
+    assert.equal(await bench.store.answer(bench.scope(), claim.taskId, "q1", accepted), false);
+  }),
+
+  onStore("interrupt: by worker, only what that one holds", async (bench) => {
+    const mine = [await bench.begin({}, "w1"), await bench.begin({ caller: "bob", project: "away" }, "w1"), await bench.begin({ rules: unsafe }, "w1")];
+    const [others, queued, ended] = [await bench.begin({}, "w2"), await bench.make(), await bench.begin({}, "w1")];
+    await bench.store.settle(ended, done, bench.now);
+    for (const { taskId } of [others, queued, ended]) {
+      await assertUnchanged(bench, taskId, async () => {
+        await bench.store.interrupt({ worker: "nobody" }, bench.now);
+        await bench.store.interrupt({ worker: "" }, bench.now);
+      });
+    }
+    const interrupted = await bench.store.interrupt({ worker: "w1" }, bench.now);
+    assert.deepEqual([...interrupted].sort(), mine.map(({ taskId }) => taskId).sort());
+    assertTask(await bench.read(others.taskId), { status: "working", fence: 1, version: 2 });
+    assertTask(await bench.read(queued.taskId), { status: "queued", version: 1 });
+    assertTask(await bench.read(ended.taskId), { status: "completed", version: 3 });
+  }),
+
+  onStore("interrupt: by lease, only what ran out before", async (bench) => {
+    const old = await bench.begin({}, "w1");
+    bench.clock.advance(1);
+    const young = await bench.begin({}, "w2");
+    const queued = await bench.make();
+    const until = bench.now - 1 + leaseMs;
+    assert.deepEqual(await bench.store.interrupt({ before: until }, bench.now), []);
+    assert.deepEqual(await bench.store.interrupt({ before: until + 1 }, bench.now), [old.taskId]);
+    assert.deepEqual(await bench.store.interrupt({ before: until + 1 }, bench.now), []);
+    assertTask(await bench.read(young.taskId), { status: "working" });
+    assertTask(await bench.read(queued.taskId), { status: "queued", crashes: 0 });
+  }),
+
+  onStore("interrupt: a renewed lease is not old", async (bench) => {
+    const claim = await bench.begin();
+    bench.clock.advance(leaseMs - 1);
+    await bench.store.renew("w1", leaseMs, bench.now);
+    bench.clock.advance(leaseMs);
+    assert.deepEqual(await bench.store.interrupt({ before: bench.now }, bench.now), []);
+    assert.equal(await bench.store.settle(claim, done, bench.now), true);
+  }),
+
+  onStore("interrupt: by many at once, each task once", async (bench) => {
+    for (let n = 0; n < 6; n++) await bench.begin();
+    const found = await Promise.all([1, 2, 3].map(() => bench.store.interrupt({ worker: "w1" }, bench.now)));
+    assert.equal(found.flat().length, 6);
+    assert.equal(new Set(found.flat()).size, 6);
+  }),
+];

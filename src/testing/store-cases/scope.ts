@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import type { StoreCase } from "../store-suite.ts";
+import { accepted, assertUnchanged, type Bench, done, onStore, question, ttlMs } from "./bench.ts";
+
+/** A task that ended and whose time is over. */
+async function makeExpired(bench: Bench): Promise<string> {
+  const claim = await bench.begin();
+  await bench.store.settle(claim, done, bench.now);
+  bench.clock.advance(ttlMs);
+  return claim.taskId;
+}
+
+async function makeAsking(bench: Bench, caller: string): Promise<string> {
+  const claim = await bench.begin({ caller });
+  await bench.store.ask(claim, question, bench.now);
+  return claim.taskId;
+}
+
+export const scopeCases: readonly StoreCase[] = [
+  onStore("scope: unknown, expired and somebody else's look the same", async (bench) => {
+    const expired = await makeExpired(bench);
+    const foreign = await makeAsking(bench, "bob");
+    await assertUnchanged(
+      bench,
+      foreign,
+      async () => {
+        for (const taskId of [expired, foreign, "never-was", "", "__proto__", "constructor", "%", "' or 1=1 --"]) {
+          assert.equal(await bench.store.get(bench.scope(), taskId), undefined, `get ${taskId}`);
+          assert.equal(await bench.store.answer(bench.scope(), taskId, "q1", accepted), false, `answer ${taskId}`);
+          assert.equal(await bench.store.cancel(bench.scope(), taskId, "No."), false, `cancel ${taskId}`);
+        }
+      },
+      "bob",
+    );
+    assert.deepEqual(await bench.store.list(bench.scope(), { limit: 10 }), { tasks: [], nextCursor: undefined });
+  }),
+
+  onStore("scope: callers that differ in case, in a space or in a wildcard are different", async (bench) => {
+    const { taskId } = await bench.make({ caller: "ada" });
+    for (const caller of ["Ada", "ada ", " ada", "%", "ad_", "", "__proto__"]) {
+      assert.equal(await bench.store.get(bench.scope(caller), taskId), undefined, `get as «${caller}»`);
+      assert.equal(await bench.store.cancel(bench.scope(caller), taskId, "No."), false, `cancel as «${caller}»`);
+      assert.equal((await bench.store.list(bench.scope(caller), { limit: 10 })).tasks.length, 0, `list as «${caller}»`);
+    }
+  }),
+
+  onStore("scope: a result is there until its time is over, and not a millisecond longer", async (bench) => {
+    const claim = await bench.begin();
+    bench.clock.advance(10 * ttlMs);
+    await bench.store.settle(claim, done, bench.now);
+    bench.clock.advance(ttlMs - 1);
+    assert.equal((await bench.read(claim.taskId)).status, "completed");
+    assert.equal((await bench.store.list(bench.scope(), { limit: 10 })).tasks.length, 1);
+    bench.clock.advance(1);
+    assert.equal(await bench.store.get(bench.scope(), claim.taskId), undefined);
+    assert.equal((await bench.store.list(bench.scope(), { limit: 10 })).tasks.length, 0);
+  }),
+
+  onStore("scope: a live task does not expire", async (bench) => {
+    const waiting = await bench.make();
+    const asking = await makeAsking(bench, "ada");
+    bench.clock.advance(1_000 * ttlMs);
+    await bench.store.sweep(bench.now);
+    assert.equal((await bench.read(waiting.taskId)).status, "queued");
+    assert.equal((await bench.read(asking)).status, "input_required");
+  }),
+];

@@ -1,0 +1,71 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { onTestFinished } from "vitest";
+import { type Clock, systemClock } from "../../src/clock.ts";
+import { silentLog } from "../../src/log.ts";
+import { openMemoryStore } from "../../src/store/memory.ts";
+import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import type { Dispatcher } from "../../src/task/dispatcher.ts";
+import { Engine } from "../../src/task/engine.ts";
+import { History } from "../../src/task/history.ts";
+import type { TaskStore } from "../../src/task/store.ts";
+import type { Task } from "../../src/task/task.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+import { entryOf, type Kind } from "./commands.ts";
+
+export type Store = TaskStore & Dispatcher;
+
+/** Both stores, as tests of what must hold on either want them; closed after the test. */
+export const stores: readonly (readonly [string, (clock?: Clock) => Store])[] = [
+  ["memory", (clock = systemClock) => closedAfterwards(openMemoryStore(clock))],
+  ["SQLite", (clock = systemClock) => closedAfterwards(openSqliteStore(path.join(temporaryFolder(), "tasks.db"), clock))],
+];
+
+function closedAfterwards<S extends Store>(store: S): S {
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** An engine on the file that the worker processes of a folder share. */
+export function openStage(folder: string): { readonly store: Store; readonly engine: Engine; readonly create: (kind: Kind, input: object) => Promise<Task> } {
+  const store = closedAfterwards(openSqliteStore(path.join(folder, "tasks.db"), systemClock));
+  const engine = engineOn(store);
+  const create = async (kind: Kind, input: object) => {
+    const entry = entryOf(kind);
+    if (entry === undefined) throw new Error(`There is no command ${kind}.`);
+    return (await engine.create({ entry, input, caller: "ada", reason: "test", isNew: true })).task;
+  };
+  return { store, engine, create };
+}
+
+export function engineOn(store: Store, clock: Clock = systemClock): Engine {
+  return new Engine({ store, history: new History(store, clock), clock, log: silentLog, project: "chaos", maxLive: 10_000 });
+}
+
+/** Starts worker.ts on a folder and waits until it works; it is killed after the test. */
+export async function startWorker(folder: string, leaseMs: number, wrapper: readonly string[] = []): Promise<ChildProcess> {
+  const words = [...wrapper, process.execPath, path.join(import.meta.dirname, "worker.ts"), folder, String(leaseMs)];
+  const child = spawn(words[0] as string, words.slice(1), {
+    // A process that is meant to crash says so at length.
+    stdio: ["pipe", "pipe", "ignore"],
+    env: { ...process.env, NODE_COMPILE_CACHE: path.join(tmpdir(), "meanwhile-test-code") },
+  });
+  const exited = new Promise((resolve) => child.on("close", resolve));
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await exited;
+  });
+  child.stdin?.on("error", () => {});
+  await Promise.race([new Promise((resolve) => child.stdout?.once("data", resolve)), exited]);
+  return child;
+}
+
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

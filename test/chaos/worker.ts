@@ -1,0 +1,48 @@
+import path from "node:path";
+import { systemClock } from "../../src/clock.ts";
+import { armFailpoint } from "../../src/failpoint.ts";
+import { silentLog } from "../../src/log.ts";
+import { createWorkerName, isKnownDead, killGroup } from "../../src/machine.ts";
+import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { History } from "../../src/task/history.ts";
+import { createIsolation } from "../../src/task/isolate.ts";
+import { Sweeper } from "../../src/task/sweeper.ts";
+import { Worker } from "../../src/task/worker.ts";
+import { entryOf } from "./commands.ts";
+
+/** A worker with its sweeper, as `serve` has one: worker.ts <folder> <leaseMs>. Ends with its parent, or on SIGTERM. */
+armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
+const [folder = "", leaseText = ""] = process.argv.slice(2);
+const leaseMs = Number(leaseText);
+const clock = systemClock;
+const store = openSqliteStore(path.join(folder, "tasks.db"), clock);
+const childFile = path.join(import.meta.dirname, "../../src/attempt.ts");
+const worker = new Worker({
+  store,
+  dispatcher: store,
+  history: new History(store, clock),
+  find: entryOf,
+  clock,
+  log: silentLog,
+  project: "chaos",
+  worker: createWorkerName(),
+  home: folder,
+  config: {},
+  isDebug: false,
+  leaseMs,
+  concurrency: 6,
+  runIsolated: createIsolation({ clock, childFile, maxChildren: 2, killGroup }),
+});
+const sweeper = new Sweeper({ store, clock, log: silentLog, isDead: isKnownDead, leaseMs });
+worker.start();
+sweeper.start();
+
+process.stdin.resume().on("end", () => process.exit(1));
+process.once("SIGTERM", () => {
+  sweeper.stop();
+  void worker
+    .stop(2_000)
+    .then(() => store.close())
+    .then(() => process.exit(0));
+});
+process.stdout.write("ready\n");

@@ -1,0 +1,555 @@
+import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from "node:child_process";
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import path from "node:path";
+import { createInterface } from "node:readline";
+import Database from "better-sqlite3";
+import { describe, expect, onTestFinished, type TestContext, test } from "vitest";
+import { type Clock, sleep, systemClock } from "../../src/clock.ts";
+import { RuntimeError } from "../../src/errors.ts";
+import { isAtLeast } from "../../src/store/sqlite/connection.ts";
+import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
+import type { Claim } from "../../src/task/store.ts";
+import { isTerminal, type NewTask, type TaskOutcome } from "../../src/task/task.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+
+/** Faults of files, disks and other processes, on real files. Numbers are those of the fault matrix. */
+const fixtures = path.resolve(import.meta.dirname, "../fixtures/store");
+const done: TaskOutcome = { ending: "completed", data: {}, messages: [], log: [], durationMs: 1 };
+const patience = { timeout: 60_000 };
+
+const fresh = (taskId: string, facts: Partial<NewTask> = {}): NewTask => ({
+  taskId,
+  caller: "ada",
+  project: "home",
+  command: "text_count",
+  input: {},
+  digest: taskId,
+  idempotencyKey: undefined,
+  reason: "asked for",
+  ttlMs: 60_000,
+  estimateMs: undefined,
+  rules: { isSafe: true, maxAttempts: 1, backoffMs: 0 },
+  createdAt: systemClock.now(),
+  ...facts,
+});
+const options = { joinsEqual: false, maxLive: 100_000 };
+const scope = () => ({ caller: "ada", now: systemClock.now() });
+const claimWish = (worker: string, leaseMs: number) => ({ project: "home", worker, leaseMs, now: systemClock.now() });
+
+function open(file: string, clock: Clock = systemClock): SqliteStore {
+  const store = openSqliteStore(file, clock);
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** A database with tasks on many pages, closed. */
+async function makeDatabase(folder: string): Promise<string> {
+  const file = path.join(folder, "tasks.db");
+  const store = openSqliteStore(file, systemClock);
+  for (let n = 0; n < 20; n++) await store.create(fresh(`t${n}`, { input: { text: "x".repeat(3_000) } }), options);
+  await store.close();
+  return file;
+}
+
+/** The same, as a crash leaves it: the last task is in the log alone. */
+async function makeCrashed(folder: string): Promise<string> {
+  const source = await makeDatabase(temporaryFolder());
+  const store = openSqliteStore(source, systemClock);
+  await store.create(fresh("last"), options);
+  const file = path.join(folder, "tasks.db");
+  for (const suffix of ["", "-wal"]) copyFileSync(`${source}${suffix}`, `${file}${suffix}`);
+  await store.close();
+  return file;
+}
+
+function refusalOf(file: string): RuntimeError {
+  try {
+    void openSqliteStore(file, systemClock).close();
+  } catch (error) {
+    expect(error).toBeInstanceOf(RuntimeError);
+    return error as RuntimeError;
+  }
+  throw new Error(`${file} was opened`);
+}
+
+/** A program of the fixtures; killed after the test if it still runs. */
+function start(name: string, ...words: string[]): { child: ChildProcessWithoutNullStreams; line: () => Promise<string> } {
+  const child = spawn(process.execPath, [path.join(fixtures, name), ...words]);
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const exited = new Promise<void>((resolve) => child.on("close", () => resolve()));
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await exited;
+  });
+  return {
+    child,
+    line: async () => {
+      const { value, done: isOver } = await lines.next();
+      if (isOver) throw new Error(`${name} has ended: ${stderr}`);
+      return value as string;
+    },
+  };
+}
+
+/** A small disk of its own, or a skipped test that says why. */
+function mountDisk(context: TestContext, kilobytes: number): string {
+  const folder = temporaryFolder();
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${kilobytes}k,mode=0700`, "tmpfs", folder], { stdio: "pipe" });
+  } catch (error) {
+    context.skip(`no disk could be mounted here: ${(error as Error).message.split("\n")[0]}`);
+  }
+  onTestFinished(() => void execFileSync("umount", ["--lazy", folder]));
+  return folder;
+}
+
+describe("opening", () => {
+  test("a SQLite that can lose rows is told from one that cannot", () => {
+    for (const version of ["3.51.2", "3.50.9", "3.7.17", "2.99.99", "3.51", "3"]) expect(isAtLeast(version, [3, 51, 3]), version).toBe(false);
+    for (const version of ["3.51.3", "3.51.10", "3.52.0", "3.100.0", "4.0.0", "3.51.3.1"]) expect(isAtLeast(version, [3, 51, 3]), version).toBe(true);
+  });
+
+  test("a database of a newer Meanwhile is refused and left alone", async () => {
+    const file = await makeDatabase(temporaryFolder());
+    const db = new Database(file);
+    db.pragma("user_version = 99");
+    db.close();
+    const before = readFileSync(file);
+    const refusal = refusalOf(file);
+    expect(refusal.code).toBe("SCHEMA_NEWER");
+    expect(refusal.message).toContain("schema 99");
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  test("another program's database is refused and left alone", () => {
+    for (const version of [0, 1]) {
+      const file = path.join(temporaryFolder(), "theirs.db");
+      const db = new Database(file);
+      db.exec(`create table tasks (title text); insert into tasks values ('Buy milk'); pragma user_version = ${version}`);
+      db.close();
+      const before = readFileSync(file);
+      const refusal = refusalOf(file);
+      expect(refusal.code).toBe("STORE_UNAVAILABLE");
+      expect(refusal.message).toContain("another program");
+      expect(readFileSync(file).equals(before)).toBe(true);
+    }
+  });
+
+  test("a path that cannot be a file is refused in a sentence", () => {
+    const folder = temporaryFolder();
+    mkdirSync(path.join(folder, "tasks.db"));
+    writeFileSync(path.join(folder, "file"), "");
+    for (const file of [path.join(folder, "tasks.db"), path.join(folder, "file", "tasks.db")]) {
+      expect(refusalOf(file)).toMatchObject({ code: "STORE_UNAVAILABLE", message: expect.stringContaining(file) });
+    }
+  });
+
+  test("opening what is up to date writes nothing", async () => {
+    const file = await makeDatabase(temporaryFolder());
+    const before = readFileSync(file);
+    await openSqliteStore(file, systemClock).close();
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  test("after a crash everything acknowledged is there, also what is in the log alone", async () => {
+    const store = open(await makeCrashed(temporaryFolder()));
+    expect((await store.list(scope(), { limit: 100 })).tasks).toHaveLength(21);
+  });
+
+  test("a crash in the middle of the very first write is rolled back", () => {
+    const file = path.join(temporaryFolder(), "tasks.db");
+    const copy = path.join(temporaryFolder(), "tasks.db");
+    const db = new Database(file);
+    db.exec("pragma user_version = 0; pragma cache_size = 1; create table x (y); drop table x; begin; create table x (y)");
+    for (let n = 0; n < 50; n++) db.exec("insert into x values (zeroblob(100000))");
+    for (const suffix of ["", "-journal"]) copyFileSync(`${file}${suffix}`, `${copy}${suffix}`);
+    db.close();
+    expect(statSync(`${copy}-journal`).size).toBeGreaterThan(0);
+    open(copy);
+  });
+});
+
+describe("F16: a damaged file is refused, and not a byte of it is changed", () => {
+  const damages: Record<string, (file: string) => void> = {
+    "cut to one byte": (file) => truncateSync(file, 1),
+    "cut within the header": (file) => truncateSync(file, 50),
+    "cut after the first page": (file) => truncateSync(file, 4096),
+    "cut in half": (file) => truncateSync(file, statSync(file).size / 2),
+    "not a database": (file) => writeFileSync(file, "This is a shopping list, and quite a long one.\n".repeat(100)),
+    "one bit of the first page's head flipped": (file) => flipBit(file, 100),
+    "one bit of a later page's head flipped": (file) => flipBit(file, pageInTheMiddle(file)),
+    "a page zeroed": (file) => {
+      const at = pageInTheMiddle(file);
+      writeFileSync(file, readFileSync(file).fill(0, at, at + 4096));
+    },
+  };
+
+  for (const [how, damage] of Object.entries(damages)) {
+    for (const [state, make] of Object.entries({ "after a clean end": makeDatabase, "after a crash": makeCrashed })) {
+      test(`${how}, ${state}`, async () => {
+        const file = await make(temporaryFolder());
+        damage(file);
+        const files = [file, `${file}-wal`].filter((name) => existsSync(name));
+        const before = files.map((name) => readFileSync(name));
+        const refusal = refusalOf(file);
+        expect(refusal.code).toBe("STORE_DAMAGED");
+        expect(refusal.message).toContain(file);
+        for (const [n, name] of files.entries()) expect(readFileSync(name).equals(before[n] as Buffer), name).toBe(true);
+      });
+    }
+  }
+
+  // Not after a crash: the log may hold the missing page.
+  test.each([1, 4095, 4096])("short of its last %i bytes, after a clean end", async (bytes) => {
+    const file = await makeDatabase(temporaryFolder());
+    truncateSync(file, statSync(file).size - bytes);
+    expect(refusalOf(file).code).toBe("STORE_DAMAGED");
+  });
+
+  test("gone, while its log is still there", async () => {
+    const file = await makeCrashed(temporaryFolder());
+    const log = readFileSync(`${file}-wal`);
+    for (const lose of [() => truncateSync(file, 0), () => rmSync(file)]) {
+      lose();
+      expect(refusalOf(file)).toMatchObject({ code: "STORE_DAMAGED", message: expect.stringContaining(`${file}-wal`) });
+      expect(readFileSync(`${file}-wal`).equals(log)).toBe(true);
+    }
+    expect(existsSync(file)).toBe(false);
+  });
+
+  /** Where a page begins that an earlier task is on: one the log has nothing about. */
+  function pageInTheMiddle(file: string): number {
+    return Math.floor(statSync(file).size / 4096 / 2) * 4096;
+  }
+
+  function flipBit(file: string, at: number): void {
+    const bytes = readFileSync(file);
+    bytes.writeUInt8(bytes.readUInt8(at) ^ 0x40, at);
+    writeFileSync(file, bytes);
+  }
+});
+
+describe("V6: nobody else may read results", () => {
+  test.each(["000", "022", "077"])("with umask %s", async (umask) => {
+    const folder = path.join(temporaryFolder(), "home", "deeper");
+    const { child, line } = start("make-tasks.ts", path.join(folder, "tasks.db"), umask);
+    expect(await line()).toBe("open");
+    child.stdin.write("create t1\n");
+    expect(await line()).toBe("done");
+    const modes = Object.fromEntries(readdirSync(folder).map((name) => [name, (statSync(path.join(folder, name)).mode & 0o777).toString(8)]));
+    expect(modes).toEqual({ "tasks.db": "600", "tasks.db-wal": "600", "tasks.db-shm": "600" });
+    for (const made of [folder, path.dirname(folder)]) expect(statSync(made).mode & 0o777).toBe(0o700);
+  });
+});
+
+describe("F15: files that go away or may not be written", () => {
+  const losses: Record<string, (file: string) => void> = {
+    "the database is deleted": (file) => rmSync(file),
+    "the database is moved away": (file) => renameSync(file, `${file}.old`),
+    "the database is replaced": (file) => {
+      copyFileSync(file, `${file}.new`);
+      renameSync(`${file}.new`, file);
+    },
+    "its log is deleted": (file) => rmSync(`${file}-wal`),
+    "its index of the log is deleted": (file) => rmSync(`${file}-shm`),
+    "the folder is deleted": (file) => rmSync(path.dirname(file), { recursive: true }),
+  };
+
+  for (const [how, lose] of Object.entries(losses)) {
+    test(`${how} while it is open: nothing is acknowledged any more`, async () => {
+      const file = path.join(temporaryFolder(), "deep", "tasks.db");
+      const store = open(file);
+      for (const taskId of ["t1", "t2"]) await store.create(fresh(taskId), options);
+      const claim = (await store.claim(claimWish("w1", 30_000))) as Claim;
+      const witness = new Database(file);
+      const rows = witness.prepare("select * from tasks order by number");
+      const before = rows.all();
+      lose(file);
+      const now = systemClock.now();
+      const writes = {
+        create: () => store.create(fresh("t3"), options),
+        settle: () => store.settle(claim, done, now),
+        cancel: () => store.cancel(scope(), "t2", "No."),
+        answer: () => store.answer(scope(), "t1", "q1", { action: "decline" }),
+        ask: () => store.ask(claim, { message: "How many?", schema: {}, isConfirmation: false }, now),
+        claim: () => store.claim(claimWish("w2", 30_000)),
+        keepStep: () => store.keepStep(claim, "s", "1"),
+        interrupt: () => store.interrupt({ worker: "w1" }, now),
+      };
+      for (const [verb, write] of Object.entries(writes)) {
+        await expect(write(), verb).rejects.toMatchObject({ code: "STORE_UNAVAILABLE", message: expect.stringContaining("restart") });
+      }
+      expect(rows.all()).toEqual(before);
+      witness.close();
+    });
+  }
+
+  test("the thread that keeps leases puts nothing in the place of a deleted file", async () => {
+    const file = path.join(temporaryFolder(), "tasks.db");
+    const store = open(file);
+    rmSync(file);
+    onTestFinished(store.keepLeases("w1", 1_000, 20));
+    await sleep(systemClock, 500);
+    expect(existsSync(file)).toBe(false);
+  });
+
+  test("on a disk that may not be written", async (context) => {
+    const folder = mountDisk(context, 4_000);
+    const file = await makeDatabase(folder);
+    execFileSync("mount", ["-o", "remount,ro", folder]);
+    for (const name of [file, path.join(folder, "new.db"), path.join(folder, "deeper", "new.db")]) {
+      expect(refusalOf(name), name).toMatchObject({ code: "STORE_UNAVAILABLE", message: expect.stringContaining(name) });
+    }
+    execFileSync("mount", ["-o", "remount,rw", folder]);
+    expect((await open(file).list(scope(), { limit: 100 })).tasks).toHaveLength(20);
+  });
+});
+
+describe("F11: a full disk", () => {
+  test("what cannot be written is not acknowledged, and with room again the same store goes on", patience, async (context) => {
+    const folder = mountDisk(context, 1_000);
+    const file = path.join(folder, "tasks.db");
+    const store = open(file);
+    for (const taskId of ["running", "waiting"]) await store.create(fresh(taskId), options);
+    const claim = (await store.claim(claimWish("w1", 30_000))) as Claim;
+    writeFileSync(path.join(folder, "filler"), Buffer.alloc(400_000));
+    const acknowledged: string[] = ["running", "waiting"];
+    let refusal: unknown;
+    for (let n = 0; refusal === undefined && n < 1_000; n++) {
+      await store.create(fresh(`t${n}`, { input: { text: "x".repeat(10_000) } }), options).then(
+        () => acknowledged.push(`t${n}`),
+        (error: unknown) => (refusal = error),
+      );
+    }
+    expect(refusal).toMatchObject({ code: "STORE_UNAVAILABLE", message: expect.stringContaining("the disk is full") });
+    const big = { ...done, data: { text: "x".repeat(200_000) } };
+    await expect(store.settle(claim, big, systemClock.now())).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    fillUp(path.join(folder, "rest"));
+    const now = systemClock.now();
+    const question = { message: "How many?", schema: {}, isConfirmation: false };
+    const writes = {
+      claim: () => store.claim(claimWish("w2", 30_000)),
+      ask: () => store.ask(claim, question, now),
+      keepStep: () => store.keepStep(claim, "step", "1"),
+      renew: () => store.renew("w1", 60_000, now),
+      report: () => store.report(claim, { statusMessage: "Page 3." }, now),
+      cancel: () => store.cancel(scope(), "waiting", "No."),
+    };
+    // A small write may still find room in the log. Whether it did or not, what is said is what was done.
+    let refused = 0;
+    for (const [verb, write] of Object.entries(writes)) {
+      const before = contentsOf(file);
+      const isTaken = await write().then(Boolean, (error: unknown) => {
+        expect(error, verb).toMatchObject({ code: "STORE_UNAVAILABLE", message: expect.stringContaining("the disk is full") });
+        refused += 1;
+        return false;
+      });
+      expect(contentsOf(file) !== before, `${verb} was recorded`).toBe(isTaken);
+    }
+    expect(refused).toBeGreaterThan(0);
+
+    for (const name of ["filler", "rest"]) rmSync(path.join(folder, name));
+    expect(await store.settle(claim, big, systemClock.now())).toBe(true);
+    expect((await store.create(fresh("after"), options)).kind).toBe("created");
+    const { tasks } = await store.list(scope(), { limit: 1_000 });
+    expect(tasks.map(({ taskId }) => taskId)).toEqual([...acknowledged, "after"].reverse());
+    await store.close();
+    const db = new Database(file);
+    expect(db.pragma("integrity_check", { simple: true })).toBe("ok");
+    db.close();
+  });
+
+  function contentsOf(file: string): string {
+    const db = new Database(file, { readonly: true });
+    const contents = JSON.stringify([db.prepare("select * from tasks").all(), db.prepare("select * from steps").all()]);
+    db.close();
+    return contents;
+  }
+
+  function fillUp(file: string): void {
+    try {
+      for (;;) appendFileSync(file, Buffer.alloc(4096));
+    } catch (error) {
+      expect(error).toMatchObject({ code: "ENOSPC" });
+    }
+  }
+
+  test("a process that may not write longer files is refused, and with leave again goes on", patience, async () => {
+    const file = path.join(temporaryFolder(), "tasks.db");
+    const { child, line } = start("make-tasks.ts", file, "022", "50000");
+    expect(await line()).toBe("open");
+    const limit = (bytes: string) => execFileSync("prlimit", ["--pid", String(child.pid), `--fsize=${bytes}`]);
+    limit("1000000:unlimited");
+    const answers: string[] = [];
+    for (let n = 0; n < 60 && answers.at(-1) !== "refused"; n++) {
+      child.stdin.write(`create t${n}\n`);
+      const answer = await line();
+      answers.push(answer.startsWith("STORE_UNAVAILABLE: ") && answer.includes("disk") ? "refused" : answer);
+    }
+    expect(answers.at(-1)).toBe("refused");
+    limit("unlimited:unlimited");
+    child.stdin.write("create after\n");
+    expect(await line()).toBe("done");
+    const made = (await open(file).list(scope(), { limit: 1_000 })).tasks.map(({ taskId }) => taskId);
+    expect(made).toEqual(["after", ...answers.slice(0, -1).map((_, n) => `t${n}`)].sort((a, b) => made.indexOf(a) - made.indexOf(b)));
+    expect(made).toHaveLength(answers.length);
+  });
+});
+
+describe("F13: somebody else keeps the database locked", () => {
+  test("a write waits without stopping anything else, reads do not wait, and the lease is kept", patience, async () => {
+    const file = path.join(temporaryFolder(), "tasks.db");
+    const store = open(file);
+    await store.create(fresh("before"), options);
+    await store.claim(claimWish("w1", 10_000));
+    onTestFinished(store.keepLeases("w1", 10_000, 1_000));
+    const { line } = start("hold-lock.ts", file, "3000");
+    expect(await line()).toBe("locked");
+    const leaseUntil = async () => {
+      const task = await store.get(scope(), "before");
+      return task === undefined || isTerminal(task) ? 0 : (task.lease?.until ?? 0);
+    };
+    const before = await leaseUntil();
+    let isOver = false;
+    const created = store.create(fresh("meanwhile"), options).then(({ kind }) => {
+      isOver = true;
+      return kind;
+    });
+    let ticks = 0;
+    for (; !isOver; await sleep(systemClock, 10)) ticks += 1;
+    expect(await created).toBe("created");
+    // Three seconds in which nothing else had to wait for longer than one try.
+    expect(ticks).toBeGreaterThan(50);
+    while ((await leaseUntil()) === before) await sleep(systemClock, 10);
+  });
+
+  test("a lock that does not end is an error that says so, and nothing was done", patience, async () => {
+    const file = path.join(temporaryFolder(), "tasks.db");
+    // The same clock, forty times as fast where it is only measured: the limit is reached in no time.
+    const store = open(file, { ...systemClock, monotonic: () => systemClock.monotonic() * 40 });
+    const { child, line } = start("hold-lock.ts", file);
+    expect(await line()).toBe("locked");
+    await expect(store.create(fresh("t1"), options)).rejects.toMatchObject({
+      code: "STORE_UNAVAILABLE",
+      message: expect.stringContaining("another process keeps it locked"),
+    });
+    child.stdin.write("go on\n");
+    expect((await store.create(fresh("t2"), options)).kind).toBe("created");
+    expect((await store.list(scope(), { limit: 10 })).tasks.map(({ taskId }) => taskId)).toEqual(["t2"]);
+  });
+
+  test("a store can be opened, and read, while another process is writing", patience, async () => {
+    const file = await makeDatabase(temporaryFolder());
+    const { line } = start("hold-lock.ts", file);
+    expect(await line()).toBe("locked");
+    expect((await open(file).list(scope(), { limit: 100 })).tasks).toHaveLength(20);
+  });
+});
+
+test("F14: beside three greedy writers, leases are still renewed in time", patience, async () => {
+  const file = path.join(temporaryFolder(), "tasks.db");
+  const store = open(file);
+  await store.create(fresh("t1"), options);
+  const leaseMs = 6_000;
+  await store.claim(claimWish("w1", leaseMs));
+  const writers = [1, 2, 3].map(() => start("greedy-writer.ts", file));
+  for (const { line } of writers) expect(await line()).toBe("writing");
+  onTestFinished(store.keepLeases("w1", leaseMs, leaseMs / 3));
+  let last = systemClock.now();
+  let beats = 0;
+  let longest = 0;
+  for (let seen = 0; beats < 3; await sleep(systemClock, 10)) {
+    const task = await store.get(scope(), "t1");
+    const until = task === undefined || isTerminal(task) ? 0 : (task.lease?.until ?? 0);
+    longest = Math.max(longest, systemClock.now() - last);
+    if (until === seen) continue;
+    if (seen !== 0) beats += 1;
+    [seen, last] = [until, systemClock.now()];
+  }
+  expect(longest).toBeLessThan((leaseMs / 3) * 2);
+});
+
+test("F04: leases are renewed while the event loop stands still", patience, async () => {
+  const file = path.join(temporaryFolder(), "tasks.db");
+  const store = open(file);
+  await store.create(fresh("t1"), options);
+  await store.claim(claimWish("w1", 60_000));
+  const renewedAt = async () => {
+    const task = await store.get(scope(), "t1");
+    return task === undefined || isTerminal(task) ? 0 : (task.lease?.until ?? 0) - 60_000;
+  };
+  const first = await renewedAt();
+  onTestFinished(store.keepLeases("w1", 60_000, 50));
+  while ((await renewedAt()) === first) await sleep(systemClock, 10);
+  const blockedAt = systemClock.now();
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+  expect(await renewedAt()).toBeGreaterThan(blockedAt + 500);
+});
+
+/** Watches a process, or makes its system calls fail; the returned function ends that and gives the record. Skips where that is not possible. */
+async function trace(context: TestContext, child: ChildProcessWithoutNullStreams, what: string): Promise<() => Promise<string>> {
+  const record = path.join(temporaryFolder(), "strace");
+  const strace = spawn("strace", ["-f", "-e", what, "-o", record, "-p", String(child.pid)]);
+  onTestFinished(() => void strace.kill("SIGKILL"));
+  const stopped = new Promise((resolve) => strace.once("close", resolve));
+  const said = await new Promise<string>((resolve) => {
+    strace.stderr.once("data", (text: Buffer) => resolve(text.toString()));
+    strace.once("error", (error) => resolve(error.message));
+  });
+  if (!said.includes("attached")) context.skip(`no process can be traced here: ${said}`);
+  return async () => {
+    strace.kill("SIGINT");
+    await stopped;
+    return readFileSync(record, "utf8");
+  };
+}
+
+test("T8: what is acknowledged has been through the disk's cache", patience, async (context) => {
+  const { child, line } = start("make-tasks.ts", path.join(temporaryFolder(), "tasks.db"));
+  expect(await line()).toBe("open");
+  const count = 10;
+  for (const verb of ["create", "claim", "ask", "answer", "settle"]) {
+    const stop = await trace(context, child, "trace=fdatasync,fsync");
+    for (let n = 0; n < count; n++) {
+      child.stdin.write(`${verb} t${n}\n`);
+      expect(await line(), verb).toBe("done");
+    }
+    const syncs = (await stop()).match(/sync\(/g)?.length ?? 0;
+    if (verb !== "claim") expect(syncs, verb).toBeGreaterThanOrEqual(count);
+  }
+});
+
+test("F12: what the disk did not take is not acknowledged", patience, async (context) => {
+  const file = path.join(temporaryFolder(), "tasks.db");
+  const { child, line } = start("make-tasks.ts", file);
+  expect(await line()).toBe("open");
+  for (const words of ["create t1", "claim t1"]) {
+    child.stdin.write(`${words}\n`);
+    expect(await line()).toBe("done");
+  }
+  const stop = await trace(context, child, "inject=fdatasync,fsync:error=EIO");
+  for (const words of ["create t2", "ask t1", "settle t1", "cancel t1"]) {
+    child.stdin.write(`${words}\n`);
+    expect(await line(), words).toMatch(/^STORE_UNAVAILABLE: .*check the disk/);
+  }
+  await stop();
+  const store = open(file);
+  expect((await store.list(scope(), { limit: 10 })).tasks).toMatchObject([{ taskId: "t1", status: "working" }]);
+  child.stdin.write("settle t1\n");
+  expect(await line()).toBe("done");
+  expect((await store.get(scope(), "t1"))?.status).toBe("completed");
+});
