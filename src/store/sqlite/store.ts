@@ -2,6 +2,7 @@ import { Worker as Thread } from "node:worker_threads";
 import type Database from "better-sqlite3";
 import { type Clock, sleep } from "../../clock.ts";
 import type { Answer, Question } from "../../command/context.ts";
+import { failpoint } from "../../failpoint.ts";
 import type { Dispatcher } from "../../task/dispatcher.ts";
 import { BadCursor } from "../../task/limits.ts";
 import type { Claim, ClaimWish, Created, CreateOptions, DurationCount, ListFilter, Page, Scope, TaskStore } from "../../task/store.ts";
