@@ -157,7 +157,7 @@ export class UnknownTask extends RequestError {
 /** Safe to run again after a crash: it changes nothing, or says that twice is as good as once, or has a retry rule. */
 function rulesOf(command: Command): TaskRules {
   const isSafe = command.effects === "read" || command.idempotent || command.retry !== undefined;
-  return { isSafe, maxAttempts: command.retry?.attempts ?? 1, backoffMs: (command.retry?.backoff ?? 1) * 1000 };
+  return { isSafe, maxAttempts: command.retry?.attempts ?? 1, backoffMs: Math.round((command.retry?.backoff ?? 1) * 1000) };
 }
 
 /** Equal for equal calls, whatever the order of their keys. */

@@ -1,3 +1,3 @@
 export { FakeClock } from "./fake-clock.ts";
 export { createHarness, type Harness } from "./harness.ts";
-export { exerciseStore, type OpenStore, storeCases } from "./store-suite.ts";
+export { type ExerciseOptions, exerciseStore, type OpenOptions, type OpenStore, type StoreCase, storeCases } from "./store-suite.ts";

@@ -12,5 +12,7 @@ test("kill -9 at every named step and at any moment: nothing is lost, nothing ch
   expect({ lost, changed, double, other }).toEqual({ lost: [], changed: [], double: [], other: [] });
   const kills = [...report.kills.values()].reduce((sum, count) => sum + count, 0);
   expect(kills).toBeGreaterThanOrEqual(40);
-  expect([...report.kills.keys()]).toEqual(expect.arrayContaining(["after-insert", "before-ack", "after-claim", "mid-run", "random"]));
+  expect([...report.kills.keys()]).toEqual(
+    expect.arrayContaining(["after-insert", "before-ack", "after-claim", "mid-run", "before-settle", "after-settle", "before-notify", "random"]),
+  );
 });

@@ -1,4 +1,4 @@
-import { spawnSync } from "node:child_process";
+import { type ChildProcess, spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -58,7 +58,7 @@ describe("a worker that is lost", () => {
         const key = `round ${round}`;
         const { taskId } = await create("safe", { key, ms: 120 });
         await waitFor(() => attemptsOf(folder, key, "start").includes(1));
-        late.kill("SIGSTOP");
+        await stopBetweenWrites(late, path.join(folder, "tasks.db"));
         const isTooLate = isTerminal(await engine.get("ada", taskId));
         const stopOther = startHere(store, folder, leaseMs);
         const ended = await engine.wait("ada", taskId);
@@ -406,6 +406,24 @@ function startHere(store: Store, folder: string, judgedLeaseMs: number): () => P
     sweeper.stop();
     await worker.stop();
   };
+}
+
+/** Stops a process where it does not hold the file: frozen in the middle of a write it keeps everybody else from writing, for as long as it lasts. */
+async function stopBetweenWrites(child: ChildProcess, file: string): Promise<void> {
+  const db = new Database(file, { timeout: 0 });
+  for (let tries = 0; tries < 100; tries++) {
+    child.kill("SIGSTOP");
+    // The signal is on its way; a lock that is still there after this is held by a process that stands still.
+    await wait(5);
+    try {
+      db.exec("begin immediate; rollback");
+      break;
+    } catch {
+      child.kill("SIGCONT");
+      await wait(1);
+    }
+  }
+  db.close();
 }
 
 function startSweeper(store: Store, clock: FakeClock): Sweeper {

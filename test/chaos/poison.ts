@@ -13,7 +13,7 @@ export default defineCommand({
     if (how === "exit") process.exit(3);
     const hoard: unknown[] = [];
     for (;;) {
-      hoard.push(how === "heap" ? Array.from({ length: 4_000_000 }).fill(0.5) : Buffer.alloc(32 * 1024 * 1024, 1));
+      hoard.push(how === "heap" ? Array<number>(4_000_000).fill(0.5) : Buffer.alloc(32 * 1024 * 1024, 1));
       await new Promise((resolve) => setImmediate(resolve));
     }
   },

@@ -553,3 +553,22 @@ test("F12: what the disk did not take is not acknowledged", patience, async (con
   expect(await line()).toBe("done");
   expect((await store.get(scope(), "t1"))?.status).toBe("completed");
 });
+
+test("F12: an end and the removal of its steps are one write, taken or not", patience, async (context) => {
+  const file = path.join(temporaryFolder(), "tasks.db");
+  const { child, line } = start("make-tasks.ts", file);
+  expect(await line()).toBe("open");
+  const store = open(file);
+  for (const verb of ["settle", "cancel"]) {
+    for (const words of [`create ${verb}`, `claim ${verb}`, `keepStep ${verb}`]) {
+      child.stdin.write(`${words}\n`);
+      expect(await line()).toBe("done");
+    }
+    const stop = await trace(context, child, "inject=fdatasync,fsync:error=EIO:when=2+");
+    child.stdin.write(`${verb} ${verb}\n`);
+    const answer = await line();
+    await stop();
+    const task = await store.get(scope(), verb);
+    expect(task?.status !== "working", `${verb} was recorded`).toBe(answer === "done");
+  }
+});
