@@ -1,5 +1,5 @@
-// npm run bench [-- --quick] [--markdown] [--only stdio|http|sessions|start|help]
-// Measures Meanwhile and its peers side by side and prints one table. A missed goal is reported; only what breaks fails.
+// npm run bench [-- --quick] [--markdown] [--only stdio|http|sessions|start|help|tasks]
+// Measures Meanwhile and its peers side by side and prints a table, and one for tasks. A missed goal is reported; only what breaks fails.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
@@ -14,7 +14,8 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const { values: options } = parseArgs({
   options: { quick: { type: "boolean" }, markdown: { type: "boolean" }, only: { type: "string" } },
 });
-if (options.only !== undefined && !sections.includes(options.only)) throw new Error(`--only takes one of ${sections.join(", ")}, not ${options.only}.`);
+const known = [...sections, "tasks"];
+if (options.only !== undefined && !known.includes(options.only)) throw new Error(`--only takes one of ${known.join(", ")}, not ${options.only}.`);
 
 /** How many calls a slice makes: before it counts, one at a time, and many at once. `turns` is how often everybody gets one. */
 const calls = { stdio: { warmUp: 8_000, leadIn: 20, one: 60, many: 1_200 }, http: { warmUp: 1_000, leadIn: 10, one: 40, many: 160 } };
@@ -39,7 +40,15 @@ for (let round = 1; round <= size.rounds; round++) {
     await measures[section]();
   }
 }
-printReport();
+if (options.only !== "tasks") printReport();
+if (isWanted("tasks")) benchTasksToo();
+
+/** Tasks are measured by a program of their own, in the same run. */
+function benchTasksToo() {
+  const flags = [options.quick ? "--quick" : "", options.markdown ? "--markdown" : ""].filter(Boolean);
+  const { status } = spawnSync(process.execPath, [path.join(here, "tasks.mjs"), ...flags], { stdio: ["ignore", 1, 2] });
+  if (status !== 0) throw new Error(`bench/tasks.mjs ended with ${status}.`);
+}
 
 /** The list in another order each time, the same in every run of the bench. */
 function shuffled(list) {

@@ -69,7 +69,7 @@ export interface TaskStore {
   /** Renews every lease of a worker; how many it still holds. */
   renew(worker: string, leaseMs: number, now: number): Promise<number>;
   /** Keeps a worker's leases alive, also while its event loop is blocked, until the returned function is called. */
-  keepLeases(worker: string, leaseMs: number, everyMs: number): () => void;
+  keepLeases(worker: string, leaseMs: number, everyMs: number): () => void | Promise<void>;
   report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }, now: number): Promise<boolean>;
   ask(claim: Claim, question: Question, now: number): Promise<TaskQuestion | undefined>;
   settle(claim: Claim, outcome: TaskOutcome, now: number): Promise<boolean>;

@@ -56,7 +56,7 @@ export class Worker {
   #wantsMore = false;
   #stopListening: (() => void) | undefined;
   #cancelPoll: (() => void) | undefined;
-  #stopHeartbeat: (() => void) | undefined;
+  #stopHeartbeat: (() => void | Promise<void>) | undefined;
   #idle: PromiseWithResolvers<void> | undefined;
 
   constructor(options: WorkerOptions) {
@@ -100,7 +100,7 @@ export class Worker {
     });
     await ended;
     cancelDrain();
-    this.#stopHeartbeat?.();
+    await this.#stopHeartbeat?.();
     this.#stopHeartbeat = undefined;
   }
 

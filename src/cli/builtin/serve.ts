@@ -78,8 +78,15 @@ async function open(settings: Settings): Promise<Runtime> {
   return await openRuntime(settings, log);
 }
 
+/** The first signal stops in good order, a second one at once. */
 function onStop(stop: () => void): void {
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, stop);
+  let isStopping = false;
+  const onSignal = () => {
+    if (isStopping) process.exit(Exit.Cancelled);
+    isStopping = true;
+    stop();
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
 }
 
 function nextSteps(url: string, runtime: Runtime, terminal: Terminal): string {

@@ -1,4 +1,4 @@
-import { workerData } from "node:worker_threads";
+import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { systemClock } from "../../clock.ts";
 import { isBusy } from "./connection.ts";
@@ -16,10 +16,16 @@ const busyPauseMs = 2;
 const troublePauseMs = Math.min(everyMs, 1_000);
 let renew: Database.Statement | undefined;
 
+let cancelBeat: () => void = () => {};
+
+parentPort?.once("message", () => {
+  cancelBeat();
+  renew?.database.close();
+});
 beat();
 
 function beat(): void {
-  systemClock.after(tryToRenew(), beat);
+  cancelBeat = systemClock.after(tryToRenew(), beat);
 }
 
 /** How long to wait before the next beat. Must not throw: a lease outlasts the trouble of three beats. */

@@ -121,12 +121,18 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return await this.#quickly(() => this.#run("renew", { worker, leaseMs, now }));
   }
 
-  keepLeases(worker: string, leaseMs: number, everyMs: number): () => void {
+  keepLeases(worker: string, leaseMs: number, everyMs: number): () => Promise<void> {
     const entry = import.meta.url.endsWith(".ts") ? "./heartbeat.ts" : "./heartbeat.js";
     const thread = new Thread(new URL(entry, import.meta.url), { workerData: { file: this.#file, worker, leaseMs, everyMs }, stdout: true });
     thread.unref();
     thread.on("error", () => undefined);
-    return () => void thread.terminate();
+    const exited = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
+    // Asked, not ended: a thread that is cut off while it loads a native module takes the whole process with it.
+    return async () => {
+      thread.ref();
+      thread.postMessage("stop");
+      await exited;
+    };
   }
 
   async report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }, now: number): Promise<boolean> {
