@@ -55,7 +55,7 @@ async function startUntilAnswered() {
     }
     throw new Error("npm start did not answer within ten minutes");
   } finally {
-    process.kill(-server.pid, "SIGTERM");
+    if (server.pid !== undefined) process.kill(-server.pid, "SIGTERM");
   }
 }
 

@@ -137,14 +137,14 @@ export const claimingCases: readonly StoreCase[] = [
           assert.ok(tries < 1_000, "no lease was renewed");
           await sleep(systemClock, 10);
         }
-        stop();
+        await stop();
         for (let tries = 0, last = 0; last !== (await until()); tries++) {
           assert.ok(tries < 100, "leases were renewed after the end");
           last = await until();
           await sleep(systemClock, 100);
         }
       } finally {
-        stop();
+        await stop();
         await store.close();
       }
     },
