@@ -27,7 +27,7 @@ export interface ToolsOptions {
 }
 
 /** SDK clients drop progress that arrives in one piece with the answer: leave this much between them. */
-const progressGapMs = 5;
+const progressGapMs = 10;
 
 /** tools/list and tools/call for every command of a catalog. */
 export function createTools(options: ToolsOptions): CommandTools {
