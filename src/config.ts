@@ -6,8 +6,10 @@ import type { McpServer } from "@modelcontextprotocol/server";
 import { loadModule } from "./command/load.ts";
 import { closest } from "./command/suggest.ts";
 import { messageOf, RuntimeError, UsageError } from "./errors.ts";
+import type { HostOverride } from "./host/profiles.ts";
 import { type LogLevel, logLevels } from "./log.ts";
 import { type Home, homeAt } from "./paths.ts";
+import { type DeferralRules, defaultDeferral } from "./task/deferral.ts";
 
 /** Called for every MCP server that is made, to add resources, prompts and tools of one's own. */
 export type ServerHook = (server: McpServer, facts: { readonly era: "legacy" | "modern" }) => void | Promise<void>;
@@ -28,8 +30,33 @@ export interface UserConfig {
   /** Refuse HTTP calls without the home's token. */
   readonly requireToken?: boolean;
   readonly logLevel?: LogLevel;
+  /** When a call that takes long becomes a task. */
+  readonly deferral?: DeferralConfig;
+  /** How long MCP hosts wait, by the name they give as `clientInfo.name`. */
+  readonly hosts?: Readonly<Record<string, HostOverride>>;
+  /** List task_result, task_status and the like, for clients without tasks. Default: true. */
+  readonly followUpTools?: boolean;
+  /** Report tool errors of 2025-11-25 tasks as completed, for clients that never fetch a failed task's result. */
+  readonly errorsAsCompleted?: boolean;
   /** Hands over the SDK's McpServer. */
   readonly mcp?: ServerHook;
+}
+
+export interface DeferralConfig {
+  /** `false`: only tasks that the client asks for. */
+  readonly auto?: boolean;
+  /** The tools that count as long, in place of those declared so. */
+  readonly tools?: readonly string[];
+  /** Clients without tasks get no deferral at all. */
+  readonly requireClientTasks?: boolean;
+  /** Give a 2025-11-25 client a task it did not ask for; the specification forbids it. */
+  readonly unsolicited?: boolean;
+  /** How long a client that takes tasks waits for an answer. Default: 10. */
+  readonly patienceSeconds?: number;
+  /** A command whose runs' p95 is above this counts as long. Default: 10. */
+  readonly longSeconds?: number;
+  /** No call stays open longer, whatever its host would bear. Default: 600. */
+  readonly keepInlineSeconds?: number;
 }
 
 /** Gives a config file its types. */
@@ -54,6 +81,12 @@ export interface Settings {
   readonly requireToken: boolean;
   readonly logLevel: LogLevel;
   readonly isDebug: boolean;
+  readonly deferral: DeferralRules;
+  readonly hosts: Readonly<Record<string, HostOverride>>;
+  /** Who the MCP host is, whatever it calls itself. */
+  readonly hostName: string | undefined;
+  readonly followUpTools: boolean;
+  readonly errorsAsCompleted: boolean;
   readonly mcp: ServerHook | undefined;
 }
 
@@ -78,7 +111,13 @@ export async function loadSettings(from: { cwd: string; env: Environment; flags:
   const configFile = fileNames.map((name) => path.join(cwd, name)).find((file) => existsSync(file));
   const user = existsSync(home.configFile) ? readJsonConfig(home.configFile) : {};
   const project = configFile === undefined ? {} : await readConfig(configFile);
-  const config: UserConfig = { ...user, ...project, http: { ...user.http, ...project.http } };
+  const config: UserConfig = {
+    ...user,
+    ...project,
+    http: { ...user.http, ...project.http },
+    deferral: { ...user.deferral, ...project.deferral },
+    hosts: { ...user.hosts, ...project.hosts },
+  };
   const isDebug = env.MEANWHILE_DEBUG === "1";
   const folders = commandFolders(cwd, config, flags);
   return {
@@ -95,6 +134,11 @@ export async function loadSettings(from: { cwd: string; env: Environment; flags:
     requireToken: flags.requireToken ?? config.requireToken ?? false,
     logLevel: levelFrom(env.MEANWHILE_LOG) ?? config.logLevel ?? (isDebug ? "debug" : "info"),
     isDebug,
+    deferral: deferralFrom(env, config.deferral ?? {}),
+    hosts: config.hosts ?? {},
+    hostName: env.MEANWHILE_HOST?.trim() || undefined,
+    followUpTools: config.followUpTools ?? true,
+    errorsAsCompleted: config.errorsAsCompleted ?? false,
     mcp: config.mcp,
   };
 }
@@ -127,6 +171,32 @@ function toReal(folder: string): string {
 
 export function packageVersion(): string {
   return (JSON.parse(readFileSync(path.join(packageFolder, "package.json"), "utf8")) as { version: string }).version;
+}
+
+function deferralFrom(env: Environment, config: DeferralConfig): DeferralRules {
+  const toMs = (seconds: number | undefined) => (seconds === undefined ? undefined : seconds * 1000);
+  return {
+    isAuto: switchFrom(env, "MEANWHILE_AUTO_TASK") ?? config.auto ?? defaultDeferral.isAuto,
+    tools: toolsFrom(env.MEANWHILE_AUTO_TASK_TOOLS) ?? config.tools ?? defaultDeferral.tools,
+    requiresClientTasks: switchFrom(env, "MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP") ?? config.requireClientTasks ?? defaultDeferral.requiresClientTasks,
+    isUnsolicited: switchFrom(env, "MEANWHILE_AUTO_TASK_UNSOLICITED") ?? config.unsolicited ?? defaultDeferral.isUnsolicited,
+    patienceMs: toMs(config.patienceSeconds) ?? defaultDeferral.patienceMs,
+    longFromMs: toMs(config.longSeconds) ?? defaultDeferral.longFromMs,
+    keepInlineMs: toMs(config.keepInlineSeconds) ?? defaultDeferral.keepInlineMs,
+  };
+}
+
+function switchFrom(env: Environment, name: string): boolean | undefined {
+  const value = env[name];
+  if (value === undefined || value === "") return undefined;
+  if (value !== "0" && value !== "1") throw new UsageError(`${name} must be 0 or 1, not "${value}".`);
+  return value === "1";
+}
+
+function toolsFrom(value: string | undefined): string[] | undefined {
+  const names = (value ?? "").split(",").flatMap((name) => name.trim() || []);
+  if (names.some((name) => /\s/.test(name))) throw new UsageError(`MEANWHILE_AUTO_TASK_TOOLS must be tool names with commas between them, not "${value}".`);
+  return names.length === 0 ? undefined : names;
 }
 
 function portFrom(value: string | undefined): number | undefined {
@@ -164,38 +234,85 @@ function readJsonConfig(file: string): UserConfig {
 
 const isText = (value: unknown) => typeof value === "string" && value !== "";
 const isBoolean = (value: unknown) => typeof value === "boolean";
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null && !Array.isArray(value);
 export const isPort = (value: unknown) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 65535;
 const isHttp = (value: unknown) => {
   if (typeof value !== "object" || value === null) return false;
   const { port, host, ...others } = value as Record<string, unknown>;
   return (port === undefined || isPort(port)) && (host === undefined || isText(host)) && Object.keys(others).length === 0;
 };
+/** A week: more than any wait, and less than a timer can hold. */
+const maxSeconds = 604_800;
+const isSeconds = (value: unknown) => typeof value === "number" && value >= 0 && value <= maxSeconds;
 
-const fields: Record<keyof UserConfig, { check: (value: unknown) => boolean; expected: string }> = {
+interface Field {
+  readonly check: (value: unknown) => boolean;
+  readonly expected: string;
+  /** The fields of an object. */
+  readonly fields?: Readonly<Record<string, Field>>;
+  /** What stands behind any name of an object. */
+  readonly each?: Field;
+}
+
+const trueOrFalse: Field = { check: isBoolean, expected: "true or false" };
+const seconds: Field = { check: isSeconds, expected: `seconds from 0 to ${maxSeconds}` };
+
+const deferralFields: Record<keyof DeferralConfig, Field> = {
+  auto: trueOrFalse,
+  tools: { check: (value) => Array.isArray(value) && value.every(isText), expected: "a list of tool names" },
+  requireClientTasks: trueOrFalse,
+  unsolicited: trueOrFalse,
+  patienceSeconds: seconds,
+  longSeconds: seconds,
+  keepInlineSeconds: seconds,
+};
+
+const hostFields: Record<keyof HostOverride, Field> = {
+  limitSeconds: { check: (value) => isSeconds(value) && value !== 0, expected: `seconds above 0, up to ${maxSeconds}` },
+  isExtended: trueOrFalse,
+};
+
+const fields: Record<keyof UserConfig, Field> = {
   name: { check: isText, expected: "text" },
   instructions: { check: isText, expected: "text" },
   commands: { check: (value) => Array.isArray(value) && value.every(isText), expected: "a list of folders" },
-  bundled: { check: isBoolean, expected: "true or false" },
+  bundled: trueOrFalse,
   toolPrefix: {
     check: (value) => typeof value === "string" && /^([A-Za-z][A-Za-z0-9_]*)?$/.test(value),
     expected: "letters, digits and _, starting with a letter",
   },
   http: { check: isHttp, expected: "{ port, host }" },
-  requireToken: { check: isBoolean, expected: "true or false" },
+  requireToken: trueOrFalse,
   logLevel: { check: (value) => logLevels.includes(value as LogLevel), expected: `one of ${logLevels.join(", ")}` },
+  deferral: { check: isObject, expected: `{ ${Object.keys(deferralFields).join(", ")} }`, fields: deferralFields },
+  hosts: { check: isObject, expected: "hosts by name", each: { check: isObject, expected: "{ limitSeconds, isExtended }", fields: hostFields } },
+  followUpTools: trueOrFalse,
+  errorsAsCompleted: trueOrFalse,
   mcp: { check: (value) => typeof value === "function", expected: "a function (server) => void" },
 };
 
 function checkConfig(value: unknown, file: string): UserConfig {
   const refuse = (text: string) => new RuntimeError("CONFIG_INVALID", `${file}: ${text}`);
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw refuse("must hold one object; write: export default defineConfig({ … })");
-  for (const [name, entry] of Object.entries(value)) {
-    if (!Object.hasOwn(fields, name)) {
-      const guess = closest(name, Object.keys(fields));
-      throw refuse(`\`${name}\` is not a setting${guess === undefined ? "" : `; did you mean \`${guess}\`?`}`);
-    }
-    const field = fields[name as keyof UserConfig];
-    if (entry !== undefined && !field.check(entry)) throw refuse(`\`${name}\` must be ${field.expected}`);
-  }
+  if (!isObject(value)) throw refuse("must hold one object; write: export default defineConfig({ … })");
+  checkFields(value, fields, "");
   return value;
+
+  function checkFields(object: object, known: Readonly<Record<string, Field>>, at: string): void {
+    for (const [name, entry] of Object.entries(object)) {
+      const field = Object.hasOwn(known, name) ? known[name] : undefined;
+      if (field !== undefined) {
+        checkField(entry, field, `${at}${name}`);
+        continue;
+      }
+      const guess = closest(name, Object.keys(known));
+      throw refuse(`\`${at}${name}\` is not a setting${guess === undefined ? "" : `; did you mean \`${at}${guess}\`?`}`);
+    }
+  }
+
+  function checkField(entry: unknown, field: Field, at: string): void {
+    if (entry === undefined) return;
+    if (!field.check(entry)) throw refuse(`\`${at}\` must be ${field.expected}`);
+    if (field.fields !== undefined) checkFields(entry as object, field.fields, `${at}.`);
+    if (field.each !== undefined) for (const [name, value] of Object.entries(entry as object)) checkField(value, field.each, `${at}.${name}`);
+  }
 }

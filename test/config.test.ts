@@ -1,6 +1,8 @@
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { loadSettings } from "../src/config.ts";
+import { loadSettings, publicSettings } from "../src/config.ts";
+import { UsageError } from "../src/errors.ts";
+import { defaultDeferral } from "../src/task/deferral.ts";
 import { temporaryFolder, writeFiles } from "./helpers/home.ts";
 
 const load = (files: Record<string, string> = {}, options: { env?: Record<string, string>; flags?: object; home?: Record<string, string> } = {}) => {
@@ -44,6 +46,22 @@ describe("settings", () => {
     ['{ "http": { "port": 70000 } }', "`http` must be { port, host }"],
     ['{ "toolPrefix": "a b" }', "`toolPrefix` must be letters, digits and _"],
     ['{ "logLevel": "loud" }', "`logLevel` must be one of debug, info, warn, error"],
+    ['{ "deferral": [] }', "`deferral` must be { auto, tools, requireClientTasks,"],
+    ['{ "deferral": { "auto": 1 } }', "`deferral.auto` must be true or false"],
+    ['{ "deferral": { "tools": "report_build" } }', "`deferral.tools` must be a list of tool names"],
+    ['{ "deferral": { "patienceSecs": 3 } }', "`deferral.patienceSecs` is not a setting; did you mean `deferral.patienceSeconds`?"],
+    ['{ "deferral": { "patienceSeconds": -1 } }', "`deferral.patienceSeconds` must be seconds from 0 to 604800"],
+    ['{ "deferral": { "keepInlineSeconds": "600" } }', "`deferral.keepInlineSeconds` must be seconds from 0 to 604800"],
+    ['{ "deferral": { "longSeconds": 604801 } }', "`deferral.longSeconds` must be seconds from 0 to 604800"],
+    ['{ "hosts": [] }', "`hosts` must be hosts by name"],
+    ['{ "hosts": { "kilo": 60 } }', "`hosts.kilo` must be { limitSeconds, isExtended }"],
+    ['{ "hosts": { "kilo": { "limitSeconds": 0 } } }', "`hosts.kilo.limitSeconds` must be seconds above 0, up to 604800"],
+    ['{ "hosts": { "kilo": { "isExtended": "no" } } }', "`hosts.kilo.isExtended` must be true or false"],
+    ['{ "hosts": { "kilo": { "limit": 3 } } }', "`hosts.kilo.limit` is not a setting"],
+    ['{ "hosts": { "__proto__": { "limitSeconds": 0 } } }', "`hosts.__proto__.limitSeconds` must be seconds above 0"],
+    ['{ "followUpTools": 0 }', "`followUpTools` must be true or false"],
+    ['{ "errorsAsCompleted": "no" }', "`errorsAsCompleted` must be true or false"],
+    ['{ "constructor": {} }', "`constructor` is not a setting"],
     ["[]", "must hold one object"],
     ["{", "Cannot read"],
   ])("%s is refused by name", async (text, sentence) => {
@@ -61,8 +79,73 @@ describe("settings", () => {
   test.each([
     [{ env: { MEANWHILE_PORT: "x" } }, 'MEANWHILE_PORT must be a whole number from 0 to 65535, not "x".'],
     [{ env: { MEANWHILE_LOG: "loud" } }, 'MEANWHILE_LOG must be one of debug, info, warn, error, not "loud".'],
+    [{ env: { MEANWHILE_AUTO_TASK: "yes" } }, 'MEANWHILE_AUTO_TASK must be 0 or 1, not "yes".'],
+    [{ env: { MEANWHILE_AUTO_TASK: "01" } }, 'MEANWHILE_AUTO_TASK must be 0 or 1, not "01".'],
+    [{ env: { MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP: "true" } }, 'MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP must be 0 or 1, not "true".'],
+    [{ env: { MEANWHILE_AUTO_TASK_UNSOLICITED: "2" } }, 'MEANWHILE_AUTO_TASK_UNSOLICITED must be 0 or 1, not "2".'],
+    [{ env: { MEANWHILE_AUTO_TASK_TOOLS: "a b" } }, 'MEANWHILE_AUTO_TASK_TOOLS must be tool names with commas between them, not "a b".'],
     [{ flags: { commands: ["nowhere"] } }, "--commands: there is no folder"],
   ])("%j is refused by name", async (options, sentence) => {
-    await expect(load({}, options)).rejects.toThrow(sentence);
+    const refused = load({}, options);
+    await expect(refused).rejects.toThrow(sentence);
+    await expect(refused).rejects.toThrow(UsageError);
+  });
+});
+
+describe("settings of deferral", () => {
+  const config = (value: object) => ({ "meanwhile.config.json": JSON.stringify(value) });
+  const deferral = async (files: Record<string, string>, options: Parameters<typeof load>[1] = {}) => (await load(files, options)).deferral;
+
+  test("are exactly the defaults with no file and no variable set", async () => {
+    const settings = await load();
+    expect(settings.deferral).toEqual(defaultDeferral);
+    expect(settings).toMatchObject({ hosts: {}, hostName: undefined, followUpTools: true, errorsAsCompleted: false });
+  });
+
+  test("an empty variable is no variable", async () => {
+    const names = ["", "_TOOLS", "_REQUIRE_CLIENT_CAP", "_UNSOLICITED"].map((end) => `MEANWHILE_AUTO_TASK${end}`);
+    const env = Object.fromEntries([...names, "MEANWHILE_HOST"].map((name) => [name, ""]));
+    expect(await load({}, { env })).toMatchObject({ deferral: defaultDeferral, hostName: undefined });
+    expect(await deferral({}, { env: { MEANWHILE_AUTO_TASK_TOOLS: " , " } })).toEqual(defaultDeferral);
+  });
+
+  test.each([
+    [{ MEANWHILE_AUTO_TASK: "0" }, { isAuto: false }],
+    [{ MEANWHILE_AUTO_TASK: "1" }, {}],
+    [{ MEANWHILE_AUTO_TASK_TOOLS: "report_build, vault_index,," }, { tools: ["report_build", "vault_index"] }],
+    [{ MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP: "1" }, { requiresClientTasks: true }],
+    [{ MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP: "0" }, {}],
+    [{ MEANWHILE_AUTO_TASK_UNSOLICITED: "1" }, { isUnsolicited: true }],
+    [{ MEANWHILE_AUTO_TASK_UNSOLICITED: "0" }, {}],
+  ])("%j changes nothing else", async (env, change) => {
+    expect(await deferral({}, { env })).toEqual({ ...defaultDeferral, ...change });
+  });
+
+  test.each([
+    [{ auto: false }, { isAuto: false }],
+    [{ tools: [] }, { tools: [] }],
+    [{ requireClientTasks: true }, { requiresClientTasks: true }],
+    [{ unsolicited: true }, { isUnsolicited: true }],
+    [{ patienceSeconds: 2.5 }, { patienceMs: 2_500 }],
+    [{ longSeconds: 30 }, { longFromMs: 30_000 }],
+    [{ keepInlineSeconds: 0 }, { keepInlineMs: 0 }],
+  ])("a file's %j changes nothing else", async (said, change) => {
+    expect(await deferral(config({ deferral: said }))).toEqual({ ...defaultDeferral, ...change });
+  });
+
+  test("the environment wins over the project's file, that over the user's, one by one", async () => {
+    const home = { "config.json": '{ "deferral": { "auto": false, "patienceSeconds": 1, "tools": ["a"] }, "hosts": { "x": { "limitSeconds": 1 } } }' };
+    const project = config({ deferral: { auto: true, patienceSeconds: 2, unsolicited: true }, hosts: { y: { isExtended: true } } });
+    const env = { MEANWHILE_AUTO_TASK: "0", MEANWHILE_AUTO_TASK_TOOLS: "b", MEANWHILE_AUTO_TASK_UNSOLICITED: "0" };
+    expect(await deferral({}, { home })).toEqual({ ...defaultDeferral, isAuto: false, patienceMs: 1_000, tools: ["a"] });
+    expect(await deferral(project, { home })).toEqual({ ...defaultDeferral, isAuto: true, patienceMs: 2_000, tools: ["a"], isUnsolicited: true });
+    expect(await deferral(project, { home, env })).toEqual({ ...defaultDeferral, isAuto: false, patienceMs: 2_000, tools: ["b"] });
+    expect((await load(project, { home })).hosts).toEqual({ x: { limitSeconds: 1 }, y: { isExtended: true } });
+  });
+
+  test("the other switches, the host's name, and all of it visible to commands", async () => {
+    const settings = await load(config({ followUpTools: false, errorsAsCompleted: true }), { env: { MEANWHILE_HOST: " opencode " } });
+    expect(settings).toMatchObject({ followUpTools: false, errorsAsCompleted: true, hostName: "opencode" });
+    expect(publicSettings(settings)).toMatchObject({ deferral: defaultDeferral, hosts: {}, hostName: "opencode" });
   });
 });

@@ -1,0 +1,118 @@
+/**
+ * Whether a call is answered while its client waits, and for how long. In this order:
+ *
+ * 1. the client asked for a task, or takes job notifications and the command is long → at once;
+ * 2. the client can take a task and the command is long (declared, listed, or by its history) → a task at once;
+ * 3. otherwise the call runs while the client waits, and is deferred late, without starting again: as a task after a short
+ *    patience where the client can take one, else as a plain handle just before its host would cut the call.
+ */
+import { budgetOf, toSeconds } from "../host/budget.ts";
+import type { HostLimit } from "../host/profiles.ts";
+
+/** What the settings say. */
+export interface DeferralRules {
+  /** Off: only what the client asked for is deferred. */
+  readonly isAuto: boolean;
+  /** In place of the commands that are declared long. */
+  readonly tools: readonly string[] | undefined;
+  /** Clients without tasks get no deferral at all. */
+  readonly requiresClientTasks: boolean;
+  /** A 2025-11-25 client may be given a task it did not ask for. */
+  readonly isUnsolicited: boolean;
+  /** A client that takes tasks waits this long for an answer. */
+  readonly patienceMs: number;
+  /** A command whose history's p95 is above this is long. */
+  readonly longFromMs: number;
+  /** No call stays open longer, whatever its host would bear. */
+  readonly keepInlineMs: number;
+}
+
+export const defaultDeferral: DeferralRules = {
+  isAuto: true,
+  tools: undefined,
+  requiresClientTasks: false,
+  isUnsolicited: false,
+  patienceMs: 10_000,
+  longFromMs: 10_000,
+  keepInlineMs: 600_000,
+};
+
+/** What is known of one call when it comes in. */
+export interface CallFacts {
+  readonly toolName: string;
+  readonly declaredLong: boolean;
+  readonly taskSupport: "optional" | "required" | "forbidden";
+  /** Only with enough runs to tell. */
+  readonly historyP95Ms: number | undefined;
+  readonly estimateMs: number | undefined;
+  /** 2025-11-25: the request holds `params.task`. */
+  readonly isAsked: boolean;
+  /** 2026-07-28: the request declares the tasks extension. */
+  readonly canTakeTask: boolean;
+  /** 2025-11-25: the client asked for nothing but could poll. */
+  readonly canTakeUnasked: boolean;
+  /** The client declared `experimental["meanwhile/jobs"]`. */
+  readonly takesJobs: boolean;
+  /** The plain follow-up tools are listed. */
+  readonly canFollowUp: boolean;
+  readonly limit: HostLimit & { readonly host: string };
+  readonly hasProgressToken: boolean;
+}
+
+/** `reason` is for people: why the call was deferred, or why it would be. */
+export type Decision =
+  | { readonly kind: "now"; readonly as: "task" | "job" | "handle"; readonly reason: string }
+  | {
+      readonly kind: "inline";
+      /** What the client gets when the answer is not there in time; undefined: it waits for the answer. */
+      readonly deferAs: "task" | "handle" | undefined;
+      readonly deferAfterMs: number | undefined;
+      readonly heartbeatMs: number | undefined;
+      readonly reason: string;
+    };
+
+/** Decides about one call; the same facts and rules always give the same decision. */
+export function decide(facts: CallFacts, rules: DeferralRules = defaultDeferral): Decision {
+  const { toolName, canTakeTask, taskSupport, estimateMs } = facts;
+  const long = isLong(facts, rules);
+  const budget = budgetOf(facts.limit, facts.hasProgressToken, rules.keepInlineMs);
+  const { heartbeatMs } = budget;
+  const stay = (reason: string): Decision => ({ kind: "inline", deferAs: undefined, deferAfterMs: undefined, heartbeatMs, reason });
+
+  if (facts.isAsked) return { kind: "now", as: "task", reason: "the client asked for a task" };
+  if (taskSupport === "forbidden") return stay(`${toolName} is never run as a task`);
+  if (facts.takesJobs && long) return { kind: "now", as: "job", reason: `${long.claim} and the client takes job notifications` };
+  if (!rules.isAuto) return stay("only tasks that the client asks for are made");
+
+  if (canTakeTask && long) return { kind: "now", as: "task", reason: `${long.claim} and the client takes tasks` };
+  if (canTakeTask && taskSupport === "required") return { kind: "now", as: "task", reason: `${toolName} always runs as a task` };
+  if (facts.canTakeUnasked && rules.isUnsolicited && long) return { kind: "now", as: "task", reason: `${long.claim} and tasks are given unasked` };
+
+  if (canTakeTask) {
+    const isPatienceShorter = rules.patienceMs <= budget.handleAfterMs;
+    const deferAfterMs = isPatienceShorter ? rules.patienceMs : budget.handleAfterMs;
+    const reason = isPatienceShorter ? `no answer after ${toSeconds(deferAfterMs)}` : budget.why;
+    return { kind: "inline", deferAs: "task", deferAfterMs, heartbeatMs, reason };
+  }
+  if (rules.requiresClientTasks) return stay("the client takes no tasks, and nothing else is to be given");
+  if (!facts.canFollowUp) return stay("the client takes no tasks, and the follow-up tools are off");
+  if (long && estimateMs !== undefined && estimateMs > budget.handleAfterMs)
+    return { kind: "now", as: "handle", reason: `${long.claim} and needs about ${toSeconds(estimateMs)}; ${budget.why}` };
+  return { kind: "inline", deferAs: "handle", deferAfterMs: budget.handleAfterMs, heartbeatMs, reason: budget.why };
+}
+
+/** Why a command counts as long, in short and as a claim about it; undefined when it does not. */
+export function isLong(
+  facts: Pick<CallFacts, "toolName" | "declaredLong" | "historyP95Ms">,
+  rules: Pick<DeferralRules, "tools" | "longFromMs"> = defaultDeferral,
+): { readonly why: string; readonly claim: string } | undefined {
+  const { toolName, declaredLong, historyP95Ms } = facts;
+  if (rules.tools === undefined && declaredLong) return { why: "declared long", claim: `${toolName} is declared long` };
+  if (rules.tools?.includes(toolName)) {
+    const why = "listed in MEANWHILE_AUTO_TASK_TOOLS";
+    return { why, claim: `${toolName} is ${why}` };
+  }
+  if (historyP95Ms === undefined || !(historyP95Ms > rules.longFromMs)) return undefined;
+  const why = `history: p95 ${toSeconds(historyP95Ms)}`;
+  return { why, claim: `${toolName} is long (${why})` };
+}
