@@ -3,23 +3,45 @@ import type { Command } from "../command/command.ts";
 import { bucketOf, quantile, totalOf } from "./quantiles.ts";
 import type { DurationCount, TaskStore } from "./store.ts";
 
-export interface CommandStats {
-  readonly command: string;
+/** How long a command takes. */
+export interface KnownDurations {
   readonly runs: number;
   readonly p50Ms: number;
   readonly p95Ms: number;
   readonly p99Ms: number;
 }
 
+export interface CommandStats extends KnownDurations {
+  readonly command: string;
+}
+
 /** From this many runs on, history knows better than the author. */
 const enoughRuns = 5;
+/** A command of which one run in twenty takes longer than this is better run as a task. */
+const longMs = 10_000;
 const flushMs = 10_000;
+/** What the store said about a command is asked again after this. */
+const maxAgeMs = 1_000;
+
+/** Counts by kind and bucket, so that many runs of one length take no more room than one. */
+type Counts = Map<string, DurationCount>;
+
+/** What the store said about a command, and what this process has added since. */
+interface Recent {
+  readonly at: number;
+  readonly rows: Promise<readonly DurationCount[]>;
+  readonly own: Counts;
+}
 
 /** How long commands took, kept in the store; what this process adds is written every ten seconds and at the end. */
 export class History {
   readonly #store: TaskStore;
   readonly #clock: Clock;
-  readonly #pending = new Map<string, DurationCount>();
+  readonly #recent = new Map<string, Recent>();
+  readonly #pending: Counts = new Map();
+  /** On its way to the store, and perhaps not there yet. */
+  #writing: readonly DurationCount[] = [];
+  #written: Promise<void> = Promise.resolve();
   #cancelFlush: (() => void) | undefined;
 
   constructor(store: TaskStore, clock: Clock) {
@@ -29,21 +51,29 @@ export class History {
 
   /** Remembers a successful run. `work` is its size, when the command tells one. */
   add(command: string, ms: number, work: number | undefined): void {
-    this.#count({ command, kind: "time", bucket: bucketOf(ms), count: 1 });
-    if (work !== undefined && work > 0) this.#count({ command, kind: "rate", bucket: bucketOf(ms / work), count: 1 });
+    this.#add({ command, kind: "time", bucket: bucketOf(ms), count: 1 });
+    if (work !== undefined && work > 0) this.#add({ command, kind: "rate", bucket: bucketOf(ms / work), count: 1 });
     this.#flushLater();
   }
 
-  async flush(): Promise<void> {
+  /** Writes what was added; one write at a time, so that nothing is under way when the last has resolved. */
+  flush(): Promise<void> {
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
-    const counts = [...this.#pending.values()];
+    this.#written = this.#written.catch(() => undefined).then(() => this.#write());
+    return this.#written;
+  }
+
+  async #write(): Promise<void> {
+    this.#writing = [...this.#pending.values()];
     this.#pending.clear();
     try {
-      await this.#store.recordDurations(counts);
+      await this.#store.recordDurations(this.#writing);
     } catch (error) {
-      for (const count of counts) this.#count(count);
+      for (const count of this.#writing) addTo(this.#pending, count);
       throw error;
+    } finally {
+      this.#writing = [];
     }
   }
 
@@ -56,36 +86,73 @@ export class History {
   async estimateMs(name: string, command: Command, input: unknown): Promise<number | undefined> {
     const said = authorsEstimate(command, input);
     const kind = said?.work === undefined ? "time" : "rate";
-    const counts = (await this.#all(name)).filter((count) => count.kind === kind);
+    const counts = (await this.#countsOf(name)).filter((count) => count.kind === kind);
     const median = totalOf(counts) < enoughRuns ? undefined : quantile(counts, 0.5);
     if (median === undefined) return said?.ms;
     return kind === "rate" ? median * (said?.work ?? 1) : median;
   }
 
-  /** What is known of every command that has run. */
+  /** How long a command takes, once it has run often enough to say; of other processes' runs the last second may be missing. */
+  async known(name: string): Promise<KnownDurations | undefined> {
+    const durations = toDurations(await this.#countsOf(name));
+    return durations.runs < enoughRuns ? undefined : durations;
+  }
+
+  /** What is known of every command that has run, as of now. */
   async stats(): Promise<CommandStats[]> {
-    const byCommand = Map.groupBy(
-      (await this.#all()).filter((count) => count.kind === "time"),
-      (count) => count.command,
-    );
-    return [...byCommand].map(([command, counts]) => ({
-      command,
-      runs: totalOf(counts),
-      p50Ms: quantile(counts, 0.5) ?? 0,
-      p95Ms: quantile(counts, 0.95) ?? 0,
-      p99Ms: quantile(counts, 0.99) ?? 0,
-    }));
+    const unwritten = this.#unwritten();
+    const all = [...(await this.#store.durations()), ...unwritten];
+    return [...Map.groupBy(all, (count) => count.command)].map(([command, counts]) => ({ command, ...toDurations(counts) }));
   }
 
-  async #all(command?: string): Promise<DurationCount[]> {
-    const pending = [...this.#pending.values()].filter((count) => command === undefined || count.command === command);
-    return [...(await this.#store.durations(command)), ...pending];
+  /** A command's counts; the store is asked at most once a second, however many calls want to know. */
+  async #countsOf(command: string): Promise<DurationCount[]> {
+    let recent = this.#recentOf(command);
+    if (recent === undefined) {
+      const own: Counts = new Map();
+      for (const count of this.#unwritten()) if (count.command === command) addTo(own, count);
+      recent = { at: this.#clock.monotonic(), rows: this.#store.durations(command), own };
+      this.#recent.set(command, recent);
+    }
+    try {
+      return [...(await recent.rows), ...recent.own.values()];
+    } catch (error) {
+      if (this.#recent.get(command) === recent) this.#recent.delete(command);
+      throw error;
+    }
   }
 
-  #count(count: DurationCount): void {
-    const key = `${count.command} ${count.kind} ${count.bucket}`;
-    this.#pending.set(key, { ...count, count: count.count + (this.#pending.get(key)?.count ?? 0) });
+  #recentOf(command: string): Recent | undefined {
+    const recent = this.#recent.get(command);
+    if (recent === undefined || this.#clock.monotonic() - recent.at < maxAgeMs) return recent;
+    this.#recent.delete(command);
+    return undefined;
   }
+
+  #unwritten(): DurationCount[] {
+    return [...this.#writing, ...this.#pending.values()];
+  }
+
+  #add(count: DurationCount): void {
+    addTo(this.#pending, count);
+    const recent = this.#recentOf(count.command);
+    if (recent !== undefined) addTo(recent.own, count);
+  }
+}
+
+function addTo(counts: Counts, count: DurationCount): void {
+  const key = `${count.command} ${count.kind} ${count.bucket}`;
+  counts.set(key, { ...count, count: count.count + (counts.get(key)?.count ?? 0) });
+}
+
+function toDurations(counts: readonly DurationCount[]): KnownDurations {
+  const times = counts.filter((count) => count.kind === "time");
+  return { runs: totalOf(times), p50Ms: quantile(times, 0.5) ?? 0, p95Ms: quantile(times, 0.95) ?? 0, p99Ms: quantile(times, 0.99) ?? 0 };
+}
+
+/** True when a caller does better to run it as a task: its author says it is long, or its history does. */
+export function isTaskModeRecommended(command: Pick<Command, "long">, known: KnownDurations | undefined): boolean {
+  return command.long || (known !== undefined && known.runs >= enoughRuns && known.p95Ms > longMs);
 }
 
 /** What the author says about a run's length: milliseconds, or a size. An estimate that throws says nothing. */

@@ -7,9 +7,13 @@ import type { DurationCount } from "./store.ts";
 const growth = 1.018;
 const logGrowth = Math.log(growth);
 
-/** The bucket of a duration in milliseconds; everything below a hundredth of one shares the first. */
+/** Milliseconds of a run, or of one unit of its work, which may be a byte; what lies beyond shares the first and the last bucket. */
+const smallest = 1e-9;
+const largest = 1e15;
+
+/** The bucket of a duration in milliseconds. */
 export function bucketOf(ms: number): number {
-  return Math.ceil(Math.log(Math.max(ms, 0.01)) / logGrowth);
+  return Math.ceil(Math.log(Math.min(Math.max(ms, smallest), largest)) / logGrowth);
 }
 
 /** The middle of a bucket. */

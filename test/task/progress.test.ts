@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { ProgressReport } from "../../src/command/context.ts";
-import { secondsLeft } from "../../src/task/estimate.ts";
 import { ProgressTrack, type ProgressUpdate } from "../../src/task/progress.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 
@@ -91,11 +90,4 @@ describe("progress", () => {
       { seed: 20260728, numRuns: 1_000 },
     );
   });
-});
-
-test("time left comes from the run's own speed, before that from the estimate", () => {
-  expect(secondsLeft({ elapsedMs: 10_000, percentage: 25, estimateSeconds: 5 })).toBe(30);
-  expect(secondsLeft({ elapsedMs: 100, percentage: 1, estimateSeconds: 45 })).toBeCloseTo(44.9);
-  expect(secondsLeft({ elapsedMs: 60_000, percentage: undefined, estimateSeconds: 45 })).toBe(0);
-  expect(secondsLeft({ elapsedMs: 1_000, percentage: undefined, estimateSeconds: undefined })).toBeUndefined();
 });

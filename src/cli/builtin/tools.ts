@@ -1,8 +1,10 @@
+import { existsSync } from "node:fs";
 import { type Catalog, openCatalog } from "../../command/catalog.ts";
-import { loadSettings } from "../../config.ts";
-import { Exit, type ExitCode } from "../../errors.ts";
+import { loadSettings, type Settings } from "../../config.ts";
+import { Exit, type ExitCode, messageOf } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { toTool } from "../../mcp/tools.ts";
+import { isTaskModeRecommended, type KnownDurations } from "../../task/history.ts";
 import type { VerbCall } from "../main.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { collect, parseVerb } from "../verb.ts";
@@ -26,13 +28,44 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     flags: { ...(commands !== undefined && { commands }), ...(!isBundled && { bundled: false }) },
   });
   const catalog = await openCatalog({ folders: settings.commandFolders, toolPrefix: settings.toolPrefix, log: silentLog });
-  call.terminal.print(parsed.options.json === true ? toJson(catalog) : toTable(catalog));
+  call.terminal.print(parsed.options.json === true ? toJson(catalog, await readKnown(catalog, settings, call.terminal)) : toTable(catalog));
   reportProblems(catalog, call.terminal);
   return catalog.problems.length === 0 ? Exit.Ok : Exit.CommandFailed;
 }
 
-function toJson(catalog: Catalog): string {
-  const tools = catalog.entries.map((entry) => ({ ...toTool(entry), command: `meanwhile ${entry.path.join(" ")}`, file: entry.file }));
+/** How long the commands take, by tool name. A listing makes no store, and does without one that cannot be read. */
+async function readKnown(catalog: Catalog, settings: Settings, terminal: Terminal): Promise<ReadonlyMap<string, KnownDurations>> {
+  const known = new Map<string, KnownDurations>();
+  if (!existsSync(settings.storeFile)) return known;
+  try {
+    const { openTasks } = await import("../../tasks.ts");
+    const tasks = openTasks(settings, silentLog);
+    try {
+      for (const { toolName } of catalog.entries) {
+        const durations = await tasks.history.known(toolName);
+        if (durations !== undefined) known.set(toolName, durations);
+      }
+    } finally {
+      await tasks.close();
+    }
+  } catch (error) {
+    terminal.say(`${terminal.colors.yellow("!")} How long the commands take is not known: ${messageOf(error)}\n`);
+  }
+  return known;
+}
+
+function toJson(catalog: Catalog, known: ReadonlyMap<string, KnownDurations>): string {
+  const tools = catalog.entries.map((entry) => {
+    const stats = known.get(entry.toolName);
+    return {
+      ...toTool(entry),
+      command: `meanwhile ${entry.path.join(" ")}`,
+      file: entry.file,
+      async: entry.command.long,
+      taskModeRecommended: isTaskModeRecommended(entry.command, stats),
+      ...(stats !== undefined && { stats }),
+    };
+  });
   return `${JSON.stringify({ tools, problems: catalog.problems }, null, 2)}\n`;
 }
 
