@@ -3,7 +3,7 @@ import type { Answer, Question } from "../command/context.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
 import { BadCursor } from "../task/limits.ts";
 import type { Claim, ClaimWish, Created, CreateOptions, DurationCount, ListFilter, Page, Scope, TaskStore } from "../task/store.ts";
-import { isExpired, isTerminal, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskQuestion } from "../task/task.ts";
+import { isExpired, isTerminal, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskQuestion, type TaskRules } from "../task/task.ts";
 import { apply, begin, type TaskEvent } from "../task/transitions.ts";
 import { fromCursor, toCursor } from "./cursor.ts";
 
@@ -32,12 +32,16 @@ export class MemoryStore implements TaskStore, Dispatcher {
     const own = [...this.#rows.values()].filter(({ task }) => task.caller === fresh.caller && !isExpired(task, fresh.createdAt));
     const sameKey = own.find(hasSameKey);
     if (sameKey !== undefined) return { kind: "repeated", task: copyOf(sameKey) };
-    const live = own.filter(({ task }) => !isTerminal(task));
-    const equal = options.joinsEqual ? live.find(({ task }) => task.project === fresh.project && task.digest === fresh.digest) : undefined;
+    const equal = options.joinsEqual && !fresh.isCall ? this.#equal(fresh) : undefined;
     if (equal !== undefined) return { kind: "joined", task: copyOf(equal) };
-    if (live.length >= options.maxLive) return { kind: "full", live: live.length };
+    const live = own.filter(({ task }) => !isTerminal(task) && !task.isCall).length;
+    if (live >= options.maxLive && !fresh.isCall) return { kind: "full", live: options.maxLive };
     if (this.#rows.has(fresh.taskId)) throw new Error("This task id is taken.");
-    const row = { number: ++this.#lastNumber, task: begin({ ...fresh, input: toJson(fresh.input ?? {}) }), steps: new Map() };
+    const row = {
+      number: ++this.#lastNumber,
+      task: begin({ ...fresh, input: toJson(fresh.input ?? {}), questions: toJson(fresh.questions) }, options.claim),
+      steps: new Map(),
+    };
     this.#rows.set(fresh.taskId, row);
     this.#changed(fresh.taskId);
     return { kind: "created", task: copyOf(row) };
@@ -55,7 +59,9 @@ export class MemoryStore implements TaskStore, Dispatcher {
       .filter(({ number, task }) => number < before && task.caller === scope.caller && !isExpired(task, scope.now))
       .filter(
         ({ task }) =>
-          (filter.project === undefined || task.project === filter.project) && (filter.statuses === undefined || filter.statuses.includes(task.status)),
+          (filter.project === undefined || task.project === filter.project) &&
+          (filter.statuses === undefined || filter.statuses.includes(task.status)) &&
+          (filter.withCalls === true || !task.isCall || isTerminal(task)),
       )
       .sort((a, b) => b.number - a.number);
     const page = rows.slice(0, filter.limit);
@@ -64,6 +70,11 @@ export class MemoryStore implements TaskStore, Dispatcher {
       tasks: page.map(({ task }) => structuredClone({ ...task, input: undefined, ...(isTerminal(task) && { outcome: undefined }) }) as Task),
       nextCursor: rows.length > page.length && last !== undefined ? toCursor(scope.caller, last.number) : undefined,
     };
+  }
+
+  async findEqual(scope: Scope, project: string, digest: string): Promise<Task | undefined> {
+    const equal = this.#equal({ caller: scope.caller, project, digest });
+    return equal === undefined ? undefined : copyOf(equal);
   }
 
   async answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean> {
@@ -131,10 +142,21 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return this.#applyClaim(claim, { type: "giveBack", fence: claim.fence }, now);
   }
 
+  async handOut(claim: Claim, terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules }, now: number): Promise<boolean> {
+    const { reason, ttlMs, rules } = terms;
+    return this.#applyClaim(claim, { type: "handOut", fence: claim.fence, reason, ttlMs, rules: toJson(rules) }, now);
+  }
+
+  async forget(claim: Claim): Promise<boolean> {
+    if (!this.#holds(claim) || this.#rows.get(claim.taskId)?.task.isCall !== true) return false;
+    this.#rows.delete(claim.taskId);
+    this.#changed(claim.taskId);
+    return true;
+  }
+
   async keepStep(claim: Claim, name: string, json: string): Promise<boolean> {
-    const row = this.#rows.get(claim.taskId);
-    if (row === undefined || isTerminal(row.task) || row.task.lease === undefined || row.task.fence !== claim.fence) return false;
-    row.steps.set(name, json);
+    if (!this.#holds(claim)) return false;
+    this.#rows.get(claim.taskId)?.steps.set(name, json);
     return true;
   }
 
@@ -189,6 +211,18 @@ export class MemoryStore implements TaskStore, Dispatcher {
   #own(scope: Scope, taskId: string): Row | undefined {
     const row = this.#rows.get(taskId);
     return row === undefined || row.task.caller !== scope.caller || isExpired(row.task, scope.now) ? undefined : row;
+  }
+
+  /** The live, handed-out task of an equal call; the oldest one. */
+  #equal({ caller, project, digest }: Pick<NewTask, "caller" | "project" | "digest">): Row | undefined {
+    return [...this.#rows.values()].find(
+      ({ task }) => task.caller === caller && task.project === project && task.digest === digest && !isTerminal(task) && !task.isCall,
+    );
+  }
+
+  #holds({ taskId, fence }: Claim): boolean {
+    const task = this.#rows.get(taskId)?.task;
+    return task !== undefined && !isTerminal(task) && task.lease !== undefined && task.fence === fence;
   }
 
   #heldBy(worker: string): Row[] {

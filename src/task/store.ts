@@ -1,5 +1,5 @@
 import type { Answer, Question } from "../command/context.ts";
-import type { NewTask, Task, TaskOutcome, TaskProgress, TaskQuestion, TaskStatus } from "./task.ts";
+import type { NewTask, Task, TaskOutcome, TaskProgress, TaskQuestion, TaskRules, TaskStatus } from "./task.ts";
 
 /** A worker's right to write to one task. */
 export interface Claim {
@@ -18,6 +18,8 @@ export interface CreateOptions {
   readonly joinsEqual: boolean;
   /** Refuse when the caller has this many live tasks. */
   readonly maxLive: number;
+  /** Whoever makes it already runs it: it begins as claimed, under fence 1. A journalled call always does, and is neither joined nor refused for their number. */
+  readonly claim?: { readonly worker: string; readonly leaseMs: number };
 }
 
 export type Created = { readonly kind: "created" | "joined" | "repeated"; readonly task: Task } | { readonly kind: "full"; readonly live: number };
@@ -25,6 +27,8 @@ export type Created = { readonly kind: "created" | "joined" | "repeated"; readon
 export interface ListFilter {
   readonly project?: string;
   readonly statuses?: readonly TaskStatus[];
+  /** Calls that are still being answered, too. Those that ended on record are always listed. */
+  readonly withCalls?: boolean;
   readonly limit: number;
   readonly cursor?: string;
 }
@@ -54,14 +58,16 @@ export interface DurationCount {
 
 /**
  * What the engine asks of a database. One verb a transition; each is one guarded write, and `false` or `undefined`
- * means that somebody else was first. What is acknowledged is durable: `create`, `settle`, `answer` and `cancel` have reached the disk
- * when they resolve.
+ * means that somebody else was first. What is acknowledged is durable: `create`, `handOut`, `settle`, `answer` and `cancel` have
+ * reached the disk when they resolve. Nobody was told of a journalled call, so making and forgetting one waits for no disk.
  */
 export interface TaskStore {
   create(task: NewTask, options: CreateOptions): Promise<Created>;
   /** Unknown, expired and somebody else's look the same. */
   get(scope: Scope, taskId: string): Promise<Task | undefined>;
   list(scope: Scope, filter: ListFilter): Promise<Page>;
+  /** The live, handed-out task of an equal call; the oldest, when there are several. */
+  findEqual(scope: Scope, project: string, digest: string): Promise<Task | undefined>;
   answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean>;
   cancel(scope: Scope, taskId: string, message: string): Promise<boolean>;
 
@@ -75,6 +81,10 @@ export interface TaskStore {
   settle(claim: Claim, outcome: TaskOutcome, now: number): Promise<boolean>;
   retryLater(claim: Claim, notBefore: number, why: string, now: number): Promise<boolean>;
   giveBack(claim: Claim, now: number): Promise<boolean>;
+  /** Makes an ordinary task of a journalled call, durably. False when it is no call any more, or not ours. */
+  handOut(claim: Claim, terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules }, now: number): Promise<boolean>;
+  /** Removes a journalled call: its answer was delivered. False when it is no call any more, or not ours. */
+  forget(claim: Claim): Promise<boolean>;
   /** Remembers a finished step's value, as JSON. */
   keepStep(claim: Claim, name: string, json: string): Promise<boolean>;
   steps(taskId: string): Promise<ReadonlyMap<string, string>>;

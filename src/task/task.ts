@@ -16,6 +16,8 @@ import type { Message } from "../command/run.ts";
  * outcome    how the run ended, in our own neutral shape
  * giving back  ending an attempt that does not count, because the worker stops
  * interrupted  the worker is gone; what the command did meanwhile is unknown
+ * journalled call  a call that is still being answered, on record only so that a crash in the middle of it is noticed
+ * handing out  giving a call's client the task's id in place of the answer: the call goes on as a task
  */
 
 export type LiveStatus = "queued" | "working" | "input_required";
@@ -31,12 +33,18 @@ export type TaskOutcome = {
   readonly durationMs: number;
 } & (
   | { readonly ending: "completed"; readonly data: unknown; readonly content?: readonly ContentBlock[] }
-  | { readonly ending: "failed"; readonly cause: TaskFailure; readonly message: string }
+  | {
+      readonly ending: "failed";
+      readonly cause: TaskFailure;
+      readonly message: string;
+      /** The JSON-RPC error it ended in, when the command ended in one. */
+      readonly rpc?: { readonly code: number; readonly message: string; readonly data?: unknown };
+    }
   | { readonly ending: "cancelled"; readonly message: string }
 );
 
-/** `interrupted`: the worker died and running again would not be safe. */
-export type TaskFailure = "input" | "command" | "output" | "timeout" | "interrupted";
+/** `interrupted`: the worker died and running again would not be safe. `protocol`: the command ended in a JSON-RPC error. */
+export type TaskFailure = "input" | "command" | "output" | "timeout" | "interrupted" | "protocol";
 
 export interface TaskProgress {
   readonly value: number;
@@ -53,7 +61,7 @@ export interface TaskQuestion extends Question {
   readonly answer?: Answer;
 }
 
-/** What is fixed when a task is made. */
+/** What is fixed when a task is made; of a journalled call, what handing it out does not change. */
 export interface NewTask {
   readonly taskId: string;
   readonly caller: string;
@@ -70,6 +78,12 @@ export interface NewTask {
   readonly estimateMs: number | undefined;
   readonly rules: TaskRules;
   readonly createdAt: number;
+  /** True while it is only the journal of a call that is still being answered: not handed out, not listed, not counted, not joined, never run again. */
+  readonly isCall: boolean;
+  /** What was asked so far; what was asked and answered ahead of the run is there from the start. */
+  readonly questions: readonly TaskQuestion[];
+  /** The token its client follows it by. */
+  readonly progressToken: string | number | undefined;
 }
 
 /** What may happen to a task whose attempt fails or whose worker dies. */
@@ -97,7 +111,6 @@ interface TaskState extends NewTask {
   readonly notBefore: number;
   readonly statusMessage: string | undefined;
   readonly progress: TaskProgress | undefined;
-  readonly questions: readonly TaskQuestion[];
   readonly updatedAt: number;
   readonly startedAt: number | undefined;
 }

@@ -1,12 +1,23 @@
 import type { Answer, Question } from "../command/context.ts";
-import { type EndedTask, isTerminal, type LiveTask, maxCrashes, type NewTask, openQuestions, type Task, type TaskOutcome, type TaskProgress } from "./task.ts";
+import {
+  type EndedTask,
+  isTerminal,
+  type LiveTask,
+  maxCrashes,
+  type NewTask,
+  openQuestions,
+  type Task,
+  type TaskOutcome,
+  type TaskProgress,
+  type TaskRules,
+} from "./task.ts";
 
 /**
  * Everything that can happen to a task, and nothing else.
  *
- *              create
- *                │
- *                ▼      claim (fence+1)             settle
+ *              create               create, claimed (fence 1)
+ *                │                       │
+ *                ▼      claim (fence+1)  ▼          settle
  *              queued ─────────────────▶ working ──────────────▶ completed | failed | cancelled
  *                ▲ ▲                     │ │  ▲                     ▲
  *                │ └── retry, give back, ┘ │  │ answer, while       │ settle
@@ -16,10 +27,12 @@ import { type EndedTask, isTerminal, type LiveTask, maxCrashes, type NewTask, op
  *                                       │  ▲
  *                                       └──┘ retry, give back, interrupt (safe): the worker goes, its questions stay
  *
- *  cancel, from every live status ──▶ cancelled        interrupt, unsafe or once too often ──▶ failed
+ *  cancel, from every live status ──▶ cancelled        interrupt, unsafe or once too often, or of a call ──▶ failed
  *
  * Terminal is final. A live task is input_required exactly as long as one of its questions is open. A worker's events carry
  * its fence; one that is not the task's own is refused.
+ * A journalled call is created claimed and never run again: retry and give back, which would queue it, are refused. Hand out makes
+ * an ordinary task of it and leaves its status as it is. A call that was answered is deleted, and that is no transition.
  * Stores write the same rules as one guarded statement each; this file says what they must do.
  */
 export type TaskEvent =
@@ -31,17 +44,19 @@ export type TaskEvent =
   | { readonly type: "settle"; readonly fence: number; readonly outcome: TaskOutcome }
   | { readonly type: "retry"; readonly fence: number; readonly notBefore: number; readonly why: string }
   | { readonly type: "giveBack"; readonly fence: number }
+  | { readonly type: "handOut"; readonly fence: number; readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules }
   | { readonly type: "interrupt" }
   | { readonly type: "cancel"; readonly message: string };
 
 /** Why an event does not apply. Somebody else was first, mostly: an answer, not an error. */
-export type Refusal = "terminal" | "fenced" | "notQueued" | "tooEarly" | "notHeld" | "notAsked";
+export type Refusal = "terminal" | "fenced" | "notQueued" | "tooEarly" | "notHeld" | "notAsked" | "notCall" | "isCall";
 
 export type Transition = { readonly ok: true; readonly task: Task } | { readonly ok: false; readonly refusal: Refusal };
 
-/** A new task, before anybody has seen it. */
-export function begin(fresh: NewTask): LiveTask {
-  return {
+/** A new task, before anybody has seen it; with a claim, one that is being worked on already. */
+export function begin(fresh: NewTask, claim?: { readonly worker: string; readonly leaseMs: number }): LiveTask {
+  if (fresh.isCall && claim === undefined) throw new Error("A call is journalled by whoever runs it, so it needs a claim.");
+  const queued: LiveTask = {
     ...fresh,
     status: "queued",
     version: 1,
@@ -52,10 +67,12 @@ export function begin(fresh: NewTask): LiveTask {
     lease: undefined,
     statusMessage: undefined,
     progress: undefined,
-    questions: [],
     updatedAt: fresh.createdAt,
     startedAt: undefined,
   };
+  if (claim === undefined) return queued;
+  const lease = { worker: claim.worker, until: fresh.createdAt + claim.leaseMs };
+  return { ...queued, status: "working", fence: 1, attempts: 1, lease, startedAt: fresh.createdAt };
 }
 
 /** What becomes of a task, or why nothing does. */
@@ -88,9 +105,14 @@ export function apply(task: Task, event: TaskEvent, now: number): Transition {
     case "settle":
       return end(task, event.outcome, now);
     case "retry":
+      if (task.isCall) return refuse("isCall");
       return change(task, now, { status: waitingStatus(task), lease: undefined, notBefore: event.notBefore, statusMessage: event.why });
     case "giveBack":
+      if (task.isCall) return refuse("isCall");
       return change(task, now, { status: waitingStatus(task), lease: undefined, attempts: task.attempts - 1, notBefore: now });
+    case "handOut":
+      if (!task.isCall) return refuse("notCall");
+      return change(task, now, { isCall: false, reason: event.reason, ttlMs: event.ttlMs, rules: event.rules });
     case "interrupt":
       return interrupt(task, now);
     case "cancel":
@@ -115,6 +137,7 @@ function interrupt(task: LiveTask, now: number): Transition {
   if (task.lease === undefined) return refuse("notHeld");
   // A crash is not the command's own failure: it is counted apart, so that it uses up none of its attempts.
   const counts = { crashes: task.crashes + 1, attempts: task.attempts - 1 };
+  if (task.isCall) return end({ ...task, ...counts }, interruptedCallOutcome(), now);
   const mayRunAgain = task.rules.isSafe && counts.crashes < maxCrashes;
   if (mayRunAgain)
     return change(task, now, { ...counts, status: waitingStatus(task), lease: undefined, notBefore: now, statusMessage: interruptedMessage(counts.crashes) });
@@ -134,6 +157,15 @@ export function interruptedOutcome(isSafe: boolean, crashes: number): TaskOutcom
   const message = isSafe
     ? `Interrupted ${crashes} times; given up, because it seems to end its worker each time.`
     : "Interrupted; outcome unknown. The worker ended in the middle, and running the command again might do its work twice.";
+  return interruptedBy(message);
+}
+
+/** How a call ends whose worker died before it was answered: whoever called knows that, and would not expect a second run. */
+export function interruptedCallOutcome(): TaskOutcome {
+  return interruptedBy("Interrupted; outcome unknown. The worker ended before the call was answered, and only tasks are run again.");
+}
+
+function interruptedBy(message: string): TaskOutcome {
   return { ending: "failed", cause: "interrupted", message, messages: [], log: [], durationMs: 0 };
 }
 

@@ -1,6 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { TaskStore } from "../task/store.ts";
 import { askingCases } from "./store-cases/asking.ts";
+import { callCases } from "./store-cases/calls.ts";
 import { changeCases } from "./store-cases/changes.ts";
 import { claimingCases } from "./store-cases/claiming.ts";
 import { cleaningCases } from "./store-cases/cleaning.ts";
@@ -50,6 +51,7 @@ export const storeCases: readonly StoreCase[] = [
   ...fenceCases,
   ...stepCases,
   ...interruptingCases,
+  ...callCases,
   ...cleaningCases,
   ...durationCases,
   ...changeCases,

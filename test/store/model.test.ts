@@ -31,12 +31,14 @@ const worker = fc.nat(workers - 1);
 const project = fc.constantFrom("home", "home", "home", "away");
 /** Which one of those there are; those that can still change come first. */
 const which = fc.oneof(fc.constant(0), fc.constant(0), fc.nat(2), fc.nat(40));
+/** Mostly the journalled calls that are held, sometimes any claim there ever was. */
+const whichCall = fc.record({ isCall: fc.constantFrom(true, true, true, false), at: which });
 /** Mostly the owner, sometimes anybody. */
 const asker = fc.oneof(fc.constant(undefined), fc.constant(undefined), fc.constant(undefined), caller);
 
 const operation = fc.oneof(
   {
-    weight: 5,
+    weight: 8,
     arbitrary: fc.record({
       type: fc.constant("create"),
       caller,
@@ -45,6 +47,10 @@ const operation = fc.oneof(
       key: fc.constantFrom(undefined, undefined, 0, 1),
       isSafe: fc.boolean(),
       joins: fc.boolean(),
+      // Whoever runs it already.
+      begunBy: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, { weight: 2, arbitrary: worker }),
+      isCall: fc.boolean(),
+      progressToken: fc.constantFrom(undefined, 7, "7"),
     }),
   },
   {
@@ -69,6 +75,9 @@ const operation = fc.oneof(
   { weight: 2, arbitrary: fc.record({ type: fc.constant("complete"), which }) },
   { weight: 3, arbitrary: fc.record({ type: fc.constant("fail"), which }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("giveBack"), which }) },
+  { weight: 3, arbitrary: fc.record({ type: fc.constant("handOut"), which: whichCall, isSafe: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant("forget"), which: whichCall }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant("findEqual"), which, project, digest: fc.constantFrom(undefined, undefined, undefined, 0) }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("keepStep"), which, name: fc.constantFrom("s1", "s2"), value: fc.nat(9) }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("cancel"), which, asker }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("interruptWorker"), worker }) },
@@ -123,6 +132,11 @@ class Model {
     return [...this.claims].sort((a, b) => Number(this.isHeld(b)) - Number(this.isHeld(a)));
   }
 
+  /** Claims of calls that are still being answered. */
+  get callHolders(): Held[] {
+    return this.holders.filter((held) => this.isHeld(held) && this.tasks.get(held.taskId)?.isCall === true);
+  }
+
   isHeld({ taskId, fence }: Claim): boolean {
     const task = this.tasks.get(taskId);
     return task !== undefined && !isTerminal(task) && task.lease !== undefined && task.fence === fence;
@@ -142,23 +156,33 @@ class Model {
     if (isTerminal(task)) this.steps.delete(taskId);
     // I3: a fence never falls, and only a claim raises it, by one.
     assert.equal(task.fence, before.fence + (event.type === "claim" ? 1 : 0));
+    // What is a task never becomes a call, and a call never waits to be run.
+    assert.ok(before.isCall || !task.isCall, `${taskId} became a call`);
+    assert.ok(!task.isCall || task.status !== "queued", `${taskId} is a call, and queued`);
     // I4: only the moves of the diagram.
     assert.ok(allowed[before.status].includes(task.status), `${before.status} ─ ${event.type} ─▶ ${task.status}`);
     return true;
   }
 
-  create(fresh: NewTask, joinsEqual: boolean): unknown {
+  create(fresh: NewTask, joinsEqual: boolean, claim: { worker: string; leaseMs: number } | undefined): unknown {
     const own = [...this.tasks.values()].filter((task) => task.caller === fresh.caller && !isExpired(task, this.now));
     const near = own.filter((task) => task.project === fresh.project);
     const repeated = fresh.idempotencyKey === undefined ? undefined : near.find((task) => task.idempotencyKey === fresh.idempotencyKey);
     if (repeated !== undefined) return { kind: "repeated", task: repeated };
-    const joined = joinsEqual ? near.find((task) => !isTerminal(task) && task.digest === fresh.digest) : undefined;
+    const joined = joinsEqual && !fresh.isCall ? this.findEqual(fresh.caller, fresh.project, fresh.digest) : undefined;
     if (joined !== undefined) return { kind: "joined", task: joined };
-    if (own.filter((task) => !isTerminal(task)).length >= maxLive) return { kind: "full", live: maxLive };
-    const task = begin(fresh);
+    const isFull = own.filter((task) => !isTerminal(task) && !task.isCall).length >= maxLive;
+    if (isFull && !fresh.isCall) return { kind: "full", live: maxLive };
+    const task = begin(fresh, claim);
     this.tasks.set(fresh.taskId, task);
     this.everMade.push(fresh.taskId);
+    if (claim !== undefined) this.hold(task, claim.worker);
     return { kind: "created", task };
+  }
+
+  findEqual(caller: string, project: string, digest: string): Task | undefined {
+    const isEqual = (task: Task) => task.caller === caller && task.project === project && task.digest === digest;
+    return [...this.tasks.values()].find((task) => isEqual(task) && !isTerminal(task) && !task.isCall);
   }
 
   claim(project: string, worker: string, taskId: string | undefined): Task | undefined {
@@ -167,11 +191,18 @@ class Model {
       .sort((a, b) => a.notBefore - b.notBefore)[0];
     if (ready === undefined || !this.apply(ready.taskId, { type: "claim", worker, leaseMs })) return undefined;
     const task = this.tasks.get(ready.taskId) as Task;
+    this.hold(task, worker);
+    return task;
+  }
+
+  /** Somebody runs this task now. */
+  hold(task: Task, worker: string): void {
     // I3: no two claims of a task share a fence.
     assert.ok(!this.claims.some((held) => held.taskId === task.taskId && held.fence === task.fence));
+    // A call is run once.
+    assert.ok(!task.isCall || !this.executions.has(task.taskId));
     this.claims.unshift({ taskId: task.taskId, fence: task.fence, worker, task });
     this.executions.set(task.taskId, (this.executions.get(task.taskId) ?? 0) + 1);
-    return task;
   }
 
   /** A write by whoever holds this claim, or once held it. */
@@ -232,14 +263,29 @@ function stepOf(model: Model, op: Operation): Step | undefined {
         estimateMs: undefined,
         rules: { isSafe: op.isSafe, maxAttempts: 2, backoffMs: 50 },
         createdAt: now,
+        isCall: op.isCall && op.begunBy !== undefined,
+        questions: op.isSafe ? [{ ...question, key: "q1", askedAt: now, answer: { action: "decline" } }] : [],
+        progressToken: op.progressToken,
       };
+      const claim = op.begunBy === undefined ? undefined : { worker: `w${op.begunBy}`, leaseMs };
       // The stores drop an expired task with this key at once; to everybody but them it was gone already.
       if (fresh.idempotencyKey !== undefined)
         model.remove(
           (task) => isExpired(task, now) && task.caller === fresh.caller && task.project === fresh.project && task.idempotencyKey === fresh.idempotencyKey,
         );
-      const expected = model.create(fresh, op.joins);
-      return { expected, act: (store) => store.create(fresh, { joinsEqual: op.joins, maxLive }) };
+      const expected = model.create(fresh, op.joins, claim);
+      return { expected, act: (store) => store.create(fresh, { joinsEqual: op.joins, maxLive, ...(claim !== undefined && { claim }) }) };
+    }
+    case "findEqual": {
+      const like = model.tasks.get(pick(model.likely, op.which) ?? "none");
+      const scope = { caller: like?.caller ?? "c0", now };
+      const digest = op.digest === undefined ? (like?.digest ?? "none") : `d${op.digest}`;
+      return { expected: model.findEqual(scope.caller, op.project, digest), act: (store) => store.findEqual(scope, op.project, digest) };
+    }
+    case "handOut":
+    case "forget": {
+      const held = (op.which.isCall ? pick(model.callHolders, op.which.at) : undefined) ?? pick(model.holders, op.which.at);
+      return held === undefined ? undefined : callOf(model, op, held);
     }
     case "claim": {
       const taskId = op.which === undefined ? undefined : (pick(model.ids, op.which) ?? "none");
@@ -333,6 +379,19 @@ function writeOf(model: Model, op: Extract<Operation, { type: "report" | "ask" |
   }
 }
 
+/** What the worker of a call does with it, whether it still holds it, and whether it still is one, or not. */
+function callOf(model: Model, op: Extract<Operation, { type: "handOut" | "forget" }>, held: Held): Step {
+  const { now } = model;
+  const claim: Claim = { taskId: held.taskId, fence: held.fence };
+  if (op.type === "handOut") {
+    const terms = { reason: "slow", ttlMs: 2 * ttlMs, rules: { isSafe: op.isSafe, maxAttempts: 3, backoffMs: 20 } };
+    return { expected: model.write(held, { type: "handOut", fence: held.fence, ...terms }), act: (store) => store.handOut(claim, terms, now) };
+  }
+  const isCall = model.isHeld(claim) && model.tasks.get(held.taskId)?.isCall === true;
+  if (isCall) model.remove(({ taskId }) => taskId === held.taskId);
+  return { expected: isCall, act: (store) => store.forget(claim) };
+}
+
 function pick<T>(items: readonly T[], at: number): T | undefined {
   return items[at % Math.max(items.length, 1)];
 }
@@ -357,10 +416,13 @@ async function checkStore(model: Model, store: TaskStore, name: string, sight: S
   const { now } = model;
   for (const asker of sight.callers) {
     const own = model.ids.flatMap((taskId) => model.visible(taskId, asker) ?? []);
-    const { tasks } = await store.list({ caller: asker, now }, { limit: 100 });
-    // I1: everything acknowledged is there, until its time is over. I8: and nothing of anybody else's.
-    const bare = own.map((task) => ({ ...task, input: undefined, ...(isTerminal(task) && { outcome: undefined }) }));
-    assertSame(tasks, bare, `${name}: the list of ${asker}`);
+    for (const withCalls of [true, false]) {
+      const { tasks } = await store.list({ caller: asker, now }, { limit: 100, withCalls });
+      const shown = own.filter((task) => withCalls || !task.isCall || isTerminal(task));
+      // I1: everything acknowledged is there, until its time is over. I8: and nothing of anybody else's.
+      const bare = shown.map((task) => ({ ...task, input: undefined, ...(isTerminal(task) && { outcome: undefined }) }));
+      assertSame(tasks, bare, `${name}: the list of ${asker}`);
+    }
   }
   for (const taskId of sight.tasks) {
     // I8: whoever asks, only the owner is shown the task; when it is gone, nobody is.

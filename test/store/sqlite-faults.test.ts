@@ -19,6 +19,7 @@ import { describe, expect, onTestFinished, type TestContext, test } from "vitest
 import { type Clock, sleep, systemClock } from "../../src/clock.ts";
 import { RuntimeError } from "../../src/errors.ts";
 import { isAtLeast } from "../../src/store/sqlite/connection.ts";
+import { tasks as firstSchema } from "../../src/store/sqlite/migrations/001-tasks.ts";
 import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import type { Claim } from "../../src/task/store.ts";
 import { isTerminal, type NewTask, type TaskOutcome } from "../../src/task/task.ts";
@@ -42,9 +43,14 @@ const fresh = (taskId: string, facts: Partial<NewTask> = {}): NewTask => ({
   estimateMs: undefined,
   rules: { isSafe: true, maxAttempts: 1, backoffMs: 0 },
   createdAt: systemClock.now(),
+  isCall: false,
+  questions: [],
+  progressToken: undefined,
   ...facts,
 });
 const options = { joinsEqual: false, maxLive: 100_000 };
+const begun = { ...options, claim: { worker: "w1", leaseMs: 30_000 } };
+const terms = { reason: "slow", ttlMs: 60_000, rules: { isSafe: true, maxAttempts: 1, backoffMs: 0 } };
 const scope = () => ({ caller: "ada", now: systemClock.now() });
 const claimWish = (worker: string, leaseMs: number) => ({ project: "home", worker, leaseMs, now: systemClock.now() });
 
@@ -135,8 +141,75 @@ describe("opening", () => {
     expect(readFileSync(file).equals(before)).toBe(true);
   });
 
+  test("a database of the first schema is brought up to date, and every task in it goes on", async () => {
+    const file = makeFirst(temporaryFolder());
+    const store = open(file);
+    const shown = { isCall: false, questions: [], progressToken: undefined };
+    const { tasks } = await store.list(scope(), { limit: 10 });
+    expect(tasks).toMatchObject([
+      { taskId: "ended", status: "completed", ...shown },
+      { taskId: "working", status: "working", lease: { worker: "w1" }, fence: 1, ...shown },
+      { taskId: "queued", status: "queued", rules: { isSafe: true, maxAttempts: 2, backoffMs: 5 }, ...shown },
+    ]);
+    expect(await store.get(scope(), "ended")).toMatchObject({ outcome: done, ttlMs: 60_000 });
+    expect(await store.steps("working")).toEqual(new Map([["fetch", "1"]]));
+    expect(await store.durations()).toEqual([{ command: "text_count", kind: "time", bucket: 3, count: 4 }]);
+    expect(await store.findEqual(scope(), "home", "same")).toMatchObject({ taskId: "queued" });
+    expect((await store.create(fresh("other", { digest: "same" }), { joinsEqual: true, maxLive: 2 })).kind).toBe("joined");
+    expect((await store.create(fresh("third"), { joinsEqual: false, maxLive: 2 })).kind).toBe("full");
+    expect(await store.settle({ taskId: "working", fence: 1 }, done, systemClock.now())).toBe(true);
+    const call = fresh("call", { isCall: true, progressToken: 7 });
+    await store.create(call, begun);
+    expect(await store.get(scope(), "call")).toMatchObject({ isCall: true, progressToken: 7 });
+    await store.close();
+    expect(versionOf(file)).toBe(2);
+    expect((await open(file).list(scope(), { limit: 10, withCalls: true })).tasks).toHaveLength(4);
+  });
+
+  test("a database that cannot be brought up to date stays as it was", () => {
+    const file = makeFirst(temporaryFolder());
+    const db = new Database(file);
+    // The last change of the migration fails.
+    db.exec("drop index tasks_live; create table tasks_live (x)");
+    const rows = db.prepare("select * from tasks order by number").all();
+    db.close();
+    expect(() => openSqliteStore(file, systemClock)).toThrow("tasks_live");
+    const after = new Database(file);
+    expect(after.prepare("select * from tasks order by number").all()).toEqual(rows);
+    after.close();
+    expect(versionOf(file)).toBe(1);
+  });
+
+  /** What the first Meanwhile left behind: a task that waits, one that is worked on, and one that has ended. */
+  function makeFirst(folder: string): string {
+    const file = path.join(folder, "tasks.db");
+    const db = new Database(file);
+    db.pragma("journal_mode = WAL");
+    db.exec(`${firstSchema}; pragma user_version = 1`);
+    const now = systemClock.now();
+    const facts = `'ada', 'home', 'text_count', 'same', '{}', 'asked for', 60000, 1, 2, 5, ${now}, ${now}, ${now}`;
+    const names = "task_id, caller, project, command, digest, input, reason, ttl_ms, is_safe, max_attempts, backoff_ms, not_before, created_at, updated_at";
+    for (const taskId of ["queued", "working", "ended"]) db.exec(`insert into tasks (${names}) values ('${taskId}', ${facts})`);
+    db.exec(`update tasks set status = 'working', fence = 1, attempts = 1, worker = 'w1', lease_until = ${now + 30_000} where task_id = 'working'`);
+    db.prepare("update tasks set status = 'completed', outcome = ?, finished_at = ?, expires_at = ? where task_id = 'ended'").run(
+      JSON.stringify(done),
+      now,
+      now + 60_000,
+    );
+    db.exec("insert into steps values ('working', 'fetch', '1'); insert into durations values ('text_count', 'time', 3, 4)");
+    db.close();
+    return file;
+  }
+
+  function versionOf(file: string): unknown {
+    const db = new Database(file, { readonly: true });
+    const version = db.pragma("user_version", { simple: true });
+    db.close();
+    return version;
+  }
+
   test("another program's database is refused and left alone", () => {
-    for (const version of [0, 1]) {
+    for (const version of [0, 1, 2]) {
       const file = path.join(temporaryFolder(), "theirs.db");
       const db = new Database(file);
       db.exec(`create table tasks (title text); insert into tasks values ('Buy milk'); pragma user_version = ${version}`);
@@ -275,6 +348,8 @@ describe("F15: files that go away or may not be written", () => {
       const store = open(file);
       for (const taskId of ["t1", "t2"]) await store.create(fresh(taskId), options);
       const claim = (await store.claim(claimWish("w1", 30_000))) as Claim;
+      await store.create(fresh("call", { isCall: true }), begun);
+      const call = { taskId: "call", fence: 1 };
       const witness = new Database(file);
       const rows = witness.prepare("select * from tasks order by number");
       const before = rows.all();
@@ -282,6 +357,9 @@ describe("F15: files that go away or may not be written", () => {
       const now = systemClock.now();
       const writes = {
         create: () => store.create(fresh("t3"), options),
+        journal: () => store.create(fresh("t4", { isCall: true }), begun),
+        handOut: () => store.handOut(call, terms, now),
+        forget: () => store.forget(call),
         settle: () => store.settle(claim, done, now),
         cancel: () => store.cancel(scope(), "t2", "No."),
         answer: () => store.answer(scope(), "t1", "q1", { action: "decline" }),
@@ -522,33 +600,47 @@ test("T8: what is acknowledged has been through the disk's cache", patience, asy
   const { child, line } = start("make-tasks.ts", path.join(temporaryFolder(), "tasks.db"));
   expect(await line()).toBe("open");
   const count = 10;
-  for (const verb of ["create", "claim", "ask", "answer", "settle"]) {
+  const syncsOf = async (verb: string, taskId: string) => {
     const stop = await trace(context, child, "trace=fdatasync,fsync");
     for (let n = 0; n < count; n++) {
-      child.stdin.write(`${verb} t${n}\n`);
+      child.stdin.write(`${verb} ${taskId}${n}\n`);
       expect(await line(), verb).toBe("done");
     }
-    const syncs = (await stop()).match(/sync\(/g)?.length ?? 0;
-    if (verb !== "claim") expect(syncs, verb).toBeGreaterThanOrEqual(count);
-  }
+    return (await stop()).match(/sync\(/g)?.length ?? 0;
+  };
+  for (const [verb, taskId] of [
+    ["create", "t"],
+    ["begin", "b"],
+  ] as const)
+    expect(await syncsOf(verb, taskId), verb).toBeGreaterThanOrEqual(count);
+  // Nobody has been told of a call that is journalled, so nothing waits for the disk.
+  for (const taskId of ["c", "d"]) expect(await syncsOf("journal", taskId)).toBeLessThan(count);
+  expect(await syncsOf("forget", "d")).toBeLessThan(count);
+  await syncsOf("claim", "t");
+  for (const verb of ["ask", "answer", "settle"]) expect(await syncsOf(verb, "t"), verb).toBeGreaterThanOrEqual(count);
+  for (const verb of ["handOut", "settle"]) expect(await syncsOf(verb, "c"), verb).toBeGreaterThanOrEqual(count);
 });
 
 test("F12: what the disk did not take is not acknowledged", patience, async (context) => {
   const file = path.join(temporaryFolder(), "tasks.db");
   const { child, line } = start("make-tasks.ts", file);
   expect(await line()).toBe("open");
-  for (const words of ["create t1", "claim t1"]) {
+  for (const words of ["create t1", "claim t1", "journal c1"]) {
     child.stdin.write(`${words}\n`);
     expect(await line()).toBe("done");
   }
   const stop = await trace(context, child, "inject=fdatasync,fsync:error=EIO");
-  for (const words of ["create t2", "ask t1", "settle t1", "cancel t1"]) {
+  for (const words of ["create t2", "ask t1", "settle t1", "cancel t1", "handOut c1"]) {
     child.stdin.write(`${words}\n`);
     expect(await line(), words).toMatch(/^STORE_UNAVAILABLE: .*check the disk/);
   }
   await stop();
   const store = open(file);
-  expect((await store.list(scope(), { limit: 10 })).tasks).toMatchObject([{ taskId: "t1", status: "working" }]);
+  const { tasks } = await store.list(scope(), { limit: 10, withCalls: true });
+  expect(tasks).toMatchObject([
+    { taskId: "c1", isCall: true },
+    { taskId: "t1", status: "working" },
+  ]);
   child.stdin.write("settle t1\n");
   expect(await line()).toBe("done");
   expect((await store.get(scope(), "t1"))?.status).toBe("completed");

@@ -1,4 +1,4 @@
-import { isTerminal, type Task } from "../../task/task.ts";
+import { isTerminal, type LiveTask, type Task, type TaskRules } from "../../task/task.ts";
 
 /** A row of the tasks table, as SQLite gives it. */
 export interface TaskRow {
@@ -34,6 +34,42 @@ export interface TaskRow {
   readonly started_at: number | null;
   readonly finished_at: number | null;
   readonly expires_at: number | null;
+  readonly is_call: number;
+  /** JSON: 7 and "7" are different tokens. */
+  readonly progress_token: string | null;
+}
+
+export type Values = Record<string, string | number | null>;
+
+/** A new task as the database takes it. */
+export function fromTask(task: LiveTask): Values {
+  return {
+    taskId: task.taskId,
+    caller: task.caller,
+    project: task.project,
+    command: task.command,
+    digest: task.digest,
+    idempotencyKey: task.idempotencyKey ?? null,
+    input: JSON.stringify(task.input ?? {}),
+    reason: task.reason,
+    ttlMs: task.ttlMs,
+    estimateMs: task.estimateMs ?? null,
+    ...fromRules(task.rules),
+    status: task.status,
+    fence: task.fence,
+    attempts: task.attempts,
+    worker: task.lease?.worker ?? null,
+    leaseUntil: task.lease?.until ?? null,
+    createdAt: task.createdAt,
+    startedAt: task.startedAt ?? null,
+    isCall: task.isCall ? 1 : 0,
+    questions: JSON.stringify(task.questions),
+    progressToken: task.progressToken === undefined ? null : JSON.stringify(task.progressToken),
+  };
+}
+
+export function fromRules(rules: TaskRules): Values {
+  return { isSafe: rules.isSafe ? 1 : 0, maxAttempts: rules.maxAttempts, backoffMs: rules.backoffMs };
 }
 
 /** A row as the engine knows it. */
@@ -51,6 +87,8 @@ export function toTask(row: TaskRow): Task {
     estimateMs: row.estimate_ms ?? undefined,
     rules: { isSafe: row.is_safe === 1, maxAttempts: row.max_attempts, backoffMs: row.backoff_ms },
     createdAt: row.created_at,
+    isCall: row.is_call === 1,
+    progressToken: row.progress_token === null ? undefined : JSON.parse(row.progress_token),
     version: row.version,
     fence: row.fence,
     attempts: row.attempts,

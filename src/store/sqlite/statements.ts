@@ -11,25 +11,28 @@ const waitingStatus = `case when ${openQuestions} > 0 then 'input_required' else
 export const statements = {
   insert: `
     insert into tasks (task_id, caller, project, command, digest, idempotency_key, input, reason, ttl_ms, estimate_ms,
-                       is_safe, max_attempts, backoff_ms, not_before, created_at, updated_at)
+                       is_safe, max_attempts, backoff_ms, status, fence, attempts, worker, lease_until,
+                       not_before, created_at, updated_at, started_at, is_call, questions, progress_token)
     values (:taskId, :caller, :project, :command, :digest, :idempotencyKey, :input, :reason, :ttlMs, :estimateMs,
-            :isSafe, :maxAttempts, :backoffMs, :createdAt, :createdAt, :createdAt)
+            :isSafe, :maxAttempts, :backoffMs, :status, :fence, :attempts, :worker, :leaseUntil,
+            :createdAt, :createdAt, :createdAt, :startedAt, :isCall, :questions, :progressToken)
     returning *`,
 
   findByKey: "select * from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey",
-  findEqual: `select * from tasks where caller = :caller and project = :project and digest = :digest and ${live} order by number limit 1`,
-  countLive: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} limit :maxLive)`,
+  findEqual: `select * from tasks where caller = :caller and project = :project and digest = :digest and ${live} and is_call = 0 order by number limit 1`,
+  countLive: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} and is_call = 0 limit :maxLive)`,
 
   get: "select * from tasks where task_id = :taskId and caller = :caller and (expires_at is null or expires_at > :now)",
 
   list: `
     select number, task_id, caller, project, command, digest, idempotency_key, null as input, reason, ttl_ms, estimate_ms,
            is_safe, max_attempts, backoff_ms, status, status_message, version, fence, attempts, crashes, not_before, worker, lease_until,
-           progress, questions, created_at, updated_at, started_at, finished_at, expires_at
+           progress, questions, created_at, updated_at, started_at, finished_at, expires_at, is_call, progress_token
     from tasks
     where caller = :caller and number < :before and (expires_at is null or expires_at > :now)
       and (:project is null or project = :project)
       and (:statuses is null or status in (select value from json_each(:statuses)))
+      and (:withCalls = 1 or is_call = 0 or finished_at is not null)
     order by number desc limit :limit`,
 
   claim: `
@@ -82,24 +85,33 @@ export const statements = {
     update tasks
     set status = ${waitingStatus}, worker = null, lease_until = null, not_before = :notBefore, status_message = :why,
         updated_at = :now, version = version + 1
-    where ${holds}`,
+    where ${holds} and is_call = 0`,
 
   giveBack: `
     update tasks
     set status = ${waitingStatus}, worker = null, lease_until = null, attempts = attempts - 1, not_before = :now, updated_at = :now, version = version + 1
-    where ${holds}`,
+    where ${holds} and is_call = 0`,
+
+  handOut: `
+    update tasks
+    set is_call = 0, reason = :reason, ttl_ms = :ttlMs, is_safe = :isSafe, max_attempts = :maxAttempts, backoff_ms = :backoffMs,
+        updated_at = :now, version = version + 1
+    where ${holds} and is_call = 1`,
+
+  forget: `delete from tasks where ${holds} and is_call = 1`,
 
   requeueLost: `
     update tasks
     set status = ${waitingStatus}, crashes = crashes + 1, attempts = attempts - 1, worker = null, lease_until = null, not_before = :now, updated_at = :now, version = version + 1,
         status_message = case when crashes = 0 then :once else replace(:often, '#', crashes + 1) end
-    where worker is not null and ${live} and (worker = :worker or lease_until < :before) and is_safe = 1 and crashes + 1 < :maxCrashes
+    where worker is not null and ${live} and (worker = :worker or lease_until < :before) and is_call = 0 and is_safe = 1 and crashes + 1 < :maxCrashes
     returning task_id`,
 
   giveUpLost: `
     update tasks
-    set status = 'failed', crashes = crashes + 1, attempts = attempts - 1, outcome = case when is_safe = 1 then :crashed else :unknown end,
-        status_message = case when is_safe = 1 then :crashedMessage else :unknownMessage end,
+    set status = 'failed', crashes = crashes + 1, attempts = attempts - 1,
+        outcome = case when is_call = 1 then :call when is_safe = 1 then :crashed else :unknown end,
+        status_message = case when is_call = 1 then :callMessage when is_safe = 1 then :crashedMessage else :unknownMessage end,
         worker = null, lease_until = null, updated_at = :now, finished_at = :now, expires_at = :now + ttl_ms, version = version + 1
     where worker is not null and ${live} and (worker = :worker or lease_until < :before)
     returning task_id`,

@@ -6,12 +6,12 @@ import { failpoint } from "../../failpoint.ts";
 import type { Dispatcher } from "../../task/dispatcher.ts";
 import { BadCursor } from "../../task/limits.ts";
 import type { Claim, ClaimWish, Created, CreateOptions, DurationCount, ListFilter, Page, Scope, TaskStore } from "../../task/store.ts";
-import { maxCrashes, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskQuestion } from "../../task/task.ts";
-import { cancelledOutcome, interruptedMessage, interruptedOutcome } from "../../task/transitions.ts";
+import { maxCrashes, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskQuestion, type TaskRules } from "../../task/task.ts";
+import { begin, cancelledOutcome, interruptedCallOutcome, interruptedMessage, interruptedOutcome } from "../../task/transitions.ts";
 import { fromCursor, toCursor } from "../cursor.ts";
 import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
 import { type OpenFile, openFiles, refuseReplaced } from "./replaced.ts";
-import { type TaskRow, toTask } from "./rows.ts";
+import { fromRules, fromTask, type TaskRow, toTask, type Values } from "./rows.ts";
 import { statements } from "./statements.ts";
 
 /** Other processes' changes are looked for this often while someone waits, and this often otherwise. */
@@ -19,8 +19,6 @@ const closeWatchMs = 50;
 const idleWatchMs = 1_000;
 /** How long a write waits for other writers before it gives up. */
 const maxBusyMs = 15_000;
-
-type Values = Record<string, string | number | null>;
 
 /** Tasks in one SQLite file, shared by as many processes as like. Store and dispatcher in one. */
 export class SqliteStore implements TaskStore, Dispatcher {
@@ -45,30 +43,9 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
-    const { rules, input, idempotencyKey = null, estimateMs = null, ...facts } = fresh;
-    const values = {
-      ...facts,
-      idempotencyKey,
-      estimateMs,
-      input: JSON.stringify(input ?? {}),
-      isSafe: rules.isSafe ? 1 : 0,
-      maxAttempts: rules.maxAttempts,
-      backoffMs: rules.backoffMs,
-    };
-    const created = await this.#durably(() =>
-      this.#transaction((): Created => {
-        if (idempotencyKey !== null) {
-          this.#run("sweepKey", { caller: fresh.caller, project: fresh.project, idempotencyKey, now: fresh.createdAt });
-          const repeated = this.#row("findByKey", { caller: fresh.caller, project: fresh.project, idempotencyKey });
-          if (repeated !== undefined) return { kind: "repeated", task: repeated };
-        }
-        const equal = options.joinsEqual ? this.#row("findEqual", { caller: fresh.caller, project: fresh.project, digest: fresh.digest }) : undefined;
-        if (equal !== undefined) return { kind: "joined", task: equal };
-        const live = this.#first<{ live: number }>("countLive", { caller: fresh.caller, maxLive: options.maxLive })?.live ?? 0;
-        if (live >= options.maxLive) return { kind: "full", live };
-        return { kind: "created", task: this.#row("insert", values) as Task };
-      }),
-    );
+    const values = fromTask(begin(fresh, options.claim));
+    const write = () => this.#transaction((): Created => this.#instead(fresh, options) ?? { kind: "created", task: this.#row("insert", values) as Task });
+    const created = await (fresh.isCall ? this.#quickly(write) : this.#durably(write));
     if (created.kind === "created") this.#changed(fresh.taskId);
     return created;
   }
@@ -85,12 +62,17 @@ export class SqliteStore implements TaskStore, Dispatcher {
       before,
       project: filter.project ?? null,
       statuses: filter.statuses === undefined ? null : JSON.stringify(filter.statuses),
+      withCalls: filter.withCalls ? 1 : 0,
       limit: filter.limit + 1,
     };
     const rows = await this.#attempt(() => this.#prepare("list").all(values) as TaskRow[]);
     const page = rows.slice(0, filter.limit);
     const last = page.at(-1);
     return { tasks: page.map(toTask), nextCursor: rows.length > page.length && last !== undefined ? toCursor(scope.caller, last.number) : undefined };
+  }
+
+  async findEqual(scope: Scope, project: string, digest: string): Promise<Task | undefined> {
+    return await this.#attempt(() => this.#row("findEqual", { caller: scope.caller, project, digest }));
   }
 
   async answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean> {
@@ -162,6 +144,15 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("giveBack", { ...claim, now })));
   }
 
+  async handOut(claim: Claim, terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules }, now: number): Promise<boolean> {
+    const values = { ...claim, reason: terms.reason, ttlMs: terms.ttlMs, ...fromRules(terms.rules), now };
+    return await this.#told(claim.taskId, () => this.#durably(() => this.#run("handOut", values)));
+  }
+
+  async forget(claim: Claim): Promise<boolean> {
+    return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("forget", { ...claim })));
+  }
+
   async keepStep(claim: Claim, name: string, json: string): Promise<boolean> {
     return (await this.#durably(() => this.#run("keepStep", { ...claim, name, value: json }))) > 0;
   }
@@ -179,14 +170,17 @@ export class SqliteStore implements TaskStore, Dispatcher {
     const which = "worker" in lost ? { worker: lost.worker, before: -1 } : { worker: "", before: lost.before };
     const crashed = interruptedOutcome(true, maxCrashes);
     const unknown = interruptedOutcome(false, 1);
+    const call = interruptedCallOutcome();
     const ids = await this.#durably(() =>
       this.#transaction(() => {
         const again = this.#ids("requeueLost", { ...which, now, maxCrashes, once: interruptedMessage(1), often: interruptedMessage(2).replace("2", "#") });
         const ended = this.#ids("giveUpLost", {
           ...which,
           now,
+          call: JSON.stringify(call),
           crashed: JSON.stringify(crashed),
           unknown: JSON.stringify(unknown),
+          callMessage: messageOf(call),
           crashedMessage: messageOf(crashed),
           unknownMessage: messageOf(unknown),
         });
@@ -292,6 +286,21 @@ export class SqliteStore implements TaskStore, Dispatcher {
 
   #run(name: keyof typeof statements, values: Values): number {
     return this.#prepare(name).run(values).changes;
+  }
+
+  /** What there is instead of another task. A journalled call is nobody's company, and takes nobody's place. */
+  #instead(fresh: NewTask, options: CreateOptions): Created | undefined {
+    const { caller, project, digest, idempotencyKey } = fresh;
+    if (idempotencyKey !== undefined) {
+      this.#run("sweepKey", { caller, project, idempotencyKey, now: fresh.createdAt });
+      const repeated = this.#row("findByKey", { caller, project, idempotencyKey });
+      if (repeated !== undefined) return { kind: "repeated", task: repeated };
+    }
+    if (fresh.isCall) return undefined;
+    const equal = options.joinsEqual ? this.#row("findEqual", { caller, project, digest }) : undefined;
+    if (equal !== undefined) return { kind: "joined", task: equal };
+    const live = this.#first<{ live: number }>("countLive", { caller, maxLive: options.maxLive })?.live ?? 0;
+    return live >= options.maxLive ? { kind: "full", live } : undefined;
   }
 
   /** One transition; true when it was ours. Listeners hear of it once it is committed. */

@@ -57,6 +57,9 @@ export class Bench {
       estimateMs: undefined,
       rules: { isSafe: true, maxAttempts: 3, backoffMs: 1_000 },
       createdAt: this.now,
+      isCall: false,
+      questions: [],
+      progressToken: undefined,
       ...facts,
     };
   }
@@ -80,6 +83,13 @@ export class Bench {
   async begin(facts: Partial<NewTask> = {}, worker = "w1"): Promise<Claim> {
     const { taskId } = await this.make(facts);
     return await this.take(taskId, worker, facts.project);
+  }
+
+  /** A journalled call and its worker's right to write to it. */
+  async journal(facts: Partial<NewTask> = {}, worker = "w1"): Promise<Claim> {
+    const created = await this.create({ isCall: true, reason: "a call", ...facts }, { claim: { worker, leaseMs } });
+    assert.equal(created.kind, "created");
+    return { taskId: created.task.taskId, fence: created.task.fence };
   }
 
   /** Claims this task; fails when it is not there to be claimed. */
