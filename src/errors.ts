@@ -59,7 +59,7 @@ export class RuntimeError extends Error {
 }
 
 export type RuntimeErrorCode = "CONFIG_INVALID" | "COMMAND_CLASH" | "PORT_IN_USE" | "HOME_UNUSABLE" | "STORE_UNAVAILABLE" | "STORE_DAMAGED" | "SCHEMA_NEWER";
-export type RequestErrorKind = "parse" | "request" | "method" | "params" | "tooLarge";
+export type RequestErrorKind = "parse" | "request" | "method" | "params" | "tooLarge" | "busy";
 
 /** Why work was ended early. `signal.reason` is one of these, and only it decides how the run is recorded. */
 export class Cancelled extends Error {
@@ -90,6 +90,7 @@ export const requestErrors: Record<RequestErrorKind, { readonly code: number; re
   method: { code: -32601, http: 404 },
   params: { code: -32602, http: 200 },
   tooLarge: { code: -32600, http: 413 },
+  busy: { code: -32603, http: 429 },
 };
 
 export const internalErrorCode = -32603;

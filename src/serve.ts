@@ -1,65 +1,156 @@
 import { existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
-import type { McpServerFactory } from "@modelcontextprotocol/server";
+import type { McpServerFactory, ServerCapabilities } from "@modelcontextprotocol/server";
 import { type Clock, systemClock } from "./clock.ts";
 import { type Catalog, openLiveCatalog } from "./command/catalog.ts";
 import { watchLoop } from "./command/loop-watch.ts";
-import { publicSettings, type Settings } from "./config.ts";
-import { messageOf, RuntimeError, ShuttingDown } from "./errors.ts";
+import type { Settings } from "./config.ts";
+import { messageOf, RuntimeError } from "./errors.ts";
 import { createId, createSecret } from "./ids.ts";
 import type { Logger } from "./log.ts";
+import { fromAuthInfo, localUser } from "./mcp/caller.ts";
+import { PlainRoad } from "./mcp/plain.ts";
+import { PollLimit } from "./mcp/poll-limit.ts";
+import { RequestStates } from "./mcp/questions.ts";
+import { createResources } from "./mcp/resources.ts";
 import { CommandServer } from "./mcp/server.ts";
+import { TaskListenTransport, TaskSubscriptions } from "./mcp/subscriptions.ts";
+import { tasksExtension } from "./mcp/task-wire.ts";
+import { Tasks2025, tasksCapability } from "./mcp/tasks-2025.ts";
+import { serveTasks2026 } from "./mcp/tasks-2026.ts";
 import { createTools } from "./mcp/tools.ts";
 import { ensureHome, type Home } from "./paths.ts";
+import type { Engine } from "./task/engine.ts";
+import type { CommandStats } from "./task/history.ts";
+import { ProgressTokens } from "./task/tokens.ts";
+import type { Worker } from "./task/worker.ts";
+import type { Tasks } from "./tasks.ts";
 import type { HttpDoor } from "./transport/http.ts";
 
-/** Catalog, tools and the SDK's servers put together; doors are opened on it. */
+/** Catalog, tools, tasks and the SDK's servers put together; doors are opened on it. */
 export interface Runtime {
   readonly settings: Settings;
   readonly catalog: Catalog;
   readonly factory: McpServerFactory;
+  readonly subscriptions: TaskSubscriptions;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Ends every call that still runs, with "shutting down" as its reason. */
-  close(): void;
+  /** Opens the tasks and begins to work on what is queued. Done by the first call that needs it, where nobody does it before. */
+  startTasks(): Promise<void>;
+  /** Ends what still runs: gives it this long, then tells it that the server is shutting down. */
+  close(drainMs: number): Promise<void>;
 }
 
 export async function openRuntime(settings: Settings, log: Logger, clock: Clock = systemClock): Promise<Runtime> {
   const catalog = await openLiveCatalog({ folders: settings.commandFolders, toolPrefix: settings.toolPrefix, log, clock });
-  const stop = new AbortController();
+  const served = new ServedTasks(settings, catalog, log, clock);
+  const { isDebug, toolPrefix } = settings;
+  const openEngine = () => served.engine();
+  const common = { openEngine, find: (name: string) => catalog.get(name)?.command, clock, log, isDebug, polls: new PollLimit(clock) };
+  const plain = settings.followUpTools ? new PlainRoad({ ...common, toolPrefix }) : undefined;
+  const readStats = () => served.stats();
   const tools = createTools({
+    ...common,
     catalog,
-    clock,
-    log,
-    home: settings.home.folder,
-    config: publicSettings(settings),
-    isDebug: settings.isDebug,
-    signal: stop.signal,
+    readStats,
+    states: new RequestStates(clock, () => readToken(settings.home)),
+    tokens: new ProgressTokens(clock),
+    plain,
+    hosts: settings.hosts,
+    hostName: settings.hostName,
   });
-  const factory: McpServerFactory = async ({ era }) => {
-    const server = new CommandServer(settings, tools);
+  const resources = createResources(readStats);
+  const factory: McpServerFactory = async ({ era, authInfo }) => {
+    const caller = fromAuthInfo(authInfo) ?? localUser;
+    const capabilities = era === "modern" ? { extensions: { [tasksExtension]: {} } } : { tasks: tasksCapability(caller) };
+    const server = new CommandServer(settings, { tools, resources, capabilities: capabilities as ServerCapabilities });
     try {
       await settings.mcp?.(server, { era });
     } catch (error) {
       log.error("the `mcp` hook of the config file failed, so no client can be served", { error });
       throw error;
     }
-    server.serveTools();
+    server.serveAll();
+    if (era === "modern") serveTasks2026(server, common);
+    else {
+      server.tasks2025 = new Tasks2025(server, { ...common, errorsAsCompleted: settings.errorsAsCompleted });
+      server.tasks2025.serve(caller);
+    }
     return server;
   };
   const stopWatching = watchLoop(clock, log);
-  const close = () => {
+  const close = async (drainMs: number) => {
     stopWatching();
-    stop.abort(new ShuttingDown());
     catalog.close();
+    await served.close(drainMs);
   };
-  return { settings, catalog, factory, clock, log, close };
+  return { settings, catalog, factory, subscriptions: new TaskSubscriptions(common), clock, log, startTasks: async () => void (await openEngine()), close };
+}
+
+/** The tasks of a server: opened when first needed, so that a server which is only asked who it is touches nothing. */
+class ServedTasks {
+  readonly #settings: Settings;
+  readonly #catalog: Catalog;
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  #opened: Promise<{ tasks: Tasks; worker: Worker }> | undefined;
+  #isWorking = false;
+
+  constructor(settings: Settings, catalog: Catalog, log: Logger, clock: Clock) {
+    this.#settings = settings;
+    this.#catalog = catalog;
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  /** For requests: from the first one on, this process works on what is queued. */
+  async engine(): Promise<Engine> {
+    const { tasks, worker } = await this.#open();
+    if (!this.#isWorking) {
+      this.#isWorking = true;
+      worker.start();
+      tasks.sweeper.start();
+    }
+    return tasks.engine;
+  }
+
+  /** How long commands take; nothing is opened for a home that has no tasks yet. */
+  async stats(): Promise<readonly CommandStats[]> {
+    if (this.#opened === undefined && !existsSync(this.#settings.storeFile)) return [];
+    const { tasks } = await this.#open();
+    return await tasks.history.stats();
+  }
+
+  async close(drainMs: number): Promise<void> {
+    const opened = await this.#opened?.catch(() => undefined);
+    if (opened === undefined) return;
+    opened.tasks.sweeper.stop();
+    await opened.worker.stop(drainMs);
+    await opened.tasks.close();
+  }
+
+  #open(): Promise<{ tasks: Tasks; worker: Worker }> {
+    this.#opened ??= this.#openOnce().catch((error: unknown) => {
+      // What the operator has mended works at the next request.
+      this.#opened = undefined;
+      throw error;
+    });
+    return this.#opened;
+  }
+
+  async #openOnce(): Promise<{ tasks: Tasks; worker: Worker }> {
+    const { openTasks } = await import("./tasks.ts");
+    const tasks = openTasks(this.#settings, this.#log, this.#clock);
+    const worker = tasks.createWorker((name) => this.#catalog.get(name));
+    tasks.engine.runCallsOn(worker);
+    return { tasks, worker };
+  }
 }
 
 /** One MCP connection over a pair of streams; resolves when the client has closed it. */
 export async function serveStreams(runtime: Runtime, streams: { input: Readable; output: Writable; write: (text: string) => boolean }): Promise<void> {
   const [{ serveStdio }, { LineTransport }] = await Promise.all([import("@modelcontextprotocol/server/stdio"), import("./transport/stdio.ts")]);
-  const { log, catalog } = runtime;
+  const { log, catalog, subscriptions } = runtime;
   const servers = new Set<CommandServer>();
   const factory: McpServerFactory = async (facts) => {
     const server = (await runtime.factory(facts)) as CommandServer;
@@ -69,7 +160,7 @@ export async function serveStreams(runtime: Runtime, streams: { input: Readable;
   const stopListening = catalog.onChange(() => {
     for (const server of servers) if (server.isConnected()) server.sendToolListChanged();
   });
-  const transport = new LineTransport({ ...streams, log });
+  const transport = new TaskListenTransport(new LineTransport({ ...streams, log }), subscriptions);
   await new Promise<void>((resolve) => {
     serveStdio(factory, { transport, onerror: (error) => log.debug(`mcp: ${error.message}`) });
     const closeConnection = transport.onclose;
@@ -83,10 +174,19 @@ export async function serveStreams(runtime: Runtime, streams: { input: Readable;
 
 /** Opens the HTTP door on a runtime. */
 export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> {
-  const { settings, factory, clock, log } = runtime;
+  const { settings, factory, subscriptions, clock, log } = runtime;
   const token = readToken(settings.home);
   const { serveHttp } = await import("./transport/http.ts");
-  const door = await serveHttp({ factory, host: settings.http.host, port: settings.http.port, token, requireToken: settings.requireToken, clock, log });
+  const door = await serveHttp({
+    factory,
+    subscriptions,
+    host: settings.http.host,
+    port: settings.http.port,
+    token,
+    requireToken: settings.requireToken,
+    clock,
+    log,
+  });
   runtime.catalog.onChange(() => door.notifyToolsChanged());
   return door;
 }

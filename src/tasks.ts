@@ -29,7 +29,7 @@ export function openTasks(settings: Settings, log: Logger, clock: Clock = system
   const { project, isDebug } = settings;
   const runIsolated = createIsolation({ clock, childFile: path.join(packageFolder, "dist", "attempt.js"), maxChildren: 2 * availableParallelism(), killGroup });
   return {
-    engine: new Engine({ store, history, clock, log, project }),
+    engine: new Engine({ store, history, clock, log, project, deferral: settings.deferral }),
     history,
     sweeper: new Sweeper({ store, clock, log, isDead: isKnownDead }),
     createWorker: (find, only) =>

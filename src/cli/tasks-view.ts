@@ -1,7 +1,7 @@
 import { formatDuration, toTimestamp } from "../clock.ts";
-import { secondsLeft } from "../task/estimate.ts";
 import type { CommandStats } from "../task/history.ts";
-import { isTerminal, openQuestions, type Task } from "../task/task.ts";
+import { statusLine } from "../task/status-line.ts";
+import { isTerminal, type Task } from "../task/task.ts";
 import { clean, fit } from "./terminal.ts";
 
 /** Rows as columns of equal width; the last one may be cut to fit. */
@@ -27,24 +27,9 @@ function ageOf(task: Task, now: number): string {
   return formatDuration(Math.max(0, now - task.createdAt)).replace(/\.\d s/, " s");
 }
 
-/** The newest thing to say about a task: a question, how far it is, how it ended. */
+/** The newest thing to say about a task, fit for a terminal. */
 export function newsOf(task: Task, now: number): string {
-  const [question] = openQuestions(task);
-  if (!isTerminal(task) && question !== undefined) return `asks: ${clean(question.message)}`;
-  if (isTerminal(task)) return clean(task.statusMessage ?? "");
-  const { progress, startedAt, estimateMs } = task;
-  const left =
-    startedAt === undefined
-      ? undefined
-      : secondsLeft({
-          elapsedMs: now - startedAt,
-          percentage: progress?.percentage,
-          estimateSeconds: estimateMs === undefined ? undefined : estimateMs / 1000,
-        });
-  const time = left === undefined || left < 1 ? "" : `about ${formatDuration(Math.ceil(left) * 1000).replace(".0 s", " s")} left`;
-  const numbers = [progress?.percentage === undefined ? "" : `${Math.floor(progress.percentage)}%`, time].filter(Boolean).join(", ");
-  const words = clean(progress?.message ?? task.statusMessage ?? "");
-  return [words, numbers === "" ? "" : words === "" ? numbers : `(${numbers})`].filter(Boolean).join(" ");
+  return clean(statusLine(task, now));
 }
 
 /** Everything about a task that its caller may know, as data. */

@@ -5,6 +5,8 @@ import { type InferInput, type InferOutput, type JsonSchema, type Schema, toJson
 export type Effects = "read" | "write" | "destroy";
 export type Isolation = "server" | "process";
 export type Estimate = number | { readonly work: number };
+/** Whether a client may, must or must not call it as a task. */
+export type TaskSupport = "optional" | "required" | "forbidden";
 
 /** How a failed run is tried again: this many attempts in all, waiting `backoff` seconds, then twice that, and so on. */
 export interface Retry {
@@ -22,7 +24,7 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
   readonly input?: I;
   /** What `run` returns. Without it the tool lists no output schema. */
   readonly output?: O;
-  /** Expected to take long. */
+  /** Expected to take long: a task at once where the client can take one. */
   readonly long?: boolean;
   /** How long a run with this input will take: seconds, or a size that history turns into time. */
   readonly estimate?: (input: InferOutput<I>) => Estimate;
@@ -32,11 +34,18 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
   readonly idempotent?: boolean;
   /** Asked before a run: a sentence, or one made from the input. `destroy` commands ask by default; `false` turns it off. */
   readonly confirm?: string | false | ((input: InferOutput<I>) => string);
+  /**
+   * Questions to settle before anything is started: asks, and may return the input changed. It must change nothing itself,
+   * because it runs again with the answers.
+   */
+  readonly before?: (input: InferOutput<I>, ask: CommandContext["ask"]) => Prepared<I> | Promise<Prepared<I>>;
+  /** `required`: only as a task, so clients without tasks cannot call it; `forbidden`: never as one. Default: optional. */
+  readonly taskSupport?: TaskSupport;
   /** Seconds after which the run fails as timed out. Default: none. */
   readonly timeout?: number;
   /** Tries again when `run` throws, as a task. Also says that running again after a crash does no harm. */
   readonly retry?: Retry;
-  /** `process`: as a task, every attempt runs in a child process of bounded memory that can be killed. Default: in the server. */
+  /** `process`: over MCP and as a task, every run has a child process of bounded memory that can be killed. Default: in the server. */
   readonly isolation?: Isolation;
   /** `false`: equal calls of one caller are separate tasks even while one is live. */
   readonly dedupe?: boolean;
@@ -49,6 +58,8 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
   readonly run: (input: InferOutput<I>, task: CommandContext) => RunResult<O> | Promise<RunResult<O>>;
 }
 
+// biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is what most authors will write.
+type Prepared<I extends Schema> = InferOutput<I> | void;
 type RunResult<O extends Schema> = InferInput<O> | Content;
 
 /** A definition, checked, with its schemas described. */
@@ -64,6 +75,8 @@ export interface Command {
   readonly effects: Effects;
   readonly idempotent: boolean;
   readonly confirm: string | false | ((input: never) => string);
+  readonly before: ((input: never, ask: CommandContext["ask"]) => unknown) | undefined;
+  readonly taskSupport: TaskSupport;
   readonly timeout: number | undefined;
   readonly retry: { readonly attempts: number; readonly backoff: number } | undefined;
   readonly isolation: Isolation;
@@ -94,6 +107,8 @@ export function defineCommand<I extends Schema = Schema<Record<string, never>>, 
     effects,
     idempotent: definition.idempotent ?? effects === "read",
     confirm: (definition.confirm as Command["confirm"] | undefined) ?? (effects === "destroy" ? "This cannot be undone. Go ahead?" : false),
+    before: definition.before as Command["before"],
+    taskSupport: definition.taskSupport ?? "optional",
     timeout: definition.timeout,
     retry: definition.retry === undefined ? undefined : { attempts: definition.retry.attempts, backoff: definition.retry.backoff ?? 1 },
     isolation: definition.isolation ?? "server",
@@ -143,6 +158,11 @@ const fields: Record<string, { check: (value: unknown) => boolean; expected: str
   effects: { check: (value) => value === "read" || value === "write" || value === "destroy", expected: '"read", "write" or "destroy"' },
   idempotent: { check: isBoolean, expected: "true or false" },
   confirm: { check: (value) => value === false || isText(value) || isFunction(value), expected: "a question, a function (input) => question, or false" },
+  before: { check: isFunction, expected: "a function (input, ask) => input" },
+  taskSupport: {
+    check: (value) => value === "optional" || value === "required" || value === "forbidden",
+    expected: '"optional", "required" or "forbidden"',
+  },
   timeout: { check: (value) => typeof value === "number" && value > 0 && Number.isFinite(value), expected: "a positive number of seconds" },
   retry: { check: isRetry, expected: "{ attempts: a whole number from 2 to 100, backoff: seconds }" },
   isolation: { check: (value) => value === "server" || value === "process", expected: '"server" or "process"' },

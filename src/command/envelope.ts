@@ -32,7 +32,7 @@ export function envelopeSchema(output: JsonSchema): JsonSchema {
     type: "object",
     properties: {
       success: { type: "boolean" },
-      data: { anyOf: [data, emptyObject] },
+      data: { anyOf: [data, handle, emptyObject] },
       messages: { type: "array", items: messageSchema },
       log: { type: "array", items: { type: "object" } },
     },
@@ -41,6 +41,14 @@ export function envelopeSchema(output: JsonSchema): JsonSchema {
     ...($defs === undefined ? {} : { $defs }),
   };
 }
+
+/** What stands in for the output while a slow call goes on as a job. */
+const handle: JsonSchema = {
+  type: "object",
+  properties: { job_id: { type: "string" }, status: { type: "string" }, next_action: { type: "object" } },
+  required: ["job_id", "status"],
+  description: "A job that goes on by itself: follow next_action for its result",
+};
 
 const emptyObject: JsonSchema = { type: "object", maxProperties: 0, description: "Empty when success is false" };
 

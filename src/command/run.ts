@@ -24,7 +24,7 @@ export function summaryLine(outcome: Pick<RunFacts, "messages" | "durationMs">, 
 export type Outcome = RunFacts &
   (
     | { readonly ending: "completed"; readonly data: unknown; readonly json: string; readonly content?: readonly ContentBlock[] }
-    | { readonly ending: "failed"; readonly cause: FailureCause; readonly message: string; readonly error?: unknown }
+    | { readonly ending: "failed"; readonly cause: FailureCause; readonly message: string; readonly error?: unknown; readonly rpc?: RpcError }
     | { readonly ending: "cancelled"; readonly message: string }
   );
 
@@ -34,8 +34,15 @@ export interface RunFacts {
   readonly durationMs: number;
 }
 
-/** `input`: the arguments were wrong. `command`: it said no. `output`: it broke its own promise. `crash`: its own process died. */
-export type FailureCause = "input" | "command" | "output" | "timeout" | "shutdown" | "crash";
+/** A JSON-RPC error, for a command that ends in one. */
+export interface RpcError {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
+
+/** `input`: the arguments were wrong. `command`: it said no. `output`: it broke its own promise. `crash`: its own process died. `protocol`: it threw the SDK's ProtocolError. */
+export type FailureCause = "input" | "command" | "output" | "timeout" | "shutdown" | "crash" | "protocol";
 
 export interface RunOptions {
   /** The name people know it by, for sentences. */
@@ -163,18 +170,12 @@ class Attempt {
 
   async #execute(): Promise<Outcome> {
     const context = this.#context();
-    if (this.#command.confirm !== false) await this.#confirm(this.#command.confirm, context.signal);
+    const input = asksFirst(this.#command) ? await askFirst(this.#command, this.#input, (question) => this.#ask(question, context.signal)) : this.#input;
     context.signal.throwIfAborted();
-    const returned: unknown = await this.#command.run(this.#input as never, context);
+    const returned: unknown = await this.#command.run(input as never, context);
     // A result that arrives after the stop is no result: the caller was told it would not come.
     if (this.#stop.signal.aborted) return this.#stopped(this.#stop.signal.reason);
     return await this.#finish(returned);
-  }
-
-  async #confirm(confirm: Exclude<Command["confirm"], false>, signal: AbortSignal): Promise<void> {
-    const question = typeof confirm === "string" ? confirm : confirm(this.#input as never);
-    const answer = await this.#ask({ message: question, schema: confirmation, isConfirmation: true }, signal);
-    if (answer.action !== "accept" || answer.content.confirm !== true) throw new Declined(question);
   }
 
   async #finish(returned: unknown): Promise<Outcome> {
@@ -206,7 +207,9 @@ class Attempt {
 
   #failed(error: unknown): Outcome {
     const { reason, aborted } = this.#stop.signal as { reason: unknown; aborted: boolean };
-    return aborted ? this.#stopped(reason) : this.#record.failed("command", messageOf(error), error);
+    if (aborted) return this.#stopped(reason);
+    const rpc = toRpcError(error);
+    return rpc === undefined ? this.#record.failed("command", messageOf(error), error) : this.#record.failed("protocol", rpc.message, error, rpc);
   }
 
   #stopped(reason: unknown, note = ""): Outcome {
@@ -228,18 +231,7 @@ class Attempt {
       log: { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") },
       announce: (text) => record.announce(text),
       progress: (report) => record.isOpen && door.progress?.(typeof report === "string" ? { message: report } : report),
-      ask: async (message, schema) => {
-        const described = toFlatSchema(schema);
-        for (let words = message, tries = 1; ; tries++) {
-          const answer = await this.#ask({ message: words, schema: described, isConfirmation: false }, this.#stop.signal);
-          if (answer.action !== "accept") throw new Declined(message);
-          const checked = await validate(schema, answer.content);
-          if (checked.ok) return checked.value;
-          const why = checked.issues.map(describeIssue).join("; ");
-          if (tries === maxAnswers) throw new CommandError(`The answer to «${message}» does not fit: ${why}`);
-          words = `${message} (The last answer did not fit: ${why}.)`;
-        }
-      },
+      ask: asker((question) => this.#ask(question, this.#stop.signal)),
       step: (name, work) => this.#step(name, work),
     };
   }
@@ -264,6 +256,41 @@ class Attempt {
     if (door.ask === undefined) throw new CommandError(`${name} asks «${question.message}», and ${door.whyNoAnswer ?? "nobody can be asked here"}.`);
     return await door.ask(question, signal);
   }
+}
+
+/** Puts one question to whoever can answer it. */
+export type Ask = (question: Question) => Promise<Answer>;
+
+/** True when a command has questions ahead of its run. */
+export function asksFirst(command: Command): boolean {
+  return command.confirm !== false || command.before !== undefined;
+}
+
+/** Settles what a command asks ahead of its run; the input it is then run with. Throws `Declined` on a no. */
+export async function askFirst(command: Command, input: unknown, ask: Ask): Promise<unknown> {
+  const { confirm, before } = command;
+  if (confirm !== false) {
+    const message = typeof confirm === "string" ? confirm : confirm(input as never);
+    const answer = await ask({ message, schema: confirmation, isConfirmation: true });
+    if (answer.action !== "accept" || answer.content.confirm !== true) throw new Declined(message);
+  }
+  return (await before?.(input as never, asker(ask))) ?? input;
+}
+
+/** `task.ask` on top of whoever carries the questions: an answer that does not fit is asked for again. */
+function asker(ask: Ask): CommandContext["ask"] {
+  return async (message, schema) => {
+    const described = toFlatSchema(schema);
+    for (let words = message, tries = 1; ; tries++) {
+      const answer = await ask({ message: words, schema: described, isConfirmation: false });
+      if (answer.action !== "accept") throw new Declined(message);
+      const checked = await validate(schema, answer.content);
+      if (checked.ok) return checked.value;
+      const why = checked.issues.map(describeIssue).join("; ");
+      if (tries === maxAnswers) throw new CommandError(`The answer to «${message}» does not fit: ${why}`);
+      words = `${message} (The last answer did not fit: ${why}.)`;
+    }
+  };
 }
 
 /** A summary is a courtesy: one that fails must not fail work that is done. */
@@ -331,7 +358,7 @@ class Recorder {
     return this.#ended;
   }
 
-  failed(cause: FailureCause, message: string, error?: unknown): Outcome {
+  failed(cause: FailureCause, message: string, error?: unknown, rpc?: RpcError): Outcome {
     const stack = this.#options.isDebug === true && error instanceof Error ? { stack: error.stack } : undefined;
     const details = (error instanceof CommandError ? error.details : undefined) ?? stack;
     return this.#end(message, details, () => ({
@@ -339,6 +366,7 @@ class Recorder {
       cause,
       message,
       ...(error === undefined ? {} : { error }),
+      ...(rpc === undefined ? {} : { rpc }),
       ...this.#facts(this.#durationMs()),
     }));
   }
@@ -362,6 +390,14 @@ class Recorder {
   #facts(durationMs: number): RunFacts {
     return { messages: this.#messages, log: this.#log, durationMs };
   }
+}
+
+/** What the SDK calls a ProtocolError (McpError in v1) is meant for the protocol, whichever copy of the SDK made it. */
+function toRpcError(error: unknown): RpcError | undefined {
+  if (!(error instanceof Error) || (error.name !== "ProtocolError" && error.name !== "McpError")) return undefined;
+  const { code, data } = error as Error & { code?: unknown; data?: unknown };
+  if (!Number.isInteger(code)) return undefined;
+  return { code: code as number, message: error.message, ...(data !== undefined && { data: toPlain(data) }) };
 }
 
 /** Details go wherever the result goes; what is not JSON is described rather than failing the run. */

@@ -1,19 +1,37 @@
 import type { AuthInfo, ServerContext } from "@modelcontextprotocol/server";
 
 /** Who asks. What one caller started, no other may see. */
-export type Caller = { readonly kind: "local" } | { readonly kind: "anonymous" };
+export type Caller =
+  | { readonly kind: "local" }
+  | { readonly kind: "anonymous" }
+  | { readonly kind: "token"; readonly issuer: string; readonly client: string; readonly subject: string };
 
 export const localUser: Caller = { kind: "local" };
 export const anonymous: Caller = { kind: "anonymous" };
+
+/** What a caller's tasks are kept under: equal for the same caller and no other. */
+export function callerKey(caller: Caller): string {
+  return caller.kind === "token" ? `token:${JSON.stringify([caller.issuer, caller.client, caller.subject])}` : caller.kind;
+}
+
+/** False for callers who cannot be told apart: they reach tasks by id alone. */
+export function isKnown(caller: Caller): boolean {
+  return caller.kind !== "anonymous";
+}
 
 /** The form in which an HTTP door hands its caller through the SDK. The token itself stays at the door. */
 export function toAuthInfo(caller: Caller): AuthInfo {
   return { token: "", clientId: caller.kind, scopes: [], extra: { caller } };
 }
 
+/** The caller that a door handed over; pipes belong to the local user. */
+export function fromAuthInfo(authInfo: AuthInfo | undefined): Caller | undefined {
+  return authInfo?.extra?.caller as Caller | undefined;
+}
+
 /** Names the caller of a request: pipes belong to the local user, HTTP says who it is. */
 export function callerOf(ctx: ServerContext): Caller {
   const isPipe = ctx.http === undefined;
   if (isPipe) return localUser;
-  return (ctx.http?.authInfo?.extra?.caller as Caller | undefined) ?? anonymous;
+  return fromAuthInfo(ctx.http?.authInfo) ?? anonymous;
 }

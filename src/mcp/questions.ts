@@ -1,200 +1,180 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import { CLIENT_CAPABILITIES_META_KEY, type InputRequests, ProtocolError, type Result, type ServerContext } from "@modelcontextprotocol/server";
+import { CLIENT_CAPABILITIES_META_KEY, type InputRequests, ProtocolError, type ServerContext } from "@modelcontextprotocol/server";
 import type { Clock } from "../clock.ts";
+import type { Command } from "../command/command.ts";
 import type { Answer, Question } from "../command/context.ts";
-import { Cancelled } from "../errors.ts";
+import { askFirst } from "../command/run.ts";
+import { validate } from "../command/schema.ts";
 import { createId } from "../ids.ts";
-import type { Caller } from "./caller.ts";
+import { digestOf } from "../task/digest.ts";
+import type { TaskQuestion } from "../task/task.ts";
+import { type Caller, callerKey } from "./caller.ts";
 import type { CommandServer, ToolCall } from "./server.ts";
 
 /**
- * How a running call asks its person something.
+ * How a question reaches the person behind a call.
  *
- * Before 2026-07-28 the server sends `elicitation/create` and waits. Since then a server sends no requests: the call
- * answers `input_required` with its questions, and the client calls again with the answers. The run itself is not
- * started again: it stays parked here, and the signed `requestState` leads the second call back to it.
+ * Before 2026-07-28 the server sends `elicitation/create` and waits. Since then a server sends no requests: the call answers
+ * `input_required` with its questions, and the client calls again with the answers and a signed `requestState`. That
+ * state leads back to a run that waits, or, for questions ahead of any run, carries the answers given so far.
  */
 
-const parkedForMs = 60 * 60 * 1000;
-const maxParked = 1_000;
+const stateLivesMs = 60 * 60 * 1000;
+const maxStateLength = 64 * 1024;
 const elicitTimeoutMs = 24 * 60 * 60 * 1000;
 
-/** Asks over the connection of a client before 2026-07-28. */
-export async function elicit(question: Question, ctx: ServerContext, signal: AbortSignal): Promise<Answer> {
-  const params = { message: question.message, requestedSchema: question.schema };
+/** Asks over the connection of a client before 2026-07-28, on the stream of this request. */
+export async function elicit(question: Question, ctx: ServerContext, signal: AbortSignal, _meta?: Record<string, unknown>): Promise<Answer> {
+  const params = { message: question.message, requestedSchema: question.schema, ...(_meta !== undefined && { _meta }) };
   return toAnswer(await ctx.mcpReq.send({ method: "elicitation/create", params } as never, { signal, timeout: elicitTimeoutMs }));
 }
 
+/** Asks on whatever stream the connection has open by itself. */
+export async function elicitUnasked(question: Question, server: CommandServer, signal: AbortSignal, _meta: Record<string, unknown>): Promise<Answer> {
+  const params = { message: question.message, requestedSchema: question.schema, _meta };
+  return toAnswer(await server.server.elicitInput(params as never, { signal, timeout: elicitTimeoutMs }));
+}
+
 /** What a client sends may lack its content. */
-function toAnswer(response: unknown): Answer {
-  const { action, content } = response as { action?: string; content?: Record<string, unknown> };
+export function toAnswer(response: unknown): Answer {
+  const { action, content } = (response ?? {}) as { action?: string; content?: Record<string, unknown> };
   return action === "accept" ? { action, content: content ?? {} } : { action: action === "decline" ? "decline" : "cancel" };
 }
 
-/** True when this request's client can show a form to its person. */
-export function canElicit(ctx: ServerContext, server: CommandServer): boolean {
+/** What this request's client has declared: in the request since 2026-07-28, at the handshake before. */
+export function capabilitiesOf(ctx: ServerContext, server: CommandServer): ClientCapabilities {
   const envelope = ctx.mcpReq.envelope as Record<string, unknown> | undefined;
-  const capabilities = (envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.server.getClientCapabilities()) as
-    | { elicitation?: { form?: object; url?: object } }
-    | undefined;
-  const elicitation = capabilities?.elicitation;
+  return ((envelope === undefined ? server.server.getClientCapabilities() : envelope[CLIENT_CAPABILITIES_META_KEY]) ?? {}) as ClientCapabilities;
+}
+
+export interface ClientCapabilities {
+  readonly elicitation?: { readonly form?: object; readonly url?: object };
+  readonly extensions?: Readonly<Record<string, unknown>>;
+  readonly experimental?: Readonly<Record<string, unknown>>;
+}
+
+/** True when this request's client can show a form to its person. */
+export function canElicit({ elicitation }: ClientCapabilities): boolean {
   // A bare `elicitation: {}` is the older way to say "forms".
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
 }
 
-/** A call that may be answered in several legs. */
-export class Conversation {
-  readonly id = createId();
-  readonly #clock: Clock;
-  readonly #open = new Map<string, { question: Question; resolve: (answer: Answer) => void }>();
-  readonly #stop = new AbortController();
-  #asked = Promise.withResolvers<void>();
-  #outcome: Promise<Result> | undefined;
-  #lastKey = 0;
-  /** The request that is being answered right now. */
-  leg: ServerContext;
-  /** How many times the client has been sent away with questions. */
-  round = 0;
-
-  constructor(clock: Clock, leg: ServerContext) {
-    this.#clock = clock;
-    this.leg = leg;
-  }
-
-  get signal(): AbortSignal {
-    return this.#stop.signal;
-  }
-
-  start(outcome: Promise<Result>): void {
-    this.#outcome = outcome;
-  }
-
-  ask(question: Question, signal: AbortSignal): Promise<Answer> {
-    const key = `q${++this.#lastKey}`;
-    return new Promise((resolve, reject) => {
-      const onAbort = () => {
-        this.#open.delete(key);
-        reject(signal.reason as Error);
-      };
-      signal.addEventListener("abort", onAbort, { once: true });
-      this.#open.set(key, {
-        question,
-        resolve: (answer) => {
-          signal.removeEventListener("abort", onAbort);
-          resolve(answer);
-        },
-      });
-      // Questions asked side by side go out together.
-      this.#clock.after(0, () => this.#asked.resolve());
-    });
-  }
-
-  answer(responses: Readonly<Record<string, unknown>>): void {
-    for (const [key, response] of Object.entries(responses)) {
-      const open = this.#open.get(key);
-      if (open === undefined) continue;
-      this.#open.delete(key);
-      open.resolve(toAnswer(response));
-    }
-    if (this.#open.size === 0) this.#asked = Promise.withResolvers<void>();
-  }
-
-  /** What this leg is answered with: the result, or the open questions. */
-  async next(): Promise<Result | { questions: InputRequests }> {
-    const onAbort = () => this.cancel(new Cancelled());
-    this.leg.mcpReq.signal.addEventListener("abort", onAbort, { once: true });
-    try {
-      const outcome = this.#outcome as Promise<Result>;
-      const result = await Promise.race([outcome, this.#asked.promise.then(() => undefined)]);
-      if (result !== undefined) return result;
-      return { questions: Object.fromEntries([...this.#open].map(([key, { question }]) => [key, toInputRequest(question)])) };
-    } finally {
-      this.leg.mcpReq.signal.removeEventListener("abort", onAbort);
-    }
-  }
-
-  cancel(reason: Error): void {
-    this.#stop.abort(reason);
-  }
-}
-
-function toInputRequest(question: Question): InputRequests[string] {
+export function toInputRequest(question: Question): InputRequests[string] {
   return { method: "elicitation/create", params: { mode: "form", message: question.message, requestedSchema: question.schema } } as InputRequests[string];
 }
 
-interface Parked {
-  readonly conversation: Conversation;
-  readonly binding: string;
-  readonly release: () => void;
+/** How the questions ahead of a run stand: all answered, some open, or a no. */
+export type Ahead =
+  | { readonly kind: "ready"; readonly answered: readonly TaskQuestion[] }
+  | { readonly kind: "open"; readonly asked: readonly TaskQuestion[] }
+  | { readonly kind: "refused"; readonly error: unknown };
+
+/** Asks what a command asks ahead of its run, as far as the answers go. Keeps nothing: the client carries it all. */
+export async function askAhead(command: Command, input: unknown, known: readonly TaskQuestion[], clock: Clock): Promise<Ahead> {
+  const checked = command.input === undefined ? { ok: true as const, value: {} } : await validate(command.input, input ?? {});
+  // Arguments that do not fit are refused where every call's are.
+  if (!checked.ok) return { kind: "ready", answered: [] };
+  const asked: TaskQuestion[] = [];
+  const unused = [...known];
+  const hasAsked = Promise.withResolvers<"open">();
+  const ask = (question: Question): Promise<Answer> => {
+    const at = unused.findIndex(({ message }) => message === question.message);
+    const earlier = at === -1 ? undefined : unused.splice(at, 1)[0];
+    asked.push(earlier ?? { ...question, key: `q${asked.length + 1}`, askedAt: clock.now() });
+    if (earlier?.answer !== undefined) return Promise.resolve(earlier.answer);
+    // Questions asked side by side go out together.
+    clock.after(0, () => hasAsked.resolve("open"));
+    return new Promise(() => undefined);
+  };
+  try {
+    const outcome = await Promise.race([askFirst(command, checked.value, ask).then(() => "ready" as const), hasAsked.promise]);
+    return outcome === "ready" ? { kind: "ready", answered: asked } : { kind: "open", asked };
+  } catch (error) {
+    return { kind: "refused", error };
+  }
 }
 
-/** Calls that wait for answers, found again by a signed state that fits one caller, one tool and one set of arguments. */
-export class ParkedCalls {
+/** Puts the answers of a second leg to the questions of the first. */
+export function withAnswers(asked: readonly TaskQuestion[], responses: Readonly<Record<string, unknown>>): TaskQuestion[] {
+  return asked.map((question) =>
+    question.answer === undefined && Object.hasOwn(responses, question.key) ? { ...question, answer: toAnswer(responses[question.key]) } : question,
+  );
+}
+
+/** What a state leads back to. */
+export type Resumed = { readonly taskId: string } | { readonly asked: readonly TaskQuestion[] };
+
+interface Payload {
+  readonly caller: string;
+  readonly digest: string;
+  readonly until: number;
+  /** Only the process that asked ahead of a run takes its answers, so that none can be used twice. */
+  readonly process?: string;
+  readonly taskId?: string;
+  readonly asked?: readonly TaskQuestion[];
+}
+
+/** Signs and reads `requestState`: for one caller, one tool with one set of arguments, one hour, one use. */
+export class RequestStates {
   readonly #clock: Clock;
-  readonly #calls = new Map<string, Parked>();
-  readonly #key = randomBytes(32);
+  readonly #secret: () => string;
+  readonly #process = createId();
+  readonly #used = new Map<string, number>();
 
-  constructor(clock: Clock) {
+  /** `secret` is asked for when it is first needed. */
+  constructor(clock: Clock, secret: () => string) {
     this.#clock = clock;
+    this.#secret = secret;
   }
 
-  park(conversation: Conversation, call: ToolCall, caller: Caller): string {
-    if (this.#calls.size >= maxParked) {
-      const [oldest] = this.#calls.values();
-      oldest?.conversation.cancel(new Cancelled("Too many calls are waiting for answers."));
-      oldest?.release();
-    }
-    conversation.round += 1;
-    const binding = bindingOf(call, caller);
-    const cancelTimer = this.#clock.after(parkedForMs, () => {
-      release();
-      conversation.cancel(new Cancelled("Nobody answered its question within an hour."));
-    });
-    const release = () => {
-      cancelTimer();
-      this.#calls.delete(conversation.id);
+  sign(to: Resumed, call: ToolCall, caller: Caller): string {
+    const payload: Payload = {
+      ...bindingOf(call, caller),
+      until: this.#clock.now() + stateLivesMs,
+      ...("taskId" in to ? { taskId: to.taskId } : { asked: to.asked, process: this.#process }),
     };
-    this.#calls.set(conversation.id, { conversation, binding, release });
-    return this.#sign(`${conversation.id}.${conversation.round}`);
-  }
-
-  /** Takes the call that a state leads to; each state works once. */
-  resume(state: unknown, call: ToolCall, caller: Caller): Conversation {
-    const refusal = new ProtocolError(-32602, "Invalid or expired requestState", { reason: "invalid_request_state" });
-    const [id, round] = this.#verify(state)?.split(".") ?? [];
-    const parked = this.#calls.get(id ?? "");
-    if (parked === undefined || String(parked.conversation.round) !== round || parked.binding !== bindingOf(call, caller)) throw refusal;
-    parked.release();
-    return parked.conversation;
-  }
-
-  close(reason: Error): void {
-    for (const { conversation, release } of this.#calls.values()) {
-      conversation.cancel(reason);
-      release();
-    }
-  }
-
-  #sign(text: string): string {
+    const text = `${Buffer.from(JSON.stringify(payload)).toString("base64url")}.${randomBytes(12).toString("base64url")}`;
     return `${text}.${this.#tag(text).toString("base64url")}`;
   }
 
-  #verify(state: unknown): string | undefined {
-    if (typeof state !== "string" || state.length > 500) return undefined;
+  /** Throws for anything that is not, or no longer, a state of ours for this very call. */
+  resume(state: unknown, call: ToolCall, caller: Caller): Resumed {
+    const payload = this.#read(state);
+    const binding = bindingOf(call, caller);
+    const isOurs = payload !== undefined && payload.caller === binding.caller && payload.digest === binding.digest && payload.until > this.#clock.now();
+    const isHere = payload?.process === undefined || payload.process === this.#process;
+    if (!isOurs || !isHere || this.#used.has(state as string))
+      throw new ProtocolError(-32602, "Invalid or expired requestState", { reason: "invalid_request_state" });
+    this.#forgetOld();
+    this.#used.set(state as string, payload.until);
+    return payload.taskId === undefined ? { asked: payload.asked ?? [] } : { taskId: payload.taskId };
+  }
+
+  #forgetOld(): void {
+    const now = this.#clock.now();
+    for (const [state, until] of this.#used) {
+      if (until > now) break;
+      this.#used.delete(state);
+    }
+  }
+
+  #read(state: unknown): Payload | undefined {
+    if (typeof state !== "string" || state.length > maxStateLength) return undefined;
     const end = state.lastIndexOf(".");
     const text = state.slice(0, end);
     const given = Buffer.from(state.slice(end + 1), "base64url");
     const expected = this.#tag(text);
-    return end > 0 && given.length === expected.length && timingSafeEqual(given, expected) ? text : undefined;
+    const isGenuine = end > 0 && given.length === expected.length && timingSafeEqual(given, expected) && given.toString("base64url") === state.slice(end + 1);
+    return isGenuine ? (JSON.parse(Buffer.from(text.split(".")[0] ?? "", "base64url").toString("utf8")) as Payload) : undefined;
   }
 
   #tag(text: string): Buffer {
-    return createHmac("sha256", this.#key).update(text).digest();
+    return createHmac("sha256", createHash("sha256").update(`meanwhile request state ${this.#secret()}`).digest())
+      .update(text)
+      .digest();
   }
 }
 
-function bindingOf(call: ToolCall, caller: Caller): string {
-  return createHash("sha256")
-    .update(JSON.stringify([caller.kind, call.name, call.arguments ?? {}]))
-    .digest("hex");
+function bindingOf(call: ToolCall, caller: Caller): { caller: string; digest: string } {
+  return { caller: callerKey(caller), digest: digestOf(call.name, call.arguments ?? {}) };
 }

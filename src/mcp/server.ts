@@ -1,5 +1,19 @@
-import { type JSONRPCRequest, McpServer, type Result, Server, type ServerContext } from "@modelcontextprotocol/server";
-import type { JsonSchema } from "../command/schema.ts";
+import {
+  type JSONRPCRequest,
+  McpServer,
+  ProtocolError,
+  ResourceNotFoundError,
+  type Result,
+  Server,
+  type ServerCapabilities,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import type { JsonSchema, Schema } from "../command/schema.ts";
+import { internalErrorCode, RequestError, requestErrors } from "../errors.ts";
+import type { Tasks2025 } from "./tasks-2025.ts";
+
+/** The revision that brought core tasks. */
+export const tasksRevision = "2025-11-25";
 
 /**
  * The SDK's server, with our commands beside whatever an author registers by hand.
@@ -9,7 +23,7 @@ import type { JsonSchema } from "../command/schema.ts";
  * So `tools/list` and `tools/call` are looked up here first, and fall through to the SDK for the rest.
  */
 export interface CommandTools {
-  list(): Tool[];
+  list(ctx: ServerContext, server: CommandServer): Promise<readonly Tool[]>;
   inputSchema(toolName: string): JsonSchema | undefined;
   /** Undefined when no command of that name is known. */
   call(request: ToolCall, ctx: ServerContext, server: CommandServer): Promise<Result> | undefined;
@@ -17,10 +31,29 @@ export interface CommandTools {
   unknown(toolName: string): Error;
 }
 
+/** Resources of our own, beside the author's. */
+export interface OwnResources {
+  list(): readonly Record<string, unknown>[];
+  /** Undefined when there is none of that address. */
+  read(uri: string): Promise<Result> | undefined;
+}
+
+/** Params that are checked by whoever reads them. */
+export const anyParams: Schema = { "~standard": { version: 1, vendor: "meanwhile", validate: (value) => ({ value }) } };
+
+/** An error as the protocol knows it; what is not meant for clients tells them nothing. */
+export function toProtocolError(error: unknown): unknown {
+  if (error instanceof RequestError) return new ProtocolError(requestErrors[error.kind].code, error.message);
+  if (error instanceof ProtocolError) return error;
+  return new ProtocolError(internalErrorCode, "Internal error");
+}
+
 export type Tool = { name: string; inputSchema: JsonSchema; [key: string]: unknown };
 export interface ToolCall {
   readonly name: string;
   readonly arguments?: unknown;
+  /** 2025-11-25: run it as a task. */
+  readonly task?: unknown;
 }
 
 export interface ServerFacts {
@@ -29,18 +62,29 @@ export interface ServerFacts {
   readonly instructions: string | undefined;
 }
 
+/** What a server is made of, beside what its author registers. */
+export interface ServerParts {
+  readonly tools: CommandTools;
+  readonly resources: OwnResources;
+  /** Declared beside tools, resources and logging. */
+  readonly capabilities: ServerCapabilities;
+}
+
 export class CommandServer extends McpServer {
   readonly #tools: CommandTools;
+  /** Follows the tasks that a client of 2025-11-25 has started here. */
+  tasks2025: Tasks2025 | undefined;
 
-  constructor(facts: ServerFacts, tools: CommandTools) {
+  constructor(facts: ServerFacts, parts: ServerParts) {
     super({ name: facts.name, version: facts.version });
+    const { tools } = parts;
     this.#tools = tools;
     const options = {
-      capabilities: { tools: { listChanged: true }, logging: {} },
+      capabilities: { tools: { listChanged: true }, resources: {}, logging: {}, ...parts.capabilities },
       ...(facts.instructions === undefined ? {} : { instructions: facts.instructions }),
     };
     const core = new CommandCore({ name: facts.name, version: facts.version }, options);
-    core.face = { tools, owner: this };
+    core.face = { tools, resources: parts.resources, owner: this };
     // McpServer makes its own Server; every handler it registers from here on goes through ours.
     (this as { server: Server }).server = core;
   }
@@ -49,12 +93,19 @@ export class CommandServer extends McpServer {
     return this.server as CommandCore;
   }
 
-  /** Registers the tool methods, unless a tool of the author's did so already. */
-  serveTools(): void {
-    if (this.core.hasToolHandlers) return;
-    this.server.setRequestHandler("tools/list", () => ({ tools: [] }));
-    this.server.setRequestHandler("tools/call", (request) => {
-      throw this.#tools.unknown(request.params.name);
+  /** Registers the methods of tools and resources, unless something of the author's did so already. */
+  serveAll(): void {
+    if (!this.core.hasToolHandlers) {
+      this.server.setRequestHandler("tools/list", () => ({ tools: [] }));
+      this.server.setRequestHandler("tools/call", (request) => {
+        throw this.#tools.unknown(request.params.name);
+      });
+    }
+    if (this.core.hasResourceHandlers) return;
+    this.server.setRequestHandler("resources/list", () => ({ resources: [] }));
+    this.server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: [] }));
+    this.server.setRequestHandler("resources/read", (request) => {
+      throw new ResourceNotFoundError(request.params.uri);
     });
   }
 
@@ -68,12 +119,46 @@ type Handler = (request: JSONRPCRequest, ctx: ServerContext) => Promise<Result>;
 
 class CommandCore extends Server {
   // Both are read while the base constructor runs, so neither may have an initializer.
-  declare face: { tools: CommandTools; owner: CommandServer } | undefined;
+  declare face: { tools: CommandTools; resources: OwnResources; owner: CommandServer } | undefined;
   declare hasToolHandlers: boolean | undefined;
+  declare hasResourceHandlers: boolean | undefined;
   /** Set once a client before 2026-07-28 has asked for logging. */
   declare hasClientLogLevel: boolean | undefined;
 
+  readonly #closed = new AbortController();
+  /** Whether a message can reach the client while no request of its own is open. Pipes always can. */
+  isPushable: () => boolean = () => true;
+
+  /** Aborted when the connection is closed. */
+  get closed(): AbortSignal {
+    return this.#closed.signal;
+  }
+
+  get canPush(): boolean {
+    return this.isConnected && this.isPushable();
+  }
+
+  get isConnected(): boolean {
+    return this.transport !== undefined;
+  }
+
+  protected override _onclose(): void {
+    // Before the requests are aborted, so that they can tell a lost client from one that cancels.
+    this.#closed.abort();
+    super._onclose();
+  }
+
+  /** Core tasks exist since 2025-11-25; a client of an older revision is not told of them. */
+  override getCapabilities(): ServerCapabilities {
+    const { tasks, ...capabilities } = super.getCapabilities() as ServerCapabilities & { tasks?: object };
+    const version = this.getNegotiatedProtocolVersion();
+    const isOlder = version !== undefined && version < tasksRevision;
+    return tasks === undefined || isOlder ? capabilities : ({ ...capabilities, tasks } as ServerCapabilities);
+  }
+
   protected override _wrapHandler(method: string, handler: Handler): Handler {
+    if (method === "resources/list") return this.#wrapResources(handler);
+    if (method === "resources/read") return this.#wrapRead(handler);
     if (method === "tools/list") return this.#wrapList(handler);
     if (method === "tools/call") return this.#wrapCall(handler);
     if (method === "logging/setLevel") {
@@ -88,8 +173,24 @@ class CommandCore extends Server {
   #wrapList(handler: Handler): Handler {
     this.hasToolHandlers = true;
     return super._wrapHandler("tools/list", async (request, ctx) => {
+      const { face } = this;
       const own = (await handler(request, ctx)) as { tools: Tool[] };
-      return { ...own, tools: [...(this.face?.tools.list() ?? []), ...own.tools] };
+      return { ...own, tools: [...((await face?.tools.list(ctx, face.owner)) ?? []), ...own.tools] };
+    });
+  }
+
+  #wrapResources(handler: Handler): Handler {
+    this.hasResourceHandlers = true;
+    return super._wrapHandler("resources/list", async (request, ctx) => {
+      const own = (await handler(request, ctx)) as { resources: Record<string, unknown>[] };
+      return { ...own, resources: [...(this.face?.resources.list() ?? []), ...own.resources] };
+    });
+  }
+
+  #wrapRead(handler: Handler): Handler {
+    return super._wrapHandler("resources/read", async (request, ctx) => {
+      const { uri } = request.params as { uri: string };
+      return (await this.face?.resources.read(uri)) ?? (await handler(request, ctx));
     });
   }
 

@@ -1,64 +1,88 @@
-import { LOG_LEVEL_META_KEY, ProtocolError, type Result, type ServerContext } from "@modelcontextprotocol/server";
+import { CLIENT_INFO_META_KEY, LOG_LEVEL_META_KEY, ProtocolError, type Result, type ServerContext } from "@modelcontextprotocol/server";
 import { type Clock, sleep, toTimestamp } from "../clock.ts";
 import type { Catalog, CatalogEntry } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
-import type { CommandLogLevel, Door } from "../command/context.ts";
-import { envelopeSchema, toEnvelope, toEnvelopeText } from "../command/envelope.ts";
-import { type Outcome, runCommand } from "../command/run.ts";
+import type { CommandLogLevel, LogLine } from "../command/context.ts";
+import { envelopeSchema } from "../command/envelope.ts";
+import { asksFirst, type Outcome } from "../command/run.ts";
 import { closest } from "../command/suggest.ts";
-import { CommandError } from "../errors.ts";
+import { CommandError, messageOf, RequestError } from "../errors.ts";
+import { budgetOf } from "../host/budget.ts";
+import { findHost, type HostLimit, type HostOverride } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
-import { secondsLeft } from "../task/estimate.ts";
-import { authorsEstimate } from "../task/history.ts";
-import { ProgressTrack, type ProgressUpdate } from "../task/progress.ts";
-import { type Caller, callerOf } from "./caller.ts";
-import { Conversation, canElicit, elicit, ParkedCalls } from "./questions.ts";
-import type { CommandServer, CommandTools, Tool, ToolCall } from "./server.ts";
+import type { CallEnding, CallRequest } from "../task/calls.ts";
+import { type Engine, TooManyTasks } from "../task/engine.ts";
+import { type CommandStats, isTaskModeRecommended } from "../task/history.ts";
+import { openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
+import type { ProgressTokens, TrackedToken } from "../task/tokens.ts";
+import { type Caller, callerKey, callerOf, isKnown } from "./caller.ts";
+import { announceJob, jobsCapability, toJobAnswer } from "./jobs.ts";
+import type { PlainRoad } from "./plain.ts";
+import { ProgressSender, progressGapMs } from "./progress.ts";
+import {
+  askAhead,
+  type ClientCapabilities,
+  canElicit,
+  capabilitiesOf,
+  elicit,
+  type RequestStates,
+  type Resumed,
+  toAnswer,
+  toInputRequest,
+  withAnswers,
+} from "./questions.ts";
+import { errorResult, toCallResult } from "./results.ts";
+import { type CommandServer, type CommandTools, type Tool, type ToolCall, tasksRevision, toProtocolError } from "./server.ts";
+import { toTask2026 } from "./task-wire.ts";
+import { answerUntilFits, wrongTaskSupport } from "./tasks-2025.ts";
+import { missingTasks, takesTasks } from "./tasks-2026.ts";
 
 export interface ToolsOptions {
   readonly catalog: Catalog;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly home: string;
-  readonly config: Readonly<Record<string, unknown>>;
   readonly isDebug: boolean;
-  /** Aborted when the server stops; its reason ends every call. */
-  readonly signal: AbortSignal;
+  /** The tasks, opened when they are first needed. */
+  readonly openEngine: () => Promise<Engine>;
+  /** What is known of every command's durations; read once for each revision of the catalog. */
+  readonly readStats: () => Promise<readonly CommandStats[]>;
+  readonly states: RequestStates;
+  readonly tokens: ProgressTokens;
+  /** Absent when the follow-up tools are switched off. */
+  readonly plain: PlainRoad | undefined;
+  readonly hosts: Readonly<Record<string, HostOverride>>;
+  /** Counts in place of what the client calls itself. */
+  readonly hostName: string | undefined;
 }
-
-/** SDK clients drop progress that arrives in one piece with the answer: leave this much between them. */
-const progressGapMs = 10;
 
 /** tools/list and tools/call for every command of a catalog. */
 export function createTools(options: ToolsOptions): CommandTools {
-  const parked = new ParkedCalls(options.clock);
-  let listed: { revision: number; tools: Tool[] } | undefined;
-  const stoppers = new Set<(reason: Error) => void>();
-  const calls: LiveCalls = { parked, stoppers };
-  const onStop = () => {
-    const reason = options.signal.reason as Error;
-    for (const stop of stoppers) stop(reason);
-    parked.close(reason);
+  const { catalog, plain } = options;
+  let listed: { revision: number; tools: Promise<readonly Tool[]> } | undefined;
+  const commandTools = () => {
+    if (listed?.revision !== catalog.revision) listed = { revision: catalog.revision, tools: listCommands(options) };
+    return listed.tools;
   };
-  options.signal.addEventListener("abort", onStop, { once: true });
   return {
-    list() {
-      const { catalog } = options;
-      if (listed?.revision !== catalog.revision) listed = { revision: catalog.revision, tools: catalog.entries.map(toTool) };
-      return listed.tools;
+    async list(ctx, server) {
+      const tools = [...(await commandTools()), ...(plain?.list(callerOf(ctx)) ?? [])];
+      const knowsTasks = (server.server.getNegotiatedProtocolVersion() ?? "") >= tasksRevision;
+      return knowsTasks ? tools : tools.map(({ execution: _support, ...tool }) => tool);
     },
-    inputSchema: (toolName) => options.catalog.get(toolName)?.command.inputSchema,
+    inputSchema: (toolName) => catalog.get(toolName)?.command.inputSchema ?? plain?.inputSchema(toolName),
     call(request, ctx, server) {
-      const entry = options.catalog.get(request.name);
-      if (entry !== undefined) return new Call(options, calls, entry, request, server).answer(ctx);
-      const problem = options.catalog.problemOf(request.name);
+      const entry = catalog.get(request.name);
+      if (entry !== undefined) return new Call(options, entry, request, ctx, server).answer();
+      const followUp = plain?.call(request.name, request.arguments, { ctx, caller: callerOf(ctx), budgetMs: budgetMs(options, ctx, server) });
+      if (followUp !== undefined) return followUp;
+      const problem = catalog.problemOf(request.name);
       if (problem === undefined) return undefined;
       return Promise.resolve(errorResult(`${request.name} could not be loaded from ${problem.file}: ${problem.text}`, options.clock));
     },
     unknown(toolName) {
       const guess = closest(
         toolName,
-        options.catalog.entries.map((entry) => entry.toolName),
+        catalog.entries.map((entry) => entry.toolName),
       );
       return new ProtocolError(
         -32602,
@@ -68,141 +92,318 @@ export function createTools(options: ToolsOptions): CommandTools {
   };
 }
 
-/** Everything that is still to be answered. */
-interface LiveCalls {
-  readonly parked: ParkedCalls;
-  readonly stoppers: Set<(reason: Error) => void>;
+async function listCommands({ catalog, readStats }: ToolsOptions): Promise<readonly Tool[]> {
+  const known = new Map((await readStats()).map((stats) => [stats.command, stats]));
+  return catalog.entries.map((entry) => toTool(entry, known.get(entry.toolName)));
 }
 
-/** One tools/call, in as many legs as its questions need. */
+/** What this request's host does with a slow call. */
+function limitOf(options: ToolsOptions, ctx: ServerContext, server: CommandServer): HostLimit & { readonly host: string } {
+  const envelope = ctx.mcpReq.envelope as Record<string, unknown> | undefined;
+  const client = (envelope === undefined ? server.server.getClientVersion() : envelope[CLIENT_INFO_META_KEY]) as { name?: string } | undefined;
+  const profile = findHost(options.hostName ?? client?.name, options.hosts);
+  return { ...profile.limits[ctx.http === undefined ? "stdio" : "http"], host: profile.name };
+}
+
+/** How long a follow-up tool may wait here. */
+function budgetMs(options: ToolsOptions, ctx: ServerContext, server: CommandServer): number {
+  return budgetOf(limitOf(options, ctx, server), ctx.mcpReq._meta?.progressToken !== undefined).handleAfterMs;
+}
+
+/** One tools/call of a command. */
 class Call {
   readonly #options: ToolsOptions;
-  readonly #calls: LiveCalls;
   readonly #entry: CatalogEntry;
   readonly #request: ToolCall;
+  readonly #ctx: ServerContext;
   readonly #server: CommandServer;
+  readonly #caller: Caller;
+  readonly #capabilities: ClientCapabilities;
+  readonly #sender: ProgressSender;
+  /** Aborted once the request has been answered. */
+  readonly #answered = new AbortController();
 
-  constructor(options: ToolsOptions, calls: LiveCalls, entry: CatalogEntry, request: ToolCall, server: CommandServer) {
+  constructor(options: ToolsOptions, entry: CatalogEntry, request: ToolCall, ctx: ServerContext, server: CommandServer) {
     this.#options = options;
-    this.#calls = calls;
     this.#entry = entry;
     this.#request = request;
+    this.#ctx = ctx;
     this.#server = server;
+    this.#caller = callerOf(ctx);
+    this.#capabilities = capabilitiesOf(ctx, server);
+    this.#sender = this.#createSender();
   }
 
-  async answer(ctx: ServerContext): Promise<Result> {
-    const isModern = ctx.mcpReq.envelope !== undefined;
-    const isSecondLeg = ctx.mcpReq.requestState() !== undefined;
-    if (!isModern || (!isSecondLeg && !canElicit(ctx, this.#server)))
-      return await this.#run(ctx, ctx.mcpReq.signal, { ctx: () => ctx, conversation: undefined });
-    const caller = callerOf(ctx);
-    const conversation = this.#converse(ctx, caller);
-    const next = await conversation.next();
-    if (!("questions" in next)) return next;
-    const requestState = this.#calls.parked.park(conversation, this.#request, caller);
-    return { resultType: "input_required", inputRequests: next.questions, requestState } as Result;
-  }
-
-  /** Starts the run, or goes back to the one that waits for these answers. */
-  #converse(ctx: ServerContext, caller: Caller): Conversation {
-    const state: unknown = ctx.mcpReq.requestState();
-    if (state !== undefined) {
-      const conversation = this.#calls.parked.resume(state, this.#request, caller);
-      conversation.leg = ctx;
-      conversation.answer((ctx.mcpReq.inputResponses ?? {}) as Record<string, unknown>);
-      return conversation;
+  async answer(): Promise<Result> {
+    this.#refuseWrongSupport();
+    try {
+      return await this.#answer();
+    } catch (error) {
+      throw this.#isAsked && error instanceof TooManyTasks ? toProtocolError(new RequestError("busy", error.message)) : this.#toThrown(error);
+    } finally {
+      this.#sender.finish();
+      this.#answered.abort();
     }
-    const conversation = new Conversation(this.#options.clock, ctx);
-    conversation.start(this.#run(ctx, conversation.signal, { ctx: () => conversation.leg, conversation }));
-    return conversation;
   }
 
-  async #run(ctx: ServerContext, signal: AbortSignal, leg: { ctx: () => ServerContext; conversation: Conversation | undefined }): Promise<Result> {
-    const { clock, home, config, isDebug } = this.#options;
-    const { command, toolName } = this.#entry;
-    const startedAt = clock.monotonic();
-    const estimateMs = authorsEstimate(command, this.#request.arguments)?.ms;
-    const track = new ProgressTrack({
-      clock,
-      deliver: (update) =>
-        sendProgress(leg.ctx(), update, {
-          elapsedMs: clock.monotonic() - startedAt,
-          estimateSeconds: estimateMs === undefined ? undefined : estimateMs / 1000,
-        }),
-    });
-    const outcome = await runCommand(command, this.#request.arguments, {
-      name: toolName,
-      clock,
-      home,
-      config,
-      isDebug,
-      signals: [signal],
-      stoppers: this.#calls.stoppers,
-      door: this.#door(track, leg),
-    });
-    track.finish();
-    const sinceProgressMs = clock.monotonic() - track.lastDeliveryAt;
-    if (sinceProgressMs < progressGapMs) await sleep(clock, progressGapMs - sinceProgressMs);
-    this.#note(outcome, leg.ctx());
-    const withLog =
-      isDebug ||
-      (ctx.mcpReq.envelope as Record<string, unknown> | undefined)?.[LOG_LEVEL_META_KEY] !== undefined ||
-      this.#server.core.hasClientLogLevel === true;
-    return toCallResult(outcome, command, { withLog, progressToken: leg.ctx().mcpReq._meta?.progressToken });
+  get #isModern(): boolean {
+    return this.#ctx.mcpReq.envelope !== undefined;
   }
 
-  #door(track: ProgressTrack, leg: { ctx: () => ServerContext; conversation: Conversation | undefined }): Door {
-    const { conversation } = leg;
-    const door: Door = {
-      announce: (text) => track.report({ message: text }),
-      progress: (report) => track.report(report),
-      log: (line) => {
-        const data = line.details === undefined ? line.text : { message: line.text, details: line.details };
-        leg
-          .ctx()
-          .mcpReq.log(mcpLevels[line.level], data, this.#entry.toolName)
-          .catch((error: unknown) => this.#options.log.debug("log line not delivered", { error }));
+  /** `params.task` means something in one revision only. */
+  get #isAsked(): boolean {
+    return !this.#isModern && this.#request.task !== undefined && this.#speaksCoreTasks;
+  }
+
+  get #speaksCoreTasks(): boolean {
+    return (this.#server.server.getNegotiatedProtocolVersion() ?? "") >= tasksRevision;
+  }
+
+  #refuseWrongSupport(): void {
+    const { taskSupport } = this.#entry.command;
+    if (taskSupport === "required" && this.#isModern && !takesTasks(this.#capabilities)) throw missingTasks();
+    if (taskSupport === "required" && !this.#isModern && !this.#isAsked) throw wrongTaskSupport(this.#entry.toolName, taskSupport);
+    if (taskSupport === "forbidden" && this.#isAsked) throw wrongTaskSupport(this.#entry.toolName, taskSupport);
+  }
+
+  async #answer(): Promise<Result> {
+    const engine = await this.#options.openEngine();
+    const resumed = this.#resumed();
+    try {
+      if (resumed !== undefined && "taskId" in resumed) return await this.#rejoin(engine, resumed.taskId);
+      const ahead = await this.#settleAhead(resumed?.asked ?? []);
+      if ("result" in ahead) return ahead.result;
+      return await this.#conclude(engine, await engine.call(this.#toRequest(engine, ahead.answered)));
+    } catch (error) {
+      // What a model can mend is told to the model.
+      if (error instanceof CommandError && !(this.#isAsked && error instanceof TooManyTasks)) return errorResult(error.message, this.#options.clock);
+      throw error;
+    }
+  }
+
+  #resumed(): Resumed | undefined {
+    const state: unknown = this.#isModern ? this.#ctx.mcpReq.requestState() : undefined;
+    return state === undefined ? undefined : this.#options.states.resume(state, this.#request, this.#caller);
+  }
+
+  /** The questions ahead of any run, where the client can carry them. */
+  async #settleAhead(asked: readonly TaskQuestion[]): Promise<{ readonly answered: readonly TaskQuestion[] } | { readonly result: Result }> {
+    const { command, toolName, path } = this.#entry;
+    const { clock } = this.#options;
+    if (!asksFirst(command)) return { answered: [] };
+    const canAsk = canElicit(this.#capabilities);
+    // Nobody could confirm it later: an anonymous caller's tasks are not in the terminal's list.
+    const isHopeless = !canAsk && asked.length === 0 && command.confirm !== false && !isKnown(this.#caller);
+    if (!isHopeless && (!this.#isModern || (!canAsk && asked.length === 0))) return { answered: [] };
+    const ahead = await askAhead(
+      command,
+      this.#request.arguments,
+      withAnswers(asked, (this.#ctx.mcpReq.inputResponses ?? {}) as Record<string, unknown>),
+      clock,
+    );
+    if (ahead.kind === "ready") return { answered: ahead.answered };
+    if (ahead.kind === "refused") return { result: errorResult(messageOf(ahead.error), clock) };
+    if (isHopeless) return { result: errorResult(`${toolName} asks «${ahead.asked[0]?.message}», and ${whyNoAnswer(path)}.`, clock) };
+    return { result: this.#sendBack(ahead.asked, { asked: ahead.asked }) };
+  }
+
+  /** The second leg of a call that waits for an answer. */
+  async #rejoin(engine: Engine, taskId: string): Promise<Result> {
+    const caller = callerKey(this.#caller);
+    const task = await engine.get(caller, taskId);
+    const responses = (this.#ctx.mcpReq.inputResponses ?? {}) as Record<string, unknown>;
+    const answers = openQuestions(task).filter(({ key }) => Object.hasOwn(responses, key));
+    try {
+      await engine.answer(caller, taskId, Object.fromEntries(answers.map(({ key }) => [key, toAnswer(responses[key])])));
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      const open = openQuestions(await engine.get(caller, taskId));
+      return this.#sendBack(
+        open.map((question) => ({ ...question, message: `${question.message} (${error.message})` })),
+        { taskId },
+      );
+    }
+    return await this.#conclude(engine, await engine.rejoin(taskId, this.#toRequest(engine, [])));
+  }
+
+  /** Sends the client away with questions and the state that leads back. */
+  #sendBack(asked: readonly TaskQuestion[], to: Resumed): Result {
+    const open = asked.filter(({ answer }) => answer === undefined);
+    const inputRequests = Object.fromEntries(open.map((question) => [question.key, toInputRequest(question)]));
+    return { resultType: "input_required", inputRequests, requestState: this.#options.states.sign(to, this.#request, this.#caller) } as Result;
+  }
+
+  #toRequest(engine: Engine, answered: readonly TaskQuestion[]): CallRequest {
+    const { mcpReq, http } = this.#ctx;
+    const meta = (mcpReq._meta ?? {}) as Record<string, unknown>;
+    const core = this.#server.core;
+    const canTakeTask = this.#isModern && takesTasks(this.#capabilities);
+    const isModernHttp = this.#isModern && http !== undefined;
+    const key = meta["meanwhile/idempotencyKey"];
+    return {
+      entry: this.#entry,
+      input: this.#request.arguments,
+      caller: callerKey(this.#caller),
+      wish: {
+        asked: this.#isAsked ? { ttlMs: (this.#request.task as { ttl?: unknown } | null)?.ttl } : undefined,
+        canTakeTask,
+        canTakeUnasked: !this.#isModern && this.#speaksCoreTasks,
+        takesJobs: !this.#isModern && this.#capabilities.experimental?.[jobsCapability] !== undefined,
+        canFollowUp: this.#options.plain !== undefined,
       },
+      limit: limitOf(this.#options, this.#ctx, this.#server),
+      progressToken: mcpReq._meta?.progressToken,
+      isNew: meta["meanwhile/new"] === true,
+      idempotencyKey: typeof key === "string" && key !== "" ? key : undefined,
+      answered,
+      whenAsked: canTakeTask || !canElicit(this.#capabilities) ? "handOut" : this.#isModern ? "park" : "elicit",
+      whyNoAnswer: whyNoAnswer(this.#entry.path),
+      watcher: {
+        progress: (update, timing) => this.#sender.update(update, timing),
+        beat: (timing) => this.#sender.beat(timing),
+        log: (line) => this.#sendLog(line),
+        questions: (task, open) => {
+          for (const question of open) void this.#elicit(engine, task, question);
+        },
+      },
+      gone: mcpReq.signal,
+      // On 2026-07-28 over HTTP a closed stream means "cancel"; elsewhere a client that is lost has cancelled nothing.
+      isLost: () => !isModernHttp && core.closed.aborted,
+      dropped: isModernHttp ? undefined : http?.req?.signal,
     };
-    if (conversation !== undefined) return { ...door, ask: (question, signal) => conversation.ask(question, signal) };
-    if (canElicit(leg.ctx(), this.#server)) return { ...door, ask: (question, signal) => elicit(question, leg.ctx(), signal) };
-    return { ...door, whyNoAnswer: `this client cannot show questions; run it in a terminal: meanwhile ${this.#entry.path.join(" ")}` };
+  }
+
+  async #elicit(engine: Engine, task: Task, question: TaskQuestion): Promise<void> {
+    const signal = AbortSignal.any([this.#ctx.mcpReq.signal, this.#answered.signal]);
+    try {
+      await answerUntilFits(engine, callerKey(this.#caller), task.taskId, question, (asked) => elicit(asked, this.#ctx, signal));
+    } catch (error) {
+      if (signal.aborted) return;
+      this.#options.log.debug("a question could not be shown", { error });
+      await engine.answer(callerKey(this.#caller), task.taskId, { [question.key]: { action: "cancel" } }).catch(() => undefined);
+    }
+  }
+
+  async #conclude(engine: Engine, ending: CallEnding): Promise<Result> {
+    if (ending.kind === "asked") return this.#sendBack(openQuestions(ending.task), { taskId: ending.task.taskId });
+    if (ending.kind === "deferred") return this.#defer(engine, ending);
+    this.#sender.finish();
+    const { clock } = this.#options;
+    const sinceProgressMs = clock.monotonic() - this.#sender.lastSentAt;
+    if (sinceProgressMs < progressGapMs) await sleep(clock, progressGapMs - sinceProgressMs);
+    const { outcome, note } = ending;
+    this.#note(outcome);
+    this.#finish(ending);
+    if (outcome.ending === "failed" && outcome.rpc !== undefined) throw new ProtocolError(outcome.rpc.code, outcome.rpc.message, outcome.rpc.data);
+    return toCallResult(outcome, this.#entry.command, {
+      withLog: this.#withLog,
+      progressToken: this.#ctx.mcpReq._meta?.progressToken,
+      taskId: ending.taskId,
+      note: note === undefined ? undefined : { type: "info", text: note, timestamp: toTimestamp(clock.now()) },
+    });
+  }
+
+  /** What is on record stays there until the answer has been written. */
+  #finish(ending: CallEnding & { kind: "ended" }): void {
+    const isGone = () => this.#server.core.closed.aborted || (!this.#isModern && this.#ctx.http?.req?.signal.aborted === true);
+    if (ending.isOnRecord) this.#options.clock.after(0, () => ending.finish(!isGone()));
+    else ending.finish(true);
+  }
+
+  #defer(engine: Engine, { as, task, note }: CallEnding & { kind: "deferred" }): Result {
+    const { clock, plain, log } = this.#options;
+    log.debug("call deferred", { tool: this.#entry.toolName, as, reason: task.reason });
+    const caller = callerKey(this.#caller);
+    const progressToken = this.#ctx.mcpReq._meta?.progressToken;
+    if (as === "job") {
+      const answer = toJobAnswer(task, clock, note);
+      const server = this.#server;
+      // After the answer, so that the client knows the job before it hears of it.
+      clock.after(0, () => void announceJob(task, { engine, clock, isDebug: this.#options.isDebug, server, caller, progressToken, tracked: this.#track() }));
+      return answer;
+    }
+    if (as === "task" && this.#isModern) {
+      this.#cancelUnlessDelivered(engine, task, note !== undefined);
+      const _meta = note === undefined ? undefined : { "meanwhile/call": { note } };
+      return { resultType: "task", ...toTask2026(task, clock.now(), canElicit(this.#capabilities)), ...(_meta && { _meta }) } as Result;
+    }
+    if (as === "task" && this.#server.tasks2025 !== undefined) {
+      const tasks = this.#server.tasks2025;
+      clock.after(0, () => void tasks.follow(task, { caller, progressToken, tracked: this.#track() }));
+      return tasks.toCreated(task, note);
+    }
+    if (plain === undefined)
+      throw new RequestError("busy", `${this.#entry.toolName} takes longer than this client waits, and follow-up tools are switched off.`);
+    return plain.toHandle(task, { budgetMs: budgetMs(this.#options, this.#ctx, this.#server), note });
+  }
+
+  /** A task whose id nobody received could never be found again: on 2026-07-28 there is no list. */
+  #cancelUnlessDelivered(engine: Engine, task: Task, isJoined: boolean): void {
+    const request = this.#ctx.http?.req;
+    if (request === undefined || isJoined) return;
+    const cancel = () => void engine.cancel(callerKey(this.#caller), task.taskId, "The client went away before it got the task's id.").catch(() => undefined);
+    if (request.signal.aborted) cancel();
+    else request.signal.addEventListener("abort", cancel, { once: true });
+  }
+
+  get #withLog(): boolean {
+    const envelope = this.#ctx.mcpReq.envelope as Record<string, unknown> | undefined;
+    return this.#options.isDebug || envelope?.[LOG_LEVEL_META_KEY] !== undefined || this.#server.core.hasClientLogLevel === true;
+  }
+
+  #createSender(): ProgressSender {
+    const { mcpReq } = this.#ctx;
+    const token = mcpReq._meta?.progressToken;
+    const isDuring = !this.#isAsked;
+    return new ProgressSender({
+      token,
+      tracked: token === undefined || !isDuring ? undefined : this.#track(),
+      monotonic: () => this.#options.clock.monotonic(),
+      send: (params) => {
+        if (mcpReq.signal.aborted) return;
+        // A client that left cannot be told; the call's own answer will fail and say so.
+        mcpReq.notify({ method: "notifications/progress", params } as never).catch(() => undefined);
+      },
+    });
+  }
+
+  #track(): TrackedToken | undefined {
+    const token = this.#ctx.mcpReq._meta?.progressToken;
+    if (token === undefined) return undefined;
+    const { core } = this.#server;
+    // What we follow from this process is alive as long as the connection is.
+    return this.#options.tokens.track({ token, connection: core, tool: this.#entry.toolName, isAlive: () => !core.closed.aborted });
+  }
+
+  #sendLog(line: LogLine): void {
+    const data = line.details === undefined ? line.text : { message: line.text, details: line.details };
+    this.#ctx.mcpReq
+      .log(mcpLevels[line.level], data, this.#entry.toolName)
+      .catch((error: unknown) => this.#options.log.debug("log line not delivered", { error }));
+  }
+
+  #toThrown(error: unknown): unknown {
+    if (!(error instanceof RequestError || error instanceof ProtocolError)) this.#options.log.error("a call failed", { tool: this.#entry.toolName, error });
+    return toProtocolError(error);
   }
 
   /** One line a call for the operator; the stack of what a command threw, and never its arguments. */
-  #note(outcome: Outcome, ctx: ServerContext): void {
-    const facts = { tool: this.#entry.toolName, caller: callerOf(ctx).kind, ms: outcome.durationMs };
+  #note(outcome: Outcome): void {
+    const facts = { tool: this.#entry.toolName, caller: this.#caller.kind, ms: outcome.durationMs };
     const isBug = outcome.ending === "failed" && outcome.error !== undefined && !(outcome.error instanceof CommandError);
     if (isBug) this.#options.log.warn("command failed", { ...facts, error: outcome.error });
     else this.#options.log.debug(`command ${outcome.ending}`, facts);
   }
 }
 
-const mcpLevels = { debug: "debug", info: "info", warn: "warning", error: "error" } as const satisfies Record<CommandLogLevel, string>;
-
-function sendProgress(ctx: ServerContext, update: ProgressUpdate, run: { elapsedMs: number; estimateSeconds: number | undefined }): void {
-  const progressToken = ctx.mcpReq._meta?.progressToken;
-  if (progressToken === undefined || ctx.mcpReq.signal.aborted) return;
-  const { value, total, message, percentage, context } = update;
-  const eta = secondsLeft({ ...run, percentage });
-  const details = {
-    ...(percentage !== undefined && { percentage }),
-    ...(eta !== undefined && { etaSeconds: Math.round(eta) }),
-    ...(context !== undefined && { context }),
-  };
-  const params = {
-    progressToken,
-    progress: value,
-    ...(total !== undefined && { total }),
-    ...(message !== undefined && { message }),
-    ...(Object.keys(details).length > 0 && { _meta: { "meanwhile/progress": details } }),
-  };
-  // A client that left cannot be told; the call's own answer will fail and say so.
-  ctx.mcpReq.notify({ method: "notifications/progress", params }).catch(() => undefined);
+function whyNoAnswer(path: readonly string[]): string {
+  return `this client cannot show questions; run it in a terminal: meanwhile ${path.join(" ")}`;
 }
 
+const mcpLevels = { debug: "debug", info: "info", warn: "warning", error: "error" } as const satisfies Record<CommandLogLevel, string>;
+
 /** A command as tools/list shows it. */
-export function toTool(entry: CatalogEntry): Tool {
+export function toTool(entry: CatalogEntry, known?: CommandStats): Tool {
   const { command, toolName } = entry;
   return {
     name: toolName,
@@ -210,7 +411,8 @@ export function toTool(entry: CatalogEntry): Tool {
     inputSchema: command.inputSchema,
     ...(command.outputSchema !== undefined && { outputSchema: listedOutput(command.outputSchema, command.envelope) }),
     annotations: { readOnlyHint: command.effects === "read", destructiveHint: command.effects === "destroy", idempotentHint: command.idempotent },
-    _meta: { "meanwhile/tool": { async: command.long } },
+    execution: { taskSupport: command.taskSupport },
+    _meta: { "meanwhile/tool": { async: command.long, ...(isTaskModeRecommended(command, known) && { taskModeRecommended: true }) } },
   };
 }
 
@@ -218,25 +420,4 @@ function listedOutput(output: NonNullable<Command["outputSchema"]>, hasEnvelope:
   if (hasEnvelope) return envelopeSchema(output);
   const { $defs, ...own } = output;
   return { type: "object", anyOf: [own, envelopeSchema({})], ...($defs !== undefined && { $defs }) };
-}
-
-/** An outcome as tools/call answers it. */
-export function toCallResult(outcome: Outcome, command: Command, about: { withLog: boolean; progressToken: string | number | undefined }): Result {
-  const envelope = toEnvelope(outcome, about.withLog);
-  const _meta = { "meanwhile/call": { durationMs: outcome.durationMs, ...(about.progressToken !== undefined && { progressToken: about.progressToken }) } };
-  if (outcome.ending === "completed" && outcome.content !== undefined) return { content: outcome.content, _meta } as Result;
-  if (outcome.ending === "completed" && !command.envelope) {
-    return {
-      content: [{ type: "text", text: typeof outcome.data === "string" ? outcome.data : outcome.json }],
-      structuredContent: outcome.data,
-      _meta,
-    } as Result;
-  }
-  const content = [{ type: "text", text: toEnvelopeText(outcome, envelope) }];
-  return { content, structuredContent: envelope, ...(!envelope.success && { isError: true }), _meta } as Result;
-}
-
-function errorResult(text: string, clock: Clock): Result {
-  const messages = [{ type: "error", text, timestamp: toTimestamp(clock.now()) }];
-  return { content: [{ type: "text", text }], structuredContent: { success: false, data: {}, messages }, isError: true } as Result;
 }

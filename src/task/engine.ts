@@ -1,7 +1,5 @@
-import { createHash } from "node:crypto";
 import type { Clock } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
-import type { Command } from "../command/command.ts";
 import type { Answer } from "../command/context.ts";
 import { describeIssue } from "../command/issues.ts";
 import { refuseInput } from "../command/run.ts";
@@ -10,11 +8,16 @@ import { CommandError, InputError, RequestError } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
+import { type CallEnding, type CallRequest, Calls } from "./calls.ts";
+import { type DeferralRules, defaultDeferral } from "./deferral.ts";
+import { digestOf } from "./digest.ts";
 import { waitForTask } from "./feed.ts";
 import type { History } from "./history.ts";
 import { checkTtl, maxLiveTasks, maxPageSize } from "./limits.ts";
+import { rulesOf } from "./retry.ts";
 import type { Page, Scope, TaskStore } from "./store.ts";
-import { isTerminal, openQuestions, type Task, type TaskRules, type TaskStatus } from "./task.ts";
+import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "./task.ts";
+import type { Worker } from "./worker.ts";
 
 export interface EngineOptions {
   readonly store: TaskStore;
@@ -24,6 +27,7 @@ export interface EngineOptions {
   /** Tasks of this project are ours to run. */
   readonly project: string;
   readonly maxLive?: number;
+  readonly deferral?: DeferralRules;
 }
 
 export interface CreateRequest {
@@ -38,6 +42,9 @@ export interface CreateRequest {
   readonly idempotencyKey?: string;
   /** Start another run even if an equal one is live. */
   readonly isNew?: boolean;
+  readonly progressToken?: string | number | undefined;
+  /** Questions that were asked and answered before there was a task. */
+  readonly answered?: readonly TaskQuestion[];
 }
 
 export interface CreatedTask {
@@ -47,25 +54,43 @@ export interface CreatedTask {
 }
 
 /** Callers who cannot be told apart must not be given each other's runs. */
-const anonymous = "anonymous";
+export const anonymous = "anonymous";
 
 /** Makes, finds, answers and cancels tasks. Knows no protocol and no database. */
 export class Engine {
   readonly #options: EngineOptions;
+  #calls: Calls | undefined;
 
   constructor(options: EngineOptions) {
     this.#options = options;
   }
 
+  /** From here on calls can be run in this process, by this worker. */
+  runCallsOn(worker: Worker): void {
+    const { deferral = defaultDeferral } = this.#options;
+    this.#calls = new Calls({ ...this.#options, engine: this, worker, deferral });
+  }
+
+  /** Runs a command for somebody who waits for it, and makes a task of it when that takes too long. */
+  async call(request: CallRequest): Promise<CallEnding> {
+    if (this.#calls === undefined) throw new Error("This engine runs no calls.");
+    return await this.#calls.call(request);
+  }
+
+  /** Goes back to a call that became a task, for somebody who waits on. */
+  async rejoin(taskId: string, request: CallRequest): Promise<CallEnding> {
+    if (this.#calls === undefined) throw new Error("This engine runs no calls.");
+    return await this.#calls.rejoin(taskId, request);
+  }
+
   /** Makes a call durable. When this resolves the task is on disk; when it throws, nothing was changed. */
-  async create(request: CreateRequest): Promise<CreatedTask> {
+  async create(request: CreateRequest, claim?: { worker: string; leaseMs: number }): Promise<CreatedTask> {
     const { store, history, clock, project, maxLive = maxLiveTasks } = this.#options;
     const { entry, input, caller } = request;
     const ttlMs = checkTtl(request.ttlMs);
     const refusal = await refuseInput(entry.command, input, request.name ?? entry.toolName);
     if (refusal !== undefined) throw new InputError(refusal);
     const { command, toolName } = entry;
-    const joinsEqual = command.dedupe && command.effects !== "read" && caller !== anonymous && request.isNew !== true;
     const created = await store.create(
       {
         taskId: createId(),
@@ -80,14 +105,23 @@ export class Engine {
         estimateMs: await history.estimateMs(toolName, command, input),
         rules: rulesOf(command),
         createdAt: clock.now(),
+        isCall: false,
+        progressToken: request.progressToken,
+        questions: request.answered ?? [],
       },
-      { joinsEqual, maxLive },
+      { joinsEqual: joinsEqual(request), maxLive, ...(claim !== undefined && { claim }) },
     );
     failpoint("after-insert");
-    if (created.kind === "full")
-      throw new CommandError(`There are ${created.live} tasks of yours already, the most there may be; wait for one to end, or cancel one.`);
+    if (created.kind === "full") throw new TooManyTasks(created.live);
     failpoint("before-ack");
     return { task: created.task, isJoined: created.kind !== "created" };
+  }
+
+  /** The live task that an equal call of this caller has started, if this one is to join it. */
+  async findEqual(request: Pick<CreateRequest, "entry" | "input" | "caller" | "isNew">): Promise<Task | undefined> {
+    if (!joinsEqual(request)) return undefined;
+    const { store, project } = this.#options;
+    return await store.findEqual(this.#scope(request.caller), project, digestOf(request.entry.toolName, request.input ?? {}));
   }
 
   async get(caller: string, taskId: unknown): Promise<Task> {
@@ -96,7 +130,7 @@ export class Engine {
     return task;
   }
 
-  async list(caller: string, filter: { statuses?: readonly TaskStatus[]; limit?: number; cursor?: string } = {}): Promise<Page> {
+  async list(caller: string, filter: { statuses?: readonly TaskStatus[]; limit?: number; cursor?: string; withCalls?: boolean } = {}): Promise<Page> {
     const limit = filter.limit ?? maxPageSize;
     if (!Number.isInteger(limit) || limit < 1 || limit > maxPageSize)
       throw new RequestError("params", `\`limit\` must be a whole number from 1 to ${maxPageSize}.`);
@@ -147,30 +181,21 @@ async function refuseAnswer(schema: JsonSchema, content: Readonly<Record<string,
   if (!checked.ok) throw new RequestError("params", `The answer does not fit: ${checked.issues.map(describeIssue).join("; ")}.`);
 }
 
+/** Equal calls that change something are one run, where callers can be told apart. */
+function joinsEqual({ entry: { command }, caller, isNew }: Pick<CreateRequest, "entry" | "caller" | "isNew">): boolean {
+  return command.dedupe && command.effects !== "read" && caller !== anonymous && isNew !== true;
+}
+
+/** The caller has as many live tasks as there may be. */
+export class TooManyTasks extends CommandError {
+  constructor(live: number) {
+    super(`There are ${live} tasks of yours already, the most there may be; wait for one to end, or cancel one.`);
+  }
+}
+
 /** Unknown, expired, foreign and malformed: one sentence for all, so that it tells nothing. */
 export class UnknownTask extends RequestError {
   constructor() {
     super("params", "There is no such task; it may have expired.");
   }
-}
-
-/** Safe to run again after a crash: it changes nothing, or says that twice is as good as once, or has a retry rule. */
-function rulesOf(command: Command): TaskRules {
-  const isSafe = command.effects === "read" || command.idempotent || command.retry !== undefined;
-  return { isSafe, maxAttempts: command.retry?.attempts ?? 1, backoffMs: Math.round((command.retry?.backoff ?? 1) * 1000) };
-}
-
-/** Equal for equal calls, whatever the order of their keys. */
-function digestOf(toolName: string, input: unknown): string {
-  return createHash("sha256")
-    .update(JSON.stringify([toolName, sorted(input)]))
-    .digest("base64url");
-}
-
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.entries(value)
-    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-    .map(([key, item]) => [key, sorted(item)]);
 }

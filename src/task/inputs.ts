@@ -23,12 +23,13 @@ export class Inputs {
     this.#earlier = [...task.questions];
   }
 
-  async ask(question: Question, signal: AbortSignal): Promise<Answer> {
+  async ask(question: Question, signal: AbortSignal, onAsked?: () => void): Promise<Answer> {
     const at = this.#earlier.findIndex((earlier) => earlier.message === question.message);
     const known = at === -1 ? undefined : this.#earlier.splice(at, 1)[0];
     if (known?.answer !== undefined) return known.answer;
     const asked = known ?? (await this.#store.ask(this.#claim, question, this.#now()));
     if (asked === undefined) throw new Cancelled("The task is no longer ours.");
+    onAsked?.();
     const isAnswered = (task: Task) =>
       isTerminal(task) || task.fence !== this.#claim.fence || task.questions.some(({ key, answer }) => key === asked.key && answer !== undefined);
     const scope = () => ({ caller: this.#task.caller, now: this.#now() });

@@ -15,7 +15,9 @@ import type { Clock } from "../clock.ts";
 import { internalErrorCode, RequestError, RuntimeError, requestErrors, UsageError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { anonymous, type Caller, localUser, toAuthInfo } from "../mcp/caller.ts";
+import { refuseListen, type TaskListen, type TaskSubscriptions, toTaskListen } from "../mcp/subscriptions.ts";
 import { checkMessage, maxBodyBytes, parseJson } from "./frames.ts";
+import { keptOpen, withTasks } from "./listen.ts";
 import { Sessions } from "./sessions.ts";
 
 export interface HttpOptions {
@@ -25,6 +27,9 @@ export interface HttpOptions {
   /** The home's token: who sends it is the local user. */
   readonly token: string;
   readonly requireToken: boolean;
+  readonly subscriptions: TaskSubscriptions;
+  /** Knows callers by more than the home's token; undefined for a request it does not know. */
+  readonly identify?: (request: IncomingMessage) => Caller | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -132,6 +137,8 @@ class Endpoint {
   }
 
   #callerOf(request: IncomingMessage): Caller {
+    const known = this.#options.identify?.(request);
+    if (known !== undefined) return known;
     const { authorization } = request.headers;
     if (authorization === undefined) {
       if (this.#options.requireToken)
@@ -155,7 +162,20 @@ class Endpoint {
     const parsedBody = checkMessage(parseJson(await readBody(request)));
     const isLegacy = await isLegacyRequest(webRequest, parsedBody);
     if (isLegacy) return await this.#sessions.handle(webRequest, { caller, authInfo, parsedBody });
+    const listen = toTaskListen(parsedBody);
+    if (listen !== undefined) return await this.#listen(listen, webRequest, caller);
     return await this.#modern.fetch(webRequest, { authInfo, parsedBody });
+  }
+
+  /** The SDK serves the stream; what becomes of the tasks is written into it. */
+  async #listen(listen: TaskListen, request: Request, caller: Caller): Promise<Response> {
+    const refusal = refuseListen(listen);
+    if (refusal !== undefined) return Response.json(refusal, { status: 400 });
+    const { subscriptions } = this.#options;
+    const { message, wantsToolChanges } = keptOpen(listen);
+    const response = await this.#modern.fetch(request, { authInfo: toAuthInfo(caller), parsedBody: message });
+    if (response.headers.get("content-type")?.startsWith("text/event-stream") !== true) return response;
+    return withTasks(response, { listen, caller, subscriptions, wantsToolChanges, signal: request.signal });
   }
 }
 
@@ -198,16 +218,21 @@ function toWebRequest(request: IncomingMessage, signal: AbortSignal): Request {
   return new Request(`http://${request.headers.host}${request.url}`, { method: request.method ?? "GET", headers, signal });
 }
 
+/** A client that is still sending reads no answer, so what is too large is read on, up to here, and dropped. */
+const maxDroppedBytes = 16 * maxBodyBytes;
+
 async function readBody(request: IncomingMessage): Promise<Buffer> {
   const refusal = () => new RequestError("tooLarge", `The body is larger than ${maxBodyBytes / 1024 / 1024} MiB.`);
-  if (Number(request.headers["content-length"] ?? 0) > maxBodyBytes) throw refusal();
-  const parts: Buffer[] = [];
+  if (Number(request.headers["content-length"] ?? 0) > maxDroppedBytes) throw refusal();
+  let parts: Buffer[] = [];
   let size = 0;
   for await (const part of request as AsyncIterable<Buffer>) {
     size += part.length;
-    if (size > maxBodyBytes) throw refusal();
-    parts.push(part);
+    if (size > maxDroppedBytes) throw refusal();
+    if (size > maxBodyBytes) parts = [];
+    else parts.push(part);
   }
+  if (size > maxBodyBytes) throw refusal();
   return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
 }
 

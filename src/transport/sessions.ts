@@ -3,14 +3,14 @@ import {
   isInitializeRequest,
   isJSONRPCRequest,
   legacyStatelessFallback,
-  type McpServer,
   type McpServerFactory,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
 import type { Clock } from "../clock.ts";
 import { RequestError } from "../errors.ts";
 import { createId } from "../ids.ts";
-import type { Caller } from "../mcp/caller.ts";
+import { type Caller, callerKey } from "../mcp/caller.ts";
+import type { CommandServer } from "../mcp/server.ts";
 import { Replay } from "./replay.ts";
 
 /** Clients before 2026-07-28 hold a session: one transport and one server each, found by a header. */
@@ -20,11 +20,13 @@ const retryMs = 1_000;
 
 interface Session {
   readonly transport: WebStandardStreamableHTTPServerTransport;
-  readonly server: McpServer;
+  readonly server: CommandServer;
   readonly caller: Caller;
   /** Ids of calls that have not been answered. */
   readonly inFlight: Set<string | number>;
   lastUsedAt: number;
+  /** How many streams the client holds open for messages of the server's own. */
+  streams: number;
 }
 
 interface From {
@@ -62,14 +64,16 @@ export class Sessions {
   async #begin(request: Request, from: From): Promise<Response> {
     const { factory, clock } = this.#options;
     const inFlight = new Set<string | number>();
-    const server = (await factory({ era: "legacy", authInfo: from.authInfo, requestInfo: request })) as McpServer;
+    const server = (await factory({ era: "legacy", authInfo: from.authInfo, requestInfo: request })) as CommandServer;
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: createId,
       eventStore: new Replay(),
       retryInterval: retryMs,
       onsessioninitialized: (id) => {
         this.#makeRoom();
-        this.#sessions.set(id, { transport, server, caller: from.caller, inFlight, lastUsedAt: clock.now() });
+        const session = { transport, server, caller: from.caller, inFlight, lastUsedAt: clock.now(), streams: 0 };
+        server.core.isPushable = () => session.streams > 0;
+        this.#sessions.set(id, session);
       },
       onsessionclosed: (id) => void this.#sessions.delete(id),
     });
@@ -85,7 +89,7 @@ export class Sessions {
   async #continue(id: string, request: Request, from: From): Promise<Response> {
     const session = this.#sessions.get(id);
     // A session belongs to who began it: for anybody else it does not exist.
-    if (session === undefined || session.caller.kind !== from.caller.kind) {
+    if (session === undefined || callerKey(session.caller) !== callerKey(from.caller)) {
       return Response.json(
         { jsonrpc: "2.0", id: null, error: { code: -32001, message: "Session not found; begin a new one with initialize." } },
         { status: 404 },
@@ -99,6 +103,10 @@ export class Sessions {
       session.inFlight.add(parsedBody.id);
     } else this.#forgetCancelled(session, parsedBody);
     const response = await session.transport.handleRequest(request, from);
+    if (request.method === "GET" && response.ok) {
+      session.streams += 1;
+      request.signal.addEventListener("abort", () => (session.streams -= 1), { once: true });
+    }
     // What was refused was never begun, so its id is free again.
     if (response.status >= 400 && isJSONRPCRequest(parsedBody)) session.inFlight.delete(parsedBody.id);
     return response;

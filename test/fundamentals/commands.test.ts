@@ -25,6 +25,8 @@ export default defineCommand({
   },
 });`;
 
+const followUpTools = ["task_result", "task_status", "task_cancel", "task_list", "task_answer"];
+
 test("A command is a summary, an input and a function.", async () => {
   const add = defineCommand({ summary: "Add two numbers", input: z.object({ a: z.number(), b: z.number() }), run: ({ a, b }) => ({ sum: a + b }) });
   expect(await run(add, { a: 1, b: 2 })).toMatchObject({ ending: "completed", data: { sum: 3 } });
@@ -32,7 +34,7 @@ test("A command is a summary, an input and a function.", async () => {
 
 test("A file in a folder is a tool, named by where it lies.", async () => {
   const client = await connect({ "commands/hello/world.ts": greet });
-  expect((await client.listTools()).tools.map((tool) => tool.name)).toEqual(["hello_world"]);
+  expect((await client.listTools()).tools.map((tool) => tool.name)).toEqual(["hello_world", ...followUpTools]);
 });
 
 test("Every answer has the same shape: success, data, messages; as text too.", async () => {
@@ -69,7 +71,7 @@ test("The config file hands over the SDK's server for what a command is not.", a
     "commands/hello/world.ts": greet,
   });
   expect((await client.readResource({ uri: "notes://readme" })).contents).toMatchObject([{ text: "Hi" }]);
-  expect((await client.listTools()).tools).toHaveLength(1);
+  expect((await client.listTools()).tools.map((tool) => tool.name)).toEqual(["hello_world", ...followUpTools]);
 });
 
 /** A client on a server of these files, in this very process. */
@@ -85,7 +87,7 @@ async function connect(files: Record<string, string>): Promise<Client> {
   onTestFinished(async () => {
     await client.close();
     await served;
-    runtime.close();
+    await runtime.close(0);
   });
   return client;
 }

@@ -65,6 +65,10 @@ export interface ConnectOptions {
   readonly answer?: (asked: Asked) => Reply | Promise<Reply>;
 }
 
+/** The tools that follow up slow calls; callers over HTTP without a token have no list. */
+export const followUps = (transport: TransportName) =>
+  ["task_result", "task_status", "task_cancel", "task_list", "task_answer"].filter((name) => transport === "stdio" || name !== "task_list");
+
 /** Starts the real executable and connects a client to it; both are gone after the test. */
 export async function connect(sdk: Sdk, transport: TransportName, options: ConnectOptions): Promise<TestClient> {
   const words = ["--no-bundled", ...(options.commands === undefined ? [] : ["--commands", options.commands])];

@@ -29,12 +29,30 @@ for (const { sdk, transport } of clients) {
     const { file, lines } = traces();
     const client = await connect(sdk, transport, { commands });
     const asking = await client.call("ask_name", { file });
-    expect(asking.isError).toBe(true);
-    expect(asking.content[0]?.text).toContain("«What is your name?», and this client cannot show questions; run it in a terminal: meanwhile ask name");
+    expect(asking.structuredContent).toMatchObject({
+      success: true,
+      data: { status: "input_required", questions: [{ key: "q1", message: "What is your name?" }], next_action: { tool: "task_answer" } },
+    });
+    const { job_id } = (asking.structuredContent as { data: { job_id: string } }).data;
+    const answered = await client.call("task_answer", { job_id, answers: { q1: { name: "Ada" } } });
+    expect(answered.structuredContent).toMatchObject({ success: true, data: { job_id, next_action: { tool: "task_result" } } });
+    const result = await client.call("task_result", { job_id });
+    expect(result.structuredContent).toMatchObject({ success: true, data: { greeting: "Hello, Ada!" } });
+    expect(lines()).toEqual(["started", "answered Ada"]);
+
+    // Only a person may confirm: the local user's terminal knows the job, an anonymous caller has none.
     const erasing = await client.call("files_erase", { file });
-    expect(erasing.isError).toBe(true);
-    expect(erasing.content[0]?.text).toContain("run it in a terminal: meanwhile files erase");
-    expect(lines()).toEqual(["started"]);
+    if (transport === "stdio") {
+      const { data } = erasing.structuredContent as { data: { job_id: string } };
+      expect(erasing.content[0]?.text).toContain(`meanwhile tasks answer ${data.job_id}`);
+      const refused = await client.call("task_answer", { job_id: data.job_id, answers: { q1: { confirm: true } } });
+      expect(refused.isError).toBe(true);
+      expect(refused.content[0]?.text).toContain("Only a person may answer");
+    } else {
+      expect(erasing.isError).toBe(true);
+      expect(erasing.content[0]?.text).toContain("run it in a terminal: meanwhile files erase");
+    }
+    expect(lines()).toEqual(["started", "answered Ada"]);
   });
 }
 

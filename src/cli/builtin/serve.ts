@@ -8,8 +8,10 @@ import type { VerbCall } from "../main.ts";
 import type { Terminal } from "../terminal.ts";
 import { collect, parseVerb } from "../verb.ts";
 
-/** How long calls may take to notice that the server stops. */
-const drainMs = 3_000;
+/** How long tasks may go on when the server is told to stop. */
+const drainMs = 25_000;
+/** How long open connections may take to close. */
+const closeMs = 3_000;
 
 export async function run(call: VerbCall): Promise<ExitCode> {
   const parsed = parseVerb("serve", "Serve the commands to MCP clients: over stdio, or over HTTP with --http", call.words, (program) => {
@@ -48,7 +50,7 @@ async function overStdio(settings: Settings): Promise<ExitCode> {
   const runtime = await open(settings);
   const stopped = new Promise<void>((resolve) => onStop(resolve));
   await Promise.race([stopped, serveStreams(runtime, { input: process.stdin, output: stdout.stream, write: (text) => stdout.write(text) })]);
-  runtime.close();
+  await runtime.close(0);
   return Exit.Ok;
 }
 
@@ -56,19 +58,12 @@ async function overHttp(settings: Settings, terminal: Terminal): Promise<ExitCod
   takeStdout(process);
   const runtime = await open(settings);
   const door = await serveRuntimeOverHttp(runtime);
-  const { openTasks } = await import("../../tasks.ts");
-  const tasks = openTasks(settings, runtime.log);
-  const worker = tasks.createWorker((name) => runtime.catalog.get(name));
-  worker.start();
-  tasks.sweeper.start();
+  await runtime.startTasks();
   terminal.say(nextSteps(door.url, runtime, terminal));
   await new Promise<void>((resolve) => onStop(resolve));
   terminal.say("Stopping.\n");
-  tasks.sweeper.stop();
-  await worker.stop();
-  await tasks.close();
-  runtime.close();
-  await Promise.race([door.close(), new Promise<void>((resolve) => runtime.clock.after(drainMs, resolve))]);
+  await runtime.close(drainMs);
+  await Promise.race([door.close(), new Promise<void>((resolve) => runtime.clock.after(closeMs, resolve))]);
   return Exit.Ok;
 }
 

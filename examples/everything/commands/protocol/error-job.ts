@@ -1,9 +1,10 @@
+import { ProtocolError } from "@modelcontextprotocol/server";
 import { defineCommand } from "meanwhile";
-import { z } from "zod";
 
 export default defineCommand({
-  summary: "Breaks its own promise: what it returns does not fit its output schema",
-  output: z.object({ count: z.number() }),
+  summary: "Ends in an error of the protocol instead of a result",
   long: true,
-  run: () => ({ count: "many" }) as never,
+  run: () => {
+    throw new ProtocolError(-32603, "This job ends in a protocol error");
+  },
 });

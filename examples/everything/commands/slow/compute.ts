@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { content, defineCommand } from "meanwhile";
 import { z } from "zod";
 
-const stepMs = 250;
+const stepMs = 1000;
 
 export default defineCommand({
   summary: "Takes as many seconds as it is told to, and stops when it is cancelled",
@@ -11,10 +11,11 @@ export default defineCommand({
   estimate: ({ seconds }) => seconds,
   effects: "read",
   async run({ seconds, label }, task) {
-    const steps = Math.ceil((seconds * 1000) / stepMs);
-    for (let step = 1; step <= steps; step++) {
-      await sleep(stepMs, undefined, { signal: task.signal });
-      task.progress({ done: step, total: steps, message: label });
+    for (let doneMs = 0; doneMs < seconds * 1000; ) {
+      const nextMs = Math.min(stepMs, seconds * 1000 - doneMs);
+      await sleep(nextMs, undefined, { signal: task.signal });
+      doneMs += nextMs;
+      task.progress({ done: doneMs / 1000, total: seconds, message: label });
     }
     return content(`${label}: computed for ${seconds} s`);
   },

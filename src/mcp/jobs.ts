@@ -1,0 +1,68 @@
+import type { Result } from "@modelcontextprotocol/server";
+import { type Clock, toTimestamp } from "../clock.ts";
+import { toEnvelope } from "../command/envelope.ts";
+import type { Message } from "../command/run.ts";
+import { fromTaskOutcome } from "../task/attempt.ts";
+import type { Engine } from "../task/engine.ts";
+import { toWords } from "../task/status-line.ts";
+import { isTerminal, type Task } from "../task/task.ts";
+import type { TrackedToken } from "../task/tokens.ts";
+import type { CommandServer } from "./server.ts";
+
+/**
+ * Job notifications, for clients before 2026-07-28 that declare `experimental["meanwhile/jobs"]`: the call is answered at once
+ * with an estimate; then come `notifications/progress` with `job_id` and a part from 0 to 1, and at the end, once,
+ * `notifications/tool_result` with the envelope. Both go beyond the protocol, which the client has asked for.
+ */
+export const jobsCapability = "meanwhile/jobs";
+
+export interface JobOptions {
+  readonly engine: Engine;
+  readonly clock: Clock;
+  readonly isDebug: boolean;
+  readonly server: CommandServer;
+  readonly caller: string;
+  readonly progressToken: string | number | undefined;
+  readonly tracked: TrackedToken | undefined;
+}
+
+/** What the call is answered with. */
+export function toJobAnswer(task: Task, clock: Clock, note: string | undefined): Result {
+  const estimate = task.estimateMs === undefined ? null : Math.round(task.estimateMs / 100) / 10;
+  const timestamp = toTimestamp(clock.now());
+  const text = `Operation ${task.status === "queued" ? "queued" : "running"}.${estimate === null ? "" : ` Estimated runtime: ${toWords(estimate)}.`}`;
+  const messages: Message[] = [text, ...(note === undefined ? [] : [note])].map((words) => ({ type: "info", text: words, timestamp }));
+  const data = { job_id: task.taskId, estimated_runtime_seconds: estimate, status: task.status === "queued" ? "queued" : "running" };
+  const envelope = { success: true, data, messages };
+  return {
+    content: [{ type: "text", text: JSON.stringify(envelope) }],
+    structuredContent: envelope,
+    _meta: { "meanwhile/call": { taskId: task.taskId } },
+  } as Result;
+}
+
+/** Tells the client how the job goes on, to its end or the connection's. */
+export async function announceJob(task: Task, options: JobOptions): Promise<void> {
+  const { engine, clock, server, caller } = options;
+  const token = options.progressToken ?? task.taskId;
+  let sent = -1;
+  const notify = (method: string, params: Record<string, unknown>) => void server.server.notification({ method, params } as never).catch(() => undefined);
+  const onTask = ({ progress }: Task) => {
+    const part = progress?.percentage === undefined ? undefined : progress.percentage / 100;
+    if (progress === undefined || part === undefined || part <= sent) return;
+    sent = part;
+    options.tracked?.update({ value: part, total: 1, message: progress.message, percentage: progress.percentage, context: progress.context });
+    const message = progress.message ?? "";
+    notify("notifications/progress", { progressToken: token, job_id: task.taskId, progress: part, message, timestamp: toTimestamp(clock.now()) });
+  };
+  try {
+    const ended = await engine.wait(caller, task.taskId, { signal: server.core.closed, onTask });
+    if (!isTerminal(ended)) return;
+    const result = toEnvelope(fromTaskOutcome(ended.outcome), options.isDebug);
+    notify("notifications/tool_result", { job_id: task.taskId, result, timestamp: toTimestamp(clock.now()) });
+  } catch {
+    // The connection is closed, or the task was pruned: nobody is left to be told.
+  } finally {
+    options.tracked?.drop();
+  }
+}

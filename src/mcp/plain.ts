@@ -1,0 +1,319 @@
+import type { Result, ServerContext } from "@modelcontextprotocol/server";
+import { z } from "zod";
+import { type Clock, toTimestamp } from "../clock.ts";
+import { describeArguments, unknownArguments } from "../command/issues.ts";
+import type { Message } from "../command/run.ts";
+import { type JsonSchema, type Schema, toJsonSchema, validate } from "../command/schema.ts";
+import { CommandError, RequestError } from "../errors.ts";
+import type { Engine } from "../task/engine.ts";
+import type { ProgressUpdate } from "../task/progress.ts";
+import { statusLine, timeLeft } from "../task/status-line.ts";
+import { isTerminal, openQuestions, type Task, type TaskStatus } from "../task/task.ts";
+import { type Caller, callerKey, isKnown } from "./caller.ts";
+import { ProgressSender } from "./progress.ts";
+import { errorResult } from "./results.ts";
+import type { Tool } from "./server.ts";
+import { type FindCommand, resultOf } from "./task-wire.ts";
+
+/**
+ * The plain road, for clients without tasks: a slow call is answered with a handle, an ordinary tool result that says
+ * what to call next, and these tools follow it up. They are never tasks themselves.
+ */
+
+const defaultWaitSeconds = 30;
+
+export interface PlainOptions {
+  readonly openEngine: () => Promise<Engine>;
+  readonly find: FindCommand;
+  readonly clock: Clock;
+  readonly isDebug: boolean;
+  readonly toolPrefix: string;
+}
+
+/** One follow-up call, and how long its host lets it wait. */
+export interface FollowUpCall {
+  readonly ctx: ServerContext;
+  readonly caller: Caller;
+  readonly budgetMs: number;
+}
+
+/** A job as data: what it is, how far, and the one thing to do next. */
+interface Handle {
+  readonly job_id: string;
+  readonly status: TaskStatus;
+  readonly estimated_runtime_seconds: number | null;
+  readonly progress: { readonly percentage?: number; readonly message?: string; readonly seconds_left?: number };
+  readonly questions?: readonly { readonly key: string; readonly message: string; readonly schema: JsonSchema; readonly only_a_person_may_answer?: true }[];
+  readonly next_action?: { readonly tool: string; readonly arguments: Readonly<Record<string, unknown>> };
+}
+
+interface FollowUp {
+  readonly summary: string;
+  readonly input: Schema;
+  readonly effects: "read" | "write";
+  readonly run: (input: never, call: FollowUpCall) => Promise<Result>;
+}
+
+const job = z.string().min(1).describe("The job_id that the first call was answered with");
+
+/** The tools that follow up plain handles. */
+export class PlainRoad {
+  readonly #options: PlainOptions;
+  readonly #followUps: ReadonlyMap<string, FollowUp>;
+  readonly #tools: readonly Tool[];
+
+  constructor(options: PlainOptions) {
+    this.#options = options;
+    this.#followUps = new Map(Object.entries(this.#table()).map(([name, followUp]) => [this.#nameOf(name), followUp]));
+    this.#tools = [...this.#followUps].map(([name, followUp]) => toFollowUpTool(name, followUp));
+  }
+
+  /** Callers who cannot be told apart have no list to look into. */
+  list(caller: Caller): readonly Tool[] {
+    return isKnown(caller) ? this.#tools : this.#tools.filter(({ name }) => name !== this.#nameOf("task_list"));
+  }
+
+  /** Undefined when it is no follow-up tool. */
+  call(name: string, input: unknown, call: FollowUpCall): Promise<Result> | undefined {
+    const followUp = this.#followUps.get(name);
+    const isHidden = !isKnown(call.caller) && name === this.#nameOf("task_list");
+    return followUp === undefined || isHidden ? undefined : this.#run(name, followUp, input, call);
+  }
+
+  inputSchema(name: string): JsonSchema | undefined {
+    return this.#tools.find((tool) => tool.name === name)?.inputSchema;
+  }
+
+  /** What a call that is not done yet is answered with. */
+  toHandle(task: Task, call: { readonly budgetMs: number; readonly note?: string | undefined }): Result {
+    const handle = this.#handleOf(task, call.budgetMs);
+    const texts = [this.#sentence(task, handle), ...(call.note === undefined ? [] : [call.note])];
+    return this.#answer(handle, texts, task.taskId);
+  }
+
+  async #run(name: string, followUp: FollowUp, input: unknown, call: FollowUpCall): Promise<Result> {
+    const checked = await validate(followUp.input, input ?? {});
+    const { clock } = this.#options;
+    if (!checked.ok) {
+      const schema = this.inputSchema(name) ?? {};
+      return errorResult(describeArguments(name, checked.issues, input, unknownArguments(schema, input)), clock);
+    }
+    try {
+      return await followUp.run(checked.value as never, call);
+    } catch (error) {
+      // What a model can mend is told to the model.
+      if (error instanceof RequestError || error instanceof CommandError) return errorResult(error.message, clock);
+      throw error;
+    }
+  }
+
+  #table(): Record<string, FollowUp> {
+    return {
+      task_result: {
+        summary: "Get the result of a job; waits for it a while, and says how far it is when it is not done",
+        effects: "read",
+        input: z.object({
+          job_id: job,
+          wait_seconds: z.number().min(0).optional().describe(`How long to wait at most (default ${defaultWaitSeconds})`),
+          seen: z.number().optional().describe("The `seen` of the last answer"),
+        }),
+        run: (input: { job_id: string; wait_seconds?: number }, call) => this.#result(input, call),
+      },
+      task_status: {
+        summary: "See how far a job is, and what it asks, without waiting",
+        effects: "read",
+        input: z.object({ job_id: job }),
+        run: async (input: { job_id: string }, call) => this.toHandle(await this.#get(input.job_id, call), call),
+      },
+      task_cancel: {
+        summary: "Stop a job",
+        effects: "write",
+        input: z.object({ job_id: job }),
+        run: (input: { job_id: string }, call) => this.#cancel(input.job_id, call),
+      },
+      task_list: {
+        summary: "List your jobs, newest first",
+        effects: "read",
+        input: z.object({
+          limit: z.int().min(1).max(100).default(20).describe("How many"),
+          cursor: z.string().optional().describe("The next_cursor of the last page"),
+        }),
+        run: (input: { limit: number; cursor?: string }, call) => this.#list(input, call),
+      },
+      task_answer: {
+        summary: "Answer what a job asks; task_status shows its questions",
+        effects: "write",
+        input: z.object({
+          job_id: job,
+          answers: z.record(z.string(), z.record(z.string(), z.unknown())).describe("For each question's key an object with its fields"),
+        }),
+        run: (input: { job_id: string; answers: Record<string, Record<string, unknown>> }, call) => this.#answerQuestions(input, call),
+      },
+    };
+  }
+
+  async #get(jobId: string, call: FollowUpCall): Promise<Task> {
+    const engine = await this.#options.openEngine();
+    return await engine.get(callerKey(call.caller), jobId);
+  }
+
+  async #result(input: { job_id: string; wait_seconds?: number }, call: FollowUpCall): Promise<Result> {
+    const { clock, find, isDebug, openEngine } = this.#options;
+    const engine = await openEngine();
+    const waitMs = Math.min((input.wait_seconds ?? defaultWaitSeconds) * 1000, call.budgetMs);
+    const stop = new AbortController();
+    const cancelTimer = clock.after(waitMs, () => stop.abort());
+    const { signal } = call.ctx.mcpReq;
+    const onGone = () => stop.abort();
+    signal.addEventListener("abort", onGone, { once: true });
+    const sender = this.#sender(call.ctx);
+    let latest = await engine.get(callerKey(call.caller), input.job_id);
+    const onTask = (task: Task) => {
+      latest = task;
+      if (task.progress !== undefined && !isTerminal(task))
+        sender.update(toUpdate(task), { elapsedMs: clock.now() - (task.startedAt ?? clock.now()), estimateMs: task.estimateMs });
+    };
+    const isDone = (task: Task) => isTerminal(task) || openQuestions(task).some((question) => !question.isConfirmation);
+    try {
+      latest = await engine.wait(callerKey(call.caller), input.job_id, { until: isDone, signal: stop.signal, onTask });
+    } catch (error) {
+      if (!stop.signal.aborted) throw error;
+    } finally {
+      cancelTimer();
+      sender.finish();
+      signal.removeEventListener("abort", onGone);
+    }
+    return isTerminal(latest) ? resultOf(latest, find, isDebug) : this.toHandle(latest, call);
+  }
+
+  async #cancel(jobId: string, call: FollowUpCall): Promise<Result> {
+    const engine = await this.#options.openEngine();
+    const isCancelled = await engine.cancel(callerKey(call.caller), jobId);
+    const task = await engine.get(callerKey(call.caller), jobId);
+    const text = isCancelled ? `${task.command} was cancelled.` : `${task.command} had ended already (${task.status}).`;
+    return this.#answer({ job_id: task.taskId, status: task.status }, [text], task.taskId);
+  }
+
+  async #list(input: { limit: number; cursor?: string }, call: FollowUpCall): Promise<Result> {
+    const engine = await this.#options.openEngine();
+    const page = await engine.list(callerKey(call.caller), { limit: input.limit, ...(input.cursor !== undefined && { cursor: input.cursor }) });
+    const { clock } = this.#options;
+    const jobs = page.tasks.map((task) => ({
+      job_id: task.taskId,
+      tool: task.command,
+      status: task.status,
+      message: statusLine(task, clock.now()),
+      created_at: toTimestamp(task.createdAt),
+    }));
+    const count = jobs.length === 1 ? "1 job" : `${jobs.length} jobs`;
+    return this.#answer({ jobs, ...(page.nextCursor !== undefined && { next_cursor: page.nextCursor }) }, [
+      jobs.length === 0 ? "There are no jobs." : `${count}.`,
+    ]);
+  }
+
+  async #answerQuestions(input: { job_id: string; answers: Record<string, Record<string, unknown>> }, call: FollowUpCall): Promise<Result> {
+    const engine = await this.#options.openEngine();
+    const task = await engine.get(callerKey(call.caller), input.job_id);
+    const open = openQuestions(task);
+    const confirmation = open.find(({ key, isConfirmation }) => isConfirmation && Object.hasOwn(input.answers, key));
+    // A model must not confirm for its user.
+    if (confirmation !== undefined)
+      throw new CommandError(`Only a person may answer «${confirmation.message}»; they can with: meanwhile tasks answer ${task.taskId}`);
+    const known = open.filter(({ key }) => Object.hasOwn(input.answers, key));
+    if (known.length === 0)
+      throw new CommandError(open.length === 0 ? "This job asks nothing right now." : `\`answers\` must hold one of ${open.map(({ key }) => key).join(", ")}.`);
+    const answers = Object.fromEntries(known.map(({ key }) => [key, { action: "accept" as const, content: input.answers[key] ?? {} }]));
+    await engine.answer(callerKey(call.caller), task.taskId, answers);
+    return this.toHandle(await engine.get(callerKey(call.caller), task.taskId), call);
+  }
+
+  #handleOf(task: Task, budgetMs: number): Handle {
+    const { clock } = this.#options;
+    const left = timeLeft(task, clock.now());
+    const open = isTerminal(task) ? [] : openQuestions(task);
+    const questions = open.map(({ key, message, schema, isConfirmation }) => ({
+      key,
+      message,
+      schema,
+      ...(isConfirmation && { only_a_person_may_answer: true as const }),
+    }));
+    return {
+      job_id: task.taskId,
+      status: task.status,
+      estimated_runtime_seconds: task.estimateMs === undefined ? null : Math.round(task.estimateMs / 100) / 10,
+      progress: {
+        ...(task.progress?.percentage !== undefined && { percentage: task.progress.percentage }),
+        ...(task.progress?.message !== undefined && { message: task.progress.message }),
+        ...(left !== undefined && { seconds_left: Math.ceil(left) }),
+      },
+      ...(questions.length > 0 && { questions }),
+      next_action: this.#nextAction(task, budgetMs),
+    };
+  }
+
+  #nextAction(task: Task, budgetMs: number): Handle["next_action"] & object {
+    const answerable = isTerminal(task) ? [] : openQuestions(task).filter(({ isConfirmation }) => !isConfirmation);
+    if (answerable.length > 0) {
+      const answers = Object.fromEntries(
+        answerable.map(({ key, schema }) => [key, Object.fromEntries(Object.keys(schema.properties ?? {}).map((field) => [field, "…"]))]),
+      );
+      return { tool: this.#nameOf("task_answer"), arguments: { job_id: task.taskId, answers } };
+    }
+    const wait_seconds = Math.max(1, Math.min(defaultWaitSeconds, Math.floor(budgetMs / 1000)));
+    // `seen` changes with every answer: some hosts stop a model that repeats the same call.
+    return { tool: this.#nameOf("task_result"), arguments: { job_id: task.taskId, wait_seconds, seen: this.#seen(task) } };
+  }
+
+  /** The record's version; a silent task's does not move, so the time does. */
+  #seen(task: Task): number {
+    return isTerminal(task) ? task.version : Math.max(task.version, Math.floor((this.#options.clock.now() - task.createdAt) / 100));
+  }
+
+  #sentence(task: Task, handle: Handle): string {
+    const { clock } = this.#options;
+    const line = statusLine(task, clock.now());
+    if (isTerminal(task)) return `${task.command} has ended (${task.status}). Get its result with ${handle.next_action?.tool}.`;
+    const [question] = openQuestions(task);
+    if (question?.isConfirmation === true)
+      return `${task.command} asks «${question.message}». Only a person may answer that: meanwhile tasks answer ${task.taskId}. Then get the result with ${handle.next_action?.tool}.`;
+    if (question !== undefined)
+      return `${task.command} asks «${question.message}». Answer with ${handle.next_action?.tool}, filling in the arguments of next_action.`;
+    const state = task.status === "queued" ? "is queued" : "is still running";
+    return `${task.command} ${state}${line === "" ? "" : `: ${line}`}. It goes on by itself. Get its result with ${handle.next_action?.tool} and the arguments of next_action.`;
+  }
+
+  #answer(data: object, texts: readonly string[], taskId?: string): Result {
+    const timestamp = toTimestamp(this.#options.clock.now());
+    const messages: Message[] = texts.map((text) => ({ type: "info", text, timestamp }));
+    const envelope = { success: true, data, messages };
+    return {
+      content: [{ type: "text", text: `${texts.join(" ")}\n${JSON.stringify(envelope)}` }],
+      structuredContent: envelope,
+      ...(taskId !== undefined && { _meta: { "meanwhile/call": { taskId } } }),
+    } as Result;
+  }
+
+  #sender(ctx: ServerContext): ProgressSender {
+    const send = (params: Record<string, unknown>) => void ctx.mcpReq.notify({ method: "notifications/progress", params } as never).catch(() => undefined);
+    return new ProgressSender({ token: ctx.mcpReq._meta?.progressToken, send, monotonic: () => this.#options.clock.monotonic() });
+  }
+
+  #nameOf(name: string): string {
+    const { toolPrefix } = this.#options;
+    return toolPrefix === "" ? name : `${toolPrefix}_${name}`;
+  }
+}
+
+function toUpdate({ progress }: Task): ProgressUpdate {
+  return { value: progress?.value ?? 0, total: progress?.total, message: progress?.message, percentage: progress?.percentage, context: progress?.context };
+}
+
+function toFollowUpTool(name: string, followUp: FollowUp): Tool {
+  return {
+    name,
+    description: followUp.summary,
+    inputSchema: toJsonSchema(followUp.input, "input"),
+    annotations: { readOnlyHint: followUp.effects === "read", destructiveHint: false, idempotentHint: true },
+    _meta: { "meanwhile/tool": { async: false } },
+  };
+}

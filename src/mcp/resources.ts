@@ -1,0 +1,25 @@
+import type { Result } from "@modelcontextprotocol/server";
+import type { CommandStats } from "../task/history.ts";
+import type { OwnResources } from "./server.ts";
+
+const statsUri = "meanwhile://stats";
+
+/** What clients can read about the server itself: how long its commands take, over all callers. */
+export function createResources(readStats: () => Promise<readonly CommandStats[]>): OwnResources {
+  const stats = {
+    uri: statsUri,
+    name: "stats",
+    title: "How long commands take",
+    description: "Runs and p50, p95 and p99 wall time of every command, in milliseconds",
+    mimeType: "application/json",
+  };
+  return {
+    list: () => [stats],
+    read: (uri) => (uri === statsUri ? readAsJson(readStats) : undefined),
+  };
+}
+
+async function readAsJson(readStats: () => Promise<readonly CommandStats[]>): Promise<Result> {
+  const text = JSON.stringify({ commands: await readStats() });
+  return { contents: [{ uri: statsUri, mimeType: "application/json", text }] } as Result;
+}

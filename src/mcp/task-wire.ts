@@ -1,0 +1,110 @@
+import { ProtocolError, RELATED_TASK_META_KEY, type Result } from "@modelcontextprotocol/server";
+import { toTimestamp } from "../clock.ts";
+import type { Command } from "../command/command.ts";
+import { internalErrorCode } from "../errors.ts";
+import { fromTaskOutcome } from "../task/attempt.ts";
+import { statusLine } from "../task/status-line.ts";
+import { type EndedTask, isTerminal, openQuestions, type Task } from "../task/task.ts";
+import { toInputRequest } from "./questions.ts";
+import { toCallResult } from "./results.ts";
+
+/** A task in the words of both generations. What is stored is neutral; everything about the wire is here. */
+
+export const tasksExtension = "io.modelcontextprotocol/tasks";
+
+/** Finds the command that a task runs, if it is still there. */
+export type FindCommand = (toolName: string) => Command | undefined;
+
+const minPollMs = 500;
+const maxPollMs = 5_000;
+const defaultPollMs = 1_000;
+
+/** How often a client should ask: twenty times in an expected run. */
+export function pollIntervalMs({ estimateMs }: Pick<Task, "estimateMs">): number {
+  return estimateMs === undefined ? defaultPollMs : Math.round(Math.min(maxPollMs, Math.max(minPollMs, estimateMs / 20)));
+}
+
+/** From creation to the end of the result's keeping: while a task lives, that moves on with the time. */
+function ttlOf(task: Task, now: number): number {
+  return isTerminal(task) ? task.expiresAt - task.createdAt : Math.max(0, now - task.createdAt) + task.ttlMs;
+}
+
+interface WireFacts {
+  readonly taskId: string;
+  readonly statusMessage?: string;
+  readonly createdAt: string;
+  readonly lastUpdatedAt: string;
+}
+
+function factsOf(task: Task, message: string): WireFacts {
+  return {
+    taskId: task.taskId,
+    ...(message !== "" && { statusMessage: message }),
+    createdAt: toTimestamp(task.createdAt),
+    lastUpdatedAt: toTimestamp(task.updatedAt),
+  };
+}
+
+/** `Task` of 2025-11-25. A tool error is `failed` there, unless the server was told to spare clients that. */
+export function toTask2025(task: Task, now: number, errorsAsCompleted: boolean): Record<string, unknown> {
+  const isToolError = task.status === "failed" && errorsAsCompleted;
+  const status = task.status === "queued" ? "working" : isToolError ? "completed" : task.status;
+  return { ...factsOf(task, statusLine(task, now)), status, ttl: ttlOf(task, now), pollInterval: pollIntervalMs(task) };
+}
+
+/** `Task` of 2026-07-28: what a client is handed instead of a result. */
+export function toTask2026(task: Task, now: number, canElicit = true): Record<string, unknown> {
+  const status = wireStatus(task, canElicit);
+  const isUnanswerable = task.status === "input_required" && !canElicit;
+  const message = isUnanswerable ? `${statusLine(task, now)} (answer with task_answer, or: meanwhile tasks answer ${task.taskId})` : statusLine(task, now);
+  return { ...factsOf(task, message), status, ttlMs: ttlOf(task, now), pollIntervalMs: pollIntervalMs(task) };
+}
+
+function wireStatus(task: Task, canElicit: boolean): string {
+  if (task.status === "queued") return "working";
+  // A client that cannot be asked has nothing to do but wait.
+  if (task.status === "input_required" && !canElicit) return "working";
+  // A tool that says no has completed; `failed` is for errors of the protocol.
+  if (isTerminal(task) && task.status === "failed" && rpcErrorOf(task) === undefined) return "completed";
+  return task.status;
+}
+
+/** `DetailedTask` of 2026-07-28: the result, the error or the questions are in it. */
+export function toDetailedTask(task: Task, find: FindCommand, facts: { now: number; canElicit: boolean; isDebug: boolean }): Result {
+  const wire = { resultType: "complete", ...toTask2026(task, facts.now, facts.canElicit) };
+  if (!isTerminal(task)) {
+    if (task.status !== "input_required" || !facts.canElicit) return wire as Result;
+    return { ...wire, inputRequests: Object.fromEntries(openQuestions(task).map((question) => [question.key, toInputRequest(question)])) } as Result;
+  }
+  const error = rpcErrorOf(task);
+  if (error !== undefined) return { ...wire, error } as Result;
+  if (task.status === "cancelled") return wire as Result;
+  return { ...wire, result: { resultType: "complete", ...resultOf(task, find, facts.isDebug) } } as Result;
+}
+
+/** The JSON-RPC error that a task ended in, if it did. */
+export function rpcErrorOf(task: EndedTask): { code: number; message: string; data?: unknown } | undefined {
+  const { outcome } = task;
+  if (outcome?.ending !== "failed") return undefined;
+  if (outcome.rpc !== undefined) return { ...outcome.rpc };
+  return outcome.cause === "interrupted" ? { code: internalErrorCode, message: outcome.message } : undefined;
+}
+
+/** What the call would have been answered with, had its client waited. */
+export function resultOf(task: EndedTask, find: FindCommand, isDebug: boolean): Result {
+  const about = { withLog: isDebug, progressToken: task.progressToken, taskId: task.taskId };
+  return toCallResult(fromTaskOutcome(task.outcome), find(task.command), about);
+}
+
+/** The same, where a JSON-RPC error is thrown. */
+export function resultOrError(task: EndedTask, find: FindCommand, isDebug: boolean): Result {
+  const { outcome } = task;
+  const error = outcome.ending === "failed" ? outcome.rpc : undefined;
+  if (error !== undefined) throw new ProtocolError(error.code, error.message, error.data);
+  return resultOf(task, find, isDebug);
+}
+
+/** Ties a message to its task, as 2025-11-25 asks. */
+export function relatedTask(taskId: string): Record<string, unknown> {
+  return { [RELATED_TASK_META_KEY]: { taskId } };
+}

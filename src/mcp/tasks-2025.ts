@@ -1,0 +1,239 @@
+import { ProtocolError, type Result, type ServerContext } from "@modelcontextprotocol/server";
+import type { Clock } from "../clock.ts";
+import { RequestError, requestErrors } from "../errors.ts";
+import type { Logger } from "../log.ts";
+import type { Engine } from "../task/engine.ts";
+import { toWords } from "../task/status-line.ts";
+import { isTerminal, openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
+import type { TrackedToken } from "../task/tokens.ts";
+import { type Caller, callerKey, callerOf, isKnown } from "./caller.ts";
+import type { PollLimit } from "./poll-limit.ts";
+import { ProgressSender } from "./progress.ts";
+import { canElicit, elicit, elicitUnasked } from "./questions.ts";
+import { anyParams, type CommandServer, toProtocolError } from "./server.ts";
+import { type FindCommand, relatedTask, resultOrError, toTask2025 } from "./task-wire.ts";
+
+/**
+ * Core tasks of 2025-11-25: the client asks for one with `params.task`, polls tasks/get, and fetches tasks/result, which waits.
+ * Meanwhile the connection is told of every change of status, of progress on the call's own token, and of questions, on
+ * whichever stream is open.
+ */
+
+const immediateResponse = "io.modelcontextprotocol/model-immediate-response";
+
+export interface Tasks2025Options {
+  readonly openEngine: () => Promise<Engine>;
+  readonly find: FindCommand;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly isDebug: boolean;
+  readonly polls: PollLimit;
+  /** For clients that never fetch the result of a failed task. */
+  readonly errorsAsCompleted: boolean;
+}
+
+/** What a server of this revision declares; a list only where callers can be told apart. */
+export function tasksCapability(caller: Caller): Record<string, unknown> {
+  return { ...(isKnown(caller) && { list: {} }), cancel: {}, requests: { tools: { call: {} } } };
+}
+
+/** One connection's tasks. */
+export class Tasks2025 {
+  readonly #options: Tasks2025Options;
+  readonly #server: CommandServer;
+  /** Questions that are on their way to the person, by task and key. */
+  readonly #shown = new Set<string>();
+
+  constructor(server: CommandServer, options: Tasks2025Options) {
+    this.#server = server;
+    this.#options = options;
+  }
+
+  /** Registers the methods. `tasks/list` is there only for callers who have one. */
+  serve(caller: Caller): void {
+    this.#handle("tasks/get", async ({ taskId }, { engine, key }) => {
+      await this.#options.polls.admit(key, taskId);
+      return this.#toWire(await engine.get(key, taskId));
+    });
+    this.#handle("tasks/result", (params, call) => this.#result(params, call));
+    this.#handle("tasks/cancel", (params, call) => this.#cancel(params, call));
+    if (isKnown(caller)) this.#handle("tasks/list", (params, call) => this.#list(params, call));
+  }
+
+  /** What a call that asked for a task is answered with. */
+  toCreated(task: Task, note: string | undefined): Result {
+    const estimate = task.estimateMs === undefined ? "" : ` It will take about ${toWords(task.estimateMs / 1000)}.`;
+    const text = `${task.command} runs as task ${task.taskId}.${estimate}${note === undefined ? "" : ` ${note}`}`;
+    return { task: this.#toWire(task), _meta: { [immediateResponse]: text } } as Result;
+  }
+
+  /** Tells the connection what becomes of a task it has started. */
+  async follow(task: Task, about: { caller: string; progressToken: string | number | undefined; tracked: TrackedToken | undefined }): Promise<void> {
+    const { openEngine, clock } = this.#options;
+    const core = this.#server.core;
+    const sender = new ProgressSender({
+      token: about.progressToken,
+      tracked: about.tracked,
+      related: relatedTask(task.taskId),
+      monotonic: () => clock.monotonic(),
+      send: (params) => this.#notify("notifications/progress", params),
+    });
+    let status = this.#toWire(task).status;
+    const onTask = (latest: Task) => {
+      this.#progress(latest, sender);
+      const wire = this.#toWire(latest);
+      if (wire.status !== status) this.#notify("notifications/tasks/status", wire);
+      status = wire.status;
+      if (core.canPush) for (const question of openQuestions(latest)) void this.#push(latest, question, about.caller);
+    };
+    try {
+      await (await openEngine()).wait(about.caller, task.taskId, { signal: core.closed, onTask });
+    } catch {
+      // The connection is closed, or the task was pruned: nobody is left to be told.
+    } finally {
+      sender.finish();
+    }
+  }
+
+  #handle(method: string, answer: (params: TaskParams, call: TaskCall) => Promise<unknown>): void {
+    this.#server.server.setRequestHandler(method as "tasks/get", { params: anyParams }, async (params, ctx) => {
+      try {
+        return (await answer(params as TaskParams, { ctx, engine: await this.#options.openEngine(), key: callerKey(callerOf(ctx)) })) as never;
+      } catch (error) {
+        throw toProtocolError(error);
+      }
+    });
+  }
+
+  /** Waits for the end, carrying questions and progress on this request's own stream. */
+  async #result({ taskId }: TaskParams, { ctx, engine, key }: TaskCall): Promise<Result> {
+    const { clock, find, isDebug } = this.#options;
+    const task = await engine.get(key, taskId);
+    const sender = new ProgressSender({
+      token: ctx.mcpReq._meta?.progressToken,
+      related: relatedTask(task.taskId),
+      monotonic: () => clock.monotonic(),
+      send: (params) => void ctx.mcpReq.notify({ method: "notifications/progress", params } as never).catch(() => undefined),
+    });
+    const onTask = (latest: Task) => {
+      this.#progress(latest, sender);
+      for (const question of openQuestions(latest)) void this.#ask(latest, question, key, ctx);
+    };
+    try {
+      const ended = await engine.wait(key, task.taskId, { signal: ctx.mcpReq.signal, onTask });
+      if (!isTerminal(ended)) throw new Error("The wait ended before the task.");
+      const result = resultOrError(ended, find, isDebug);
+      return { ...result, _meta: { ...(result._meta as object | undefined), ...relatedTask(ended.taskId) } };
+    } finally {
+      sender.finish();
+    }
+  }
+
+  async #cancel({ taskId }: TaskParams, { engine, key }: TaskCall): Promise<unknown> {
+    const task = await engine.get(key, taskId);
+    if (!(await engine.cancel(key, task.taskId))) {
+      const { status } = await engine.get(key, task.taskId);
+      throw new RequestError("params", `The task has ended already (${status}), so it cannot be cancelled.`);
+    }
+    return this.#toWire(await engine.get(key, task.taskId));
+  }
+
+  async #list({ cursor, limit }: TaskParams, { engine, key }: TaskCall): Promise<unknown> {
+    if (cursor !== undefined && typeof cursor !== "string") throw new RequestError("params", "`cursor` must be a text.");
+    const page = await engine.list(key, { ...(cursor !== undefined && { cursor }), ...(limit !== undefined && { limit: limit as number }) });
+    return { tasks: page.tasks.map((task) => this.#toWire(task)), ...(page.nextCursor !== undefined && { nextCursor: page.nextCursor }) };
+  }
+
+  #progress(task: Task, sender: ProgressSender): void {
+    const { clock } = this.#options;
+    const { progress, startedAt, estimateMs } = task;
+    if (progress === undefined || isTerminal(task)) return;
+    const { value, total, message, percentage, context } = progress;
+    sender.update({ value, total, message, percentage, context }, { elapsedMs: clock.now() - (startedAt ?? clock.now()), estimateMs });
+  }
+
+  /** Over the stream of a request that waits for the task. */
+  async #ask(task: Task, question: TaskQuestion, caller: string, ctx: ServerContext): Promise<void> {
+    await this.#show(task, question, caller, ctx.mcpReq.signal, (asked) => elicit(asked, ctx, ctx.mcpReq.signal, relatedTask(task.taskId)));
+  }
+
+  /** Over the connection itself. */
+  async #push(task: Task, question: TaskQuestion, caller: string): Promise<void> {
+    const { closed } = this.#server.core;
+    await this.#show(task, question, caller, closed, (asked) => elicitUnasked(asked, this.#server, closed, relatedTask(task.taskId)));
+  }
+
+  /** Each question is shown once at a time; one that could not be shown may be shown again. */
+  async #show(
+    task: Task,
+    question: TaskQuestion,
+    caller: string,
+    signal: AbortSignal,
+    ask: (question: TaskQuestion) => ReturnType<typeof elicit>,
+  ): Promise<void> {
+    const id = `${task.taskId} ${question.key}`;
+    if (this.#shown.has(id) || !canElicit((this.#server.server.getClientCapabilities() ?? {}) as never)) return;
+    this.#shown.add(id);
+    try {
+      await answerUntilFits(await this.#options.openEngine(), caller, task.taskId, question, ask);
+    } catch (error) {
+      if (!signal.aborted) this.#options.log.debug("a question could not be shown", { error });
+    } finally {
+      this.#shown.delete(id);
+    }
+  }
+
+  #toWire(task: Task): Record<string, unknown> {
+    return toTask2025(task, this.#options.clock.now(), this.#options.errorsAsCompleted);
+  }
+
+  #notify(method: string, params: Record<string, unknown>): void {
+    this.#server.server.notification({ method, params } as never).catch(() => undefined);
+  }
+}
+
+const maxAnswers = 3;
+
+/** Asks, and asks again with the reason when the answer does not fit; gives up as dismissed. */
+export async function answerUntilFits(
+  engine: Engine,
+  caller: string,
+  taskId: string,
+  question: TaskQuestion,
+  ask: (question: TaskQuestion) => ReturnType<typeof elicit>,
+): Promise<void> {
+  let words = question;
+  for (let tries = 1; ; tries++) {
+    const answer = await ask(words);
+    try {
+      await engine.answer(caller, taskId, { [question.key]: answer });
+      return;
+    } catch (error) {
+      if (!(error instanceof RequestError) || answer.action !== "accept") throw error;
+      if (tries === maxAnswers) {
+        await engine.answer(caller, taskId, { [question.key]: { action: "cancel" } });
+        return;
+      }
+      words = { ...question, message: `${question.message} (${error.message})` };
+    }
+  }
+}
+
+/** The error for a tool that is called with, or without, a task against what it declares. */
+export function wrongTaskSupport(toolName: string, support: "required" | "forbidden"): ProtocolError {
+  const text =
+    support === "required" ? `${toolName} runs only as a task; call it with params.task.` : `${toolName} cannot run as a task; call it without params.task.`;
+  return new ProtocolError(requestErrors.method.code, text);
+}
+
+interface TaskParams {
+  readonly taskId?: unknown;
+  readonly cursor?: unknown;
+  readonly limit?: unknown;
+}
+
+interface TaskCall {
+  readonly ctx: ServerContext;
+  readonly engine: Engine;
+  readonly key: string;
+}

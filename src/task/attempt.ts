@@ -1,0 +1,410 @@
+import { type Clock, sleep } from "../clock.ts";
+import type { CatalogEntry } from "../command/catalog.ts";
+import type { Answer, Door, LogLine, ProgressReport, Question, Steps } from "../command/context.ts";
+import { type Outcome, type RunOptions, runCommand } from "../command/run.ts";
+import { Cancelled, CommandError, messageOf, ShuttingDown } from "../errors.ts";
+import { failpoint } from "../failpoint.ts";
+import type { Logger } from "../log.ts";
+import { authorsEstimate, type History } from "./history.ts";
+import { Inputs } from "./inputs.ts";
+import { checkStorable } from "./limits.ts";
+import { ProgressTrack, type ProgressUpdate } from "./progress.ts";
+import { retryAt } from "./retry.ts";
+import type { Claim, TaskStore } from "./store.ts";
+import { isTerminal, maxCrashes, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskRules } from "./task.ts";
+import { interruptedOutcome } from "./transitions.ts";
+
+export interface AttemptOptions {
+  readonly store: TaskStore;
+  readonly history: History;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Names this process, so that others can tell whether it lives. */
+  readonly worker: string;
+  readonly leaseMs: number;
+  readonly home: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly isDebug: boolean;
+  /** Runs an attempt in a child process; absent where there can be none. */
+  readonly runIsolated?: (entry: CatalogEntry, input: unknown, options: RunOptions) => Promise<Outcome>;
+  /** Called when there is a lease to keep. */
+  readonly onClaim?: () => void;
+}
+
+/** What whoever holds a call wants to hear of its run. */
+export interface Watcher {
+  progress?(update: ProgressUpdate): void;
+  log?(line: LogLine): void;
+  /** The run has asked something, and it is on record. */
+  asked?(): void;
+  /** Set where a question would find nobody; says what to do instead. */
+  readonly whyNoAnswer?: string;
+}
+
+/** A call that is answered while it runs: what its record would be, and who listens. */
+export interface HeldCall {
+  readonly entry: CatalogEntry;
+  readonly input: unknown;
+  readonly fresh: () => NewTask;
+  readonly watcher: Watcher;
+}
+
+/** What a call becomes a task with. */
+export interface HandOutTerms {
+  readonly reason: string;
+  readonly ttlMs: number;
+  readonly rules: TaskRules;
+}
+
+/** A call that runs longer than this is put on record. */
+const journalAfterMs = 50;
+/** A store that fails is asked again after this long. */
+const insistMs = 1_000;
+/** How often a running task's progress is written. */
+const reportMs = 200;
+
+/**
+ * One run of a command under one fence.
+ *
+ * It begins as a task that a worker has claimed, or as a call that somebody is waiting for. A call has no record at first; after
+ * a moment one is written, already claimed, and when the call is handed out that record is an ordinary task, the run still
+ * the same. A call that is answered leaves nothing behind.
+ */
+export class Attempt {
+  readonly #options: AttemptOptions;
+  readonly #entry: CatalogEntry | undefined;
+  readonly #input: unknown;
+  readonly #call: HeldCall | undefined;
+  readonly #stop = new AbortController();
+  readonly #answered: PromiseWithResolvers<void> | undefined;
+  readonly #live: ProgressTrack | undefined;
+  #written: ProgressTrack | undefined;
+  #task: Task | undefined;
+  #claim: Claim | undefined;
+  #journal: Promise<void> | undefined;
+  #cancelJournal: (() => void) | undefined;
+  #stopWatching: (() => void) | undefined;
+  #inputs: Inputs | undefined;
+  #isHandedOut = false;
+  #lastReport: ProgressReport | undefined;
+  #announced: string | undefined;
+  /** How the run ended, as soon as it has. Never rejects. */
+  readonly outcome: Promise<Outcome>;
+  /** When that is recorded too, and there is nothing left to do. */
+  readonly ended: Promise<void>;
+
+  constructor(options: AttemptOptions, start: { task: Task; entry: CatalogEntry | undefined } | HeldCall) {
+    this.#options = options;
+    this.#entry = start.entry;
+    if ("task" in start) {
+      this.#input = start.task.input;
+      this.#isHandedOut = true;
+      this.#take(start.task);
+    } else {
+      this.#call = start;
+      this.#input = start.input;
+      this.#answered = Promise.withResolvers<void>();
+      this.#live = new ProgressTrack({ clock: options.clock, deliver: (update) => start.watcher.progress?.(update) });
+      this.#cancelJournal = options.clock.after(journalAfterMs, () => void this.#tryJournal());
+    }
+    this.outcome = this.#execute().catch((error: unknown) => notRun(error));
+    this.ended = this.#record().catch((error: unknown) => options.log.error("an attempt could not be recorded; its lease will run out", { error }));
+  }
+
+  /** The record, once there is one. */
+  get taskId(): string | undefined {
+    return this.#claim?.taskId;
+  }
+
+  get isHandedOut(): boolean {
+    return this.#isHandedOut;
+  }
+
+  stop(reason: Error): void {
+    this.#stop.abort(reason);
+  }
+
+  /** Makes a task of a call that is still running, or has just ended; undefined when it cannot be one any more. */
+  async handOut(terms: HandOutTerms): Promise<Task | undefined> {
+    await this.#writeJournal();
+    const { store, clock } = this.#options;
+    const claim = this.#claim;
+    const isTaken = claim !== undefined && (await store.handOut(claim, terms, clock.now()));
+    if (!isTaken) return undefined;
+    this.#isHandedOut = true;
+    // The request it came by has been answered: nothing more may be sent on it.
+    this.#live?.finish();
+    const task = await store.get({ caller: this.#task?.caller ?? "", now: clock.now() }, claim.taskId);
+    this.#task = task ?? this.#task;
+    this.#answered?.resolve();
+    return task;
+  }
+
+  /** The call has been answered, so its record is no longer needed. */
+  release(): void {
+    this.#cancelJournal?.();
+    this.#answered?.resolve();
+  }
+
+  async #record(): Promise<void> {
+    const outcome = await this.outcome;
+    this.#cancelJournal?.();
+    await this.#answered?.promise;
+    try {
+      if (this.#isHandedOut) await this.#insist(() => this.#conclude(outcome));
+      else await this.#forget(outcome);
+    } finally {
+      this.#stopWatching?.();
+    }
+  }
+
+  async #forget(outcome: Outcome): Promise<void> {
+    this.#remember(outcome);
+    await this.#journal?.catch(() => undefined);
+    this.#stopWatching?.();
+    if (this.#claim !== undefined) await this.#options.store.forget(this.#claim);
+  }
+
+  #tryJournal(): Promise<void> {
+    return this.#writeJournal().catch((error: unknown) => this.#options.log.warn("a running call could not be put on record", { error }));
+  }
+
+  /** Puts the call on record, once; what failed may be tried again. */
+  #writeJournal(): Promise<void> {
+    this.#journal ??= this.#writeRecord().catch((error: unknown) => {
+      this.#journal = undefined;
+      throw error;
+    });
+    return this.#journal;
+  }
+
+  async #writeRecord(): Promise<void> {
+    const call = this.#call;
+    if (call === undefined || this.#claim !== undefined) return;
+    this.#cancelJournal?.();
+    const { store, worker, leaseMs } = this.#options;
+    const created = await store.create(call.fresh(), { joinsEqual: false, maxLive: Number.MAX_SAFE_INTEGER, claim: { worker, leaseMs } });
+    if (created.kind !== "created") throw new Error("The record of a call was there before it.");
+    this.#take(created.task);
+  }
+
+  /** From here on there is a record that is ours to write. */
+  #take(task: Task): void {
+    const { store, clock, onClaim } = this.#options;
+    this.#task = task;
+    this.#claim = { taskId: task.taskId, fence: task.fence };
+    onClaim?.();
+    this.#inputs = new Inputs(store, this.#claim, task, () => clock.now());
+    this.#stopWatching = store.onChange((changed) => {
+      if (changed === undefined || changed === task.taskId) void this.#look();
+    });
+    this.#written = new ProgressTrack({ clock, intervalMs: reportMs, deliver: (update) => this.#report({ progress: toProgress(update) }) });
+    if (this.#announced !== undefined) this.#report({ statusMessage: this.#announced });
+    if (this.#lastReport !== undefined) this.#written.report(this.#lastReport);
+  }
+
+  /** Tries until the store takes it, or we are stopped: our heartbeat keeps the lease, so nobody else would ever end the task. */
+  async #insist<T>(action: () => Promise<T>): Promise<T> {
+    const { clock, log } = this.#options;
+    for (;;) {
+      const { aborted: isLast } = this.#stop.signal;
+      try {
+        return await action();
+      } catch (error) {
+        // What the store can never take is no reason to insist.
+        const isHopeless = error instanceof TypeError || error instanceof RangeError;
+        if (isLast || isHopeless) throw error;
+        log.error("the store failed a running task; trying again in a second", { error });
+        await sleep(clock, insistMs, this.#stop.signal).catch(() => undefined);
+      }
+    }
+  }
+
+  /** Notices a cancel, or that somebody else holds the task now. */
+  async #look(): Promise<void> {
+    const [known, claim] = [this.#task, this.#claim];
+    if (this.#stop.signal.aborted || known === undefined || claim === undefined) return;
+    const { store, clock } = this.#options;
+    const task = await store.get({ caller: known.caller, now: clock.now() }, claim.taskId).catch(() => known);
+    if (task === undefined || isTerminal(task)) this.stop(new Cancelled(task?.statusMessage ?? "The task is gone."));
+    else if (task.fence !== claim.fence || task.lease === undefined) this.stop(new Cancelled("The task was taken from this worker."));
+  }
+
+  async #execute(): Promise<Outcome> {
+    const { clock, home, config, isDebug, runIsolated, store } = this.#options;
+    const entry = this.#entry;
+    const task = this.#task;
+    if (entry === undefined) {
+      const message = `The command ${task?.command} is no longer there.`;
+      return { ending: "failed", cause: "command", message, messages: [], log: [], durationMs: 0 };
+    }
+    const kept = task === undefined ? new Map<string, string>() : new Map(await this.#insist(() => store.steps(task.taskId)));
+    const options: RunOptions = {
+      name: entry.toolName,
+      clock,
+      home,
+      config,
+      isDebug,
+      door: this.#door(),
+      steps: this.#steps(kept),
+      attempt: task === undefined ? 1 : task.attempts + task.crashes,
+      signals: [this.#stop.signal],
+    };
+    const isIsolated = entry.command.isolation === "process" && runIsolated !== undefined;
+    const outcome = isIsolated ? await runIsolated(entry, this.#input, options) : await runCommand(entry.command, this.#input, options);
+    this.#live?.finish();
+    this.#written?.finish();
+    return outcome;
+  }
+
+  #steps(kept: Map<string, string>): Steps {
+    return {
+      get: (name) => kept.get(name),
+      keep: async (name, json) => {
+        checkStorable(json, `step ${name}`);
+        await this.#writeJournal();
+        const isKept = this.#claim !== undefined && (await this.#options.store.keepStep(this.#claim, name, json));
+        if (!isKept) throw new Cancelled("The task is no longer ours.");
+        kept.set(name, json);
+      },
+      all: () => [...kept],
+    };
+  }
+
+  #door(): Door {
+    const watcher = this.#call?.watcher;
+    const door: Door = {
+      announce: (text) => {
+        this.#announced = text;
+        this.#live?.report({ message: text });
+        if (this.#claim !== undefined) this.#report({ statusMessage: text });
+      },
+      progress: (report) => {
+        failpoint("mid-run");
+        this.#lastReport = report;
+        this.#live?.report(report);
+        this.#written?.report(report);
+      },
+      log: (line) => {
+        if (!this.#isHandedOut) watcher?.log?.(line);
+      },
+    };
+    if (watcher?.whyNoAnswer !== undefined) return { ...door, whyNoAnswer: watcher.whyNoAnswer };
+    return { ...door, ask: (question, signal) => this.#ask(question, signal) };
+  }
+
+  /** Every question is on record before anybody sees it. */
+  async #ask(question: Question, signal: AbortSignal): Promise<Answer> {
+    await this.#writeJournal();
+    if (this.#inputs === undefined) throw new Cancelled("The task is no longer ours.");
+    return await this.#inputs.ask(question, signal, () => this.#call?.watcher.asked?.());
+  }
+
+  #report(news: { progress?: TaskProgress; statusMessage?: string }): void {
+    const { store, clock, log } = this.#options;
+    if (this.#claim === undefined) return;
+    // Progress is a courtesy: when it cannot be written the run goes on.
+    store.report(this.#claim, news, clock.now()).catch((error: unknown) => log.warn("progress not recorded", { error }));
+  }
+
+  async #conclude(outcome: Outcome): Promise<void> {
+    const { store, clock, log } = this.#options;
+    const [task, claim] = [this.#task, this.#claim];
+    if (task === undefined || claim === undefined) return;
+    const isStopped = this.#stop.signal.reason instanceof ShuttingDown;
+    if (isStopped && outcome.ending !== "completed") {
+      if (task.rules.isSafe) await store.giveBack(claim, clock.now());
+      else await store.settle(claim, interruptedOutcome(false, 1), clock.now());
+      return;
+    }
+    if (outcome.ending === "failed" && outcome.cause === "crash") {
+      await this.#afterCrash(outcome.message, task, claim);
+      return;
+    }
+    const final = toTaskOutcome(outcome, task.command);
+    const again = retryAt(task, final, clock.now());
+    if (again !== undefined && final.ending === "failed") {
+      const seconds = Math.round((again - clock.now()) / 1000);
+      await store.retryLater(claim, again, `Attempt ${task.attempts} failed (${final.message}); trying again in ${seconds} s.`, clock.now());
+      return;
+    }
+    failpoint("before-settle");
+    const isSettled = await store.settle(claim, final, clock.now());
+    failpoint("after-settle");
+    if (!isSettled) log.debug("a late result was refused", { command: task.command, fence: claim.fence });
+    else if (final.ending === "completed") this.#remember(outcome);
+  }
+
+  /** How long it took counts for the next estimate. */
+  #remember(outcome: Outcome): void {
+    const entry = this.#entry;
+    if (entry === undefined || outcome.ending !== "completed") return;
+    this.#options.history.add(entry.toolName, outcome.durationMs, authorsEstimate(entry.command, this.#input)?.work);
+  }
+
+  /** The child process died, not we: the same rules as for a dead worker, without waiting for a lease. */
+  async #afterCrash(message: string, task: Task, claim: Claim): Promise<void> {
+    const { store, clock } = this.#options;
+    const { rules, attempts, crashes } = task;
+    const mayRunAgain = rules.isSafe && attempts + crashes < maxCrashes;
+    if (mayRunAgain) await store.retryLater(claim, clock.now(), `${message} Running it again.`, clock.now());
+    else
+      await store.settle(
+        claim,
+        crashedOutcome(
+          rules.isSafe ? `${message} Given up after ${attempts + crashes} attempts.` : `${message} Outcome unknown: running it again might do its work twice.`,
+        ),
+        clock.now(),
+      );
+  }
+}
+
+/** A run that failed outside the command, in our own code or for want of a process. */
+function notRun(error: unknown): Outcome {
+  return { ending: "failed", cause: "crash", message: `It could not be run: ${messageOf(error)}`, error, messages: [], log: [], durationMs: 0 };
+}
+
+function crashedOutcome(message: string): TaskOutcome {
+  return { ending: "failed", cause: "interrupted", message, messages: [], log: [], durationMs: 0 };
+}
+
+function toProgress({ value, total, percentage, message, context }: ProgressUpdate): TaskProgress {
+  return {
+    value,
+    ...(total !== undefined && { total }),
+    ...(percentage !== undefined && { percentage }),
+    ...(message !== undefined && { message }),
+    ...(context !== undefined && { context }),
+  };
+}
+
+/** An outcome as it is stored: neutral, without what only this process can hold. */
+function toTaskOutcome(outcome: Outcome, name: string): TaskOutcome {
+  const { messages, log, durationMs } = outcome;
+  const facts = { messages, log, durationMs };
+  if (outcome.ending === "cancelled") return { ending: "cancelled", message: outcome.message, ...facts };
+  if (outcome.ending === "failed")
+    return {
+      ending: "failed",
+      cause: outcome.cause === "shutdown" || outcome.cause === "crash" ? "interrupted" : outcome.cause,
+      message: outcome.message,
+      ...(outcome.rpc !== undefined && { rpc: outcome.rpc }),
+      ...facts,
+    };
+  try {
+    checkStorable(outcome.json, name);
+  } catch (error) {
+    const text = error instanceof CommandError ? error.message : messageOf(error);
+    return { ending: "failed", cause: "output", message: text, ...facts };
+  }
+  return { ending: "completed", data: outcome.data, ...(outcome.content !== undefined && { content: outcome.content }), ...facts };
+}
+
+/** A stored outcome as a run's, for whoever answers with it. */
+export function fromTaskOutcome(outcome: TaskOutcome): Outcome {
+  return outcome.ending === "completed" ? { ...outcome, json: JSON.stringify(outcome.data) } : outcome.ending === "failed" ? toFailure(outcome) : outcome;
+}
+
+function toFailure(outcome: TaskOutcome & { ending: "failed" }): Outcome {
+  return { ...outcome, cause: outcome.cause === "interrupted" ? "crash" : outcome.cause };
+}

@@ -1,0 +1,362 @@
+import type { Clock } from "../clock.ts";
+import type { CatalogEntry } from "../command/catalog.ts";
+import type { LogLine } from "../command/context.ts";
+import type { Outcome } from "../command/run.ts";
+import { Cancelled } from "../errors.ts";
+import type { HostLimit } from "../host/profiles.ts";
+import { createId } from "../ids.ts";
+import type { Logger } from "../log.ts";
+import { type Attempt, fromTaskOutcome } from "./attempt.ts";
+import { type Decision, type DeferralRules, decide } from "./deferral.ts";
+import { digestOf } from "./digest.ts";
+import type { Engine } from "./engine.ts";
+import type { History } from "./history.ts";
+import { defaultTtlMs } from "./limits.ts";
+import type { ProgressUpdate } from "./progress.ts";
+import { rulesOf } from "./retry.ts";
+import { isTerminal, type NewTask, openQuestions, type Task, type TaskQuestion } from "./task.ts";
+import type { Worker } from "./worker.ts";
+
+/** How far a run is in time; the client's view of it is made from both. */
+export interface Timing {
+  readonly elapsedMs: number;
+  readonly estimateMs: number | undefined;
+}
+
+/** What the door that waits for a call is told meanwhile. */
+export interface CallWatcher {
+  progress(update: ProgressUpdate, timing: Timing): void;
+  log(line: LogLine): void;
+  /** Nothing was heard for a while, and the host should not take that for a death. */
+  beat(timing: Timing): void;
+  /** Only where `whenAsked` is `elicit`: these questions are open; answer them through the engine. */
+  questions(task: Task, open: readonly TaskQuestion[]): void;
+}
+
+/** One request to run a command, from somebody who waits. */
+export interface CallRequest {
+  readonly entry: CatalogEntry;
+  readonly input: unknown;
+  readonly caller: string;
+  /** What this client asked for, and what it could take. */
+  readonly wish: {
+    readonly asked: { readonly ttlMs: unknown } | undefined;
+    readonly canTakeTask: boolean;
+    readonly canTakeUnasked: boolean;
+    readonly takesJobs: boolean;
+    readonly canFollowUp: boolean;
+  };
+  readonly limit: HostLimit & { readonly host: string };
+  readonly progressToken: string | number | undefined;
+  readonly isNew: boolean;
+  readonly idempotencyKey: string | undefined;
+  /** What was asked and answered ahead of the run. */
+  readonly answered: readonly TaskQuestion[];
+  /** A question: is put to the person while the call waits; sends the call back with it; or makes a task of the call. */
+  readonly whenAsked: "elicit" | "park" | "handOut";
+  /** Why a question finds nobody, where calls are not deferred. */
+  readonly whyNoAnswer: string;
+  readonly watcher: CallWatcher;
+  /** The client wants it no longer, or, when `isLost` says so, is gone: then its call runs on. */
+  readonly gone: AbortSignal;
+  readonly isLost: () => boolean;
+  /** The connection it came by broke, while its client may still live. */
+  readonly dropped: AbortSignal | undefined;
+}
+
+export type CallEnding =
+  | {
+      readonly kind: "ended";
+      readonly outcome: Outcome;
+      /** The task it was, if it was one. */
+      readonly taskId: string | undefined;
+      /** A sentence for the caller: that it was joined to another run. */
+      readonly note: string | undefined;
+      /** To be told whether the answer reached the client: if not, the result is kept as a task. */
+      readonly finish: (isDelivered: boolean) => void;
+      readonly isOnRecord: boolean;
+    }
+  | { readonly kind: "deferred"; readonly as: "task" | "job" | "handle"; readonly task: Task; readonly note: string | undefined }
+  | { readonly kind: "asked"; readonly task: Task };
+
+interface CallsOptions {
+  readonly engine: Engine;
+  readonly worker: Worker;
+  readonly history: History;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly project: string;
+  readonly deferral: DeferralRules;
+}
+
+type Event = "ended" | "asked" | "late" | "cancelled" | "lost";
+
+/** Answers calls: while the client waits where that is short, as a task where it is not. */
+export class Calls {
+  readonly #options: CallsOptions;
+
+  constructor(options: CallsOptions) {
+    this.#options = options;
+  }
+
+  async call(request: CallRequest): Promise<CallEnding> {
+    const { engine, worker, history } = this.#options;
+    const { entry, input, caller, idempotencyKey } = request;
+    const estimateMs = await history.estimateMs(entry.toolName, entry.command, input);
+    const decision = await this.#decide(request, estimateMs);
+    const { answered, progressToken, isNew } = request;
+    const creation = { entry, input, caller, answered, progressToken, isNew, reason: decision.reason, ...(idempotencyKey !== undefined && { idempotencyKey }) };
+    if (decision.kind === "now") {
+      const { task, isJoined } = await engine.create({ ...creation, ttlMs: request.wish.asked?.ttlMs });
+      worker.start();
+      return { kind: "deferred", as: decision.as, task, note: isJoined ? this.#joined(task) : undefined };
+    }
+    if (idempotencyKey !== undefined) {
+      // To be remembered it has to be a task from the start, though it is answered like any call.
+      const { task, isJoined } = await engine.create(creation, { worker: worker.name, leaseMs: worker.leaseMs });
+      if (!isJoined) worker.runClaimed(task);
+      return await this.#follow(task, request, decision, { isOwn: !isJoined });
+    }
+    const equal = await engine.findEqual({ entry, input, caller, isNew });
+    if (equal !== undefined) return await this.#follow(equal, request, decision, { isOwn: false });
+    return await this.#run(request, decision, estimateMs);
+  }
+
+  /** A second leg of a call that was sent back with a question. */
+  async rejoin(taskId: string, request: CallRequest): Promise<CallEnding> {
+    const { engine } = this.#options;
+    const task = await engine.get(request.caller, taskId);
+    const decision = await this.#decide(request, task.estimateMs);
+    const isAnswered = isTerminal(task);
+    if (decision.kind === "now" && !isAnswered) return { kind: "deferred", as: decision.as, task, note: undefined };
+    return await this.#follow(task, request, decision.kind === "now" ? nothingDeferred(decision.reason) : decision, { isOwn: true });
+  }
+
+  async #decide(request: CallRequest, estimateMs: number | undefined): Promise<Decision> {
+    const { history, deferral } = this.#options;
+    const { entry, wish, limit } = request;
+    const known = deferral.isAuto ? await history.known(entry.toolName) : undefined;
+    return decide(
+      {
+        toolName: entry.toolName,
+        declaredLong: entry.command.long,
+        taskSupport: entry.command.taskSupport,
+        historyP95Ms: known?.p95Ms,
+        estimateMs,
+        isAsked: wish.asked !== undefined,
+        canTakeTask: wish.canTakeTask,
+        canTakeUnasked: wish.canTakeUnasked,
+        takesJobs: wish.takesJobs,
+        canFollowUp: wish.canFollowUp,
+        limit,
+        hasProgressToken: request.progressToken !== undefined,
+      },
+      deferral,
+    );
+  }
+
+  /** Runs it here, and hands it out when the client cannot wait any longer. */
+  async #run(request: CallRequest, decision: Inline, estimateMs: number | undefined): Promise<CallEnding> {
+    const { worker, clock } = this.#options;
+    const { watcher } = request;
+    const startedAt = clock.monotonic();
+    const timing = () => ({ elapsedMs: clock.monotonic() - startedAt, estimateMs });
+    const mail = new Mailbox();
+    const cannotAsk = request.whenAsked === "handOut" && decision.deferAs === undefined;
+    const attempt = worker.runCall({
+      entry: request.entry,
+      input: request.input,
+      fresh: () => this.#fresh(request, estimateMs, startedAt),
+      watcher: {
+        progress: (update) => watcher.progress(update, timing()),
+        log: (line) => watcher.log(line),
+        asked: () => mail.put("asked"),
+        ...(cannotAsk && { whyNoAnswer: request.whyNoAnswer }),
+      },
+    });
+    void attempt.outcome.then(() => mail.put("ended"));
+    const stopListening = this.#listen(mail, request, decision, timing);
+    try {
+      return await this.#hold(attempt, mail, request, decision);
+    } catch (error) {
+      attempt.release();
+      throw error;
+    } finally {
+      stopListening();
+    }
+  }
+
+  async #hold(attempt: Attempt, mail: Mailbox, request: CallRequest, decision: Inline): Promise<CallEnding> {
+    const { engine } = this.#options;
+    for (;;) {
+      const event = await mail.next();
+      if (event === "ended") return this.#ended(attempt, await attempt.outcome, request);
+      if (event === "cancelled") attempt.stop(new Cancelled());
+      if (event === "asked" && request.whenAsked === "elicit") {
+        const task = await engine.get(request.caller, attempt.taskId);
+        request.watcher.questions(task, openQuestions(task));
+      }
+      const why = handOutReasons[event]?.(request, decision);
+      const task = why === undefined ? undefined : await this.#handOut(attempt, request, why);
+      if (task === undefined) continue;
+      if (event === "asked" && request.whenAsked === "park") return { kind: "asked", task };
+      return { kind: "deferred", as: decision.deferAs ?? "handle", task, note: undefined };
+    }
+  }
+
+  /** Undefined when it could not be handed out: then the client has to wait on. */
+  async #handOut(attempt: Attempt, request: CallRequest, reason: string): Promise<Task | undefined> {
+    const { worker, log } = this.#options;
+    try {
+      const task = await attempt.handOut({ reason, ttlMs: defaultTtlMs, rules: rulesOf(request.entry.command) });
+      if (task !== undefined) worker.start();
+      return task;
+    } catch (error) {
+      log.warn("a running call could not be made a task; its client waits on", { tool: request.entry.toolName, error });
+      return undefined;
+    }
+  }
+
+  #ended(attempt: Attempt, outcome: Outcome, request: CallRequest): CallEnding {
+    const finish = (isDelivered: boolean) => {
+      const isWorthKeeping = !isDelivered && outcome.ending === "completed";
+      const kept = isWorthKeeping ? this.#handOut(attempt, request, "its client went away before the answer") : undefined;
+      void Promise.resolve(kept).finally(() => attempt.release());
+    };
+    return { kind: "ended", outcome, taskId: undefined, note: undefined, finish, isOnRecord: attempt.taskId !== undefined };
+  }
+
+  /** Waits for a task that runs already, here or elsewhere, as if it were this call. */
+  async #follow(begun: Task, request: CallRequest, decision: Inline, { isOwn }: { isOwn: boolean }): Promise<CallEnding> {
+    const { engine, clock } = this.#options;
+    const { caller, watcher } = request;
+    const note = isOwn ? undefined : this.#joined(begun);
+    const timing = () => ({ elapsedMs: clock.now() - (begun.startedAt ?? clock.now()), estimateMs: begun.estimateMs });
+    const mail = new Mailbox();
+    const stopListening = this.#listen(mail, request, decision, timing);
+    const shown = new Set<string>();
+    const stop = new AbortController();
+    const isNews = (task: Task) => isTerminal(task) || openQuestions(task).some(({ key }) => !shown.has(key));
+    const onTask = (task: Task) => {
+      if (task.progress !== undefined && !isTerminal(task)) watcher.progress(toUpdate(task.progress), timing());
+    };
+    try {
+      for (;;) {
+        const waited = engine.wait(caller, begun.taskId, { until: isNews, signal: stop.signal, onTask });
+        const event = await Promise.race([waited, mail.next()]);
+        if (typeof event !== "string") {
+          if (isTerminal(event))
+            return { kind: "ended", outcome: fromTaskOutcome(event.outcome), taskId: event.taskId, note, finish: () => undefined, isOnRecord: true };
+          const open = openQuestions(event);
+          for (const { key } of open) shown.add(key);
+          if (request.whenAsked === "park") return { kind: "asked", task: event };
+          if (request.whenAsked === "elicit") watcher.questions(event, open);
+          else if (decision.deferAs !== undefined) return { kind: "deferred", as: decision.deferAs, task: event, note };
+          continue;
+        }
+        waited.catch(() => undefined);
+        if (event === "cancelled" && isOwn) await engine.cancel(caller, begun.taskId);
+        return { kind: "deferred", as: decision.deferAs ?? "handle", task: await engine.get(caller, begun.taskId), note };
+      }
+    } finally {
+      stop.abort(new Cancelled());
+      stopListening();
+    }
+  }
+
+  /** Everything that can end the wait from outside. */
+  #listen(mail: Mailbox, request: CallRequest, decision: Inline, timing: () => Timing): () => void {
+    const { clock } = this.#options;
+    const { gone, dropped, watcher } = request;
+    const cancelLate = decision.deferAfterMs === undefined ? undefined : clock.after(decision.deferAfterMs, () => mail.put("late"));
+    const onGone = () => mail.put(request.isLost() ? "lost" : "cancelled");
+    const onDropped = () => mail.put("lost");
+    if (gone.aborted) onGone();
+    else if (dropped?.aborted === true) onDropped();
+    gone.addEventListener("abort", onGone, { once: true });
+    dropped?.addEventListener("abort", onDropped, { once: true });
+    let cancelBeat: (() => void) | undefined;
+    const { heartbeatMs } = decision;
+    const beat = () => {
+      cancelBeat = clock.after(heartbeatMs ?? 0, () => {
+        watcher.beat(timing());
+        beat();
+      });
+    };
+    if (heartbeatMs !== undefined) beat();
+    return () => {
+      cancelLate?.();
+      cancelBeat?.();
+      gone.removeEventListener("abort", onGone);
+      dropped?.removeEventListener("abort", onDropped);
+    };
+  }
+
+  #fresh(request: CallRequest, estimateMs: number | undefined, startedAt: number): NewTask {
+    const { clock, project } = this.#options;
+    const { entry, input, caller } = request;
+    return {
+      taskId: createId(),
+      caller,
+      project,
+      command: entry.toolName,
+      input: input ?? {},
+      digest: digestOf(entry.toolName, input ?? {}),
+      idempotencyKey: undefined,
+      reason: "answered while its client waits",
+      ttlMs: defaultTtlMs,
+      estimateMs,
+      // Until it is handed out nobody would look for it, so it is never run again.
+      rules: { isSafe: false, maxAttempts: 1, backoffMs: 0 },
+      createdAt: Math.round(clock.now() - (clock.monotonic() - startedAt)),
+      isCall: true,
+      progressToken: request.progressToken,
+      questions: request.answered,
+    };
+  }
+
+  #joined(task: Task): string {
+    const seconds = Math.max(0, Math.round((this.#options.clock.now() - task.createdAt) / 1000));
+    return `Joined the run started ${seconds} s ago; _meta["meanwhile/new"]: true starts another.`;
+  }
+}
+
+type Inline = Decision & { readonly kind: "inline" };
+
+/** Which events make a task of a running call, and why. */
+const handOutReasons: Partial<Record<Event, (request: CallRequest, decision: Inline) => string | undefined>> = {
+  late: (_request, decision) => decision.reason,
+  lost: () => "its client went away",
+  asked: ({ whenAsked }) => (whenAsked === "elicit" ? undefined : "it asked a question"),
+};
+
+function nothingDeferred(reason: string): Inline {
+  return { kind: "inline", deferAs: undefined, deferAfterMs: undefined, heartbeatMs: undefined, reason };
+}
+
+function toUpdate(progress: NonNullable<Task["progress"]>): ProgressUpdate {
+  const { value, total, message, percentage, context } = progress;
+  return { value, total, message, percentage, context };
+}
+
+/** Events in the order they came, for one reader. */
+class Mailbox {
+  readonly #events: Event[] = [];
+  #waiting: ((event: Event) => void) | undefined;
+
+  put(event: Event): void {
+    const reader = this.#waiting;
+    this.#waiting = undefined;
+    if (reader === undefined) this.#events.push(event);
+    else reader(event);
+  }
+
+  next(): Promise<Event> {
+    const event = this.#events.shift();
+    return event !== undefined
+      ? Promise.resolve(event)
+      : new Promise((resolve) => {
+          this.#waiting = resolve;
+        });
+  }
+}

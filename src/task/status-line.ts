@@ -1,0 +1,36 @@
+import { formatDuration } from "../clock.ts";
+import { secondsLeft } from "./estimate.ts";
+import { isTerminal, openQuestions, type Task } from "./task.ts";
+
+/** The newest thing to say about a task, in one line: what it asks, how far it is (`Page 3 of 12 (25%, about 34 s left)`), how it ended. */
+export function statusLine(task: Task, now: number): string {
+  if (isTerminal(task)) return task.statusMessage ?? "";
+  const [question] = openQuestions(task);
+  if (question !== undefined) return `asks: ${question.message}`;
+  const words = task.progress?.message ?? task.statusMessage ?? "";
+  const numbers = numbersOf(task, now);
+  return [words, numbers === "" ? "" : words === "" ? numbers : `(${numbers})`].filter(Boolean).join(" ");
+}
+
+function numbersOf(task: Task, now: number): string {
+  const { progress } = task;
+  const left = timeLeft(task, now);
+  const percentage = progress?.percentage === undefined ? "" : `${Math.floor(progress.percentage)}%`;
+  return [percentage, left === undefined || left < 1 ? "" : `about ${toWords(left)} left`].filter(Boolean).join(", ");
+}
+
+/** Seconds a live task still needs, when that can be told. */
+export function timeLeft(task: Task, now: number): number | undefined {
+  if (task.startedAt === undefined || isTerminal(task)) return undefined;
+  return secondsLeft({
+    elapsedMs: now - task.startedAt,
+    percentage: task.progress?.percentage,
+    estimateSeconds: task.estimateMs === undefined ? undefined : task.estimateMs / 1000,
+    reportedMs: task.updatedAt - task.startedAt,
+  });
+}
+
+/** Whole seconds as people say them. */
+export function toWords(seconds: number): string {
+  return formatDuration(Math.ceil(seconds) * 1000).replace(".0 s", " s");
+}
