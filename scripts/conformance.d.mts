@@ -2,7 +2,6 @@ export interface ScenarioReport {
   readonly name: string;
   readonly passed: number;
   readonly failed: number;
-  readonly isAllowedToFail: boolean;
   /** Ids of the checks that failed. */
   readonly failures: readonly string[];
   /** Ids of the checks that found a SHOULD unmet. */

@@ -18,6 +18,19 @@ export function taskTable(tasks: readonly Task[], now: number, width?: number): 
   return toColumns([["Task", "Command", "Status", "Age", "Latest"], ...rows], width);
 }
 
+/** What runs now, with the progress token its client follows it by. */
+export function liveTable(tasks: readonly Task[], now: number): string {
+  const rows = tasks.map((task) => [
+    task.taskId,
+    task.command,
+    task.isCall ? "answering" : task.status,
+    ageOf(task, now),
+    task.progressToken === undefined ? "-" : clean(String(task.progressToken)),
+    newsOf(task, now),
+  ]);
+  return toColumns([["Task", "Command", "Status", "Age", "Token", "Latest"], ...rows]);
+}
+
 export function statsTable(stats: readonly CommandStats[]): string {
   const rows = stats.map((item) => [item.command, String(item.runs), formatDuration(item.p50Ms), formatDuration(item.p95Ms), formatDuration(item.p99Ms)]);
   return toColumns([["Command", "Runs", "p50", "p95", "p99"], ...rows]);
@@ -41,6 +54,8 @@ export function describeTask(task: Task): Record<string, unknown> {
     status: task.status,
     statusMessage: task.statusMessage,
     reason: task.reason,
+    isCall: task.isCall ? true : undefined,
+    progressToken: task.progressToken,
     input: task.input,
     progress: task.progress,
     questions: task.questions.length === 0 ? undefined : task.questions.map(({ key, message, answer }) => ({ key, message, answer: answer?.action })),

@@ -9,7 +9,7 @@ import { readValue } from "../arguments.ts";
 import { followTask, localCaller, printResult } from "../follow.ts";
 import type { VerbCall } from "../main.ts";
 import { formatData } from "../output.ts";
-import { describeTask, taskTable } from "../tasks-view.ts";
+import { describeTask, liveTable, taskTable } from "../tasks-view.ts";
 import { askInTerminal, type Terminal } from "../terminal.ts";
 import { type ParsedVerb, parseVerb } from "../verb.ts";
 import { startDetachedWorker } from "./detached.ts";
@@ -31,7 +31,7 @@ interface Subverb {
 }
 
 const subverbs: Record<string, Subverb> = {
-  list: { usage: "list [--status s] [--limit n] [--cursor c] [--json]", summary: "your tasks, newest first", run: list },
+  list: { usage: "list [--live] [--status s] [--limit n] [--cursor c] [--json]", summary: "your tasks, newest first", run: list },
   show: { usage: "show <task> [--json]", summary: "everything about one task, and why it is one", run: show },
   result: { usage: "result <task> [--wait] [--json]", summary: "what a task gave", run: result },
   watch: { usage: "watch [task]", summary: "a live view of your tasks, or follow one to its end", run: watch },
@@ -76,6 +76,7 @@ function parse(name: string, subverb: Subverb, words: readonly string[]): Parsed
     else if (subverb.usage.includes("<task>")) program.argument("<task>", "its id, or the beginning of it");
     if (name === "list")
       program
+        .option("--live", "what runs now, calls that a client still waits for included")
         .option("--status <status>", "only these, separated by commas")
         .option("--limit <number>", "how many (1–100)")
         .option("--cursor <cursor>", "where the last page ended");
@@ -93,16 +94,19 @@ function help(): string {
 }
 
 async function list({ tasks, terminal, clock, options }: Context): Promise<ExitCode> {
-  const statuses = typeof options.status === "string" ? toStatuses(options.status) : undefined;
+  const isLive = options.live === true;
+  if (isLive && options.status !== undefined) throw new UsageError("--live and --status exclude each other; --live is every task that has not ended.");
+  const statuses = typeof options.status === "string" ? toStatuses(options.status) : isLive ? liveStatuses : undefined;
   const limit = options.limit === undefined ? 20 : Number(options.limit);
   const page = await tasks.engine.list(localCaller, {
     limit,
     ...(statuses && { statuses }),
+    withCalls: isLive,
     ...(typeof options.cursor === "string" && { cursor: options.cursor }),
   });
   if (options.json === true) terminal.print(`${JSON.stringify({ tasks: page.tasks.map(describeTask), nextCursor: page.nextCursor }, null, 2)}\n`);
-  else if (page.tasks.length === 0) terminal.print("No tasks.\n");
-  else terminal.print(taskTable(page.tasks, clock.now()));
+  else if (page.tasks.length === 0) terminal.print(isLive ? "Nothing runs.\n" : "No tasks.\n");
+  else terminal.print(isLive ? liveTable(page.tasks, clock.now()) : taskTable(page.tasks, clock.now()));
   if (page.nextCursor !== undefined && options.json !== true) terminal.say(`  More: meanwhile tasks list --cursor ${page.nextCursor}\n`);
   return Exit.Ok;
 }
