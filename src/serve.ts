@@ -45,12 +45,13 @@ export async function openRuntime(settings: Settings, log: Logger, clock: Clock 
   const catalog = await openLiveCatalog({ folders: settings.commandFolders, toolPrefix: settings.toolPrefix, log, clock });
   const served = new ServedTasks(settings, catalog, log, clock);
   const { isDebug, toolPrefix } = settings;
-  const openEngine = () => served.engine();
+  const openEngine = async () => await served.engine();
   const common = { openEngine, find: (name: string) => catalog.get(name)?.command, clock, log, isDebug, polls: new PollLimit(clock) };
   const plain = settings.followUpTools ? new PlainRoad({ ...common, toolPrefix }) : undefined;
   const readStats = () => served.stats();
   const tools = createTools({
     ...common,
+    openEngine: () => served.engine(),
     catalog,
     readStats,
     states: new RequestStates(clock, () => readToken(settings.home)),
@@ -94,7 +95,7 @@ class ServedTasks {
   readonly #log: Logger;
   readonly #clock: Clock;
   #opened: Promise<{ tasks: Tasks; worker: Worker }> | undefined;
-  #isWorking = false;
+  #working: Engine | undefined;
 
   constructor(settings: Settings, catalog: Catalog, log: Logger, clock: Clock) {
     this.#settings = settings;
@@ -104,13 +105,15 @@ class ServedTasks {
   }
 
   /** For requests: from the first one on, this process works on what is queued. */
-  async engine(): Promise<Engine> {
+  engine(): Engine | Promise<Engine> {
+    return this.#working ?? this.#start();
+  }
+
+  async #start(): Promise<Engine> {
     const { tasks, worker } = await this.#open();
-    if (!this.#isWorking) {
-      this.#isWorking = true;
-      worker.start();
-      tasks.sweeper.start();
-    }
+    worker.start();
+    tasks.sweeper.start();
+    this.#working = tasks.engine;
     return tasks.engine;
   }
 

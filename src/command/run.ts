@@ -53,8 +53,8 @@ export interface RunOptions {
   readonly door: Door;
   /** Whichever is aborted first ends the run, and its reason says how. */
   readonly signals?: readonly AbortSignal[];
-  /** Where the run puts, while it lives, the function that ends it: for ending all of a server's runs at once. */
-  readonly stoppers?: Set<(reason: Error) => void>;
+  /** Where the run puts, while it lives, the function that ends it: cheaper than a signal. */
+  readonly stoppers?: { add(stop: (reason: Error) => void): unknown; delete(stop: (reason: Error) => void): unknown };
   readonly attempt?: number;
   /** What earlier attempts have finished. */
   readonly steps?: Steps;

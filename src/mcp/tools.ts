@@ -43,7 +43,7 @@ export interface ToolsOptions {
   readonly log: Logger;
   readonly isDebug: boolean;
   /** The tasks, opened when they are first needed. */
-  readonly openEngine: () => Promise<Engine>;
+  readonly openEngine: () => Engine | Promise<Engine>;
   /** What is known of every command's durations; read once for each revision of the catalog. */
   readonly readStats: () => Promise<readonly CommandStats[]>;
   readonly states: RequestStates;
@@ -120,8 +120,8 @@ class Call {
   readonly #caller: Caller;
   readonly #capabilities: ClientCapabilities;
   readonly #sender: ProgressSender;
-  /** Aborted once the request has been answered. */
-  readonly #answered = new AbortController();
+  /** Aborted once the request has been answered; there only when a question was shown. */
+  #answered: AbortController | undefined;
 
   constructor(options: ToolsOptions, entry: CatalogEntry, request: ToolCall, ctx: ServerContext, server: CommandServer) {
     this.#options = options;
@@ -142,7 +142,7 @@ class Call {
       throw this.#isAsked && error instanceof TooManyTasks ? toProtocolError(new RequestError("busy", error.message)) : this.#toThrown(error);
     } finally {
       this.#sender.finish();
-      this.#answered.abort();
+      this.#answered?.abort();
     }
   }
 
@@ -167,11 +167,12 @@ class Call {
   }
 
   async #answer(): Promise<Result> {
-    const engine = await this.#options.openEngine();
+    const opened = this.#options.openEngine();
+    const engine = opened instanceof Promise ? await opened : opened;
     const resumed = this.#resumed();
     try {
       if (resumed !== undefined && "taskId" in resumed) return await this.#rejoin(engine, resumed.taskId);
-      const ahead = await this.#settleAhead(resumed?.asked ?? []);
+      const ahead = asksFirst(this.#entry.command) ? await this.#settleAhead(resumed?.asked ?? []) : { answered: [] };
       if ("result" in ahead) return ahead.result;
       return await this.#conclude(engine, await engine.call(this.#toRequest(engine, ahead.answered)));
     } catch (error) {
@@ -190,7 +191,6 @@ class Call {
   async #settleAhead(asked: readonly TaskQuestion[]): Promise<{ readonly answered: readonly TaskQuestion[] } | { readonly result: Result }> {
     const { command, toolName, path } = this.#entry;
     const { clock } = this.#options;
-    if (!asksFirst(command)) return { answered: [] };
     const canAsk = canElicit(this.#capabilities);
     // Nobody could confirm it later: an anonymous caller's tasks are not in the terminal's list.
     const isHopeless = !canAsk && asked.length === 0 && command.confirm !== false && !isKnown(this.#caller);
@@ -274,6 +274,7 @@ class Call {
   }
 
   async #elicit(engine: Engine, task: Task, question: TaskQuestion): Promise<void> {
+    this.#answered ??= new AbortController();
     const signal = AbortSignal.any([this.#ctx.mcpReq.signal, this.#answered.signal]);
     try {
       await answerUntilFits(engine, callerKey(this.#caller), task.taskId, question, (asked) => elicit(asked, this.#ctx, signal));

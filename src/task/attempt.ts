@@ -75,9 +75,13 @@ export class Attempt {
   readonly #entry: CatalogEntry | undefined;
   readonly #input: unknown;
   readonly #call: HeldCall | undefined;
-  readonly #stop = new AbortController();
-  readonly #answered: PromiseWithResolvers<void> | undefined;
-  readonly #live: ProgressTrack | undefined;
+  readonly #startedAt: number;
+  #stopper: ((reason: Error) => void) | undefined;
+  #stopReason: Error | undefined;
+  #stopping: AbortController | undefined;
+  #answered: PromiseWithResolvers<void> | undefined;
+  #ended: Promise<void> | undefined;
+  #live: ProgressTrack | undefined;
   #written: ProgressTrack | undefined;
   #task: Task | undefined;
   #claim: Claim | undefined;
@@ -90,12 +94,11 @@ export class Attempt {
   #announced: string | undefined;
   /** How the run ended, as soon as it has. Never rejects. */
   readonly outcome: Promise<Outcome>;
-  /** When that is recorded too, and there is nothing left to do. */
-  readonly ended: Promise<void>;
 
   constructor(options: AttemptOptions, start: { task: Task; entry: CatalogEntry | undefined } | HeldCall) {
     this.#options = options;
     this.#entry = start.entry;
+    this.#startedAt = options.clock.monotonic();
     if ("task" in start) {
       this.#input = start.task.input;
       this.#isHandedOut = true;
@@ -103,12 +106,36 @@ export class Attempt {
     } else {
       this.#call = start;
       this.#input = start.input;
-      this.#answered = Promise.withResolvers<void>();
-      this.#live = new ProgressTrack({ clock: options.clock, deliver: (update) => start.watcher.progress?.(update) });
-      this.#cancelJournal = options.clock.after(journalAfterMs, () => void this.#tryJournal());
     }
     this.outcome = this.#execute().catch((error: unknown) => notRun(error));
-    this.ended = this.#record().catch((error: unknown) => options.log.error("an attempt could not be recorded; its lease will run out", { error }));
+    if ("task" in start) this.#ended = this.#recordSafely();
+  }
+
+  /** When the outcome is recorded too, and there is nothing left to do. Of a call, only once it is held. */
+  get ended(): Promise<void> {
+    return this.#ended ?? Promise.resolve();
+  }
+
+  /**
+   * From here on the call may take long: it is put on record after a moment. Most calls never come to this: they end within a
+   * turn of the event loop, and then cost no timer and no record.
+   */
+  hold(): void {
+    const { clock } = this.#options;
+    this.#answered = Promise.withResolvers<void>();
+    const elapsedMs = clock.monotonic() - this.#startedAt;
+    if (this.#claim === undefined) this.#cancelJournal = clock.after(Math.max(0, journalAfterMs - elapsedMs), () => void this.#tryJournal());
+    this.#ended = this.#recordSafely();
+  }
+
+  /** True when nothing of the call was ever written down. */
+  get isUnrecorded(): boolean {
+    return this.#journal === undefined;
+  }
+
+  /** A call that ended before it was held: only how long it took is remembered. */
+  finish(outcome: Outcome): void {
+    this.#remember(outcome);
   }
 
   /** The record, once there is one. */
@@ -121,7 +148,15 @@ export class Attempt {
   }
 
   stop(reason: Error): void {
-    this.#stop.abort(reason);
+    this.#stopReason ??= reason;
+    this.#stopper?.(reason);
+    this.#stopping?.abort(reason);
+  }
+
+  get #stopSignal(): AbortSignal {
+    this.#stopping ??= new AbortController();
+    if (this.#stopReason !== undefined) this.#stopping.abort(this.#stopReason);
+    return this.#stopping.signal;
   }
 
   /** Makes a task of a call that is still running, or has just ended; undefined when it cannot be one any more. */
@@ -144,6 +179,10 @@ export class Attempt {
   release(): void {
     this.#cancelJournal?.();
     this.#answered?.resolve();
+  }
+
+  #recordSafely(): Promise<void> {
+    return this.#record().catch((error: unknown) => this.#options.log.error("an attempt could not be recorded; its lease will run out", { error }));
   }
 
   async #record(): Promise<void> {
@@ -207,7 +246,7 @@ export class Attempt {
   async #insist<T>(action: () => Promise<T>): Promise<T> {
     const { clock, log } = this.#options;
     for (;;) {
-      const { aborted: isLast } = this.#stop.signal;
+      const isLast = this.#stopReason !== undefined;
       try {
         return await action();
       } catch (error) {
@@ -215,7 +254,7 @@ export class Attempt {
         const isHopeless = error instanceof TypeError || error instanceof RangeError;
         if (isLast || isHopeless) throw error;
         log.error("the store failed a running task; trying again in a second", { error });
-        await sleep(clock, insistMs, this.#stop.signal).catch(() => undefined);
+        await sleep(clock, insistMs, this.#stopSignal).catch(() => undefined);
       }
     }
   }
@@ -223,7 +262,7 @@ export class Attempt {
   /** Notices a cancel, or that somebody else holds the task now. */
   async #look(): Promise<void> {
     const [known, claim] = [this.#task, this.#claim];
-    if (this.#stop.signal.aborted || known === undefined || claim === undefined) return;
+    if (this.#stopReason !== undefined || known === undefined || claim === undefined) return;
     const { store, clock } = this.#options;
     const task = await store.get({ caller: known.caller, now: clock.now() }, claim.taskId).catch(() => known);
     if (task === undefined || isTerminal(task)) this.stop(new Cancelled(task?.statusMessage ?? "The task is gone."));
@@ -248,14 +287,26 @@ export class Attempt {
       door: this.#door(),
       steps: this.#steps(kept),
       attempt: task === undefined ? 1 : task.attempts + task.crashes,
-      signals: [this.#stop.signal],
+      stoppers: this.#stoppers,
     };
     const isIsolated = entry.command.isolation === "process" && runIsolated !== undefined;
-    const outcome = isIsolated ? await runIsolated(entry, this.#input, options) : await runCommand(entry.command, this.#input, options);
+    const outcome = isIsolated
+      ? await runIsolated(entry, this.#input, { ...options, signals: [this.#stopSignal] })
+      : await runCommand(entry.command, this.#input, options);
     this.#live?.finish();
     this.#written?.finish();
     return outcome;
   }
+
+  readonly #stoppers = {
+    add: (stop: (reason: Error) => void) => {
+      this.#stopper = stop;
+      if (this.#stopReason !== undefined) stop(this.#stopReason);
+    },
+    delete: () => {
+      this.#stopper = undefined;
+    },
+  };
 
   #steps(kept: Map<string, string>): Steps {
     return {
@@ -276,13 +327,13 @@ export class Attempt {
     const door: Door = {
       announce: (text) => {
         this.#announced = text;
-        this.#live?.report({ message: text });
+        this.#liveTrack()?.report({ message: text });
         if (this.#claim !== undefined) this.#report({ statusMessage: text });
       },
       progress: (report) => {
         failpoint("mid-run");
         this.#lastReport = report;
-        this.#live?.report(report);
+        this.#liveTrack()?.report(report);
         this.#written?.report(report);
       },
       log: (line) => {
@@ -291,6 +342,14 @@ export class Attempt {
     };
     if (watcher?.whyNoAnswer !== undefined) return { ...door, whyNoAnswer: watcher.whyNoAnswer };
     return { ...door, ask: (question, signal) => this.#ask(question, signal) };
+  }
+
+  /** What the one who waits is told; made when there is something to tell. */
+  #liveTrack(): ProgressTrack | undefined {
+    const watcher = this.#call?.watcher;
+    if (watcher === undefined || this.#isHandedOut) return undefined;
+    this.#live ??= new ProgressTrack({ clock: this.#options.clock, deliver: (update) => watcher.progress?.(update) });
+    return this.#live;
   }
 
   /** Every question is on record before anybody sees it. */
@@ -311,7 +370,7 @@ export class Attempt {
     const { store, clock, log } = this.#options;
     const [task, claim] = [this.#task, this.#claim];
     if (task === undefined || claim === undefined) return;
-    const isStopped = this.#stop.signal.reason instanceof ShuttingDown;
+    const isStopped = this.#stopReason instanceof ShuttingDown;
     if (isStopped && outcome.ending !== "completed") {
       if (task.rules.isSafe) await store.giveBack(claim, clock.now());
       else await store.settle(claim, interruptedOutcome(false, 1), clock.now());

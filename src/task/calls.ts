@@ -10,7 +10,7 @@ import { type Attempt, fromTaskOutcome } from "./attempt.ts";
 import { type Decision, type DeferralRules, decide } from "./deferral.ts";
 import { digestOf } from "./digest.ts";
 import type { Engine } from "./engine.ts";
-import type { History } from "./history.ts";
+import type { History, Outlook } from "./history.ts";
 import { defaultTtlMs } from "./limits.ts";
 import type { ProgressUpdate } from "./progress.ts";
 import { rulesOf } from "./retry.ts";
@@ -102,8 +102,10 @@ export class Calls {
   async call(request: CallRequest): Promise<CallEnding> {
     const { engine, worker, history } = this.#options;
     const { entry, input, caller, idempotencyKey } = request;
-    const estimateMs = await history.estimateMs(entry.toolName, entry.command, input);
-    const decision = await this.#decide(request, estimateMs);
+    const looked = history.look(entry.toolName, entry.command, input);
+    const outlook = looked instanceof Promise ? await looked : looked;
+    const { estimateMs } = outlook;
+    const decision = this.#decide(request, outlook);
     const { answered, progressToken, isNew } = request;
     const creation = { entry, input, caller, answered, progressToken, isNew, reason: decision.reason, ...(idempotencyKey !== undefined && { idempotencyKey }) };
     if (decision.kind === "now") {
@@ -117,7 +119,7 @@ export class Calls {
       if (!isJoined) worker.runClaimed(task);
       return await this.#follow(task, request, decision, { isOwn: !isJoined });
     }
-    const equal = await engine.findEqual({ entry, input, caller, isNew });
+    const equal = engine.joinsEqual(creation) ? await engine.findEqual(creation) : undefined;
     if (equal !== undefined) return await this.#follow(equal, request, decision, { isOwn: false });
     return await this.#run(request, decision, estimateMs);
   }
@@ -126,22 +128,22 @@ export class Calls {
   async rejoin(taskId: string, request: CallRequest): Promise<CallEnding> {
     const { engine } = this.#options;
     const task = await engine.get(request.caller, taskId);
-    const decision = await this.#decide(request, task.estimateMs);
+    const { p95Ms } = await this.#options.history.look(request.entry.toolName, request.entry.command, request.input);
+    const decision = this.#decide(request, { p95Ms, estimateMs: task.estimateMs });
     const isAnswered = isTerminal(task);
     if (decision.kind === "now" && !isAnswered) return { kind: "deferred", as: decision.as, task, note: undefined };
     return await this.#follow(task, request, decision.kind === "now" ? nothingDeferred(decision.reason) : decision, { isOwn: true });
   }
 
-  async #decide(request: CallRequest, estimateMs: number | undefined): Promise<Decision> {
-    const { history, deferral } = this.#options;
+  #decide(request: CallRequest, { estimateMs, p95Ms }: Outlook): Decision {
+    const { deferral } = this.#options;
     const { entry, wish, limit } = request;
-    const known = deferral.isAuto ? await history.known(entry.toolName) : undefined;
     return decide(
       {
         toolName: entry.toolName,
         declaredLong: entry.command.long,
         taskSupport: entry.command.taskSupport,
-        historyP95Ms: known?.p95Ms,
+        historyP95Ms: p95Ms,
         estimateMs,
         isAsked: wish.asked !== undefined,
         canTakeTask: wish.canTakeTask,
@@ -174,6 +176,9 @@ export class Calls {
         ...(cannotAsk && { whyNoAnswer: request.whyNoAnswer }),
       },
     });
+    const first = await Promise.race([attempt.outcome, nextTurn()]);
+    if (first !== undefined && attempt.isUnrecorded) return this.#endedAtOnce(attempt, first);
+    worker.holdCall(attempt);
     void attempt.outcome.then(() => mail.put("ended"));
     const stopListening = this.#listen(mail, request, decision, timing);
     try {
@@ -215,6 +220,11 @@ export class Calls {
       log.warn("a running call could not be made a task; its client waits on", { tool: request.entry.toolName, error });
       return undefined;
     }
+  }
+
+  #endedAtOnce(attempt: Attempt, outcome: Outcome): CallEnding {
+    attempt.finish(outcome);
+    return { kind: "ended", outcome, taskId: undefined, note: undefined, finish: () => undefined, isOnRecord: false };
   }
 
   #ended(attempt: Attempt, outcome: Outcome, request: CallRequest): CallEnding {
@@ -337,6 +347,19 @@ function nothingDeferred(reason: string): Inline {
 function toUpdate(progress: NonNullable<Task["progress"]>): ProgressUpdate {
   const { value, total, message, percentage, context } = progress;
   return { value, total, message, percentage, context };
+}
+
+let turn: Promise<undefined> | undefined;
+
+/** Resolves when the event loop has come round; one promise for all who wait for the same turn. */
+function nextTurn(): Promise<undefined> {
+  turn ??= new Promise((resolve) =>
+    setImmediate(() => {
+      turn = undefined;
+      resolve(undefined);
+    }),
+  );
+  return turn;
 }
 
 /** Events in the order they came, for one reader. */

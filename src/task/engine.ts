@@ -72,15 +72,15 @@ export class Engine {
   }
 
   /** Runs a command for somebody who waits for it, and makes a task of it when that takes too long. */
-  async call(request: CallRequest): Promise<CallEnding> {
+  call(request: CallRequest): Promise<CallEnding> {
     if (this.#calls === undefined) throw new Error("This engine runs no calls.");
-    return await this.#calls.call(request);
+    return this.#calls.call(request);
   }
 
   /** Goes back to a call that became a task, for somebody who waits on. */
-  async rejoin(taskId: string, request: CallRequest): Promise<CallEnding> {
+  rejoin(taskId: string, request: CallRequest): Promise<CallEnding> {
     if (this.#calls === undefined) throw new Error("This engine runs no calls.");
-    return await this.#calls.rejoin(taskId, request);
+    return this.#calls.rejoin(taskId, request);
   }
 
   /** Makes a call durable. When this resolves the task is on disk; when it throws, nothing was changed. */
@@ -109,7 +109,7 @@ export class Engine {
         progressToken: request.progressToken,
         questions: request.answered ?? [],
       },
-      { joinsEqual: joinsEqual(request), maxLive, ...(claim !== undefined && { claim }) },
+      { joinsEqual: this.joinsEqual(request), maxLive, ...(claim !== undefined && { claim }) },
     );
     failpoint("after-insert");
     if (created.kind === "full") throw new TooManyTasks(created.live);
@@ -117,9 +117,13 @@ export class Engine {
     return { task: created.task, isJoined: created.kind !== "created" };
   }
 
-  /** The live task that an equal call of this caller has started, if this one is to join it. */
-  async findEqual(request: Pick<CreateRequest, "entry" | "input" | "caller" | "isNew">): Promise<Task | undefined> {
-    if (!joinsEqual(request)) return undefined;
+  /** Equal calls that change something are one run, where callers can be told apart. */
+  joinsEqual({ entry: { command }, caller, isNew }: Pick<CreateRequest, "entry" | "caller" | "isNew">): boolean {
+    return command.dedupe && command.effects !== "read" && caller !== anonymous && isNew !== true;
+  }
+
+  /** The live task that an equal call of this caller has started. */
+  async findEqual(request: Pick<CreateRequest, "entry" | "input" | "caller">): Promise<Task | undefined> {
     const { store, project } = this.#options;
     return await store.findEqual(this.#scope(request.caller), project, digestOf(request.entry.toolName, request.input ?? {}));
   }
@@ -179,11 +183,6 @@ export class Engine {
 async function refuseAnswer(schema: JsonSchema, content: Readonly<Record<string, unknown>>): Promise<void> {
   const checked = await validate(jsonSchema(schema), content);
   if (!checked.ok) throw new RequestError("params", `The answer does not fit: ${checked.issues.map(describeIssue).join("; ")}.`);
-}
-
-/** Equal calls that change something are one run, where callers can be told apart. */
-function joinsEqual({ entry: { command }, caller, isNew }: Pick<CreateRequest, "entry" | "caller" | "isNew">): boolean {
-  return command.dedupe && command.effects !== "read" && caller !== anonymous && isNew !== true;
 }
 
 /** The caller has as many live tasks as there may be. */

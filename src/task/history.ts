@@ -23,15 +23,33 @@ const flushMs = 10_000;
 /** What the store said about a command is asked again after this. */
 const maxAgeMs = 1_000;
 
-/** Counts by kind and bucket, so that many runs of one length take no more room than one. */
-type Counts = Map<string, DurationCount>;
+/** Counts by command, kind and bucket, so that many runs of one length take no more room than one. */
+type Counts = Map<string, Map<number, DurationCount>>;
 
 /** What the store said about a command, and what this process has added since. */
 interface Recent {
   readonly at: number;
   readonly rows: Promise<readonly DurationCount[]>;
   readonly own: Counts;
+  /** Worked out from both, and how many runs have been added since. */
+  summary?: Summary;
+  addedSince: number;
 }
+
+/** What is to be expected of one call: each number only where there is enough to go by. */
+export interface Outlook {
+  readonly estimateMs: number | undefined;
+  readonly p95Ms: number | undefined;
+}
+
+/** What is worked out of a command's counts. */
+interface Summary extends KnownDurations {
+  /** Milliseconds a unit of work, once there are enough runs to say. */
+  readonly rateMs: number | undefined;
+}
+
+/** Working it out again pays once this part of the runs is new. */
+const worthPart = 0.05;
 
 /** How long commands took, kept in the store; what this process adds is written every ten seconds and at the end. */
 export class History {
@@ -65,7 +83,7 @@ export class History {
   }
 
   async #write(): Promise<void> {
-    this.#writing = [...this.#pending.values()];
+    this.#writing = [...allOf(this.#pending)];
     this.#pending.clear();
     try {
       await this.#store.recordDurations(this.#writing);
@@ -84,18 +102,18 @@ export class History {
 
   /** Milliseconds a run will take: from enough history, scaled by its size, else the author's word. */
   async estimateMs(name: string, command: Command, input: unknown): Promise<number | undefined> {
-    const said = authorsEstimate(command, input);
-    const kind = said?.work === undefined ? "time" : "rate";
-    const counts = (await this.#countsOf(name)).filter((count) => count.kind === kind);
-    const median = totalOf(counts) < enoughRuns ? undefined : quantile(counts, 0.5);
-    if (median === undefined) return said?.ms;
-    return kind === "rate" ? median * (said?.work ?? 1) : median;
+    return (await this.look(name, command, input)).estimateMs;
   }
 
   /** How long a command takes, once it has run often enough to say; of other processes' runs the last second may be missing. */
   async known(name: string): Promise<KnownDurations | undefined> {
-    const durations = toDurations(await this.#countsOf(name));
-    return durations.runs < enoughRuns ? undefined : durations;
+    return toKnown(await this.#summaryOf(name));
+  }
+
+  /** Both, at once where the answer is at hand: most calls want it, and few have time to wait. */
+  look(name: string, command: Command, input: unknown): Outlook | Promise<Outlook> {
+    const summary = this.#summaryOf(name);
+    return summary instanceof Promise ? summary.then((value) => toOutlook(value, command, input)) : toOutlook(summary, command, input);
   }
 
   /** What is known of every command that has run, as of now. */
@@ -105,17 +123,25 @@ export class History {
     return [...Map.groupBy(all, (count) => count.command)].map(([command, counts]) => ({ command, ...toDurations(counts) }));
   }
 
-  /** A command's counts; the store is asked at most once a second, however many calls want to know. */
-  async #countsOf(command: string): Promise<DurationCount[]> {
+  /** A command in a few numbers; the store is asked at most once a second, however many calls want to know. */
+  #summaryOf(command: string): Summary | Promise<Summary> {
     let recent = this.#recentOf(command);
     if (recent === undefined) {
       const own: Counts = new Map();
       for (const count of this.#unwritten()) if (count.command === command) addTo(own, count);
-      recent = { at: this.#clock.monotonic(), rows: this.#store.durations(command), own };
+      recent = { at: this.#clock.monotonic(), rows: this.#store.durations(command), own, addedSince: 0 };
       this.#recent.set(command, recent);
     }
+    if (recent.summary !== undefined && recent.addedSince <= recent.summary.runs * worthPart) return recent.summary;
+    return this.#summarize(command, recent);
+  }
+
+  async #summarize(command: string, recent: Recent): Promise<Summary> {
     try {
-      return [...(await recent.rows), ...recent.own.values()];
+      const rows = await recent.rows;
+      recent.summary = toSummary([...rows, ...allOf(recent.own)]);
+      recent.addedSince = 0;
+      return recent.summary;
     } catch (error) {
       if (this.#recent.get(command) === recent) this.#recent.delete(command);
       throw error;
@@ -130,24 +156,50 @@ export class History {
   }
 
   #unwritten(): DurationCount[] {
-    return [...this.#writing, ...this.#pending.values()];
+    return [...this.#writing, ...allOf(this.#pending)];
   }
 
   #add(count: DurationCount): void {
     addTo(this.#pending, count);
     const recent = this.#recentOf(count.command);
-    if (recent !== undefined) addTo(recent.own, count);
+    if (recent === undefined) return;
+    addTo(recent.own, count);
+    recent.addedSince += count.count;
   }
 }
 
 function addTo(counts: Counts, count: DurationCount): void {
-  const key = `${count.command} ${count.kind} ${count.bucket}`;
-  counts.set(key, { ...count, count: count.count + (counts.get(key)?.count ?? 0) });
+  const buckets = counts.get(count.command) ?? new Map<number, DurationCount>();
+  if (buckets.size === 0) counts.set(count.command, buckets);
+  const key = 2 * count.bucket + (count.kind === "rate" ? 1 : 0);
+  const known = buckets.get(key);
+  buckets.set(key, known === undefined ? count : { ...count, count: count.count + known.count });
+}
+
+function* allOf(counts: Counts): Generator<DurationCount> {
+  for (const buckets of counts.values()) yield* buckets.values();
+}
+
+function toKnown({ runs, p50Ms, p95Ms, p99Ms }: Summary): KnownDurations | undefined {
+  return runs < enoughRuns ? undefined : { runs, p50Ms, p95Ms, p99Ms };
+}
+
+function toOutlook(summary: Summary, command: Command, input: unknown): Outlook {
+  const said = command.estimate === undefined ? undefined : authorsEstimate(command, input);
+  const { runs, p50Ms, p95Ms, rateMs } = summary;
+  const isKnown = runs >= enoughRuns;
+  const byWork = said?.work === undefined || rateMs === undefined ? undefined : rateMs * said.work;
+  return { p95Ms: isKnown ? p95Ms : undefined, estimateMs: said?.work === undefined ? (isKnown ? p50Ms : said?.ms) : byWork };
 }
 
 function toDurations(counts: readonly DurationCount[]): KnownDurations {
   const times = counts.filter((count) => count.kind === "time");
   return { runs: totalOf(times), p50Ms: quantile(times, 0.5) ?? 0, p95Ms: quantile(times, 0.95) ?? 0, p99Ms: quantile(times, 0.99) ?? 0 };
+}
+
+function toSummary(counts: readonly DurationCount[]): Summary {
+  const rates = counts.filter((count) => count.kind === "rate");
+  return { ...toDurations(counts), rateMs: totalOf(rates) < enoughRuns ? undefined : quantile(rates, 0.5) };
 }
 
 /** True when a caller does better to run it as a task: its author says it is long, or its history does. */

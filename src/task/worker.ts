@@ -56,10 +56,14 @@ export class Worker {
 
   /** Runs a call under this worker's name, so that it can become a task without starting again. Works without `start`. */
   runCall(call: HeldCall): Attempt {
-    const attempt = new Attempt(this.#attempts, call);
+    return new Attempt(this.#attempts, call);
+  }
+
+  /** A call that did not end at once: it is stopped with the worker, and put on record after a moment. */
+  holdCall(attempt: Attempt): void {
+    attempt.hold();
     this.#calls.add(attempt);
     void attempt.ended.then(() => this.#calls.delete(attempt));
-    return attempt;
   }
 
   /** Runs a task that was made under this worker's claim. */
