@@ -9,11 +9,12 @@ const exitTimeoutMs = 3_000;
 const clientInfo = { name: "bench", version: "1.0.0" };
 const sessionRevision = "2025-11-25";
 const modernRevision = "2026-07-28";
-const modernMeta = {
+const toModernMeta = (capabilities) => ({
   "io.modelcontextprotocol/protocolVersion": modernRevision,
   "io.modelcontextprotocol/clientInfo": clientInfo,
-  "io.modelcontextprotocol/clientCapabilities": {},
-};
+  "io.modelcontextprotocol/clientCapabilities": capabilities,
+});
+const modernMeta = toModernMeta({});
 
 const running = new Set();
 process.on("exit", () => {
@@ -175,6 +176,11 @@ export async function openHttp(server, env, { revision, connections }) {
       const params = { name: "echo_text", arguments: { text }, ...(isModern && { _meta: modernMeta }) };
       const { message } = await request("tools/call", params, callHeaders);
       checkEcho(message, text, server);
+    },
+    /** Another request than the call, on 2026-07-28; `name` is what Mcp-Name repeats. The answer is for the caller to check. */
+    async request(method, params, { name, capabilities }) {
+      const { message } = await request(method, { ...params, _meta: toModernMeta(capabilities) }, { "mcp-method": method, "mcp-name": name });
+      return message;
     },
     async close() {
       agent.destroy();

@@ -2,6 +2,9 @@
 
 const speedGoals = { ofSdk: 0.95, aheadOfFastmcp: true };
 
+/** The peer is not asked the same here: SDK v2 has no tasks, so its cell is its plain tools/call. */
+const taskGet = "tasks/get over HTTP (2026-07-28) at 10,000 live tasks, beside tools/call";
+
 /** `better` says which way is good; a row without goals is there to be read, not to be met. */
 export const rows = [
   { id: "stdio-1", section: "stdio", title: "stdio, one call at a time", unit: "calls/s", better: "more", goals: speedGoals },
@@ -10,6 +13,9 @@ export const rows = [
   { id: "http-1", section: "http", title: "HTTP 2026-07-28, one call at a time", unit: "calls/s", better: "more", goals: speedGoals },
   { id: "http-32", section: "http", title: "HTTP 2026-07-28, 32 in flight", unit: "calls/s", better: "more", goals: speedGoals },
   { id: "http-cpu", section: "http", title: "HTTP 2026-07-28, server CPU a call (32 in flight)", unit: "µs", better: "less" },
+  { id: "task-get-1", section: "task-get", title: `${taskGet}, one at a time`, unit: "calls/s", better: "more", goals: { ofSdk: 1 } },
+  { id: "task-get-64", section: "task-get", title: `${taskGet}, 64 in flight`, unit: "calls/s", better: "more", goals: { ofSdk: 1 } },
+  { id: "task-get-cpu", section: "task-get", title: `${taskGet}, server CPU a call (64 in flight)`, unit: "µs", better: "less" },
   { id: "sessions-1", section: "sessions", title: "HTTP 2025-11-25 session, one call at a time", unit: "calls/s", better: "more", goals: speedGoals },
   { id: "sessions-32", section: "sessions", title: "HTTP 2025-11-25 session, 32 in flight", unit: "calls/s", better: "more", goals: speedGoals },
   { id: "sessions-cpu", section: "sessions", title: "HTTP 2025-11-25 session, server CPU a call (32 in flight)", unit: "µs", better: "less" },

@@ -1,4 +1,4 @@
-// npm run bench [-- --quick] [--markdown] [--only stdio|http|sessions|start|help|tasks]
+// npm run bench [-- --quick] [--markdown] [--only stdio|http|task-get|sessions|start|help|tasks]
 // Measures Meanwhile and its peers side by side and prints a table, and one for tasks. A missed goal is reported; only what breaks fails.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -19,6 +19,8 @@ if (options.only !== undefined && !known.includes(options.only)) throw new Error
 
 /** How many calls a slice makes: before it counts, one at a time, and many at once. `turns` is how often everybody gets one. */
 const calls = { stdio: { warmUp: 8_000, leadIn: 20, one: 60, many: 1_200 }, http: { warmUp: 1_000, leadIn: 10, one: 40, many: 160 } };
+/** tasks/get is asked by this many at once. */
+const tasksInFlight = 64;
 const size = options.quick ? { rounds: 1, turns: 5, starts: 2, programs: 3 } : { rounds: 5, turns: 10, starts: 2, programs: 4 };
 /** One call at a time is at the mercy of where the scheduler puts client and server: it gets more, shorter slices. */
 const slicesOfOne = 3;
@@ -32,7 +34,15 @@ const env = { PATH: process.env.PATH, HOME: scratch, MEANWHILE_HOME: path.join(s
 const results = new Results();
 const random = createRandom(20260728);
 const startedAt = performance.now();
-const measures = { stdio: measureStdio, http: () => measureHttp("http", "2026-07-28"), sessions: () => measureHttp("sessions", "2025-11-25"), start, help };
+const measures = {
+  stdio: measureStdio,
+  http: () => measureHttp("http", "2026-07-28"),
+  "task-get": measureTaskGet,
+  sessions: () => measureHttp("sessions", "2025-11-25"),
+  start,
+  help,
+};
+let liveTasks;
 if (isWanted("start")) await warmCaches();
 for (let round = 1; round <= size.rounds; round++) {
   for (const section of sections.filter(isWanted)) {
@@ -96,6 +106,17 @@ async function measureHttp(section, revision) {
   const list = servers.filter((server) => server.revisions.includes(revision));
   const open = (server) => openHttp(server, env, { revision, connections: 32 });
   await compare(section, list, { open, counts: calls.http, width: 32 });
+}
+
+/** Meanwhile is asked for tasks; the others answer the plain call of the HTTP section, at the same width. */
+async function measureTaskGet() {
+  const { makeHome, openTaskGet } = await import("./task-get.mjs");
+  liveTasks ??= await makeHome();
+  const connections = tasksInFlight;
+  const list = servers.filter((server) => server.revisions.includes("2026-07-28"));
+  const open = (server) =>
+    server.name === "Meanwhile" ? openTaskGet(server, env, { ...liveTasks, connections }) : openHttp(server, env, { revision: "2026-07-28", connections });
+  await compare("task-get", list, { open, counts: { ...calls.http, many: 5 * tasksInFlight }, width: tasksInFlight });
 }
 
 /** From spawn to the answers of initialize and one tools/call. */

@@ -115,6 +115,9 @@ export class CommandServer extends McpServer {
   }
 }
 
+/** One for all: an error made anew, with its stack, is most of what closing costs. */
+const connectionClosed = new Error("The connection is closed.");
+
 type Handler = (request: JSONRPCRequest, ctx: ServerContext) => Promise<Result>;
 
 class CommandCore extends Server {
@@ -144,7 +147,7 @@ class CommandCore extends Server {
 
   protected override _onclose(): void {
     // Before the requests are aborted, so that they can tell a lost client from one that cancels.
-    this.#closed.abort();
+    this.#closed.abort(connectionClosed);
     super._onclose();
   }
 

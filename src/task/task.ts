@@ -61,7 +61,7 @@ export interface TaskQuestion extends Question {
   readonly answer?: Answer;
 }
 
-/** What is fixed when a task is made; of a journalled call, what handing it out does not change. */
+/** What a task begins with. Handing out a journalled call sets its reason, ttl and rules anew. */
 export interface NewTask {
   readonly taskId: string;
   readonly caller: string;
