@@ -2,7 +2,7 @@ import type { Result } from "@modelcontextprotocol/server";
 import { type Clock, toTimestamp } from "../clock.ts";
 import { toEnvelope } from "../command/envelope.ts";
 import type { Message } from "../command/run.ts";
-import { fromTaskOutcome } from "../task/attempt.ts";
+import { outcomeOf } from "../task/attempt.ts";
 import type { Engine } from "../task/engine.ts";
 import { toWords } from "../task/status-line.ts";
 import { isTerminal, type Task } from "../task/task.ts";
@@ -58,7 +58,7 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
   try {
     const ended = await engine.wait(caller, task.taskId, { signal: server.core.closed, onTask });
     if (!isTerminal(ended)) return;
-    const result = toEnvelope(fromTaskOutcome(ended.outcome), options.isDebug);
+    const result = toEnvelope(outcomeOf(ended), options.isDebug);
     notify("notifications/tool_result", { job_id: task.taskId, result, timestamp: toTimestamp(clock.now()) });
   } catch {
     // The connection is closed, or the task was pruned: nobody is left to be told.

@@ -6,7 +6,7 @@ import type { Message } from "../command/run.ts";
 import { type JsonSchema, type Schema, toJsonSchema, validate } from "../command/schema.ts";
 import { CommandError, RequestError } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
-import type { ProgressUpdate } from "../task/progress.ts";
+import { ProgressReader } from "../task/progress.ts";
 import { statusLine, timeLeft } from "../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskStatus } from "../task/task.ts";
 import { type Caller, callerKey, isKnown } from "./caller.ts";
@@ -168,10 +168,11 @@ export class PlainRoad {
     signal.addEventListener("abort", onGone, { once: true });
     const sender = this.#sender(call.ctx);
     let latest = await engine.get(callerKey(call.caller), input.job_id);
+    const reader = new ProgressReader();
     const onTask = (task: Task) => {
       latest = task;
-      if (task.progress !== undefined && !isTerminal(task))
-        sender.update(toUpdate(task), { elapsedMs: clock.now() - (task.startedAt ?? clock.now()), estimateMs: task.estimateMs });
+      const update = reader.next(task);
+      if (update !== undefined) sender.update(update, { elapsedMs: clock.now() - (task.startedAt ?? clock.now()), estimateMs: task.estimateMs });
     };
     const isDone = (task: Task) => isTerminal(task) || openQuestions(task).some((question) => !question.isConfirmation);
     try {
@@ -302,10 +303,6 @@ export class PlainRoad {
     const { toolPrefix } = this.#options;
     return toolPrefix === "" ? name : `${toolPrefix}_${name}`;
   }
-}
-
-function toUpdate({ progress }: Task): ProgressUpdate {
-  return { value: progress?.value ?? 0, total: progress?.total, message: progress?.message, percentage: progress?.percentage, context: progress?.context };
 }
 
 function toFollowUpTool(name: string, followUp: FollowUp): Tool {

@@ -25,7 +25,8 @@ export class PollLimit {
   }
 
   async admit(caller: string, taskId: unknown): Promise<void> {
-    const bucket = this.#bucketOf(`${caller} ${String(taskId).slice(0, 100)}`);
+    // What is no text is no task's id, and is refused as such.
+    const bucket = this.#bucketOf(`${caller} ${typeof taskId === "string" ? taskId.slice(0, 100) : ""}`);
     if (bucket.tokens >= 1) {
       bucket.tokens -= 1;
       return;

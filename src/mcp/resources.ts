@@ -1,6 +1,6 @@
 import type { Result } from "@modelcontextprotocol/server";
 import type { CommandStats } from "../task/history.ts";
-import type { OwnResources } from "./server.ts";
+import { type OwnResources, toProtocolError } from "./server.ts";
 
 const statsUri = "meanwhile://stats";
 
@@ -15,7 +15,12 @@ export function createResources(readStats: () => Promise<readonly CommandStats[]
   };
   return {
     list: () => [stats],
-    read: (uri) => (uri === statsUri ? readAsJson(readStats) : undefined),
+    read: (uri) =>
+      uri === statsUri
+        ? readAsJson(readStats).catch((error: unknown) => {
+            throw toProtocolError(error);
+          })
+        : undefined,
   };
 }
 

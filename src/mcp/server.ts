@@ -132,6 +132,18 @@ class CommandCore extends Server {
   /** Whether a message can reach the client while no request of its own is open. Pipes always can. */
   isPushable: () => boolean = () => true;
 
+  readonly #onStream = new Set<() => void>();
+
+  /** Calls back when the client has opened a stream for messages of our own. */
+  onStream(listener: () => void): () => void {
+    this.#onStream.add(listener);
+    return () => this.#onStream.delete(listener);
+  }
+
+  streamOpened(): void {
+    for (const listener of this.#onStream) listener();
+  }
+
   /** Aborted when the connection is closed. */
   get closed(): AbortSignal {
     return this.#closed.signal;

@@ -2,7 +2,7 @@ import { ProtocolError, RELATED_TASK_META_KEY, type Result } from "@modelcontext
 import { toTimestamp } from "../clock.ts";
 import type { Command } from "../command/command.ts";
 import { internalErrorCode } from "../errors.ts";
-import { fromTaskOutcome } from "../task/attempt.ts";
+import { outcomeOf } from "../task/attempt.ts";
 import { statusLine } from "../task/status-line.ts";
 import { type EndedTask, isTerminal, openQuestions, type Task } from "../task/task.ts";
 import { toInputRequest } from "./questions.ts";
@@ -47,7 +47,7 @@ function factsOf(task: Task, message: string): WireFacts {
 
 /** `Task` of 2025-11-25. A tool error is `failed` there, unless the server was told to spare clients that. */
 export function toTask2025(task: Task, now: number, errorsAsCompleted: boolean): Record<string, unknown> {
-  const isToolError = task.status === "failed" && errorsAsCompleted;
+  const isToolError = errorsAsCompleted && isTerminal(task) && task.status === "failed" && rpcErrorOf(task) === undefined;
   const status = task.status === "queued" ? "working" : isToolError ? "completed" : task.status;
   return { ...factsOf(task, statusLine(task, now)), status, ttl: ttlOf(task, now), pollInterval: pollIntervalMs(task) };
 }
@@ -93,7 +93,7 @@ export function rpcErrorOf(task: EndedTask): { code: number; message: string; da
 /** What the call would have been answered with, had its client waited. */
 export function resultOf(task: EndedTask, find: FindCommand, isDebug: boolean): Result {
   const about = { withLog: isDebug, progressToken: task.progressToken, taskId: task.taskId };
-  return toCallResult(fromTaskOutcome(task.outcome), find(task.command), about);
+  return toCallResult(outcomeOf(task), find(task.command), about);
 }
 
 /** The same, where a JSON-RPC error is thrown. */

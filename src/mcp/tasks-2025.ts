@@ -3,6 +3,7 @@ import type { Clock } from "../clock.ts";
 import { RequestError, requestErrors } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Engine } from "../task/engine.ts";
+import { ProgressReader } from "../task/progress.ts";
 import { toWords } from "../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import type { TrackedToken } from "../task/tokens.ts";
@@ -78,19 +79,27 @@ export class Tasks2025 {
       monotonic: () => clock.monotonic(),
       send: (params) => this.#notify("notifications/progress", params),
     });
+    const reader = new ProgressReader();
     let status = this.#toWire(task).status;
-    const onTask = (latest: Task) => {
-      this.#progress(latest, sender);
-      const wire = this.#toWire(latest);
+    let latest = task;
+    const push = () => {
+      if (core.canPush && !isTerminal(latest)) for (const question of openQuestions(latest)) void this.#push(latest, question, about.caller);
+    };
+    const onTask = (news: Task) => {
+      latest = news;
+      this.#progress(news, sender, reader);
+      const wire = this.#toWire(news);
       if (wire.status !== status) this.#notify("notifications/tasks/status", wire);
       status = wire.status;
-      if (core.canPush) for (const question of openQuestions(latest)) void this.#push(latest, question, about.caller);
+      push();
     };
+    const stopListening = core.onStream(push);
     try {
       await (await openEngine()).wait(about.caller, task.taskId, { signal: core.closed, onTask });
     } catch {
       // The connection is closed, or the task was pruned: nobody is left to be told.
     } finally {
+      stopListening();
       sender.finish();
     }
   }
@@ -115,8 +124,9 @@ export class Tasks2025 {
       monotonic: () => clock.monotonic(),
       send: (params) => void ctx.mcpReq.notify({ method: "notifications/progress", params } as never).catch(() => undefined),
     });
+    const reader = new ProgressReader();
     const onTask = (latest: Task) => {
-      this.#progress(latest, sender);
+      this.#progress(latest, sender, reader);
       for (const question of openQuestions(latest)) void this.#ask(latest, question, key, ctx);
     };
     try {
@@ -140,16 +150,15 @@ export class Tasks2025 {
 
   async #list({ cursor, limit }: TaskParams, { engine, key }: TaskCall): Promise<unknown> {
     if (cursor !== undefined && typeof cursor !== "string") throw new RequestError("params", "`cursor` must be a text.");
+    if (limit === null) throw new RequestError("params", "`limit` must be a whole number from 1 to 100.");
     const page = await engine.list(key, { ...(cursor !== undefined && { cursor }), ...(limit !== undefined && { limit: limit as number }) });
     return { tasks: page.tasks.map((task) => this.#toWire(task)), ...(page.nextCursor !== undefined && { nextCursor: page.nextCursor }) };
   }
 
-  #progress(task: Task, sender: ProgressSender): void {
+  #progress(task: Task, sender: ProgressSender, reader: ProgressReader): void {
     const { clock } = this.#options;
-    const { progress, startedAt, estimateMs } = task;
-    if (progress === undefined || isTerminal(task)) return;
-    const { value, total, message, percentage, context } = progress;
-    sender.update({ value, total, message, percentage, context }, { elapsedMs: clock.now() - (startedAt ?? clock.now()), estimateMs });
+    const update = reader.next(task);
+    if (update !== undefined) sender.update(update, { elapsedMs: clock.now() - (task.startedAt ?? clock.now()), estimateMs: task.estimateMs });
   }
 
   /** Over the stream of a request that waits for the task. */

@@ -55,24 +55,34 @@ export interface ToolsOptions {
   readonly hostName: string | undefined;
 }
 
+/** A client has to have read the answer that made a task before it hears of the task. */
+const followGapMs = 50;
+
 /** tools/list and tools/call for every command of a catalog. */
 export function createTools(options: ToolsOptions): CommandTools {
   const { catalog, plain } = options;
-  let listed: { revision: number; tools: Promise<readonly Tool[]> } | undefined;
+  let listed: { revision: number; isPartial: boolean; tools: Promise<readonly Tool[]> } | undefined;
   const commandTools = () => {
-    if (listed?.revision !== catalog.revision) listed = { revision: catalog.revision, tools: listCommands(options) };
-    return listed.tools;
+    if (listed?.revision !== catalog.revision || listed.isPartial) listed = { revision: catalog.revision, isPartial: false, tools: listCommands(options) };
+    const current = listed;
+    return current.tools.catch((error: unknown) => {
+      // Hints are a courtesy: tools are listed without them when the store cannot be read, and with them when it can again.
+      options.log.warn("durations could not be read; tools are listed without hints", { error });
+      current.isPartial = true;
+      return catalog.entries.map((entry) => toTool(entry));
+    });
   };
   return {
     async list(ctx, server) {
       const tools = [...(await commandTools()), ...(plain?.list(callerOf(ctx)) ?? [])];
-      const knowsTasks = (server.server.getNegotiatedProtocolVersion() ?? "") >= tasksRevision;
-      return knowsTasks ? tools : tools.map(({ execution: _support, ...tool }) => tool);
+      return speaksCoreTasks(server) ? tools : tools.map(({ execution: _support, ...tool }) => tool);
     },
     inputSchema: (toolName) => catalog.get(toolName)?.command.inputSchema ?? plain?.inputSchema(toolName),
     call(request, ctx, server) {
       const entry = catalog.get(request.name);
       if (entry !== undefined) return new Call(options, entry, request, ctx, server).answer();
+      const isFollowUp = plain?.inputSchema(request.name) !== undefined;
+      if (isFollowUp && asksForTask(request, ctx, server)) throw wrongTaskSupport(request.name, "forbidden");
       const followUp = plain?.call(request.name, request.arguments, { ctx, caller: callerOf(ctx), budgetMs: budgetMs(options, ctx, server) });
       if (followUp !== undefined) return followUp;
       const problem = catalog.problemOf(request.name);
@@ -95,6 +105,15 @@ export function createTools(options: ToolsOptions): CommandTools {
 async function listCommands({ catalog, readStats }: ToolsOptions): Promise<readonly Tool[]> {
   const known = new Map((await readStats()).map((stats) => [stats.command, stats]));
   return catalog.entries.map((entry) => toTool(entry, known.get(entry.toolName)));
+}
+
+/** `params.task` means something in one generation only. */
+function asksForTask(request: ToolCall, ctx: ServerContext, server: CommandServer): boolean {
+  return ctx.mcpReq.envelope === undefined && request.task !== undefined && speaksCoreTasks(server);
+}
+
+function speaksCoreTasks(server: CommandServer): boolean {
+  return (server.server.getNegotiatedProtocolVersion() ?? "") >= tasksRevision;
 }
 
 /** What this request's host does with a slow call. */
@@ -150,13 +169,8 @@ class Call {
     return this.#ctx.mcpReq.envelope !== undefined;
   }
 
-  /** `params.task` means something in one revision only. */
   get #isAsked(): boolean {
-    return !this.#isModern && this.#request.task !== undefined && this.#speaksCoreTasks;
-  }
-
-  get #speaksCoreTasks(): boolean {
-    return (this.#server.server.getNegotiatedProtocolVersion() ?? "") >= tasksRevision;
+    return asksForTask(this.#request, this.#ctx, this.#server);
   }
 
   #refuseWrongSupport(): void {
@@ -247,7 +261,7 @@ class Call {
       wish: {
         asked: this.#isAsked ? { ttlMs: (this.#request.task as { ttl?: unknown } | null)?.ttl } : undefined,
         canTakeTask,
-        canTakeUnasked: !this.#isModern && this.#speaksCoreTasks,
+        canTakeUnasked: !this.#isModern && speaksCoreTasks(this.#server),
         takesJobs: !this.#isModern && this.#capabilities.experimental?.[jobsCapability] !== undefined,
         canFollowUp: this.#options.plain !== undefined,
       },
@@ -320,17 +334,20 @@ class Call {
       const answer = toJobAnswer(task, clock, note);
       const server = this.#server;
       // After the answer, so that the client knows the job before it hears of it.
-      clock.after(0, () => void announceJob(task, { engine, clock, isDebug: this.#options.isDebug, server, caller, progressToken, tracked: this.#track() }));
+      clock.after(
+        followGapMs,
+        () => void announceJob(task, { engine, clock, isDebug: this.#options.isDebug, server, caller, progressToken, tracked: this.#track() }),
+      );
       return answer;
     }
+    if (this.#isModern) this.#cancelUnlessDelivered(engine, task, note !== undefined);
     if (as === "task" && this.#isModern) {
-      this.#cancelUnlessDelivered(engine, task, note !== undefined);
       const _meta = note === undefined ? undefined : { "meanwhile/call": { note } };
       return { resultType: "task", ...toTask2026(task, clock.now(), canElicit(this.#capabilities)), ...(_meta && { _meta }) } as Result;
     }
     if (as === "task" && this.#server.tasks2025 !== undefined) {
       const tasks = this.#server.tasks2025;
-      clock.after(0, () => void tasks.follow(task, { caller, progressToken, tracked: this.#track() }));
+      clock.after(followGapMs, () => void tasks.follow(task, { caller, progressToken, tracked: this.#track() }));
       return tasks.toCreated(task, note);
     }
     if (plain === undefined)

@@ -1,4 +1,4 @@
-import { type Clock, sleep } from "../clock.ts";
+import { type Clock, sleep, toTimestamp } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Answer, Door, LogLine, ProgressReport, Question, Steps } from "../command/context.ts";
 import { type Outcome, type RunOptions, runCommand } from "../command/run.ts";
@@ -11,7 +11,7 @@ import { checkStorable } from "./limits.ts";
 import { ProgressTrack, type ProgressUpdate } from "./progress.ts";
 import { retryAt } from "./retry.ts";
 import type { Claim, TaskStore } from "./store.ts";
-import { isTerminal, maxCrashes, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskRules } from "./task.ts";
+import { type EndedTask, isTerminal, maxCrashes, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskRules } from "./task.ts";
 import { interruptedOutcome } from "./transitions.ts";
 
 export interface AttemptOptions {
@@ -459,11 +459,12 @@ function toTaskOutcome(outcome: Outcome, name: string): TaskOutcome {
   return { ending: "completed", data: outcome.data, ...(outcome.content !== undefined && { content: outcome.content }), ...facts };
 }
 
-/** A stored outcome as a run's, for whoever answers with it. */
-export function fromTaskOutcome(outcome: TaskOutcome): Outcome {
-  return outcome.ending === "completed" ? { ...outcome, json: JSON.stringify(outcome.data) } : outcome.ending === "failed" ? toFailure(outcome) : outcome;
-}
-
-function toFailure(outcome: TaskOutcome & { ending: "failed" }): Outcome {
-  return { ...outcome, cause: outcome.cause === "interrupted" ? "crash" : outcome.cause };
+/** How a task ended, as a run's outcome, for whoever answers with it. */
+export function outcomeOf({ outcome, finishedAt }: EndedTask): Outcome {
+  if (outcome.ending === "completed") return { ...outcome, json: JSON.stringify(outcome.data) };
+  // A task that was ended from outside has said nothing itself.
+  const messages: Outcome["messages"] =
+    outcome.messages.length > 0 ? outcome.messages : [{ type: "error", text: outcome.message, timestamp: toTimestamp(finishedAt) }];
+  if (outcome.ending === "cancelled") return { ...outcome, messages };
+  return { ...outcome, messages, cause: outcome.cause === "interrupted" ? "crash" : outcome.cause };
 }

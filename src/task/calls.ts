@@ -6,13 +6,13 @@ import { Cancelled } from "../errors.ts";
 import type { HostLimit } from "../host/profiles.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
-import { type Attempt, fromTaskOutcome } from "./attempt.ts";
+import { type Attempt, outcomeOf } from "./attempt.ts";
 import { type Decision, type DeferralRules, decide } from "./deferral.ts";
 import { digestOf } from "./digest.ts";
 import type { Engine } from "./engine.ts";
 import type { History, Outlook } from "./history.ts";
 import { defaultTtlMs } from "./limits.ts";
-import type { ProgressUpdate } from "./progress.ts";
+import { ProgressReader, type ProgressUpdate } from "./progress.ts";
 import { rulesOf } from "./retry.ts";
 import { isTerminal, type NewTask, openQuestions, type Task, type TaskQuestion } from "./task.ts";
 import type { Worker } from "./worker.ts";
@@ -109,7 +109,7 @@ export class Calls {
     const { answered, progressToken, isNew } = request;
     const creation = { entry, input, caller, answered, progressToken, isNew, reason: decision.reason, ...(idempotencyKey !== undefined && { idempotencyKey }) };
     if (decision.kind === "now") {
-      const { task, isJoined } = await engine.create({ ...creation, ttlMs: request.wish.asked?.ttlMs });
+      const { task, isJoined } = await engine.create({ ...creation, ttlMs: request.wish.asked?.ttlMs, isUnchecked: request.wish.asked !== undefined });
       worker.start();
       return { kind: "deferred", as: decision.as, task, note: isJoined ? this.#joined(task) : undefined };
     }
@@ -247,16 +247,17 @@ export class Calls {
     const shown = new Set<string>();
     const stop = new AbortController();
     const isNews = (task: Task) => isTerminal(task) || openQuestions(task).some(({ key }) => !shown.has(key));
+    const reader = new ProgressReader();
     const onTask = (task: Task) => {
-      if (task.progress !== undefined && !isTerminal(task)) watcher.progress(toUpdate(task.progress), timing());
+      const update = reader.next(task);
+      if (update !== undefined) watcher.progress(update, timing());
     };
     try {
       for (;;) {
         const waited = engine.wait(caller, begun.taskId, { until: isNews, signal: stop.signal, onTask });
         const event = await Promise.race([waited, mail.next()]);
         if (typeof event !== "string") {
-          if (isTerminal(event))
-            return { kind: "ended", outcome: fromTaskOutcome(event.outcome), taskId: event.taskId, note, finish: () => undefined, isOnRecord: true };
+          if (isTerminal(event)) return { kind: "ended", outcome: outcomeOf(event), taskId: event.taskId, note, finish: () => undefined, isOnRecord: true };
           const open = openQuestions(event);
           for (const { key } of open) shown.add(key);
           if (request.whenAsked === "park") return { kind: "asked", task: event };
@@ -342,11 +343,6 @@ const handOutReasons: Partial<Record<Event, (request: CallRequest, decision: Inl
 
 function nothingDeferred(reason: string): Inline {
   return { kind: "inline", deferAs: undefined, deferAfterMs: undefined, heartbeatMs: undefined, reason };
-}
-
-function toUpdate(progress: NonNullable<Task["progress"]>): ProgressUpdate {
-  const { value, total, message, percentage, context } = progress;
-  return { value, total, message, percentage, context };
 }
 
 let turn: Promise<undefined> | undefined;

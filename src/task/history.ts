@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { Command } from "../command/command.ts";
+import { validate } from "../command/schema.ts";
 import { bucketOf, quantile, totalOf } from "./quantiles.ts";
 import type { DurationCount, TaskStore } from "./store.ts";
 
@@ -207,10 +208,16 @@ export function isTaskModeRecommended(command: Pick<Command, "long">, known: Kno
   return command.long || (known !== undefined && known.runs >= enoughRuns && known.p95Ms > longMs);
 }
 
+/** The input as `run` gets it, where that can be told at once; what does not fit will be refused anyway. */
+function parsed(command: Command, input: unknown): unknown {
+  const checked = command.input === undefined ? undefined : validate(command.input, input ?? {});
+  return checked === undefined || checked instanceof Promise || !checked.ok ? input : checked.value;
+}
+
 /** What the author says about a run's length: milliseconds, or a size. An estimate that throws says nothing. */
 export function authorsEstimate(command: Command, input: unknown): { ms?: number; work?: number } | undefined {
   try {
-    const said = command.estimate?.(input as never);
+    const said = command.estimate?.(parsed(command, input) as never);
     if (typeof said === "number") return Number.isFinite(said) && said >= 0 ? { ms: said * 1000 } : undefined;
     return said !== undefined && Number.isFinite(said.work) && said.work > 0 ? { work: said.work } : undefined;
   } catch {

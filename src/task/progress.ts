@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { ProgressReport } from "../command/context.ts";
+import { isTerminal, type Task, type TaskProgress } from "./task.ts";
 
 /** One value on the wire: `value` grows strictly, `total` stays what the first report made it. */
 export interface ProgressUpdate {
@@ -125,6 +126,21 @@ export class ProgressTrack {
       percentage: this.#fraction === undefined ? undefined : Math.round(this.#fraction * 1000) / 10,
       context: this.#context,
     });
+  }
+}
+
+/** Reads a task's progress change by change; undefined when there is nothing new, or nothing any more. */
+export class ProgressReader {
+  #last: TaskProgress | undefined;
+
+  next(task: Task): ProgressUpdate | undefined {
+    const { progress } = task;
+    if (progress === undefined || isTerminal(task)) return undefined;
+    const isKnown = this.#last !== undefined && this.#last.value === progress.value && this.#last.message === progress.message;
+    if (isKnown) return undefined;
+    this.#last = progress;
+    const { value, total, message, percentage, context } = progress;
+    return { value, total, message, percentage, context };
   }
 }
 

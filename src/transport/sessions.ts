@@ -105,6 +105,7 @@ export class Sessions {
     const response = await session.transport.handleRequest(request, from);
     if (request.method === "GET" && response.ok) {
       session.streams += 1;
+      session.server.core.streamOpened();
       request.signal.addEventListener("abort", () => (session.streams -= 1), { once: true });
     }
     // What was refused was never begun, so its id is free again.

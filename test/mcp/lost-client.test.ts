@@ -1,0 +1,69 @@
+import { expect, onTestFinished, test } from "vitest";
+import { sleep } from "../../src/clock.ts";
+import { defineCommand } from "../../src/command/command.ts";
+import { FakeClock } from "../helpers/fake-clock.ts";
+import { moving, openInMemory, turns } from "../helpers/in-memory.ts";
+import { WireClient } from "../helpers/wire.ts";
+
+/** A server that outlives its connections, and a command of a minute. */
+function setUp() {
+  const clock = new FakeClock();
+  let starts = 0;
+  const minute = defineCommand({
+    summary: "Take a minute",
+    async run(_input, { signal }) {
+      starts += 1;
+      await sleep(clock, 60_000, signal);
+      return { minutes: 1 };
+    },
+  });
+  const server = openInMemory({ work_minute: minute }, clock);
+  const clients: WireClient[] = [];
+  onTestFinished(async () => {
+    for (const client of clients) await moving(clock, client.close());
+    await moving(clock, server.close(), 1_000);
+  });
+  const connect = async (door: "stdio" | "http", revision: string) => {
+    const client = new WireClient(door === "stdio" ? server.openPipe() : server.openHttp(), { revision });
+    clients.push(client);
+    return await moving(clock, client.begin());
+  };
+  return { clock, connect, starts: () => starts };
+}
+
+test.each([
+  ["stdio", "2025-06-18"],
+  ["stdio", "2025-11-25"],
+  ["stdio", "2026-07-28"],
+  ["http", "2025-06-18"],
+  ["http", "2025-11-25"],
+] as const)("a connection over %s that is lost in the middle of a call of %s leaves a task, and its result to the next connection", async (door, revision) => {
+  const { clock, connect, starts } = setUp();
+  const [lost, next] = [await connect(door, revision), await connect(door, revision)];
+  const { id } = lost.startCall("work_minute");
+  await turns();
+  clock.advance(10_000);
+  await turns();
+  lost.drop(id);
+  await turns();
+  const { structuredContent } = await moving(clock, next.call("task_list"));
+  const jobs = structuredContent?.data.jobs as { job_id: string }[];
+  expect(jobs).toMatchObject([{ tool: "work_minute", status: "working" }]);
+  clock.advance(60_000);
+  await turns();
+  const result = await moving(clock, next.call("task_result", { job_id: jobs[0]?.job_id }));
+  expect(result.structuredContent).toMatchObject({ success: true, data: { minutes: 1 } });
+  expect(starts()).toBe(1);
+});
+
+test("over HTTP, a closed stream of 2026-07-28 is a cancel: the call is stopped, and leaves nothing", async () => {
+  const { clock, connect } = setUp();
+  const [lost, next] = [await connect("http", "2026-07-28"), await connect("http", "2026-07-28")];
+  const { id } = lost.startCall("work_minute");
+  await turns();
+  clock.advance(10_000);
+  await turns();
+  lost.drop(id);
+  await turns();
+  expect((await moving(clock, next.call("task_list"))).structuredContent?.data).toEqual({ jobs: [] });
+});

@@ -1,0 +1,435 @@
+import { existsSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { systemClock } from "../../src/clock.ts";
+import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { bucketOf } from "../../src/task/quantiles.ts";
+import { type CallResult, connect, modernV2, newestV1, sdks, type TransportName } from "../helpers/clients.ts";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { gate, kindOf, Project, taskIdOf } from "../helpers/project.ts";
+import { type CallOptions, handleOf, type Result, type WireClient, type WireOptions } from "../helpers/wire.ts";
+
+const commands = path.resolve(import.meta.dirname, "../fixtures/deferral/commands");
+const [jun25, nov25, y26] = ["2025-06-18", "2025-11-25", "2026-07-28"] as const;
+const takesTasks = { extensions: { "io.modelcontextprotocol/tasks": {} } };
+const takesJobs = { experimental: { "meanwhile/jobs": {} } };
+
+/** A host that cuts calls after 0.4 s, so that they are deferred after 0.3 s; and little patience with those that take tasks. */
+const hasty = { hosts: { "my-host": { limitSeconds: 0.4 } }, deferral: { patienceSeconds: 0.2 } };
+const as = (revision: string, capabilities: object = {}): WireOptions => ({ revision, name: "my-host", capabilities });
+
+describe("a command of unknown length", () => {
+  test("fast → a plain result, and the disk is not touched", async () => {
+    const project = new Project();
+    const client = await project.stdio(as(nov25));
+    expect(await client.call("work_quick", { text: "first" })).toMatchObject({ structuredContent: { success: true, data: { text: "first" } } });
+    // What opening the store writes is written soon after; durations follow after ten seconds.
+    const settled = await quiet(() => bytesOf(project.home));
+    for (let number = 2; number <= 20; number++) {
+      const result = await client.call("work_quick", { text: "again" });
+      expect(kindOf(result)).toBe("answer");
+      expect(result.structuredContent?.data).toEqual({ text: "again", number });
+      expect(result._meta?.["meanwhile/call"]).not.toHaveProperty("taskId");
+    }
+    expect(bytesOf(project.home).equals(settled), "no byte of the database or its log has changed").toBe(true);
+  });
+
+  const clients: readonly (readonly [(typeof sdks)[number], TransportName])[] = [
+    [newestV1, "stdio"],
+    [newestV1, "HTTP"],
+    [modernV2, "stdio"],
+    [modernV2, "HTTP"],
+    ...sdks.filter(({ revision }) => revision === jun25).map((sdk) => [sdk, "stdio"] as const),
+  ];
+  test("slow → deferred before the host's 4 s are over, without starting again", async () => {
+    const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify({ hosts: { scenario: { limitSeconds: 4 } } }) });
+    const callers = [];
+    for (const [sdk, transport] of clients) callers.push({ sdk, transport, client: await connect(sdk, transport, { commands, cwd }), work: gate() });
+    await Promise.all(
+      callers.map(async ({ sdk, transport, client, work }) => {
+        const title = `${sdk.title} over ${transport}`;
+        await client.call("work_quick");
+        const startedAt = performance.now();
+        // This is how such a host cuts a call.
+        const first = await client.call("work_gated", work.input, { signal: AbortSignal.timeout(4_000) });
+        expect(performance.now() - startedAt, title).toBeGreaterThan(2_900);
+        const { job_id, next_action } = dataOf(first) as { job_id: string; next_action: { tool: string; arguments: object } };
+        expect(first.content[0]?.text, title).toContain("work_gated is still running. It goes on by itself. Get its result with task_result");
+        const waiting = client.call(next_action.tool, next_action.arguments, { signal: AbortSignal.timeout(4_000) });
+        work.open();
+        const result = await waiting;
+        expect(dataOf(result), title).toEqual({ passed: work.input.file });
+        expect(work.lines(), title).toEqual(["started", "ended"]);
+        expect(job_id, title).toMatch(/^[0-9a-f-]{36}$/);
+      }),
+    );
+  });
+});
+
+/** SDKs before 2025-06-18 drop structured content; the text says the same. */
+function dataOf(result: CallResult): unknown {
+  const text = result.content[0]?.text ?? "";
+  return JSON.parse(text.slice(text.indexOf("{"))).data;
+}
+
+/** What is on disk of the tasks; the index of the log belongs to its readers. */
+function bytesOf(home: string): Buffer {
+  const files = ["tasks.db", "tasks.db-wal"].map((name) => path.join(home, name));
+  return Buffer.concat(files.map((file) => (existsSync(file) ? readFileSync(file) : Buffer.alloc(0))));
+}
+
+/** What `look` sees once it has seen the same for half a second. */
+async function quiet(look: () => Buffer): Promise<Buffer> {
+  for (let before = look(); ; ) {
+    await sleep(500);
+    const now = look();
+    if (now.equals(before)) return now;
+    before = now;
+  }
+}
+
+/** Who calls, what, and what comes of it: with the gate open from the start, or only once it was answered or `heldMs` are over. */
+interface Row {
+  readonly client: WireOptions;
+  readonly tool: string;
+  readonly task?: object;
+  readonly isHeld?: true;
+  readonly expected: ReturnType<typeof kindOf>;
+  readonly reason?: string;
+}
+const heldMs = 1_000;
+
+/** Makes all the calls of a table, on one HTTP server, and shows the reason of each task in a terminal. */
+async function check(project: Project, rows: readonly Row[]): Promise<void> {
+  const results = await Promise.all(
+    rows.map(async ({ client: options, tool, task, isHeld, expected }) => {
+      const client = await project.http(options);
+      const work = gate();
+      const { answer } = client.startCall(tool, tool === "work_quick" || tool === "work_always" ? {} : work.input, task === undefined ? {} : { task });
+      if (isHeld === true && expected !== "answer") await answer;
+      else if (isHeld === true) await sleep(heldMs);
+      work.open();
+      const { result, error } = await answer;
+      return result ?? error;
+    }),
+  );
+  const shown = await Promise.all(
+    results.map(async (result) => {
+      const kind = kindOf(result as Result);
+      return { kind, reason: kind === "answer" ? undefined : (await project.show(taskIdOf(result as Result))).reason };
+    }),
+  );
+  const titleOf = ({ client, tool, task, isHeld }: Row) =>
+    `${client.revision} ${Object.keys(client.capabilities ?? {})} ${tool}${task === undefined ? "" : ", asked for"}${isHeld === true ? ", held" : ""}`;
+  expect(shown.map(({ kind, reason }, at) => [titleOf(rows[at] as Row), kind, reason])).toEqual(
+    rows.map((row) => [titleOf(row), row.expected, row.reason ?? (row.expected === "answer" ? undefined : expect.any(String))]),
+  );
+}
+
+const [long, gated, quick] = ["work_long", "work_gated", "work_quick"] as const;
+const unknownHost = (revision: string, capabilities: object = {}): WireOptions => ({ revision, name: "nobody-knows-me", capabilities });
+const declared = "work_long is declared long";
+const asked = { task: {}, expected: "task of 2025", reason: "the client asked for a task" } as const;
+
+describe("the settings", () => {
+  test("none set: a long command is deferred at once, as whatever its client can take; a quick one never", async () => {
+    const cut = "an unknown host is taken to cut calls after 60 s";
+    const handle = { expected: "handle", reason: `${declared} and needs about 3600 s; ${cut}` } as const;
+    await check(new Project(), [
+      { client: unknownHost(jun25), tool: long, ...handle },
+      { client: unknownHost(nov25), tool: long, ...handle },
+      { client: unknownHost(y26), tool: long, ...handle },
+      { client: unknownHost(nov25), tool: long, ...asked },
+      { client: unknownHost(nov25), tool: quick, ...asked },
+      { client: unknownHost(nov25, takesJobs), tool: long, expected: "job", reason: `${declared} and the client takes job notifications` },
+      { client: unknownHost(y26, takesTasks), tool: long, expected: "task of 2026", reason: `${declared} and the client takes tasks` },
+      { client: unknownHost(y26, takesTasks), tool: "work_always", expected: "task of 2026", reason: "work_always always runs as a task" },
+      { client: unknownHost(jun25), tool: quick, expected: "answer" },
+      { client: unknownHost(nov25), tool: quick, expected: "answer" },
+      { client: unknownHost(nov25, takesJobs), tool: quick, expected: "answer" },
+      { client: unknownHost(y26), tool: quick, expected: "answer" },
+      { client: unknownHost(y26, takesTasks), tool: quick, expected: "answer" },
+      { client: unknownHost(y26, takesTasks), tool: gated, expected: "answer" },
+    ]);
+  });
+
+  test("none set: a command of unknown length is deferred when its host, or its patience, is at the end", async () => {
+    const handle = { isHeld: true, expected: "handle", reason: "my-host cuts calls after 0.4 s" } as const;
+    await check(new Project(hasty), [
+      { client: as(jun25), tool: gated, ...handle },
+      { client: as(nov25), tool: gated, ...handle },
+      { client: as(nov25, takesJobs), tool: gated, ...handle },
+      { client: as(y26), tool: gated, ...handle },
+      { client: as(nov25), tool: gated, isHeld: true, ...asked },
+      { client: as(y26, takesTasks), tool: gated, isHeld: true, expected: "task of 2026", reason: "no answer after 0.2 s" },
+    ]);
+  });
+
+  test("MEANWHILE_AUTO_TASK=0: only what the client asked for", async () => {
+    await check(new Project(hasty, { MEANWHILE_AUTO_TASK: "0" }), [
+      { client: as(nov25), tool: long, isHeld: true, expected: "answer" },
+      { client: as(nov25), tool: gated, isHeld: true, expected: "answer" },
+      { client: as(y26), tool: gated, isHeld: true, expected: "answer" },
+      { client: as(y26, takesTasks), tool: long, isHeld: true, expected: "answer" },
+      { client: as(y26, takesTasks), tool: gated, isHeld: true, expected: "answer" },
+      { client: as(nov25), tool: gated, ...asked },
+      { client: as(nov25, takesJobs), tool: long, expected: "job" },
+    ]);
+  });
+
+  test("MEANWHILE_AUTO_TASK_TOOLS: these are long, and no longer those that say so", async () => {
+    const listed = "work_quick is listed in MEANWHILE_AUTO_TASK_TOOLS";
+    await check(new Project({}, { MEANWHILE_AUTO_TASK_TOOLS: "work_quick, work_nothing" }), [
+      { client: unknownHost(y26, takesTasks), tool: quick, expected: "task of 2026", reason: `${listed} and the client takes tasks` },
+      { client: unknownHost(nov25, takesJobs), tool: quick, expected: "job", reason: `${listed} and the client takes job notifications` },
+      { client: unknownHost(y26, takesTasks), tool: long, expected: "answer" },
+      { client: unknownHost(nov25, takesJobs), tool: long, expected: "answer" },
+      { client: unknownHost(nov25), tool: long, expected: "answer" },
+      { client: unknownHost(nov25), tool: quick, expected: "answer" },
+    ]);
+  });
+
+  test("MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP=1: clients without tasks wait for the answer", async () => {
+    await check(new Project(hasty, { MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP: "1" }), [
+      { client: as(nov25), tool: long, isHeld: true, expected: "answer" },
+      { client: as(nov25), tool: gated, isHeld: true, expected: "answer" },
+      { client: as(y26), tool: gated, isHeld: true, expected: "answer" },
+      { client: as(nov25), tool: gated, ...asked },
+      { client: as(y26, takesTasks), tool: long, expected: "task of 2026" },
+      { client: as(y26, takesTasks), tool: gated, isHeld: true, expected: "task of 2026", reason: "no answer after 0.2 s" },
+    ]);
+  });
+
+  test("MEANWHILE_AUTO_TASK_UNSOLICITED=1: a 2025-11-25 client is given a task it did not ask for", async () => {
+    await check(new Project(hasty, { MEANWHILE_AUTO_TASK_UNSOLICITED: "1" }), [
+      { client: as(nov25), tool: long, expected: "task of 2025", reason: `${declared} and tasks are given unasked` },
+      { client: as(jun25), tool: long, expected: "handle" },
+      { client: as(y26), tool: long, expected: "handle" },
+      { client: as(nov25), tool: quick, expected: "answer" },
+      { client: as(nov25), tool: gated, isHeld: true, expected: "handle" },
+    ]);
+  });
+
+  test("MEANWHILE_HOST: counts in place of what the client calls itself", async () => {
+    await check(new Project(hasty, { MEANWHILE_HOST: "my-host" }), [
+      { client: unknownHost(nov25), tool: gated, isHeld: true, expected: "handle", reason: "my-host cuts calls after 0.4 s" },
+    ]);
+  });
+});
+
+test("the reasons that other rules have are shown by `meanwhile tasks show`, too", async () => {
+  const project = new Project({
+    hosts: { idle: { limitSeconds: 0.8, isExtended: true }, brief: { limitSeconds: 3600 } },
+    deferral: { keepInlineSeconds: 0.7 },
+  });
+  const store = openSqliteStore(path.join(temporaryHome(project), "tasks.db"), systemClock);
+  await store.recordDurations([{ command: "work_reading", kind: "time", bucket: bucketOf(12_000), count: 5 }]);
+  await store.close();
+  const calls: readonly (readonly [string, WireOptions, CallOptions, RegExp])[] = [
+    [gated, { revision: nov25, name: "idle" }, {}, /^idle cuts calls after 0\.8 s without progress, and this one has no progress token$/],
+    [gated, { revision: nov25, name: "idle" }, { meta: { progressToken: 1 } }, /^calls are kept open for 0\.7 s at most$/],
+    [gated, { revision: nov25, name: "brief" }, {}, /^calls are kept open for 0\.7 s at most$/],
+    ["ask_name", { revision: nov25, name: "brief" }, {}, /^it asked a question$/],
+    ["work_reading", { revision: y26, capabilities: takesTasks }, {}, /^work_reading is long \(history: p95 1\d s\) and the client takes tasks$/],
+    ["work_reading", { revision: nov25 }, {}, /^work_reading is long \(history: p95 1\d s\) and needs about 1\d s; calls are kept open for 0\.7 s at most$/],
+  ];
+  await Promise.all(
+    calls.map(async ([tool, options, call, reason]) => {
+      const client = await project.http(options);
+      const id = taskIdOf(await client.call(tool, gate().input, call));
+      expect((await project.show(id)).reason).toMatch(reason);
+    }),
+  );
+});
+
+/** The project's home, before any server has made it. */
+function temporaryHome({ cwd }: Project): string {
+  return path.dirname(path.join(writeFiles(cwd, { "home/.keep": "" }), "home/.keep"));
+}
+
+describe("a result is not lost", () => {
+  test("it is fetched over another connection of the same caller, from another process and over HTTP; nobody else sees it", async () => {
+    const project = new Project(hasty);
+    const first = await project.stdio(as(nov25));
+    const work = gate();
+    const { job_id } = handleOf(await first.call(gated, work.input));
+    const [second, third, fourth, stranger] = await Promise.all([
+      project.stdio(as(jun25)),
+      project.stdio(as(y26)),
+      project.http({ revision: nov25 }),
+      project.http({ revision: nov25, isAnonymous: true }),
+    ]);
+    const waiting = Promise.all([second, third, fourth].map((client) => resultFor(client, job_id)));
+    work.open();
+    for (const result of await waiting) expect(result.structuredContent).toMatchObject({ success: true, data: { passed: work.input.file } });
+    const [foreign, unknown] = [
+      await stranger.call("task_result", { job_id }),
+      await stranger.call("task_result", { job_id: "11111111-1111-4111-8111-111111111111" }),
+    ];
+    expect(foreign).toMatchObject({ isError: true, content: [{ text: "There is no such task; it may have expired." }] });
+    expect(foreign.content).toEqual(unknown.content);
+    expect(work.starts()).toBe(1);
+  });
+
+  test("2025-11-25 over HTTP: a connection that breaks while the call waits leaves the result to whoever asks", async () => {
+    const project = new Project();
+    const [client, later] = [await project.http(as(nov25)), await project.http(as(nov25))];
+    const work = gate();
+    const { id } = client.startCall(gated, work.input);
+    await work.seen("started");
+    client.drop(id);
+    const [job] = await waitForJobs(later, 1);
+    work.open();
+    expect((await resultFor(later, job as string)).structuredContent).toMatchObject({ success: true, data: { passed: work.input.file } });
+    expect(await project.show(job as string)).toMatchObject({ reason: "its client went away", attempts: 1 });
+    expect(work.lines()).toEqual(["started", "ended"]);
+  });
+
+  test("2026-07-28 over HTTP: a connection that breaks means cancel, as the specification demands", async () => {
+    const project = new Project();
+    const [client, later] = [await project.http(as(y26)), await project.http(as(y26))];
+    const work = gate();
+    const { id } = client.startCall(gated, work.input);
+    await work.seen("started");
+    client.drop(id);
+    await work.seen("stopped");
+    expect((await later.call("task_list")).structuredContent?.data).toEqual({ jobs: [] });
+  });
+
+  test("stdio: a result that came before its client left is there for the next server", async () => {
+    const project = new Project(hasty);
+    const client = await project.stdio(as(nov25));
+    const work = gate();
+    const { job_id } = handleOf(await client.call(gated, work.input));
+    work.open();
+    while ((await project.show(job_id)).status !== "completed");
+    await client.close();
+    const next = await project.stdio(as(nov25));
+    expect((await resultFor(next, job_id)).structuredContent?.data).toEqual({ passed: work.input.file });
+    expect(work.starts()).toBe(1);
+  });
+
+  test("stdio: a safe command that ran when its client left is finished by the next server", async () => {
+    const project = new Project(hasty);
+    const client = await project.stdio(as(nov25));
+    const work = gate();
+    client.startCall("work_reading", work.input);
+    await work.seen("started");
+    await client.close();
+    const next = await project.stdio(as(nov25));
+    const [job] = await waitForJobs(next, 1);
+    work.open();
+    expect((await resultFor(next, job as string)).structuredContent?.data).toEqual({ passed: work.input.file });
+  });
+
+  test.each(["stdio", "http"] as const)("opencode's notifications/cancelled, 70 ms after the handle, does not touch the job (%s)", async (door) => {
+    const project = new Project({ hosts: { opencode: { limitSeconds: 0.8, isExtended: false } } });
+    const client = await project[door]({ revision: nov25, name: "opencode" });
+    const work = gate();
+    const { id, answer } = client.startCall(gated, work.input, { meta: { progressToken: 1 } });
+    const { job_id } = handleOf((await answer).result as Result);
+    await sleep(70);
+    client.cancel(id);
+    // Whatever comes after it has been dealt with after it.
+    expect((await client.call("task_status", { job_id })).structuredContent?.data).toMatchObject({ status: "working" });
+    work.open();
+    expect((await resultFor(client, job_id)).structuredContent).toMatchObject({ success: true, data: { passed: work.input.file } });
+    expect(work.lines()).toEqual(["started", "ended"]);
+  });
+
+  test.each(["stdio", "http"] as const)("notifications/cancelled before there is a handle stops the work (%s)", async (door) => {
+    const project = new Project();
+    const client = await project[door](as(nov25));
+    const work = gate();
+    const { id } = client.startCall(gated, work.input);
+    await work.seen("started");
+    client.cancel(id);
+    await work.seen("stopped");
+    expect((await client.call("task_list")).structuredContent?.data).toEqual({ jobs: [] });
+  });
+});
+
+/** Asks for a job's result until it is there. */
+async function resultFor(client: WireClient, job_id: string): Promise<Result> {
+  for (let input: object = { job_id }; ; ) {
+    const result = await client.call("task_result", input);
+    if (kindOf(result) !== "handle") return result;
+    input = handleOf(result).next_action.arguments;
+  }
+}
+
+async function waitForJobs(client: WireClient, count: number): Promise<string[]> {
+  for (;;) {
+    const { structuredContent } = await client.call("task_list");
+    const jobs = (structuredContent?.data.jobs ?? []) as { job_id: string }[];
+    if (jobs.length >= count) return jobs.map(({ job_id }) => job_id);
+  }
+}
+
+describe("never twice", () => {
+  const joined = /^Joined the run started \d+ s ago; _meta\["meanwhile\/new"\]: true starts another\.$/;
+  const textsOf = (result: Result) => result.structuredContent?.messages.map(({ text }) => text);
+
+  test("the same write while it runs joins it, also from another connection, and is told so", async () => {
+    const project = new Project(hasty);
+    const [client, other] = [await project.stdio(as(nov25)), await project.http(as(y26, takesTasks))];
+    const work = gate();
+    const first = await client.call(gated, work.input);
+    const again = await client.call(gated, work.input);
+    expect(handleOf(again).job_id).toBe(handleOf(first).job_id);
+    expect(textsOf(first)).toHaveLength(1);
+    expect(textsOf(again)).toEqual([expect.any(String), expect.stringMatching(joined)]);
+    expect(again.content?.[0]?.text).toContain("Joined the run started");
+    const asTask = await other.call(gated, work.input);
+    expect({ id: asTask.taskId, kind: kindOf(asTask) }).toEqual({ id: handleOf(first).job_id, kind: "task of 2026" });
+    const waiting = client.call(gated, work.input);
+    work.open();
+    const result = await waiting;
+    expect(result.structuredContent?.data).toEqual({ passed: work.input.file });
+    expect(textsOf(result)).toEqual([expect.stringMatching(joined)]);
+    expect(work.lines()).toEqual(["started", "ended"]);
+    await client.call(gated, work.input);
+    expect(work.starts(), "once it has ended, it is a new call").toBe(2);
+  });
+
+  test('_meta["meanwhile/new"]: true starts another, a command that only reads always does, and so do callers who cannot be told apart', async () => {
+    const project = new Project(hasty);
+    const [client, anonymous] = [await project.http(as(nov25)), await project.http({ ...as(nov25), isAnonymous: true })];
+    const rows: readonly (readonly [WireClient, string, CallOptions])[] = [
+      [client, gated, { meta: { "meanwhile/new": true } }],
+      [client, "work_reading", {}],
+      [anonymous, gated, {}],
+    ];
+    await Promise.all(
+      rows.map(async ([caller, tool, options]) => {
+        const work = gate();
+        const first = await caller.call(tool, work.input);
+        const second = await caller.call(tool, work.input, options);
+        expect(handleOf(second).job_id).not.toBe(handleOf(first).job_id);
+        expect(textsOf(second)).toHaveLength(1);
+        expect(work.starts()).toBe(2);
+      }),
+    );
+  });
+
+  test('_meta["meanwhile/idempotencyKey"] gives the first result again, and its task while it runs', async () => {
+    const project = new Project(hasty);
+    const client = await project.http(as(nov25));
+    const keyed = (key: string): CallOptions => ({ meta: { "meanwhile/idempotencyKey": key } });
+    const idOf = ({ _meta }: Result) => (_meta as { "meanwhile/call": { taskId?: string } })["meanwhile/call"].taskId;
+    const first = await client.call(quick, { text: "a" }, keyed("k"));
+    expect(first.structuredContent?.data).toEqual({ text: "a", number: 1 });
+    const second = await client.call(quick, { text: "a" }, keyed("k"));
+    expect(second.structuredContent?.data).toEqual({ text: "a", number: 1 });
+    expect([idOf(first), idOf(second)]).toEqual([expect.any(String), idOf(first)]);
+    expect((await client.call(quick, { text: "a" }, keyed("other"))).structuredContent?.data).toEqual({ text: "a", number: 2 });
+    expect((await client.call(quick, { text: "a" })).structuredContent?.data).toEqual({ text: "a", number: 3 });
+    const work = gate();
+    const [running, repeated] = [await client.call("work_reading", work.input, keyed("w")), await client.call("work_reading", work.input, keyed("w"))];
+    expect(handleOf(repeated).job_id).toBe(handleOf(running).job_id);
+    work.open();
+    expect((await resultFor(client, handleOf(running).job_id)).structuredContent?.data).toEqual({ passed: work.input.file });
+    expect(work.starts()).toBe(1);
+  });
+});

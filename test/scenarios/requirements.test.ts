@@ -1,0 +1,89 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { requirements } from "./requirements.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+const textOf = (file: string) => readFileSync(path.join(root, file), "utf8");
+const ids = requirements.map(({ id }) => id);
+
+describe("the table", () => {
+  test("every id is there once", () => {
+    expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
+  });
+
+  test("every rule on a server names a test, and every rule without one says why", () => {
+    const unheld = requirements.filter(({ on, heldBy, why }) => heldBy.length === 0 && (on !== "client" || !why));
+    expect(unheld.map(({ id }) => id)).toEqual([]);
+  });
+
+  test("docs/protocol.md lists exactly these ids", () => {
+    const listed = [...textOf("docs/protocol.md").matchAll(/^\| (2[56]-tasks-[\w-]+) +\|/gm)].map((match) => match[1] as string);
+    expect(listed.toSorted()).toEqual(ids.toSorted());
+  });
+
+  test("docs/protocol.md is up to date", () => {
+    const { status, stderr } = spawnSync(process.execPath, ["scripts/requirements.mjs", "--check"], { cwd: root, encoding: "utf8" });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+  });
+});
+
+describe("the tests it names are there", () => {
+  const held = requirements.flatMap(({ heldBy }) => heldBy);
+
+  test.each([...new Set(held.map(({ file }) => file))])("%s", (file) => {
+    const titles = existsSync(path.join(root, file)) ? titlesIn(textOf(file)) : [];
+    const wanted = new Set(held.filter((named) => named.file === file).map(({ title }) => title));
+    expect([...wanted].filter((title) => !titles.some((found) => isTitled(found, title)))).toEqual([]);
+  });
+});
+
+describe("what counts as a test", () => {
+  test.each([
+    ["one line", 'test("a title", () => {});'],
+    ["options", 'test("a title", { timeout: 1 }, () => {});'],
+    ["a line of its own", 'describe("x", () => {\n  test(\n    "a title",\n    () => {},\n  );\n});'],
+    ["single quotes", "test('a title', () => {});"],
+    ["a store's case", '  onStore("a title", async () => {}),'],
+    ["cases that the title ends with", 'test.each([["b"], [f(1)]])("a title: %s", () => {});'],
+    ["cases over several lines", 'test.each([\n  ["b", () => x("y")],\n] as const)(\n  "a title of %s",\n  () => {},\n);'],
+    ["a title made in a loop", `for (const x of y)\n  test(\`a title over \${x}\`, () => {});`],
+  ])("%s", (_name, text) => {
+    expect(titlesIn(text).some((found) => isTitled(found, "a title"))).toBe(true);
+  });
+
+  test.each([
+    ["another title", 'test("a title more", () => {});'],
+    ["half a word of cases", 'test.each([])("a titles: %s", () => {});'],
+    ["skipped", 'test.skip("a title", () => {});'],
+    ["skipped at times", 'test.skipIf(x)("a title", () => {});'],
+    ["to do", 'test.todo("a title");'],
+    ["known to fail", 'test.fails("a title", () => {});'],
+    ["commented out", '// test("a title", () => {});'],
+    ["a mere describe", 'describe("a title", () => {});'],
+    ["a mere string", 'const x = "a title";'],
+  ])("not: %s", (_name, text) => {
+    expect(titlesIn(text).some((found) => isTitled(found, "a title"))).toBe(false);
+  });
+});
+
+interface Title {
+  readonly text: string;
+  /** One of several that begin alike. */
+  readonly isOpen: boolean;
+}
+
+/** The titles of a file's tests, without those that are skipped, commented out or known to fail. */
+function titlesIn(text: string): Title[] {
+  const single = text.matchAll(/^[ \t]*(?:test|onStore|onTwoStores)(?:\.concurrent|\.sequential)?\(\s*(["'`])((?:\\.|(?!\1).)*)\1/gms);
+  const several = text.matchAll(/^[ \t]*test\.(?:each|for)\b.*?\)\s*\(\s*(["'`])((?:\\.|(?!\1).)*)\1/gms);
+  return [
+    ...[...single].map(([, quote = "", title = ""]) => ({ text: title, isOpen: quote === "`" && title.includes("${") })),
+    ...[...several].map(([, , title = ""]) => ({ text: title, isOpen: true })),
+  ];
+}
+
+function isTitled({ text, isOpen }: Title, title: string): boolean {
+  return text === title || (isOpen && text.startsWith(title) && !/^\w/.test(text.slice(title.length)));
+}

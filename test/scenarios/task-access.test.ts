@@ -1,0 +1,371 @@
+import { randomUUID } from "node:crypto";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { loadSettings } from "../../src/config.ts";
+import { silentLog } from "../../src/log.ts";
+import type { Caller } from "../../src/mcp/caller.ts";
+import { openRuntime, readToken } from "../../src/serve.ts";
+import { serveHttp } from "../../src/transport/http.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+import {
+  type Answer,
+  type Client,
+  type Fields,
+  isEnded,
+  ModernClient,
+  openTraces,
+  revisions,
+  SessionClient,
+  startTask,
+  takesAll,
+  taskWhen,
+} from "../helpers/raw.ts";
+
+/** Who reaches a task: every method of both revisions, and the plain tools, tried by everybody. */
+
+const commands = path.resolve(import.meta.dirname, "../fixtures/rules/commands");
+
+type Who = Caller | "anonymous" | "local";
+
+const ada: Caller = { kind: "token", issuer: "https://issuer.example", client: "app", subject: "ada" };
+const strangers: Readonly<Record<string, Who>> = {
+  "another subject of the same client": { ...ada, subject: "bob" },
+  "another client": { ...ada, client: "other" },
+  "another issuer": { ...ada, issuer: "https://other.example" },
+  "the same words in other places": { ...ada, issuer: "https://issuer.exampleapp", client: "" },
+  "the same words, quoted": { ...ada, client: 'app","ada"],[', subject: "" },
+  "somebody called local": { kind: "token", issuer: "", client: "", subject: "local" },
+  "nobody in particular": "anonymous",
+  "the local user": "local",
+};
+
+/** A door in this very process that knows its callers by a header. */
+async function openDoor() {
+  const home = temporaryFolder();
+  const env = { ...process.env, MEANWHILE_HOME: home };
+  const settings = await loadSettings({ cwd: temporaryFolder(), env, flags: { commands: [commands], bundled: false } });
+  const runtime = await openRuntime(settings, silentLog);
+  const { factory, subscriptions, clock, log } = runtime;
+  const token = readToken(settings.home);
+  const door = await serveHttp({
+    factory,
+    subscriptions,
+    clock,
+    log,
+    token,
+    host: "127.0.0.1",
+    port: 0,
+    requireToken: false,
+    identify: ({ headers }) => (typeof headers["x-caller"] === "string" ? (JSON.parse(headers["x-caller"]) as Caller) : undefined),
+  });
+  onTestFinished(async () => {
+    await door.close();
+    await runtime.close(0);
+  });
+  const headersOf = (caller: Who): Record<string, string> => {
+    if (caller === "anonymous") return {};
+    return caller === "local" ? { authorization: `Bearer ${token}` } : { "x-caller": JSON.stringify(caller) };
+  };
+  return {
+    url: door.url,
+    headersOf,
+    modern: (caller: Who) => new ModernClient(door.url, { headers: headersOf(caller), capabilities: takesAll }),
+    core: (caller: Who) => SessionClient.begin(door.url, { headers: headersOf(caller), capabilities: { elicitation: {} } }),
+  };
+}
+
+type Door = Awaited<ReturnType<typeof openDoor>>;
+
+const clientOf = async (door: Door, revision: string, caller: Who): Promise<SessionClient | ModernClient> =>
+  revision === "2025-11-25" ? await door.core(caller) : door.modern(caller);
+
+/** A task of the caller's that asks one thing, and waits for the answer. */
+async function startAsking(door: Door, caller: Who): Promise<string> {
+  const modern = door.modern(caller);
+  const { taskId } = await startTask(modern, "ask_many", { file: openTraces().file, again: 1 });
+  await taskWhen(modern, taskId, ({ inputRequests }) => Object.keys(inputRequests ?? {}).length === 1);
+  return taskId;
+}
+
+interface Way {
+  readonly revision: string;
+  readonly method: string;
+  readonly params: (taskId: string) => Fields;
+}
+
+const answers = { q1: { action: "accept", content: { text: "yes" } } };
+const byId = (taskId: string): Fields => ({ taskId });
+const plain = (name: string, more: Fields = {}) => ({
+  method: "tools/call",
+  params: (taskId: string): Fields => ({ name, arguments: { job_id: taskId, ...more } }),
+});
+
+/** Every way to a task by its id. The ways that end it come last. */
+const ways: readonly Way[] = [
+  ...["tasks/get", "tasks/result", "tasks/cancel"].map((method) => ({ revision: "2025-11-25", method, params: byId })),
+  ...["tasks/get", "tasks/cancel"].map((method) => ({ revision: "2026-07-28", method, params: byId })),
+  { revision: "2026-07-28", method: "tasks/update", params: (taskId) => ({ taskId, inputResponses: answers }) },
+  ...revisions.flatMap((revision) =>
+    [plain("task_status"), plain("task_result", { wait_seconds: 0 }), plain("task_answer", { answers: { q1: { text: "yes" } } }), plain("task_cancel")].map(
+      (way) => ({ revision, ...way }),
+    ),
+  ),
+];
+const nameOf = ({ method, params }: Way) => (method === "tools/call" ? (params("").name as string) : method);
+
+/** True for an answer that gives something away, or does something. */
+const isServed = ({ result, error }: Answer) => error === undefined && result?.isError !== true;
+
+describe("T2", () => {
+  test.for(ways.map((way) => [`${nameOf(way)} on ${way.revision}`, way] as const))("T2: only its owner reaches a task (%s)", async ([, way]) => {
+    const door = await openDoor();
+    const owner = door.modern(ada);
+    const taskId = await startAsking(door, ada);
+    const before = await taskWhen(owner, taskId, () => true);
+    for (const [who, caller] of Object.entries(strangers)) {
+      const client = await clientOf(door, way.revision, caller);
+      // Whoever is made to wait for the result has been let in.
+      const answer = await Promise.race([client.request(way.method, way.params(taskId)), sleep(5_000, undefined, { ref: false })]);
+      if (answer === undefined) throw new Error(`${who} is made to wait`);
+      expect(isServed(answer), `${who}: ${answer.text}`).toBe(false);
+      if (way.method === "tools/call") expect(answer.result?.content[0].text, who).toBe("There is no such task; it may have expired.");
+      else expect(answer.error, who).toEqual({ code: -32602, message: "There is no such task; it may have expired." });
+      const { ttlMs: _then, ...was } = before;
+      const { ttlMs: _now, ...is } = await taskWhen(owner, taskId, () => true);
+      expect(is, `after ${who}`).toEqual(was);
+    }
+    const begun = (await clientOf(door, way.revision, ada)).begin(way.method, way.params(taskId));
+    // Waiting for the result goes on until there is one.
+    if (way.method === "tasks/result") await owner.request("tasks/update", { taskId, inputResponses: answers });
+    const answer = await begun.answer;
+    expect(isServed(answer), answer.text).toBe(true);
+    if (/cancel/.test(nameOf(way))) expect(await taskWhen(owner, taskId, isEnded)).toMatchObject({ status: "cancelled" });
+    if (/update|answer|tasks\/result/.test(nameOf(way)))
+      expect(await taskWhen(owner, taskId, isEnded)).toMatchObject({ status: "completed", result: { structuredContent: { data: { again: ["yes"] } } } });
+  });
+
+  test("T2: only its owner reaches a task (subscriptions/listen with taskIds)", async () => {
+    const door = await openDoor();
+    const taskId = await startAsking(door, ada);
+    const own = await door.modern(ada).listen([taskId]);
+    expect(own.acknowledged).toEqual({ taskIds: [taskId] });
+    const streams = await Promise.all(Object.values(strangers).map((caller) => door.modern(caller).listen([taskId])));
+    await door.modern(ada).request("tasks/update", { taskId, inputResponses: answers });
+    await taskWhen(door.modern(ada), taskId, isEnded);
+    await sleep(150);
+    expect(own.stream.of("notifications/tasks").map(({ params }) => params?.status)).toContain("completed");
+    for (const [at, who] of Object.keys(strangers).entries()) {
+      expect(streams[at]?.acknowledged, who).toEqual({ taskIds: [] });
+      expect(streams[at]?.stream.text, who).not.toContain(taskId);
+    }
+  });
+
+  test("T2: only its owner reaches a task (by the owner's session)", async () => {
+    const door = await openDoor();
+    const taskId = await startAsking(door, ada);
+    const session = await door.core(ada);
+    for (const [who, caller] of Object.entries(strangers)) {
+      const thief = new SessionClient(door.url, { headers: door.headersOf(caller) });
+      thief.sessionId = session.sessionId;
+      for (const method of ["tasks/get", "tasks/result", "tasks/cancel", "tasks/list"])
+        expect(await thief.request(method, { taskId }), `${who}: ${method}`).toMatchObject({ status: 404, result: undefined });
+      expect((await thief.openStream()).status, who).toBe(404);
+    }
+    expect(await session.request("tasks/get", { taskId })).toMatchObject({ result: { taskId, status: "input_required" } });
+  });
+
+  test("T2: only its owner reaches a task (by an equal call, or with the same idempotency key)", async () => {
+    const door = await openDoor();
+    const { file } = openTraces();
+    const input = { file, again: 1 };
+    for (const _meta of [{}, { "meanwhile/idempotencyKey": "the same" }]) {
+      const owner = await startTask(door.modern(ada), "ask_many", input, { _meta });
+      const ids = [owner.taskId];
+      for (const [who, caller] of Object.entries(strangers)) {
+        const { taskId } = await startTask(door.modern(caller), "ask_many", input, { _meta });
+        expect(ids, who).not.toContain(taskId);
+        ids.push(taskId);
+      }
+      expect((await startTask(door.modern(ada), "ask_many", input, { _meta })).taskId, "the owner's own").toBe(owner.taskId);
+    }
+  });
+
+  test.for(["local", "anonymous"] as const)("T2: only its owner reaches a task (of the %s user)", async (owner) => {
+    const door = await openDoor();
+    const taskId = await startAsking(door, owner);
+    for (const [who, caller] of Object.entries<Who>({ ...strangers, ada })) {
+      for (const revision of revisions) {
+        const client = await clientOf(door, revision, caller);
+        expect(isServed(await client.request("tasks/get", { taskId })), `${who} on ${revision}`).toBe(caller === owner);
+        if (caller !== owner) expect(isServed(await client.request("tasks/cancel", { taskId })), `${who} on ${revision}`).toBe(false);
+      }
+    }
+    expect(await taskWhen(door.modern(owner), taskId, () => true)).toMatchObject({ status: "input_required" });
+  });
+});
+
+/** Every task of a caller, page by page, in the way of tasks/list and in that of task_list. */
+async function listAll(core: Client): Promise<{ pages: number; ids: string[]; jobs: string[]; cursors: string[] }> {
+  const ids: string[] = [];
+  const cursors: string[] = [];
+  let pages = 0;
+  for (let cursor: string | undefined; pages === 0 || cursor !== undefined; pages++) {
+    const { result } = await core.request("tasks/list", cursor === undefined ? {} : { cursor });
+    ids.push(...((result?.tasks ?? []) as Fields[]).map((task) => task.taskId as string));
+    cursor = result?.nextCursor;
+    if (cursor !== undefined) cursors.push(cursor);
+  }
+  const jobs: string[] = [];
+  let next: string | undefined;
+  do {
+    const { result } = await core.request("tools/call", { name: "task_list", arguments: { limit: 70, ...(next !== undefined && { cursor: next }) } });
+    const data = result?.structuredContent.data as Fields;
+    jobs.push(...(data.jobs as Fields[]).map((job) => job.job_id as string));
+    next = data.next_cursor;
+  } while (next !== undefined);
+  return { pages, ids, jobs, cursors };
+}
+
+test("T3: tasks/list shows a caller's own tasks, all of them, and nobody else's", async () => {
+  const door = await openDoor();
+  const callers = { ada, bob: { ...ada, subject: "bob" }, local: "local", nobody: "anonymous" } as const;
+  const count = 120;
+  const made: Record<string, string[]> = {};
+  await Promise.all(
+    Object.entries(callers).map(async ([name, caller]) => {
+      const client = door.modern(caller);
+      made[name] = [];
+      // What lives, what has ended in every way, and enough for a second page.
+      made[name].push(await startAsking(door, caller), (await startTask(client, "work_fail")).taskId, (await startTask(client, "work_protocol")).taskId);
+      const cancelled = await startTask(client, "work_long", { file: openTraces().file });
+      await client.request("tasks/cancel", { taskId: cancelled.taskId });
+      made[name].push(cancelled.taskId);
+      for (let at = made[name].length; at < count; at++) made[name].push((await startTask(client, "work_nap", { ms: 0 })).taskId);
+    }),
+  );
+  for (const name of ["ada", "bob", "local"] as const) {
+    const { pages, ids, jobs } = await listAll(await door.core(callers[name]));
+    expect(pages).toBe(2);
+    expect(ids.toSorted(), name).toEqual(made[name]?.toSorted());
+    expect(jobs.toSorted(), name).toEqual(made[name]?.toSorted());
+  }
+  const newcomer = await listAll(await door.core({ ...ada, client: "new" }));
+  expect(newcomer).toMatchObject({ ids: [], jobs: [] });
+});
+
+/** An answer without what differs from one moment, or one stream, to the next. */
+function withoutChance({ status, headers, text }: Answer, id: string): string {
+  const kept = [...headers].filter(([name]) => name !== "date");
+  const body = text
+    .replaceAll(id, "ID")
+    .replaceAll(/^id: .*$/gm, "id: EVENT")
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME");
+  return JSON.stringify([status, kept.filter(([name]) => name !== "content-length"), body]);
+}
+
+describe("T4", () => {
+  test("T4: an id of somebody else's, one that has expired and one that never was are answered alike, byte for byte", async () => {
+    const door = await openDoor();
+    const foreign = await startAsking(door, ada);
+    for (const caller of [{ ...ada, subject: "bob" }, "local", "anonymous"] satisfies Who[]) {
+      const core = await door.core(caller);
+      const modern = door.modern(caller);
+      const short = await startTask(core, "work_nap", { ms: 0 }, { task: { ttl: 1 } });
+      await sleep(50);
+      for (const way of ways) {
+        const client = way.revision === "2025-11-25" ? core : modern;
+        const told = async (id: string) => withoutChance(await client.request(way.method, way.params(id), { id: 1_000 }), id);
+        const unknown = await told(randomUUID());
+        expect(await told(foreign), `${nameOf(way)} on ${way.revision}`).toBe(unknown);
+        expect(await told(short.taskId), `${nameOf(way)} on ${way.revision}`).toBe(unknown);
+      }
+    }
+  });
+
+  test("T4: an acknowledgement names the caller's own tasks alone", async () => {
+    const door = await openDoor();
+    const [own, foreign, local] = [await startAsking(door, ada), await startAsking(door, { ...ada, subject: "bob" }), await startAsking(door, "local")];
+    const wanted = [randomUUID(), foreign, own, local, 5, null, {}, own, "", "__proto__"];
+    const { acknowledged, stream } = await door.modern(ada).listen(wanted);
+    expect(acknowledged).toEqual({ taskIds: [own] });
+    await sleep(100);
+    expect(new Set(stream.of("notifications/tasks").map(({ params }) => params?.taskId))).toEqual(new Set([own]));
+    const nothing = await door.modern(ada).listen([foreign]);
+    const random = await door.modern(ada).listen([randomUUID()]);
+    await sleep(100);
+    expect([nothing.acknowledged, nothing.stream.text]).toEqual([random.acknowledged, random.stream.text]);
+  });
+
+  test("T4: a cursor that was forged, or given to somebody else, is refused with -32602, alike", async () => {
+    const door = await openDoor();
+    const bob: Caller = { ...ada, subject: "bob" };
+    for (const caller of [ada, bob, "local"] as const) for (let at = 0; at < 3; at++) await startTask(door.modern(caller), "work_nap", { ms: 0 });
+    const [adas, bobs, locals] = await Promise.all([door.core(ada), door.core(bob), door.core("local")]);
+    const firstPage = async (core: Client) => {
+      const { result } = await core.request("tools/call", { name: "task_list", arguments: { limit: 1 } });
+      return result?.structuredContent.data.next_cursor as string;
+    };
+    const [own, foreign] = await Promise.all([firstPage(adas), firstPage(bobs)]);
+    expect((await adas.request("tasks/list", { cursor: own })).result?.tasks).toHaveLength(2);
+    const row = Buffer.from(own, "base64url").toString();
+    const forged = [
+      foreign,
+      await firstPage(locals),
+      "",
+      "1",
+      "null",
+      `${own}A`,
+      own.slice(0, -1),
+      Buffer.from(row.replace(/:(\d+):/, (_, digits) => `:${Number(digits) + 1}:`)).toString("base64url"),
+      Buffer.from("v1:99:").toString("base64url"),
+      Buffer.from("v1:99:xxxxxxxxxxxx").toString("base64url"),
+      Buffer.from("99999999").toString("base64"),
+      "x".repeat(5_000),
+    ];
+    const refusals = new Set<string>();
+    for (const cursor of forged) {
+      const answer = await adas.request("tasks/list", { cursor }, { id: 1_000 });
+      expect(answer, cursor.slice(0, 40)).toMatchObject({ error: { code: -32602 }, result: undefined });
+      refusals.add(withoutChance(answer, randomUUID()));
+    }
+    expect(refusals.size).toBe(1);
+    for (const cursor of [5, null, {}, [own]]) expect(await adas.request("tasks/list", { cursor })).toMatchObject({ error: { code: -32602 } });
+    for (const cursor of [foreign, "x"])
+      expect((await adas.request("tools/call", { name: "task_list", arguments: { cursor } })).result).toMatchObject({ isError: true });
+  });
+});
+
+test("an anonymous caller over HTTP reaches tasks by id alone", async () => {
+  const door = await openDoor();
+  const core = await door.core("anonymous");
+  const modern = door.modern("anonymous");
+  const known = await door.core(ada);
+  expect(known.initialized.capabilities.tasks).toEqual({ list: {}, cancel: {}, requests: { tools: { call: {} } } });
+  expect(core.initialized.capabilities.tasks).toEqual({ cancel: {}, requests: { tools: { call: {} } } });
+  const unknownTool = await core.request("tools/call", { name: "no_such_tool", arguments: {} });
+  for (const client of [core, modern]) {
+    const tools = await toolsOf(client);
+    expect(tools).toEqual(expect.arrayContaining(["task_result", "task_status", "task_cancel", "task_answer"]));
+    expect(tools).not.toContain("task_list");
+    expect((await client.request("tools/call", { name: "task_list", arguments: {} })).error).toMatchObject({ code: unknownTool.error?.code });
+    expect((await client.request("tasks/list")).error).toMatchObject({ code: -32601 });
+  }
+  expect(await toolsOf(known)).toContain("task_list");
+
+  const taskId = await startAsking(door, "anonymous");
+  // Whoever has the id has the task: these are other connections.
+  const [otherCore, otherModern] = [await door.core("anonymous"), door.modern("anonymous")];
+  expect(await otherCore.request("tasks/get", { taskId })).toMatchObject({ result: { taskId, status: "input_required" } });
+  expect(await otherModern.request("tasks/get", { taskId })).toMatchObject({ result: { taskId, status: "input_required" } });
+  const status = await otherCore.request("tools/call", { name: "task_status", arguments: { job_id: taskId } });
+  expect(status.result).toMatchObject({ structuredContent: { data: { job_id: taskId } } });
+  expect((await otherModern.listen([taskId])).acknowledged).toEqual({ taskIds: [taskId] });
+  await otherModern.request("tasks/update", { taskId, inputResponses: answers });
+  expect(await otherCore.request("tasks/result", { taskId })).toMatchObject({ result: { structuredContent: { data: { again: ["yes"] } } } });
+});
+
+async function toolsOf(client: Client): Promise<string[]> {
+  const { result } = await client.request("tools/list");
+  return ((result?.tools ?? []) as Fields[]).map(({ name }) => name as string);
+}
