@@ -21,5 +21,6 @@ test("meanwhile tools --json makes no store, and after five runs it says how lon
   for (let run = 0; run < 5; run++)
     expect(await runMeanwhile(["--no-bundled", "work", "quick", "--async", "--quiet"], { cwd, env })).toMatchObject({ code: 0 });
   const stats = { runs: 5, p50Ms: expect.any(Number), p95Ms: expect.any(Number), p99Ms: expect.any(Number) };
-  expect(await list()).toMatchObject([{ name: "work_quick", async: false, taskModeRecommended: false, stats }]);
+  // The process that ran them writes their durations when it leaves, a moment after the answer.
+  await expect.poll(list, { timeout: 30_000 }).toMatchObject([{ name: "work_quick", async: false, taskModeRecommended: false, stats }]);
 });
