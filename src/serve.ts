@@ -54,6 +54,8 @@ export async function openRuntime(settings: Settings, log: Logger, clock: Clock 
     openEngine: () => served.engine(),
     catalog,
     readStats,
+    parked: new Map(),
+    keepInlineMs: settings.deferral.keepInlineMs,
     states: new RequestStates(clock, () => readToken(settings.home)),
     tokens: new ProgressTokens(clock),
     plain,

@@ -14,6 +14,27 @@ export interface Retry {
   readonly backoff?: number;
 }
 
+/** A value to offer, with what it is for shells and forms that can show it. */
+export interface Suggestion {
+  readonly value: string;
+  readonly description?: string | undefined;
+}
+
+/** What a completer knows beside the text. Over MCP the arguments may still be texts, and any may be missing. */
+export interface CompleterContext {
+  readonly arguments: Readonly<Record<string, unknown>>;
+  readonly context: Readonly<Record<string, unknown>>;
+  /** Aborted when the caller no longer waits, or the completer has taken too long. */
+  readonly signal: AbortSignal;
+}
+
+type Suggestions = readonly (string | Suggestion)[];
+
+/** An author's own: the values for one argument. It may give all of them; those that do not fit `partial` are left out. */
+export type Completer = (partial: string, given: CompleterContext) => Suggestions | Promise<Suggestions>;
+
+type ArgumentPath<I> = (keyof I & string) | `${keyof I & string}.${string}`;
+
 /** What an author writes. Only `summary` and `run` are needed. */
 export interface CommandDefinition<I extends Schema, O extends Schema> {
   /** One line: what it does. */
@@ -51,6 +72,8 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
   readonly dedupe?: boolean;
   /** `false`: the output is the tool's structured content as it is, without { success, data, messages }. */
   readonly envelope?: boolean;
+  /** Values for arguments that know more than their schema; `"options.format"` for one inside. */
+  readonly complete?: { readonly [argument in ArgumentPath<InferInput<I>>]?: Completer };
   /** Arguments worth showing in `--help`, as typed after the command's name. */
   readonly examples?: readonly string[];
   /** The result in one line. */
@@ -82,6 +105,7 @@ export interface Command {
   readonly isolation: Isolation;
   readonly dedupe: boolean;
   readonly envelope: boolean;
+  readonly complete: Readonly<Record<string, Completer | undefined>>;
   readonly examples: readonly string[];
   readonly summarize: ((output: never) => string) | undefined;
   readonly run: (input: never, task: CommandContext) => unknown;
@@ -114,6 +138,7 @@ export function defineCommand<I extends Schema = Schema<Record<string, never>>, 
     isolation: definition.isolation ?? "server",
     dedupe: definition.dedupe ?? true,
     envelope: definition.envelope ?? true,
+    complete: (definition.complete as Command["complete"] | undefined) ?? {},
     examples: definition.examples ?? [],
     summarize: definition.summarize as Command["summarize"],
     run: definition.run as Command["run"],
@@ -140,6 +165,8 @@ const isFunction = (value: unknown) => typeof value === "function";
 const isBoolean = (value: unknown) => typeof value === "boolean";
 const isSchema = (value: unknown) =>
   typeof value === "object" && value !== null ? "~standard" in value : isFunction(value) && "~standard" in (value as object);
+
+const isCompleters = (value: unknown) => typeof value === "object" && value !== null && Object.values(value).every(isFunction);
 
 const isRetry = (value: unknown) => {
   const { attempts, backoff = 1, ...others } = (value ?? {}) as Record<string, unknown>;
@@ -168,6 +195,7 @@ const fields: Record<string, { check: (value: unknown) => boolean; expected: str
   isolation: { check: (value) => value === "server" || value === "process", expected: '"server" or "process"' },
   dedupe: { check: isBoolean, expected: "true or false" },
   envelope: { check: isBoolean, expected: "true or false" },
+  complete: { check: isCompleters, expected: "an object of functions (partial, { arguments, context, signal }) => values" },
   examples: { check: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"), expected: "a list of texts" },
   summarize: { check: isFunction, expected: "a function (output) => text" },
 };

@@ -4,8 +4,8 @@ import { toEnvelope } from "../command/envelope.ts";
 import type { Message } from "../command/run.ts";
 import { outcomeOf } from "../task/attempt.ts";
 import type { Engine } from "../task/engine.ts";
-import { toWords } from "../task/status-line.ts";
-import { isTerminal, type Task } from "../task/task.ts";
+import { statusLine, toWords } from "../task/status-line.ts";
+import { isTerminal, openQuestions, type Task } from "../task/task.ts";
 import type { TrackedToken } from "../task/tokens.ts";
 import type { CommandServer } from "./server.ts";
 
@@ -44,25 +44,52 @@ export function toJobAnswer(task: Task, clock: Clock, note: string | undefined):
 /** Tells the client how the job goes on, to its end or the connection's. */
 export async function announceJob(task: Task, options: JobOptions): Promise<void> {
   const { engine, clock, server, caller } = options;
+  const { core } = server;
   const token = options.progressToken ?? task.taskId;
+  const questions = server.tasks2025?.questionsOf(task, caller);
   let sent = -1;
+  let asked = 0;
   const notify = (method: string, params: Record<string, unknown>) => void server.server.notification({ method, params } as never).catch(() => undefined);
-  const onTask = ({ progress }: Task) => {
+  const tell = (part: number, message: string) =>
+    notify("notifications/progress", { progressToken: token, job_id: task.taskId, progress: part, message, timestamp: toTimestamp(clock.now()) });
+  const onTask = (news: Task) => {
+    const { progress } = news;
+    questions?.look(news);
+    if (!isTerminal(news) && openQuestions(news).length > 0 && news.questions.length > asked) {
+      asked = news.questions.length;
+      sent = Math.max(0, sent) + 1e-6;
+      tell(sent, `${statusLine(news, clock.now())} (in a terminal: meanwhile tasks answer ${task.taskId})`);
+    }
     const part = progress?.percentage === undefined ? undefined : progress.percentage / 100;
     if (progress === undefined || part === undefined || part <= sent) return;
     sent = part;
     options.tracked?.update({ value: part, total: 1, message: progress.message, percentage: progress.percentage, context: progress.context });
-    const message = progress.message ?? "";
-    notify("notifications/progress", { progressToken: token, job_id: task.taskId, progress: part, message, timestamp: toTimestamp(clock.now()) });
+    tell(part, progress.message ?? "");
   };
   try {
-    const ended = await engine.wait(caller, task.taskId, { signal: server.core.closed, onTask });
+    const ended = await engine.wait(caller, task.taskId, { signal: core.closed, onTask });
     if (!isTerminal(ended)) return;
-    const result = toEnvelope(outcomeOf(ended), options.isDebug);
+    const outcome = outcomeOf(ended);
+    const content = outcome.ending === "completed" ? outcome.content : undefined;
+    const result = { ...toEnvelope(outcome, options.isDebug), ...(content !== undefined && { content }) };
+    await canPush(core);
     notify("notifications/tool_result", { job_id: task.taskId, result, timestamp: toTimestamp(clock.now()) });
   } catch {
     // The connection is closed, or the task was pruned: nobody is left to be told.
   } finally {
+    questions?.stop();
     options.tracked?.drop();
   }
+}
+
+/** Resolves once the client holds a stream open; what is sent before would be lost. */
+async function canPush(core: CommandServer["core"]): Promise<void> {
+  if (core.canPush || core.closed.aborted) return;
+  await new Promise<void>((resolve) => {
+    const stop = core.onStream(() => {
+      stop();
+      resolve();
+    });
+    core.closed.addEventListener("abort", () => resolve(), { once: true });
+  });
 }

@@ -160,6 +160,7 @@ export class PlainRoad {
   async #result(input: { job_id: string; wait_seconds?: number }, call: FollowUpCall): Promise<Result> {
     const { clock, find, isDebug, openEngine } = this.#options;
     const engine = await openEngine();
+    let latest = await engine.get(callerKey(call.caller), input.job_id);
     const waitMs = Math.min((input.wait_seconds ?? defaultWaitSeconds) * 1000, call.budgetMs);
     const stop = new AbortController();
     const cancelTimer = clock.after(waitMs, () => stop.abort());
@@ -167,7 +168,6 @@ export class PlainRoad {
     const onGone = () => stop.abort();
     signal.addEventListener("abort", onGone, { once: true });
     const sender = this.#sender(call.ctx);
-    let latest = await engine.get(callerKey(call.caller), input.job_id);
     const reader = new ProgressReader();
     const onTask = (task: Task) => {
       latest = task;

@@ -16,6 +16,7 @@ export class ProgressSender {
   readonly #related: Record<string, unknown>;
   #value = -1;
   #total: number | undefined;
+  #isPast = false;
   #isFinished = false;
   lastSentAt = Number.NEGATIVE_INFINITY;
 
@@ -37,9 +38,7 @@ export class ProgressSender {
   update(update: ProgressUpdate, timing: Timing): void {
     if (this.#token === undefined || this.#isFinished) return;
     const value = this.#raise(update);
-    if (value === undefined) return;
-    this.#tracked?.update({ ...update, value });
-    this.#deliver(value, update, timing);
+    if (value !== undefined) this.#deliver(value, update, timing);
   }
 
   /** Shows that the run lives, when it has said nothing by itself. */
@@ -47,7 +46,18 @@ export class ProgressSender {
     const left = secondsLeft({ elapsedMs: timing.elapsedMs, percentage: undefined, estimateSeconds: toSeconds(timing.estimateMs) });
     const expected = left === undefined || left < 1 ? "" : `, about ${toWords(left)} left`;
     const message = `Still running after ${toWords(timing.elapsedMs / 1000)}${expected}`;
-    this.update({ value: this.#value, total: this.#total, message, percentage: undefined, context: undefined }, timing);
+    const update = { value: this.#value, total: this.#total, message, percentage: undefined, context: undefined };
+    if (this.#token === undefined || this.#isFinished) return;
+    const value = this.#raise(update) ?? this.#pass();
+    this.#deliver(value, update, timing);
+  }
+
+  /** A run that has said "all of it" and goes on is still to be seen alive: from here on there is no total. */
+  #pass(): number {
+    this.#total = undefined;
+    this.#isPast = true;
+    this.#value += 1e-6 * Math.max(1, this.#value);
+    return this.#value;
   }
 
   /** Nothing is sent after this. */
@@ -58,7 +68,7 @@ export class ProgressSender {
 
   /** A value that is not above the last one is raised by a millionth; undefined where there is no room left. */
   #raise({ value, total }: ProgressUpdate): number | undefined {
-    this.#total = total ?? this.#total;
+    if (!this.#isPast) this.#total = total ?? this.#total;
     const isFirst = this.#value < 0;
     const raised = value > this.#value ? value : isFirst ? 0 : this.#value + 1e-6 * (this.#total ?? Math.max(1, this.#value));
     if (!Number.isFinite(raised) || raised <= this.#value || (this.#total !== undefined && raised > this.#total)) return undefined;
@@ -74,6 +84,7 @@ export class ProgressSender {
       ...(context !== undefined && { context }),
     };
     const _meta = { ...this.#related, ...(Object.keys(details).length > 0 && { "meanwhile/progress": details }) };
+    this.#tracked?.update({ value, total: this.#total, message, percentage, context });
     this.lastSentAt = this.#monotonic();
     this.#send({
       progressToken: this.#token,

@@ -19,7 +19,7 @@ import type { CommandServer, ToolCall } from "./server.ts";
  * state leads back to a run that waits, or, for questions ahead of any run, carries the answers given so far.
  */
 
-const stateLivesMs = 60 * 60 * 1000;
+export const stateLivesMs = 60 * 60 * 1000;
 const maxStateLength = 64 * 1024;
 const elicitTimeoutMs = 24 * 60 * 60 * 1000;
 
@@ -143,18 +143,18 @@ export class RequestStates {
     const binding = bindingOf(call, caller);
     const isOurs = payload !== undefined && payload.caller === binding.caller && payload.digest === binding.digest && payload.until > this.#clock.now();
     const isHere = payload?.process === undefined || payload.process === this.#process;
-    if (!isOurs || !isHere || this.#used.has(state as string))
-      throw new ProtocolError(-32602, "Invalid or expired requestState", { reason: "invalid_request_state" });
+    const nonce = String(state).split(".")[1] ?? "";
+    if (!isOurs || !isHere || this.#used.has(nonce)) throw new ProtocolError(-32602, "Invalid or expired requestState", { reason: "invalid_request_state" });
     this.#forgetOld();
-    this.#used.set(state as string, payload.until);
+    this.#used.set(nonce, payload.until);
     return payload.taskId === undefined ? { asked: payload.asked ?? [] } : { taskId: payload.taskId };
   }
 
   #forgetOld(): void {
     const now = this.#clock.now();
-    for (const [state, until] of this.#used) {
+    for (const [nonce, until] of this.#used) {
       if (until > now) break;
-      this.#used.delete(state);
+      this.#used.delete(nonce);
     }
   }
 

@@ -74,6 +74,8 @@ export class CommandServer extends McpServer {
   readonly #tools: CommandTools;
   /** Follows the tasks that a client of 2025-11-25 has started here. */
   tasks2025: Tasks2025 | undefined;
+  /** Jobs this connection is told about: each once, however many calls have joined it. */
+  readonly jobs = new Set<string>();
 
   constructor(facts: ServerFacts, parts: ServerParts) {
     super({ name: facts.name, version: facts.version });

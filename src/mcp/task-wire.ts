@@ -56,7 +56,9 @@ export function toTask2025(task: Task, now: number, errorsAsCompleted: boolean):
 export function toTask2026(task: Task, now: number, canElicit = true): Record<string, unknown> {
   const status = wireStatus(task, canElicit);
   const isUnanswerable = task.status === "input_required" && !canElicit;
-  const message = isUnanswerable ? `${statusLine(task, now)} (answer with task_answer, or: meanwhile tasks answer ${task.taskId})` : statusLine(task, now);
+  const message = isUnanswerable
+    ? `${statusLine(task, now)} (this client cannot show it; answer with: meanwhile tasks answer ${task.taskId})`
+    : statusLine(task, now);
   return { ...factsOf(task, message), status, ttlMs: ttlOf(task, now), pollIntervalMs: pollIntervalMs(task) };
 }
 

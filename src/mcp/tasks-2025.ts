@@ -42,8 +42,10 @@ export function tasksCapability(caller: Caller): Record<string, unknown> {
 export class Tasks2025 {
   readonly #options: Tasks2025Options;
   readonly #server: CommandServer;
-  /** Questions that are on their way to the person, by task and key. */
-  readonly #shown = new Set<string>();
+  /** Questions that are on their way to the person, by task and key, each with what takes it back. */
+  readonly #shown = new Map<string, AbortController>();
+  /** Tasks this connection is told about: each once, however many calls have joined it. */
+  readonly #followed = new Set<string>();
 
   constructor(server: CommandServer, options: Tasks2025Options) {
     this.#server = server;
@@ -72,6 +74,11 @@ export class Tasks2025 {
   async follow(task: Task, about: { caller: string; progressToken: string | number | undefined; tracked: TrackedToken | undefined }): Promise<void> {
     const { openEngine, clock } = this.#options;
     const core = this.#server.core;
+    if (this.#followed.has(task.taskId)) {
+      about.tracked?.drop();
+      return;
+    }
+    this.#followed.add(task.taskId);
     const sender = new ProgressSender({
       token: about.progressToken,
       tracked: about.tracked,
@@ -81,27 +88,52 @@ export class Tasks2025 {
     });
     const reader = new ProgressReader();
     let status = this.#toWire(task).status;
-    let latest = task;
-    const push = () => {
-      if (core.canPush && !isTerminal(latest)) for (const question of openQuestions(latest)) void this.#push(latest, question, about.caller);
-    };
     const onTask = (news: Task) => {
-      latest = news;
       this.#progress(news, sender, reader);
       const wire = this.#toWire(news);
       if (wire.status !== status) this.#notify("notifications/tasks/status", wire);
       status = wire.status;
-      push();
+      questions.look(news);
     };
-    const stopListening = core.onStream(push);
+    const questions = this.questionsOf(task, about.caller);
     try {
       await (await openEngine()).wait(about.caller, task.taskId, { signal: core.closed, onTask });
     } catch {
       // The connection is closed, or the task was pruned: nobody is left to be told.
     } finally {
-      stopListening();
+      questions.stop();
+      this.#followed.delete(task.taskId);
       sender.finish();
     }
+  }
+
+  /** True when this connection is told about the task already. */
+  isFollowed(taskId: string): boolean {
+    return this.#followed.has(taskId);
+  }
+
+  /** Shows a task's questions as soon as there is a stream to show them on, and takes back what is open no longer. */
+  questionsOf(task: Task, caller: string): { look(news: Task): void; stop(): void } {
+    const { core } = this.#server;
+    let latest = task;
+    const push = () => {
+      if (!core.canPush || isTerminal(latest)) return;
+      for (const question of openQuestions(latest)) void this.#push(latest, question, caller);
+    };
+    const stop = core.onStream(push);
+    return {
+      look: (news) => {
+        latest = news;
+        this.#withdraw(news);
+        push();
+      },
+      stop,
+    };
+  }
+
+  #withdraw(task: Task): void {
+    const open = new Set(isTerminal(task) ? [] : openQuestions(task).map(({ key }) => idOf(task.taskId, key)));
+    for (const [id, shown] of this.#shown) if (id.startsWith(`${task.taskId} `) && !open.has(id)) shown.abort(questionClosed);
   }
 
   #handle(method: string, answer: (params: TaskParams, call: TaskCall) => Promise<unknown>): void {
@@ -127,12 +159,13 @@ export class Tasks2025 {
     const reader = new ProgressReader();
     const onTask = (latest: Task) => {
       this.#progress(latest, sender, reader);
-      for (const question of openQuestions(latest)) void this.#ask(latest, question, key, ctx);
+      this.#withdraw(latest);
+      if (!isTerminal(latest)) for (const question of openQuestions(latest)) void this.#ask(latest, question, key, ctx);
     };
     try {
       const ended = await engine.wait(key, task.taskId, { signal: ctx.mcpReq.signal, onTask });
       if (!isTerminal(ended)) throw new Error("The wait ended before the task.");
-      const result = resultOrError(ended, find, isDebug);
+      const result = resultOrError(ended, find, isDebug || this.#server.core.hasClientLogLevel === true);
       return { ...result, _meta: { ...(result._meta as object | undefined), ...relatedTask(ended.taskId) } };
     } finally {
       sender.finish();
@@ -163,13 +196,13 @@ export class Tasks2025 {
 
   /** Over the stream of a request that waits for the task. */
   async #ask(task: Task, question: TaskQuestion, caller: string, ctx: ServerContext): Promise<void> {
-    await this.#show(task, question, caller, ctx.mcpReq.signal, (asked) => elicit(asked, ctx, ctx.mcpReq.signal, relatedTask(task.taskId)));
+    await this.#show(task, question, caller, ctx.mcpReq.signal, (asked, signal) => elicit(asked, ctx, signal, relatedTask(task.taskId)));
   }
 
   /** Over the connection itself. */
   async #push(task: Task, question: TaskQuestion, caller: string): Promise<void> {
     const { closed } = this.#server.core;
-    await this.#show(task, question, caller, closed, (asked) => elicitUnasked(asked, this.#server, closed, relatedTask(task.taskId)));
+    await this.#show(task, question, caller, closed, (asked, signal) => elicitUnasked(asked, this.#server, signal, relatedTask(task.taskId)));
   }
 
   /** Each question is shown once at a time; one that could not be shown may be shown again. */
@@ -177,14 +210,16 @@ export class Tasks2025 {
     task: Task,
     question: TaskQuestion,
     caller: string,
-    signal: AbortSignal,
-    ask: (question: TaskQuestion) => ReturnType<typeof elicit>,
+    gone: AbortSignal,
+    ask: (question: TaskQuestion, signal: AbortSignal) => ReturnType<typeof elicit>,
   ): Promise<void> {
-    const id = `${task.taskId} ${question.key}`;
+    const id = idOf(task.taskId, question.key);
     if (this.#shown.has(id) || !canElicit((this.#server.server.getClientCapabilities() ?? {}) as never)) return;
-    this.#shown.add(id);
+    const closing = new AbortController();
+    this.#shown.set(id, closing);
+    const signal = AbortSignal.any([gone, closing.signal]);
     try {
-      await answerUntilFits(await this.#options.openEngine(), caller, task.taskId, question, ask);
+      await answerUntilFits(await this.#options.openEngine(), caller, task.taskId, question, (asked) => ask(asked, signal));
     } catch (error) {
       if (!signal.aborted) this.#options.log.debug("a question could not be shown", { error });
     } finally {
@@ -199,6 +234,12 @@ export class Tasks2025 {
   #notify(method: string, params: Record<string, unknown>): void {
     this.#server.server.notification({ method, params } as never).catch(() => undefined);
   }
+}
+
+const questionClosed = new Error("The question is no longer open.");
+
+function idOf(taskId: string, key: string): string {
+  return `${taskId} ${key}`;
 }
 
 const maxAnswers = 3;

@@ -1,6 +1,7 @@
 import { MissingRequiredClientCapabilityError, type Result, type ServerContext } from "@modelcontextprotocol/server";
 import type { Clock } from "../clock.ts";
 import type { Answer } from "../command/context.ts";
+import { RequestError } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { openQuestions } from "../task/task.ts";
 import { callerKey, callerOf } from "./caller.ts";
@@ -45,12 +46,20 @@ export function serveTasks2026(server: CommandServer, options: TasksOptions): vo
     await options.polls.admit(caller, taskId);
     return toDetailedTask(await engine.get(caller, taskId), find, { now: clock.now(), canElicit: canElicit(capabilities), isDebug });
   });
-  handle("tasks/update", async ({ taskId }, { ctx, engine, caller }) => {
+  handle("tasks/update", async ({ taskId }, { ctx, engine, caller, capabilities }) => {
     const task = await engine.get(caller, taskId);
     // The SDK lifts `inputResponses` off every request.
     const responses = (ctx.mcpReq.inputResponses ?? {}) as Record<string, unknown>;
     const answers: Record<string, Answer> = {};
-    for (const { key } of openQuestions(task)) if (Object.hasOwn(responses, key)) answers[key] = toAnswer(responses[key]);
+    for (const { key, isConfirmation } of openQuestions(task)) {
+      // What was never shown to a person, no person has confirmed.
+      const mayAnswer = !isConfirmation || canElicit(capabilities);
+      if (!mayAnswer || !Object.hasOwn(responses, key)) continue;
+      const { action } = (responses[key] ?? {}) as { action?: unknown };
+      if (action !== "accept" && action !== "decline" && action !== "cancel")
+        throw new RequestError("params", `\`inputResponses.${key}.action\` must be "accept", "decline" or "cancel".`);
+      answers[key] = toAnswer(responses[key]);
+    }
     if (Object.keys(answers).length > 0) await engine.answer(caller, task.taskId, answers);
     return {};
   });

@@ -10,7 +10,7 @@ import { CommandError, messageOf, RequestError } from "../errors.ts";
 import { budgetOf } from "../host/budget.ts";
 import { findHost, type HostLimit, type HostOverride } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
-import type { CallEnding, CallRequest } from "../task/calls.ts";
+import { type CallEnding, type CallRequest, undelivered } from "../task/calls.ts";
 import { type Engine, TooManyTasks } from "../task/engine.ts";
 import { type CommandStats, isTaskModeRecommended } from "../task/history.ts";
 import { openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
@@ -27,6 +27,7 @@ import {
   elicit,
   type RequestStates,
   type Resumed,
+  stateLivesMs,
   toAnswer,
   toInputRequest,
   withAnswers,
@@ -47,10 +48,14 @@ export interface ToolsOptions {
   /** What is known of every command's durations; read once for each revision of the catalog. */
   readonly readStats: () => Promise<readonly CommandStats[]>;
   readonly states: RequestStates;
+  /** Calls that were sent back with a question, each with what keeps its clock from running out. */
+  readonly parked: Map<string, () => void>;
   readonly tokens: ProgressTokens;
   /** Absent when the follow-up tools are switched off. */
   readonly plain: PlainRoad | undefined;
   readonly hosts: Readonly<Record<string, HostOverride>>;
+  /** No call stays open longer. */
+  readonly keepInlineMs: number;
   /** Counts in place of what the client calls itself. */
   readonly hostName: string | undefined;
 }
@@ -108,8 +113,10 @@ async function listCommands({ catalog, readStats }: ToolsOptions): Promise<reado
 }
 
 /** `params.task` means something in one generation only. */
-function asksForTask(request: ToolCall, ctx: ServerContext, server: CommandServer): boolean {
-  return ctx.mcpReq.envelope === undefined && request.task !== undefined && speaksCoreTasks(server);
+function asksForTask({ task }: ToolCall, ctx: ServerContext, server: CommandServer): boolean {
+  if (ctx.mcpReq.envelope !== undefined || task === undefined || !speaksCoreTasks(server)) return false;
+  if (typeof task !== "object" || task === null || Array.isArray(task)) throw new ProtocolError(-32602, "`task` must be an object, e.g. { ttl: 60000 }.");
+  return true;
 }
 
 function speaksCoreTasks(server: CommandServer): boolean {
@@ -126,7 +133,8 @@ function limitOf(options: ToolsOptions, ctx: ServerContext, server: CommandServe
 
 /** How long a follow-up tool may wait here. */
 function budgetMs(options: ToolsOptions, ctx: ServerContext, server: CommandServer): number {
-  return budgetOf(limitOf(options, ctx, server), ctx.mcpReq._meta?.progressToken !== undefined).handleAfterMs;
+  // Nothing extends the wait of a tool that only looks: its limit counts as hard.
+  return budgetOf(limitOf(options, ctx, server), false, options.keepInlineMs).handleAfterMs;
 }
 
 /** One tools/call of a command. */
@@ -154,8 +162,8 @@ class Call {
   }
 
   async answer(): Promise<Result> {
-    this.#refuseWrongSupport();
     try {
+      this.#refuseWrongSupport();
       return await this.#answer();
     } catch (error) {
       throw this.#isAsked && error instanceof TooManyTasks ? toProtocolError(new RequestError("busy", error.message)) : this.#toThrown(error);
@@ -224,6 +232,7 @@ class Call {
   /** The second leg of a call that waits for an answer. */
   async #rejoin(engine: Engine, taskId: string): Promise<Result> {
     const caller = callerKey(this.#caller);
+    this.#unpark(taskId);
     const task = await engine.get(caller, taskId);
     const responses = (this.#ctx.mcpReq.inputResponses ?? {}) as Record<string, unknown>;
     const answers = openQuestions(task).filter(({ key }) => Object.hasOwn(responses, key));
@@ -232,12 +241,28 @@ class Call {
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       const open = openQuestions(await engine.get(caller, taskId));
+      this.#park(engine, taskId);
       return this.#sendBack(
         open.map((question) => ({ ...question, message: `${question.message} (${error.message})` })),
         { taskId },
       );
     }
     return await this.#conclude(engine, await engine.rejoin(taskId, this.#toRequest(engine, [])));
+  }
+
+  /** A call that nobody comes back to must not wait for ever: its state is void after an hour. */
+  #park(engine: Engine, taskId: string): void {
+    const { parked, clock } = this.#options;
+    const cancel = () => {
+      parked.delete(taskId);
+      void engine.cancel(callerKey(this.#caller), taskId, "Nobody answered its question within an hour.").catch(() => undefined);
+    };
+    parked.set(taskId, clock.after(stateLivesMs, cancel));
+  }
+
+  #unpark(taskId: string): void {
+    this.#options.parked.get(taskId)?.();
+    this.#options.parked.delete(taskId);
   }
 
   /** Sends the client away with questions and the state that leads back. */
@@ -268,7 +293,8 @@ class Call {
       limit: limitOf(this.#options, this.#ctx, this.#server),
       progressToken: mcpReq._meta?.progressToken,
       isNew: meta["meanwhile/new"] === true,
-      idempotencyKey: typeof key === "string" && key !== "" ? key : undefined,
+      // Callers who cannot be told apart must not be given each other's runs.
+      idempotencyKey: typeof key === "string" && key !== "" && isKnown(this.#caller) ? key : undefined,
       answered,
       whenAsked: canTakeTask || !canElicit(this.#capabilities) ? "handOut" : this.#isModern ? "park" : "elicit",
       whyNoAnswer: whyNoAnswer(this.#entry.path),
@@ -300,7 +326,10 @@ class Call {
   }
 
   async #conclude(engine: Engine, ending: CallEnding): Promise<Result> {
-    if (ending.kind === "asked") return this.#sendBack(openQuestions(ending.task), { taskId: ending.task.taskId });
+    if (ending.kind === "asked") {
+      this.#park(engine, ending.task.taskId);
+      return this.#sendBack(openQuestions(ending.task), { taskId: ending.task.taskId });
+    }
     if (ending.kind === "deferred") return this.#defer(engine, ending);
     this.#sender.finish();
     const { clock } = this.#options;
@@ -320,7 +349,9 @@ class Call {
 
   /** What is on record stays there until the answer has been written. */
   #finish(ending: CallEnding & { kind: "ended" }): void {
-    const isGone = () => this.#server.core.closed.aborted || (!this.#isModern && this.#ctx.http?.req?.signal.aborted === true);
+    const { http } = this.#ctx;
+    // A server that lives for one HTTP request is closed with its answer; and on 2026-07-28 a client that is lost there has cancelled.
+    const isGone = () => (http === undefined ? this.#server.core.closed.aborted : !this.#isModern && http.req?.signal.aborted === true);
     if (ending.isOnRecord) this.#options.clock.after(0, () => ending.finish(!isGone()));
     else ending.finish(true);
   }
@@ -333,10 +364,13 @@ class Call {
     if (as === "job") {
       const answer = toJobAnswer(task, clock, note);
       const server = this.#server;
+      if (server.jobs.has(task.taskId)) return answer;
+      server.jobs.add(task.taskId);
+      const forget = () => void server.jobs.delete(task.taskId);
       // After the answer, so that the client knows the job before it hears of it.
       clock.after(
         followGapMs,
-        () => void announceJob(task, { engine, clock, isDebug: this.#options.isDebug, server, caller, progressToken, tracked: this.#track() }),
+        () => void announceJob(task, { engine, clock, isDebug: this.#options.isDebug, server, caller, progressToken, tracked: this.#track() }).finally(forget),
       );
       return answer;
     }
@@ -359,7 +393,7 @@ class Call {
   #cancelUnlessDelivered(engine: Engine, task: Task, isJoined: boolean): void {
     const request = this.#ctx.http?.req;
     if (request === undefined || isJoined) return;
-    const cancel = () => void engine.cancel(callerKey(this.#caller), task.taskId, "The client went away before it got the task's id.").catch(() => undefined);
+    const cancel = () => void engine.cancel(callerKey(this.#caller), task.taskId, undelivered).catch(() => undefined);
     if (request.signal.aborted) cancel();
     else request.signal.addEventListener("abort", cancel, { once: true });
   }
@@ -394,6 +428,7 @@ class Call {
   }
 
   #sendLog(line: LogLine): void {
+    if (this.#ctx.mcpReq.signal.aborted) return;
     const data = line.details === undefined ? line.text : { message: line.text, details: line.details };
     this.#ctx.mcpReq
       .log(mcpLevels[line.level], data, this.#entry.toolName)

@@ -29,6 +29,8 @@ export interface AttemptOptions {
   readonly runIsolated?: (entry: CatalogEntry, input: unknown, options: RunOptions) => Promise<Outcome>;
   /** Called when there is a lease to keep. */
   readonly onClaim?: () => void;
+  /** Called when a run has nothing to do but to wait for an answer. */
+  readonly onWaiting?: () => void;
 }
 
 /** What whoever holds a call wants to hear of its run. */
@@ -90,6 +92,7 @@ export class Attempt {
   #stopWatching: (() => void) | undefined;
   #inputs: Inputs | undefined;
   #isHandedOut = false;
+  #asking = 0;
   #lastReport: ProgressReport | undefined;
   #announced: string | undefined;
   /** How the run ended, as soon as it has. Never rejects. */
@@ -107,7 +110,7 @@ export class Attempt {
       this.#call = start;
       this.#input = start.input;
     }
-    this.outcome = this.#execute().catch((error: unknown) => notRun(error));
+    this.outcome = this.#execute().catch((error: unknown) => withSentence(notRun(error), options.clock.now()));
     if ("task" in start) this.#ended = this.#recordSafely();
   }
 
@@ -141,10 +144,6 @@ export class Attempt {
   /** The record, once there is one. */
   get taskId(): string | undefined {
     return this.#claim?.taskId;
-  }
-
-  get isHandedOut(): boolean {
-    return this.#isHandedOut;
   }
 
   stop(reason: Error): void {
@@ -291,7 +290,7 @@ export class Attempt {
     };
     const isIsolated = entry.command.isolation === "process" && runIsolated !== undefined;
     const outcome = isIsolated
-      ? await runIsolated(entry, this.#input, { ...options, signals: [this.#stopSignal] })
+      ? withSentence(await runIsolated(entry, this.#input, { ...options, signals: [this.#stopSignal] }), clock.now())
       : await runCommand(entry.command, this.#input, options);
     this.#live?.finish();
     this.#written?.finish();
@@ -356,7 +355,21 @@ export class Attempt {
   async #ask(question: Question, signal: AbortSignal): Promise<Answer> {
     await this.#writeJournal();
     if (this.#inputs === undefined) throw new Cancelled("The task is no longer ours.");
-    return await this.#inputs.ask(question, signal, () => this.#call?.watcher.asked?.());
+    this.#asking += 1;
+    const onAsked = () => {
+      this.#options.onWaiting?.();
+      this.#call?.watcher.asked?.();
+    };
+    try {
+      return await this.#inputs.ask(question, signal, onAsked);
+    } finally {
+      this.#asking -= 1;
+    }
+  }
+
+  /** True while it waits for a person. */
+  get isWaiting(): boolean {
+    return this.#asking > 0;
   }
 
   #report(news: { progress?: TaskProgress; statusMessage?: string }): void {
@@ -462,9 +475,12 @@ function toTaskOutcome(outcome: Outcome, name: string): TaskOutcome {
 /** How a task ended, as a run's outcome, for whoever answers with it. */
 export function outcomeOf({ outcome, finishedAt }: EndedTask): Outcome {
   if (outcome.ending === "completed") return { ...outcome, json: JSON.stringify(outcome.data) };
-  // A task that was ended from outside has said nothing itself.
-  const messages: Outcome["messages"] =
-    outcome.messages.length > 0 ? outcome.messages : [{ type: "error", text: outcome.message, timestamp: toTimestamp(finishedAt) }];
-  if (outcome.ending === "cancelled") return { ...outcome, messages };
-  return { ...outcome, messages, cause: outcome.cause === "interrupted" ? "crash" : outcome.cause };
+  if (outcome.ending === "cancelled") return withSentence(outcome, finishedAt);
+  return withSentence({ ...outcome, cause: outcome.cause === "interrupted" ? "crash" : outcome.cause }, finishedAt);
+}
+
+/** A run that was ended from outside has said nothing itself: the reason is then its last word. */
+function withSentence(outcome: Outcome, at: number): Outcome {
+  if (outcome.ending === "completed" || outcome.messages.at(-1)?.type === "error") return outcome;
+  return { ...outcome, messages: [...outcome.messages, { type: "error", text: outcome.message, timestamp: toTimestamp(at) }] };
 }

@@ -2,11 +2,12 @@ import type { Clock } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { LogLine } from "../command/context.ts";
 import type { Outcome } from "../command/run.ts";
-import { Cancelled } from "../errors.ts";
+import { Cancelled, CommandError } from "../errors.ts";
 import type { HostLimit } from "../host/profiles.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
 import { type Attempt, outcomeOf } from "./attempt.ts";
+import { anonymous } from "./callers.ts";
 import { type Decision, type DeferralRules, decide } from "./deferral.ts";
 import { digestOf } from "./digest.ts";
 import type { Engine } from "./engine.ts";
@@ -101,6 +102,7 @@ export class Calls {
 
   async call(request: CallRequest): Promise<CallEnding> {
     const { engine, worker, history } = this.#options;
+    if (worker.isStopped) throw new CommandError("The server is shutting down; call again in a moment.");
     const { entry, input, caller, idempotencyKey } = request;
     const looked = history.look(entry.toolName, entry.command, input);
     const outlook = looked instanceof Promise ? await looked : looked;
@@ -109,18 +111,24 @@ export class Calls {
     const { answered, progressToken, isNew } = request;
     const creation = { entry, input, caller, answered, progressToken, isNew, reason: decision.reason, ...(idempotencyKey !== undefined && { idempotencyKey }) };
     if (decision.kind === "now") {
-      const { task, isJoined } = await engine.create({ ...creation, ttlMs: request.wish.asked?.ttlMs, isUnchecked: request.wish.asked !== undefined });
+      const { task, isJoined, isRepeated } = await engine.create({
+        ...creation,
+        ttlMs: request.wish.asked?.ttlMs,
+        isUnchecked: request.wish.asked !== undefined,
+      });
       worker.start();
-      return { kind: "deferred", as: decision.as, task, note: isJoined ? this.#joined(task) : undefined };
+      await this.#cancelTakenBack(task, request, isJoined);
+      return { kind: "deferred", as: decision.as, task, note: isJoined ? this.#joined(task, isRepeated) : undefined };
     }
     if (idempotencyKey !== undefined) {
       // To be remembered it has to be a task from the start, though it is answered like any call.
-      const { task, isJoined } = await engine.create(creation, { worker: worker.name, leaseMs: worker.leaseMs });
+      const claim = { worker: worker.name, leaseMs: worker.leaseMs };
+      const { task, isJoined, isRepeated } = await engine.create({ ...creation, reason: "its idempotency key has to be remembered" }, claim);
       if (!isJoined) worker.runClaimed(task);
-      return await this.#follow(task, request, decision, { isOwn: !isJoined });
+      return await this.#follow(task, request, decision, isJoined ? this.#joined(task, isRepeated) : undefined);
     }
     const equal = engine.joinsEqual(creation) ? await engine.findEqual(creation) : undefined;
-    if (equal !== undefined) return await this.#follow(equal, request, decision, { isOwn: false });
+    if (equal !== undefined) return await this.#follow(equal, request, decision, this.#joined(equal, false));
     return await this.#run(request, decision, estimateMs);
   }
 
@@ -132,7 +140,7 @@ export class Calls {
     const decision = this.#decide(request, { p95Ms, estimateMs: task.estimateMs });
     const isAnswered = isTerminal(task);
     if (decision.kind === "now" && !isAnswered) return { kind: "deferred", as: decision.as, task, note: undefined };
-    return await this.#follow(task, request, decision.kind === "now" ? nothingDeferred(decision.reason) : decision, { isOwn: true });
+    return await this.#follow(task, request, decision.kind === "now" ? nothingDeferred(decision.reason) : decision, undefined);
   }
 
   #decide(request: CallRequest, { estimateMs, p95Ms }: Outlook): Decision {
@@ -193,10 +201,14 @@ export class Calls {
 
   async #hold(attempt: Attempt, mail: Mailbox, request: CallRequest, decision: Inline): Promise<CallEnding> {
     const { engine } = this.#options;
+    let isCancelled = false;
     for (;;) {
       const event = await mail.next();
       if (event === "ended") return this.#ended(attempt, await attempt.outcome, request);
+      isCancelled ||= event === "cancelled";
       if (event === "cancelled") attempt.stop(new Cancelled());
+      // What its client wants no longer only has to end.
+      if (isCancelled) continue;
       if (event === "asked" && request.whenAsked === "elicit") {
         const task = await engine.get(request.caller, attempt.taskId);
         request.watcher.questions(task, openQuestions(task));
@@ -204,9 +216,23 @@ export class Calls {
       const why = handOutReasons[event]?.(request, decision);
       const task = why === undefined ? undefined : await this.#handOut(attempt, request, why);
       if (task === undefined) continue;
+      await this.#dismissUnanswerable(task, request);
+      await this.#cancelTakenBack(task, request, false);
       if (event === "asked" && request.whenAsked === "park") return { kind: "asked", task };
       return { kind: "deferred", as: decision.deferAs ?? "handle", task, note: undefined };
     }
+  }
+
+  /** Taken back while it was being made a task: nobody has its id. */
+  async #cancelTakenBack(task: Task, { gone, isLost, caller }: CallRequest, isJoined: boolean): Promise<void> {
+    if (gone.aborted && !isLost() && !isJoined) await this.#options.engine.cancel(caller, task.taskId, undelivered);
+  }
+
+  /** A confirmation of somebody who cannot be told apart can be given nowhere else than in the call itself. */
+  async #dismissUnanswerable(task: Task, { caller, whenAsked }: CallRequest): Promise<void> {
+    if (caller !== anonymous || whenAsked === "park") return;
+    const keys = openQuestions(task).filter(({ isConfirmation }) => isConfirmation);
+    for (const { key } of keys) await this.#options.engine.answer(caller, task.taskId, { [key]: { action: "cancel" } });
   }
 
   /** Undefined when it could not be handed out: then the client has to wait on. */
@@ -237,10 +263,10 @@ export class Calls {
   }
 
   /** Waits for a task that runs already, here or elsewhere, as if it were this call. */
-  async #follow(begun: Task, request: CallRequest, decision: Inline, { isOwn }: { isOwn: boolean }): Promise<CallEnding> {
+  async #follow(begun: Task, request: CallRequest, decision: Inline, note: string | undefined): Promise<CallEnding> {
     const { engine, clock } = this.#options;
     const { caller, watcher } = request;
-    const note = isOwn ? undefined : this.#joined(begun);
+    const isOwn = note === undefined;
     const timing = () => ({ elapsedMs: clock.now() - (begun.startedAt ?? clock.now()), estimateMs: begun.estimateMs });
     const mail = new Mailbox();
     const stopListening = this.#listen(mail, request, decision, timing);
@@ -263,6 +289,7 @@ export class Calls {
           if (request.whenAsked === "park") return { kind: "asked", task: event };
           if (request.whenAsked === "elicit") watcher.questions(event, open);
           else if (decision.deferAs !== undefined) return { kind: "deferred", as: decision.deferAs, task: event, note };
+          else if (isOwn) await engine.cancel(caller, event.taskId, `It asks «${open[0]?.message}», and ${request.whyNoAnswer}.`);
           continue;
         }
         waited.catch(() => undefined);
@@ -326,11 +353,16 @@ export class Calls {
     };
   }
 
-  #joined(task: Task): string {
+  #joined(task: Task, isRepeated: boolean): string {
     const seconds = Math.max(0, Math.round((this.#options.clock.now() - task.createdAt) / 1000));
-    return `Joined the run started ${seconds} s ago; _meta["meanwhile/new"]: true starts another.`;
+    return isRepeated
+      ? `This idempotency key started the run ${seconds} s ago; a fresh key starts another.`
+      : `Joined the run started ${seconds} s ago; _meta["meanwhile/new"]: true starts another.`;
   }
 }
+
+/** Why a task is cancelled that its client could never find. */
+export const undelivered = "The client went away before it got the task's id.";
 
 type Inline = Decision & { readonly kind: "inline" };
 

@@ -82,10 +82,10 @@ export function decide(facts: CallFacts, rules: DeferralRules = defaultDeferral)
   if (facts.isAsked) return { kind: "now", as: "task", reason: "the client asked for a task" };
   if (taskSupport === "forbidden") return stay(`${toolName} is never run as a task`);
   if (facts.takesJobs && long) return { kind: "now", as: "job", reason: `${long.claim} and the client takes job notifications` };
+  if (canTakeTask && taskSupport === "required") return { kind: "now", as: "task", reason: `${toolName} always runs as a task` };
   if (!rules.isAuto) return stay("only tasks that the client asks for are made");
 
   if (canTakeTask && long) return { kind: "now", as: "task", reason: `${long.claim} and the client takes tasks` };
-  if (canTakeTask && taskSupport === "required") return { kind: "now", as: "task", reason: `${toolName} always runs as a task` };
   if (facts.canTakeUnasked && rules.isUnsolicited && long) return { kind: "now", as: "task", reason: `${long.claim} and tasks are given unasked` };
 
   if (canTakeTask) {

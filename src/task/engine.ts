@@ -8,6 +8,7 @@ import { CommandError, InputError, RequestError } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
+import { anonymous } from "./callers.ts";
 import { type CallEnding, type CallRequest, Calls } from "./calls.ts";
 import { type DeferralRules, defaultDeferral } from "./deferral.ts";
 import { digestOf } from "./digest.ts";
@@ -53,10 +54,9 @@ export interface CreatedTask {
   readonly task: Task;
   /** True when the task was there already: an equal call that is live, or the same idempotency key. */
   readonly isJoined: boolean;
+  /** True when that was for its idempotency key. */
+  readonly isRepeated: boolean;
 }
-
-/** Callers who cannot be told apart must not be given each other's runs. */
-export const anonymous = "anonymous";
 
 /** Makes, finds, answers and cancels tasks. Knows no protocol and no database. */
 export class Engine {
@@ -93,6 +93,7 @@ export class Engine {
     const refusal = request.isUnchecked === true ? undefined : await refuseInput(entry.command, input, request.name ?? entry.toolName);
     if (refusal !== undefined) throw new InputError(refusal);
     const { command, toolName } = entry;
+    const digest = digestOf(toolName, input ?? {});
     const created = await store.create(
       {
         taskId: createId(),
@@ -100,7 +101,7 @@ export class Engine {
         project,
         command: toolName,
         input: input ?? {},
-        digest: digestOf(toolName, input ?? {}),
+        digest,
         idempotencyKey: request.idempotencyKey,
         reason: request.reason,
         ttlMs,
@@ -115,8 +116,10 @@ export class Engine {
     );
     failpoint("after-insert");
     if (created.kind === "full") throw new TooManyTasks(created.live);
+    if (created.kind === "repeated" && created.task.digest !== digest)
+      throw new CommandError("This idempotency key belongs to another call, of another tool or with other arguments; use a fresh one.");
     failpoint("before-ack");
-    return { task: created.task, isJoined: created.kind !== "created" };
+    return { task: created.task, isJoined: created.kind !== "created", isRepeated: created.kind === "repeated" };
   }
 
   /** Equal calls that change something are one run, where callers can be told apart. */

@@ -56,6 +56,7 @@ const worthPart = 0.05;
 export class History {
   readonly #store: TaskStore;
   readonly #clock: Clock;
+  readonly #prefix: string;
   readonly #recent = new Map<string, Recent>();
   readonly #pending: Counts = new Map();
   /** On its way to the store, and perhaps not there yet. */
@@ -63,15 +64,18 @@ export class History {
   #written: Promise<void> = Promise.resolve();
   #cancelFlush: (() => void) | undefined;
 
-  constructor(store: TaskStore, clock: Clock) {
+  /** Of one project: commands of the same name in another are other commands. */
+  constructor(store: TaskStore, clock: Clock, project = "") {
     this.#store = store;
     this.#clock = clock;
+    this.#prefix = project === "" ? "" : `${project}/`;
   }
 
   /** Remembers a successful run. `work` is its size, when the command tells one. */
   add(command: string, ms: number, work: number | undefined): void {
-    this.#add({ command, kind: "time", bucket: bucketOf(ms), count: 1 });
-    if (work !== undefined && work > 0) this.#add({ command, kind: "rate", bucket: bucketOf(ms / work), count: 1 });
+    const key = this.#prefix + command;
+    this.#add({ command: key, kind: "time", bucket: bucketOf(ms), count: 1 });
+    if (work !== undefined && work > 0) this.#add({ command: key, kind: "rate", bucket: bucketOf(ms / work), count: 1 });
     this.#flushLater();
   }
 
@@ -120,12 +124,13 @@ export class History {
   /** What is known of every command that has run, as of now. */
   async stats(): Promise<CommandStats[]> {
     const unwritten = this.#unwritten();
-    const all = [...(await this.#store.durations()), ...unwritten];
-    return [...Map.groupBy(all, (count) => count.command)].map(([command, counts]) => ({ command, ...toDurations(counts) }));
+    const all = [...(await this.#store.durations()), ...unwritten].filter((count) => count.command.startsWith(this.#prefix));
+    return [...Map.groupBy(all, (count) => count.command.slice(this.#prefix.length))].map(([command, counts]) => ({ command, ...toDurations(counts) }));
   }
 
   /** A command in a few numbers; the store is asked at most once a second, however many calls want to know. */
-  #summaryOf(command: string): Summary | Promise<Summary> {
+  #summaryOf(name: string): Summary | Promise<Summary> {
+    const command = this.#prefix + name;
     let recent = this.#recentOf(command);
     if (recent === undefined) {
       const own: Counts = new Map();

@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { ProgressReport } from "../command/context.ts";
-import { isTerminal, type Task, type TaskProgress } from "./task.ts";
+import type { Task, TaskProgress } from "./task.ts";
 
 /** One value on the wire: `value` grows strictly, `total` stays what the first report made it. */
 export interface ProgressUpdate {
@@ -41,11 +41,6 @@ export class ProgressTrack {
   constructor(options: ProgressOptions) {
     this.#options = options;
     this.#intervalMs = options.intervalMs ?? 100;
-  }
-
-  /** When the last update was delivered, on the clock's monotonic scale. */
-  get lastDeliveryAt(): number {
-    return this.#lastDeliveryAt;
   }
 
   report(report: ProgressReport): void {
@@ -129,13 +124,13 @@ export class ProgressTrack {
   }
 }
 
-/** Reads a task's progress change by change; undefined when there is nothing new, or nothing any more. */
+/** Reads a task's progress change by change; undefined when there is nothing new. The last value counts also once the task has ended. */
 export class ProgressReader {
   #last: TaskProgress | undefined;
 
   next(task: Task): ProgressUpdate | undefined {
     const { progress } = task;
-    if (progress === undefined || isTerminal(task)) return undefined;
+    if (progress === undefined) return undefined;
     const isKnown = this.#last !== undefined && this.#last.value === progress.value && this.#last.message === progress.message;
     if (isKnown) return undefined;
     this.#last = progress;

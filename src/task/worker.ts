@@ -28,6 +28,7 @@ export class Worker {
   readonly #running = new Set<Attempt>();
   readonly #calls = new Set<Attempt>();
   #isStarted = false;
+  #isStopped = false;
   #isPumping = false;
   #pumped: Promise<void> = Promise.resolve();
   #wantsMore = false;
@@ -39,7 +40,7 @@ export class Worker {
   constructor(options: WorkerOptions) {
     this.#options = options;
     this.#leaseMs = options.leaseMs ?? defaultLeaseMs;
-    this.#attempts = { ...options, leaseMs: this.#leaseMs, onClaim: () => this.#keepLeases() };
+    this.#attempts = { ...options, leaseMs: this.#leaseMs, onClaim: () => this.#keepLeases(), onWaiting: () => this.#wake() };
   }
 
   get name(): string {
@@ -72,7 +73,7 @@ export class Worker {
   }
 
   start(): void {
-    if (this.#isStarted) return;
+    if (this.#isStarted || this.#isStopped) return;
     this.#isStarted = true;
     this.#stopListening = this.#options.dispatcher.onWork(() => this.#wake());
     this.#poll();
@@ -86,11 +87,21 @@ export class Worker {
     this.#idle ??= Promise.withResolvers<void>();
     this.#wake();
     await this.#idle.promise;
-    if (!wasStarted) await this.stop();
+    if (!wasStarted) await this.#halt(defaultDrainMs);
   }
 
-  /** Takes nothing more, waits for what runs, then gives the rest back. Harmless when never started, or twice. */
+  /** True once it was told to stop: from then on it starts nothing. */
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** Takes nothing more, waits for what runs, then gives the rest back. For good; harmless when never started, or twice. */
   async stop(drainMs = defaultDrainMs): Promise<void> {
+    this.#isStopped = true;
+    await this.#halt(drainMs);
+  }
+
+  async #halt(drainMs: number): Promise<void> {
     this.#isStarted = false;
     this.#stopListening?.();
     this.#cancelPoll?.();
@@ -105,6 +116,13 @@ export class Worker {
     cancelDrain();
     await this.#stopHeartbeat?.();
     this.#stopHeartbeat = undefined;
+  }
+
+  /** Who waits for a person needs no place of its own. */
+  get #busy(): number {
+    let waiting = 0;
+    for (const attempt of this.#running) if (attempt.isWaiting) waiting += 1;
+    return this.#running.size - waiting;
   }
 
   #keepLeases(): void {
@@ -128,7 +146,7 @@ export class Worker {
     try {
       while (this.#wantsMore && this.#isStarted) {
         this.#wantsMore = false;
-        while (this.#isStarted && this.#running.size < (this.#options.concurrency ?? 16) && (await this.#takeOne()));
+        while (this.#isStarted && this.#busy < (this.#options.concurrency ?? 16) && (await this.#takeOne()));
       }
     } catch (error) {
       this.#options.log.error("claiming tasks failed; trying again in a second", { error });

@@ -5,6 +5,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { run } from "../../src/cli/builtin/tools.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { systemClock } from "../../src/clock.ts";
+import { loadSettings } from "../../src/config.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { History } from "../../src/task/history.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -29,25 +30,27 @@ function project(files: Readonly<Record<string, string>>) {
     const code = await run({ words, flags: {}, terminal, protectStdout: async () => {} });
     return { code, tools: (JSON.parse(printed) as { tools: Record<string, unknown>[] }).tools, said };
   }
-  return { home, storeFile: path.join(home, "tasks.db"), list };
+  const flags = { bundled: false, commands: [path.join(folder, "commands")] };
+  const key = async () => (await loadSettings({ cwd: process.cwd(), env: { MEANWHILE_HOME: home }, flags })).project;
+  return { home, storeFile: path.join(home, "tasks.db"), list, key };
 }
 
-async function record(storeFile: string, runs: Readonly<Record<string, readonly number[]>>): Promise<void> {
+async function record(storeFile: string, key: string, runs: Readonly<Record<string, readonly number[]>>): Promise<void> {
   const store = openSqliteStore(storeFile, systemClock);
-  const history = new History(store, systemClock);
+  const history = new History(store, systemClock, key);
   for (const [name, lengths] of Object.entries(runs)) for (const ms of lengths) history.add(name, ms, undefined);
   await history.flush();
   await store.close();
 }
 
 test("the list says how long each command takes once five runs are known, and which are better run as tasks", async () => {
-  const { storeFile, list } = project({
+  const { storeFile, list, key } = project({
     "commands/a/declared.ts": command("long: true,"),
     "commands/a/few.ts": command(),
     "commands/a/quick.ts": command(),
     "commands/a/slow.ts": command(),
   });
-  await record(storeFile, {
+  await record(storeFile, await key(), {
     a_few: [60_000, 60_000, 60_000, 60_000],
     a_quick: [10, 10, 10, 10, 10],
     a_slow: [1_000, 1_000, 1_000, 1_000, 20_000],

@@ -100,6 +100,8 @@ function createFactory(
     log: silentLog,
     catalog,
     readStats,
+    parked: new Map(),
+    keepInlineMs: 600_000,
     states: new RequestStates(clock, () => "a secret of these tests"),
     tokens: new ProgressTokens(clock),
     plain: new PlainRoad({ ...common, toolPrefix: "" }),

@@ -1,12 +1,14 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { onTestFinished } from "vitest";
+import { loadSettings } from "../../src/config.ts";
 import { temporaryFolder, writeFiles } from "./home.ts";
 import { runMeanwhile, type Started, startHttp, startMeanwhile, waitFor } from "./meanwhile.ts";
 import { overHttp, overPipes, type Result, WireClient, type WireOptions } from "./wire.ts";
 
 const fixtures = path.resolve(import.meta.dirname, "../fixtures");
-const words = ["--no-bundled", "--commands", path.join(fixtures, "deferral/commands"), "--commands", path.join(fixtures, "questions/commands")];
+const folders = [path.join(fixtures, "deferral/commands"), path.join(fixtures, "questions/commands")];
+const words = ["--no-bundled", ...folders.flatMap((folder) => ["--commands", folder])];
 
 /** A project with one home: servers, terminals and clients that share its tasks. */
 export class Project {
@@ -19,6 +21,11 @@ export class Project {
     this.cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify(config) });
     this.home = path.join(this.cwd, "home");
     this.#env = { MEANWHILE_HOME: this.home, ...env };
+  }
+
+  /** What its durations are kept under. */
+  async key(): Promise<string> {
+    return (await loadSettings({ cwd: this.cwd, env: this.#env, flags: { bundled: false, commands: folders } })).project;
   }
 
   /** A client on a server of its own, over stdio. */

@@ -14,6 +14,7 @@ const table: Record<string, readonly string[] | "*"> = {
   "machine.ts": ["ids.ts"],
   command: ["errors.ts", "clock.ts", "log.ts"],
   host: [],
+  completion: ["command", "errors.ts", "clock.ts"],
   task: ["command", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
   store: ["command", "task", "errors.ts", "clock.ts", "log.ts", "failpoint.ts"],
   testing: ["command", "task", "store", "clock.ts", "ids.ts", "errors.ts"],

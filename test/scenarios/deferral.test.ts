@@ -121,7 +121,7 @@ async function check(project: Project, rows: readonly Row[]): Promise<void> {
     }),
   );
   const titleOf = ({ client, tool, task, isHeld }: Row) =>
-    `${client.revision} ${Object.keys(client.capabilities ?? {})} ${tool}${task === undefined ? "" : ", asked for"}${isHeld === true ? ", held" : ""}`;
+    `${client.revision} ${Object.keys(client.capabilities ?? {}).join()} ${tool}${task === undefined ? "" : ", asked for"}${isHeld === true ? ", held" : ""}`;
   expect(shown.map(({ kind, reason }, at) => [titleOf(rows[at] as Row), kind, reason])).toEqual(
     rows.map((row) => [titleOf(row), row.expected, row.reason ?? (row.expected === "answer" ? undefined : expect.any(String))]),
   );
@@ -224,7 +224,7 @@ test("the reasons that other rules have are shown by `meanwhile tasks show`, too
     deferral: { keepInlineSeconds: 0.7 },
   });
   const store = openSqliteStore(path.join(temporaryHome(project), "tasks.db"), systemClock);
-  await store.recordDurations([{ command: "work_reading", kind: "time", bucket: bucketOf(12_000), count: 5 }]);
+  await store.recordDurations([{ command: `${await project.key()}/work_reading`, kind: "time", bucket: bucketOf(12_000), count: 5 }]);
   await store.close();
   const calls: readonly (readonly [string, WireOptions, CallOptions, RegExp])[] = [
     [gated, { revision: nov25, name: "idle" }, {}, /^idle cuts calls after 0\.8 s without progress, and this one has no progress token$/],
@@ -431,5 +431,18 @@ describe("never twice", () => {
     work.open();
     expect((await resultFor(client, handleOf(running).job_id)).structuredContent?.data).toEqual({ passed: work.input.file });
     expect(work.starts()).toBe(1);
+  });
+
+  test('_meta["meanwhile/idempotencyKey"] is for one call: another tool, or other arguments, are not given its result', async () => {
+    const client = await new Project().http(as(nov25));
+    const keyed: CallOptions = { meta: { "meanwhile/idempotencyKey": "k" } };
+    const { structuredContent: first } = await client.call(quick, { text: "a" }, keyed);
+    for (const [tool, input] of [
+      [quick, { text: "b" }],
+      ["work_sync", { files: 1 }],
+    ] as const) {
+      const { structuredContent: other } = await client.call(tool, input, keyed);
+      expect(other?.data, `${tool} ${JSON.stringify(input)}`).not.toEqual(first?.data);
+    }
   });
 });

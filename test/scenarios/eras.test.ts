@@ -146,6 +146,23 @@ describe("E1", () => {
     },
   );
 
+  test("E1: on 2026-07-28 a call over a pipe that is cancelled before it got its handle leaves no task that nobody could find", async () => {
+    const place = openPlace({ commands });
+    const [modern, core] = [await place.startPipe("2026-07-28", takesTasks), await place.startPipe("2025-11-25")];
+    const traces = openTraces();
+    expect(await listed(core)).toEqual([]);
+    await modern.request("tools/call", { name: "report_steps", arguments: { at: 1, steps: 1, gapMs: 1 } });
+    const stopWriting = await holdStore(place.home);
+    const begun = modern.begin("tools/call", { name: "work_long", arguments: { file: traces.file } });
+    await sleep(300);
+    await modern.notify("notifications/cancelled", { requestId: begun.id });
+    await sleep(200);
+    stopWriting();
+    await sleep(1_000);
+    expect(modern.log.filter(({ id }) => id === begun.id)).toEqual([]);
+    expect((await listed(core)).filter(({ status }) => status !== "cancelled")).toEqual([]);
+  });
+
   test("E1: a client of 2025-11-25 that drops its stream before it got its task finds the task in its list", async () => {
     const { core, place } = await openBoth();
     const traces = openTraces();
@@ -209,11 +226,12 @@ test("E4: on 2025-11-25 a task is cancelled before the answer and stays so; on 2
   await deaf.shows("started");
   const cancelled = await core.request("tasks/cancel", { taskId });
   expect(cancelled.result).toMatchObject({ taskId, status: "cancelled" });
-  expect((await core.request("tasks/get", { taskId })).result).toMatchObject({ status: "cancelled" });
+  const told = (await core.request("tasks/get", { taskId })).result;
+  expect(told).toMatchObject({ status: "cancelled" });
   deaf.open();
   await deaf.shows("finished");
   await sleep(200);
-  expect((await core.request("tasks/get", { taskId })).result).toMatchObject({ status: "cancelled" });
+  expect((await core.request("tasks/get", { taskId })).result).toEqual(told);
 
   const obedient = openTraces();
   const other = await startTask(modern, "work_long", { file: obedient.file });

@@ -131,7 +131,8 @@ describe("what is known of durations", () => {
     const project = new Project();
     writeFiles(project.cwd, { "home/.keep": "" });
     const store = openSqliteStore(path.join(project.home, "tasks.db"), systemClock);
-    const count = (command: string, ms: number, runs: number) => ({ command, kind: "time" as const, bucket: bucketOf(ms), count: runs });
+    const key = await project.key();
+    const count = (command: string, ms: number, runs: number) => ({ command: `${key}/${command}`, kind: "time" as const, bucket: bucketOf(ms), count: runs });
     await store.recordDurations([
       count("work_gated", 12_000, 5),
       count("work_reading", 12_000, 4),

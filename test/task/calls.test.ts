@@ -353,6 +353,28 @@ describe("a client that does not want it any more", () => {
     expect(await rows()).toEqual([]);
   });
 
+  test("stops one that is just being handed out: it has no handle yet, and will never get one", async () => {
+    const work = held();
+    const { store, engine, start, pass, door } = setUp(work.command);
+    const gate = Promise.withResolvers<void>();
+    const handOut = store.handOut.bind(store);
+    vi.spyOn(store, "handOut").mockImplementationOnce(async (...words) => {
+      await gate.promise;
+      return await handOut(...words);
+    });
+    const client = door();
+    const call = await start(client, { limit: hard(4) });
+    await pass(3_000);
+    client.gone.abort();
+    await turns();
+    gate.resolve();
+    await turns();
+    if (call.ending?.kind === "ended") call.ending.finish(true);
+    await turns();
+    expect(work.run.task.signal.reason).toBeInstanceOf(Cancelled);
+    expect((await engine.list(caller, { statuses: ["queued", "working"] })).tasks).toEqual([]);
+  });
+
   test("does not touch a job that was handed out", async () => {
     const work = held();
     const { engine, start, pass, door } = setUp(work.command);
@@ -659,7 +681,11 @@ describe("never twice", () => {
     await turns();
     const third = await start(door(), keyed);
     for (const call of [first, second, third]) expect(call.ended.outcome).toMatchObject({ data: { answer: 42 } });
-    expect([first, second, third].map((call) => call.ended.note)).toEqual([undefined, expect.stringContaining("Joined"), expect.stringContaining("Joined")]);
+    expect([first, second, third].map((call) => call.ended.note)).toEqual([
+      undefined,
+      expect.stringContaining("This idempotency key started"),
+      expect.stringContaining("This idempotency key started"),
+    ]);
     expect(work.runs).toHaveLength(1);
     const other = await start(door(), { idempotencyKey: "another" });
     work.run.end({ answer: 43 });

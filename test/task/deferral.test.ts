@@ -144,7 +144,7 @@ describe("settings", () => {
     const stays = { ...inline(undefined, undefined), reason: "only tasks that the client asks for are made" };
     expect(call({}, off)).toEqual(stays);
     expect(call({ canTakeTask: true, ...long }, off)).toEqual(stays);
-    expect(call({ canTakeTask: true, taskSupport: "required" }, off)).toEqual(stays);
+    expect(call({ canTakeTask: true, taskSupport: "required" }, off)).toMatchObject({ kind: "now", as: "task" });
     expect(call({ canTakeUnasked: true, ...long }, { ...off, isUnsolicited: true })).toEqual(stays);
     expect(call({ limit: opencode }, off)).toMatchObject(inline(undefined, undefined, 20_000));
     expect(call({ limit: opencode, hasProgressToken: false }, off)).toMatchObject(inline(undefined, undefined, undefined));

@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { sleep } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
+import type { CommandContext } from "../../src/command/context.ts";
 import { knownHosts } from "../../src/host/profiles.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { moving, openInMemory, turns } from "../helpers/in-memory.ts";
@@ -98,6 +99,25 @@ test.each(rows)("a 20-minute command as %s: a result or a handle before its limi
   expect(clock.now() - startedAt(), "it is there soon after the end").toBeLessThan(runMs + minutes);
 });
 
+test.each(rows.filter(([, { capabilities, asksForTasks }]) => capabilities === undefined && asksForTasks !== true))(
+  "task_result as %s, asked to wait for an hour: an answer before its limit",
+  async (_title, host) => {
+    const { clock, client } = await setUp(host);
+    const { job_id } = handleOf(await patiently(host, clock, client, tool));
+    const result = await patiently(host, clock, client, "task_result", { job_id, wait_seconds: 3600 });
+    expect(isDone(result) || handleOf(result).job_id === job_id).toBe(true);
+  },
+);
+
+test.each(rows.filter(([, { isExtended, capabilities }]) => isExtended === true && capabilities === undefined))(
+  "a command that has reported its total and goes on, as %s: still an answer before its limit",
+  async (_title, host) => {
+    const { clock, client } = await setUp(host, (task) => task.progress({ percentage: 100, message: "Nearly done" }));
+    const result = await fetchResult(host, clock, client, await patiently(host, clock, client, tool));
+    expect(result.structuredContent).toMatchObject({ success: true, data: { minutes: 20 } });
+  },
+);
+
 test("every host we know by name is among them", () => {
   const names = hosts.map(({ name }) => name);
   expect(names).toEqual(expect.arrayContaining(knownHosts.map(({ name }) => name)));
@@ -171,17 +191,18 @@ async function pollCore(clock: FakeClock, client: WireClient, taskId: string): P
 }
 
 /** A server in this process whose time we move, and a client that is this host. */
-async function setUp(host: Host) {
+async function setUp(host: Host, first: (task: CommandContext) => void = () => undefined) {
   const clock = new FakeClock();
   let starts = 0;
   let startedAt = 0;
   const twentyMinutes = defineCommand({
     summary: "Take twenty minutes, and say nothing",
     output: z.object({ minutes: z.number() }),
-    async run(_input, { signal }) {
+    async run(_input, task) {
       starts += 1;
       startedAt = clock.now();
-      await sleep(clock, runMs, signal);
+      first(task);
+      await sleep(clock, runMs, task.signal);
       return { minutes: 20 };
     },
   });

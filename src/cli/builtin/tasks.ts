@@ -123,7 +123,7 @@ function toStatuses(text: string): TaskStatus[] {
 async function find({ tasks, operands }: Context): Promise<Task> {
   const wanted = operands[0] ?? "";
   if (wanted.length < 36 && /^[0-9a-f-]{4,}$/.test(wanted)) {
-    const { tasks: newest } = await tasks.engine.list(localCaller);
+    const { tasks: newest } = await tasks.engine.list(localCaller, { withCalls: true });
     const fits = newest.filter((task) => task.taskId.startsWith(wanted));
     if (fits.length > 1) throw new UsageError(`${fits.length} tasks begin with ${wanted}; type more of the id.`);
     if (fits[0] !== undefined) return await tasks.engine.get(localCaller, fits[0].taskId);
