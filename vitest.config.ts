@@ -5,8 +5,8 @@ const system = ["test/scenarios/**/*.test.ts", "test/conformance/**/*.test.ts", 
 
 export default defineConfig({
   test: {
-    // These tests mostly wait for processes: two files at a time, also on two cores.
-    maxWorkers: 2,
+    // These tests mostly wait for processes: four files at a time, also on two cores.
+    maxWorkers: 4,
     projects: [
       {
         test: { name: "unit", include: ["test/**/*.test.ts"], exclude: system, isolate: false, testTimeout: 10_000, experimental: { viteModuleRunner: false } },

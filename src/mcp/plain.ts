@@ -168,7 +168,7 @@ export class PlainRoad {
     const onGone = () => stop.abort();
     signal.addEventListener("abort", onGone, { once: true });
     const sender = this.#sender(call.ctx);
-    const reader = new ProgressReader();
+    const reader = new ProgressReader(latest);
     const onTask = (task: Task) => {
       latest = task;
       const update = reader.next(task);

@@ -86,7 +86,7 @@ export class Tasks2025 {
       monotonic: () => clock.monotonic(),
       send: (params) => this.#notify("notifications/progress", params),
     });
-    const reader = new ProgressReader();
+    const reader = new ProgressReader(task);
     let status = this.#toWire(task).status;
     const onTask = (news: Task) => {
       this.#progress(news, sender, reader);
@@ -156,7 +156,7 @@ export class Tasks2025 {
       monotonic: () => clock.monotonic(),
       send: (params) => void ctx.mcpReq.notify({ method: "notifications/progress", params } as never).catch(() => undefined),
     });
-    const reader = new ProgressReader();
+    const reader = new ProgressReader(task);
     const onTask = (latest: Task) => {
       this.#progress(latest, sender, reader);
       this.#withdraw(latest);

@@ -273,7 +273,7 @@ export class Calls {
     const shown = new Set<string>();
     const stop = new AbortController();
     const isNews = (task: Task) => isTerminal(task) || openQuestions(task).some(({ key }) => !shown.has(key));
-    const reader = new ProgressReader();
+    const reader = new ProgressReader(begun);
     const onTask = (task: Task) => {
       const update = reader.next(task);
       if (update !== undefined) watcher.progress(update, timing());

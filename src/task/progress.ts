@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { ProgressReport } from "../command/context.ts";
-import type { Task, TaskProgress } from "./task.ts";
+import { isTerminal, type Task, type TaskProgress } from "./task.ts";
 
 /** One value on the wire: `value` grows strictly, `total` stays what the first report made it. */
 export interface ProgressUpdate {
@@ -124,9 +124,14 @@ export class ProgressTrack {
   }
 }
 
-/** Reads a task's progress change by change; undefined when there is nothing new. The last value counts also once the task has ended. */
+/** Reads a task's progress change by change; undefined when there is nothing new. The last value counts also when the end comes with it. */
 export class ProgressReader {
   #last: TaskProgress | undefined;
+
+  /** Of a task that has ended before anybody looked there is nothing to follow. */
+  constructor(begun: Task) {
+    this.#last = isTerminal(begun) ? begun.progress : undefined;
+  }
 
   next(task: Task): ProgressUpdate | undefined {
     const { progress } = task;
