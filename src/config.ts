@@ -29,6 +29,8 @@ export interface UserConfig {
   readonly http?: { readonly port?: number; readonly host?: string };
   /** Refuse HTTP calls without the home's token. */
   readonly requireToken?: boolean;
+  /** `false`: commands are tools only, and no prompts. */
+  readonly prompts?: boolean;
   readonly logLevel?: LogLevel;
   /** When a call that takes long becomes a task. */
   readonly deferral?: DeferralConfig;
@@ -87,6 +89,7 @@ export interface Settings {
   readonly hostName: string | undefined;
   readonly followUpTools: boolean;
   readonly errorsAsCompleted: boolean;
+  readonly prompts: boolean;
   readonly mcp: ServerHook | undefined;
 }
 
@@ -139,6 +142,7 @@ export async function loadSettings(from: { cwd: string; env: Environment; flags:
     hostName: env.MEANWHILE_HOST?.trim() || undefined,
     followUpTools: config.followUpTools ?? true,
     errorsAsCompleted: config.errorsAsCompleted ?? false,
+    prompts: config.prompts ?? true,
     mcp: config.mcp,
   };
 }
@@ -288,6 +292,7 @@ const fields: Record<keyof UserConfig, Field> = {
   hosts: { check: isObject, expected: "hosts by name", each: { check: isObject, expected: "{ limitSeconds, isExtended }", fields: hostFields } },
   followUpTools: trueOrFalse,
   errorsAsCompleted: trueOrFalse,
+  prompts: { check: isBoolean, expected: "true or false" },
   mcp: { check: (value) => typeof value === "function", expected: "a function (server) => void" },
 };
 

@@ -9,8 +9,10 @@ import { messageOf, RuntimeError } from "./errors.ts";
 import { createId, createSecret } from "./ids.ts";
 import type { Logger } from "./log.ts";
 import { fromAuthInfo, localUser } from "./mcp/caller.ts";
+import { createCompletions } from "./mcp/completions.ts";
 import { PlainRoad } from "./mcp/plain.ts";
 import { PollLimit } from "./mcp/poll-limit.ts";
+import { createPrompts } from "./mcp/prompts.ts";
 import { RequestStates } from "./mcp/questions.ts";
 import { createResources } from "./mcp/resources.ts";
 import { CommandServer } from "./mcp/server.ts";
@@ -63,10 +65,12 @@ export async function openRuntime(settings: Settings, log: Logger, clock: Clock 
     hostName: settings.hostName,
   });
   const resources = createResources(readStats);
+  const prompts = settings.prompts ? createPrompts(catalog) : undefined;
+  const completions = createCompletions({ catalog, plain, openEngine });
   const factory: McpServerFactory = async ({ era, authInfo }) => {
     const caller = fromAuthInfo(authInfo) ?? localUser;
     const capabilities = era === "modern" ? { extensions: { [tasksExtension]: {} } } : { tasks: tasksCapability(caller) };
-    const server = new CommandServer(settings, { tools, resources, capabilities: capabilities as ServerCapabilities });
+    const server = new CommandServer(settings, { tools, resources, prompts, completions, capabilities: capabilities as ServerCapabilities });
     try {
       await settings.mcp?.(server, { era });
     } catch (error) {
@@ -163,7 +167,7 @@ export async function serveStreams(runtime: Runtime, streams: { input: Readable;
     return server;
   };
   const stopListening = catalog.onChange(() => {
-    for (const server of servers) if (server.isConnected()) server.sendToolListChanged();
+    for (const server of servers) if (server.isConnected()) server.sendListsChanged();
   });
   const transport = new TaskListenTransport(new LineTransport({ ...streams, log }), subscriptions);
   await new Promise<void>((resolve) => {
@@ -192,7 +196,7 @@ export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> 
     clock,
     log,
   });
-  runtime.catalog.onChange(() => door.notifyToolsChanged());
+  runtime.catalog.onChange(() => door.notifyListsChanged());
   return door;
 }
 

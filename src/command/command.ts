@@ -72,6 +72,8 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
   readonly dedupe?: boolean;
   /** `false`: the output is the tool's structured content as it is, without { success, data, messages }. */
   readonly envelope?: boolean;
+  /** `true`: a caller may write `$.field` for a text argument, and its value is taken from the other arguments or the call's context. */
+  readonly references?: boolean;
   /** Values for arguments that know more than their schema; `"options.format"` for one inside. */
   readonly complete?: { readonly [argument in ArgumentPath<InferInput<I>>]?: Completer };
   /** Arguments worth showing in `--help`, as typed after the command's name. */
@@ -105,6 +107,7 @@ export interface Command {
   readonly isolation: Isolation;
   readonly dedupe: boolean;
   readonly envelope: boolean;
+  readonly references: boolean;
   readonly complete: Readonly<Record<string, Completer | undefined>>;
   readonly examples: readonly string[];
   readonly summarize: ((output: never) => string) | undefined;
@@ -138,6 +141,7 @@ export function defineCommand<I extends Schema = Schema<Record<string, never>>, 
     isolation: definition.isolation ?? "server",
     dedupe: definition.dedupe ?? true,
     envelope: definition.envelope ?? true,
+    references: definition.references ?? false,
     complete: (definition.complete as Command["complete"] | undefined) ?? {},
     examples: definition.examples ?? [],
     summarize: definition.summarize as Command["summarize"],
@@ -195,6 +199,7 @@ const fields: Record<string, { check: (value: unknown) => boolean; expected: str
   isolation: { check: (value) => value === "server" || value === "process", expected: '"server" or "process"' },
   dedupe: { check: isBoolean, expected: "true or false" },
   envelope: { check: isBoolean, expected: "true or false" },
+  references: { check: isBoolean, expected: "true or false" },
   complete: { check: isCompleters, expected: "an object of functions (partial, { arguments, context, signal }) => values" },
   examples: { check: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"), expected: "a list of texts" },
   summarize: { check: isFunction, expected: "a function (output) => text" },

@@ -1,5 +1,5 @@
 import { type Clock, systemClock, toTimestamp } from "../clock.ts";
-import type { Completer, CompleterContext, Suggestion } from "../command/command.ts";
+import type { Completer, Suggestion } from "../command/command.ts";
 import type { JsonSchema } from "../command/schema.ts";
 import { closest } from "../command/suggest.ts";
 import { messageOf } from "../errors.ts";

@@ -10,10 +10,14 @@ import {
 } from "@modelcontextprotocol/server";
 import type { JsonSchema, Schema } from "../command/schema.ts";
 import { internalErrorCode, RequestError, requestErrors } from "../errors.ts";
+import type { OwnCompletions } from "./completions.ts";
+import type { OwnPrompts } from "./prompts.ts";
 import type { Tasks2025 } from "./tasks-2025.ts";
 
 /** The revision that brought core tasks. */
 export const tasksRevision = "2025-11-25";
+/** The revision that made completions a capability. */
+const completionsRevision = "2025-03-26";
 
 /**
  * The SDK's server, with our commands beside whatever an author registers by hand.
@@ -66,6 +70,9 @@ export interface ServerFacts {
 export interface ServerParts {
   readonly tools: CommandTools;
   readonly resources: OwnResources;
+  /** Absent when commands are not to be prompts. */
+  readonly prompts: OwnPrompts | undefined;
+  readonly completions: OwnCompletions;
   /** Declared beside tools, resources and logging. */
   readonly capabilities: ServerCapabilities;
 }
@@ -82,11 +89,18 @@ export class CommandServer extends McpServer {
     const { tools } = parts;
     this.#tools = tools;
     const options = {
-      capabilities: { tools: { listChanged: true }, resources: {}, logging: {}, ...parts.capabilities },
+      capabilities: {
+        tools: { listChanged: true },
+        resources: {},
+        ...(parts.prompts !== undefined && { prompts: { listChanged: true } }),
+        completions: {},
+        logging: {},
+        ...parts.capabilities,
+      },
       ...(facts.instructions === undefined ? {} : { instructions: facts.instructions }),
     };
     const core = new CommandCore({ name: facts.name, version: facts.version }, options);
-    core.face = { tools, resources: parts.resources, owner: this };
+    core.face = { ...parts, owner: this };
     // McpServer makes its own Server; every handler it registers from here on goes through ours.
     (this as { server: Server }).server = core;
   }
@@ -103,12 +117,29 @@ export class CommandServer extends McpServer {
         throw this.#tools.unknown(request.params.name);
       });
     }
+    if (this.core.face?.prompts !== undefined && !this.core.hasPromptHandlers) {
+      this.server.setRequestHandler("prompts/list", () => ({ prompts: [] }));
+      this.server.setRequestHandler("prompts/get", (request) => {
+        throw new ProtocolError(requestErrors.params.code, `Prompt ${request.params.name} not found`);
+      });
+    }
+    if (!this.core.hasCompletionHandler) {
+      this.server.setRequestHandler("completion/complete", () => {
+        throw new ProtocolError(requestErrors.params.code, "There is nothing of that name to complete.");
+      });
+    }
     if (this.core.hasResourceHandlers) return;
     this.server.setRequestHandler("resources/list", () => ({ resources: [] }));
     this.server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: [] }));
     this.server.setRequestHandler("resources/read", (request) => {
       throw new ResourceNotFoundError(request.params.uri);
     });
+  }
+
+  /** The commands have changed, and with them the tools and the prompts. */
+  sendListsChanged(): void {
+    this.sendToolListChanged();
+    if (this.core.face?.prompts !== undefined) this.sendPromptListChanged();
   }
 
   /** Where the SDK looks for the `x-mcp-header` marks of a tool's arguments. */
@@ -124,9 +155,11 @@ type Handler = (request: JSONRPCRequest, ctx: ServerContext) => Promise<Result>;
 
 class CommandCore extends Server {
   // Both are read while the base constructor runs, so neither may have an initializer.
-  declare face: { tools: CommandTools; resources: OwnResources; owner: CommandServer } | undefined;
+  declare face: (Omit<ServerParts, "capabilities"> & { owner: CommandServer }) | undefined;
   declare hasToolHandlers: boolean | undefined;
   declare hasResourceHandlers: boolean | undefined;
+  declare hasPromptHandlers: boolean | undefined;
+  declare hasCompletionHandler: boolean | undefined;
   /** Set once a client before 2026-07-28 has asked for logging. */
   declare hasClientLogLevel: boolean | undefined;
 
@@ -165,17 +198,23 @@ class CommandCore extends Server {
     super._onclose();
   }
 
-  /** Core tasks exist since 2025-11-25; a client of an older revision is not told of them. */
+  /** A client is told of what its revision knows: completions as a capability since 2025-03-26, core tasks since 2025-11-25. */
   override getCapabilities(): ServerCapabilities {
-    const { tasks, ...capabilities } = super.getCapabilities() as ServerCapabilities & { tasks?: object };
-    const version = this.getNegotiatedProtocolVersion();
-    const isOlder = version !== undefined && version < tasksRevision;
-    return tasks === undefined || isOlder ? capabilities : ({ ...capabilities, tasks } as ServerCapabilities);
+    const { tasks, completions, ...capabilities } = super.getCapabilities() as ServerCapabilities & { tasks?: object };
+    const version = this.getNegotiatedProtocolVersion() ?? tasksRevision;
+    return {
+      ...capabilities,
+      ...(completions !== undefined && version >= completionsRevision && { completions }),
+      ...(tasks !== undefined && version >= tasksRevision && { tasks }),
+    } as ServerCapabilities;
   }
 
   protected override _wrapHandler(method: string, handler: Handler): Handler {
     if (method === "resources/list") return this.#wrapResources(handler);
     if (method === "resources/read") return this.#wrapRead(handler);
+    if (method === "prompts/list") return this.#wrapPrompts(handler);
+    if (method === "prompts/get") return this.#wrapPrompt(handler);
+    if (method === "completion/complete") return this.#wrapComplete(handler);
     if (method === "tools/list") return this.#wrapList(handler);
     if (method === "tools/call") return this.#wrapCall(handler);
     if (method === "logging/setLevel") {
@@ -209,6 +248,38 @@ class CommandCore extends Server {
       const { uri } = request.params as { uri: string };
       return (await this.face?.resources.read(uri)) ?? (await handler(request, ctx));
     });
+  }
+
+  #wrapPrompts(handler: Handler): Handler {
+    this.hasPromptHandlers = true;
+    return super._wrapHandler("prompts/list", async (request, ctx) => {
+      const own = (await handler(request, ctx)) as { prompts: { name: string }[] };
+      const ours = (this.face?.prompts?.list() ?? []).filter(({ name }) => !this.#isAuthorsPrompt(name));
+      return { ...own, prompts: [...own.prompts, ...ours] };
+    });
+  }
+
+  #wrapPrompt(handler: Handler): Handler {
+    return super._wrapHandler("prompts/get", async (request, ctx) => {
+      const { name, arguments: given = {} } = request.params as { name: string; arguments?: Record<string, string> };
+      const prompts = this.face?.prompts;
+      const isOurs = prompts?.has(name) === true && !this.#isAuthorsPrompt(name);
+      return isOurs ? prompts.get(name, given) : await handler(request, ctx);
+    });
+  }
+
+  /** Our own form of the request is not the SDK's, so it is looked at before the SDK checks it. */
+  #wrapComplete(handler: Handler): Handler {
+    this.hasCompletionHandler = true;
+    const registered = super._wrapHandler("completion/complete", handler);
+    return async (request, ctx) =>
+      (await this.face?.completions.complete(request.params, ctx, (name) => this.#isAuthorsPrompt(name))) ?? (await registered(request, ctx));
+  }
+
+  /** An author's prompt wins over a command of the same name. */
+  #isAuthorsPrompt(name: string): boolean {
+    const { _registeredPrompts: registered = {} } = this.face?.owner as unknown as { _registeredPrompts?: object };
+    return Object.hasOwn(registered, name);
   }
 
   #wrapCall(handler: Handler): Handler {

@@ -6,7 +6,8 @@ import type { CommandLogLevel, LogLine } from "../command/context.ts";
 import { envelopeSchema } from "../command/envelope.ts";
 import { asksFirst, type Outcome } from "../command/run.ts";
 import { closest } from "../command/suggest.ts";
-import { CommandError, messageOf, RequestError } from "../errors.ts";
+import { isReference, resolveReference } from "../completion/references.ts";
+import { CommandError, InputError, messageOf, RequestError } from "../errors.ts";
 import { budgetOf } from "../host/budget.ts";
 import { findHost, type HostLimit, type HostOverride } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
@@ -146,6 +147,7 @@ class Call {
   readonly #server: CommandServer;
   readonly #caller: Caller;
   readonly #capabilities: ClientCapabilities;
+  #input: unknown;
   readonly #sender: ProgressSender;
   /** Aborted once the request has been answered; there only when a question was shown. */
   #answered: AbortController | undefined;
@@ -158,6 +160,7 @@ class Call {
     this.#server = server;
     this.#caller = callerOf(ctx);
     this.#capabilities = capabilitiesOf(ctx, server);
+    this.#input = request.arguments;
     this.#sender = this.#createSender();
   }
 
@@ -171,6 +174,10 @@ class Call {
       this.#sender.finish();
       this.#answered?.abort();
     }
+  }
+
+  get #meta(): Record<string, unknown> {
+    return (this.#ctx.mcpReq._meta ?? {}) as Record<string, unknown>;
   }
 
   get #isModern(): boolean {
@@ -193,6 +200,7 @@ class Call {
     const engine = opened instanceof Promise ? await opened : opened;
     const resumed = this.#resumed();
     try {
+      if (this.#entry.command.references) this.#input = withReferences(this.#request.arguments, this.#meta["meanwhile/context"]);
       if (resumed !== undefined && "taskId" in resumed) return await this.#rejoin(engine, resumed.taskId);
       const ahead = asksFirst(this.#entry.command) ? await this.#settleAhead(resumed?.asked ?? []) : { answered: [] };
       if ("result" in ahead) return ahead.result;
@@ -219,7 +227,7 @@ class Call {
     if (!isHopeless && (!this.#isModern || (!canAsk && asked.length === 0))) return { answered: [] };
     const ahead = await askAhead(
       command,
-      this.#request.arguments,
+      this.#input,
       withAnswers(asked, (this.#ctx.mcpReq.inputResponses ?? {}) as Record<string, unknown>),
       clock,
     );
@@ -274,14 +282,14 @@ class Call {
 
   #toRequest(engine: Engine, answered: readonly TaskQuestion[]): CallRequest {
     const { mcpReq, http } = this.#ctx;
-    const meta = (mcpReq._meta ?? {}) as Record<string, unknown>;
+    const meta = this.#meta;
     const core = this.#server.core;
     const canTakeTask = this.#isModern && takesTasks(this.#capabilities);
     const isModernHttp = this.#isModern && http !== undefined;
     const key = meta["meanwhile/idempotencyKey"];
     return {
       entry: this.#entry,
-      input: this.#request.arguments,
+      input: this.#input,
       caller: callerKey(this.#caller),
       wish: {
         asked: this.#isAsked ? { ttlMs: (this.#request.task as { ttl?: unknown } | null)?.ttl } : undefined,
@@ -451,6 +459,20 @@ class Call {
 
 function whyNoAnswer(path: readonly string[]): string {
   return `this client cannot show questions; run it in a terminal: meanwhile ${path.join(" ")}`;
+}
+
+/** Arguments whose references are replaced by what they lead to: in the other arguments, then in the call's context. */
+function withReferences(input: unknown, context: unknown): unknown {
+  if (typeof input !== "object" || input === null) return input;
+  const values = Object.fromEntries(Object.entries(input).filter(([, value]) => !isReference(value)));
+  const resolve = (name: string, value: unknown) => {
+    if (!isReference(value)) return value;
+    const resolved = resolveReference(value, values, (context ?? {}) as Record<string, unknown>);
+    if (resolved.ok) return resolved.value;
+    const why = resolved.error === "not_found" ? "is neither among the arguments nor in the context" : "is no reference; write $.field or $.a.b[0]";
+    throw new InputError(`\`${name}\`: ${value.slice(0, 100)} ${why}.`);
+  };
+  return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, resolve(name, value)]));
 }
 
 const mcpLevels = { debug: "debug", info: "info", warn: "warning", error: "error" } as const satisfies Record<CommandLogLevel, string>;

@@ -36,8 +36,8 @@ export interface HttpOptions {
 
 export interface HttpDoor {
   readonly url: string;
-  /** Tells every connected client that the tools have changed. */
-  notifyToolsChanged(): void;
+  /** Tells every connected client that the tools, and the prompts, have changed. */
+  notifyListsChanged(): void;
   close(): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
   const { port } = server.address() as { port: number };
   return {
     url: `http://${options.host.includes(":") && !options.host.startsWith("[") ? `[${options.host}]` : options.host}:${port}/mcp`,
-    notifyToolsChanged: () => endpoint.notifyToolsChanged(),
+    notifyListsChanged: () => endpoint.notifyListsChanged(),
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       await endpoint.close();
@@ -89,9 +89,10 @@ class Endpoint {
     this.#sessions = new Sessions({ factory: options.factory, clock: options.clock, onerror });
   }
 
-  notifyToolsChanged(): void {
+  notifyListsChanged(): void {
     this.#modern.notify.toolsChanged();
-    this.#sessions.notifyToolsChanged();
+    this.#modern.notify.promptsChanged();
+    this.#sessions.notifyListsChanged();
   }
 
   async close(): Promise<void> {

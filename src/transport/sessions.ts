@@ -52,8 +52,8 @@ export class Sessions {
     return await this.#stateless(request, from);
   }
 
-  notifyToolsChanged(): void {
-    for (const { server } of this.#sessions.values()) server.sendToolListChanged();
+  notifyListsChanged(): void {
+    for (const { server } of this.#sessions.values()) server.sendListsChanged();
   }
 
   async close(): Promise<void> {

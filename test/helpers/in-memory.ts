@@ -112,7 +112,13 @@ function createFactory(
   return ({ era, authInfo }) => {
     const caller = fromAuthInfo(authInfo) ?? localUser;
     const capabilities = era === "modern" ? { extensions: { [tasksExtension]: {} } } : { tasks: tasksCapability(caller) };
-    const server = new CommandServer(facts, { tools, resources, capabilities: capabilities as ServerCapabilities });
+    const server = new CommandServer(facts, {
+      tools,
+      resources,
+      prompts: undefined,
+      completions: { complete: () => undefined },
+      capabilities: capabilities as ServerCapabilities,
+    });
     server.serveAll();
     if (era === "modern") serveTasks2026(server, common);
     else {

@@ -18,7 +18,7 @@ const table: Record<string, readonly string[] | "*"> = {
   task: ["command", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
   store: ["command", "task", "errors.ts", "clock.ts", "log.ts", "failpoint.ts"],
   testing: ["command", "task", "store", "clock.ts", "ids.ts", "errors.ts"],
-  mcp: ["command", "task", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
+  mcp: ["completion", "command", "task", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
   transport: ["mcp", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
   cli: ["command", "task", "paths.ts", "errors.ts", "clock.ts", "log.ts"],
   "cli/builtin": "*",

@@ -1,0 +1,110 @@
+import { ProtocolError, type Result, type ServerContext } from "@modelcontextprotocol/server";
+import type { Catalog } from "../command/catalog.ts";
+import type { Completer } from "../command/command.ts";
+import type { JsonSchema } from "../command/schema.ts";
+import { closest } from "../command/suggest.ts";
+import { type CompletionRequest, complete } from "../completion/complete.ts";
+import { completeTaskId } from "../completion/completers.ts";
+import { CompletionFailed } from "../completion/completion-failed.ts";
+import { internalErrorCode, requestErrors } from "../errors.ts";
+import type { Engine } from "../task/engine.ts";
+import { callerKey, callerOf, isKnown } from "./caller.ts";
+import type { PlainRoad } from "./plain.ts";
+
+/**
+ * completion/complete for our prompts, and in a form of our own for a tool's arguments:
+ * `{ name, partial_argument, arguments, context }`. The author's prompts and templates stay with the SDK.
+ */
+export interface OwnCompletions {
+  /** Undefined when the request is about something that is not ours. */
+  complete(params: unknown, ctx: ServerContext, isAuthors: (prompt: string) => boolean): Promise<Result> | undefined;
+}
+
+export interface CompletionsOptions {
+  readonly catalog: Catalog;
+  readonly plain: PlainRoad | undefined;
+  readonly openEngine: () => Promise<Engine>;
+}
+
+interface Wanted {
+  readonly schema: JsonSchema;
+  readonly completers: Readonly<Record<string, Completer | undefined>>;
+}
+
+export function createCompletions(options: CompletionsOptions): OwnCompletions {
+  return {
+    complete(params, ctx, isAuthors) {
+      const { ref, name } = (params ?? {}) as { ref?: { type?: unknown; name?: unknown }; name?: unknown };
+      if (ref === undefined && typeof name === "string") return answer(find(options, name, ctx) ?? refuse(options, name), toVendorRequest(params), ctx);
+      if (ref?.type !== "ref/prompt" || typeof ref.name !== "string" || isAuthors(ref.name)) return undefined;
+      const wanted = find(options, ref.name, ctx);
+      return wanted === undefined ? undefined : answer(wanted, toRequest(params), ctx);
+    },
+  };
+}
+
+/** What a tool's arguments are completed from. */
+function find({ catalog, plain, openEngine }: CompletionsOptions, name: string, ctx: ServerContext): Wanted | undefined {
+  const command = catalog.get(name)?.command;
+  if (command !== undefined) return { schema: command.inputSchema, completers: command.complete };
+  const schema = plain?.inputSchema(name);
+  return schema === undefined ? undefined : { schema, completers: { job_id: completeTaskId(() => ownTasks(openEngine, ctx)) } };
+}
+
+/** Who cannot be told from others is told of no tasks. */
+async function ownTasks(openEngine: () => Promise<Engine>, ctx: ServerContext) {
+  const caller = callerOf(ctx);
+  return isKnown(caller) ? (await (await openEngine()).list(callerKey(caller))).tasks : [];
+}
+
+function refuse({ catalog }: CompletionsOptions, name: string): never {
+  const guess = closest(
+    name,
+    catalog.entries.map((entry) => entry.toolName),
+  );
+  throw new ProtocolError(
+    requestErrors.params.code,
+    `There is no tool ${JSON.stringify(name.slice(0, 100))}${guess === undefined ? "" : `; did you mean ${guess}?`}`,
+  );
+}
+
+function toRequest(params: unknown): CompletionRequest {
+  const { argument, context } = params as { argument?: { name?: unknown; value?: unknown }; context?: { arguments?: Record<string, unknown> } };
+  return {
+    argument: textOf(argument?.name, "argument.name"),
+    partial: textOf(argument?.value, "argument.value"),
+    ...(context?.arguments !== undefined && { arguments: context.arguments }),
+  };
+}
+
+function toVendorRequest(params: unknown): CompletionRequest {
+  const { partial_argument, argument, ...rest } = params as { partial_argument?: unknown; argument?: unknown; arguments?: unknown; context?: unknown };
+  return {
+    ...(partial_argument !== undefined && { partial: textOf(partial_argument, "partial_argument") }),
+    ...(argument !== undefined && { argument: textOf(argument, "argument") }),
+    ...(rest.arguments !== undefined && { arguments: objectOf(rest.arguments, "arguments") }),
+    ...(rest.context !== undefined && { context: objectOf(rest.context, "context") }),
+  };
+}
+
+function textOf(value: unknown, field: string): string {
+  if (typeof value !== "string") throw new ProtocolError(requestErrors.params.code, `\`${field}\` must be a text.`);
+  return value;
+}
+
+function objectOf(value: unknown, field: string): Record<string, unknown> {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new ProtocolError(requestErrors.params.code, `\`${field}\` must be an object.`);
+  return value as Record<string, unknown>;
+}
+
+async function answer({ schema, completers }: Wanted, request: CompletionRequest, ctx: ServerContext): Promise<Result> {
+  try {
+    return { completion: await complete(schema, request, { completers, signal: ctx.mcpReq.signal }) } as unknown as Result;
+  } catch (error) {
+    if (!(error instanceof CompletionFailed)) throw error;
+    const isCallers = error.fault === "argument" || error.fault === "limit";
+    const data = { error: error.code, reason: error.reason };
+    throw new ProtocolError(isCallers ? requestErrors.params.code : internalErrorCode, error.message, data);
+  }
+}

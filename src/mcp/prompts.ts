@@ -1,0 +1,71 @@
+import { ProtocolError, type Result } from "@modelcontextprotocol/server";
+import type { Catalog, CatalogEntry } from "../command/catalog.ts";
+import type { JsonSchema } from "../command/schema.ts";
+import { requestErrors } from "../errors.ts";
+
+/**
+ * Every command is also a prompt, a slash command in most hosts: one message that asks the model to use the tool with these
+ * arguments. It is there because clients complete the arguments of prompts, and of nothing else.
+ */
+export interface OwnPrompts {
+  list(): readonly Prompt[];
+  has(name: string): boolean;
+  get(name: string, given: Readonly<Record<string, string>>): Result;
+}
+
+export interface Prompt {
+  readonly name: string;
+  readonly description: string;
+  readonly arguments: readonly { readonly name: string; readonly description?: string; readonly required: boolean }[];
+}
+
+export function createPrompts(catalog: Catalog): OwnPrompts {
+  let listed: { revision: number; prompts: readonly Prompt[] } | undefined;
+  return {
+    list() {
+      if (listed?.revision !== catalog.revision) listed = { revision: catalog.revision, prompts: catalog.entries.map(toPrompt) };
+      return listed.prompts;
+    },
+    has: (name) => catalog.get(name) !== undefined,
+    get(name, given) {
+      const entry = catalog.get(name);
+      if (entry === undefined) throw new ProtocolError(requestErrors.params.code, `Prompt ${name} not found`);
+      return toMessage(entry, given);
+    },
+  };
+}
+
+function toPrompt({ toolName, command }: CatalogEntry): Prompt {
+  const required = new Set((command.inputSchema.required ?? []) as string[]);
+  const properties = Object.entries((command.inputSchema.properties ?? {}) as Record<string, JsonSchema>);
+  return {
+    name: toolName,
+    description: command.summary,
+    arguments: properties.map(([name, { description }]) => ({
+      name,
+      ...(typeof description === "string" && { description }),
+      required: required.has(name),
+    })),
+  };
+}
+
+function toMessage({ toolName, command }: CatalogEntry, given: Readonly<Record<string, string>>): Result {
+  const properties = (command.inputSchema.properties ?? {}) as Record<string, JsonSchema>;
+  const missing = ((command.inputSchema.required ?? []) as string[]).filter((name) => !Object.hasOwn(given, name));
+  if (missing.length > 0) throw new ProtocolError(requestErrors.params.code, `${toolName} needs ${missing.map((name) => `\`${name}\``).join(", ")}.`);
+  const input = Object.fromEntries(Object.entries(given).map(([name, text]) => [name, fromText(text, properties[name])]));
+  const text =
+    Object.keys(input).length === 0 ? `Use the tool ${toolName}.` : `Use the tool ${toolName} with these arguments:\n${JSON.stringify(input, undefined, 2)}`;
+  return { description: command.summary, messages: [{ role: "user", content: { type: "text", text } }] } as Result;
+}
+
+/** Prompts know texts only; what the tool takes as a number, a truth or a structure is written as one. */
+function fromText(text: string, schema: JsonSchema | undefined): unknown {
+  if (schema?.type === "string" || schema === undefined) return text;
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "string" ? text : value;
+  } catch {
+    return text;
+  }
+}
