@@ -2,7 +2,7 @@ import { ProtocolError, RELATED_TASK_META_KEY, type Result } from "@modelcontext
 import { toTimestamp } from "../clock.ts";
 import type { Command } from "../command/command.ts";
 import { internalErrorCode } from "../errors.ts";
-import { outcomeOf } from "../task/attempt.ts";
+import { outcomeOf } from "../task/outcome.ts";
 import { statusLine } from "../task/status-line.ts";
 import { type EndedTask, isTerminal, openQuestions, type Task } from "../task/task.ts";
 import { toInputRequest } from "./questions.ts";

@@ -1,17 +1,18 @@
-import { type Clock, sleep, toTimestamp } from "../clock.ts";
+import { type Clock, sleep } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Answer, Door, LogLine, ProgressReport, Question, Steps } from "../command/context.ts";
 import { type Outcome, type RunOptions, runCommand } from "../command/run.ts";
-import { Cancelled, CommandError, messageOf, ShuttingDown } from "../errors.ts";
+import { Cancelled, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import type { Logger } from "../log.ts";
 import { authorsEstimate, type History } from "./history.ts";
 import { Inputs } from "./inputs.ts";
 import { checkStorable } from "./limits.ts";
+import { crashedOutcome, notRun, toProgress, toTaskOutcome, withSentence } from "./outcome.ts";
 import { ProgressTrack, type ProgressUpdate } from "./progress.ts";
 import { retryAt } from "./retry.ts";
 import type { Claim, TaskStore } from "./store.ts";
-import { type EndedTask, isTerminal, maxCrashes, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskRules } from "./task.ts";
+import { isTerminal, maxCrashes, type NewTask, type Task, type TaskProgress, type TaskRules } from "./task.ts";
 import { interruptedOutcome } from "./transitions.ts";
 
 export interface AttemptOptions {
@@ -429,58 +430,4 @@ export class Attempt {
         clock.now(),
       );
   }
-}
-
-/** A run that failed outside the command, in our own code or for want of a process. */
-function notRun(error: unknown): Outcome {
-  return { ending: "failed", cause: "crash", message: `It could not be run: ${messageOf(error)}`, error, messages: [], log: [], durationMs: 0 };
-}
-
-function crashedOutcome(message: string): TaskOutcome {
-  return { ending: "failed", cause: "interrupted", message, messages: [], log: [], durationMs: 0 };
-}
-
-function toProgress({ value, total, percentage, message, context }: ProgressUpdate): TaskProgress {
-  return {
-    value,
-    ...(total !== undefined && { total }),
-    ...(percentage !== undefined && { percentage }),
-    ...(message !== undefined && { message }),
-    ...(context !== undefined && { context }),
-  };
-}
-
-/** An outcome as it is stored: neutral, without what only this process can hold. */
-function toTaskOutcome(outcome: Outcome, name: string): TaskOutcome {
-  const { messages, log, durationMs } = outcome;
-  const facts = { messages, log, durationMs };
-  if (outcome.ending === "cancelled") return { ending: "cancelled", message: outcome.message, ...facts };
-  if (outcome.ending === "failed")
-    return {
-      ending: "failed",
-      cause: outcome.cause === "shutdown" || outcome.cause === "crash" ? "interrupted" : outcome.cause,
-      message: outcome.message,
-      ...(outcome.rpc !== undefined && { rpc: outcome.rpc }),
-      ...facts,
-    };
-  try {
-    checkStorable(outcome.json, name);
-  } catch (error) {
-    const text = error instanceof CommandError ? error.message : messageOf(error);
-    return { ending: "failed", cause: "output", message: text, ...facts };
-  }
-  return { ending: "completed", data: outcome.data, ...(outcome.content !== undefined && { content: outcome.content }), ...facts };
-}
-
-/** How a task ended, as a run's outcome, for whoever answers with it. */
-export function outcomeOf({ outcome, finishedAt }: EndedTask): Outcome {
-  if (outcome.ending === "completed") return { ...outcome, json: JSON.stringify(outcome.data) };
-  if (outcome.ending === "cancelled") return withSentence(outcome, finishedAt);
-  return withSentence({ ...outcome, cause: outcome.cause === "interrupted" ? "crash" : outcome.cause }, finishedAt);
-}
-
-/** A run that was ended from outside has said nothing itself: the reason is then its last word. */
-function withSentence(outcome: Outcome, at: number): Outcome {
-  if (outcome.ending === "completed" || outcome.messages.at(-1)?.type === "error") return outcome;
-  return { ...outcome, messages: [...outcome.messages, { type: "error", text: outcome.message, timestamp: toTimestamp(at) }] };
 }

@@ -1,0 +1,417 @@
+import { CLIENT_INFO_META_KEY, LOG_LEVEL_META_KEY, ProtocolError, type Result, type ServerContext } from "@modelcontextprotocol/server";
+import { type Clock, sleep, toTimestamp } from "../clock.ts";
+import type { CatalogEntry } from "../command/catalog.ts";
+import type { CommandLogLevel, LogLine } from "../command/context.ts";
+import { asksFirst, type Outcome } from "../command/run.ts";
+import { isReference, resolveReference } from "../completion/references.ts";
+import { CommandError, InputError, messageOf, RequestError } from "../errors.ts";
+import { budgetOf } from "../host/budget.ts";
+import { findHost, type HostLimit, type HostOverride } from "../host/profiles.ts";
+import type { Logger } from "../log.ts";
+import { type CallEnding, type CallRequest, undelivered } from "../task/calls.ts";
+import { type Engine, TooManyTasks } from "../task/engine.ts";
+import { openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
+import type { ProgressTokens, TrackedToken } from "../task/tokens.ts";
+import { type Caller, callerKey, callerOf, isKnown } from "./caller.ts";
+import { announceJob, jobsCapability, toJobAnswer } from "./jobs.ts";
+import type { PlainRoad } from "./plain.ts";
+import { ProgressSender, progressGapMs } from "./progress.ts";
+import {
+  askAhead,
+  type ClientCapabilities,
+  canElicit,
+  capabilitiesOf,
+  elicit,
+  type RequestStates,
+  type Resumed,
+  stateLivesMs,
+  toAnswer,
+  toInputRequest,
+  withAnswers,
+} from "./questions.ts";
+import { errorResult, toCallResult } from "./results.ts";
+import { type CommandServer, type ToolCall, tasksRevision, toProtocolError } from "./server.ts";
+import { toTask2026 } from "./task-wire.ts";
+import { answerUntilFits, wrongTaskSupport } from "./tasks-2025.ts";
+import { missingTasks, takesTasks } from "./tasks-2026.ts";
+
+export interface CallOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly isDebug: boolean;
+  /** The tasks, opened when they are first needed. */
+  readonly openEngine: () => Engine | Promise<Engine>;
+  readonly states: RequestStates;
+  /** Calls that were sent back with a question, each with what keeps its clock from running out. */
+  readonly parked: Map<string, () => void>;
+  readonly tokens: ProgressTokens;
+  /** Absent when the follow-up tools are switched off. */
+  readonly plain: PlainRoad | undefined;
+  readonly hosts: Readonly<Record<string, HostOverride>>;
+  /** No call stays open longer. */
+  readonly keepInlineMs: number;
+  /** Counts in place of what the client calls itself. */
+  readonly hostName: string | undefined;
+}
+
+/** A client has to have read the answer that made a task before it hears of the task. */
+const followGapMs = 50;
+
+/** `params.task` means something in one generation only. */
+export function asksForTask({ task }: ToolCall, ctx: ServerContext, server: CommandServer): boolean {
+  if (ctx.mcpReq.envelope !== undefined || task === undefined || !speaksCoreTasks(server)) return false;
+  if (typeof task !== "object" || task === null || Array.isArray(task)) throw new ProtocolError(-32602, "`task` must be an object, e.g. { ttl: 60000 }.");
+  return true;
+}
+
+export function speaksCoreTasks(server: CommandServer): boolean {
+  return (server.server.getNegotiatedProtocolVersion() ?? "") >= tasksRevision;
+}
+
+/** What this request's host does with a slow call. */
+function limitOf(options: CallOptions, ctx: ServerContext, server: CommandServer): HostLimit & { readonly host: string } {
+  const envelope = ctx.mcpReq.envelope as Record<string, unknown> | undefined;
+  const client = (envelope === undefined ? server.server.getClientVersion() : envelope[CLIENT_INFO_META_KEY]) as { name?: string } | undefined;
+  const profile = findHost(options.hostName ?? client?.name, options.hosts);
+  return { ...profile.limits[ctx.http === undefined ? "stdio" : "http"], host: profile.name };
+}
+
+/** How long a follow-up tool may wait here. */
+export function budgetMs(options: CallOptions, ctx: ServerContext, server: CommandServer): number {
+  // Nothing extends the wait of a tool that only looks: its limit counts as hard.
+  return budgetOf(limitOf(options, ctx, server), false, options.keepInlineMs).handleAfterMs;
+}
+
+/** One tools/call of a command. */
+export class Call {
+  readonly #options: CallOptions;
+  readonly #entry: CatalogEntry;
+  readonly #request: ToolCall;
+  readonly #ctx: ServerContext;
+  readonly #server: CommandServer;
+  readonly #caller: Caller;
+  readonly #capabilities: ClientCapabilities;
+  #input: unknown;
+  readonly #sender: ProgressSender;
+  /** Aborted once the request has been answered; there only when a question was shown. */
+  #answered: AbortController | undefined;
+
+  constructor(options: CallOptions, entry: CatalogEntry, request: ToolCall, ctx: ServerContext, server: CommandServer) {
+    this.#options = options;
+    this.#entry = entry;
+    this.#request = request;
+    this.#ctx = ctx;
+    this.#server = server;
+    this.#caller = callerOf(ctx);
+    this.#capabilities = capabilitiesOf(ctx, server);
+    this.#input = request.arguments;
+    this.#sender = this.#createSender();
+  }
+
+  async answer(): Promise<Result> {
+    try {
+      this.#refuseWrongSupport();
+      return await this.#answer();
+    } catch (error) {
+      throw this.#isAsked && error instanceof TooManyTasks ? toProtocolError(new RequestError("busy", error.message)) : this.#toThrown(error);
+    } finally {
+      this.#sender.finish();
+      this.#answered?.abort();
+    }
+  }
+
+  get #meta(): Record<string, unknown> {
+    return (this.#ctx.mcpReq._meta ?? {}) as Record<string, unknown>;
+  }
+
+  get #isModern(): boolean {
+    return this.#ctx.mcpReq.envelope !== undefined;
+  }
+
+  get #isAsked(): boolean {
+    return asksForTask(this.#request, this.#ctx, this.#server);
+  }
+
+  #refuseWrongSupport(): void {
+    const { taskSupport } = this.#entry.command;
+    if (taskSupport === "required" && this.#isModern && !takesTasks(this.#capabilities)) throw missingTasks();
+    if (taskSupport === "required" && !this.#isModern && !this.#isAsked) throw wrongTaskSupport(this.#entry.toolName, taskSupport);
+    if (taskSupport === "forbidden" && this.#isAsked) throw wrongTaskSupport(this.#entry.toolName, taskSupport);
+  }
+
+  async #answer(): Promise<Result> {
+    const opened = this.#options.openEngine();
+    const engine = opened instanceof Promise ? await opened : opened;
+    const resumed = this.#resumed();
+    try {
+      if (this.#entry.command.references) this.#input = withReferences(this.#request.arguments, this.#meta["meanwhile/context"]);
+      if (resumed !== undefined && "taskId" in resumed) return await this.#rejoin(engine, resumed.taskId);
+      const ahead = asksFirst(this.#entry.command) ? await this.#settleAhead(resumed?.asked ?? []) : { answered: [] };
+      if ("result" in ahead) return ahead.result;
+      return await this.#conclude(engine, await engine.call(this.#toRequest(engine, ahead.answered)));
+    } catch (error) {
+      // What a model can mend is told to the model.
+      if (error instanceof CommandError && !(this.#isAsked && error instanceof TooManyTasks)) return errorResult(error.message, this.#options.clock);
+      throw error;
+    }
+  }
+
+  #resumed(): Resumed | undefined {
+    const state: unknown = this.#isModern ? this.#ctx.mcpReq.requestState() : undefined;
+    return state === undefined ? undefined : this.#options.states.resume(state, this.#request, this.#caller);
+  }
+
+  /** The questions ahead of any run, where the client can carry them. */
+  async #settleAhead(asked: readonly TaskQuestion[]): Promise<{ readonly answered: readonly TaskQuestion[] } | { readonly result: Result }> {
+    const { command, toolName, path } = this.#entry;
+    const { clock } = this.#options;
+    const canAsk = canElicit(this.#capabilities);
+    // Nobody could confirm it later: an anonymous caller's tasks are not in the terminal's list.
+    const isHopeless = !canAsk && asked.length === 0 && command.confirm !== false && !isKnown(this.#caller);
+    if (!isHopeless && (!this.#isModern || (!canAsk && asked.length === 0))) return { answered: [] };
+    const ahead = await askAhead(command, this.#input, withAnswers(asked, (this.#ctx.mcpReq.inputResponses ?? {}) as Record<string, unknown>), clock);
+    if (ahead.kind === "ready") return { answered: ahead.answered };
+    if (ahead.kind === "refused") return { result: errorResult(messageOf(ahead.error), clock) };
+    if (isHopeless) return { result: errorResult(`${toolName} asks «${ahead.asked[0]?.message}», and ${whyNoAnswer(path)}.`, clock) };
+    return { result: this.#sendBack(ahead.asked, { asked: ahead.asked }) };
+  }
+
+  /** The second leg of a call that waits for an answer. */
+  async #rejoin(engine: Engine, taskId: string): Promise<Result> {
+    const caller = callerKey(this.#caller);
+    this.#unpark(taskId);
+    const task = await engine.get(caller, taskId);
+    const responses = (this.#ctx.mcpReq.inputResponses ?? {}) as Record<string, unknown>;
+    const answers = openQuestions(task).filter(({ key }) => Object.hasOwn(responses, key));
+    try {
+      await engine.answer(caller, taskId, Object.fromEntries(answers.map(({ key }) => [key, toAnswer(responses[key])])));
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      const open = openQuestions(await engine.get(caller, taskId));
+      this.#park(engine, taskId);
+      return this.#sendBack(
+        open.map((question) => ({ ...question, message: `${question.message} (${error.message})` })),
+        { taskId },
+      );
+    }
+    return await this.#conclude(engine, await engine.rejoin(taskId, this.#toRequest(engine, [])));
+  }
+
+  /** A call that nobody comes back to must not wait for ever: its state is void after an hour. */
+  #park(engine: Engine, taskId: string): void {
+    const { parked, clock } = this.#options;
+    const cancel = () => {
+      parked.delete(taskId);
+      void engine.cancel(callerKey(this.#caller), taskId, "Nobody answered its question within an hour.").catch(() => undefined);
+    };
+    parked.set(taskId, clock.after(stateLivesMs, cancel));
+  }
+
+  #unpark(taskId: string): void {
+    this.#options.parked.get(taskId)?.();
+    this.#options.parked.delete(taskId);
+  }
+
+  /** Sends the client away with questions and the state that leads back. */
+  #sendBack(asked: readonly TaskQuestion[], to: Resumed): Result {
+    const open = asked.filter(({ answer }) => answer === undefined);
+    const inputRequests = Object.fromEntries(open.map((question) => [question.key, toInputRequest(question)]));
+    return { resultType: "input_required", inputRequests, requestState: this.#options.states.sign(to, this.#request, this.#caller) } as Result;
+  }
+
+  #toRequest(engine: Engine, answered: readonly TaskQuestion[]): CallRequest {
+    const { mcpReq, http } = this.#ctx;
+    const meta = this.#meta;
+    const core = this.#server.core;
+    const canTakeTask = this.#isModern && takesTasks(this.#capabilities);
+    const isModernHttp = this.#isModern && http !== undefined;
+    const key = meta["meanwhile/idempotencyKey"];
+    return {
+      entry: this.#entry,
+      input: this.#input,
+      caller: callerKey(this.#caller),
+      wish: {
+        asked: this.#isAsked ? { ttlMs: (this.#request.task as { ttl?: unknown } | null)?.ttl } : undefined,
+        canTakeTask,
+        canTakeUnasked: !this.#isModern && speaksCoreTasks(this.#server),
+        takesJobs: !this.#isModern && this.#capabilities.experimental?.[jobsCapability] !== undefined,
+        canFollowUp: this.#options.plain !== undefined,
+      },
+      limit: limitOf(this.#options, this.#ctx, this.#server),
+      progressToken: mcpReq._meta?.progressToken,
+      isNew: meta["meanwhile/new"] === true,
+      // Callers who cannot be told apart must not be given each other's runs.
+      idempotencyKey: typeof key === "string" && key !== "" && isKnown(this.#caller) ? key : undefined,
+      answered,
+      whenAsked: canTakeTask || !canElicit(this.#capabilities) ? "handOut" : this.#isModern ? "park" : "elicit",
+      whyNoAnswer: whyNoAnswer(this.#entry.path),
+      watcher: {
+        progress: (update, timing) => this.#sender.update(update, timing),
+        beat: (timing) => this.#sender.beat(timing),
+        log: (line) => this.#sendLog(line),
+        questions: (task, open) => {
+          for (const question of open) void this.#elicit(engine, task, question);
+        },
+      },
+      gone: mcpReq.signal,
+      // On 2026-07-28 over HTTP a closed stream means "cancel"; elsewhere a client that is lost has cancelled nothing.
+      isLost: () => !isModernHttp && core.closed.aborted,
+      dropped: isModernHttp ? undefined : http?.req?.signal,
+    };
+  }
+
+  async #elicit(engine: Engine, task: Task, question: TaskQuestion): Promise<void> {
+    this.#answered ??= new AbortController();
+    const signal = AbortSignal.any([this.#ctx.mcpReq.signal, this.#answered.signal]);
+    try {
+      await answerUntilFits(engine, callerKey(this.#caller), task.taskId, question, (asked) => elicit(asked, this.#ctx, signal));
+    } catch (error) {
+      if (signal.aborted) return;
+      this.#options.log.debug("a question could not be shown", { error });
+      await engine.answer(callerKey(this.#caller), task.taskId, { [question.key]: { action: "cancel" } }).catch(() => undefined);
+    }
+  }
+
+  async #conclude(engine: Engine, ending: CallEnding): Promise<Result> {
+    if (ending.kind === "asked") {
+      this.#park(engine, ending.task.taskId);
+      return this.#sendBack(openQuestions(ending.task), { taskId: ending.task.taskId });
+    }
+    if (ending.kind === "deferred") return this.#defer(engine, ending);
+    this.#sender.finish();
+    const { clock } = this.#options;
+    const sinceProgressMs = clock.monotonic() - this.#sender.lastSentAt;
+    if (sinceProgressMs < progressGapMs) await sleep(clock, progressGapMs - sinceProgressMs);
+    const { outcome, note } = ending;
+    this.#note(outcome);
+    this.#finish(ending);
+    if (outcome.ending === "failed" && outcome.rpc !== undefined) throw new ProtocolError(outcome.rpc.code, outcome.rpc.message, outcome.rpc.data);
+    return toCallResult(outcome, this.#entry.command, {
+      withLog: this.#withLog,
+      progressToken: this.#ctx.mcpReq._meta?.progressToken,
+      taskId: ending.taskId,
+      note: note === undefined ? undefined : { type: "info", text: note, timestamp: toTimestamp(clock.now()) },
+    });
+  }
+
+  /** What is on record stays there until the answer has been written. */
+  #finish(ending: CallEnding & { kind: "ended" }): void {
+    const { http } = this.#ctx;
+    // A server that lives for one HTTP request is closed with its answer; and on 2026-07-28 a client that is lost there has cancelled.
+    const isGone = () => (http === undefined ? this.#server.core.closed.aborted : !this.#isModern && http.req?.signal.aborted === true);
+    if (ending.isOnRecord) this.#options.clock.after(0, () => ending.finish(!isGone()));
+    else ending.finish(true);
+  }
+
+  #defer(engine: Engine, { as, task, note }: CallEnding & { kind: "deferred" }): Result {
+    const { clock, plain, log } = this.#options;
+    log.debug("call deferred", { tool: this.#entry.toolName, as, reason: task.reason });
+    const caller = callerKey(this.#caller);
+    const progressToken = this.#ctx.mcpReq._meta?.progressToken;
+    if (as === "job") {
+      const answer = toJobAnswer(task, clock, note);
+      const server = this.#server;
+      if (server.jobs.has(task.taskId)) return answer;
+      server.jobs.add(task.taskId);
+      const forget = () => void server.jobs.delete(task.taskId);
+      // After the answer, so that the client knows the job before it hears of it.
+      clock.after(
+        followGapMs,
+        () => void announceJob(task, { engine, clock, isDebug: this.#options.isDebug, server, caller, progressToken, tracked: this.#track() }).finally(forget),
+      );
+      return answer;
+    }
+    if (this.#isModern) this.#cancelUnlessDelivered(engine, task, note !== undefined);
+    if (as === "task" && this.#isModern) {
+      const _meta = note === undefined ? undefined : { "meanwhile/call": { note } };
+      return { resultType: "task", ...toTask2026(task, clock.now(), canElicit(this.#capabilities)), ...(_meta && { _meta }) } as Result;
+    }
+    if (as === "task" && this.#server.tasks2025 !== undefined) {
+      const tasks = this.#server.tasks2025;
+      clock.after(followGapMs, () => void tasks.follow(task, { caller, progressToken, tracked: this.#track() }));
+      return tasks.toCreated(task, note);
+    }
+    if (plain === undefined)
+      throw new RequestError("busy", `${this.#entry.toolName} takes longer than this client waits, and follow-up tools are switched off.`);
+    return plain.toHandle(task, { budgetMs: budgetMs(this.#options, this.#ctx, this.#server), note });
+  }
+
+  /** A task whose id nobody received could never be found again: on 2026-07-28 there is no list. */
+  #cancelUnlessDelivered(engine: Engine, task: Task, isJoined: boolean): void {
+    const request = this.#ctx.http?.req;
+    if (request === undefined || isJoined) return;
+    const cancel = () => void engine.cancel(callerKey(this.#caller), task.taskId, undelivered).catch(() => undefined);
+    if (request.signal.aborted) cancel();
+    else request.signal.addEventListener("abort", cancel, { once: true });
+  }
+
+  get #withLog(): boolean {
+    const envelope = this.#ctx.mcpReq.envelope as Record<string, unknown> | undefined;
+    return this.#options.isDebug || envelope?.[LOG_LEVEL_META_KEY] !== undefined || this.#server.core.hasClientLogLevel === true;
+  }
+
+  #createSender(): ProgressSender {
+    const { mcpReq } = this.#ctx;
+    const token = mcpReq._meta?.progressToken;
+    const isDuring = !this.#isAsked;
+    return new ProgressSender({
+      token,
+      tracked: token === undefined || !isDuring ? undefined : this.#track(),
+      monotonic: () => this.#options.clock.monotonic(),
+      send: (params) => {
+        if (mcpReq.signal.aborted) return;
+        // A client that left cannot be told; the call's own answer will fail and say so.
+        mcpReq.notify({ method: "notifications/progress", params } as never).catch(() => undefined);
+      },
+    });
+  }
+
+  #track(): TrackedToken | undefined {
+    const token = this.#ctx.mcpReq._meta?.progressToken;
+    if (token === undefined) return undefined;
+    const { core } = this.#server;
+    // What we follow from this process is alive as long as the connection is.
+    return this.#options.tokens.track({ token, connection: core, tool: this.#entry.toolName, isAlive: () => !core.closed.aborted });
+  }
+
+  #sendLog(line: LogLine): void {
+    if (this.#ctx.mcpReq.signal.aborted) return;
+    const data = line.details === undefined ? line.text : { message: line.text, details: line.details };
+    this.#ctx.mcpReq
+      .log(mcpLevels[line.level], data, this.#entry.toolName)
+      .catch((error: unknown) => this.#options.log.debug("log line not delivered", { error }));
+  }
+
+  #toThrown(error: unknown): unknown {
+    if (!(error instanceof RequestError || error instanceof ProtocolError)) this.#options.log.error("a call failed", { tool: this.#entry.toolName, error });
+    return toProtocolError(error);
+  }
+
+  /** One line a call for the operator; the stack of what a command threw, and never its arguments. */
+  #note(outcome: Outcome): void {
+    const facts = { tool: this.#entry.toolName, caller: this.#caller.kind, ms: outcome.durationMs };
+    const isBug = outcome.ending === "failed" && outcome.error !== undefined && !(outcome.error instanceof CommandError);
+    if (isBug) this.#options.log.warn("command failed", { ...facts, error: outcome.error });
+    else this.#options.log.debug(`command ${outcome.ending}`, facts);
+  }
+}
+
+function whyNoAnswer(path: readonly string[]): string {
+  return `this client cannot show questions; run it in a terminal: meanwhile ${path.join(" ")}`;
+}
+
+/** Arguments whose references are replaced by what they lead to: in the other arguments, then in the call's context. */
+function withReferences(input: unknown, context: unknown): unknown {
+  if (typeof input !== "object" || input === null) return input;
+  const values = Object.fromEntries(Object.entries(input).filter(([, value]) => !isReference(value)));
+  const resolve = (name: string, value: unknown) => {
+    if (!isReference(value)) return value;
+    const resolved = resolveReference(value, values, (context ?? {}) as Record<string, unknown>);
+    if (resolved.ok) return resolved.value;
+    const why = resolved.error === "not_found" ? "is neither among the arguments nor in the context" : "is no reference; write $.field or $.a.b[0]";
+    throw new InputError(`\`${name}\`: ${value.slice(0, 100)} ${why}.`);
+  };
+  return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, resolve(name, value)]));
+}
+
+const mcpLevels = { debug: "debug", info: "info", warn: "warning", error: "error" } as const satisfies Record<CommandLogLevel, string>;
