@@ -278,8 +278,8 @@ class CommandCore extends Server {
 
   /** An author's prompt wins over a command of the same name. */
   #isAuthorsPrompt(name: string): boolean {
-    const { _registeredPrompts: registered = {} } = this.face?.owner as unknown as { _registeredPrompts?: object };
-    return Object.hasOwn(registered, name);
+    const owner = this.face?.owner as unknown as { _registeredPrompts?: object } | undefined;
+    return Object.hasOwn(owner?._registeredPrompts ?? {}, name);
   }
 
   #wrapCall(handler: Handler): Handler {
