@@ -3,8 +3,7 @@ import type { Catalog } from "../command/catalog.ts";
 import type { Completer } from "../command/command.ts";
 import type { JsonSchema } from "../command/schema.ts";
 import { closest } from "../command/suggest.ts";
-import { type CompletionRequest, complete } from "../completion/complete.ts";
-import { completeTaskId } from "../completion/completers.ts";
+import type { CompletionRequest } from "../completion/complete.ts";
 import { CompletionFailed } from "../completion/completion-failed.ts";
 import { internalErrorCode, requestErrors } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
@@ -48,13 +47,13 @@ function find({ catalog, plain, openEngine }: CompletionsOptions, name: string, 
   const command = catalog.get(name)?.command;
   if (command !== undefined) return { schema: command.inputSchema, completers: command.complete };
   const schema = plain?.inputSchema(name);
-  return schema === undefined ? undefined : { schema, completers: { job_id: completeTaskId(() => ownTasks(openEngine, ctx)) } };
+  return schema === undefined ? undefined : { schema, completers: { job_id: () => ownTasks(openEngine, ctx) } };
 }
 
 /** Who cannot be told from others is told of no tasks. */
-async function ownTasks(openEngine: () => Promise<Engine>, ctx: ServerContext) {
+async function ownTasks(openEngine: () => Promise<Engine>, ctx: ServerContext): Promise<string[]> {
   const caller = callerOf(ctx);
-  return isKnown(caller) ? (await (await openEngine()).list(callerKey(caller))).tasks : [];
+  return isKnown(caller) ? (await (await openEngine()).list(callerKey(caller))).tasks.map(({ taskId }) => taskId) : [];
 }
 
 function refuse({ catalog }: CompletionsOptions, name: string): never {
@@ -99,6 +98,8 @@ function objectOf(value: unknown, field: string): Record<string, unknown> {
 }
 
 async function answer({ schema, completers }: Wanted, request: CompletionRequest, ctx: ServerContext): Promise<Result> {
+  // Loaded when first needed: most servers are never asked.
+  const { complete } = await import("../completion/complete.ts");
   try {
     return { completion: await complete(schema, request, { completers, signal: ctx.mcpReq.signal }) } as unknown as Result;
   } catch (error) {
