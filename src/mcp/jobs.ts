@@ -50,8 +50,18 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
   let sent = -1;
   let asked = 0;
   const notify = (method: string, params: Record<string, unknown>) => void server.server.notification({ method, params } as never).catch(() => undefined);
-  const tell = (part: number, message: string) =>
-    notify("notifications/progress", { progressToken: token, job_id: task.taskId, progress: part, message, timestamp: toTimestamp(clock.now()) });
+  // What is said while no stream is open is kept, the newest of it, until there is one.
+  let untold: (() => void) | undefined;
+  const stopListening = core.onStream(() => {
+    untold?.();
+    untold = undefined;
+  });
+  const tell = (part: number, message: string) => {
+    const timestamp = toTimestamp(clock.now());
+    const say = () => notify("notifications/progress", { progressToken: token, job_id: task.taskId, progress: part, message, timestamp });
+    if (core.canPush) say();
+    else untold = say;
+  };
   const onTask = (news: Task) => {
     const { progress } = news;
     questions?.look(news);
@@ -77,6 +87,7 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
   } catch {
     // The connection is closed, or the task was pruned: nobody is left to be told.
   } finally {
+    stopListening();
     questions?.stop();
     options.tracked?.drop();
   }

@@ -215,9 +215,9 @@ export class Calls {
         request.watcher.questions(task, openQuestions(task));
       }
       const why = handOutReasons[event]?.(request, decision);
-      const task = why === undefined ? undefined : await this.#handOut(attempt, request, why);
-      if (task === undefined) continue;
-      await this.#dismissUnanswerable(task, request);
+      const handedOut = why === undefined ? undefined : await this.#handOut(attempt, request, why);
+      if (handedOut === undefined) continue;
+      const task = await this.#dismissUnanswerable(handedOut, request);
       await this.#cancelTakenBack(task, request, false);
       if (event === "asked" && request.whenAsked === "park") return { kind: "asked", task };
       return { kind: "deferred", as: decision.deferAs ?? "handle", task, note: undefined };
@@ -230,10 +230,12 @@ export class Calls {
   }
 
   /** A confirmation of somebody who cannot be told apart can be given nowhere else than in the call itself. */
-  async #dismissUnanswerable(task: Task, { caller, whenAsked }: CallRequest): Promise<void> {
-    if (caller !== anonymous || whenAsked === "park") return;
+  async #dismissUnanswerable(task: Task, { caller, whenAsked }: CallRequest): Promise<Task> {
+    const { engine } = this.#options;
     const keys = openQuestions(task).filter(({ isConfirmation }) => isConfirmation);
-    for (const { key } of keys) await this.#options.engine.answer(caller, task.taskId, { [key]: { action: "cancel" } });
+    if (caller !== anonymous || whenAsked === "park" || keys.length === 0) return task;
+    for (const { key } of keys) await engine.answer(caller, task.taskId, { [key]: { action: "cancel" } });
+    return await engine.get(caller, task.taskId);
   }
 
   /** Undefined when it could not be handed out: then the client has to wait on. */

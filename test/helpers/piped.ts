@@ -15,18 +15,18 @@ export interface Piped {
   readonly engine: Engine;
   readonly client: WireClient;
   /** A call, and the time it needs. */
-  call(tool: string, input?: object, options?: CallOptions): Promise<Result>;
-  request(method: string, params?: Json): Promise<Message>;
+  readonly call: (tool: string, input?: object, options?: CallOptions) => Promise<Result>;
+  readonly request: (method: string, params?: Json) => Promise<Message>;
   /** Waits for it, and lets time pass until then. */
-  settled<T>(promise: Promise<T>): Promise<T>;
+  readonly settled: <T>(promise: Promise<T>) => Promise<T>;
   /** Lets time pass, in small steps, with all that is due. */
-  pass(ms: number): Promise<void>;
+  readonly pass: (ms: number) => Promise<void>;
   /** What came by this method so far. */
-  of(method: string): Message[];
+  readonly of: (method: string) => Message[];
   /** So many of a method, as soon as they have come; time passes until then. */
-  comes(method: string, count?: number): Promise<Message[]>;
+  readonly comes: (method: string, count?: number) => Promise<Message[]>;
   /** Answers a request of the server's. */
-  respond(asked: Message | undefined, result: object): Promise<void>;
+  readonly respond: (asked: Message | undefined, result: object) => Promise<void>;
 }
 
 export interface PipedOptions extends WireOptions {

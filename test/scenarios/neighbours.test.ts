@@ -1,0 +1,82 @@
+import path from "node:path";
+import Database from "better-sqlite3";
+import { expect, test } from "vitest";
+import { bucketOf } from "../../src/task/quantiles.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
+import { type Client, ModernClient, openPlace, openTraces, type PipeClient, startTask, takesTasks } from "../helpers/raw.ts";
+
+/** Several servers on one home: one may run what another has begun, and one project's durations are not another's. */
+
+const commands = path.resolve(import.meta.dirname, "../fixtures/rules/commands");
+
+const progressOf = ({ log }: Client, token: string) =>
+  log.filter(({ method, params }) => method === "notifications/progress" && params?.progressToken === token).map(({ params }) => params?.progress as number);
+
+test("the last progress value arrives also when another process runs the task", async () => {
+  const place = openPlace({ commands });
+  const pipe = await place.startPipe("2025-11-25");
+  // With all places of the first taken, only the other one can run anything.
+  const holders = Array.from({ length: 16 }, openTraces);
+  for (const { file } of holders) await startTask(pipe, "work_long", { file });
+  for (const { shows } of holders) await shows(`started ${pipe.server.child.pid}`);
+  const server = await place.startHttp();
+  const probe = openTraces();
+  probe.open();
+  const { taskId: probed } = await startTask(pipe, "work_long", { file: probe.file });
+  const { result } = await pipe.request("tasks/result", { taskId: probed });
+  expect(result?.structuredContent.data).toMatchObject({ pid: server.child.pid });
+
+  const runs = await Promise.all(
+    [1, 2, 3, 4].map(async (at) => {
+      const token = `task ${at}`;
+      const { taskId } = await startTask(pipe, "report_steps", { at, steps: 4, gapMs: 10 }, { _meta: { progressToken: token } });
+      const waiting = `result ${at}`;
+      await pipe.request("tasks/result", { taskId, _meta: { progressToken: waiting } });
+      return [token, waiting];
+    }),
+  );
+  for (const token of runs.flat()) {
+    const values = await waitFor(
+      () => progressOf(pipe, token).at(-1) === 4 && progressOf(pipe, token),
+      () => `${token}: the last value is missing from ${JSON.stringify(progressOf(pipe, token))}`,
+      5_000,
+    );
+    expect(values, token).toEqual([...new Set(values)].toSorted((a, b) => a - b));
+  }
+});
+
+test("how long a command of the same name takes in another project counts for nothing here", async () => {
+  const home = temporaryFolder();
+  // Each has a config file of its own, and so is a project of its own.
+  const [slow, fast] = [openPlace({ commands, config: {}, home }), openPlace({ commands, config: {}, home })];
+  const pipe = await slow.startPipe("2026-07-28");
+  for (let at = 0; at < 6; at++) await step(pipe);
+  pipe.server.child.stdin.end();
+  await pipe.server.exited;
+  // As if each had taken thousands of times as long.
+  const db = new Database(path.join(home, "tasks.db"));
+  expect(db.prepare("update durations set bucket = bucket + ?").run(bucketOf(12_000)).changes).toBeGreaterThan(0);
+  db.close();
+
+  const seen = await Promise.all(
+    [slow, fast].map(async (place) => {
+      const { url } = await place.startHttp();
+      const client = new ModernClient(url, { headers: place.local(), capabilities: takesTasks });
+      const stranger = new ModernClient(url, {});
+      const { tools } = (await stranger.request("tools/list")).result as { tools: { name: string; _meta: Record<string, object> }[] };
+      const stats = (await stranger.request("resources/read", { uri: "meanwhile://stats" })).result?.contents[0].text as string;
+      return {
+        hint: tools.find(({ name }) => name === "report_steps")?._meta["meanwhile/tool"],
+        runs: (JSON.parse(stats) as { commands: { command: string; runs: number }[] }).commands.map(({ command, runs }) => [command, runs]),
+        answered: (await step(client)).result?.resultType,
+      };
+    }),
+  );
+  expect(seen).toEqual([
+    { hint: { async: false, taskModeRecommended: true }, runs: [["report_steps", 6]], answered: "task" },
+    { hint: { async: false }, runs: [], answered: "complete" },
+  ]);
+});
+
+const step = (client: PipeClient | ModernClient) => client.request("tools/call", { name: "report_steps", arguments: { at: 1, steps: 1, gapMs: 5 } });
