@@ -1,5 +1,5 @@
-// npm run bench [-- --quick] [--markdown] [--only stdio|http|task-get|sessions|start|help|tasks]
-// Measures Meanwhile and its peers side by side and prints a table, and one for tasks. A missed goal is reported; only what breaks fails.
+// npm run bench [-- --quick] [--markdown] [--only stdio|http|task-get|sessions|start|help|tasks|completion]
+// Measures Meanwhile and its peers side by side and prints a table, one for tasks and one for completion. A missed goal is reported; only what breaks fails.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
@@ -14,7 +14,9 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const { values: options } = parseArgs({
   options: { quick: { type: "boolean" }, markdown: { type: "boolean" }, only: { type: "string" } },
 });
-const known = [...sections, "tasks"];
+/** Measured by programs of their own, with a table each, in the same run. */
+const programsToo = ["tasks", "completion"];
+const known = [...sections, ...programsToo];
 if (options.only !== undefined && !known.includes(options.only)) throw new Error(`--only takes one of ${known.join(", ")}, not ${options.only}.`);
 
 /** How many calls a slice makes: before it counts, one at a time, and many at once. `turns` is how often everybody gets one. */
@@ -50,14 +52,13 @@ for (let round = 1; round <= size.rounds; round++) {
     await measures[section]();
   }
 }
-if (options.only !== "tasks") printReport();
-if (isWanted("tasks")) benchTasksToo();
+if (sections.some(isWanted)) printReport();
+for (const section of programsToo.filter(isWanted)) runToo(`${section}.mjs`);
 
-/** Tasks are measured by a program of their own, in the same run. */
-function benchTasksToo() {
+function runToo(file) {
   const flags = [options.quick ? "--quick" : "", options.markdown ? "--markdown" : ""].filter(Boolean);
-  const { status } = spawnSync(process.execPath, [path.join(here, "tasks.mjs"), ...flags], { stdio: ["ignore", 1, 2] });
-  if (status !== 0) throw new Error(`bench/tasks.mjs ended with ${status}.`);
+  const { status } = spawnSync(process.execPath, [path.join(here, file), ...flags], { stdio: ["ignore", 1, 2] });
+  if (status !== 0) throw new Error(`bench/${file} ended with ${status}.`);
 }
 
 /** The list in another order each time, the same in every run of the bench. */

@@ -1,4 +1,5 @@
-// Drives tasks of examples/everything to their end with the official Inspector, in both eras, over HTTP and stdio: `npm run check:inspector`.
+// Drives tasks of examples/everything to their end with the official Inspector, in both eras, over HTTP and stdio, and completes the arguments of
+// its prompts: `npm run check:inspector`.
 // One line a check; exits non-zero when one fails. The first run installs the Inspector that inspector/package.json pins.
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -21,6 +22,9 @@ const commandLimitMs = 60_000;
  *
  * `mcp-inspector --cli` has neither an option to ask for a task nor a method to look at one. On 2026-07-28 the server decides, so its call becomes
  * a task; on 2025-11-25 it asks for one only when the tool's taskSupport is "required", so an optional one is answered inline.
+ *
+ * A check with `offers` completes an argument of a prompt, a command's or one made by hand, and must be given these values first. Only mcpdo can:
+ * `--cli` has no method for it. Neither can send the other arguments along.
  */
 function toChecks({ url, home }) {
   const http = { name: "HTTP", words: ["--transport", "http", "--", url] };
@@ -51,8 +55,26 @@ function toChecks({ url, home }) {
         name: `mcpdo, 2025-11-25, ${name}, asked in between`,
         ...mcpdo("legacy", "Deleted x.", ["tools/call", "confirm_delete", "filename:=x", "--task"], { answer: "confirm:=true" }),
       },
+      ...["modern", "legacy"].flatMap((era) => {
+        const revision = era === "modern" ? "2026-07-28" : "2025-11-25";
+        const connect = ["connect", "--era", era, ...words];
+        return [
+          { name: `mcpdo, ${revision}, ${name}, a command's argument`, connect, argv: toCompletion("slow_compute", "seconds", "5"), offers: ["5", "50"] },
+          {
+            name: `mcpdo, ${revision}, ${name}, an argument by hand`,
+            connect,
+            argv: toCompletion("test_prompt_with_arguments", "arg1", "part"),
+            offers: ["party"],
+          },
+        ];
+      }),
     ];
   });
+}
+
+/** The words that make mcpdo complete a prompt's argument. */
+function toCompletion(prompt, argument, typed) {
+  return ["prompts/complete", "--complete-ref-type", "ref/prompt", "--complete-ref", prompt, "--complete-arg-name", argument, "--complete-arg-value", typed];
 }
 
 /** Says what was seen; throws when it is not what the check expects. */
@@ -61,9 +83,16 @@ async function runCheck(check, run) {
   return await withConnection(check.connect, run, async (mcpdo) => {
     let result = await mcpdo(check.argv);
     if (check.answer !== undefined) result = await mcpdo(["elicitation/respond", elicitationOf(result), check.answer]);
+    if (check.offers !== undefined) return checkOffers(result, check.offers);
     checkText(result, check.says);
     return await checkTask(result, mcpdo);
   });
+}
+
+function checkOffers(completion, offers) {
+  const first = completion.values?.slice(0, offers.length) ?? [];
+  if (first.join() !== offers.join()) throw new Error(`it should begin with ${offers.join(", ")}: ${JSON.stringify(completion)}`);
+  return completion.values.join(", ");
 }
 
 async function runOneShot({ argv, look, says, isTask, isListed, exitCode = 0 }, run) {

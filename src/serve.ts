@@ -66,7 +66,7 @@ export async function openRuntime(settings: Settings, log: Logger, clock: Clock 
   });
   const resources = createResources(readStats);
   const prompts = settings.prompts ? createPrompts(catalog) : undefined;
-  const completions = createCompletions({ catalog, plain, openEngine });
+  const completions = createCompletions({ catalog, hasPrompts: settings.prompts, openEngine });
   const factory: McpServerFactory = async ({ era, authInfo }) => {
     const caller = fromAuthInfo(authInfo) ?? localUser;
     const capabilities = era === "modern" ? { extensions: { [tasksExtension]: {} } } : { tasks: tasksCapability(caller) };

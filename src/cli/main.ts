@@ -34,7 +34,13 @@ const verbs = {
   tasks: { summary: "list, show, follow, answer and cancel tasks", load: () => import("./builtin/tasks.ts") },
   stats: { summary: "how long commands take", load: () => import("./builtin/stats.ts") },
   token: { summary: "print the token that makes an HTTP caller the local user", load: () => import("./builtin/token.ts") },
+  completion: { summary: "print what makes your shell complete all this: completion bash|zsh|fish", load: () => import("./builtin/completion.ts") },
 } as const;
+
+export type VerbName = keyof typeof verbs;
+
+/** Our own verbs, with what each does. */
+const listedVerbs = Object.entries(verbs).map(([name, { summary }]) => ({ name: name as VerbName, summary }));
 
 export interface VerbCall {
   readonly words: readonly string[];
@@ -60,6 +66,7 @@ export async function main(cli: Cli): Promise<ExitCode> {
 async function dispatch(cli: Cli): Promise<ExitCode> {
   const { flags, words, wantsVersion, wantsHelp } = takeGlobals(cli.words);
   const [first] = words;
+  if (first === "_complete") return await (await import("./builtin/complete.ts")).run(words.slice(1), listedVerbs);
   if (first === "_work") return await (await import("./builtin/work.ts")).run({ flags, protectStdout: () => cli.protectStdout() });
   if (first !== undefined && Object.hasOwn(verbs, first) && !wantsHelp) {
     const verb = await verbs[first as keyof typeof verbs].load();
@@ -69,8 +76,7 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
   if (wantsVersion) return say(cli, `${project.version}\n`);
   const found = project.commandFolders.flatMap(discover);
   if (wantsHelp || first === undefined || (first === "help" && words.length === 1)) {
-    const listed = Object.entries(verbs).map(([name, { summary }]) => ({ name, summary }));
-    return say(cli, rootHelp(project.version, listed, found));
+    return say(cli, rootHelp(project.version, listedVerbs, found));
   }
   if (first === "help") return await dispatch({ ...cli, words: [...words.slice(1), "--help"] });
   const match = longestMatch(found, words);

@@ -21,6 +21,11 @@ export function accepts(scope: Scope, schema: unknown, value: unknown, depth = 0
   );
 }
 
+/** False for numbers past what is counted exactly: validators do not agree on what they are multiples of. */
+export function isCountable(value: unknown): boolean {
+  return typeof value !== "number" || Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+}
+
 const MAX_DEPTH = 100;
 
 type JsonType = "string" | "number" | "boolean" | "null" | "array" | "object";
@@ -65,7 +70,7 @@ function acceptsNumber(schema: JsonSchema, value: number): boolean {
   if (value < numberOf(schema.minimum, Number.NEGATIVE_INFINITY) || value > numberOf(schema.maximum, Number.POSITIVE_INFINITY)) return false;
   if (value <= numberOf(schema.exclusiveMinimum, Number.NEGATIVE_INFINITY)) return false;
   if (value >= numberOf(schema.exclusiveMaximum, Number.POSITIVE_INFINITY)) return false;
-  // 0.3 is no multiple of 0.1 to a validator that divides, nor 1e21 of 1 to one that counts exactly, so they are not offered as such.
+  // As validators divide: 0.3 is no multiple of 0.1 to them, so it is not offered as one.
   return typeof schema.multipleOf !== "number" || Number.isSafeInteger(value / schema.multipleOf);
 }
 

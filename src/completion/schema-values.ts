@@ -3,7 +3,7 @@ import { findFormat } from "./formats.ts";
 import { few, numbersOf } from "./numbers.ts";
 import { sampleCount } from "./pattern.ts";
 import { isReference, type Path, resolveReference, valueAt } from "./references.ts";
-import { accepts, typeOf } from "./schema-accepts.ts";
+import { accepts, isCountable, typeOf } from "./schema-accepts.ts";
 import { type Branch, branchesOf, itemIn, listOf, mapOf, patternOf, propertyIn, type Scope, spend, toOneSchema } from "./schema-branches.ts";
 
 /** Something to offer. */
@@ -59,7 +59,7 @@ function valuesOf(scope: Scope, schema: unknown, request: Request): Candidates {
   const offer: Offer = (value, { about, isMade = false } = {}) => {
     if (tried.has(value)) return;
     tried.add(value);
-    if (accepts(scope, schema, value)) found.push({ text: textOf(value), about, isMade });
+    if (isCountable(value) && accepts(scope, schema, value)) found.push({ text: textOf(value), about, isMade });
   };
   for (const branch of branchesOf(scope, schema)) {
     const listed = listedIn(branch);
@@ -197,7 +197,7 @@ function itemsOf(scope: Scope, lists: readonly Branch[], request: Request, given
     const schema = toOneSchema([item]);
     // Items that an author shows in an example of the whole list are examples of an item.
     const shown = branch.flatMap((list) => [list.default, ...listOf(list, "examples")]).flatMap((list) => (Array.isArray(list) ? list.flatMap(plain) : []));
-    const examples = shown.filter((value) => accepts(scope, schema, value)).map((value) => ({ text: textOf(value), isMade: false }));
+    const examples = shown.filter((value) => isCountable(value) && accepts(scope, schema, value)).map((value) => ({ text: textOf(value), isMade: false }));
     const values = valuesOf(scope, schema, request);
     const isUnique = branch.some((list) => list.uniqueItems === true);
     const taken = new Set(isUnique ? given.map(textOf) : []);

@@ -8,7 +8,6 @@ import { CompletionFailed } from "../completion/completion-failed.ts";
 import { internalErrorCode, requestErrors } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { callerKey, callerOf, isKnown } from "./caller.ts";
-import type { PlainRoad } from "./plain.ts";
 
 /**
  * completion/complete for our prompts, and in a form of our own for a tool's arguments:
@@ -16,12 +15,20 @@ import type { PlainRoad } from "./plain.ts";
  */
 export interface OwnCompletions {
   /** Undefined when the request is about something that is not ours. */
-  complete(params: unknown, ctx: ServerContext, isAuthors: (prompt: string) => boolean): Promise<Result> | undefined;
+  complete(params: unknown, ctx: ServerContext, authors: AuthorsOwn): Promise<Result> | undefined;
+}
+
+/** What the author has registered by hand. */
+export interface AuthorsOwn {
+  isPrompt(name: string): boolean;
+  /** The input schema of a tool, a command's or the author's. */
+  schemaOf(tool: string): JsonSchema | undefined;
 }
 
 export interface CompletionsOptions {
   readonly catalog: Catalog;
-  readonly plain: PlainRoad | undefined;
+  /** Commands are prompts too. */
+  readonly hasPrompts: boolean;
   readonly openEngine: () => Promise<Engine>;
 }
 
@@ -32,21 +39,26 @@ interface Wanted {
 
 export function createCompletions(options: CompletionsOptions): OwnCompletions {
   return {
-    complete(params, ctx, isAuthors) {
-      const { ref, name } = (params ?? {}) as { ref?: { type?: unknown; name?: unknown }; name?: unknown };
-      if (ref === undefined && typeof name === "string") return answer(find(options, name, ctx) ?? refuse(options, name), toVendorRequest(params), ctx);
-      if (ref?.type !== "ref/prompt" || typeof ref.name !== "string" || isAuthors(ref.name)) return undefined;
-      const wanted = find(options, ref.name, ctx);
-      return wanted === undefined ? undefined : answer(wanted, toRequest(params), ctx);
+    complete(params, ctx, authors) {
+      const { ref, name } = (params ?? {}) as { ref?: { type?: unknown; name?: unknown } | null; name?: unknown };
+      if (ref === undefined) {
+        const tool = textOf(name, "name");
+        return answer(find(options, tool, ctx, authors) ?? refuse(options, tool), toVendorRequest(params), ctx);
+      }
+      if (ref?.type === "ref/resource") return undefined;
+      if (ref?.type !== "ref/prompt") throw new ProtocolError(requestErrors.params.code, '`ref.type` must be "ref/prompt" or "ref/resource".');
+      const prompt = textOf(ref.name, "ref.name");
+      const command = options.hasPrompts && !authors.isPrompt(prompt) ? options.catalog.get(prompt)?.command : undefined;
+      return command === undefined ? undefined : answer({ schema: command.inputSchema, completers: command.complete }, toRequest(params), ctx);
     },
   };
 }
 
 /** What a tool's arguments are completed from. */
-function find({ catalog, plain, openEngine }: CompletionsOptions, name: string, ctx: ServerContext): Wanted | undefined {
+function find({ catalog, openEngine }: CompletionsOptions, name: string, ctx: ServerContext, authors: AuthorsOwn): Wanted | undefined {
   const command = catalog.get(name)?.command;
   if (command !== undefined) return { schema: command.inputSchema, completers: command.complete };
-  const schema = plain?.inputSchema(name);
+  const schema = authors.schemaOf(name);
   return schema === undefined ? undefined : { schema, completers: { job_id: () => ownTasks(openEngine, ctx) } };
 }
 
@@ -63,7 +75,7 @@ function refuse({ catalog }: CompletionsOptions, name: string): never {
   );
   throw new ProtocolError(
     requestErrors.params.code,
-    `There is no tool ${JSON.stringify(name.slice(0, 100))}${guess === undefined ? "" : `; did you mean ${guess}?`}`,
+    `There is no tool ${JSON.stringify(name.slice(0, 100))}${guess === undefined ? "." : `; did you mean ${guess}?`}`,
   );
 }
 

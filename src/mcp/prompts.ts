@@ -10,7 +10,7 @@ import { requestErrors } from "../errors.ts";
 export interface OwnPrompts {
   list(): readonly Prompt[];
   has(name: string): boolean;
-  get(name: string, given: Readonly<Record<string, string>>): Result;
+  get(name: string, given: unknown): Result;
 }
 
 export interface Prompt {
@@ -28,11 +28,16 @@ export function createPrompts(catalog: Catalog): OwnPrompts {
     },
     has: (name) => catalog.get(name) !== undefined,
     get(name, given) {
+      if (!isTexts(given)) throw new ProtocolError(requestErrors.params.code, "`arguments` must be an object of texts.");
       const entry = catalog.get(name);
       if (entry === undefined) throw new ProtocolError(requestErrors.params.code, `Prompt ${name} not found`);
       return toMessage(entry, given);
     },
   };
+}
+
+function isTexts(given: unknown): given is Readonly<Record<string, string>> {
+  return typeof given === "object" && given !== null && !Array.isArray(given) && Object.values(given).every((value) => typeof value === "string");
 }
 
 function toPrompt({ toolName, command }: CatalogEntry): Prompt {

@@ -260,12 +260,13 @@ class CommandCore extends Server {
   }
 
   #wrapPrompt(handler: Handler): Handler {
-    return super._wrapHandler("prompts/get", async (request, ctx) => {
-      const { name, arguments: given = {} } = request.params as { name: string; arguments?: Record<string, string> };
+    const registered = super._wrapHandler("prompts/get", handler);
+    return async (request, ctx) => {
+      const { name, arguments: given = {} } = request.params as { name: string; arguments?: unknown };
       const prompts = this.face?.prompts;
       const isOurs = prompts?.has(name) === true && !this.#isAuthorsPrompt(name);
-      return isOurs ? prompts.get(name, given) : await handler(request, ctx);
-    });
+      return isOurs ? prompts.get(name, given) : await registered(request, ctx);
+    };
   }
 
   /** Our own form of the request is not the SDK's, so it is looked at before the SDK checks it. */
@@ -273,7 +274,10 @@ class CommandCore extends Server {
     this.hasCompletionHandler = true;
     const registered = super._wrapHandler("completion/complete", handler);
     return async (request, ctx) =>
-      (await this.face?.completions.complete(request.params, ctx, (name) => this.#isAuthorsPrompt(name))) ?? (await registered(request, ctx));
+      (await this.face?.completions.complete(request.params, ctx, {
+        isPrompt: (name) => this.#isAuthorsPrompt(name),
+        schemaOf: (name) => this.face?.owner.toolInputSchemaJson(name),
+      })) ?? (await registered(request, ctx));
   }
 
   /** An author's prompt wins over a command of the same name. */

@@ -5,6 +5,8 @@ import { type MakeRequest, readPattern } from "../../src/completion/pattern.ts";
 import { parsePattern } from "../../src/completion/pattern-parse.ts";
 import { compileProgram, matchProgram } from "../../src/completion/pattern-program.ts";
 
+fc.configureGlobal({ seed: 20260728 });
+
 const make = (pattern: string, request: Partial<MakeRequest> = {}) =>
   readPattern(pattern).make({ partial: "", minLength: 0, maxLength: Number.POSITIVE_INFINITY, few: 100, ...request });
 

@@ -6,6 +6,8 @@ import { complete } from "../../src/completion/complete.ts";
 import { CompletionFailed } from "../../src/completion/completion-failed.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
 
+fc.configureGlobal({ seed: 20260728 });
+
 /** For random schemas: whatever is offered is valid, and offered again. */
 
 const clock = new FakeClock();

@@ -1,0 +1,96 @@
+import type { Command, Suggestion } from "../../command/command.ts";
+import type { JsonSchema } from "../../command/schema.ts";
+import { type Parameter, readValue, toParameters } from "../arguments.ts";
+import { type Flag, files, type Given, type Grammar, nothing, toOffer, unknown, type Values } from "./grammar.ts";
+
+/** Asks the completion engine for the values of one argument. */
+export type Complete = (
+  command: Command,
+  request: { readonly argument: string; readonly partial: string; readonly arguments: Readonly<Record<string, unknown>> },
+) => Promise<readonly Suggestion[]>;
+
+/** The words that may stand behind a command: its arguments, as usage.ts reads them, and the flags that every command has. */
+export function toCommandWords(command: Command, complete: Complete): Grammar {
+  const parameters = toParameters(command.inputSchema);
+  const valuesOf = (parameter: Parameter): Values => {
+    return async (partial, given) => {
+      const { [parameter.name]: own, ...others } = toArguments(parameters, given);
+      const known = parameter.isList && own !== undefined ? { ...others, [parameter.name]: own } : others;
+      const hasCompleter = Object.hasOwn(command.complete, parameter.name);
+      // An object is typed as JSON, and the engine would complete the names inside it.
+      if (isObject(parameter) && !hasCompleter) return nothing;
+      const suggestions = (await complete(command, { argument: parameter.name, partial, arguments: known })).filter(({ value }) =>
+        isTypeable(value, parameter),
+      );
+      if (suggestions.length > 0 || hasCompleter) return toOffer(suggestions);
+      return isAnyText(itemOf(parameter)) ? { kind: "files" } : nothing;
+    };
+  };
+  return {
+    flags: [...parameters.flatMap((parameter) => toFlags(parameter, valuesOf(parameter))), ...ownFlags(command)],
+    operands: parameters
+      .filter(({ place }) => place === "positional")
+      .map((parameter) => ({ name: parameter.name, values: valuesOf(parameter), isList: parameter.isList })),
+  };
+}
+
+/** A test compares these with --help. */
+function ownFlags(command: Command): Flag[] {
+  return [
+    { word: "--input", description: "read the arguments from a JSON file, or - for standard input", values: files },
+    { word: "--json", description: "print the result as JSON" },
+    { word: "--yaml", description: "print the result as YAML" },
+    { word: "--quiet", description: "print nothing but the result" },
+    { word: "--async", description: "run as a task that outlives this terminal, and follow it" },
+    { word: "--detach", description: "run as a task, print its id and leave" },
+    { word: "--new", description: "as a task: start another run even if an equal one is live" },
+    { word: "--task-ttl", description: "as a task: how long its result is kept (default 24 h)", values: unknown },
+    ...(command.confirm === false ? [] : [{ word: "--yes", description: "go ahead without asking" }]),
+    { word: "--help", description: "show this help" },
+  ];
+}
+
+function toFlags(parameter: Parameter, values: Values): Flag[] {
+  const { name, word, description, isList } = parameter;
+  if (!parameter.isSwitch) return [{ word: `--${word}`, name, description, values, isRepeatable: isList, isRare: parameter.place === "positional" }];
+  const isOn = parameter.defaultValue === true;
+  return [
+    { word: `--${word}`, name, description, isRare: isOn },
+    { word: `--no-${word}`, name, description, isRare: !isOn },
+  ];
+}
+
+/** The words given so far, as the command would get them. */
+function toArguments(parameters: readonly Parameter[], given: Given): Record<string, unknown> {
+  const input: Record<string, unknown> = {};
+  for (const parameter of parameters) {
+    const words = given.get(parameter.name);
+    if (words === undefined) continue;
+    const read = words.map((word) => readValue(word, itemOf(parameter)));
+    input[parameter.name] = parameter.isList ? read : read.at(-1);
+  }
+  return input;
+}
+
+function itemOf(parameter: Parameter): JsonSchema {
+  return parameter.isList ? ((parameter.schema.items ?? {}) as JsonSchema) : parameter.schema;
+}
+
+function isObject(parameter: Parameter): boolean {
+  const item = itemOf(parameter);
+  return parameter.valueWord === "json" || item.properties !== undefined || [item.type].flat().includes("object");
+}
+
+/** There is no way to type null. */
+function isTypeable(value: string, parameter: Parameter): boolean {
+  const { enum: listed } = itemOf(parameter);
+  return value !== "null" || (Array.isArray(listed) && listed.includes("null"));
+}
+
+/** Nothing says what the text is, so it may well be the name of a file. */
+function isAnyText(schema: JsonSchema): boolean {
+  const alternatives = (schema.anyOf ?? schema.oneOf) as readonly JsonSchema[] | undefined;
+  if (alternatives !== undefined) return alternatives.some(isAnyText);
+  const isText = schema.type === undefined || [schema.type].flat().includes("string");
+  return isText && ["enum", "const", "pattern", "format", "$ref"].every((keyword) => schema[keyword] === undefined);
+}

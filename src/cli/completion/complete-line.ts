@@ -1,0 +1,96 @@
+import type { Command, Suggestion } from "../../command/command.ts";
+import type { FoundCommand } from "../../command/discover.ts";
+import type { GlobalFlags, VerbName } from "../main.ts";
+import { type Complete, toCommandWords } from "./command-words.ts";
+import { type Completed, completeWord, type Given, type Grammar, readWords, toOffer } from "./grammar.ts";
+import { type FindTasks, globalFlags, toVerbWords, type VerbWords } from "./verb-words.ts";
+
+/** What completion needs to know, looked up when it is needed. */
+export interface Project {
+  readonly verbs: readonly { readonly name: VerbName; readonly summary: string }[];
+  /** The command files of the project that these options name. */
+  findCommands(flags: GlobalFlags): Promise<readonly FoundCommand[]>;
+  /** A command, unless its file cannot be loaded. */
+  load(found: FoundCommand): Promise<Command | undefined>;
+  readonly complete: Complete;
+  findTasks(flags: GlobalFlags, ...wanted: Parameters<FindTasks>): ReturnType<FindTasks>;
+  /** What a command does, where somebody can read it and it is not long in coming. */
+  summaryOf(found: FoundCommand): Promise<string | undefined>;
+}
+
+interface Words {
+  readonly words: readonly string[];
+  /** The one that is being typed. */
+  readonly current: string;
+}
+
+/** What can stand at the cursor behind `meanwhile`. */
+export async function completeLine(line: Words, project: Project): Promise<Completed> {
+  const { current } = line;
+  const words = line.words.filter((word, at) => word !== "--no-color" || line.words.slice(0, at).includes("--"));
+  const { rest } = readWords(globals, words);
+  const leading = words.slice(0, words.length - rest.length);
+  const { given, pending } = readWords(globals, leading);
+  const flags = toGlobalFlags(given);
+  const [first, ...others] = rest;
+  if (first === undefined && (pending !== undefined || current.startsWith("-"))) return await completeWord(globals, leading, current);
+  const verbs = project.verbs.map(({ name, summary }) => ({ value: name, description: summary }));
+  if (first === undefined) return inPlace([...verbs, helpVerb, ...(await namesBelow({ words: [], current }, flags, project))]);
+  if (first === "help") return inPlace([...(others.length === 0 ? verbs : []), ...(await namesBelow({ words: others, current }, flags, project))]);
+  const verbWords = toVerbWords((statuses) => project.findTasks(flags, statuses));
+  if (Object.hasOwn(verbWords, first)) return await completeVerb(verbWords[first as VerbName], others, current);
+  return await completeCommand({ words: rest, current }, flags, project);
+}
+
+const globals: Grammar = { flags: globalFlags, operands: [] };
+const helpVerb: Suggestion = { value: "help", description: "explain a command" };
+const inPlace = (suggestions: readonly Suggestion[]): Completed => ({ before: "", offer: toOffer(suggestions) });
+
+function toGlobalFlags(given: Given): GlobalFlags {
+  const commands = given.get("--commands");
+  return { ...(commands !== undefined && { commands }), ...(given.has("--no-bundled") && { bundled: false }) };
+}
+
+async function completeVerb(verb: VerbWords, words: readonly string[], current: string): Promise<Completed> {
+  const [first, ...others] = words;
+  if (verb.verbs === undefined) return await completeWord(verb, words, current);
+  if (first === undefined && !current.startsWith("-"))
+    return inPlace(Object.entries(verb.verbs).map(([value, { summary }]) => ({ value, description: summary })));
+  const inner = first !== undefined && Object.hasOwn(verb.verbs, first) ? verb.verbs[first] : undefined;
+  return await completeWord(inner ?? verb, inner === undefined ? words : others, current);
+}
+
+/** A subcommand's name, or an argument of the command that is there already. */
+async function completeCommand(line: Words, flags: GlobalFlags, project: Project): Promise<Completed> {
+  const { words, current } = line;
+  const names = await namesBelow(line, flags, project);
+  const fits = (await project.findCommands(flags)).filter(({ path }) => path.every((part, at) => words[at] === part));
+  const match = fits.sort((a, b) => b.path.length - a.path.length)[0];
+  const command = match && (await project.load(match));
+  if (match === undefined || command === undefined) return inPlace(names);
+  const completed = await completeWord(toCommandWords(command, project.complete), words.slice(match.path.length), current);
+  const { offer } = completed;
+  if (offer.kind !== "values") return names.some(({ value }) => value.startsWith(current)) ? inPlace(names) : completed;
+  // Flags stand in for arguments where a command has none left, but not for subcommands.
+  const own = names.length > 0 && current === "" ? offer.suggestions.filter(({ value }) => !value.startsWith("--")) : offer.suggestions;
+  return { ...completed, offer: toOffer([...names, ...own]) };
+}
+
+/** The words that lead on to a command; only those that begin with what was typed, where there are such. */
+async function namesBelow({ words, current }: Words, flags: GlobalFlags, project: Project): Promise<Suggestion[]> {
+  const below = (await project.findCommands(flags)).filter(({ path, problem }) => problem === undefined && isBelow(path, words));
+  const byName = [...Map.groupBy(below, ({ path }) => path[words.length] ?? "")];
+  const begun = byName.filter(([name]) => name.startsWith(current));
+  const wanted = begun.length > 0 ? begun : byName;
+  return await Promise.all(wanted.map(async ([value, found]) => ({ value, description: await describe(found, words.length + 1, project) })));
+}
+
+function isBelow(path: readonly string[], words: readonly string[]): boolean {
+  return path.length > words.length && words.every((word, at) => path[at] === word);
+}
+
+/** What a domain holds, or what a command does; for the latter its file has to be loaded. */
+async function describe(found: readonly FoundCommand[], depth: number, project: Project): Promise<string | undefined> {
+  const below = found.filter(({ path }) => path.length > depth).map(({ path }) => path.slice(depth).join(" "));
+  return below.length === 0 && found[0] !== undefined ? await project.summaryOf(found[0]) : below.join(", ");
+}
