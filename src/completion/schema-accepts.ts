@@ -70,8 +70,13 @@ function acceptsNumber(schema: JsonSchema, value: number): boolean {
   if (value < numberOf(schema.minimum, Number.NEGATIVE_INFINITY) || value > numberOf(schema.maximum, Number.POSITIVE_INFINITY)) return false;
   if (value <= numberOf(schema.exclusiveMinimum, Number.NEGATIVE_INFINITY)) return false;
   if (value >= numberOf(schema.exclusiveMaximum, Number.POSITIVE_INFINITY)) return false;
-  // As validators divide: 0.3 is no multiple of 0.1 to them, so it is not offered as one.
-  return typeof schema.multipleOf !== "number" || Number.isSafeInteger(value / schema.multipleOf);
+  return typeof schema.multipleOf !== "number" || isMultiple(value, schema.multipleOf);
+}
+
+/** 0.3 is a multiple of 0.1, though 0.3 / 0.1 is not quite 3. */
+function isMultiple(value: number, step: number): boolean {
+  const times = value / step;
+  return Number.isSafeInteger(Math.round(times)) && Math.abs(Math.round(times) - times) <= 1e-9;
 }
 
 function numberOf(value: unknown, otherwise: number): number {

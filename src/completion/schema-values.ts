@@ -180,7 +180,7 @@ function offerTexts(scope: Scope, branch: Branch, request: Request, offer: Offer
     }
   }
   for (const text of made) offer(text, { isMade: true });
-  return isSampled && (made.size > 0 || partial === "");
+  return isSampled;
 }
 
 function numbersIn(branch: Branch, keyword: string): number[] {
@@ -249,9 +249,14 @@ function ownNamesOf(scope: Scope, branch: Branch): Candidate[] {
 /** `options.fo` → the names inside `options`, written out; `pages[0].ti` → those of an item. */
 function innerNamesOf(scope: Scope, objects: readonly Branch[], partial: string, given: unknown): Candidate[] {
   const found: Candidate[] = [];
+  const declared = (name: string) => objects.some((branch) => branch.some((schema) => Object.hasOwn(mapOf(schema, "properties"), name)));
+  let isFirst = true;
   for (const { 0: separator, index } of partial.matchAll(/[.[]/g)) {
     const name = partial.slice(0, index);
-    const schema = propertyOf(scope, objects, name);
+    // A name that the schema leaves open ends at the first separator: trying them all would double the work at every level.
+    const isPossible = isFirst || declared(name);
+    isFirst = false;
+    const schema = isPossible ? propertyOf(scope, objects, name) : undefined;
     if (schema === undefined) continue;
     const place = separator === "." ? { head: `${name}.`, steps: [name] as Path } : indexAt(partial, name);
     if (place === undefined) continue;

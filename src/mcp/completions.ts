@@ -80,11 +80,12 @@ function refuse({ catalog }: CompletionsOptions, name: string): never {
 }
 
 function toRequest(params: unknown): CompletionRequest {
-  const { argument, context } = params as { argument?: { name?: unknown; value?: unknown }; context?: { arguments?: Record<string, unknown> } };
+  const { argument, context } = params as { argument?: { name?: unknown; value?: unknown } | null; context?: unknown };
+  const given = context === undefined ? undefined : objectOf(context, "context").arguments;
   return {
     argument: textOf(argument?.name, "argument.name"),
     partial: textOf(argument?.value, "argument.value"),
-    ...(context?.arguments !== undefined && { arguments: context.arguments }),
+    ...(given !== undefined && { arguments: objectOf(given, "context.arguments") }),
   };
 }
 
@@ -115,6 +116,8 @@ async function answer({ schema, completers }: Wanted, request: CompletionRequest
   try {
     return { completion: await complete(schema, request, { completers, signal: ctx.mcpReq.signal }) } as unknown as Result;
   } catch (error) {
+    if (error instanceof RangeError)
+      throw new ProtocolError(internalErrorCode, "Completing failed: the schema is nested too deep.", { error: "completion_failed" });
     if (!(error instanceof CompletionFailed)) throw error;
     const isCallers = error.fault === "argument" || error.fault === "limit";
     const data = { error: error.code, reason: error.reason };

@@ -10,7 +10,7 @@ import { requestErrors } from "../errors.ts";
 export interface OwnPrompts {
   list(): readonly Prompt[];
   has(name: string): boolean;
-  get(name: string, given: unknown): Result;
+  get(name: string, given: unknown): Promise<Result>;
 }
 
 export interface Prompt {
@@ -27,11 +27,11 @@ export function createPrompts(catalog: Catalog): OwnPrompts {
       return listed.prompts;
     },
     has: (name) => catalog.get(name) !== undefined,
-    get(name, given) {
+    async get(name, given) {
       if (!isTexts(given)) throw new ProtocolError(requestErrors.params.code, "`arguments` must be an object of texts.");
       const entry = catalog.get(name);
       if (entry === undefined) throw new ProtocolError(requestErrors.params.code, `Prompt ${name} not found`);
-      return toMessage(entry, given);
+      return await toMessage(entry, given);
     },
   };
 }
@@ -54,22 +54,24 @@ function toPrompt({ toolName, command }: CatalogEntry): Prompt {
   };
 }
 
-function toMessage({ toolName, command }: CatalogEntry, given: Readonly<Record<string, string>>): Result {
+async function toMessage({ toolName, command }: CatalogEntry, given: Readonly<Record<string, string>>): Promise<Result> {
   const properties = (command.inputSchema.properties ?? {}) as Record<string, JsonSchema>;
   const missing = ((command.inputSchema.required ?? []) as string[]).filter((name) => !Object.hasOwn(given, name));
   if (missing.length > 0) throw new ProtocolError(requestErrors.params.code, `${toolName} needs ${missing.map((name) => `\`${name}\``).join(", ")}.`);
-  const input = Object.fromEntries(Object.entries(given).map(([name, text]) => [name, fromText(text, properties[name])]));
+  const [{ accepts }, { openScope }] = await Promise.all([import("../completion/schema-accepts.ts"), import("../completion/schema-branches.ts")]);
+  const fits = (name: string, value: unknown) => accepts(openScope(command.inputSchema), properties[name] ?? true, value);
+  const input = Object.fromEntries(Object.entries(given).map(([name, text]) => [name, fromText(text, (value) => fits(name, value))]));
   const text =
     Object.keys(input).length === 0 ? `Use the tool ${toolName}.` : `Use the tool ${toolName} with these arguments:\n${JSON.stringify(input, undefined, 2)}`;
   return { description: command.summary, messages: [{ role: "user", content: { type: "text", text } }] } as Result;
 }
 
-/** Prompts know texts only; what the tool takes as a number, a truth or a structure is written as one. */
-function fromText(text: string, schema: JsonSchema | undefined): unknown {
-  if (schema?.type === "string" || schema === undefined) return text;
+/** Prompts know texts only; what the tool takes as a number, a truth or a structure, and not as a text, is written as one. */
+function fromText(text: string, fits: (value: unknown) => boolean): unknown {
   try {
+    if (fits(text)) return text;
     const value: unknown = JSON.parse(text);
-    return typeof value === "string" ? text : value;
+    return fits(value) ? value : text;
   } catch {
     return text;
   }

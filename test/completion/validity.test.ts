@@ -73,7 +73,7 @@ const anySchema = fc
 
 const withoutLoops = (schema: JsonSchema) => JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/b"', '"#/$defs/a"')) as JsonSchema;
 
-const ajv = new Ajv2020({ strict: false, validateFormats: false, logger: false });
+const ajv = new Ajv2020({ strict: false, multipleOfPrecision: 9, validateFormats: false, logger: false });
 
 /** The values a text can stand for. */
 function readingsOf(text: string): unknown[] {
