@@ -384,6 +384,8 @@ describe("never twice", () => {
     const asTask = await other.call(gated, work.input);
     expect({ id: asTask.taskId, kind: kindOf(asTask) }).toEqual({ id: handleOf(first).job_id, kind: "task of 2026" });
     const waiting = client.call(gated, work.input);
+    // The run must not end before the call has reached the server that joins it.
+    await new Promise((resolve) => setTimeout(resolve, 150));
     work.open();
     const result = await waiting;
     expect(result.structuredContent?.data).toEqual({ passed: work.input.file });
