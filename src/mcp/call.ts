@@ -202,9 +202,16 @@ export class Call {
     const { parked, clock } = this.#options;
     const cancel = () => {
       parked.delete(taskId);
-      void engine.cancel(callerKey(this.#caller), taskId, "Nobody answered its question within an hour.").catch(() => undefined);
+      this.#cancelTask(engine, taskId, "Nobody answered its question within an hour.");
     };
     parked.set(taskId, clock.after(stateLivesMs, cancel));
+  }
+
+  #cancelTask(engine: Engine, taskId: string, why: string): void {
+    engine.cancel(callerKey(this.#caller), taskId, why).catch((error: unknown) => {
+      // Gone is as good as cancelled.
+      if (!(error instanceof RequestError)) this.#options.log.warn("a task that nobody can find could not be cancelled", { error });
+    });
   }
 
   #unpark(taskId: string): void {
@@ -317,7 +324,8 @@ export class Call {
       // After the answer, so that the client knows the job before it hears of it.
       clock.after(
         followGapMs,
-        () => void announceJob(task, { engine, clock, isDebug: this.#options.isDebug, server, caller, progressToken, tracked: this.#track() }).finally(forget),
+        () =>
+          void announceJob(task, { engine, clock, log, isDebug: this.#options.isDebug, server, caller, progressToken, tracked: this.#track() }).finally(forget),
       );
       return answer;
     }
@@ -340,7 +348,7 @@ export class Call {
   #cancelUnlessDelivered(engine: Engine, task: Task, isJoined: boolean): void {
     const request = this.#ctx.http?.req;
     if (request === undefined || isJoined) return;
-    const cancel = () => void engine.cancel(callerKey(this.#caller), task.taskId, undelivered).catch(() => undefined);
+    const cancel = () => this.#cancelTask(engine, task.taskId, undelivered);
     if (request.signal.aborted) cancel();
     else request.signal.addEventListener("abort", cancel, { once: true });
   }

@@ -2,12 +2,14 @@ import type { Result } from "@modelcontextprotocol/server";
 import { type Clock, toTimestamp } from "../clock.ts";
 import { toEnvelope } from "../command/envelope.ts";
 import type { Message } from "../command/run.ts";
+import type { Logger } from "../log.ts";
 import type { Engine } from "../task/engine.ts";
 import { outcomeOf } from "../task/outcome.ts";
 import { statusLine, toWords } from "../task/status-line.ts";
 import { isTerminal, openQuestions, type Task } from "../task/task.ts";
 import type { TrackedToken } from "../task/tokens.ts";
 import type { CommandServer } from "./server.ts";
+import { noteUnlessGone } from "./tasks-2025.ts";
 
 /**
  * Job notifications, for clients before 2026-07-28 that declare `experimental["meanwhile/jobs"]`: the call is answered at once
@@ -19,6 +21,7 @@ export const jobsCapability = "meanwhile/jobs";
 export interface JobOptions {
   readonly engine: Engine;
   readonly clock: Clock;
+  readonly log: Logger;
   readonly isDebug: boolean;
   readonly server: CommandServer;
   readonly caller: string;
@@ -84,8 +87,8 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
     const result = { ...toEnvelope(outcome, options.isDebug), ...(content !== undefined && { content }) };
     await canPush(core);
     notify("notifications/tool_result", { job_id: task.taskId, result, timestamp: toTimestamp(clock.now()) });
-  } catch {
-    // The connection is closed, or the task was pruned: nobody is left to be told.
+  } catch (error) {
+    noteUnlessGone(error, core.closed, options.log);
   } finally {
     stopListening();
     questions?.stop();

@@ -6,6 +6,7 @@ import {
   type TransportSendOptions,
 } from "@modelcontextprotocol/server";
 import type { Clock } from "../clock.ts";
+import { internalErrorCode, RequestError } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import type { Task } from "../task/task.ts";
 import { type Caller, callerKey, localUser } from "./caller.ts";
@@ -74,7 +75,10 @@ export class TaskSubscriptions {
       ids.map((id) =>
         engine.get(callerKey(caller), id).then(
           () => true,
-          () => false,
+          (error: unknown) => {
+            if (error instanceof RequestError) return false;
+            throw error;
+          },
         ),
       ),
     );
@@ -171,8 +175,13 @@ export class TaskListenTransport implements Transport {
     const stop = new AbortController();
     // A client that is gone again before the tasks were found must not be followed for ever.
     this.#open.set(listen.id, { listen, taskIds: [], stop });
-    const taskIds = await this.#subscriptions.honour(listen, localUser).catch(() => []);
+    const taskIds = await this.#subscriptions.honour(listen, localUser).catch(() => undefined);
     if (stop.signal.aborted) return;
+    if (taskIds === undefined) {
+      // An acknowledgement without them would look as if they were not there.
+      this.#open.delete(listen.id);
+      return await this.#inner.send({ jsonrpc: "2.0", id: listen.id, error: { code: internalErrorCode, message: "Internal error" } });
+    }
     this.#open.set(listen.id, { listen, taskIds, stop });
     this.onmessage?.(listen.rest);
   }

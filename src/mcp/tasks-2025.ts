@@ -98,8 +98,8 @@ export class Tasks2025 {
     const questions = this.questionsOf(task, about.caller);
     try {
       await (await openEngine()).wait(about.caller, task.taskId, { signal: core.closed, onTask });
-    } catch {
-      // The connection is closed, or the task was pruned: nobody is left to be told.
+    } catch (error) {
+      noteUnlessGone(error, core.closed, this.#options.log);
     } finally {
       questions.stop();
       this.#followed.delete(task.taskId);
@@ -234,6 +234,11 @@ export class Tasks2025 {
   #notify(method: string, params: Record<string, unknown>): void {
     this.#server.server.notification({ method, params } as never).catch(() => undefined);
   }
+}
+
+/** A connection that is closed, or a task that was pruned, leaves nobody to be told; anything else is the operator's to know. */
+export function noteUnlessGone(error: unknown, closed: AbortSignal, log: Logger): void {
+  if (!closed.aborted && !(error instanceof RequestError)) log.warn("a task is no longer followed", { error });
 }
 
 const questionClosed = new Error("The question is no longer open.");

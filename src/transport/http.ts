@@ -173,10 +173,11 @@ class Endpoint {
     const refusal = refuseListen(listen);
     if (refusal !== undefined) return Response.json(refusal, { status: 400 });
     const { subscriptions } = this.#options;
+    const taskIds = await subscriptions.honour(listen, caller);
     const { message, wantsToolChanges } = keptOpen(listen);
     const response = await this.#modern.fetch(request, { authInfo: toAuthInfo(caller), parsedBody: message });
     if (response.headers.get("content-type")?.startsWith("text/event-stream") !== true) return response;
-    return withTasks(response, { listen, caller, subscriptions, wantsToolChanges, signal: request.signal });
+    return withTasks(response, { listen, caller, subscriptions, taskIds, wantsToolChanges, signal: request.signal });
   }
 }
 

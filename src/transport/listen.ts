@@ -24,28 +24,29 @@ interface ListenFacts {
   readonly listen: TaskListen;
   readonly caller: Caller;
   readonly subscriptions: TaskSubscriptions;
+  /** The tasks among them that are this caller's. */
+  readonly taskIds: readonly string[];
   readonly wantsToolChanges: boolean;
   readonly signal: AbortSignal;
 }
 
 /** The SDK's stream with the tasks in it. */
 export function withTasks(response: Response, facts: ListenFacts): Response {
-  const { listen, caller, subscriptions, wantsToolChanges, signal } = facts;
+  const { listen, caller, subscriptions, taskIds, wantsToolChanges, signal } = facts;
   const [decoder, encoder] = [new TextDecoder(), new TextEncoder()];
   const over = new AbortController();
   const stop = () => over.abort();
   signal.addEventListener("abort", stop, { once: true });
-  const edit = async (frame: string, write: (text: string) => void) => {
+  const edit = (frame: string, write: (text: string) => void) => {
     const message = toMessage(frame);
     if (message === undefined) return write(frame);
     if (isToolChange(message) && !wantsToolChanges) return;
     if (acknowledgedId(message) === undefined) return write(frame);
-    const taskIds = await subscriptions.honour(listen, caller).catch(() => []);
     write(toFrame(withTaskIds(wantsToolChanges ? message : withoutToolChanges(message), taskIds)));
     subscriptions.follow(listen, caller, taskIds, (news) => write(toFrame(news)), over.signal);
   };
   const stream = new TransformStream<Uint8Array, Uint8Array>({
-    async transform(chunk, controller) {
+    transform(chunk, controller) {
       const write = (text: string) => {
         try {
           controller.enqueue(encoder.encode(text));
@@ -54,7 +55,7 @@ export function withTasks(response: Response, facts: ListenFacts): Response {
         }
       };
       // Each chunk of the SDK's holds whole events.
-      for (const frame of decoder.decode(chunk, { stream: true }).split(/(?<=\n\n)/)) if (frame !== "") await edit(frame, write);
+      for (const frame of decoder.decode(chunk, { stream: true }).split(/(?<=\n\n)/)) if (frame !== "") edit(frame, write);
     },
     flush: stop,
     cancel: stop,

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { sleep, systemClock } from "../../clock.ts";
 import { openCatalog } from "../../command/catalog.ts";
 import { watchLoop } from "../../command/loop-watch.ts";
@@ -9,6 +10,12 @@ import { localCaller } from "../follow.ts";
 import type { GlobalFlags } from "../main.ts";
 
 const retryCheckMs = 500;
+const goneCheckMs = 1_000;
+
+/** Without its database a worker could record nothing any more, so it does not stay for tasks that wait. */
+function leaveWhenGone(storeFile: string, leave: () => void): void {
+  systemClock.after(goneCheckMs, () => (existsSync(storeFile) ? leaveWhenGone(storeFile, leave) : leave()));
+}
 
 /** Tasks that wait for their next attempt keep the worker; a moment passes before it looks again. */
 async function hasRetries(tasks: Tasks, project: string): Promise<boolean> {
@@ -30,6 +37,10 @@ export async function run(call: { flags: GlobalFlags; protectStdout(): Promise<v
   tasks.sweeper.start();
   worker.start();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => void worker.stop().then(() => process.exit(Exit.Ok)));
+  leaveWhenGone(settings.storeFile, () => {
+    log.error("the database of tasks is gone; this worker leaves");
+    process.exit(Exit.Internal);
+  });
   do await worker.runUntilIdle();
   while (await hasRetries(tasks, settings.project));
   stopWatching();
