@@ -5,7 +5,7 @@ import { toWords } from "../task/status-line.ts";
 import type { TrackedToken } from "../task/tokens.ts";
 
 /** SDK clients drop progress that arrives in one piece with the answer: leave this much between them. */
-export const progressGapMs = 10;
+export const progressGapMs = 25;
 
 /** Sends `notifications/progress` for one token: strictly rising, and silent once finished. */
 export class ProgressSender {

@@ -6,7 +6,7 @@ import { onTestFinished } from "vitest";
 /** An empty folder that is gone after the test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
   return folder;
 }
 
