@@ -6,12 +6,20 @@ const pack = Object.fromEntries(globSync("commands/**/*.ts").map((file) => [file
 
 export default defineConfig([
   {
-    entry: { index: "src/index.ts", testing: "src/testing/index.ts", bin: "src/bin.ts", attempt: "src/attempt.ts", heartbeat: "src/store/sqlite/heartbeat.ts" },
+    entry: {
+      index: "src/index.ts",
+      client: "src/client/index.ts",
+      testing: "src/testing/index.ts",
+      bin: "src/bin.ts",
+      front: "src/daemon/front.ts",
+      attempt: "src/attempt.ts",
+      heartbeat: "src/store/sqlite/heartbeat.ts",
+    },
     format: "esm",
     platform: "node",
     fixedExtension: false,
     target: "node22.18",
-    dts: { entry: ["src/index.ts", "src/testing/index.ts"] },
+    dts: { entry: ["src/index.ts", "src/client/index.ts", "src/testing/index.ts"] },
     clean: true,
   },
   { entry: pack, format: "esm", platform: "node", fixedExtension: false, target: "node22.18", deps: { neverBundle: [/^meanwhile/] }, dts: false, clean: false },

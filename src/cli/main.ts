@@ -29,10 +29,13 @@ export interface Cli {
 /** Verbs of our own, each in a file of its own that is loaded when it is used. */
 const verbs = {
   serve: { summary: "serve the commands to MCP clients: stdio, or --http", load: () => import("./builtin/serve.ts") },
+  call: { summary: "call a tool of any MCP server: call <url | command | socket> <tool> [key=value …]", load: () => import("./builtin/call.ts") },
   tools: { summary: "list the commands as MCP clients see them", load: () => import("./builtin/tools.ts") },
   new: { summary: "write a first version of a command: new <domain>/<name>", load: () => import("./builtin/new.ts") },
   tasks: { summary: "list, show, follow, answer and cancel tasks", load: () => import("./builtin/tasks.ts") },
   stats: { summary: "how long commands take", load: () => import("./builtin/stats.ts") },
+  setup: { summary: "add this server to the MCP hosts on this machine", load: () => import("./builtin/setup.ts") },
+  daemon: { summary: "the process that keeps work alive: daemon status|stop|restart|logs", load: () => import("./builtin/daemon.ts") },
   token: { summary: "print the token that makes an HTTP caller the local user", load: () => import("./builtin/token.ts") },
   completion: { summary: "print what makes your shell complete all this: completion bash|zsh|fish", load: () => import("./builtin/completion.ts") },
 } as const;

@@ -2,58 +2,8 @@ import { isUtf8 } from "node:buffer";
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { RequestError } from "../errors.ts";
 
-export const maxLineBytes = 10 * 1024 * 1024;
 export const maxBodyBytes = 4 * 1024 * 1024;
 export const maxDepth = 64;
-
-/** Cuts a byte stream into lines at 0x0A and nowhere else: U+2028 inside a string is not the end of a message. */
-export class LineSplitter {
-  #parts: Buffer[] = [];
-  #size = 0;
-  #isSkipping = false;
-  readonly #maxBytes: number;
-
-  constructor(maxBytes = maxLineBytes) {
-    this.#maxBytes = maxBytes;
-  }
-
-  /** The lines that end in this chunk; `tooLong` stands for one that was dropped while it arrived. */
-  *push(chunk: Buffer): Generator<Buffer | "tooLong"> {
-    let start = 0;
-    while (start < chunk.length) {
-      const newline = chunk.indexOf(0x0a, start);
-      const end = newline === -1 ? chunk.length : newline;
-      this.#add(chunk.subarray(start, end));
-      if (newline === -1) return;
-      const line = this.#isSkipping ? ("tooLong" as const) : this.#take();
-      this.#reset();
-      if (line === "tooLong" || line.length > 0) yield line;
-      start = newline + 1;
-    }
-  }
-
-  #add(part: Buffer): void {
-    this.#size += part.length;
-    if (this.#size > this.#maxBytes) {
-      this.#isSkipping = true;
-      this.#parts = [];
-    } else if (part.length > 0) {
-      this.#parts.push(part);
-    }
-  }
-
-  #take(): Buffer {
-    const line = this.#parts.length === 1 ? (this.#parts[0] as Buffer) : Buffer.concat(this.#parts);
-    const isCarriageReturn = line.at(-1) === 0x0d;
-    return isCarriageReturn ? line.subarray(0, -1) : line;
-  }
-
-  #reset(): void {
-    this.#parts = [];
-    this.#size = 0;
-    this.#isSkipping = false;
-  }
-}
 
 /** Reads one JSON-RPC message from bytes. Throws a RequestError that says what is wrong with them. */
 export function parseMessage(bytes: Buffer): JSONRPCMessage {

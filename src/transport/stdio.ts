@@ -1,8 +1,9 @@
 import type { Readable, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
 import { RequestError, requestErrors } from "../errors.ts";
+import { LineSplitter, maxLineBytes } from "../lines.ts";
 import type { Logger } from "../log.ts";
-import { LineSplitter, maxLineBytes, parseMessage } from "./frames.ts";
+import { parseMessage } from "./frames.ts";
 
 /** What may be dropped rather than kept for a client that does not read. */
 const droppable = new Set(["notifications/progress", "notifications/message"]);

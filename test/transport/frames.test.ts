@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { LineSplitter, parseMessage } from "../../src/transport/frames.ts";
+import { LineSplitter } from "../../src/lines.ts";
+import { parseMessage } from "../../src/transport/frames.ts";
 
 const split = (chunks: readonly (string | Buffer)[], max?: number) => {
   const splitter = new LineSplitter(max);

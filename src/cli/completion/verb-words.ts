@@ -46,6 +46,9 @@ export function toVerbWords(findTasks: FindTasks): Readonly<Record<VerbName, Ver
       ],
       operands: [],
     },
+    call: { flags: [help], operands: [] },
+    setup: { flags: [help], operands: [] },
+    daemon: { flags: [help], operands: [] },
     tools: { flags: [{ word: "--json", description: "print the whole list as JSON, schemas included" }, commands, noBundled, help], operands: [] },
     new: { flags: [help], operands: [{ name: "command", values: unknown }] },
     tasks: {
