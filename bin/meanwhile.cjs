@@ -6,10 +6,22 @@ const path = require("node:path");
 const [major, minor] = process.versions.node.split(".").map(Number);
 const isNewEnough = major > 22 || (major === 22 && minor >= 18);
 
-if (isNewEnough) {
-  start();
-} else {
+if (!isNewEnough) {
   restartWithOwnNode();
+} else if (process.argv.includes("serve")) {
+  startFront();
+} else {
+  start();
+}
+
+/** A server on stdio is started with every session of a host: it loads a small file of its own. */
+function startFront() {
+  const file = path.join(__dirname, "..", "dist", "front.cjs");
+  if (!require("node:fs").existsSync(file)) return start();
+  const { readFrontWords, runFront } = require(file);
+  const flags = readFrontWords(process.argv.slice(2));
+  if (flags === undefined) start();
+  else runFront(flags).then((code) => process.exit(code));
 }
 
 function start() {

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 import type { McpServer } from "@modelcontextprotocol/server";
 import { loadModule } from "./command/load.ts";
 import { closest } from "./command/suggest.ts";
@@ -9,6 +8,7 @@ import { messageOf, RuntimeError, UsageError } from "./errors.ts";
 import type { HostOverride } from "./host/profiles.ts";
 import { type LogLevel, logLevels } from "./log.ts";
 import { type Home, homeAt } from "./paths.ts";
+import { commandFolders, daemonKey, findConfigFile, isPackAlone, type ProjectConfig, packageVersion, projectParts } from "./project.ts";
 import { type DeferralRules, defaultDeferral } from "./task/deferral.ts";
 
 /** Called for every MCP server that is made, to add resources, prompts and tools of one's own. */
@@ -22,6 +22,8 @@ export interface UserConfig {
   readonly instructions?: string;
   /** Command folders, relative to the config file. Default: commands. */
   readonly commands?: readonly string[];
+  /** Environment variables that commands depend on: other values, another daemon. */
+  readonly env?: readonly string[];
   /** `false` leaves the bundled commands out. */
   readonly bundled?: boolean;
   /** Put in front of every tool name: `wksm` makes wksm_report_build. */
@@ -76,6 +78,8 @@ export interface Settings {
   readonly storeFile: string;
   /** Names this set of folders and its config file: a worker runs only tasks of its own project. */
   readonly project: string;
+  /** The process that serves this project to stdio clients. */
+  readonly daemon: { readonly key: string; readonly isPackAlone: boolean; readonly env: readonly string[]; readonly idleMs: number };
   readonly configFile: string | undefined;
   readonly commandFolders: readonly string[];
   readonly toolPrefix: string;
@@ -104,14 +108,14 @@ export interface Flags {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export const packageFolder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
-const fileNames = ["meanwhile.config.ts", "meanwhile.config.js", "meanwhile.config.mjs", "meanwhile.config.json"];
+/** How long a daemon stays when nobody needs it. */
+const defaultIdleMs = 15 * 60_000;
 
 /** Flags over environment over the project's file over the user's file over defaults. */
 export async function loadSettings(from: { cwd: string; env: Environment; flags: Flags }): Promise<Settings> {
   const { cwd, env, flags } = from;
   const home = homeAt(env);
-  const configFile = fileNames.map((name) => path.join(cwd, name)).find((file) => existsSync(file));
+  const configFile = findConfigFile(cwd);
   const user = existsSync(home.configFile) ? readJsonConfig(home.configFile) : {};
   const project = configFile === undefined ? {} : await readConfig(configFile);
   const config: UserConfig = {
@@ -129,7 +133,13 @@ export async function loadSettings(from: { cwd: string; env: Environment; flags:
     instructions: config.instructions,
     home,
     storeFile: env.MEANWHILE_STORE ? path.resolve(cwd, env.MEANWHILE_STORE) : home.tasksFile,
-    project: projectOf(folders, configFile),
+    project: projectId(projectParts(folders, configFile)),
+    daemon: {
+      key: daemonKey({ folders, configFile, userConfigFile: home.configFile, env, names: config.env ?? [] }),
+      isPackAlone: isPackAlone(folders, configFile),
+      env: config.env ?? [],
+      idleMs: secondsFrom(env, "MEANWHILE_IDLE_SECONDS") ?? defaultIdleMs,
+    },
     configFile,
     commandFolders: folders,
     toolPrefix: config.toolPrefix ?? "",
@@ -147,34 +157,20 @@ export async function loadSettings(from: { cwd: string; env: Environment; flags:
   };
 }
 
+/** The part of a project's file that says which project it is. */
+export async function projectConfigOf(file: string): Promise<ProjectConfig> {
+  const { commands, bundled, env } = await readConfig(file);
+  return { ...(commands !== undefined && { commands }), ...(bundled !== undefined && { bundled }), ...(env !== undefined && { env }) };
+}
+
 /** The part of the settings that a command may see. */
 export function publicSettings(settings: Settings): Readonly<Record<string, unknown>> {
   const { home, mcp: _hook, ...rest } = settings;
   return { ...rest, home: home.folder };
 }
 
-function commandFolders(cwd: string, config: UserConfig, flags: Flags): string[] {
-  const own = (flags.commands ?? config.commands ?? ["commands"]).map((folder) => path.resolve(cwd, folder));
-  for (const folder of flags.commands ?? []) {
-    if (!existsSync(path.resolve(cwd, folder))) throw new UsageError(`--commands: there is no folder ${path.resolve(cwd, folder)}.`);
-  }
-  // In its own repository the pack's sources lie where a project's commands would: they are loaded once, built.
-  const withoutPack = own.filter((folder) => toReal(folder) !== toReal(path.join(packageFolder, "commands")));
-  const isBundled = flags.bundled ?? config.bundled ?? true;
-  return isBundled ? [...withoutPack, path.join(packageFolder, "dist", "commands")] : withoutPack;
-}
-
-function projectOf(folders: readonly string[], configFile: string | undefined): string {
-  const parts = [...folders, ...(configFile === undefined ? [] : [configFile])].map(toReal);
+function projectId(parts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("base64url").slice(0, 16);
-}
-
-function toReal(folder: string): string {
-  return existsSync(folder) ? realpathSync(folder) : folder;
-}
-
-export function packageVersion(): string {
-  return (JSON.parse(readFileSync(path.join(packageFolder, "package.json"), "utf8")) as { version: string }).version;
 }
 
 function deferralFrom(env: Environment, config: DeferralConfig): DeferralRules {
@@ -195,6 +191,13 @@ function switchFrom(env: Environment, name: string): boolean | undefined {
   if (value === undefined || value === "") return undefined;
   if (value !== "0" && value !== "1") throw new UsageError(`${name} must be 0 or 1, not "${value}".`);
   return value === "1";
+}
+
+function secondsFrom(env: Environment, name: string): number | undefined {
+  const value = env[name];
+  if (value === undefined || value === "") return undefined;
+  if (!isSeconds(Number(value))) throw new UsageError(`${name} must be seconds from 0 to ${maxSeconds}, not "${value}".`);
+  return Number(value) * 1000;
 }
 
 function toolsFrom(value: string | undefined): string[] | undefined {
@@ -280,6 +283,7 @@ const fields: Record<keyof UserConfig, Field> = {
   name: { check: isText, expected: "text" },
   instructions: { check: isText, expected: "text" },
   commands: { check: (value) => Array.isArray(value) && value.every(isText), expected: "a list of folders" },
+  env: { check: (value) => Array.isArray(value) && value.every(isText), expected: "a list of variable names" },
   bundled: trueOrFalse,
   toolPrefix: {
     check: (value) => typeof value === "string" && /^([A-Za-z][A-Za-z0-9_]*)?$/.test(value),

@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomBytes, randomInt, randomUUID } from "node:crypto";
 
 /** A fresh identifier with 122 random bits, safe in headers and URLs. */
 export function createId(): string {
@@ -8,4 +8,9 @@ export function createId(): string {
 /** A secret of 256 random bits, as URL-safe text. */
 export function createSecret(): string {
   return randomBytes(32).toString("base64url");
+}
+
+/** A number to count from that nobody else counts from. */
+export function createFirstNumber(): number {
+  return randomInt(2 ** 47);
 }

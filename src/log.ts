@@ -18,6 +18,8 @@ export interface LogOptions {
   readonly level: LogLevel;
   readonly isTerminal: boolean;
   readonly write: (text: string) => void;
+  /** Stand on every line. */
+  readonly facts?: object;
 }
 
 /** Opens the log on stderr: readable lines on a terminal, JSON lines elsewhere. */
@@ -33,10 +35,10 @@ export function openLog(options: LogOptions): Logger {
 }
 
 /** Loaded with the first line that is written: most starts write none. */
-function openPino({ level, isTerminal, write }: LogOptions): Pino {
+function openPino({ level, isTerminal, write, facts }: LogOptions): Pino {
   const { pino, stdSerializers, stdTimeFunctions } = createRequire(import.meta.url)("pino") as typeof import("pino");
   const destination: DestinationStream = { write: isTerminal ? (line) => write(toReadableLine(line)) : write };
-  return pino({ level, base: null, timestamp: stdTimeFunctions.isoTime, serializers: { error: stdSerializers.err } }, destination);
+  return pino({ level, base: facts ?? null, timestamp: stdTimeFunctions.isoTime, serializers: { error: stdSerializers.err } }, destination);
 }
 
 const levelNames: Record<number, string> = { 20: "debug", 30: "info ", 40: "warn ", 50: "error" };

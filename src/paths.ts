@@ -9,6 +9,11 @@ export interface Home {
   readonly tokenFile: string;
   readonly tasksFile: string;
   readonly workerLog: string;
+  readonly daemonLog: string;
+  /** Sockets, locks and records of daemons. */
+  readonly runFolder: string;
+  /** The socket of the bundled commands alone. */
+  readonly packSocket: string;
 }
 
 /** Names the home folder and what is in it; touches nothing. */
@@ -20,6 +25,9 @@ export function homeAt(env: Readonly<Record<string, string | undefined>>): Home 
     tokenFile: path.join(folder, "token"),
     tasksFile: path.join(folder, "tasks.db"),
     workerLog: path.join(folder, "worker.log"),
+    daemonLog: path.join(folder, "daemon.log"),
+    runFolder: path.join(folder, "run"),
+    packSocket: path.join(folder, "mcp.sock"),
   };
 }
 

@@ -6,9 +6,9 @@ import { type Catalog, openLiveCatalog } from "./command/catalog.ts";
 import { watchLoop } from "./command/loop-watch.ts";
 import type { Settings } from "./config.ts";
 import { messageOf, RuntimeError } from "./errors.ts";
-import { createId, createSecret } from "./ids.ts";
+import { createFirstNumber, createId, createSecret } from "./ids.ts";
 import type { Logger } from "./log.ts";
-import { fromAuthInfo, localUser } from "./mcp/caller.ts";
+import { callerKey, fromAuthInfo, localUser } from "./mcp/caller.ts";
 import { createCompletions } from "./mcp/completions.ts";
 import { PlainRoad } from "./mcp/plain.ts";
 import { PollLimit } from "./mcp/poll-limit.ts";
@@ -24,6 +24,7 @@ import { createTools } from "./mcp/tools.ts";
 import { ensureHome, type Home } from "./paths.ts";
 import type { Engine } from "./task/engine.ts";
 import type { CommandStats } from "./task/history.ts";
+import { liveStatuses } from "./task/task.ts";
 import { ProgressTokens } from "./task/tokens.ts";
 import type { Worker } from "./task/worker.ts";
 import type { Tasks } from "./tasks.ts";
@@ -39,6 +40,10 @@ export interface Runtime {
   readonly log: Logger;
   /** Opens the tasks and begins to work on what is queued. Done by the first call that needs it, where nobody does it before. */
   startTasks(): Promise<void>;
+  /** Whether tasks of this project are queued, run or wait for an answer. */
+  hasLiveTasks(): Promise<boolean>;
+  /** How many tasks this process runs right now. */
+  running(): number;
   /** Ends what still runs: gives it this long, then tells it that the server is shutting down. */
   close(drainMs: number): Promise<void>;
 }
@@ -91,7 +96,18 @@ export async function openRuntime(settings: Settings, log: Logger, clock: Clock 
     catalog.close();
     await served.close(drainMs);
   };
-  return { settings, catalog, factory, subscriptions: new TaskSubscriptions(common), clock, log, startTasks: async () => void (await openEngine()), close };
+  return {
+    settings,
+    catalog,
+    factory,
+    subscriptions: new TaskSubscriptions(common),
+    clock,
+    log,
+    startTasks: async () => void (await openEngine()),
+    hasLiveTasks: () => served.hasLive(),
+    running: () => served.running,
+    close,
+  };
 }
 
 /** The tasks of a server: opened when first needed, so that a server which is only asked who it is touches nothing. */
@@ -102,6 +118,7 @@ class ServedTasks {
   readonly #clock: Clock;
   #opened: Promise<{ tasks: Tasks; worker: Worker }> | undefined;
   #working: Engine | undefined;
+  #worker: Worker | undefined;
 
   constructor(settings: Settings, catalog: Catalog, log: Logger, clock: Clock) {
     this.#settings = settings;
@@ -120,7 +137,20 @@ class ServedTasks {
     worker.start();
     tasks.sweeper.start();
     this.#working = tasks.engine;
+    this.#worker = worker;
     return tasks.engine;
+  }
+
+  get running(): number {
+    return this.#worker?.running ?? 0;
+  }
+
+  async hasLive(): Promise<boolean> {
+    if (this.running > 0) return true;
+    if (this.#opened === undefined && !existsSync(this.#settings.storeFile)) return false;
+    const { tasks } = await this.#open();
+    const { project } = this.#settings;
+    return (await tasks.engine.list(callerKey(localUser), { project, statuses: liveStatuses, withCalls: true, limit: 1 })).tasks.length > 0;
   }
 
   /** How long commands take; nothing is opened for a home that has no tasks yet. */
@@ -156,13 +186,23 @@ class ServedTasks {
   }
 }
 
+export interface Streams {
+  readonly input: Readable;
+  readonly output: Writable;
+  readonly write: (text: string) => boolean;
+  /** Who the MCP host is, whatever it calls itself. */
+  readonly host?: string | undefined;
+}
+
 /** One MCP connection over a pair of streams; resolves when the client has closed it. */
-export async function serveStreams(runtime: Runtime, streams: { input: Readable; output: Writable; write: (text: string) => boolean }): Promise<void> {
+export async function serveStreams(runtime: Runtime, streams: Streams): Promise<void> {
   const [{ serveStdio }, { LineTransport }] = await Promise.all([import("@modelcontextprotocol/server/stdio"), import("./transport/stdio.ts")]);
   const { log, catalog, subscriptions } = runtime;
   const servers = new Set<CommandServer>();
   const factory: McpServerFactory = async (facts) => {
     const server = (await runtime.factory(facts)) as CommandServer;
+    server.hostName = streams.host;
+    server.core.numberFrom(createFirstNumber());
     servers.add(server);
     return server;
   };

@@ -72,7 +72,7 @@ export function speaksCoreTasks(server: CommandServer): boolean {
 function limitOf(options: CallOptions, ctx: ServerContext, server: CommandServer): HostLimit & { readonly host: string } {
   const envelope = ctx.mcpReq.envelope as Record<string, unknown> | undefined;
   const client = (envelope === undefined ? server.server.getClientVersion() : envelope[CLIENT_INFO_META_KEY]) as { name?: string } | undefined;
-  const profile = findHost(options.hostName ?? client?.name, options.hosts);
+  const profile = findHost(server.hostName ?? options.hostName ?? client?.name, options.hosts);
   return { ...profile.limits[ctx.http === undefined ? "stdio" : "http"], host: profile.name };
 }
 

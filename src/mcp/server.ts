@@ -81,6 +81,8 @@ export class CommandServer extends McpServer {
   readonly #tools: CommandTools;
   /** Follows the tasks that a client of 2025-11-25 has started here. */
   tasks2025: Tasks2025 | undefined;
+  /** Who the MCP host of this connection is, whatever it calls itself. */
+  hostName: string | undefined;
   /** Jobs this connection is told about: each once, however many calls have joined it. */
   readonly jobs = new Set<string>();
 
@@ -177,6 +179,11 @@ class CommandCore extends Server {
 
   streamOpened(): void {
     for (const listener of this.#onStream) listener();
+  }
+
+  /** Requests of ours are numbered from here: the answer to one of an earlier server must not be taken for the answer to ours. */
+  numberFrom(first: number): void {
+    (this as unknown as { _requestMessageId: number })._requestMessageId = first;
   }
 
   /** Aborted when the connection is closed. */

@@ -16,7 +16,7 @@ import { waitForTask } from "./feed.ts";
 import type { History } from "./history.ts";
 import { checkTtl, maxLiveTasks, maxPageSize } from "./limits.ts";
 import { rulesOf } from "./retry.ts";
-import type { Page, Scope, TaskStore } from "./store.ts";
+import type { Page, Scope, TaskStore, ListFilter } from "./store.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "./task.ts";
 import type { Worker } from "./worker.ts";
 
@@ -139,7 +139,7 @@ export class Engine {
     return task;
   }
 
-  async list(caller: string, filter: { statuses?: readonly TaskStatus[]; limit?: number; cursor?: string; withCalls?: boolean } = {}): Promise<Page> {
+  async list(caller: string, filter: Partial<ListFilter> = {}): Promise<Page> {
     const limit = filter.limit ?? maxPageSize;
     if (!Number.isInteger(limit) || limit < 1 || limit > maxPageSize)
       throw new RequestError("params", `\`limit\` must be a whole number from 1 to ${maxPageSize}.`);

@@ -43,6 +43,8 @@ export class LineTransport implements Transport {
     input.on("close", this.#onEnd);
     output.on("error", this.#onBroken);
     output.on("drain", this.#onDrain);
+    // A stream that was read from before, to see who is there, stands still.
+    input.resume();
   }
 
   send(message: JSONRPCMessage): Promise<void> {

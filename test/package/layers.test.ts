@@ -26,6 +26,8 @@ const table: Record<string, readonly string[] | "*"> = {
   setup: ["paths.ts", "errors.ts", "log.ts"],
   cli: ["command", "task", "client", "paths.ts", "errors.ts", "clock.ts", "log.ts"],
   "cli/builtin": "*",
+  "project.ts": ["errors.ts"],
+  "front.ts": ["daemon", "project.ts", "paths.ts", "errors.ts"],
   "serve.ts": "*",
   "tasks.ts": "*",
   "attempt.ts": "*",
@@ -66,6 +68,24 @@ describe("each folder imports only what the table allows it", () => {
   });
 });
 
+test("a front loads nothing but Node's own modules and a few small files of ours", () => {
+  const seen = new Set<string>();
+  const visit = (file: string) => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    for (const name of importsOf(file)) {
+      if (name.startsWith(".")) visit(path.join(path.dirname(file), name));
+      else expect(name, file).toMatch(/^node:/);
+    }
+  };
+  visit("src/front.ts");
+  expect([...seen].sort()).toEqual(
+    ["clock", "daemon/connect", "daemon/greeting", "daemon/pump", "daemon/record", "daemon/session", "errors", "front", "lines", "paths", "project"].map(
+      (name) => `src/${name}.ts`,
+    ),
+  );
+});
+
 test("only mcp, transport and the composition roots import the SDK's server packages", () => {
   const importers = sources.filter((file) => importsOf(file).some((name) => name.startsWith("@modelcontextprotocol/")));
   expect(importers.filter((file) => !/^src\/(mcp|transport)\//.test(file))).toEqual(["src/config.ts", "src/serve.ts"]);
@@ -83,7 +103,8 @@ test("time and chance come from clock.ts and ids.ts alone", () => {
 });
 
 test("process is read only where the outside is meant to come in", () => {
-  const allowed = /^src\/(serve|bin|config|paths|log|machine|attempt)\.ts$|^src\/cli\/builtin\/|^src\/cli\/terminal\.ts$|^src\/transport\/stdio\.ts$/;
+  const allowed =
+    /^src\/(serve|bin|front|config|paths|log|machine|attempt)\.ts$|^src\/daemon\/|^src\/cli\/builtin\/|^src\/cli\/terminal\.ts$|^src\/transport\/stdio\.ts$/;
   const reads = (text: string) => /(?<![\w.(])process\.(?!off\b)\w+/.test(text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$|`[^`]*`|"[^"]*"/gm, ""));
   expect(sources.filter((file) => reads(textOf(file)) && !allowed.test(file) && file !== "src/process-guard.ts")).toEqual([]);
 });

@@ -1,6 +1,176 @@
-import type { ExitCode } from "../../errors.ts";
+import { createReadStream, existsSync, statSync, watch } from "node:fs";
+import { formatDuration, sleep, systemClock } from "../../clock.ts";
+import { askDaemon, startDaemon } from "../../daemon/connect.ts";
+import type { DaemonStatus } from "../../daemon/greeting.ts";
+import { readRecords, removeRecord } from "../../daemon/record.ts";
+import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
+import { addressOf } from "../../front.ts";
+import { type Home, homeAt } from "../../paths.ts";
 import type { VerbCall } from "../main.ts";
+import { clean, type Terminal } from "../terminal.ts";
+import { parseVerb } from "../verb.ts";
 
-export async function run(_call: VerbCall): Promise<ExitCode> {
-  throw new Error("not built");
+interface Context {
+  readonly call: VerbCall;
+  readonly terminal: Terminal;
+  readonly home: Home;
+  readonly options: Record<string, unknown>;
+}
+
+interface Subverb {
+  readonly usage: string;
+  readonly summary: string;
+  readonly run: (context: Context) => Promise<ExitCode>;
+}
+
+const subverbs: Record<string, Subverb> = {
+  status: { usage: "status [--json]", summary: "the daemons of this home", run: status },
+  stop: { usage: "stop [--all] [--now]", summary: "end this project's daemon once its tasks have ended, or given back after 25 s", run: stop },
+  restart: { usage: "restart [--now]", summary: "end it and start another; connected clients stay connected", run: restart },
+  logs: { usage: "logs [--follow]", summary: "what the daemons of this home have written", run: logs },
+};
+
+const stopLimitMs = 40_000;
+const lookMs = 50;
+
+export async function run(call: VerbCall): Promise<ExitCode> {
+  const [name = "", ...words] = call.words;
+  if (name === "" || name === "--help" || name === "-h") {
+    call.terminal.print(help());
+    return Exit.Ok;
+  }
+  const subverb = Object.hasOwn(subverbs, name) ? subverbs[name] : undefined;
+  if (subverb === undefined) throw new UsageError(`Unknown command \`daemon ${name}\`; there are ${Object.keys(subverbs).join(", ")}.`);
+  const parsed = parseVerb(`daemon ${name}`, subverb.summary, words, (program) => {
+    if (name === "status") program.option("--json", "print as JSON");
+    if (name === "stop") program.option("--all", "every daemon of this home");
+    if (name === "stop" || name === "restart") program.option("--now", "wait for no task: safe ones are run again later, others end as interrupted");
+    if (name === "logs") program.option("--follow", "go on printing what is written");
+  });
+  if ("help" in parsed) {
+    call.terminal.print(parsed.help);
+    return Exit.Ok;
+  }
+  return await subverb.run({ call, terminal: call.terminal, home: homeAt(process.env), options: parsed.options });
+}
+
+function help(): string {
+  const width = Math.max(...Object.values(subverbs).map(({ usage }) => usage.length)) + 2;
+  return `Usage: meanwhile daemon <what>\n\n${Object.values(subverbs)
+    .map(({ usage, summary }) => `  ${usage.padEnd(width)}${summary}\n`)
+    .join("")}`;
+}
+
+/** Every daemon that answers. The record of one that has crashed is of no more use. */
+async function findDaemons(home: Home): Promise<ReadonlyMap<string, DaemonStatus>> {
+  const found = new Map<string, DaemonStatus>();
+  for (const [key, { pid }] of readRecords(home)) {
+    const reply = await askDaemon(home, key, { meanwhile: "status" });
+    if (reply?.meanwhile === "status") {
+      const { meanwhile: _kind, ...told } = reply;
+      found.set(key, told);
+    } else if (!isAlive(pid)) removeRecord(home, key, pid);
+  }
+  return found;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function status({ home, terminal, options, call }: Context): Promise<ExitCode> {
+  const daemons = await findDaemons(home);
+  const own = addressOf(call.flags).key;
+  const described = [...daemons].map(([key, daemon]) => ({ ...daemon, isThisProject: key === own }));
+  if (options.json === true) terminal.print(`${JSON.stringify({ daemons: described }, null, 2)}\n`);
+  else if (described.length === 0) terminal.print("No daemon runs; the next `meanwhile serve` starts one.\n");
+  else terminal.print(described.map((daemon) => describe(daemon, terminal)).join("\n"));
+  return Exit.Ok;
+}
+
+function describe(daemon: DaemonStatus & { isThisProject: boolean }, terminal: Terminal): string {
+  const { bold, dim, green } = terminal.colors;
+  const count = (number: number, word: string) => `${number} ${word}${number === 1 ? "" : "s"}`;
+  const rows = [
+    ["commands", [...daemon.folders, ...(daemon.configFile === undefined ? [] : [daemon.configFile])].join(", ")],
+    ["socket", daemon.socket],
+    ["serves", `${count(daemon.connections, "client")}, runs ${count(daemon.running, "task")}`],
+  ];
+  const mark = daemon.isThisProject ? green("●") : "●";
+  const heading = `${mark} ${bold(`Daemon ${daemon.pid}`)}  ${daemon.version}, up ${formatDuration(systemClock.now() - daemon.startedAt)}`;
+  return `${heading}${daemon.isThisProject ? "  this project's" : ""}\n${rows.map(([name = "", text = ""]) => `    ${dim(name.padEnd(10))}${clean(text)}\n`).join("")}`;
+}
+
+async function stop({ home, terminal, options, call }: Context): Promise<ExitCode> {
+  const daemons = await findDaemons(home);
+  const own = addressOf(call.flags).key;
+  const wanted = [...daemons].filter(([key]) => options.all === true || key === own);
+  if (wanted.length === 0) {
+    const others = daemons.size === 0 ? "" : ` ${daemons.size} of other projects or settings run${daemons.size === 1 ? "s" : ""}; --all ends them too.`;
+    throw new CommandError(`No daemon of this project runs.${others}`);
+  }
+  for (const [key, { pid }] of wanted) await stopOne(home, key, pid, { isNow: options.now === true, terminal });
+  return Exit.Ok;
+}
+
+async function stopOne(home: Home, key: string, pid: number, { isNow, terminal }: { isNow: boolean; terminal: Terminal }): Promise<void> {
+  await askDaemon(home, key, { meanwhile: "stop", isNow });
+  const end = systemClock.monotonic() + stopLimitMs;
+  while (isAlive(pid)) {
+    if (systemClock.monotonic() > end) throw new CommandError(`Daemon ${pid} was told to stop and still runs; see ${home.daemonLog}.`);
+    await sleep(systemClock, lookMs);
+  }
+  terminal.say(`${terminal.colors.green("✓")} Daemon ${pid} has ended\n`);
+}
+
+async function restart({ home, terminal, options, call }: Context): Promise<ExitCode> {
+  const address = addressOf(call.flags);
+  const running = (await findDaemons(home)).get(address.key);
+  if (running !== undefined) await stopOne(home, address.key, running.pid, { isNow: options.now === true, terminal });
+  await startDaemon(address);
+  const started = await askDaemon(home, address.key, { meanwhile: "status" });
+  if (started?.meanwhile !== "status") throw new CommandError(`The new daemon does not answer; see ${home.daemonLog}.`);
+  terminal.say(`${terminal.colors.green("✓")} Daemon ${started.pid} serves ${started.folders.map(clean).join(", ")}\n`);
+  return Exit.Ok;
+}
+
+async function logs({ home, terminal, options }: Context): Promise<ExitCode> {
+  const file = home.daemonLog;
+  if (!existsSync(file) && options.follow !== true) {
+    terminal.say(`No daemon has written anything yet; its log will be ${file}.\n`);
+    return Exit.Ok;
+  }
+  let printed = await printFrom(file, 0, terminal);
+  if (options.follow !== true) return Exit.Ok;
+  const stopped = Promise.withResolvers<void>();
+  const stopListening = terminal.onInterrupt(() => stopped.resolve());
+  let printing = Promise.resolve();
+  const watcher = watch(home.folder, (_, name) => {
+    if (name !== "daemon.log") return;
+    printing = printing.then(async () => {
+      const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+      // A shorter file is a new one.
+      printed = await printFrom(file, size < printed ? 0 : printed, terminal);
+    });
+  });
+  await stopped.promise;
+  watcher.close();
+  stopListening();
+  return Exit.Ok;
+}
+
+/** Prints a file from a place on; where it ends. */
+async function printFrom(file: string, start: number, terminal: Terminal): Promise<number> {
+  if (!existsSync(file)) return 0;
+  let end = start;
+  for await (const chunk of createReadStream(file, { start })) {
+    end += (chunk as Buffer).length;
+    terminal.print((chunk as Buffer).toString("utf8"));
+  }
+  return end;
 }

@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
-import path from "node:path";
-import { packageFolder, type Settings } from "../../config.ts";
+import type { Settings } from "../../config.ts";
 import { ensureHome } from "../../paths.ts";
+import { executable } from "../../project.ts";
 import type { GlobalFlags } from "../main.ts";
 
 /** Starts a process of its own that runs this project's tasks until nothing is left to do. */
@@ -10,7 +10,7 @@ export function startDetachedWorker(settings: Settings, flags: GlobalFlags): voi
   ensureHome(settings.home);
   const log = openSync(settings.home.workerLog, "a", 0o600);
   const words = [...(flags.commands ?? []).flatMap((folder) => ["--commands", folder]), ...(flags.bundled === false ? ["--no-bundled"] : []), "_work"];
-  const child = spawn(process.execPath, [path.join(packageFolder, "bin", "meanwhile.cjs"), ...words], {
+  const child = spawn(process.execPath, [executable, ...words], {
     detached: true,
     stdio: ["ignore", log, log],
     cwd: process.cwd(),

@@ -19,7 +19,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     program.option("--port <number>", "HTTP port, 0 for any free one (default 7337)");
     program.option("--host <address>", "loopback address to listen on (default 127.0.0.1)");
     program.option("--require-token", "refuse HTTP calls without the home's token");
-    program.option("--in-process", "run commands in this very process (stdio)");
+    program.option("--in-process", "stdio without the daemon: what runs ends with this process");
     program.option("--commands <folder>", "a folder of commands; may be given several times", collect);
     program.option("--no-bundled", "without the commands that come with Meanwhile");
   });
@@ -31,18 +31,27 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const port = options.port === undefined ? undefined : Number(options.port);
   if (port !== undefined && !isPort(port)) throw new UsageError(`--port must be a whole number from 0 to 65535, not ${String(options.port)}.`);
   const commands = (options.commands as string[] | undefined) ?? call.flags.commands;
+  const project = { ...(commands !== undefined && { commands }), ...((options.bundled === false || call.flags.bundled === false) && { bundled: false }) };
+  if (options.http !== true && options.inProcess !== true && process.platform !== "win32") {
+    for (const name of ["port", "host", "requireToken"]) if (options[name] !== undefined) throw new UsageError(`--${toWord(name)} is for --http.`);
+    const { runFront } = await import("../../front.ts");
+    return (await runFront(project)) as ExitCode;
+  }
   const settings = await loadSettings({
     cwd: process.cwd(),
     env: process.env,
     flags: {
-      ...(commands !== undefined && { commands }),
-      ...((options.bundled === false || call.flags.bundled === false) && { bundled: false }),
+      ...project,
       ...(port !== undefined && { port }),
       ...(options.host !== undefined && { host: options.host as string }),
       ...(options.requireToken === true && { requireToken: true }),
     },
   });
   return options.http === true ? await overHttp(settings, call.terminal) : await overStdio(settings);
+}
+
+function toWord(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 async function overStdio(settings: Settings): Promise<ExitCode> {

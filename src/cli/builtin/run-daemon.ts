@@ -1,0 +1,98 @@
+import { closeSync, writeSync } from "node:fs";
+import { systemClock } from "../../clock.ts";
+import { currentRun } from "../../command/run.ts";
+import { loadSettings, type Settings } from "../../config.ts";
+import { Broker } from "../../daemon/broker.ts";
+import { Lifecycle } from "../../daemon/lifecycle.ts";
+import { Exit, type ExitCode, messageOf } from "../../errors.ts";
+import { type Logger, openLog } from "../../log.ts";
+import { surviveCommands, takeStdout } from "../../process-guard.ts";
+import { openRuntime, type Runtime, serveStreams } from "../../serve.ts";
+import { takeLock } from "../../store/sqlite/lock.ts";
+import type { GlobalFlags } from "../main.ts";
+
+/** How long tasks may go on when the daemon is told to stop. */
+const drainMs = 25_000;
+/** Whoever started us waits for one word here. */
+const reportFd = 3;
+
+/** The daemon: serves a project to every front that comes, until nobody needs it. */
+export async function run({ flags, words }: { flags: GlobalFlags; words: readonly string[] }): Promise<ExitCode> {
+  const report = words.includes("--report") ? tellStarter : () => {};
+  try {
+    return await serve(await loadSettings({ cwd: process.cwd(), env: process.env, flags }), report);
+  } catch (error) {
+    report(`failed ${messageOf(error)}`);
+    throw error;
+  }
+}
+
+async function serve(found: Settings, report: (word: string) => void): Promise<ExitCode> {
+  const settings = toServed(found);
+  const log = openLog({ level: settings.logLevel, isTerminal: false, write: (text) => process.stderr.write(text), facts: { pid: process.pid } });
+  let runtime: Runtime | undefined;
+  const lifecycle = Lifecycle.begin({
+    home: settings.home,
+    ...settings.daemon,
+    pid: process.pid,
+    hasLiveTasks: async () => (await runtime?.hasLiveTasks()) ?? false,
+    takeLock,
+    clock: systemClock,
+    log,
+  });
+  if (lifecycle === undefined) {
+    report("taken");
+    return Exit.Ok;
+  }
+  takeStdout(process);
+  surviveCommands(process, { currentRun, onBug: (error) => log.error("nobody caught this; please report it", { error }) });
+  runtime = await openRuntime(settings, log);
+  const broker = createBroker(runtime, lifecycle, log);
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => lifecycle.leave());
+  await lifecycle.open(broker);
+  report("ready");
+  log.info("the daemon listens", { socket: lifecycle.socket, version: settings.version, folders: settings.commandFolders });
+  await runtime.startTasks().catch((error: unknown) => log.error("the tasks could not be opened; the next call tries again", { error }));
+  const { isNow } = await lifecycle.left;
+  await runtime.close(isNow ? 0 : drainMs);
+  broker.closeAll();
+  log.info("the daemon has left");
+  return Exit.Ok;
+}
+
+/** The first front's folder and host are not everybody's. */
+function toServed(settings: Settings): Settings {
+  const { commandFolders, daemon } = settings;
+  return { ...settings, hostName: undefined, commandFolders: daemon.isPackAlone ? commandFolders.slice(-1) : commandFolders };
+}
+
+function createBroker(runtime: Runtime, lifecycle: Lifecycle, log: Logger): Broker {
+  const { settings, clock } = runtime;
+  const startedAt = clock.now();
+  return new Broker({
+    key: settings.daemon.key,
+    onConnection: (socket, { host }) => serveStreams(runtime, { input: socket, output: socket, write: (text) => socket.write(text), host }),
+    status: () => ({
+      pid: process.pid,
+      version: settings.version,
+      startedAt,
+      cwd: process.cwd(),
+      folders: settings.commandFolders,
+      configFile: settings.configFile,
+      socket: lifecycle.socket,
+      running: runtime.running(),
+    }),
+    onStop: (isNow) => lifecycle.leave(isNow),
+    log,
+  });
+}
+
+/** One word to whoever started us, then the pipe is closed: a second word has nobody to hear it. */
+function tellStarter(word: string): void {
+  try {
+    writeSync(reportFd, word);
+    closeSync(reportFd);
+  } catch {
+    // The starter is gone; or it was told already.
+  }
+}

@@ -1,0 +1,102 @@
+import { createServer, type Server, type Socket } from "node:net";
+import type { Logger } from "../log.ts";
+import { readFirstLine } from "./connect.ts";
+import { type DaemonStatus, type Greeting, type Reply, readGreeting, toLine } from "./greeting.ts";
+
+export interface BrokerOptions {
+  readonly key: string;
+  /** Serves MCP on a connection until it ends. */
+  readonly onConnection: (socket: Socket, facts: { readonly host: string | undefined }) => Promise<void>;
+  readonly status: () => Omit<DaemonStatus, "connections">;
+  /** Somebody asks the daemon to leave. */
+  readonly onStop: (isNow: boolean) => void;
+  readonly log: Logger;
+}
+
+/** Listens on a socket and hands over connections: each is one MCP client, whatever ids and names it uses. */
+export class Broker {
+  readonly #options: BrokerOptions;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  /** Those who said hello, and understand a good-bye. */
+  readonly #fronts = new Set<Socket>();
+  #isLeaving = false;
+
+  constructor(options: BrokerOptions) {
+    this.#options = options;
+    this.#server = createServer((socket) => this.#accept(socket));
+    this.#server.on("error", (error) => options.log.error("the socket failed", { error }));
+  }
+
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
+  listen(file: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(file, () => {
+        this.#server.off("error", reject);
+        resolve();
+      });
+    });
+  }
+
+  /** Takes no more connections; whoever still comes is sent to the next daemon. */
+  stopListening(): void {
+    this.#isLeaving = true;
+    this.#server.close();
+  }
+
+  /** Ends every connection, with a word to those who understand it. */
+  closeAll(): void {
+    for (const socket of this.#sockets) {
+      if (this.#fronts.has(socket)) socket.write(toLine({ meanwhile: "bye" }));
+      socket.end(() => socket.destroy());
+    }
+  }
+
+  #accept(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.on("error", (error) => this.#options.log.debug(`a connection broke: ${error.message}`));
+    socket.on("close", () => {
+      this.#sockets.delete(socket);
+      this.#fronts.delete(socket);
+    });
+    readFirstLine(socket, (line, all) => {
+      const greeting = line === undefined ? undefined : readGreeting(line);
+      if (greeting !== undefined) return this.#greet(socket, greeting);
+      // Not one of ours: every byte of it is MCP.
+      if (line !== undefined) socket.unshift(all.subarray(0, line.length + 1));
+      this.#serve(socket, undefined);
+    });
+  }
+
+  #greet(socket: Socket, greeting: Greeting): void {
+    const reply = (message: Reply) => socket.write(toLine(message));
+    const { key, status, onStop } = this.#options;
+    if (greeting.meanwhile === "status") {
+      // Whoever asks does not count.
+      reply({ meanwhile: "status", ...status(), connections: this.#sockets.size - 1 });
+      socket.end();
+    } else if (greeting.meanwhile === "stop") {
+      reply({ meanwhile: "bye" });
+      socket.end();
+      onStop(greeting.isNow);
+    } else if (this.#isLeaving || greeting.key !== key) {
+      reply({ meanwhile: "no", why: this.#isLeaving ? "leaving" : "another" });
+      socket.end();
+    } else {
+      reply({ meanwhile: "welcome", pid: status().pid });
+      this.#fronts.add(socket);
+      this.#serve(socket, greeting.host);
+    }
+  }
+
+  #serve(socket: Socket, host: string | undefined): void {
+    this.#options
+      .onConnection(socket, { host })
+      .catch((error: unknown) => this.#options.log.error("a connection could not be served", { error }))
+      .finally(() => socket.end());
+  }
+}

@@ -1,0 +1,153 @@
+import { spawn } from "node:child_process";
+import { closeSync, openSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createConnection, type Socket } from "node:net";
+import path from "node:path";
+import type { Readable } from "node:stream";
+import { sleep, systemClock } from "../clock.ts";
+import type { Home } from "../paths.ts";
+import { type Greeting, type Reply, readReply, toLine } from "./greeting.ts";
+import { ensurePrivateFolder, readRecord, refusalOf } from "./record.ts";
+
+/** Reaches a project's daemon, or starts it. Imports next to nothing beside Node's own modules, so that a front starts in a blink. */
+
+export interface DaemonAddress {
+  readonly home: Home;
+  readonly key: string;
+  /** Counts in place of what the MCP client calls itself. */
+  readonly host: string | undefined;
+  /** Node, and the words that start the daemon. */
+  readonly command: readonly [string, ...string[]];
+  readonly cwd: string;
+}
+
+/** The daemon could not be reached or started; the sentence says why. */
+export class DaemonUnreachable extends Error {
+  override readonly name = "DaemonUnreachable";
+}
+
+const startLimitMs = 30_000;
+const lookAgainMs = 20;
+/** A daemon that is stopped or stuck accepts connections, and says nothing. */
+const answerLimitMs = 5_000;
+/** Whoever starts a daemon has crashed when it takes longer than this, and another may try. */
+const staleStartMs = 10_000;
+const maxLogBytes = 10 * 1024 * 1024;
+const maxReplyBytes = 64 * 1024;
+
+/** A connection on which the daemon has said welcome; what comes next is MCP. */
+export async function reachDaemon(address: DaemonAddress): Promise<Socket> {
+  const hello: Greeting = { meanwhile: "hello", key: address.key, ...(address.host !== undefined && { host: address.host }) };
+  const end = systemClock.monotonic() + startLimitMs;
+  for (;;) {
+    const found = await greet(address, hello);
+    if (found?.reply.meanwhile === "welcome") return found.socket;
+    found?.socket.destroy();
+    if (systemClock.monotonic() > end) {
+      throw new DaemonUnreachable(`The daemon did not answer within ${startLimitMs / 1000} s; see ${address.home.daemonLog}, or serve with --in-process.`);
+    }
+    if (found === undefined) await startOrWait(address);
+    else await sleep(systemClock, lookAgainMs);
+  }
+}
+
+/** Asks a running daemon one thing; undefined when none is running. */
+export async function askDaemon(home: Home, key: string, greeting: Greeting): Promise<Reply | undefined> {
+  const found = await greet({ home, key }, greeting);
+  found?.socket.destroy();
+  return found?.reply;
+}
+
+async function greet({ home, key }: Pick<DaemonAddress, "home" | "key">, greeting: Greeting): Promise<{ socket: Socket; reply: Reply } | undefined> {
+  const record = readRecord(home, key);
+  if (record === undefined) return undefined;
+  const refusal = refusalOf(record.socket);
+  if (refusal !== undefined) throw new DaemonUnreachable(`The daemon's socket cannot be trusted: ${refusal}.`);
+  const socket = createConnection(record.socket);
+  const reply = await new Promise<Reply | undefined>((resolve) => {
+    const cancelLimit = systemClock.after(answerLimitMs, () => resolve(undefined));
+    const settle = (answer: Reply | undefined) => {
+      cancelLimit();
+      resolve(answer);
+    };
+    socket.on("error", () => settle(undefined));
+    socket.on("close", () => settle(undefined));
+    socket.on("connect", () => socket.write(toLine(greeting)));
+    readFirstLine(socket, (line) => settle(line === undefined ? undefined : readReply(line)));
+  });
+  if (reply === undefined) {
+    socket.destroy();
+    return undefined;
+  }
+  socket.removeAllListeners("close");
+  return { socket, reply };
+}
+
+/** Hands over the first line, and leaves the rest unread in the stream; undefined when it is too long to be ours. */
+export function readFirstLine(socket: Socket, onLine: (line: Buffer | undefined, all: Buffer) => void): void {
+  let read: Buffer = Buffer.alloc(0);
+  const onData = (chunk: Buffer) => {
+    read = read.length === 0 ? chunk : Buffer.concat([read, chunk]);
+    const end = read.indexOf(0x0a);
+    if (end === -1 && read.length <= maxReplyBytes) return;
+    socket.off("data", onData);
+    socket.pause();
+    const line = end === -1 ? undefined : read.subarray(0, end);
+    const rest = end === -1 ? read : read.subarray(end + 1);
+    if (rest.length > 0) socket.unshift(rest);
+    onLine(line, read);
+  };
+  socket.on("data", onData);
+}
+
+/** Of many who find no daemon, one starts it and the others look again; a lock in the daemon itself makes sure that only one stays. */
+async function startOrWait(address: DaemonAddress): Promise<void> {
+  const { home, key } = address;
+  try {
+    ensurePrivateFolder(home.runFolder);
+  } catch (error) {
+    throw new DaemonUnreachable(`Cannot use the home folder ${home.folder}: ${(error as Error).message}; set MEANWHILE_HOME to a folder of your own.`);
+  }
+  const turn = path.join(home.runFolder, `${key}.starting`);
+  if (!takeTurn(turn)) return await sleep(systemClock, lookAgainMs);
+  try {
+    await startDaemon(address);
+  } finally {
+    rmSync(turn, { force: true });
+  }
+}
+
+function takeTurn(file: string): boolean {
+  try {
+    writeFileSync(file, String(process.pid), { flag: "wx", mode: 0o600 });
+    return true;
+  } catch {
+    const since = statSync(file, { throwIfNoEntry: false })?.mtimeMs;
+    if (since !== undefined && systemClock.now() - since > staleStartMs) rmSync(file, { force: true });
+    return false;
+  }
+}
+
+/** Starts the daemon in a session of its own and resolves when it listens, or another does. */
+export async function startDaemon({ home, command: [program, ...words], cwd }: DaemonAddress): Promise<void> {
+  const log = openLogFile(home.daemonLog);
+  const child = spawn(program, words, { detached: true, cwd, stdio: ["ignore", log, log, "pipe"] });
+  closeSync(log);
+  child.unref();
+  const report = child.stdio[3] as Readable & { unref(): void };
+  const said = await new Promise<string>((resolve) => {
+    let text = "";
+    report.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
+    report.on("error", () => resolve(text));
+    report.on("close", () => resolve(text));
+    child.on("error", (error) => resolve(`failed ${error.message}`));
+  });
+  report.destroy();
+  if (said.startsWith("failed ")) throw new DaemonUnreachable(said.slice("failed ".length).trim());
+  if (said === "") throw new DaemonUnreachable(`The daemon ended while it started; see ${home.daemonLog}.`);
+}
+
+/** Kept short: what is over ten megabytes is put aside, once. */
+function openLogFile(file: string): number {
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > maxLogBytes) renameSync(file, `${file}.1`);
+  return openSync(file, "a", 0o600);
+}

@@ -1,0 +1,56 @@
+/**
+ * The few lines that a daemon and our own programs exchange before MCP begins. A connection that begins with
+ * anything else is an MCP client's, and is served as it is.
+ */
+
+export type Greeting =
+  /** A front: what follows is MCP. `host` counts in place of what the client calls itself. */
+  | { readonly meanwhile: "hello"; readonly key: string; readonly host?: string }
+  | { readonly meanwhile: "status" }
+  | { readonly meanwhile: "stop"; readonly isNow: boolean };
+
+export type Reply =
+  | { readonly meanwhile: "welcome"; readonly pid: number }
+  /** Another daemon must be found or started. */
+  | { readonly meanwhile: "no"; readonly why: "leaving" | "another" }
+  /** The daemon ends this connection in good order: no need to come back before there is something to say. */
+  | { readonly meanwhile: "bye" }
+  | ({ readonly meanwhile: "status" } & DaemonStatus);
+
+/** What a daemon tells about itself. */
+export interface DaemonStatus {
+  readonly pid: number;
+  readonly version: string;
+  readonly startedAt: number;
+  readonly cwd: string;
+  readonly folders: readonly string[];
+  readonly configFile: string | undefined;
+  readonly socket: string;
+  readonly connections: number;
+  /** Tasks it runs right now. */
+  readonly running: number;
+}
+
+export function toLine(message: Greeting | Reply): string {
+  return `${JSON.stringify(message)}\n`;
+}
+
+/** Reads a line of ours; undefined when it is somebody else's. */
+export function readGreeting(line: Buffer): Greeting | undefined {
+  return readOwn(line) as Greeting | undefined;
+}
+
+export function readReply(line: Buffer): Reply | undefined {
+  return readOwn(line) as Reply | undefined;
+}
+
+const mark = Buffer.from('{"meanwhile":');
+
+function readOwn(line: Buffer): object | undefined {
+  if (!line.subarray(0, mark.length).equals(mark)) return undefined;
+  try {
+    return JSON.parse(line.toString("utf8")) as object;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,153 @@
+import { chmodSync, existsSync, lstatSync, rmSync } from "node:fs";
+import path from "node:path";
+import type { Clock } from "../clock.ts";
+import { RuntimeError } from "../errors.ts";
+import type { Logger } from "../log.ts";
+import type { Home } from "../paths.ts";
+import type { Broker } from "./broker.ts";
+import { ensurePrivateFolder, lockFile, readRecord, refusalOf, removeRecord, socketFile, writeRecord } from "./record.ts";
+
+export interface Lock {
+  release(): void;
+}
+
+export interface LifecycleOptions {
+  readonly home: Home;
+  readonly key: string;
+  /** Only the bundled commands are served: their socket has a name that everybody knows. */
+  readonly isPackAlone: boolean;
+  readonly pid: number;
+  readonly idleMs: number;
+  /** Whether tasks of this project are alive, for whomever. */
+  readonly hasLiveTasks: () => Promise<boolean>;
+  /** A lock that ends with the process; undefined when another has it. */
+  readonly takeLock: (file: string) => Lock | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const lookMs = 1_000;
+
+/**
+ * The life of one daemon. A lock makes it the only one of its key, whoever else starts; whatever it finds at its
+ * socket's place was left by a dead one. It leaves when nobody needs it, or when its home is gone.
+ */
+export class Lifecycle {
+  readonly #options: LifecycleOptions;
+  readonly #left = Promise.withResolvers<{ readonly isNow: boolean }>();
+  readonly #locks: Lock[];
+  readonly #socket: string;
+  #broker: Broker | undefined;
+  #inode: number | undefined;
+  #idleSince: number | undefined;
+  #cancelLook: (() => void) | undefined;
+
+  /** Undefined when another daemon of this key is there. */
+  static begin(options: LifecycleOptions): Lifecycle | undefined {
+    const { home, key, takeLock } = options;
+    ensurePrivateFolder(home.runFolder);
+    const lock = takeLock(lockFile(home, key));
+    return lock === undefined ? undefined : new Lifecycle(options, lock);
+  }
+
+  private constructor(options: LifecycleOptions, lock: Lock) {
+    this.#options = options;
+    // The well-known socket belongs to the first who comes: another version's daemon may still have it.
+    const known = options.isPackAlone ? options.takeLock(lockFile(options.home, "mcp")) : undefined;
+    this.#locks = known === undefined ? [lock] : [lock, known];
+    this.#socket = known === undefined ? socketFile(options.home, options.key) : options.home.packSocket;
+  }
+
+  get socket(): string {
+    return this.#socket;
+  }
+
+  /** Opens the door and says where it is. */
+  async open(broker: Broker): Promise<void> {
+    this.#broker = broker;
+    await this.#listen(broker);
+    this.#look();
+  }
+
+  /** Resolves when it is time to leave: nobody is to be let in any more, and the next daemon may start. */
+  get left(): Promise<{ readonly isNow: boolean }> {
+    return this.#left.promise;
+  }
+
+  /** Gives up socket, record and locks, so that another daemon can begin while this one ends its work. */
+  leave(isNow = false): void {
+    const { home, key, pid } = this.#options;
+    this.#cancelLook?.();
+    this.#broker?.stopListening();
+    if (this.#isOwnSocket()) rmSync(this.#socket, { force: true });
+    removeRecord(home, key, pid);
+    for (const lock of this.#locks.splice(0)) lock.release();
+    this.#left.resolve({ isNow });
+  }
+
+  async #listen(broker: Broker): Promise<void> {
+    const { home, key, pid } = this.#options;
+    ensurePrivateFolder(path.dirname(this.#socket));
+    const refusal = refusalOf(this.#socket);
+    if (refusal !== undefined) throw new RuntimeError("HOME_UNUSABLE", `Cannot listen: ${refusal}.`);
+    // We hold the lock, so whoever made it is gone.
+    rmSync(this.#socket, { force: true });
+    await broker.listen(this.#socket);
+    chmodSync(this.#socket, 0o600);
+    this.#inode = lstatSync(this.#socket).ino;
+    writeRecord(home, key, { pid, socket: this.#socket });
+  }
+
+  #isOwnSocket(): boolean {
+    return this.#inode !== undefined && lstatSync(this.#socket, { throwIfNoEntry: false })?.ino === this.#inode;
+  }
+
+  #look(): void {
+    this.#cancelLook = this.#options.clock.after(lookMs, () => {
+      this.#check().then(
+        (isStaying) => isStaying && this.#look(),
+        (error: unknown) => {
+          this.#options.log.error("looking after the daemon failed; trying again", { error });
+          this.#look();
+        },
+      );
+    });
+  }
+
+  /** False when it has left. */
+  async #check(): Promise<boolean> {
+    const { home, key, pid, log } = this.#options;
+    if (!existsSync(home.folder)) return this.#leaveBecause("the home folder is gone", true);
+    if (!this.#isOwnSocket()) return this.#leaveBecause("its socket was taken away; the next front starts another daemon", false);
+    if (readRecord(home, key)?.pid !== pid) {
+      log.warn("its record was taken away; it is written again");
+      writeRecord(home, key, { pid, socket: this.#socket });
+    }
+    return await this.#checkIdle();
+  }
+
+  async #checkIdle(): Promise<boolean> {
+    const { clock, idleMs, hasLiveTasks } = this.#options;
+    if (this.#isConnected) return this.#stay();
+    this.#idleSince ??= clock.monotonic();
+    if (clock.monotonic() - this.#idleSince < idleMs) return true;
+    if (await hasLiveTasks()) return this.#stay();
+    // Somebody may have come while we looked.
+    return this.#isConnected ? this.#stay() : this.#leaveBecause("nobody needs it", false);
+  }
+
+  get #isConnected(): boolean {
+    return (this.#broker?.connections ?? 0) > 0;
+  }
+
+  #stay(): true {
+    this.#idleSince = undefined;
+    return true;
+  }
+
+  #leaveBecause(why: string, isNow: boolean): false {
+    this.#options.log.info(`the daemon leaves: ${why}`);
+    this.leave(isNow);
+    return false;
+  }
+}

@@ -1,0 +1,156 @@
+import type { Socket } from "node:net";
+import type { Readable, Writable } from "node:stream";
+import { systemClock } from "../clock.ts";
+import { LineSplitter, maxLineBytes } from "../lines.ts";
+import { readReply } from "./greeting.ts";
+import { Session } from "./session.ts";
+
+export interface PumpOptions {
+  readonly input: Readable;
+  readonly output: Writable;
+  /** A connection on which the daemon has said welcome; rejects when there is no way to get one. */
+  readonly reach: () => Promise<Socket>;
+}
+
+const newline = Buffer.of(0x0a);
+/** How long the daemon may take to answer what was asked before the client hung up. */
+const closeLimitMs = 5_000;
+/** A daemon that ends again and again is not run into in a tight loop. */
+const shortLifeMs = 2_000;
+const firstPauseMs = 100;
+const longestPauseMs = 5_000;
+
+/**
+ * Carries lines between an MCP client on pipes and the daemon on a socket, byte for byte. When the daemon is gone,
+ * the client keeps its connection: what was under way is asked again where that is safe and answered with an error
+ * where it is not, and the next daemon is told how the session began.
+ */
+export class Pump {
+  readonly #options: PumpOptions;
+  readonly #session = new Session();
+  readonly #fromClient = new LineSplitter();
+  readonly #ended = Promise.withResolvers<void>();
+  #socket: Socket | undefined;
+  #isReaching = false;
+  #hasInputEnded = false;
+  #saidBye = false;
+  #connectedAt = 0;
+  #pauseMs = 0;
+  /** Lines that came while no daemon was there. */
+  #waiting: Buffer[] = [];
+
+  constructor(options: PumpOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when the client has hung up; rejects when no daemon can be reached. */
+  async run(): Promise<void> {
+    const { input, output } = this.#options;
+    output.on("error", () => this.#ended.resolve());
+    output.on("drain", () => this.#socket?.resume());
+    await this.#reach();
+    input.on("data", (chunk: Buffer) => this.#onClientData(chunk));
+    input.on("end", () => this.#onClientEnd());
+    input.on("error", () => this.#onClientEnd());
+    await this.#ended.promise;
+  }
+
+  #onClientData(chunk: Buffer): void {
+    this.#socket?.cork();
+    for (const line of this.#fromClient.push(chunk)) {
+      if (line === "tooLong") this.#answer({ id: null, error: { code: -32600, message: `The message is larger than ${maxLineBytes / 1024 / 1024} MiB.` } });
+      else this.#send(line);
+    }
+    this.#socket?.uncork();
+  }
+
+  #send(line: Buffer): void {
+    if (this.#socket === undefined) {
+      this.#waiting.push(line);
+      this.#options.input.pause();
+      void this.#reach();
+      return;
+    }
+    this.#session.sent(line);
+    this.#socket.write(line);
+    if (!this.#socket.write(newline)) this.#options.input.pause();
+  }
+
+  #onClientEnd(): void {
+    this.#hasInputEnded = true;
+    if (this.#socket === undefined) {
+      this.#ended.resolve();
+      return;
+    }
+    this.#socket.end();
+    systemClock.after(closeLimitMs, () => this.#ended.resolve());
+  }
+
+  async #reach(): Promise<void> {
+    if (this.#isReaching || this.#hasInputEnded) return;
+    this.#isReaching = true;
+    try {
+      if (this.#pauseMs > 0) await new Promise<void>((resolve) => systemClock.after(this.#pauseMs, resolve));
+      this.#attach(await this.#options.reach());
+    } catch (error) {
+      for (const message of this.#session.giveUp()) this.#answer(message);
+      this.#ended.reject(error as Error);
+    } finally {
+      this.#isReaching = false;
+    }
+  }
+
+  #attach(socket: Socket): void {
+    this.#socket = socket;
+    this.#saidBye = false;
+    this.#connectedAt = systemClock.monotonic();
+    const splitter = new LineSplitter(Number.POSITIVE_INFINITY);
+    socket.on("data", (chunk: Buffer) => {
+      for (const line of splitter.push(chunk)) this.#onDaemonLine(line as Buffer);
+    });
+    socket.on("drain", () => this.#options.input.resume());
+    socket.on("error", () => {});
+    socket.on("close", () => this.#onDaemonGone(socket));
+    for (const line of this.#session.replay()) socket.write(Buffer.concat([line, newline]));
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const line of waiting) this.#send(line);
+    socket.resume();
+    this.#options.input.resume();
+    if (this.#hasInputEnded) socket.end();
+  }
+
+  #onDaemonLine(line: Buffer): void {
+    const own = readReply(line);
+    if (own !== undefined) {
+      this.#saidBye ||= own.meanwhile === "bye";
+      return;
+    }
+    if (!this.#session.received(line)) return;
+    this.#write(line);
+  }
+
+  #onDaemonGone(socket: Socket): void {
+    if (this.#socket !== socket) return;
+    this.#socket = undefined;
+    if (this.#hasInputEnded) {
+      this.#ended.resolve();
+      return;
+    }
+    for (const message of this.#session.lost()) this.#answer(message);
+    const wasShort = systemClock.monotonic() - this.#connectedAt < shortLifeMs;
+    this.#pauseMs = wasShort ? Math.min(Math.max(this.#pauseMs * 2, firstPauseMs), longestPauseMs) : 0;
+    // A daemon that was told to stop is not started again before somebody has a use for it.
+    if (!this.#saidBye || this.#session.hasPending) void this.#reach();
+  }
+
+  #answer(message: object): void {
+    this.#write(Buffer.from(JSON.stringify({ jsonrpc: "2.0", ...message })));
+  }
+
+  #write(line: Buffer): void {
+    const { output } = this.#options;
+    output.write(line);
+    if (!output.write(newline)) this.#socket?.pause();
+  }
+}

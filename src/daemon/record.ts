@@ -1,0 +1,85 @@
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir, userInfo } from "node:os";
+import path from "node:path";
+import type { Home } from "../paths.ts";
+
+/** Where a daemon can be found: written by it once it listens, removed when it leaves. */
+export interface DaemonRecord {
+  readonly pid: number;
+  readonly socket: string;
+}
+
+/** Longer paths are cut off by the system without a word. */
+const maxSocketBytes = 100;
+
+export const recordFile = (home: Home, key: string): string => path.join(home.runFolder, `${key}.json`);
+export const lockFile = (home: Home, key: string): string => path.join(home.runFolder, `${key}.lock`);
+
+/** The socket of a key, in the home or, where that path is too long, in a folder of this user's among the temporary ones. */
+export function socketFile(home: Home, key: string): string {
+  const inHome = path.join(home.runFolder, `${key}.sock`);
+  if (Buffer.byteLength(inHome) <= maxSocketBytes) return inHome;
+  return path.join(tmpdir(), `meanwhile-${userInfo().uid}`, `${key}.sock`);
+}
+
+/** Makes a folder for this user alone. Throws when it is a link or somebody else's: whoever owns it could put a socket of their own there. */
+export function ensurePrivateFolder(folder: string): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const stat = lstatSync(folder);
+  if (!stat.isDirectory()) throw new Error(`${folder} is not a folder`);
+  if (!isOurs(stat.uid)) throw new Error(`${folder} belongs to another user`);
+  if ((stat.mode & 0o077) !== 0) chmodSync(folder, 0o700);
+}
+
+/** Says why a socket must not be talked to; undefined when it is this user's own, or not there. */
+export function refusalOf(socket: string): string | undefined {
+  const stat = lstatSync(socket, { throwIfNoEntry: false });
+  if (stat === undefined) return undefined;
+  if (stat.isSymbolicLink()) return `${socket} is a symbolic link; remove it`;
+  if (!stat.isSocket()) return `${socket} is not a socket; remove it`;
+  if (!isOurs(stat.uid)) return `${socket} belongs to another user; remove it, or use another MEANWHILE_HOME`;
+  return undefined;
+}
+
+function isOurs(uid: number): boolean {
+  return uid === userInfo().uid;
+}
+
+export function readRecord(home: Home, key: string): DaemonRecord | undefined {
+  try {
+    return JSON.parse(readFileSync(recordFile(home, key), "utf8")) as DaemonRecord;
+  } catch {
+    // Absent, or cut off by a crash: both mean that nobody is known.
+    return undefined;
+  }
+}
+
+/** Every daemon this home has a record of, by key. */
+export function readRecords(home: Home): ReadonlyMap<string, DaemonRecord> {
+  const records = new Map<string, DaemonRecord>();
+  for (const name of namesIn(home.runFolder)) {
+    const key = /^(\w[\w-]*)\.json$/.exec(name)?.[1];
+    const record = key === undefined ? undefined : readRecord(home, key);
+    if (key !== undefined && typeof record?.socket === "string") records.set(key, record);
+  }
+  return records;
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+export function writeRecord(home: Home, key: string, record: DaemonRecord): void {
+  const file = recordFile(home, key);
+  writeFileSync(`${file}.${record.pid}`, JSON.stringify(record), { mode: 0o600 });
+  renameSync(`${file}.${record.pid}`, file);
+}
+
+/** Removes a daemon's record, unless another has written its own meanwhile. */
+export function removeRecord(home: Home, key: string, pid: number): void {
+  if (readRecord(home, key)?.pid === pid) rmSync(recordFile(home, key), { force: true });
+}

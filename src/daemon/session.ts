@@ -1,0 +1,172 @@
+/**
+ * What a front remembers of an MCP session, so that it can go on with another daemon: how it began (revisions before
+ * 2026-07-28 have state), and which requests are still without an answer.
+ */
+
+interface Request {
+  readonly id: string | number;
+  readonly method: string;
+  readonly line: Buffer;
+  /** Asked a second time already: what ends one daemon after another is not asked a third time. */
+  isRepeated: boolean;
+  /** A subscription that the client knows to stand. */
+  isAcknowledged: boolean;
+}
+
+interface Message {
+  readonly id?: string | number;
+  readonly method?: string;
+  readonly params?: { readonly uri?: string; readonly _meta?: Readonly<Record<string, unknown>> };
+}
+
+/** Asking these twice changes nothing. */
+const repeatable = new Set([
+  "initialize",
+  "server/discover",
+  "ping",
+  "tools/list",
+  "resources/list",
+  "resources/templates/list",
+  "resources/read",
+  "prompts/list",
+  "prompts/get",
+  "completion/complete",
+  "tasks/get",
+  "tasks/list",
+  "tasks/result",
+  "subscriptions/listen",
+  "logging/setLevel",
+  "resources/subscribe",
+  "resources/unsubscribe",
+]);
+
+const subscriptionKey = "io.modelcontextprotocol/subscriptionId";
+const lostCall =
+  "The daemon that ran this call has ended, so its outcome is not known. It is not run again by itself: check what it has done, then call again. What had become a task goes on: task_list shows it.";
+const lostRequest = "The daemon that was asked has ended before it answered; ask again.";
+
+export class Session {
+  readonly #pending = new Map<string | number, Request>();
+  /** Answers to what we asked ourselves, which the client must not see. */
+  readonly #swallowed = new Set<string>();
+  /** What the daemon has asked the client, by id. */
+  readonly #asked = new Set<string | number>();
+  #initialize: string | undefined;
+  #initialized: Buffer | undefined;
+  #logLevel: string | undefined;
+  readonly #subscribed = new Map<string, string>();
+  #replays = 0;
+
+  /** True while an answer is owed that can still come. */
+  get hasPending(): boolean {
+    return this.#pending.size > 0;
+  }
+
+  /** The client said this, and it was handed on. */
+  sent(line: Buffer): void {
+    const message = parse(line);
+    if (message?.method === undefined) {
+      if (message?.id !== undefined) this.#asked.delete(message.id);
+      return;
+    }
+    this.#remember(message, line);
+    const { id, method } = message;
+    if (id !== undefined) this.#pending.set(id, { id, method, line, isRepeated: false, isAcknowledged: false });
+    else if (message.method === "notifications/cancelled") this.#pending.delete((message.params as { requestId?: string | number }).requestId ?? "");
+  }
+
+  #remember({ method, params }: Message, line: Buffer): void {
+    if (method === "initialize") this.#initialize = line.toString("utf8");
+    else if (method === "notifications/initialized") this.#initialized = line;
+    else if (method === "logging/setLevel") this.#logLevel = line.toString("utf8");
+    else if (method === "resources/subscribe" && params?.uri !== undefined) this.#subscribed.set(params.uri, line.toString("utf8"));
+    else if (method === "resources/unsubscribe" && params?.uri !== undefined) this.#subscribed.delete(params.uri);
+  }
+
+  /** The daemon said this; false when it is not for the client. */
+  received(line: Buffer): boolean {
+    const message = parse(line);
+    if (message === undefined) return true;
+    const { id, method } = message;
+    if (method === "notifications/subscriptions/acknowledged") return this.#acknowledge(message);
+    if (id === undefined) return true;
+    if (method !== undefined) {
+      this.#asked.add(id);
+      return true;
+    }
+    this.#pending.delete(id);
+    return !this.#swallowed.delete(String(id));
+  }
+
+  /** A subscription that stands again is no news to the client. */
+  #acknowledge({ params }: Message): boolean {
+    const request = this.#pending.get(params?._meta?.[subscriptionKey] as string);
+    if (request === undefined) return true;
+    const isNews = !request.isAcknowledged;
+    request.isAcknowledged = true;
+    request.isRepeated = false;
+    return isNews;
+  }
+
+  /** The daemon is gone: what the client has to hear. What may be asked again waits for the next daemon. */
+  lost(): object[] {
+    const messages: object[] = [...this.#asked].map((requestId) => ({
+      method: "notifications/cancelled",
+      params: { requestId, reason: "The daemon that asked has ended." },
+    }));
+    this.#swallowed.clear();
+    this.#asked.clear();
+    for (const request of this.#pending.values()) {
+      if (repeatable.has(request.method) && !request.isRepeated) continue;
+      this.#pending.delete(request.id);
+      messages.push(errorFor(request));
+    }
+    return messages;
+  }
+
+  /** No daemon will come any more: errors for everything. */
+  giveUp(): object[] {
+    const errors = [...this.#pending.values()].map(errorFor);
+    this.#pending.clear();
+    return errors;
+  }
+
+  /** What a new daemon has to hear before anything else: how the session began, then what still waits for an answer. */
+  replay(): Buffer[] {
+    const pending = [...this.#pending.values()];
+    const isBegun = this.#initialize !== undefined && !pending.some(({ method }) => method === "initialize");
+    const lines: Buffer[] = [];
+    if (isBegun) {
+      lines.push(this.#anew(this.#initialize as string));
+      if (this.#initialized !== undefined) lines.push(this.#initialized);
+      if (this.#logLevel !== undefined && !pending.some(({ method }) => method === "logging/setLevel")) lines.push(this.#anew(this.#logLevel));
+      for (const line of this.#subscribed.values()) lines.push(this.#anew(line));
+    }
+    for (const request of pending) {
+      request.isRepeated = true;
+      lines.push(request.line);
+    }
+    return lines;
+  }
+
+  /** The same request under an id of our own, whose answer nobody waits for. */
+  #anew(line: string): Buffer {
+    const id = `meanwhile-replay-${++this.#replays}`;
+    this.#swallowed.add(id);
+    return Buffer.from(JSON.stringify({ ...(JSON.parse(line) as object), id }));
+  }
+}
+
+function errorFor({ id, method }: Request): object {
+  return { id, error: { code: -32603, message: method === "tools/call" ? lostCall : lostRequest } };
+}
+
+/** Lines that are not messages are the daemon's to refuse. */
+function parse(line: Buffer): Message | undefined {
+  try {
+    const value = JSON.parse(line.toString("utf8")) as unknown;
+    return typeof value === "object" && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

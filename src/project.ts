@@ -1,0 +1,101 @@
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { UsageError } from "./errors.ts";
+
+/**
+ * What a project is, without loading any of its code: a front names its daemon by this in a blink,
+ * and the daemon, which loads everything, comes to the same name.
+ */
+
+/** The part of a config file that says which project it is. */
+export interface ProjectConfig {
+  readonly commands?: readonly string[];
+  readonly bundled?: boolean;
+  /** Variables whose values make another daemon. */
+  readonly env?: readonly string[];
+}
+
+export interface ProjectFlags {
+  readonly commands?: readonly string[];
+  readonly bundled?: boolean;
+}
+
+export const packageFolder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
+export const executable = path.join(packageFolder, "bin", "meanwhile.cjs");
+const packFolder = path.join(packageFolder, "dist", "commands");
+const configNames = ["meanwhile.config.ts", "meanwhile.config.js", "meanwhile.config.mjs", "meanwhile.config.json"];
+
+export function packageVersion(): string {
+  return (JSON.parse(readFileSync(path.join(packageFolder, "package.json"), "utf8")) as { version: string }).version;
+}
+
+export function findConfigFile(cwd: string): string | undefined {
+  return configNames.map((name) => path.join(cwd, name)).find((file) => existsSync(file));
+}
+
+/** Every folder that commands are looked for in; one that is not there yet may come. */
+export function commandFolders(cwd: string, config: ProjectConfig, flags: ProjectFlags): string[] {
+  const own = (flags.commands ?? config.commands ?? ["commands"]).map((folder) => path.resolve(cwd, folder));
+  for (const folder of flags.commands ?? []) {
+    if (!existsSync(path.resolve(cwd, folder))) throw new UsageError(`--commands: there is no folder ${path.resolve(cwd, folder)}.`);
+  }
+  // In its own repository the pack's sources lie where a project's commands would: they are loaded once, built.
+  const withoutPack = own.filter((folder) => toReal(folder) !== toReal(path.join(packageFolder, "commands")));
+  const isBundled = flags.bundled ?? config.bundled ?? true;
+  return isBundled ? [...withoutPack, packFolder] : withoutPack;
+}
+
+/** True where there is nothing but the bundled commands: such servers are all one, wherever they are started. */
+export function isPackAlone(folders: readonly string[], configFile: string | undefined): boolean {
+  return configFile === undefined && folders.includes(packFolder) && folders.every((folder) => folder === packFolder || !existsSync(folder));
+}
+
+/** What makes up a project, each by its real path: its folders, and its config file. */
+export function projectParts(folders: readonly string[], configFile: string | undefined): string[] {
+  const known = isPackAlone(folders, configFile) ? [packFolder] : folders;
+  return [...known, ...(configFile === undefined ? [] : [configFile])].map(toReal);
+}
+
+export interface DaemonParts {
+  readonly folders: readonly string[];
+  readonly configFile: string | undefined;
+  /** The user's own config file, which may be missing. */
+  readonly userConfigFile: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The config's `env` list. */
+  readonly names: readonly string[];
+}
+
+/**
+ * Names the daemon that serves a project. Beside the project it counts the package's version, what the config files say,
+ * the variables that the config names, and our own, because a daemon keeps the environment it was started with.
+ */
+export function daemonKey({ folders, configFile, userConfigFile, env, names }: DaemonParts): string {
+  // Where the home is, is said by where the socket lies; who the host is, is said by each connection.
+  const ours = Object.keys(env).filter((name) => name.startsWith("MEANWHILE_") && name !== "MEANWHILE_HOME" && name !== "MEANWHILE_HOST");
+  const values = [...new Set([...ours, ...names])].sort().map((name) => [name, env[name] ?? null]);
+  const texts = [configFile, userConfigFile].map((file) => (file !== undefined && existsSync(file) ? readFileSync(file, "utf8") : null));
+  return fingerprint([packageVersion(), packageFolder, projectParts(folders, configFile), texts, values]);
+}
+
+const multipliers = [0x01000193, 0x85ebca6b, 0xc2b2ae35, 0x27d4eb2f];
+
+/**
+ * 128 bits that tell values apart, as a file name. Nothing is kept safe by it: whoever could make two alike runs code as this
+ * user already. Loading node:crypto would take longer than everything else a front does.
+ */
+export function fingerprint(value: unknown): string {
+  const bytes = Buffer.from(JSON.stringify(value));
+  const lanes = multipliers.map((multiplier, at) => {
+    let lane = 0x811c9dc5 + at;
+    for (const byte of bytes) lane = Math.imul(lane ^ byte, multiplier) ^ (lane >>> 15);
+    lane = Math.imul(lane ^ (lane >>> 16), 0x45d9f3b);
+    return (lane ^ (lane >>> 16)) >>> 0;
+  });
+  return lanes.map((lane) => lane.toString(36).padStart(7, "0")).join("");
+}
+
+function toReal(folder: string): string {
+  return existsSync(folder) ? realpathSync(folder) : folder;
+}
