@@ -1,0 +1,66 @@
+import path from "node:path";
+import { expect, test } from "vitest";
+import { callTool } from "../../src/testing/call-tool.ts";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+
+// How an author calls a tool in a test: no transport, the envelope a client gets.
+
+const source = path.resolve(import.meta.dirname, "../../src/index.ts");
+const zod = import.meta.resolve("zod");
+
+const commands = () =>
+  writeFiles(temporaryFolder(), {
+    "report/build.ts": `import { defineCommand } from ${JSON.stringify(source)};
+import { z } from ${JSON.stringify(zod)};
+export default defineCommand({
+  summary: "Build", input: z.object({ quarter: z.string() }), output: z.object({ file: z.string(), by: z.string() }),
+  async run({ quarter }, task) {
+    task.progress({ done: 1, total: 2, message: "half" });
+    task.log.info("building");
+    const { name } = await task.ask("Who are you?", z.object({ name: z.string() }));
+    return { file: quarter + ".pdf", by: name };
+  },
+});`,
+    "report/broken.ts": "export default 1;",
+  });
+
+test("A tool is called by its MCP name and answers with its envelope.", async () => {
+  const reports: unknown[] = [];
+  const envelope = await callTool(
+    "report_build",
+    { quarter: "Q3" },
+    { commands: commands(), onProgress: (report) => reports.push(report), answer: () => ({ action: "accept", content: { name: "Ada" } }) },
+  );
+  expect(envelope).toMatchObject({ success: true, data: { file: "Q3.pdf", by: "Ada" }, log: [{ level: "info", text: "building" }] });
+  expect(reports).toMatchObject([{ done: 1, total: 2, message: "half" }]);
+});
+
+test("Bad arguments are an envelope that names the field.", async () => {
+  const envelope = await callTool("report_build", {}, { commands: commands() });
+  expect(envelope).toMatchObject({ success: false, data: {}, messages: [{ type: "error", text: expect.stringContaining("quarter") }] });
+});
+
+test("A tool that is not there, or could not be loaded, is an envelope that says so.", async () => {
+  const folder = commands();
+  expect(await callTool("report_biuld", {}, { commands: folder })).toMatchObject({
+    success: false,
+    messages: [{ text: "Unknown tool report_biuld; did you mean report_build?" }],
+  });
+  expect(await callTool("report_broken", {}, { commands: folder })).toMatchObject({
+    success: false,
+    messages: [{ text: expect.stringContaining("broken.ts could not be loaded") }],
+  });
+});
+
+test("Where nobody answers, a question fails the call; a prefix is part of the name.", async () => {
+  const envelope = await callTool("wksm_report_build", { quarter: "Q3" }, { commands: commands(), toolPrefix: "wksm" });
+  expect(envelope.success).toBe(false);
+  expect(envelope.messages.at(-1)?.text).toContain("Who are you?");
+});
+
+test("The bundled commands are called the same way, by whoever tests them.", async () => {
+  const home = temporaryFolder();
+  const envelope = await callTool("config_path", {}, { commands: path.resolve(import.meta.dirname, "../../commands"), home });
+  expect(envelope.success).toBe(true);
+  expect(JSON.stringify(envelope.data)).toContain(home);
+});
