@@ -8,10 +8,23 @@ const isNewEnough = major > 22 || (major === 22 && minor >= 18);
 
 if (!isNewEnough) {
   restartWithOwnNode();
+} else if (process.argv[2] === "-C" && !enter(process.argv.splice(2, 2)[1])) {
+  process.exitCode = 2;
 } else if (process.argv.includes("serve")) {
   startFront();
 } else {
   start();
+}
+
+/** `-C <folder>`: as if started there, for hosts that start servers anywhere. */
+function enter(folder) {
+  try {
+    process.chdir(folder);
+    return true;
+  } catch (error) {
+    process.stderr.write(`✗ -C ${folder ?? ""}: ${folder === undefined ? "it needs a folder" : `there is no such folder (${error.code})`}\n`);
+    return false;
+  }
 }
 
 /** A server on stdio is started with every session of a host: it loads a small file of its own. */

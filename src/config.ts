@@ -8,7 +8,6 @@ import { messageOf, RuntimeError, UsageError } from "./errors.ts";
 import type { HostOverride } from "./host/profiles.ts";
 import { type LogLevel, logLevels } from "./log.ts";
 import { type Home, homeAt } from "./paths.ts";
-export { packageFolder } from "./project.ts";
 import { commandFolders, daemonKey, findConfigFile, isPackAlone, type ProjectConfig, packageVersion, projectParts } from "./project.ts";
 import { type DeferralRules, defaultDeferral } from "./task/deferral.ts";
 

@@ -1,14 +1,14 @@
 // Stands in for an MCP host: starts the server as hosts do, over stdio, and waits for one result.
 //   node host.ts call '{"quarter":"Q3",…}'     node host.ts resume <task id>
 import path from "node:path";
-import { type CallOptions, connect } from "meanwhile/client";
+import { connect, type FollowOptions } from "meanwhile/client";
 
 const [what, given = ""] = process.argv.slice(2);
 const meanwhile = path.resolve(import.meta.dirname, "../../bin/meanwhile.cjs");
 const client = await connect({ command: process.execPath, args: [meanwhile, "serve", "--no-bundled"], cwd: import.meta.dirname });
 
 const say = (word: string, value: unknown) => process.stdout.write(`${JSON.stringify({ [word]: value })}\n`);
-const options: CallOptions = {
+const options: FollowOptions = {
   onTask: ({ taskId }) => say("task", taskId),
   onProgress: ({ done, total = 1, message }) => say("progress", { share: done / total, message }),
 };

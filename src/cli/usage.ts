@@ -181,6 +181,7 @@ ${rows(verbs.map((verb) => [verb.name, verb.summary] as const))}
 Options
 ${rows(
   [
+    ["-C DIR", "as if started there; comes before everything else"],
     ["--commands DIR", "a folder of commands; may be given several times"],
     ["--no-bundled", "without the commands that come with Meanwhile"],
     ["--no-color", "no colours (also NO_COLOR=1)"],

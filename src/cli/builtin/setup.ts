@@ -1,6 +1,253 @@
-import type { ExitCode } from "../../errors.ts";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import path from "node:path";
+import { closest } from "../../command/suggest.ts";
+import { type Flags, loadSettings, type Settings } from "../../config.ts";
+import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
+import { executable, packageFolder } from "../../project.ts";
+import { applyChange, type Change, findEntry, planAdd, planRemove, type Target } from "../../setup/change.ts";
+import { unifiedDiff } from "../../setup/diff.ts";
+import { fileOf, type Host, isInstalled, type Launch, type Scope } from "../../setup/host.ts";
+import { hosts } from "../../setup/hosts/index.ts";
+import { checkName, isFetchedByNpx, toName, toProjectLaunch, toUserLaunch } from "../../setup/launch.ts";
+import type { Machine } from "../../setup/machine.ts";
+import { SetupRecord } from "../../setup/record.ts";
 import type { VerbCall } from "../main.ts";
+import { clean, cleanLines, type Terminal } from "../terminal.ts";
+import { collect, parseVerb } from "../verb.ts";
 
-export async function run(_call: VerbCall): Promise<ExitCode> {
-  throw new Error("not built");
+const summary = "Add this server to MCP hosts, or take it away again; without a host, list them and change nothing";
+
+export async function run(call: VerbCall): Promise<ExitCode> {
+  const parsed = parseVerb("setup", summary, call.words, (program) => {
+    program.argument("[hosts...]", hosts.map(({ id }) => id).join(", "));
+    program.option("--all", "every host that is installed; with --remove, every one that has the entry");
+    program.option("--project", "the project's file in this folder, to be shared, in place of your own");
+    program.option("--remove", "take the entry away");
+    program.option("--dry-run", "print what would change as a diff, and change nothing");
+    program.option("--name <name>", "what the hosts call it (default: the name in the config, or meanwhile)");
+    program.option("--commands <folder>", "a folder of commands; may be given several times", collect);
+    program.option("--no-bundled", "without the commands that come with Meanwhile");
+  });
+  if ("help" in parsed) {
+    call.terminal.print(parsed.help);
+    return Exit.Ok;
+  }
+  const { options } = parsed;
+  const commands = (options.commands as string[] | undefined) ?? call.flags.commands;
+  const isBundled = options.bundled !== false && call.flags.bundled !== false;
+  const flags = { ...(commands !== undefined && { commands }), ...(!isBundled && { bundled: false }) };
+  const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
+  const machine = thisMachine();
+  const scope: Scope = options.project === true ? "project" : "user";
+  const setup: Setup = {
+    machine,
+    scope,
+    name: options.name === undefined ? toName(settings.name) : checkName(options.name as string),
+    launch: scope === "user" ? userLaunch(settings, flags) : toProjectLaunch({ project: machine.project, folders: foldersOf(commands ?? []), isBundled }),
+    record: new SetupRecord(settings.home),
+    terminal: call.terminal,
+  };
+  const isDryRun = options.dryRun === true;
+  if (parsed.operands.length === 0 && options.all !== true && !(isDryRun && options.remove !== true)) {
+    if (options.remove === true) throw new UsageError("Say from which hosts to take it, or --all; meanwhile setup lists them.");
+    return showHosts(setup);
+  }
+  const chosen = parsed.operands.length > 0 ? parsed.operands.map(hostNamed) : hostsWith(setup, options.remove === true);
+  if (chosen.length === 0) return nothingToDo(setup, options.remove === true);
+  const targets = [...new Set(chosen)].map((host) => toTarget(setup, host));
+  return changeAll(setup, targets, { isRemoval: options.remove === true, isDryRun });
+}
+
+interface Setup {
+  readonly machine: Machine;
+  readonly scope: Scope;
+  readonly name: string;
+  readonly launch: Launch;
+  readonly record: SetupRecord;
+  readonly terminal: Terminal;
+}
+
+function thisMachine(): Machine {
+  const platform = process.platform === "win32" || process.platform === "darwin" ? process.platform : "linux";
+  const list = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
+  return { platform, home: homedir(), project: process.cwd(), env: process.env, isThere: existsSync, list };
+}
+
+const foldersOf = (folders: readonly string[]) => folders.map((folder) => path.resolve(folder));
+
+/** A config file says which commands there are; only what was typed is said again. */
+function userLaunch(settings: Settings, flags: Flags): Launch {
+  const { configFile, commandFolders } = settings;
+  const pack = path.join(packageFolder, "dist", "commands");
+  const found = configFile === undefined ? commandFolders.filter((folder) => folder !== pack && existsSync(folder)) : [];
+  const env = Object.fromEntries(["MEANWHILE_HOME", "MEANWHILE_STORE"].flatMap((name) => (process.env[name] ? [[name, path.resolve(process.env[name])]] : [])));
+  return toUserLaunch({
+    node: process.execPath,
+    executable,
+    version: settings.version,
+    isWindows: process.platform === "win32",
+    project: configFile === undefined ? undefined : path.dirname(configFile),
+    folders: flags.commands === undefined ? found : foldersOf(flags.commands),
+    isBundled: configFile === undefined ? commandFolders.includes(pack) : flags.bundled !== false,
+    env,
+  });
+}
+
+function hostNamed(word: string): Host {
+  const host = hosts.find(({ id }) => id === word.toLowerCase());
+  if (host !== undefined) return host;
+  const ids = hosts.map(({ id }) => id);
+  const meant = ids.filter((id) => id.startsWith(word.toLowerCase()));
+  const guess = meant.length > 0 ? meant.join(" or ") : closest(word, ids);
+  throw new UsageError(`${JSON.stringify(word)} is not a host I know${guess === undefined ? "" : `; did you mean ${guess}?`}\n  There are: ${ids.join(", ")}`);
+}
+
+/** Those --all stands for; a project has the files it has, whatever is installed. */
+function hostsWith(setup: Setup, isRemoval: boolean): Host[] {
+  const possible = hosts.filter((host) => fileOf(host, setup.scope, setup.machine) !== undefined);
+  if (!isRemoval) return possible.filter((host) => isInstalled(host, setup.machine));
+  return possible.filter((host) => stateOf(setup, toTarget(setup, host)) !== "no");
+}
+
+function nothingToDo({ terminal, name }: Setup, isRemoval: boolean): ExitCode {
+  terminal.say(isRemoval ? `No host has ${name}.\n` : `No host was found on this machine; name one to write its file all the same.\n`);
+  return Exit.Ok;
+}
+
+function toTarget({ scope, machine, name }: Setup, host: Host): Target {
+  const file = fileOf(host, scope, machine);
+  if (file === undefined) throw new UsageError(`${host.title} has no file for a project; leave --project out.`);
+  return { host, scope, file, name };
+}
+
+function stateOf({ launch }: Setup, target: Target): "no" | "yes" | "other" | "broken" {
+  try {
+    const state = findEntry(target, target.host.toEntry(launch));
+    return state === "none" ? "no" : state === "same" ? "yes" : "other";
+  } catch {
+    return "broken";
+  }
+}
+
+function showHosts(setup: Setup): ExitCode {
+  const { machine, scope, terminal } = setup;
+  const listed = hosts.filter((host) => fileOf(host, scope, machine) !== undefined).map((host) => ({ host, isThere: isInstalled(host, machine) }));
+  const rows = listed
+    .toSorted((a, b) => Number(b.isThere) - Number(a.isThere))
+    .map(({ host, isThere }) => {
+      const target = toTarget(setup, host);
+      return [host.id, isThere ? "yes" : "no", stateOf(setup, target), shorten(target.file, setup)];
+    });
+  const heads = ["Host", "Found", "Entry", "Config file"];
+  const widths = heads.map((_, column) => Math.max(...[heads, ...rows].map((row) => row[column]?.length ?? 0)) + 2);
+  const toLine = (row: readonly string[]) => `${row.map((cell, column) => (column === heads.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))).join("")}\n`;
+  const { bold, dim, green, yellow } = isPainted(terminal) ? terminal.colors : plain;
+  const paint = (row: readonly string[]) => (row[2] === "yes" ? green : row[2] === "other" || row[2] === "broken" ? yellow : row[1] === "no" ? dim : String);
+  terminal.print(bold(toLine(heads)) + rows.map((row) => paint(row)(toLine(row))).join(""));
+  terminal.say(nextSteps(setup, rows));
+  return Exit.Ok;
+}
+
+const plain = { bold: String, dim: String, green: String, yellow: String, red: String, cyan: String };
+/** Data is painted only where a person looks at it. */
+const isPainted = (terminal: Terminal) => terminal.isDataShown;
+
+function nextSteps({ terminal, scope, name }: Setup, rows: readonly (readonly string[])[]): string {
+  const { cyan } = terminal.colors;
+  const open = rows.filter(([, found, entry]) => found === "yes" && (entry === "no" || entry === "other")).map(([id]) => id);
+  const example = open[0] ?? rows[0]?.[0] ?? "";
+  const flag = scope === "project" ? " --project" : "";
+  const steps = [
+    [`meanwhile setup ${example}${flag}`, `adds ${name} to it`],
+    ...(open.length > 1 ? [[`meanwhile setup --all${flag}`, `to the ${open.length} that were found and need it`]] : []),
+    [`meanwhile setup --dry-run${flag}`, "shows what would change"],
+    ...(rows.some(([, , entry]) => entry === "yes" || entry === "other") ? [[`meanwhile setup --remove --all${flag}`, "takes it away again"]] : []),
+  ];
+  const width = Math.max(...steps.map(([words]) => words?.length ?? 0)) + 2;
+  return `\n${steps.map(([words = "", what]) => `  ${cyan(words.padEnd(width))}${what}\n`).join("")}`;
+}
+
+function changeAll(setup: Setup, targets: readonly Target[], how: { readonly isRemoval: boolean; readonly isDryRun: boolean }): ExitCode {
+  const { terminal, launch } = setup;
+  const { red, dim } = terminal.colors;
+  let failed = 0;
+  for (const target of targets) {
+    try {
+      const change = how.isRemoval ? planRemove(target, setup.record) : planAdd(target, target.host.toEntry(launch));
+      const isFound = isInstalled(target.host, setup.machine);
+      if (how.isDryRun) showDiff(setup, change);
+      else report(setup, change, { isFound, backup: applyChange(change, setup.record).backup });
+    } catch (error) {
+      failed++;
+      terminal.say(`${red("✗")} ${target.host.title}: ${messageOf(error)}\n`);
+    }
+  }
+  if (!how.isRemoval && failed < targets.length)
+    terminal.say(`${dim("It runs")}  ${[launch.command, ...launch.args].map(quoted).join(" ")}\n${remarks(setup)}`);
+  return failed === 0 ? Exit.Ok : Exit.CommandFailed;
+}
+
+/** As a shell would need it, so that it can be tried. */
+function quoted(word: string): string {
+  return /^[\w@%+=:,./\\-]+$/.test(word) ? word : `'${clean(word).replaceAll("'", "'\\''")}'`;
+}
+
+function remarks({ scope, machine }: Setup): string {
+  if (scope === "user")
+    return isFetchedByNpx(executable) ? "         npx fetches it at each start; after npm install -g meanwhile run setup again for a faster one.\n" : "";
+  const manifest = path.join(machine.project, "package.json");
+  const isDependency = existsSync(manifest) && readFileSync(manifest, "utf8").includes('"meanwhile"');
+  return isDependency ? "" : "         Whoever uses the project needs it there: npm install --save-dev meanwhile\n";
+}
+
+function showDiff(setup: Setup, { kind, before, bytes, target }: Change): void {
+  const { terminal } = setup;
+  if (kind === "unchanged" || kind === "absent") {
+    terminal.say(`${target.host.title}: nothing to change in ${shorten(target.file, setup)}\n`);
+    return;
+  }
+  const nowhere = "/dev/null";
+  const names = { before: before.bytes === undefined ? nowhere : before.file, after: bytes === undefined ? nowhere : before.file };
+  const diff = unifiedDiff(before.bytes?.toString("utf8") ?? "", bytes?.toString("utf8") ?? "", names);
+  terminal.print(isPainted(terminal) ? cleanLines(diff).replaceAll(/^.*$/gm, (line) => paintLine(line, terminal)) : diff);
+}
+
+function paintLine(line: string, { colors }: Terminal): string {
+  if (/^(---|\+\+\+) /.test(line)) return colors.bold(line);
+  if (line.startsWith("@@")) return colors.cyan(line);
+  return line.startsWith("+") ? colors.green(line) : line.startsWith("-") ? colors.red(line) : line;
+}
+
+function report(setup: Setup, { kind, target, bytes }: Change, { isFound, backup }: { isFound: boolean; backup: string | undefined }): void {
+  const { terminal } = setup;
+  const { green, dim } = terminal.colors;
+  const { host, name, scope } = target;
+  const file = shorten(target.file, setup);
+  const words = {
+    added: `added ${name} to ${file}`,
+    updated: `updated ${name} in ${file}`,
+    unchanged: `${file} has ${name} already`,
+    removed: bytes === undefined ? `removed ${file}, which held nothing else` : `removed ${name} from ${file}`,
+    absent: `there is no ${name} in ${file}`,
+  }[kind];
+  const isAdded = kind === "added" || kind === "updated";
+  const lines = [
+    `${kind === "absent" ? dim("·") : green("✓")} ${host.title}: ${words}`,
+    ...(backup === undefined ? [] : [`  ${dim("Backup")}   ${shorten(backup, setup)}`]),
+    ...(isAdded ? [`  ${dim("Next")}     ${(scope === "project" && host.projectNext) || host.next}`] : []),
+    ...(isAdded && scope === "user" && !isFound ? [`  ${dim("Note")}     ${host.title} was not found on this machine.`] : []),
+  ];
+  terminal.say(`${lines.join("\n")}\n`);
+}
+
+/** A path as people write it: from here for a project's, else with ~ for their own folder. */
+function shorten(file: string, { machine, scope }: Setup): string {
+  const inside = (folder: string) => {
+    const rest = path.relative(folder, file);
+    return rest.startsWith("..") || path.isAbsolute(rest) ? undefined : rest;
+  };
+  const fromHere = scope === "project" ? inside(machine.project) : undefined;
+  const fromHome = inside(machine.home);
+  return clean(fromHere ?? (fromHome === undefined ? file : path.join("~", fromHome)));
 }

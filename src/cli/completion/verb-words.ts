@@ -20,6 +20,7 @@ const noBundled: Flag = { word: "--no-bundled", description: "without the comman
 
 /** What may stand before the verb or command. */
 export const globalFlags: readonly Flag[] = [
+  { word: "-C", description: "as if started there; comes before everything else", values: folders },
   commands,
   noBundled,
   { word: "--no-color", description: "no colours (also NO_COLOR=1)" },
@@ -74,37 +75,6 @@ export function toVerbWords(findTasks: FindTasks, ownTools: OwnTools = noTools):
       ],
       operands: toCallOperands(ownTools),
     },
-    setup: {
-      flags: [
-        { word: "--all", description: "every host that is installed; with --remove, every one that has the entry" },
-        { word: "--project", description: "the project's file in this folder, to be shared, in place of your own" },
-        { word: "--remove", description: "take the entry away" },
-        { word: "--dry-run", description: "print what would change as a diff, and change nothing" },
-        { word: "--name", description: "what the hosts call it (default: the name in the config, or meanwhile)", values: unknown },
-        commands,
-        noBundled,
-        help,
-      ],
-      operands: [{ name: "hosts", values: choices("claude-code", "claude-desktop", "codex", "cursor", "vscode", "gemini", "opencode", "copilot", "cline", "windsurf", "zed"), isList: true }],
-    },
-    daemon: {
-      flags: [help],
-      operands: [],
-      verbs: {
-        status: { summary: "the daemons of this home", flags: [json, help], operands: [] },
-        stop: {
-          summary: "end this project's daemon once its tasks have ended, or given back after 25 s",
-          flags: [{ word: "--all", description: "every daemon of this home" }, now, help],
-          operands: [],
-        },
-        restart: { summary: "end it and start another; connected clients stay connected", flags: [now, help], operands: [] },
-        logs: {
-          summary: "what the daemons of this home have written",
-          flags: [{ word: "--follow", description: "go on printing what is written" }, help],
-          operands: [],
-        },
-      },
-    },
     tools: {
       flags: [{ word: "--json", description: "print the whole list as JSON, schemas included" }, commands, noBundled, ...reachFlags, help],
       operands: [{ name: "target", values: targets }],
@@ -143,6 +113,43 @@ export function toVerbWords(findTasks: FindTasks, ownTools: OwnTools = noTools):
       },
     },
     stats: { flags: [json, help], operands: [] },
+    setup: {
+      flags: [
+        { word: "--all", description: "every host that is installed; with --remove, every one that has the entry" },
+        { word: "--project", description: "the project's file in this folder, to be shared, in place of your own" },
+        { word: "--remove", description: "take the entry away" },
+        { word: "--dry-run", description: "print what would change as a diff, and change nothing" },
+        { word: "--name", description: "what the hosts call it (default: the name in the config, or meanwhile)", values: unknown },
+        commands,
+        noBundled,
+        help,
+      ],
+      operands: [
+        {
+          name: "hosts",
+          values: choices("claude-code", "claude-desktop", "codex", "cursor", "vscode", "gemini", "opencode", "copilot", "cline", "windsurf", "zed"),
+          isList: true,
+        },
+      ],
+    },
+    daemon: {
+      flags: [help],
+      operands: [],
+      verbs: {
+        status: { summary: "the daemons of this home", flags: [json, help], operands: [] },
+        stop: {
+          summary: "end this project's daemon once its tasks have ended, or given back after 25 s",
+          flags: [{ word: "--all", description: "every daemon of this home" }, now, help],
+          operands: [],
+        },
+        restart: { summary: "end it and start another; connected clients stay connected", flags: [now, help], operands: [] },
+        logs: {
+          summary: "what the daemons of this home have written",
+          flags: [{ word: "--follow", description: "go on printing what is written" }, help],
+          operands: [],
+        },
+      },
+    },
     token: { flags: [help], operands: [] },
     completion: { flags: [help], operands: [{ name: "shell", values: choices(...shells) }] },
   };

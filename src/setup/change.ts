@@ -1,0 +1,173 @@
+import { isDeepStrictEqual } from "node:util";
+import { CommandError, messageOf } from "../errors.ts";
+import { type ConfigFile, readConfigFile, removeEmptyFolders, replaceFile } from "./config-file.ts";
+import type { Entry, Host, Scope } from "./host.ts";
+import { jsonText } from "./json-text.ts";
+import { type Deed, digestOf, type SetupRecord } from "./record.ts";
+import type { TextFormat } from "./text-format.ts";
+import { tomlText } from "./toml-text.ts";
+
+/** One host's file, and our name in it. */
+export interface Target {
+  readonly host: Host;
+  readonly scope: Scope;
+  readonly file: string;
+  readonly name: string;
+}
+
+/** What would be done to a file. */
+export interface Change {
+  readonly kind: "added" | "updated" | "unchanged" | "removed" | "absent";
+  readonly target: Target;
+  readonly before: ConfigFile;
+  /** The whole file afterwards; nothing when it is removed. */
+  readonly bytes: Buffer | undefined;
+  /** How many objects around the entry would be ours. */
+  readonly made: number;
+}
+
+/** Our entry in a file: none, just as it would be written, or with other content. */
+export type EntryState = "none" | "same" | "other";
+
+const formats: Readonly<Record<Host["format"], TextFormat>> = { json: jsonText, toml: tomlText };
+
+/** Looks without touching. Throws when the file cannot be read. */
+export function findEntry(target: Target, entry: Entry): EntryState {
+  const { config, keys } = open(target);
+  const found = at(config, keys);
+  if (found === undefined) return "none";
+  return holds(found, entry) ? "same" : "other";
+}
+
+/** What adding our entry would change. */
+export function planAdd(target: Target, entry: Entry): Change {
+  const { before, config, keys, format } = open(target);
+  const found = at(config, keys);
+  const unchanged: Change = { kind: "unchanged", target, before, bytes: before.bytes, made: 0 };
+  if (found !== undefined && holds(found, entry)) return unchanged;
+  const text = refuseByName(target, () => write(format, before.text, { keys, entry, found }));
+  checkOthers(target, config, format.read(text), keys);
+  const made = keys.length - 1 - keys.slice(0, -1).filter((_, depth) => at(config, keys.slice(0, depth + 1)) !== undefined).length;
+  return { ...unchanged, kind: found === undefined ? "added" : "updated", bytes: toBytes(before, text), made };
+}
+
+/** An entry that starts a process keeps what its user added; one that named an address is replaced. */
+function write(format: TextFormat, text: string, { keys, entry, found }: { keys: readonly string[]; entry: Entry; found: unknown }): string {
+  const canKeep = isObject(found) && !["url", "serverUrl", "httpUrl"].some((key) => Object.hasOwn(found, key));
+  if (!canKeep) return format.set(found === undefined ? text : format.remove(text, keys), keys, entry);
+  return Object.entries(entry).reduce((left, [key, value]) => format.set(left, [...keys, key], merge(found[key], value)), text);
+}
+
+/** Variables that the user added stay. */
+function merge(found: unknown, value: unknown): unknown {
+  return isObject(found) && isObject(value) ? { ...found, ...value } : value;
+}
+
+/** What removing our entry would change. */
+export function planRemove(target: Target, record: SetupRecord): Change {
+  const { before, config, keys, format } = open(target);
+  const unchanged: Change = { kind: "absent", target, before, bytes: before.bytes, made: 0 };
+  if (before.bytes === undefined || at(config, keys) === undefined) return unchanged;
+  const deed = record.find(before.file, target.name);
+  const isAsLeft = deed?.after === digestOf(before.bytes);
+  if (isAsLeft && deed.before === null) return { ...unchanged, kind: "removed", bytes: undefined };
+  const restored = isAsLeft && typeof deed.before === "string" ? record.restore(before.file, deed.before) : undefined;
+  if (restored !== undefined) return { ...unchanged, kind: "removed", bytes: restored };
+  const text = refuseByName(target, () => removeWithParents(format, before.text, keys, deed?.made ?? 0));
+  checkOthers(target, config, format.read(text), keys);
+  const isOurs = deed?.isNewFile === true && text.trim() === format.nothing.trim();
+  return { ...unchanged, kind: "removed", bytes: isOurs ? undefined : toBytes(before, text) };
+}
+
+/** Objects around the entry go too, if they are ours and nobody else uses them. */
+function removeWithParents(format: TextFormat, text: string, keys: readonly string[], made: number): string {
+  let left = format.remove(text, keys);
+  for (let depth = keys.length - 1; depth >= keys.length - made; depth--) {
+    const parent = at(format.read(left), keys.slice(0, depth));
+    if (isObject(parent) && Object.keys(parent).length === 0) left = format.remove(left, keys.slice(0, depth));
+  }
+  return left;
+}
+
+/** Does it, after keeping a copy. Gives where the copy is; none is needed for a file that is ours alone. */
+export function applyChange(change: Change, record: SetupRecord): { readonly backup: string | undefined } {
+  const { target, before, bytes, kind } = change;
+  if (kind === "unchanged" || kind === "absent") return { backup: undefined };
+  record.prepare();
+  const deed = record.find(before.file, target.name);
+  const isOurs = before.bytes === undefined || (deed?.before === null && deed.after === digestOf(before.bytes));
+  const backup = isOurs || before.bytes === undefined ? undefined : record.backUp(before.file, before.bytes);
+  const folders = replaceFile({ file: before.file, expected: before.bytes, bytes, mode: target.scope === "user" ? 0o600 : 0o644 });
+  if (kind !== "removed") record.keep(toDeed(change, deed, folders));
+  else {
+    record.forget(before.file, target.name);
+    if (bytes === undefined) removeEmptyFolders(deed?.folders ?? []);
+  }
+  return { backup };
+}
+
+function toDeed({ kind, target, before, bytes, made }: Change, earlier: Deed | undefined, folders: readonly string[]): Deed {
+  const now = { file: before.file, name: target.name, after: digestOf(bytes ?? Buffer.alloc(0)) };
+  if (kind === "added") {
+    const isNewFile = before.bytes === undefined;
+    return { ...now, before: before.bytes === undefined ? null : digestOf(before.bytes), isNewFile, made, folders };
+  }
+  // An entry that was not ours is not what a removal should bring back.
+  if (earlier === undefined) return { ...now, isNewFile: false, made: 0, folders: [] };
+  const isAsLeft = before.bytes !== undefined && earlier.after === digestOf(before.bytes);
+  if (isAsLeft) return { ...earlier, ...now };
+  // Nor may what others wrote since be lost.
+  const { before: _outdated, ...rest } = earlier;
+  return { ...rest, ...now };
+}
+
+function open(target: Target) {
+  const format = formats[target.host.format];
+  const before = readConfigFile(target.file);
+  const config = refuseByName(target, () => format.read(before.text));
+  const keys = [...target.host.place(config), target.name];
+  return { before, config, keys, format };
+}
+
+/** A file that cannot be understood is named, and left alone. */
+function refuseByName<T>(target: Target, act: () => T): T {
+  try {
+    return act();
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    throw new CommandError(`${target.file} was left alone: ${messageOf(error)}.`, { cause: error });
+  }
+}
+
+/** The last guard before anything is written: nothing but our entry may be different. */
+function checkOthers(target: Target, before: unknown, after: unknown, keys: readonly string[]): void {
+  if (!isDeepStrictEqual(without(before, keys), without(after, keys))) {
+    throw new CommandError(`${target.file} was left alone: other settings would have changed, which is a bug of ours; please report it.`);
+  }
+}
+
+/** A copy without the entry, and without the objects around it that are empty then. */
+function without(value: unknown, [key, ...rest]: readonly string[]): unknown {
+  if (!isObject(value) || key === undefined || !Object.hasOwn(value, key)) return value;
+  const { [key]: inner, ...others } = value;
+  const left = rest.length === 0 ? undefined : without(inner, rest);
+  return left === undefined || (isObject(left) && Object.keys(left).length === 0) ? others : { ...others, [key]: left };
+}
+
+function at(value: unknown, keys: readonly string[]): unknown {
+  return keys.reduce<unknown>((inner, key) => (isObject(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined), value);
+}
+
+/** True when everything in our entry is there as we would write it; more may be. */
+function holds(found: unknown, entry: unknown): boolean {
+  if (!isObject(found) || !isObject(entry)) return isDeepStrictEqual(found, entry);
+  return Object.entries(entry).every(([key, value]) => holds(found[key], value));
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function toBytes(before: ConfigFile, text: string): Buffer {
+  return Buffer.from(`${before.mark}${text}`, "utf8");
+}

@@ -1,0 +1,66 @@
+import { isOnPath, join, type Machine } from "./machine.ts";
+
+/** How a host starts the server. */
+export interface Launch {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Our entry, in the words of one host. */
+export type Entry = Readonly<Record<string, unknown>>;
+
+/** What differs between MCP hosts; one file each in hosts/. */
+export interface Host {
+  readonly id: string;
+  readonly title: string;
+  /** Its program, when it has one that a terminal can start. */
+  readonly program?: string;
+  /** What is on the disk once it is installed. */
+  signs(machine: Machine): readonly string[];
+  readonly format: "json" | "toml";
+  /** The config file for everything this user does. */
+  userFile(machine: Machine): string;
+  /** The config file of one project, when the host has such a thing. */
+  projectFile?(machine: Machine): string;
+  /** The keys that lead to the servers. */
+  place(config: unknown): readonly string[];
+  toEntry(launch: Launch): Entry;
+  /** What the person does next. */
+  readonly next: string;
+  /** What has to be allowed before a project's entry is used. */
+  readonly projectNext?: string;
+}
+
+export type Scope = "user" | "project";
+
+export function isInstalled(host: Host, machine: Machine): boolean {
+  return host.signs(machine).some((sign) => machine.isThere(sign)) || (host.program !== undefined && isOnPath(machine, host.program));
+}
+
+/** The host's file for a scope; nothing when it has none. */
+export function fileOf(host: Host, scope: Scope, machine: Machine): string | undefined {
+  return scope === "user" ? host.userFile(machine) : host.projectFile?.(machine);
+}
+
+/** The shape most hosts share: command, args and, when needed, env. */
+export function plainEntry({ command, args, env }: Launch): Entry {
+  return { command, args: [...args], ...(Object.keys(env).length > 0 && { env }) };
+}
+
+/** The same, with its transport named. */
+export function stdioEntry(launch: Launch): Entry {
+  return { type: "stdio", ...plainEntry(launch) };
+}
+
+/** A file below the user's folder. */
+export const inHome =
+  (...parts: readonly string[]) =>
+  (machine: Machine): string =>
+    join(machine, machine.home, ...parts);
+
+/** A file below the project. */
+export const inProject =
+  (...parts: readonly string[]) =>
+  (machine: Machine): string =>
+    join(machine, machine.project, ...parts);

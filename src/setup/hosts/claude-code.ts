@@ -1,0 +1,24 @@
+import { type Host, inProject, stdioEntry } from "../host.ts";
+import { folderFrom, join, type Machine } from "../machine.ts";
+
+/**
+ * https://code.claude.com/docs/en/mcp (scopes: user in ~/.claude.json, project in .mcp.json);
+ * https://github.com/anthropics/claude-code/issues/48448 (CLAUDE_CONFIG_DIR moves .claude.json into that folder).
+ */
+export const claudeCode: Host = {
+  id: "claude-code",
+  title: "Claude Code",
+  program: "claude",
+  signs: (machine) => [userFile(machine), folderFrom(machine, "CLAUDE_CONFIG_DIR", machine.home, ".claude")],
+  format: "json",
+  userFile,
+  projectFile: inProject(".mcp.json"),
+  place: () => ["mcpServers"],
+  toEntry: stdioEntry,
+  next: "In a new session /mcp shows it; in a shell, claude mcp list.",
+  projectNext: "Claude Code asks once, at the start of a session in this folder, whether to use it.",
+};
+
+function userFile(machine: Machine): string {
+  return join(machine, machine.env.CLAUDE_CONFIG_DIR || machine.home, ".claude.json");
+}

@@ -1,0 +1,15 @@
+import { type Host, inHome, inProject, stdioEntry } from "../host.ts";
+
+/** https://cursor.com/docs/mcp (~/.cursor/mcp.json for everything, .cursor/mcp.json for a project). */
+export const cursor: Host = {
+  id: "cursor",
+  title: "Cursor",
+  program: "cursor",
+  signs: (machine) => [inHome(".cursor")(machine)],
+  format: "json",
+  userFile: inHome(".cursor", "mcp.json"),
+  projectFile: inProject(".cursor", "mcp.json"),
+  place: () => ["mcpServers"],
+  toEntry: stdioEntry,
+  next: "Start Cursor again and switch it on in its list of MCP servers.",
+};

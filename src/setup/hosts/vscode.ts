@@ -1,0 +1,21 @@
+import { type Host, inProject, stdioEntry } from "../host.ts";
+import { join, type Machine, settingsFolder } from "../machine.ts";
+
+/** https://code.visualstudio.com/docs/agents/reference/mcp-configuration (mcp.json of the user's profile, .vscode/mcp.json of a workspace; the key is `servers`). */
+export const vscode: Host = {
+  id: "vscode",
+  title: "VS Code",
+  program: "code",
+  signs: (machine) => [join(machine, folderOf(machine), "User")],
+  format: "json",
+  userFile: (machine) => join(machine, folderOf(machine), "User", "mcp.json"),
+  projectFile: inProject(".vscode", "mcp.json"),
+  place: () => ["servers"],
+  toEntry: stdioEntry,
+  next: "In VS Code run MCP: List Servers and start it there.",
+  projectNext: "VS Code asks whether you trust it when it is first started.",
+};
+
+function folderOf(machine: Machine): string {
+  return join(machine, settingsFolder(machine), "Code");
+}

@@ -1,0 +1,14 @@
+import { type Host, inHome, plainEntry } from "../host.ts";
+
+/** https://docs.windsurf.com/windsurf/cascade/mcp (one file for everything; none per project). */
+export const windsurf: Host = {
+  id: "windsurf",
+  title: "Windsurf",
+  program: "windsurf",
+  signs: (machine) => [inHome(".codeium", "windsurf")(machine)],
+  format: "json",
+  userFile: inHome(".codeium", "windsurf", "mcp_config.json"),
+  place: () => ["mcpServers"],
+  toEntry: plainEntry,
+  next: "Refresh the MCP servers in Cascade, or start Windsurf again.",
+};

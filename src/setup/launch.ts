@@ -1,0 +1,71 @@
+import path from "node:path";
+import { UsageError } from "../errors.ts";
+import type { Launch } from "./host.ts";
+
+export interface LaunchFacts {
+  /** The Node that runs this. */
+  readonly node: string;
+  /** The executable of this package. */
+  readonly executable: string;
+  readonly version: string;
+  readonly isWindows: boolean;
+  /** The folder of the project's config file, absolute: started there, the server reads it. */
+  readonly project: string | undefined;
+  /** Folders with commands, absolute. */
+  readonly folders: readonly string[];
+  readonly isBundled: boolean;
+  /** Variables that decide where tasks are kept. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/**
+ * For the user's own files: whole paths, since hosts start servers in any folder and with a bare PATH.
+ * What npx has fetched may be cleared away any day, so there npx is asked again.
+ */
+export function toUserLaunch(facts: LaunchFacts): Launch {
+  const words = [
+    ...(facts.project === undefined ? [] : ["-C", facts.project]),
+    "serve",
+    ...facts.folders.flatMap((folder) => ["--commands", folder]),
+    ...(facts.isBundled ? [] : ["--no-bundled"]),
+  ];
+  if (!isFetchedByNpx(facts.executable)) return { command: facts.node, args: [facts.executable, ...words], env: facts.env };
+  const npx = ["npx", "-y", `meanwhile@${facts.version}`, ...words];
+  const [command = "", ...args] = facts.isWindows ? ["cmd", "/c", ...npx] : npx;
+  return { command, args, env: facts.env };
+}
+
+/** For a project's files, which are shared: nothing of this machine. The project's config and commands folder are found by themselves. */
+export function toProjectLaunch(given: { readonly project: string; readonly folders: readonly string[]; readonly isBundled: boolean }): Launch {
+  const folders = given.folders.flatMap((folder) => ["--commands", fromHere(given.project, folder)]);
+  return { command: "npx", args: ["meanwhile", "serve", ...folders, ...(given.isBundled ? [] : ["--no-bundled"])], env: {} };
+}
+
+/** With slashes on every system, and never like a flag. */
+function fromHere(project: string, folder: string): string {
+  const inside = path.relative(project, folder).replaceAll(path.sep, "/") || ".";
+  return inside.startsWith("-") ? `./${inside}` : inside;
+}
+
+export function isFetchedByNpx(executable: string): boolean {
+  return executable.split(/[\\/]/).includes("_npx");
+}
+
+const maxNameLength = 64;
+
+/** Hosts put the name in front of tool names and in commands, and some take no other letters. */
+export function checkName(name: string): string {
+  if (/^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(name) && name.length <= maxNameLength) return name;
+  throw new UsageError(
+    `--name ${JSON.stringify(name)} is not a name hosts take; use up to ${maxNameLength} letters, digits, - and _, beginning with a letter or digit.`,
+  );
+}
+
+/** The server's own name, made to fit. */
+export function toName(name: string): string {
+  const fitting = name
+    .replaceAll(/[^A-Za-z0-9_-]+/g, "-")
+    .replaceAll(/^[-_]+|-+$/g, "")
+    .slice(0, maxNameLength);
+  return fitting === "" ? "meanwhile" : fitting;
+}

@@ -1,0 +1,311 @@
+import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { replaceFile } from "../../src/setup/config-file.ts";
+import { jsonText } from "../../src/setup/json-text.ts";
+import { hostNamed, launch, workplace } from "./workplace.ts";
+
+describe("added and removed, a file is as it was, byte for byte", () => {
+  test.each([
+    ["an empty file", ""],
+    ["a file with nothing but a line end", "\n"],
+    ["an empty object", "{}"],
+    ["an empty object of two lines", "{\n}\n"],
+    ["blanks in an empty object", "{ }\n"],
+    ["a file on one line", '{ "mcpServers": { "a": { "command": "a" } } }\n'],
+    ["a file on one line without a blank", '{"mcpServers":{"a":{"command":"a"}}}'],
+    ["an empty list of servers", '{"mcpServers":{}}'],
+    ["no list of servers", '{\n  "theme": "dark"\n}\n'],
+    ["tabs", '{\n\t"mcpServers": {\n\t\t"a": {}\n\t}\n}\n'],
+    ["tabs, and no list of servers", '{\n\t"theme": "dark"\n}'],
+    ["line ends of Windows", '{\r\n  "theme": "dark",\r\n  "mcpServers": {\r\n    "a": {}\r\n  }\r\n}\r\n'],
+    ["line ends of both kinds", '{\r\n  "theme": "dark",\n  "mcpServers": {\r\n    "a": {}\n  }\r\n}'],
+    ["a byte order mark", '\uFEFF{\n  "theme": "dark"\n}\n'],
+    ["comments everywhere", '// a\n{ // b\n  /* c */ "mcpServers": { // d\n    "a": {} // e\n    // f\n  } /* g */\n  // h\n}\n// i\n'],
+    ["nothing but comments", "// nothing yet\n/* really */"],
+    ["comments in an empty object", '{\n  "mcpServers": {\n    // none yet\n  }\n}\n'],
+    ["trailing commas", '{\n  "mcpServers": {\n    "a": {},\n    "b": {}, // last\n  },\n}\n'],
+    ["a trailing comma on one line", '{"mcpServers":{"a":{},},}'],
+    ["servers before and after on one line each", '{\n  "mcpServers": { "a": {}, "b": {} },\n  "z": 1\n}\n'],
+    ["a key given twice", '{\n  "mcpServers": { "a": {} },\n  "mcpServers": { "b": {} }\n}\n'],
+    ["no line end at the end", '{\n    "mcpServers": {\n        "a": {}\n    }\n}'],
+  ])("JSON: %s", (_, before) => {
+    const { add, remove, read } = workplace("claude-code", before);
+    expect(add().kind).toBe("added");
+    expect(read()).not.toBe(before);
+    expect(add().kind).toBe("unchanged");
+    expect(remove().kind).toBe("removed");
+    expect(read()).toBe(before);
+  });
+
+  test.each([
+    ["an empty file", ""],
+    ["only comments", "# mine\n"],
+    ["no line end at the end", 'model = "gpt-5"'],
+    ["line ends of Windows", '[tui]\r\nx = 1\r\n\r\n[mcp_servers.a]\r\ncommand = "a"\r\n'],
+    ["line ends of both kinds", 'model = "x"\r\n[tui]\nx = 1\n'],
+    ["blank lines at the end", "[tui]\nx = 1\n\n\n\n"],
+    ["an inline table", 'mcp_servers = { a = { command = "a" } } # short\n[tui]\nx = 1\n'],
+    ["dotted keys", 'mcp_servers.a.command = "a"\nx = 1\n\n[tui]\ny = 2\n'],
+    [
+      "lists and texts that look like headers",
+      'list = [\n  ["[mcp_servers.meanwhile]"],\n]\ntext = """\n[mcp_servers.meanwhile]\\"""\n"""\nraw = \'\'\'\n[x]\'\'\'\n',
+    ],
+    ["lists of tables", "[[rules]]\na = 1\n\n[[rules]]\na = 2 # two\n"],
+    ["dates and numbers", "at = 2026-07-28T12:00:00Z\nday = 2026-07-28\nmask = 0xFF\nbig = 1_000_000\n"],
+    ["a byte order mark", '\uFEFFmodel = "x"\n'],
+  ])("TOML: %s", (_, before) => {
+    const { add, remove, read } = workplace("codex", before);
+    expect(add().kind).toBe("added");
+    expect(add().kind).toBe("unchanged");
+    expect(remove().kind).toBe("removed");
+    expect(read()).toBe(before);
+  });
+
+  test("a file that was not there is gone again, with the folders made for it", () => {
+    const { add, remove, file, folder } = workplace("cline");
+    mkdirSync(path.join(folder, "user"));
+    expect(add()).toEqual({ kind: "added", backup: undefined });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(remove()).toEqual({ kind: "removed", backup: undefined });
+    expect(readdirSync(path.join(folder, "user"))).toEqual([]);
+  });
+
+  test("whatever JSON there is, however it is laid out", () => {
+    const key = fc.oneof(fc.constantFrom("mcpServers", "a", "b", "meanwhile "), fc.string());
+    const { value } = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 4 },
+        fc.jsonValue({ maxDepth: 0 }),
+        fc.array(tie("value"), { maxLength: 3 }),
+        fc.dictionary(key, tie("value"), { maxKeys: 4 }),
+      ),
+    }));
+    const servers = fc.dictionary(key, value, { maxKeys: 3 });
+    const text = fc
+      .tuple(
+        fc.dictionary(key, value, { maxKeys: 4 }),
+        fc.option(servers, { nil: undefined }),
+        fc.constantFrom("", " ", "  ", "\t", "    "),
+        fc.constantFrom("\n", "\r\n"),
+        fc.constantFrom("", "\n"),
+      )
+      .map(([others, own, step, eol, end]) => JSON.stringify({ ...others, mcpServers: own }, null, step).replaceAll("\n", eol) + end);
+    fc.assert(
+      fc.property(text, (before) => {
+        const after = jsonText.set(before, ["mcpServers", "meanwhile"], { args: ["x"] });
+        const config = JSON.parse(before) as { mcpServers?: object };
+        expect(JSON.parse(after)).toEqual({ ...config, mcpServers: { ...config.mcpServers, meanwhile: { args: ["x"] } } });
+        const left = jsonText.remove(after, ["mcpServers", "meanwhile"]);
+        if (config.mcpServers !== undefined) expect(left).toBe(before);
+        else if (Object.keys(config).length > 0) expect(jsonText.remove(left, ["mcpServers"])).toBe(before);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe("an entry of our name that is there already", () => {
+  const old =
+    '{\n  "mcpServers": {\n    "meanwhile": {\n      "command": "old", // by hand\n      "timeout": 90,\n      "env": { "A": "1" }\n    },\n    "b": {}\n  }\n}\n';
+
+  test("is brought up to date in its place, and keeps what its user added", () => {
+    const { add, read } = workplace("cline", old);
+    const { kind, backup } = add({ command: "new", args: ["x"], env: { B: "2" } });
+    expect(kind).toBe("updated");
+    expect(readFileSync(backup ?? "", "utf8")).toBe(old);
+    expect(read()).toBe(
+      '{\n  "mcpServers": {\n    "meanwhile": {\n      "command": "new", // by hand\n      "timeout": 90,\n      "env": {\n        "A": "1",\n        "B": "2"\n      },\n      "args": [\n        "x"\n      ]\n    },\n    "b": {}\n  }\n}\n',
+    );
+  });
+
+  test("is removed, also when it was not ours at first", () => {
+    const { add, remove, read } = workplace("cline", old);
+    add();
+    remove();
+    expect(read()).toBe('{\n  "mcpServers": {\n    "b": {}\n  }\n}\n');
+  });
+
+  test("is replaced when it named an address", () => {
+    const { add, read } = workplace("cursor", '{ "mcpServers": { "meanwhile": { "url": "http://127.0.0.1:7337/mcp" }, "b": {} } }');
+    expect(add().kind).toBe("updated");
+    expect(JSON.parse(read()).mcpServers).toEqual({ b: {}, meanwhile: hostNamed("cursor").toEntry(launch) });
+  });
+
+  test("two updates, and the removal still brings back the first text", () => {
+    const { add, remove, read } = workplace("cline", '{ "mcpServers": {} }');
+    add({ command: "one", args: [] });
+    add({ command: "two", args: ["2"] });
+    remove();
+    expect(read()).toBe('{ "mcpServers": {} }');
+  });
+
+  test("in TOML its other keys, its tables and its comments stay", () => {
+    const before =
+      '# ours\n[mcp_servers.meanwhile]\ncommand = "old" # by hand\nstartup_timeout_sec = 20\n\n[mcp_servers.meanwhile.env]\nA = "1"\n\n# next\n[mcp_servers.b]\ncommand = "b"\n';
+    const { add, remove, read } = workplace("codex", before);
+    expect(add({ command: "new", args: ["x"], env: { B: "2" } }).kind).toBe("updated");
+    expect(read()).toBe(
+      '# ours\n[mcp_servers.meanwhile]\ncommand = "new" # by hand\nstartup_timeout_sec = 20\nargs = [ "x" ]\n\n[mcp_servers.meanwhile.env]\nA = "1"\nB = "2"\n\n# next\n[mcp_servers.b]\ncommand = "b"\n',
+    );
+    remove();
+    expect(read()).toBe('# ours\n\n# next\n[mcp_servers.b]\ncommand = "b"\n');
+  });
+});
+
+describe("what somebody changed in between", () => {
+  test("stays, while our entry and the list we made for it go", () => {
+    const { add, remove, read, write } = workplace("claude-code", '{\n  "theme": "dark"\n}\n');
+    add();
+    write(read().replace('"theme": "dark"', '"theme": "light"'));
+    remove();
+    expect(read()).toBe('{\n  "theme": "light"\n}\n');
+  });
+
+  test("a server that was added to our list keeps it", () => {
+    const { add, remove, read, write } = workplace("claude-code", "{}\n");
+    add();
+    write(read().replace('"mcpServers": {', '"mcpServers": {\n    "b": {},'));
+    remove();
+    expect(JSON.parse(read())).toEqual({ mcpServers: { b: {} } });
+  });
+
+  test("a file we made is kept once there is something else in it, even if we wrote to it again", () => {
+    const { add, remove, read, write, file } = workplace("cursor");
+    add();
+    write(read().replace("{", '{\n  "mine": true,'));
+    add({ type: "stdio", command: "newer", args: [] });
+    remove();
+    expect(JSON.parse(read())).toEqual({ mine: true });
+    write(read().replace(/"mine": true,?/, ""));
+    expect(existsSync(file)).toBe(true);
+  });
+
+  test("a file we made and its host laid out anew is removed all the same", () => {
+    const { add, remove, read, write, file } = workplace("cursor");
+    add();
+    write(JSON.stringify(JSON.parse(read())));
+    remove();
+    expect(existsSync(file)).toBe(false);
+  });
+
+  test("two names do not get in each other's way", () => {
+    const { add, remove, read } = workplace("codex", "[tui]\nx = 1\n");
+    add();
+    add({ command: "other", args: [] }, "other");
+    remove();
+    expect(read()).toBe('[tui]\nx = 1\n\n[mcp_servers.other]\ncommand = "other"\nargs = []\n');
+    remove("other");
+    expect(read()).toBe("[tui]\nx = 1\n");
+  });
+
+  test("a record that is lost or damaged costs no more than the blanks around our entry", () => {
+    const { add, remove, read, folder } = workplace("cursor", '{\n  "theme": 1\n}\n');
+    add();
+    writeFileSync(path.join(folder, "home/setup/record.json"), "{}");
+    expect(remove().kind).toBe("removed");
+    expect(read()).toBe('{\n  "theme": 1,\n  "mcpServers": {}\n}\n');
+  });
+
+  test("a backup that was tampered with is not brought back", () => {
+    const { add, remove, read } = workplace("cursor", '{ "mcpServers": { } }');
+    writeFileSync(add().backup ?? "", "something else");
+    remove();
+    expect(read()).toBe('{ "mcpServers": {} }');
+  });
+});
+
+describe("refused, in one sentence, and left alone", () => {
+  test.each([
+    ["a brace is missing", "claude-code", '{\n  "a": {\n', /\.claude\.json was left alone: line 3, column 1: close brace expected\.$/],
+    ["a value is missing", "cursor", '{\n  "a": ,\n}', /line 2, column 8: value expected/],
+    ["it is a list", "cursor", "[]", /line 1, column 1: an object \{ … \} was expected/],
+    ["the servers are a list", "cursor", '{ "mcpServers": [] }', /line 1, column 17: "mcpServers" is not an object/],
+    ["the servers are null", "zed", '{ "context_servers": null }', /"context_servers" is not an object/],
+    ["it is not UTF-8", "cursor", Buffer.from([0x7b, 0xff, 0x7d]), /mcp\.json is not UTF-8 text, so it was left alone\.$/],
+    ["it is not TOML", "codex", "model = \n[tui]\n", /config\.toml was left alone: line 2, column 1: /],
+    ["the servers are a number", "codex", "mcp_servers = 3\n", /"mcp_servers" is not a table/],
+    [
+      "the servers are written so that other lines would change",
+      "codex",
+      'mcp_servers = { a = { command = "a" } }\r\n[tui]\nx = 1\n',
+      /cannot be changed without touching other lines/,
+    ],
+  ])("%s", (_, id, content, sentence) => {
+    const { add, file } = workplace(id, content);
+    expect(() => add()).toThrow(sentence);
+    expect(readFileSync(file)).toEqual(Buffer.from(content as string));
+  });
+
+  test("a comment that would go with our entry", () => {
+    const { remove, read } = workplace("codex", '[mcp_servers]\n# precious\nmeanwhile = { command = "x" }\nb = { command = "b" }\n');
+    expect(() => remove()).toThrow(/cannot be changed without touching other lines; change mcp_servers\.meanwhile there by hand/);
+    expect(read()).toContain("# precious\nmeanwhile");
+  });
+
+  test("a read-only file", () => {
+    const { add, file, read } = workplace("cursor", "{}");
+    chmodSync(file, 0o444);
+    expect(() => add()).toThrow(/is read-only, so it was left alone/);
+    expect(read()).toBe("{}");
+  });
+
+  test("a file that its host wrote while we thought", () => {
+    const { file, read } = workplace("cursor", "{}");
+    const replace = (expected: string | undefined) => () =>
+      replaceFile({ file, expected: expected === undefined ? undefined : Buffer.from(expected), bytes: Buffer.from("ours"), mode: 0o600 });
+    expect(replace("{ }")).toThrow(/was changed by somebody else just now/);
+    expect(replace(undefined)).toThrow(/was changed by somebody else just now/);
+    expect(read()).toBe("{}");
+    expect(readdirSync(path.dirname(file)), "nothing is left of the attempt").toEqual(["mcp.json"]);
+  });
+
+  test("any file, when no backup can be kept", () => {
+    const { add, read, folder } = workplace("cursor", "{}");
+    writeFileSync(path.join(folder, "home"), "a file where the home should be");
+    expect(() => add()).toThrow(/^Nothing was changed: a backup cannot be kept in /);
+    expect(read()).toBe("{}");
+  });
+
+  test("a folder in its place, and a link that leads nowhere", () => {
+    const { add, file } = workplace("cursor");
+    mkdirSync(file, { recursive: true });
+    expect(() => add()).toThrow(/is not a file/);
+    const other = workplace("cursor");
+    mkdirSync(path.dirname(other.file), { recursive: true });
+    symlinkSync("/nowhere/at/all", other.file);
+    expect(() => other.add()).toThrow(/is a link that leads nowhere/);
+  });
+});
+
+describe("the file itself", () => {
+  test("keeps its mode", () => {
+    const { add, remove, file } = workplace("cursor", "{}");
+    chmodSync(file, 0o640);
+    add();
+    expect(statSync(file).mode & 0o777).toBe(0o640);
+    remove();
+    expect(statSync(file).mode & 0o777).toBe(0o640);
+  });
+
+  test("stays a link where it is one", () => {
+    const { add, remove, file, folder } = workplace("cursor");
+    const real = path.join(folder, "dotfiles.json");
+    writeFileSync(real, "{}");
+    mkdirSync(path.dirname(file), { recursive: true });
+    symlinkSync(real, file);
+    add();
+    expect(lstatSync(file).isSymbolicLink()).toBe(true);
+    expect(readFileSync(real, "utf8")).toContain("meanwhile");
+    remove();
+    expect([lstatSync(file).isSymbolicLink(), readFileSync(real, "utf8")]).toEqual([true, "{}"]);
+  });
+
+  test("has its backup where only its user can look", () => {
+    const { add } = workplace("cursor", '{ "secret": 1 }');
+    const { backup = "" } = add();
+    expect(statSync(backup).mode & 0o777).toBe(0o600);
+    expect(statSync(path.dirname(backup)).mode & 0o777).toBe(0o700);
+  });
+});

@@ -1,0 +1,148 @@
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { codeCache, executable } from "../helpers/meanwhile.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+
+/** A user with these files, in a project with commands, at a computer without any host's program. */
+function user(files: Readonly<Record<string, string>> = {}, project: Readonly<Record<string, string>> = { "commands/hello/world.ts": "" }) {
+  const folder = temporaryFolder();
+  writeFiles(folder, Object.fromEntries(Object.entries(files).map(([name, text]) => [path.join("user", name), text])));
+  writeFiles(folder, Object.fromEntries(Object.entries(project).map(([name, text]) => [path.join("project", name), text])));
+  const [home, cwd] = [path.join(folder, "user"), path.join(folder, "project")];
+  mkdirSync(home, { recursive: true });
+  const env = { HOME: home, PATH: "/nowhere", NODE_COMPILE_CACHE: codeCache };
+  const setup = (words: readonly string[], more: Record<string, string> = {}) =>
+    new Promise<{ code: number | null; out: string; err: string }>((resolve) => {
+      const child = spawn(process.execPath, [path.join(root, "src/bin.ts"), "setup", ...words], { cwd, env: { ...env, ...more } });
+      let [out, err] = ["", ""];
+      child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
+      child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
+      child.on("close", (code) => resolve({ code, out, err }));
+    });
+  const read = (name: string) => readFileSync(path.join(home, name), "utf8");
+  return { home, cwd, setup, read };
+}
+
+function fingerprint(folder: string): string {
+  const hash = createHash("sha256");
+  for (const name of globSync("**/*", { cwd: folder, exclude: ["**/.meanwhile/cache/**"] }).toSorted()) {
+    const file = path.join(folder, name);
+    hash.update(`${name}\n${statSync(file).mtimeMs}\n`);
+    if (statSync(file).isFile()) hash.update(readFileSync(file));
+  }
+  return hash.digest("hex");
+}
+
+describe("meanwhile setup", { timeout: 60_000 }, () => {
+  test("alone lists the hosts, those that were found first, and changes nothing", async () => {
+    const { setup, home, cwd } = user({
+      ".cursor/mcp.json": "{}",
+      ".codex/config.toml": "broken = \n",
+      ".gemini/settings.json": '{"mcpServers":{"meanwhile":{}}}',
+    });
+    const before = [fingerprint(home), fingerprint(cwd)];
+    const { code, out, err } = await setup([]);
+    expect(code).toBe(0);
+    const rows = out.split("\n").map((line) => line.split(/ {2,}/));
+    expect(rows[0]).toEqual(["Host", "Found", "Entry", "Config file"]);
+    expect(rows.slice(1, 5)).toEqual([
+      ["codex", "yes", "broken", "~/.codex/config.toml"],
+      ["cursor", "yes", "no", "~/.cursor/mcp.json"],
+      ["gemini", "yes", "other", "~/.gemini/settings.json"],
+      ["claude-code", "no", "no", "~/.claude.json"],
+    ]);
+    expect(rows).toHaveLength(13);
+    expect(Math.max(...out.split("\n").map((line) => line.length)), "it fits a terminal").toBeLessThanOrEqual(80);
+    expect(err).toContain("meanwhile setup --all ");
+    expect([fingerprint(home), fingerprint(cwd)]).toEqual(before);
+  });
+
+  test("--dry-run prints a diff that changes nothing; without it, that is what happens; --remove takes it back", async () => {
+    const original = 'model = "gpt-5"\n';
+    const { setup, home, cwd, read } = user({ ".codex/config.toml": original, ".cursor/mcp.json": '{\n  "mcpServers": {}\n}\n' });
+    const before = fingerprint(home);
+    const shown = await setup(["--all", "--dry-run"]);
+    expect(shown).toMatchObject({ code: 0 });
+    expect(shown.out).toContain(`+++ ${home}/.codex/config.toml\n@@ -1 +1,5 @@\n model = "gpt-5"\n+\n+[mcp_servers.meanwhile]\n`);
+    expect(shown.out).toContain(`-  "mcpServers": {}\n+  "mcpServers": {\n`);
+    expect(fingerprint(home)).toBe(before);
+
+    const added = await setup(["--all"]);
+    expect(added).toMatchObject({ code: 0, out: "" });
+    expect(added.err).toMatch(
+      /✓ Codex: added meanwhile to ~\/\.codex\/config\.toml\n {2}Backup {3}~\/\.meanwhile\/setup\/\w+-config\.toml\n {2}Next {5}Start Codex again/,
+    );
+    const command = `command = "${process.execPath}"\nargs = [ "${executable}", "serve", "--commands", "${cwd}/commands" ]\n`;
+    expect(read(".codex/config.toml")).toBe(`${original}\n[mcp_servers.meanwhile]\n${command}`);
+    expect(added.err, "what hosts will run is said").toContain(`It runs  ${process.execPath} ${executable} serve --commands ${cwd}/commands\n`);
+
+    const removed = await setup(["--remove", "--all"]);
+    expect(removed.err).toMatch(/^✓ Codex: removed meanwhile from .*\n.*\n✓ Cursor: removed meanwhile from /);
+    expect([read(".codex/config.toml"), read(".cursor/mcp.json")]).toEqual([original, '{\n  "mcpServers": {}\n}\n']);
+  });
+
+  test("one file that cannot be understood does not keep the others from it, and ends with 1", async () => {
+    const { setup, read } = user({ ".claude.json": '{ "mcpServers": {\n' });
+    const { code, err } = await setup(["claude-code", "zed", "--name", "reports", "--no-bundled"], { MEANWHILE_HOME: "/tmp/../tmp/own-home" });
+    expect(code).toBe(1);
+    expect(err).toMatch(/✗ Claude Code: \S+\.claude\.json was left alone: line 2, column 1: close brace expected\.\n/);
+    expect(err).toContain("Zed was not found on this machine");
+    expect(read(".claude.json")).toBe('{ "mcpServers": {\n');
+    expect(JSON.parse(read(".config/zed/settings.json")).context_servers.reports).toMatchObject({
+      args: expect.arrayContaining(["--no-bundled"]),
+      env: { MEANWHILE_HOME: "/tmp/own-home" },
+    });
+  });
+
+  test("--project writes what can be shared, and says what is needed", async () => {
+    const { setup, cwd, home } = user({}, { "tools/a/b.ts": "", "meanwhile.config.json": '{ "name": "Ada\'s reports" }' });
+    const { code, err } = await setup(["claude-code", "vscode", "--project", "--commands", "tools"]);
+    expect(code).toBe(0);
+    const args = ["meanwhile", "serve", "--commands", "tools"];
+    expect(JSON.parse(readFileSync(path.join(cwd, ".mcp.json"), "utf8"))).toEqual({ mcpServers: { "Ada-s-reports": { type: "stdio", command: "npx", args } } });
+    expect(JSON.parse(readFileSync(path.join(cwd, ".vscode/mcp.json"), "utf8")).servers).toHaveProperty("Ada-s-reports");
+    expect(statSync(path.join(cwd, ".mcp.json")).mode & 0o777).toBe(0o644);
+    expect(err).toContain("npm install --save-dev meanwhile");
+    expect(existsSync(path.join(home, ".claude.json"))).toBe(false);
+    expect(await setup(["claude-code", "vscode", "--project", "--remove"])).toMatchObject({ code: 0 });
+    expect(globSync("**/*", { cwd }).toSorted()).toEqual(["meanwhile.config.json", "tools", "tools/a", "tools/a/b.ts"]);
+  });
+
+  test("words that make no sense end with 2 and one sentence", async () => {
+    const { setup, home } = user();
+    const said = async (...words: string[]) => {
+      const { code, err, out } = await setup(words);
+      expect([code, out]).toEqual([2, ""]);
+      return err;
+    };
+    const answers = await Promise.all([
+      said("cursr"),
+      said("claude"),
+      said("windsurf", "--project"),
+      said("--remove"),
+      said("cursor", "--commands", "nowhere"),
+      ...["$(touch x)", "a;b", "a\nb", 'a"b', "--", "a&b", "__proto__", ""].map((name) => said("cursor", `--name=${name}`)),
+    ]);
+    const [typo, short, noProject, noHost, noFolder, ...names] = answers;
+    expect(typo).toMatch(/"cursr" is not a host I know; did you mean cursor\?\n {2}There are: claude-code, /);
+    expect(short).toContain("did you mean claude-code or claude-desktop?");
+    expect(noProject).toBe("✗ Windsurf has no file for a project; leave --project out.\n");
+    expect(noHost).toContain("Say from which hosts to take it, or --all");
+    expect(noFolder).toContain("there is no folder");
+    for (const answer of names) expect(answer).toMatch(/is not a name hosts take; use up to 64 letters/);
+    expect(globSync("**/*", { cwd: home, exclude: ["**/.meanwhile/**"] })).toEqual([]);
+  });
+
+  test("a file outside of reach is told in a sentence", async () => {
+    const { setup, home } = user();
+    writeFileSync(path.join(home, ".cursor"), "a file where a folder should be");
+    const { code, err } = await setup(["cursor"]);
+    expect(code).toBe(1);
+    expect(err).toMatch(/✗ Cursor: .*\.cursor\/mcp\.json cannot be read: ENOTDIR.*\n$/);
+  });
+});

@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import { checkName, toName, toProjectLaunch, toUserLaunch } from "../../src/setup/launch.ts";
+
+const facts = {
+  node: "/usr/bin/node",
+  executable: "/usr/lib/node_modules/meanwhile/bin/meanwhile.cjs",
+  version: "1.2.3",
+  isWindows: false,
+  project: undefined,
+  folders: ["/srv/a b", "/srv/c"],
+  isBundled: true,
+  env: {},
+};
+
+test("a user's entry has whole paths, since hosts have another folder and another PATH", () => {
+  expect(toUserLaunch(facts)).toEqual({
+    command: "/usr/bin/node",
+    args: [facts.executable, "serve", "--commands", "/srv/a b", "--commands", "/srv/c"],
+    env: {},
+  });
+});
+
+test("with a config file the server is started in its folder, so that it is the project that the terminal knows", () => {
+  expect(toUserLaunch({ ...facts, project: "/srv/p", folders: [] }).args).toEqual([facts.executable, "-C", "/srv/p", "serve"]);
+});
+
+test("what npx has fetched is asked for again, with its version", () => {
+  const fetched = { ...facts, executable: "/home/ada/.npm/_npx/1f2e/node_modules/meanwhile/bin/meanwhile.cjs", folders: [], isBundled: false };
+  expect(toUserLaunch(fetched)).toMatchObject({ command: "npx", args: ["-y", "meanwhile@1.2.3", "serve", "--no-bundled"] });
+  expect(toUserLaunch({ ...fetched, isWindows: true })).toMatchObject({
+    command: "cmd",
+    args: ["/c", "npx", "-y", "meanwhile@1.2.3", "serve", "--no-bundled"],
+  });
+});
+
+test("a project's entry has nothing of this machine, and no folder that reads like a flag", () => {
+  const launch = toProjectLaunch({ project: "/srv/p", folders: ["/srv/p/x/y", "/srv/p/-rf", "/srv/p"], isBundled: true });
+  expect(launch).toEqual({ command: "npx", args: ["meanwhile", "serve", "--commands", "x/y", "--commands", "./-rf", "--commands", "."], env: {} });
+});
+
+test("a name is letters, digits, - and _; one from a config is made to fit", () => {
+  expect(["reports", "a_b-2", "x".repeat(64)].map(checkName)).toEqual(["reports", "a_b-2", "x".repeat(64)]);
+  for (const name of ["x".repeat(65), "-x", "é", "a b", "a.b"]) expect(() => checkName(name), name).toThrow(/is not a name hosts take/);
+  expect(["Ada's reports!", "  ", "__x", "ünï", "meanwhile"].map(toName)).toEqual(["Ada-s-reports", "meanwhile", "x", "n", "meanwhile"]);
+});

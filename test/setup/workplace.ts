@@ -1,0 +1,56 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { homeAt } from "../../src/paths.ts";
+import { applyChange, type Change, planAdd, planRemove, type Target } from "../../src/setup/change.ts";
+import type { Entry, Host, Launch } from "../../src/setup/host.ts";
+import { hosts } from "../../src/setup/hosts/index.ts";
+import type { Machine } from "../../src/setup/machine.ts";
+import { SetupRecord } from "../../src/setup/record.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+
+export const launch: Launch = {
+  command: "/usr/local/bin/node",
+  args: ["/opt/meanwhile/bin/meanwhile.cjs", "serve", "--commands", "/home/ada/my reports/commands"],
+  env: {},
+};
+
+export function hostNamed(id: string): Host {
+  return hosts.find((host) => host.id === id) ?? expectNever(id);
+}
+
+function expectNever(id: string): never {
+  throw new Error(`there is no host ${id}`);
+}
+
+/** One host's file in a folder of its own, and what setup does to it. */
+export function workplace(id: string, content?: string | Buffer) {
+  const folder = temporaryFolder();
+  const host = hostNamed(id);
+  const machine: Machine = {
+    platform: "linux",
+    home: path.join(folder, "user"),
+    project: path.join(folder, "project"),
+    env: {},
+    isThere: existsSync,
+    list: (at) => (existsSync(at) ? readdirSync(at) : []),
+  };
+  const file = host.userFile(machine);
+  if (content !== undefined) {
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, content);
+  }
+  const record = new SetupRecord(homeAt({ MEANWHILE_HOME: path.join(folder, "home") }));
+  const target: Target = { host, scope: "user", file, name: "meanwhile" };
+  const act = (change: Change) => ({ kind: change.kind, ...applyChange(change, record) });
+  return {
+    folder,
+    file,
+    machine,
+    record,
+    target,
+    read: () => readFileSync(file, "utf8"),
+    write: (text: string | Buffer) => writeFileSync(file, text),
+    add: (entry: Entry = host.toEntry(launch), name = "meanwhile") => act(planAdd({ ...target, name }, entry)),
+    remove: (name = "meanwhile") => act(planRemove({ ...target, name }, record)),
+  };
+}
