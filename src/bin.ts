@@ -18,6 +18,9 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.exit(70);
 });
 
+// Whoever read the log may be gone. Saying so would be one more line that cannot be written, and so on without end.
+process.stderr.on("error", () => {});
+
 // Nothing is left that could make it go on: a promise that never settles must not look like success.
 process.on("beforeExit", () => {
   if (isDone) return;

@@ -71,21 +71,23 @@ export async function followTask(task: Task, options: FollowOptions): Promise<Ex
 
 class Detached extends Error {}
 
+async function chooseHowToLeave(task: Task, { engine, terminal }: FollowOptions, view: StageView | undefined): Promise<HowToLeave> {
+  const choice = await askHowToLeave(terminal, view);
+  if (choice === "cancel") await engine.cancel(localCaller, task.taskId);
+  return choice;
+}
+
+type HowToLeave = "cancel" | "detach" | "stay";
+
 /** On a terminal Ctrl-C asks what is meant; elsewhere it cancels. */
-async function chooseHowToLeave(task: Task, { engine, terminal }: FollowOptions, view: StageView | undefined): Promise<"detach" | "cancel" | "stay"> {
-  if (terminal.canAsk) {
-    const question = {
-      message: "Leave how?",
-      isConfirmation: false,
-      schema: { type: "object", properties: { leave: { enum: ["cancel the task", "let it go on", "stay"] } }, required: ["leave"] },
-    };
-    const ask = () => askInTerminal(question);
-    const answer = await (view === undefined ? ask() : view.pause(ask));
-    if (answer.action === "accept" && answer.content.leave === "let it go on") return "detach";
-    if (answer.action === "accept" && answer.content.leave === "stay") return "stay";
-  }
-  await engine.cancel(localCaller, task.taskId);
-  return "cancel";
+export async function askHowToLeave(terminal: Terminal, view: StageView | undefined, canDetach = true): Promise<HowToLeave> {
+  if (!terminal.canAsk) return "cancel";
+  const leave = { enum: ["cancel the task", ...(canDetach ? ["let it go on"] : []), "stay"] };
+  const question = { message: "Leave how?", isConfirmation: false, schema: { type: "object", properties: { leave }, required: ["leave"] } };
+  const ask = () => askInTerminal(question);
+  const answer = await (view === undefined ? ask() : view.pause(ask));
+  if (answer.action !== "accept") return "cancel";
+  return answer.content.leave === "let it go on" ? "detach" : answer.content.leave === "stay" ? "stay" : "cancel";
 }
 
 async function answerQuestion(taskId: string, question: TaskQuestion, options: FollowOptions, view: StageView | undefined): Promise<void> {

@@ -71,7 +71,8 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
   const [first] = words;
   if (first === "_complete") return await (await import("./builtin/complete.ts")).run(words.slice(1), listedVerbs);
   if (first === "_work") return await (await import("./builtin/work.ts")).run({ flags, protectStdout: () => cli.protectStdout() });
-  if (first === "_project") return await (await import("./builtin/project.ts")).run({ flags, terminal: cli.terminal, protectStdout: () => cli.protectStdout() });
+  if (first === "_project")
+    return await (await import("./builtin/project.ts")).run({ flags, terminal: cli.terminal, protectStdout: () => cli.protectStdout() });
   if (first === "_daemon") return await (await import("./builtin/run-daemon.ts")).run({ flags, words: words.slice(1) });
   if (first !== undefined && Object.hasOwn(verbs, first) && !wantsHelp) {
     const verb = await verbs[first as keyof typeof verbs].load();

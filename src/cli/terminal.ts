@@ -78,11 +78,12 @@ export class StageView {
   #lastLineAt = Number.NEGATIVE_INFINITY;
   #lastLine = "";
 
-  constructor(terminal: Terminal, options: { estimateSeconds?: number | undefined; clock?: Clock } = {}) {
+  /** `elapsedMs`: how long what is shown has been going on already. */
+  constructor(terminal: Terminal, options: { estimateSeconds?: number | undefined; elapsedMs?: number | undefined; clock?: Clock } = {}) {
     this.#terminal = terminal;
     this.#clock = options.clock ?? systemClock;
     this.#estimateSeconds = options.estimateSeconds;
-    this.#startedAt = this.#clock.monotonic();
+    this.#startedAt = this.#clock.monotonic() - (options.elapsedMs ?? 0);
     if (terminal.isLive) this.#scheduleFrame();
   }
 

@@ -1,3 +1,11 @@
+import { callDetached, callToEnd } from "./call.ts";
+import { Connection } from "./connection.ts";
+import { Askers } from "./questions.ts";
+import type { ClientFacts } from "./roads.ts";
+import { fromEnding, toHandle } from "./task-handle.ts";
+import { listTasks } from "./task-list.ts";
+import { ToolList } from "./tools.ts";
+
 /** Where a server is. */
 export type Target = CommandTarget | UrlTarget | SocketTarget;
 
@@ -157,15 +165,20 @@ export interface Client {
   close(): Promise<void>;
 }
 
-/** The reason to abort with when the work shall go on without its caller. */
-export class Detach extends Error {
-  override readonly name = "Detach";
-  constructor() {
-    super("Left alone; it goes on without us.");
-  }
-}
-
 /** Connects to any MCP server. */
-export async function connect(_target: Target, _options: ConnectOptions = {}): Promise<Client> {
-  throw new Error("not built");
+export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
+  const connection = await Connection.open(target, options);
+  const facts: ClientFacts = { connection, askers: new Askers(connection), tools: new ToolList(connection) };
+  async function callTool(name: string, args?: Readonly<Record<string, unknown>>, wish: CallOptions = {}): Promise<never> {
+    const called = wish.detach === true ? fromEnding(await callDetached(facts, name, args ?? {}, wish)) : await callToEnd(facts, name, args ?? {}, wish);
+    return called as never;
+  }
+  return {
+    server: connection.server,
+    listTools: () => facts.tools.list(),
+    callTool,
+    task: (taskId) => toHandle(facts, taskId),
+    listTasks: (page) => listTasks(facts, page?.cursor),
+    close: () => connection.close(),
+  };
 }

@@ -1,3 +1,4 @@
+export { Cancelled, RequestError, TimedOut, UsageError } from "../errors.ts";
 export {
   type Answer,
   type CallOptions,
@@ -5,7 +6,6 @@ export {
   type CommandTarget,
   type ConnectOptions,
   connect,
-  Detach,
   type FollowOptions,
   type Progress,
   type Question,
@@ -20,3 +20,5 @@ export {
   type ToolResult,
   type UrlTarget,
 } from "./client.ts";
+export { Detach } from "./detach.ts";
+export { ConnectionError, InputRequired, ServerError } from "./errors.ts";

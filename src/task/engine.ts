@@ -16,7 +16,7 @@ import { waitForTask } from "./feed.ts";
 import type { History } from "./history.ts";
 import { checkTtl, maxLiveTasks, maxPageSize } from "./limits.ts";
 import { rulesOf } from "./retry.ts";
-import type { Page, Scope, TaskStore, ListFilter } from "./store.ts";
+import type { ListFilter, Page, Scope, TaskStore } from "./store.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "./task.ts";
 import type { Worker } from "./worker.ts";
 

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
 import { request } from "node:http";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
@@ -198,3 +198,22 @@ test("the server prints its URL, how to add it and a first call that works, and 
   expect(await server.exited).toBe(0);
   expect(server.stdout()).toBe("");
 });
+
+test("a server whose log nobody reads any more goes on, and does not spin", async () => {
+  const server = await startHttp([], { cwd: project() });
+  server.child.stderr.destroy();
+  // Without its database the server has something to log every second.
+  for (const name of ["tasks.db", "tasks.db-wal", "tasks.db-shm"]) rmSync(path.join(server.home, name), { force: true });
+  const before = ticksOf(server.child.pid as number);
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  // A hundred ticks are a second of one core: the loop took all of it.
+  expect(ticksOf(server.child.pid as number) - before).toBeLessThan(60);
+  expect(await send(server.url, { method: "GET", path: "/healthz" })).toMatchObject({ status: 200 });
+});
+
+/** The processor time a process has used, in hundredths of a second. */
+function ticksOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return Number(fields[11]) + Number(fields[12]);
+}

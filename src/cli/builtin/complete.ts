@@ -94,6 +94,7 @@ function toProject({ verbs, cwd, env }: Surroundings, { hasDescriptions }: { has
       const { commandFolders = [] } = await open(flags).catch(() => ({}) as Partial<Settings>);
       return commandFolders.flatMap(discover);
     },
+    toolPrefix: async (flags) => (await open(flags)).toolPrefix,
     load,
     async complete(command, request) {
       const { completeWithDescriptions } = await import("../../completion/complete.ts");

@@ -1,10 +1,10 @@
 import { createReadStream, existsSync, statSync, watch } from "node:fs";
 import { formatDuration, sleep, systemClock } from "../../clock.ts";
-import { askDaemon, startDaemon } from "../../daemon/connect.ts";
+import { askDaemon, DaemonUnreachable, isAlive, startDaemon } from "../../daemon/connect.ts";
 import type { DaemonStatus } from "../../daemon/greeting.ts";
 import { readRecords, removeRecord } from "../../daemon/record.ts";
-import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
-import { addressOf } from "../../front.ts";
+import { CommandError, Exit, type ExitCode, RuntimeError, UsageError } from "../../errors.ts";
+import { addressOf, atAddress } from "../../front.ts";
 import { type Home, homeAt } from "../../paths.ts";
 import type { VerbCall } from "../main.ts";
 import { clean, type Terminal } from "../terminal.ts";
@@ -51,7 +51,11 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     call.terminal.print(parsed.help);
     return Exit.Ok;
   }
-  return await subverb.run({ call, terminal: call.terminal, home: homeAt(process.env), options: parsed.options });
+  try {
+    return await subverb.run({ call, terminal: call.terminal, home: homeAt(process.env), options: parsed.options });
+  } catch (error) {
+    throw error instanceof DaemonUnreachable ? new RuntimeError("HOME_UNUSABLE", error.message, { cause: error }) : error;
+  }
 }
 
 function help(): string {
@@ -72,15 +76,6 @@ async function findDaemons(home: Home): Promise<ReadonlyMap<string, DaemonStatus
     } else if (!isAlive(pid)) removeRecord(home, key, pid);
   }
   return found;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 async function status({ home, terminal, options, call }: Context): Promise<ExitCode> {
@@ -132,8 +127,10 @@ async function restart({ home, terminal, options, call }: Context): Promise<Exit
   const address = addressOf(call.flags);
   const running = (await findDaemons(home)).get(address.key);
   if (running !== undefined) await stopOne(home, address.key, running.pid, { isNow: options.now === true, terminal });
-  await startDaemon(address);
-  const started = await askDaemon(home, address.key, { meanwhile: "status" });
+  const started = await atAddress(call.flags, async (next) => {
+    await startDaemon(next);
+    return await askDaemon(home, next.key, { meanwhile: "status" });
+  });
   if (started?.meanwhile !== "status") throw new CommandError(`The new daemon does not answer; see ${home.daemonLog}.`);
   terminal.say(`${terminal.colors.green("✓")} Daemon ${started.pid} serves ${started.folders.map(clean).join(", ")}\n`);
   return Exit.Ok;

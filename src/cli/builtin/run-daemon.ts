@@ -15,12 +15,19 @@ import type { GlobalFlags } from "../main.ts";
 const drainMs = 25_000;
 /** Whoever started us waits for one word here. */
 const reportFd = 3;
+const keyFlag = "--key=";
 
 /** The daemon: serves a project to every front that comes, until nobody needs it. */
 export async function run({ flags, words }: { flags: GlobalFlags; words: readonly string[] }): Promise<ExitCode> {
   const report = words.includes("--report") ? tellStarter : () => {};
   try {
-    return await serve(await loadSettings({ cwd: process.cwd(), env: process.env, flags }), report);
+    const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
+    // Under another key than we are looked for by, nobody would find us.
+    if (words.some((word) => word.startsWith(keyFlag) && word !== `${keyFlag}${settings.daemon.key}`)) {
+      report("another");
+      return Exit.Ok;
+    }
+    return await serve(settings, report);
   } catch (error) {
     report(`failed ${messageOf(error)}`);
     throw error;

@@ -3,15 +3,16 @@ import type { Answer } from "../../command/context.ts";
 import { type Environment, loadSettings } from "../../config.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
-import { isTerminal, liveStatuses, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "../../task/task.ts";
+import { isTerminal, liveStatuses, openQuestions, type Task, type TaskStatus } from "../../task/task.ts";
 import { openTasks, type Tasks } from "../../tasks.ts";
-import { readValue } from "../arguments.ts";
+import { readAnswer, readStatuses } from "../answer.ts";
 import { followTask, localCaller, printResult } from "../follow.ts";
 import type { VerbCall } from "../main.ts";
 import { formatData } from "../output.ts";
 import { describeTask, liveTable, taskTable } from "../tasks-view.ts";
-import { askInTerminal, type Terminal } from "../terminal.ts";
+import type { Terminal } from "../terminal.ts";
 import { type ParsedVerb, parseVerb } from "../verb.ts";
+import { declareReach } from "./connect-target.ts";
 import { startDetachedWorker } from "./detached.ts";
 
 interface Context {
@@ -54,6 +55,12 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     call.terminal.print(parsed.help);
     return Exit.Ok;
   }
+  if (parsed.options.target !== undefined) {
+    const { runRemoteTasks } = await import("./remote-tasks.ts");
+    return await runRemoteTasks(name, { ...parsed, flags: call.flags, terminal: call.terminal });
+  }
+  if (["header", "tokenEnv", "revision"].some((option) => parsed.options[option] !== undefined))
+    throw new UsageError("--header, --token-env and --revision say how to reach a server; name it with --target.");
   const env: Environment = process.env;
   const settings = await loadSettings({ cwd: process.cwd(), env, flags: call.flags });
   const tasks = openTasks(settings, silentLog);
@@ -83,6 +90,8 @@ function parse(name: string, subverb: Subverb, words: readonly string[]): Parsed
     if (name === "answer") program.option("--decline", "say no");
     if (name === "result") program.option("--wait", "wait for the end");
     if (name === "list" || name === "show" || name === "result") program.option("--json", "print as JSON");
+    program.option("--target <target>", "ask this server instead: a URL, a socket, a command line, or .");
+    declareReach(program);
   });
 }
 
@@ -90,7 +99,9 @@ function help(): string {
   const width = Math.max(...Object.values(subverbs).map(({ usage }) => usage.length)) + 2;
   return `Usage: meanwhile tasks <what>\n\n${Object.values(subverbs)
     .map(({ usage, summary }) => `  ${usage.padEnd(width)}${summary}\n`)
-    .join("")}`;
+    .join("")}
+With --target <url | socket | command line | .> they ask that server.
+`;
 }
 
 async function list({ tasks, terminal, clock, options }: Context): Promise<ExitCode> {
@@ -112,11 +123,7 @@ async function list({ tasks, terminal, clock, options }: Context): Promise<ExitC
 }
 
 function toStatuses(text: string): TaskStatus[] {
-  const known = [...liveStatuses, "completed", "failed", "cancelled"];
-  const wanted = text.split(",").map((word) => word.trim());
-  const unknown = wanted.find((word) => !known.includes(word));
-  if (unknown !== undefined) throw new UsageError(`--status: "${unknown}" is none of ${known.join(", ")}.`);
-  return wanted as TaskStatus[];
+  return readStatuses(text, [...liveStatuses, "completed", "failed", "cancelled"]);
 }
 
 /** A task by its id, or by the beginning of one that is not ambiguous. */
@@ -165,26 +172,6 @@ async function answer(context: Context): Promise<ExitCode> {
   context.revive(await tasks.engine.get(localCaller, task.taskId));
   terminal.say(`${terminal.colors.green("✓")} Answered «${question.message}»\n`);
   return Exit.Ok;
-}
-
-async function readAnswer(question: TaskQuestion, words: readonly string[], terminal: Terminal): Promise<Answer> {
-  const fields = (question.schema.properties ?? {}) as Record<string, TaskQuestion["schema"]>;
-  if (words.length === 0) {
-    if (!terminal.canAsk)
-      throw new UsageError(
-        `It asks «${question.message}»: give ${Object.keys(fields)
-          .map((field) => `${field}=…`)
-          .join(" ")}`,
-      );
-    return await askInTerminal(question);
-  }
-  const content: Record<string, unknown> = {};
-  for (const word of words) {
-    const [, name = "", value = ""] = /^([^=]+)=(.*)$/s.exec(word) ?? [];
-    if (!Object.hasOwn(fields, name)) throw new UsageError(`"${word}": there is no field of that name; it asks for ${Object.keys(fields).join(", ")}.`);
-    content[name] = readValue(value, fields[name] ?? {});
-  }
-  return { action: "accept", content };
 }
 
 async function prune({ tasks, terminal }: Context): Promise<ExitCode> {

@@ -1,36 +1,60 @@
 import { existsSync } from "node:fs";
 import { type Catalog, openCatalog } from "../../command/catalog.ts";
 import { loadSettings, type Settings } from "../../config.ts";
-import { Exit, type ExitCode, messageOf } from "../../errors.ts";
+import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { toTool } from "../../mcp/tools.ts";
 import { isTaskModeRecommended, type KnownDurations } from "../../task/history.ts";
-import type { VerbCall } from "../main.ts";
+import type { GlobalFlags, VerbCall } from "../main.ts";
+import { readTarget, type Target, toCommand } from "../target.ts";
 import { clean, type Terminal } from "../terminal.ts";
+import { beforeDashes } from "../usage.ts";
 import { collect, parseVerb } from "../verb.ts";
+import { declareReach, toReach } from "./connect-target.ts";
+import { listRemoteTools } from "./remote-tools.ts";
+
+const description = `List the commands as MCP clients see them; exit 1 when a file could not be loaded.
+
+With a target, list the tools of that server: a URL, a socket, a command line in
+one word or behind --, or . for this project's own server.`;
 
 export async function run(call: VerbCall): Promise<ExitCode> {
-  const parsed = parseVerb("tools", "List the commands as MCP clients see them; exit 1 when a file could not be loaded", call.words, (program) => {
+  const own = beforeDashes(call.words);
+  const parsed = parseVerb("tools", description, own, (program) => {
+    program.argument("[target]").usage("[target] [options]");
     program.option("--json", "print the whole list as JSON, schemas included");
     program.option("--commands <folder>", "a folder of commands; may be given several times", collect);
     program.option("--no-bundled", "without the commands that come with Meanwhile");
+    declareReach(program);
   });
   if ("help" in parsed) {
     call.terminal.print(parsed.help);
     return Exit.Ok;
   }
+  const { options, operands } = parsed;
+  const flags = toFlags(options, call.flags);
+  const target = toTarget(operands[0], own.length === call.words.length ? undefined : call.words.slice(own.length + 1));
+  if (target !== undefined) return await listRemoteTools({ reach: toReach(target, options, flags), terminal: call.terminal }, options.json === true);
+  if (["header", "tokenEnv", "revision"].some((name) => options[name] !== undefined))
+    throw new UsageError("--header, --token-env and --revision say how to reach a server; give its target too.");
   await call.protectStdout();
-  const commands = (parsed.options.commands as string[] | undefined) ?? call.flags.commands;
-  const isBundled = parsed.options.bundled !== false && call.flags.bundled !== false;
-  const settings = await loadSettings({
-    cwd: process.cwd(),
-    env: process.env,
-    flags: { ...(commands !== undefined && { commands }), ...(!isBundled && { bundled: false }) },
-  });
+  const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
   const catalog = await openCatalog({ folders: settings.commandFolders, toolPrefix: settings.toolPrefix, log: silentLog });
-  call.terminal.print(parsed.options.json === true ? toJson(catalog, await readKnown(catalog, settings, call.terminal)) : toTable(catalog));
+  call.terminal.print(options.json === true ? toJson(catalog, await readKnown(catalog, settings, call.terminal)) : toTable(catalog));
   reportProblems(catalog, call.terminal);
   return catalog.problems.length === 0 ? Exit.Ok : Exit.CommandFailed;
+}
+
+function toFlags(options: Readonly<Record<string, unknown>>, given: GlobalFlags): GlobalFlags {
+  const commands = (options.commands as string[] | undefined) ?? given.commands;
+  const isBundled = options.bundled !== false && given.bundled !== false;
+  return { ...(commands !== undefined && { commands }), ...(!isBundled && { bundled: false }) };
+}
+
+function toTarget(word: string | undefined, behind: readonly string[] | undefined): Target | undefined {
+  if (behind === undefined) return word === undefined ? undefined : readTarget(word);
+  if (word !== undefined) throw new UsageError("Behind -- stands the server's command line, so there is no target before it.");
+  return toCommand(behind);
 }
 
 /** How long the commands take, by tool name. A listing makes no store, and does without one that cannot be read. */

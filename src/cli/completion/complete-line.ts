@@ -1,6 +1,7 @@
 import type { Command, Suggestion } from "../../command/command.ts";
 import type { FoundCommand } from "../../command/discover.ts";
 import type { GlobalFlags, VerbName } from "../main.ts";
+import type { OwnTools } from "./call-words.ts";
 import { type Complete, toCommandWords } from "./command-words.ts";
 import { type Completed, completeWord, type Given, type Grammar, readWords, toOffer } from "./grammar.ts";
 import { type FindTasks, globalFlags, toVerbWords, type VerbWords } from "./verb-words.ts";
@@ -10,6 +11,8 @@ export interface Project {
   readonly verbs: readonly { readonly name: VerbName; readonly summary: string }[];
   /** The command files of the project that these options name. */
   findCommands(flags: GlobalFlags): Promise<readonly FoundCommand[]>;
+  /** What stands before the name of every tool. */
+  toolPrefix(flags: GlobalFlags): Promise<string>;
   /** A command, unless its file cannot be loaded. */
   load(found: FoundCommand): Promise<Command | undefined>;
   readonly complete: Complete;
@@ -37,7 +40,7 @@ export async function completeLine(line: Words, project: Project): Promise<Compl
   const verbs = project.verbs.map(({ name, summary }) => ({ value: name, description: summary }));
   if (first === undefined) return inPlace([...verbs, helpVerb, ...(await namesBelow({ words: [], current }, flags, project))]);
   if (first === "help") return inPlace([...(others.length === 0 ? verbs : []), ...(await namesBelow({ words: others, current }, flags, project))]);
-  const verbWords = toVerbWords((statuses) => project.findTasks(flags, statuses));
+  const verbWords = toVerbWords((statuses) => project.findTasks(flags, statuses), toOwnTools(flags, project));
   if (Object.hasOwn(verbWords, first)) return await completeVerb(verbWords[first as VerbName], others, current);
   return await completeCommand({ words: rest, current }, flags, project);
 }
@@ -49,6 +52,22 @@ const inPlace = (suggestions: readonly Suggestion[]): Completed => ({ before: ""
 function toGlobalFlags(given: Given): GlobalFlags {
   const commands = given.get("--commands");
   return { ...(commands !== undefined && { commands }), ...(given.has("--no-bundled") && { bundled: false }) };
+}
+
+function toOwnTools(flags: GlobalFlags, project: Project): OwnTools {
+  const named = async () => {
+    const prefix = await project.toolPrefix(flags);
+    const found = (await project.findCommands(flags)).filter(({ problem }) => problem === undefined);
+    return found.map((item) => ({ name: prefix === "" ? item.toolName : `${prefix}_${item.toolName}`, item }));
+  };
+  return {
+    list: async () => await Promise.all((await named()).map(async ({ name, item }) => ({ value: name, description: await project.summaryOf(item) }))),
+    async load(toolName) {
+      const known = (await named()).find(({ name }) => name === toolName);
+      return known && (await project.load(known.item));
+    },
+    complete: project.complete,
+  };
 }
 
 async function completeVerb(verb: VerbWords, words: readonly string[], current: string): Promise<Completed> {

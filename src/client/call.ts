@@ -1,0 +1,255 @@
+import { RequestError } from "../errors.ts";
+import { createId } from "../ids.ts";
+import type { Answer, CallOptions, Question, Tool, ToolResult } from "./client.ts";
+import { ConnectionError, InputRequired, ServerError } from "./errors.ts";
+import { cancelSoon, follow, Scope } from "./follow.ts";
+import { toSnapshot as toSnapshot2025 } from "./follow-2025.ts";
+import { Road2026, toSnapshot as toSnapshot2026 } from "./follow-2026.ts";
+import { JobNews, JobRoad } from "./jobs.ts";
+import { cut, fieldsOf, firstTextOf, isObject, type Json, textOf, toToolResult } from "./message.ts";
+import { paramHeaders } from "./param-headers.ts";
+import { followUpPrefix, isFollowable, PlainRoad, readHandle, toSnapshot as toPlainSnapshot } from "./plain-handle.ts";
+import { fromNotification, ProgressFilter } from "./progress.ts";
+import { askOrFail, inTurn, toQuestion, toReply } from "./questions.ts";
+import type { Road, Snapshot } from "./road.ts";
+import { type ClientFacts, road2025, roadTo } from "./roads.ts";
+import { closest } from "./tools.ts";
+
+/** One tools/call, from its first message to its result: whatever a server answers with is followed. */
+
+const maxRounds = 20;
+const headerMismatch = -32020;
+
+/** What a call came to: its result, or work that goes on. */
+export type Ending = { readonly result: ToolResult } | { readonly road: Road; readonly first: Snapshot };
+
+/** Calls a tool and follows it to its result. */
+export async function callToEnd(facts: ClientFacts, name: string, args: Json, options: CallOptions): Promise<ToolResult> {
+  const scope = new Scope(options);
+  const call = new Call(facts, name, args, options, scope);
+  try {
+    const ending = await call.begin();
+    if ("result" in ending) return ending.result;
+    return await follow(ending.road, { options, scope, filter: call.filter, first: ending.first });
+  } finally {
+    call.close();
+    scope.close();
+  }
+}
+
+/** Calls a tool and resolves as soon as the work goes on without us. */
+export async function callDetached(facts: ClientFacts, name: string, args: Json, options: CallOptions): Promise<Ending> {
+  const scope = new Scope(options);
+  const call = new Call(facts, name, args, { ...options, asTask: true }, scope);
+  try {
+    const ending = await call.begin();
+    if ("road" in ending) options.onTask?.(ending.first.state);
+    return ending;
+  } finally {
+    call.close();
+    scope.close();
+  }
+}
+
+class Call {
+  readonly filter: ProgressFilter;
+  readonly #facts: ClientFacts;
+  readonly #name: string;
+  readonly #args: Json;
+  readonly #options: CallOptions;
+  readonly #scope: Scope;
+  readonly #token = createId();
+  readonly #ask: ((question: Question) => Promise<Answer>) | undefined;
+  readonly #jobs: JobNews;
+  readonly #releases: (() => void)[] = [];
+
+  constructor(facts: ClientFacts, name: string, args: Json, options: CallOptions, scope: Scope) {
+    this.#facts = facts;
+    this.#name = name;
+    this.#args = args;
+    this.#options = options;
+    this.#scope = scope;
+    this.filter = new ProgressFilter(options.onProgress);
+    this.#ask = options.onInput === undefined ? undefined : inTurn(options.onInput);
+    this.#jobs = new JobNews(facts.connection);
+    this.#releases.push(facts.connection.on("notifications/progress", (params) => this.#onProgress(params)));
+    this.#releases.push(() => this.#jobs.close());
+  }
+
+  close(): void {
+    for (const release of this.#releases) release();
+  }
+
+  #onProgress(params: Json): void {
+    if (params.progressToken !== this.#token) return;
+    try {
+      this.filter.tell("notification", fromNotification(params));
+    } catch (error) {
+      // The caller's own callback threw; there is nobody else to tell.
+      this.#scope.fail(error);
+    }
+  }
+
+  async begin(): Promise<Ending> {
+    const { connection } = this.#facts;
+    try {
+      return connection.dialect.isModern ? await this.#callModern() : await this.#callLegacy();
+    } catch (error) {
+      this.#scope.signal.throwIfAborted();
+      const isInDoubt = error instanceof ConnectionError && !error.isUnsent && (error.status === undefined || error.status >= 500);
+      if (isInDoubt) throw interrupted(this.#name, error);
+      throw error instanceof ServerError ? await this.#toUnknownTool(error) : error;
+    }
+  }
+
+  /** 2026-07-28: the server decides whether it becomes a task; it may send us back with questions first. */
+  async #callModern(): Promise<Ending> {
+    let rest: Json = {};
+    for (let round = 0; round < maxRounds; round++) {
+      const result = await this.#send(rest);
+      const { resultType = "complete" } = result;
+      if (resultType === "complete") return await this.#conclude(result);
+      if (resultType === "task") return this.#toTask2026(result);
+      if (resultType !== "input_required")
+        throw new RequestError("request", `The server answered with a result of the unknown type ${JSON.stringify(cut(String(resultType), 60))}.`);
+      rest = await this.#answerAll(result);
+    }
+    throw new RequestError("request", `The server has asked ${maxRounds} times without coming to a result.`);
+  }
+
+  #toTask2026(result: Json): Ending {
+    const first = toSnapshot2026(result);
+    if (first === undefined) throw new RequestError("request", "The server answered with a task that has no id or no status.");
+    return { road: new Road2026(this.#facts.connection, first.state.taskId), first };
+  }
+
+  async #answerAll({ inputRequests, requestState }: Json): Promise<Json> {
+    const responses: Record<string, Json> = {};
+    for (const [key, request] of Object.entries(fieldsOf(inputRequests))) {
+      const question = toQuestion(key, request, undefined);
+      const unknown = { key, message: textOf(fieldsOf(request).method) ?? "something unknown", schema: {}, taskId: undefined };
+      if (question === undefined || this.#ask === undefined) throw new InputRequired(question ?? unknown, "call again with `onInput`.");
+      responses[key] = toReply(await this.#ask(question));
+    }
+    return { inputResponses: responses, ...(requestState !== undefined && { requestState }) };
+  }
+
+  async #callLegacy(): Promise<Ending> {
+    const asker = { taskId: undefined as string | undefined, ask: (question: Question) => this.#answerInline(question) };
+    this.#releases.push(this.#facts.askers.add(asker));
+    const task = (await this.#asksForTask()) ? { task: { ...(this.#options.ttlMs !== undefined && { ttl: this.#options.ttlMs }) } } : {};
+    const result = await this.#send(task);
+    const first = isObject(result.task) ? toSnapshot2025(result.task) : undefined;
+    if (first === undefined) return await this.#conclude(result);
+    asker.taskId = first.state.taskId;
+    return { road: road2025(this.#facts, first.state.taskId), first };
+  }
+
+  /** While the call itself is open; nobody to answer means that it cannot go on. */
+  #answerInline(question: Question): Promise<Answer> {
+    const ask = async () => {
+      if (this.#ask === undefined) throw new InputRequired(question, "call again with `onInput`.");
+      return await this.#ask(question);
+    };
+    return askOrFail(ask, (error) => this.#scope.fail(error));
+  }
+
+  /** 2025-11-25: asking is our part, where the tool allows it: when the caller wants it, or the tool says that it takes long. */
+  async #asksForTask(): Promise<boolean> {
+    const { connection, tools } = this.#facts;
+    if (connection.server.tasks !== "2025-11-25") return false;
+    const tool = await tools.find(this.#name, this.#scope.signal);
+    const support = tool?.execution?.taskSupport;
+    if (support === "required") return true;
+    const isLong = fieldsOf(tool?._meta?.["meanwhile/tool"]).async === true;
+    return support === "optional" && (this.#options.asTask === true || isLong);
+  }
+
+  async #send(more: Json): Promise<Json> {
+    const { connection, tools } = this.#facts;
+    const { idempotencyKey, isNew } = this.#options;
+    const _meta = {
+      progressToken: this.#token,
+      ...(isNew === true && { "meanwhile/new": true }),
+      ...(idempotencyKey !== undefined && { "meanwhile/idempotencyKey": idempotencyKey }),
+    };
+    const params = { name: this.#name, arguments: this.#args, ...more, _meta };
+    // With a key the server knows a repeated call for what it is.
+    const options = {
+      signal: this.#scope.signal,
+      isRepeatable: idempotencyKey !== undefined,
+      canAsk: this.#ask !== undefined,
+      onLate: (result: unknown) => this.#cancelLate(fieldsOf(result)),
+    };
+    const known = tools.known(this.#name);
+    const headers = known === undefined ? {} : paramHeaders(known.inputSchema, this.#args);
+    try {
+      return await connection.request("tools/call", params, { ...options, headers });
+    } catch (error) {
+      if (!(error instanceof ServerError) || error.code !== headerMismatch || known !== undefined) throw error;
+      // The tool wants some arguments as headers, too; its schema says which. Nothing was run yet.
+      const tool = await tools.find(this.#name, this.#scope.signal);
+      return await connection.request("tools/call", params, { ...options, headers: paramHeaders(tool?.inputSchema ?? {}, this.#args) });
+    }
+  }
+
+  /** Work that was handed out while the call was being taken back is work that nobody wants. */
+  async #cancelLate(result: Json): Promise<void> {
+    const taskId = textOf(fieldsOf(result.task).taskId) ?? (result.resultType === "task" ? textOf(result.taskId) : readHandle(result)?.jobId);
+    if (taskId !== undefined && this.#scope.mustCancel) await roadTo(this.#facts, taskId).then(cancelSoon, () => undefined);
+  }
+
+  /** A result, or a handle that looks like one. */
+  async #conclude(result: Json): Promise<Ending> {
+    if (result.isError === true) await this.#refuseUnknownTool(result);
+    const handle = readHandle(result);
+    if (handle === undefined) return { result: toToolResult(result) };
+    const { connection, askers, tools } = this.#facts;
+    // Not given up halfway: only who knows the tools can cancel the job.
+    const listed = await tools.list();
+    const facts = { connection, jobId: handle.jobId, prefix: followUpPrefix(listed), next: handle.next };
+    // A result may happen to look like a handle; one that leads nowhere is just a result.
+    if (!isFollowable(handle, listed)) return { result: toToolResult(result) };
+    const first = toPlainSnapshot(handle);
+    if (handle.next !== undefined) return { road: new PlainRoad(facts), first };
+    return { road: new JobRoad(facts, askers, this.#jobs), first };
+  }
+
+  /** Some servers put an unknown tool into a result. */
+  async #refuseUnknownTool(result: Json): Promise<void> {
+    if (looksUnknown(firstTextOf(result))) await this.#refuseUnlisted();
+  }
+
+  async #toUnknownTool(error: ServerError): Promise<unknown> {
+    if (error.code !== -32602 && error.code !== -32601 && !looksUnknown(error.message)) return error;
+    return await this.#refuseUnlisted().then(
+      () => error,
+      (refusal: unknown) => (refusal instanceof RequestError ? refusal : error),
+    );
+  }
+
+  async #refuseUnlisted(): Promise<void> {
+    const listed: readonly Tool[] = await this.#facts.tools.list(this.#scope.signal);
+    if (listed.some(({ name }) => name === this.#name)) return;
+    const guess = closest(
+      this.#name,
+      listed.map(({ name }) => name),
+    );
+    throw new RequestError(
+      "params",
+      `The server has no tool ${JSON.stringify(cut(this.#name, 100))}${guess === undefined ? "." : `; did you mean ${cut(guess, 100)}?`}`,
+    );
+  }
+}
+
+function looksUnknown(text: string): boolean {
+  return /not found|unknown tool/i.test(text);
+}
+
+function interrupted(name: string, error: ConnectionError): ConnectionError {
+  return new ConnectionError(`${error.message} Whether ${cut(name, 100)} has run is not known.`, {
+    isPassing: false,
+    cause: error,
+    ...(error.status !== undefined && { status: error.status }),
+  });
+}

@@ -1,0 +1,252 @@
+import http, { type IncomingMessage } from "node:http";
+import https from "node:https";
+import { env } from "node:process";
+import { sleep, systemClock } from "../clock.ts";
+import { UsageError } from "../errors.ts";
+import type { UrlTarget } from "./client.ts";
+import { ConnectionError } from "./errors.ts";
+import { exchange, retryAfterMs, toConnectionError } from "./http-request.ts";
+import { type Link, type LinkEvents, maxMessageBytes, modernRevision, type SendOptions, tooLarge } from "./link.ts";
+import { cut, type Message, readMessage, textOf, writeMessage } from "./message.ts";
+import { headerValue } from "./param-headers.ts";
+import { EventSplitter, type ServerEvent } from "./sse.ts";
+
+/** Streamable HTTP of every revision: a POST for each message, its answer as JSON or on a stream, and before 2026-07-28 a stream for the server's own messages. */
+
+const defaultRetryMs = 1_000;
+/** Too many requests, and what proxies say for a server that is not there right now. */
+const passingStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+/** What these say is about the connection, whatever message comes with them. */
+const connectionStatuses: ReadonlySet<number> = new Set([401, 403, ...passingStatuses]);
+/** How often a broken stream is opened again before it counts as lost. */
+const maxResumes = 5;
+
+export function openHttp(target: UrlTarget, events: LinkEvents): HttpLink {
+  return new HttpLink(checkUrl(target.url), headersOf(target), events);
+}
+
+export class HttpLink implements Link {
+  readonly kind = "url";
+  readonly #url: URL;
+  readonly #own: Readonly<Record<string, string>>;
+  readonly #events: LinkEvents;
+  readonly #agent: http.Agent;
+  readonly #closing = new AbortController();
+  #revision: string | undefined;
+  #session: string | undefined;
+  #isPushed = false;
+
+  constructor(url: URL, own: Readonly<Record<string, string>>, events: LinkEvents) {
+    this.#url = url;
+    this.#own = own;
+    this.#events = events;
+    this.#agent = new (url.protocol === "https:" ? https : http).Agent({ keepAlive: true });
+  }
+
+  /** Whether messages of the server's own reach us while no request of ours is open. */
+  get isPushed(): boolean {
+    return this.#isPushed;
+  }
+
+  async begin(revision: string): Promise<void> {
+    this.#revision = revision;
+    if (revision >= modernRevision) return;
+    await this.send({ method: "notifications/initialized" });
+    const opened = Promise.withResolvers<void>();
+    void this.#listen(() => opened.resolve()).finally(() => opened.resolve());
+    await opened.promise;
+  }
+
+  async send(message: Message, options: SendOptions = {}): Promise<void> {
+    const signal = options.signal === undefined ? this.#closing.signal : AbortSignal.any([options.signal, this.#closing.signal]);
+    const headers = { ...this.#headers(), "content-type": "application/json", ...this.#routing(message), ...options.headers };
+    const agent = options.isFresh === true ? undefined : this.#agent;
+    const response = await exchange(this.#url, { method: "POST", headers, body: writeMessage(message), signal, agent });
+    if (message.method === "initialize") this.#session = textOf(response.headers["mcp-session-id"]);
+    await this.#read(response, message, signal);
+  }
+
+  async close(): Promise<void> {
+    const isSession = this.#session !== undefined;
+    this.#closing.abort(new ConnectionError("The connection is closed."));
+    // A session is ended for good manners; a server that is slow about it is not waited for.
+    if (isSession) {
+      const signal = AbortSignal.timeout(1_000);
+      const ended = exchange(this.#url, { method: "DELETE", headers: this.#headers(), signal, agent: undefined });
+      await ended.then((response) => response.destroy()).catch(() => undefined);
+    }
+    this.#agent.destroy();
+  }
+
+  #headers(): Record<string, string> {
+    return {
+      ...this.#own,
+      accept: "application/json, text/event-stream",
+      ...(this.#session !== undefined && { "mcp-session-id": this.#session }),
+      ...(this.#revision !== undefined && { "mcp-protocol-version": this.#revision }),
+    };
+  }
+
+  /** Since 2026-07-28 a request says in its headers what it is about. */
+  #routing({ method, params, id }: Message): Record<string, string> {
+    const claimed = textOf((params?._meta as Record<string, unknown> | undefined)?.["io.modelcontextprotocol/protocolVersion"]);
+    if (claimed === undefined || method === undefined || id === undefined) return {};
+    const subject = textOf(params?.name) ?? textOf(params?.uri) ?? textOf(params?.taskId);
+    return { "mcp-protocol-version": claimed, "mcp-method": method, ...(subject !== undefined && { "mcp-name": headerValue(subject) }) };
+  }
+
+  async #read(response: IncomingMessage, message: Message, signal: AbortSignal): Promise<void> {
+    const { statusCode: status = 0, headers } = response;
+    const type = headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase();
+    if (status >= 200 && status < 300 && type === "text/event-stream") return await this.#readStream(response, message, signal);
+    const text = await this.#readText(response, signal);
+    const answer = type === "application/json" ? readMessage(text) : undefined;
+    const isError = status < 200 || status >= 300;
+    if (isError && (answer?.error === undefined || connectionStatuses.has(status) || this.#isSessionLost(status))) throw this.#refused(status, headers, answer);
+    if (message.id === undefined || message.method === undefined) return;
+    if (answer === undefined)
+      throw new ConnectionError(`${this.#url.origin} answered ${message.method} with something that is no message of MCP.`, { isPassing: false });
+    // An error that says nothing about its request is about this one.
+    this.#events.onMessage(answer.id == null ? { ...answer, id: message.id } : answer);
+  }
+
+  #isSessionLost(status: number): boolean {
+    return status === 404 && this.#session !== undefined;
+  }
+
+  #refused(status: number, headers: http.IncomingHttpHeaders, answer: Message | undefined): ConnectionError {
+    const isLost = this.#isSessionLost(status);
+    const words = answer?.error === undefined ? "" : ` ${cut(String(answer.error.message))}`;
+    const what = isLost
+      ? "has forgotten our session"
+      : status === 401 || status === 403
+        ? `refuses us (HTTP status ${status}); it may want a token.${words}`
+        : `answered with HTTP status ${status}.${words}`;
+    const error = new ConnectionError(`${this.#url.origin} ${what}`, {
+      status,
+      isUnsent: isLost || status === 429,
+      isPassing: isLost || passingStatuses.has(status),
+      retryAfterMs: retryAfterMs(headers["retry-after"]),
+    });
+    if (isLost) this.#events.onClose(error);
+    return error;
+  }
+
+  async #readText(response: IncomingMessage, signal: AbortSignal): Promise<string> {
+    const parts: Buffer[] = [];
+    let size = 0;
+    for await (const part of this.#chunks(response, signal)) {
+      size += part.length;
+      if (size > maxMessageBytes) throw new ConnectionError(tooLarge, { isPassing: false });
+      parts.push(part);
+    }
+    return Buffer.concat(parts).toString("utf8");
+  }
+
+  /** Reads until the answer has come; a stream that breaks before is opened again where the server said how. */
+  async #readStream(first: IncomingMessage, message: Message, signal: AbortSignal): Promise<void> {
+    let isAnswered = false;
+    let last: { id?: string | undefined; retryMs: number } = { retryMs: defaultRetryMs };
+    const receive = (event: ServerEvent) => {
+      last = { id: event.id ?? last.id, retryMs: event.retryMs ?? last.retryMs };
+      const received = event.data === "" ? undefined : readMessage(event.data);
+      if (received === undefined) return;
+      if (received.method === undefined && received.id === message.id) isAnswered = true;
+      this.#events.onMessage(received);
+    };
+    let response = first;
+    for (let resumes = 0; ; resumes++) {
+      const before = last.id;
+      try {
+        for await (const event of this.#eventsOf(response, signal)) receive(event);
+      } catch (error) {
+        if (signal.aborted || last.id === undefined) throw error;
+      }
+      if (last.id !== before) resumes = 0;
+      if (isAnswered || message.id === undefined) return;
+      if (last.id === undefined || resumes >= maxResumes)
+        throw new ConnectionError(`${this.#url.origin} closed the stream before it answered ${message.method}.`);
+      await sleep(systemClock, last.retryMs, signal);
+      response = await this.#resume(last.id, signal);
+    }
+  }
+
+  async #resume(lastId: string, signal: AbortSignal): Promise<IncomingMessage> {
+    const response = await exchange(this.#url, { method: "GET", headers: { ...this.#headers(), "last-event-id": lastId }, signal, agent: this.#agent });
+    if (response.statusCode === 200) return response;
+    response.resume();
+    throw new ConnectionError(`${this.#url.origin} does not take up the broken stream again (HTTP status ${response.statusCode}).`);
+  }
+
+  /** The stream for what the server sends by itself; a server that has none says so. */
+  async #listen(onOpen: () => void): Promise<void> {
+    const { signal } = this.#closing;
+    let last: { id?: string | undefined; retryMs: number } = { retryMs: defaultRetryMs };
+    for (let failures = 0; failures < maxResumes && !signal.aborted; failures++) {
+      try {
+        const headers = { ...this.#headers(), ...(last.id !== undefined && { "last-event-id": last.id }) };
+        const response = await exchange(this.#url, { method: "GET", headers, signal, agent: undefined });
+        const isStream = response.statusCode === 200 && response.headers["content-type"]?.startsWith("text/event-stream") === true;
+        if (!isStream) return void response.destroy();
+        this.#isPushed = true;
+        onOpen();
+        failures = 0;
+        for await (const event of this.#eventsOf(response, signal)) {
+          last = { id: event.id ?? last.id, retryMs: event.retryMs ?? last.retryMs };
+          const received = event.data === "" ? undefined : readMessage(event.data);
+          if (received !== undefined) this.#events.onMessage(received);
+        }
+      } catch {
+        // Requests find out by themselves whether the server is gone.
+      }
+      this.#isPushed = false;
+      await sleep(systemClock, last.retryMs, signal).catch(() => undefined);
+    }
+  }
+
+  async *#eventsOf(response: IncomingMessage, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+    const splitter = new EventSplitter();
+    for await (const chunk of this.#chunks(response, signal)) yield* splitter.push(chunk);
+  }
+
+  async *#chunks(response: IncomingMessage, signal: AbortSignal): AsyncGenerator<Buffer> {
+    try {
+      for await (const chunk of response as AsyncIterable<Buffer>) yield chunk;
+    } catch (cause) {
+      throw signal.aborted ? signal.reason : cause instanceof ConnectionError ? cause : toConnectionError(this.#url, cause as NodeJS.ErrnoException);
+    }
+  }
+}
+
+function checkUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:"))
+    throw new UsageError(`The address ${cut(text.replace(/\/\/[^/]*@/, "//…@"), 100)} is no http or https URL.`);
+  if (url.username !== "" || url.password !== "")
+    throw new UsageError("A URL must not hold a name or a password; name the variable that holds the token instead.");
+  return url;
+}
+
+const loopbackNames = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+/** The caller's own headers; the protocol's are put over them. No value of theirs is ever shown. */
+function headersOf({ headers = {}, tokenVariable, url }: UrlTarget): Record<string, string> {
+  for (const [name, value] of Object.entries(headers)) {
+    try {
+      http.validateHeaderName(name);
+      http.validateHeaderValue(name, value);
+    } catch {
+      throw new UsageError(`The header ${JSON.stringify(cut(name, 60))} cannot be sent: its name or its value holds characters that headers may not have.`);
+    }
+  }
+  const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  if (tokenVariable === undefined) return own;
+  const token = env[tokenVariable]?.trim();
+  if (token === undefined || token === "")
+    throw new UsageError(`The variable ${tokenVariable} is ${token === undefined ? "not set" : "empty"}; it must hold the bearer token.`);
+  if (/[^\x21-\x7e]/.test(token)) throw new UsageError(`The variable ${tokenVariable} holds characters that no bearer token has.`);
+  const { protocol, hostname, origin } = new URL(url);
+  if (protocol === "http:" && !loopbackNames.test(hostname))
+    throw new UsageError(`The token of ${tokenVariable} would cross the network to ${origin} for everybody to read; use https.`);
+  return { ...own, authorization: `Bearer ${token}` };
+}

@@ -1,0 +1,127 @@
+import type { Answer, Question, ToolResult } from "./client.ts";
+import type { Connection } from "./connection.ts";
+import { InputRequired } from "./errors.ts";
+import { fieldsOf, type Json, textOf } from "./message.ts";
+import { type PlainFacts, PlainRoad } from "./plain-handle.ts";
+import { fromNotification } from "./progress.ts";
+import { type Askers, askOrFail } from "./questions.ts";
+import type { Road, Snapshot, Watcher } from "./road.ts";
+
+/**
+ * Job notifications: the call was answered with a job, and the server tells by itself how it goes on and what came out of it.
+ * Where nothing can be told, because the connection was lost or has no stream for it, the job is followed with `task_result`.
+ */
+
+/** What was told before anybody knew which job to wait for. */
+export class JobNews {
+  readonly #results = new Map<string, Json>();
+  readonly #release: () => void;
+
+  constructor(connection: Connection) {
+    this.#release = connection.on("notifications/tool_result", (params) => {
+      const jobId = textOf(params.job_id);
+      if (jobId !== undefined && this.#results.size < 1_000) this.#results.set(jobId, fieldsOf(params.result));
+    });
+  }
+
+  resultOf(jobId: string): Json | undefined {
+    return this.#results.get(jobId);
+  }
+
+  close(): void {
+    this.#release();
+  }
+}
+
+export class JobRoad implements Road {
+  readonly taskId: string;
+  readonly #connection: Connection;
+  readonly #askers: Askers;
+  readonly #news: JobNews;
+  readonly #plain: PlainRoad;
+  readonly #canFollowUp: boolean;
+  #isLost = false;
+
+  constructor(facts: PlainFacts, askers: Askers, news: JobNews) {
+    this.taskId = facts.jobId;
+    this.#connection = facts.connection;
+    this.#askers = askers;
+    this.#news = news;
+    this.#plain = new PlainRoad(facts);
+    this.#canFollowUp = facts.prefix !== undefined;
+  }
+
+  get isWaiting(): boolean {
+    return this.#isPolled;
+  }
+
+  get #isPolled(): boolean {
+    return this.#canFollowUp && (this.#isLost || !this.#connection.isPushed);
+  }
+
+  async look(options: { readonly signal?: AbortSignal | undefined; readonly wait?: boolean }): Promise<Snapshot> {
+    const told = this.#news.resultOf(this.taskId);
+    if (told !== undefined) return toEnd(this.taskId, told);
+    return this.#canFollowUp ? await this.#plain.look({ ...options, wait: this.#isPolled && options.wait === true }) : working(this.taskId);
+  }
+
+  watch(watcher: Watcher): () => void {
+    const isOurs = (params: Json) => params.job_id === this.taskId;
+    const releases = [
+      this.#connection.on("notifications/progress", (params) => void (isOurs(params) && watcher.onProgress(fromNotification(params)))),
+      this.#connection.on("notifications/tool_result", (params) => void (isOurs(params) && watcher.onNews(toEnd(this.taskId, fieldsOf(params.result))))),
+      this.#askers.add({ taskId: this.taskId, ask: (question) => this.#ask(question, watcher) }),
+    ];
+    watcher.onTold(this.#connection.isPushed);
+    void this.#connection.lost().then((why) => {
+      this.#isLost = true;
+      if (this.#canFollowUp && this.#connection.isRestorable) watcher.onNews(working(this.taskId));
+      else watcher.fail(why);
+    });
+    const told = this.#news.resultOf(this.taskId);
+    if (told !== undefined) watcher.onNews(toEnd(this.taskId, told));
+    return () => {
+      for (const release of releases) release();
+    };
+  }
+
+  #ask(question: Question, watcher: Watcher): Promise<Answer> {
+    const ask = async () => {
+      if (watcher.ask === undefined) throw new InputRequired(question, `answer the job ${this.taskId}, then ask for its result again.`);
+      return await watcher.ask(question);
+    };
+    return askOrFail(ask, (error) => watcher.fail(error));
+  }
+
+  async meet(snapshot: Snapshot, watcher: Watcher): Promise<void> {
+    // Told about by the server, a question comes as its own request.
+    if (this.#isPolled) await this.#plain.meet(snapshot, watcher);
+  }
+
+  result(): Promise<ToolResult> {
+    return this.#plain.result();
+  }
+
+  answer(answers: Readonly<Record<string, Answer>>): Promise<void> {
+    return this.#plain.answer(answers);
+  }
+
+  cancel(signal?: AbortSignal): Promise<void> {
+    return this.#plain.cancel(signal);
+  }
+}
+
+function working(taskId: string): Snapshot {
+  return { state: { taskId, status: "working" } };
+}
+
+/** The envelope of a notification as the tool result that it stands for. */
+function toEnd(taskId: string, { content, ...envelope }: Json): Snapshot {
+  const isError = envelope.success === false;
+  const result = {
+    content: Array.isArray(content) ? content : [{ type: "text", text: JSON.stringify(envelope) }],
+    structuredContent: envelope,
+    ...(isError && { isError: true }),
+  } as unknown as ToolResult;
+  return { state: { taskId, status: isError ? "failed" : "completed" }, result };
+}

@@ -1,0 +1,42 @@
+import { RequestError } from "../errors.ts";
+import type { TaskPage, TaskState } from "./client.ts";
+import { answerMs } from "./connection.ts";
+import { cut, fieldsOf, firstTextOf, isObject, type Json, textOf } from "./message.ts";
+import { followUpPrefix } from "./plain-handle.ts";
+import { readTask } from "./road.ts";
+import type { ClientFacts } from "./roads.ts";
+
+/** The caller's tasks, newest first: tasks/list of 2025-11-25, or the tool `task_list` where a server has that. */
+export async function listTasks({ connection, tools }: ClientFacts, cursor: string | undefined): Promise<TaskPage> {
+  const options = { isRepeatable: true, limitMs: answerMs };
+  const page: Json = cursor === undefined ? {} : { cursor };
+  const canList = connection.server.tasks === "2025-11-25" && fieldsOf(connection.dialect.capabilities.tasks).list !== undefined;
+  if (canList) {
+    const result = await connection.request("tasks/list", page, options);
+    return toPage(listOf(result.tasks).map(readTask), result.nextCursor);
+  }
+  const listed = await tools.list();
+  const name = `${followUpPrefix(listed) ?? ""}task_list`;
+  if (!listed.some((tool) => tool.name === name))
+    throw new RequestError("method", "This server does not list tasks; keep a task's id, and ask for the task by that.");
+  const result = await connection.request("tools/call", { name, arguments: page }, options);
+  const { data } = fieldsOf(result.structuredContent);
+  if (result.isError === true || !isObject(data)) {
+    throw new RequestError("params", cut(firstTextOf(result) || "The server did not list its tasks."));
+  }
+  return toPage(listOf(data.jobs).map(fromJob), data.next_cursor);
+}
+
+function toPage(tasks: readonly (TaskState | undefined)[], nextCursor: unknown): TaskPage {
+  const cursor = textOf(nextCursor);
+  return { tasks: tasks.filter((task) => task !== undefined), ...(cursor !== undefined && { nextCursor: cursor }) };
+}
+
+function fromJob({ job_id, status, message, created_at }: Json): TaskState | undefined {
+  const shown = status === "queued" ? "working" : status;
+  return readTask({ taskId: job_id, status: shown, createdAt: created_at, ...(message !== "" && { statusMessage: message }) });
+}
+
+function listOf(value: unknown): Json[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}

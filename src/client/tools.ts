@@ -1,0 +1,82 @@
+import type { Tool } from "./client.ts";
+import { answerMs, type Connection } from "./connection.ts";
+import { ConnectionError } from "./errors.ts";
+import { isObject, textOf } from "./message.ts";
+
+const maxPages = 100;
+const maxTools = 20_000;
+
+/** The server's tools, listed when they are first needed and again when they have changed. */
+export class ToolList {
+  readonly #connection: Connection;
+  #tools: Promise<readonly Tool[]> | undefined;
+  #known: readonly Tool[] | undefined;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    connection.on("notifications/tools/list_changed", () => this.forget());
+  }
+
+  forget(): void {
+    this.#tools = undefined;
+    this.#known = undefined;
+  }
+
+  async list(signal?: AbortSignal): Promise<readonly Tool[]> {
+    if (this.#known !== undefined) return this.#known;
+    this.#tools ??= this.#fetch(signal).finally(() => (this.#tools = undefined));
+    return await this.#tools;
+  }
+
+  /** Without asking the server. */
+  known(name: string): Tool | undefined {
+    return this.#known?.find((tool) => tool.name === name);
+  }
+
+  async find(name: string, signal?: AbortSignal): Promise<Tool | undefined> {
+    return (await this.list(signal)).find((tool) => tool.name === name);
+  }
+
+  async #fetch(signal: AbortSignal | undefined): Promise<readonly Tool[]> {
+    const tools: Tool[] = [];
+    let cursor: string | undefined;
+    for (let page = 0; page < maxPages && tools.length < maxTools; page++) {
+      const result = await this.#connection.request("tools/list", cursor === undefined ? {} : { cursor }, { signal, isRepeatable: true, limitMs: answerMs });
+      for (const tool of Array.isArray(result.tools) ? result.tools : []) {
+        if (isObject(tool) && typeof tool.name === "string")
+          tools.push({ ...tool, inputSchema: isObject(tool.inputSchema) ? tool.inputSchema : {} } as unknown as Tool);
+      }
+      cursor = textOf(result.nextCursor);
+      if (cursor === undefined) {
+        this.#known = tools;
+        return tools;
+      }
+    }
+    throw new ConnectionError(`The server's list of tools does not end: ${tools.length} tools on ${maxPages} pages.`, { isPassing: false });
+  }
+}
+
+/** The name that is most like a mistyped one; undefined when none is near. */
+export function closest(name: string, known: readonly string[]): string | undefined {
+  const scored = known.map((other) => ({ other, score: likeness(name.toLowerCase(), other.toLowerCase()) }));
+  const best = scored.reduce((top, next) => (next.score > top.score ? next : top), { other: "", score: 0 });
+  return best.score >= 0.5 ? best.other : undefined;
+}
+
+/** From 0 to 1: the letters that two words share, whatever their order, and the pairs of neighbours, which have one. */
+function likeness(a: string, b: string): number {
+  const pairs = (word: string) => Array.from({ length: Math.max(0, word.length - 1) }, (_, at) => word.slice(at, at + 2));
+  return (overlap(a.split(""), b.split("")) + overlap(pairs(a), pairs(b))) / 2;
+}
+
+function overlap(some: readonly string[], others: readonly string[]): number {
+  const left = [...others];
+  let shared = 0;
+  for (const item of some) {
+    const at = left.indexOf(item);
+    if (at === -1) continue;
+    left.splice(at, 1);
+    shared++;
+  }
+  return some.length + others.length === 0 ? 0 : (2 * shared) / (some.length + others.length);
+}

@@ -1,0 +1,189 @@
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { quoteWord } from "../../src/cli/target.ts";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { codeCache, executable, runMeanwhile, startHttp, waitFor } from "../helpers/meanwhile.ts";
+
+/** `meanwhile call` at a real terminal: a pseudo-terminal of 80 × 24, made by script(1). */
+
+const slow = `import { appendFileSync, existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { defineCommand } from "meanwhile";
+import { z } from "zod";
+
+export default defineCommand({
+  summary: "Print pages until it is let go",
+  long: LONG,
+  input: z.object({ file: z.string() }),
+  output: z.object({ passed: z.string() }),
+  async run({ file }, task) {
+    let isNext = false;
+    task.signal.addEventListener("abort", () => appendFileSync(file, "stopped\\n"));
+    task.progress({ done: 1, total: 4, message: "Page 1 of 4" });
+    appendFileSync(file, "started\\n");
+    while (!existsSync(file + ".go")) {
+      await sleep(20, undefined, { signal: task.signal });
+      if (!existsSync(file + ".next") || isNext) continue;
+      isNext = true;
+      task.progress({ done: 2, total: 4, message: "Page 2 of 4" });
+      appendFileSync(file, "page 2\\n");
+    }
+    appendFileSync(file, "ended\\n");
+    return { passed: file };
+  },
+});
+`;
+const name = `import { defineCommand } from "meanwhile";
+import { z } from "zod";
+
+export default defineCommand({
+  summary: "Ask for a name",
+  output: z.object({ greeting: z.string() }),
+  async run(_, task) {
+    const { name } = await task.ask("What is your name?", z.object({ name: z.string() }));
+    return { greeting: "Hello, " + name };
+  },
+});
+`;
+
+async function startServer() {
+  const cwd = writeFiles(temporaryFolder(), {
+    "commands/print/pages.ts": slow.replace("LONG", "true"),
+    "commands/print/plain.ts": slow.replace("LONG", "false"),
+    "commands/ask/name.ts": name,
+    "meanwhile.config.json": JSON.stringify({ bundled: false }),
+  });
+  const { url } = await startHttp([], { cwd });
+  const file = path.join(temporaryFolder(), "trace");
+  const traces = () => (existsSync(file) ? readFileSync(file, "utf8") : "");
+  return {
+    url,
+    file,
+    traces,
+    hasTrace: (line: string) =>
+      waitFor(
+        () => traces().includes(line),
+        () => `no "${line}" in: ${traces()}`,
+      ),
+  };
+}
+
+interface Screen {
+  readonly child: ChildProcessWithoutNullStreams;
+  /** Everything that was drawn so far. */
+  readonly drawn: () => string;
+  readonly sees: (pattern: RegExp) => Promise<string>;
+  readonly press: (keys: string) => void;
+  readonly exited: Promise<number | null>;
+  /** What went to stdout, which is a file. */
+  readonly data: () => string;
+}
+
+const ctrlC = "\x03";
+const down = "\x1b[B";
+const enter = "\r";
+
+/** Types a line into a terminal. */
+function openTerminal(words: readonly string[]): Screen {
+  const folder = temporaryFolder();
+  const output = path.join(folder, "stdout");
+  const line = [process.execPath, executable, ...words].map(quoteWord).join(" ");
+  const child = spawn("/usr/bin/script", ["-qec", `stty cols 80 rows 24; ${line} > ${quoteWord(output)}`, "/dev/null"], {
+    cwd: folder,
+    env: { ...process.env, TERM: "xterm-256color", NO_COLOR: "1", NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: path.join(folder, "home") },
+  });
+  let drawn = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (drawn += text));
+  child.stdin.on("error", () => {});
+  const exited = new Promise<number | null>((resolve) => child.on("close", (code) => resolve(code)));
+  onTestFinished(async () => {
+    // The terminal's end ends what runs in it.
+    child.kill("SIGTERM");
+    await exited;
+  });
+  const sees = (pattern: RegExp) =>
+    waitFor(
+      () => pattern.exec(drawn)?.[0],
+      () => `never saw ${pattern} in: ${JSON.stringify(drawn)}`,
+    );
+  return { child, drawn: () => drawn, sees, press: (keys) => child.stdin.write(keys), exited, data: () => readFileSync(output, "utf8") };
+}
+
+const bar = /━{6}─{18}\s+25% {2}Page 1 of 4 {2}about \d+ s left/;
+
+describe("a slow tool at a terminal", () => {
+  test("shows a bar with the time left, no line of it wider than the screen; Ctrl-C asks, and cancels the task", async () => {
+    const { url, file, hasTrace } = await startServer();
+    const { drawn, sees, press, exited, data } = openTerminal(["call", url, "print_pages", `file=${file}`]);
+    await sees(bar);
+    await sees(/Task [0-9a-f-]{36}/);
+    press(ctrlC);
+    await sees(/Leave how\?[\s\S]*cancel the task[\s\S]*let it go on[\s\S]*stay/);
+    press(enter);
+    expect(await exited).toBe(130);
+    await hasTrace("stopped");
+    expect(drawn()).toContain("✗ Cancelled.");
+    expect(data()).toBe("");
+    for (const frame of drawn()
+      .split(/\r\x1b\[2K|\r?\n/)
+      .filter((text) => text.includes("━")))
+      expect(frame.length).toBeLessThan(80);
+  });
+
+  test("can be left alone: it goes on, and the words on the screen bring its result", async () => {
+    const { url, file, traces } = await startServer();
+    const { drawn, sees, press, exited } = openTerminal(["call", url, "print_pages", `file=${file}`, "--async"]);
+    await sees(/✓ Task created: [0-9a-f-]{36}/);
+    await sees(/\[\d+\.\ds\] working - Page 1 of 4/);
+    await sees(bar);
+    press(ctrlC);
+    await sees(/Leave how\?/);
+    press(down + enter);
+    expect(await exited).toBe(0);
+    const words = /It goes on without you: meanwhile (tasks result [0-9a-f-]{36} --wait --target \S+)/.exec(drawn())?.[1] ?? "";
+    expect(words, drawn()).toContain(url);
+    expect(traces()).toBe("started\n");
+    writeFileSync(`${file}.go`, "");
+    expect(await runMeanwhile(words.split(" "))).toMatchObject({ code: 0, stdout: `passed: ${file}\n`, stderr: "" });
+    expect(traces()).toBe("started\nended\n");
+  });
+
+  test("goes on when one stays, to its result; the question has the screen for itself", async () => {
+    const { url, file, hasTrace } = await startServer();
+    const { drawn, sees, press, exited, data } = openTerminal(["call", url, "print_pages", `file=${file}`, "--async"]);
+    await sees(/working - Page 1 of 4/);
+    await sees(bar);
+    press(ctrlC);
+    await sees(/Leave how\?/);
+    writeFileSync(`${file}.next`, "");
+    await hasTrace("page 2");
+    press(down + down + enter);
+    const news = await sees(/working - Page 2 of 4/);
+    expect(drawn().indexOf(news)).toBeGreaterThan(drawn().indexOf("◇"));
+    writeFileSync(`${file}.go`, "");
+    expect(await exited).toBe(0);
+    expect(data()).toBe(`passed: ${file}\n`);
+    expect(drawn()).toMatch(/✓ print_pages finished in/);
+  });
+
+  test("that is no task is cancelled by Ctrl-C at once", async () => {
+    const { url, file, hasTrace } = await startServer();
+    const { drawn, sees, press, exited } = openTerminal(["call", url, "print_plain", `file=${file}`]);
+    await sees(bar);
+    press(ctrlC);
+    expect(await exited).toBe(130);
+    expect(drawn()).not.toContain("Leave how?");
+    await hasTrace("stopped");
+  });
+
+  test("asks its questions there", async () => {
+    const { url } = await startServer();
+    const { sees, press, exited, data } = openTerminal(["call", url, "ask_name"]);
+    await sees(/What is your name\?/);
+    press(`Ada${enter}`);
+    expect(await exited).toBe(0);
+    expect(data()).toBe("greeting: Hello, Ada\n");
+  });
+});
