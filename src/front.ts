@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { type DaemonAddress, DaemonUnreachable, reachDaemon } from "./daemon/connect.ts";
+import { type DaemonAddress, DaemonUnreachable, KeyOutdated, reachDaemon } from "./daemon/connect.ts";
 import { Pump } from "./daemon/pump.ts";
 import { UsageError } from "./errors.ts";
 import { type Home, homeAt } from "./paths.ts";
@@ -46,15 +46,33 @@ export function readFrontWords(words: readonly string[]): ProjectFlags | undefin
 export async function runFront(flags: ProjectFlags): Promise<number> {
   // Work lives in the daemon, so whatever ends us ends nothing else.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => process.exit(0));
+  setImmediate(stayLean);
   try {
-    const address = addressOf(flags);
-    await new Pump({ input: process.stdin, output: process.stdout, reach: () => reachDaemon(address) }).run();
+    await new Pump({ input: process.stdin, output: process.stdout, reach: () => atAddress(flags, reachDaemon) }).run();
     return 0;
   } catch (error) {
     if (error instanceof AlreadyExplained) return error.exitCode;
     const isKnown = error instanceof DaemonUnreachable || error instanceof UsageError;
     process.stderr.write(`✗ ${isKnown ? (error as Error).message : (error as Error).stack}\n`);
     return error instanceof UsageError ? 2 : 70;
+  }
+}
+
+/** A front carries bytes for as long as its host lives, and there are many: compilers that make hot code hotter would take ten megabytes in each. */
+function stayLean(): void {
+  const { setFlagsFromString } = process.getBuiltinModule("node:v8");
+  for (const flag of ["--no-opt", "--no-maglev"]) setFlagsFromString(flag);
+}
+
+/** Does something with the daemon's address, and again when the daemon finds that the config says something else by now. */
+export async function atAddress<T>(flags: ProjectFlags, act: (address: DaemonAddress) => Promise<T>): Promise<T> {
+  const address = addressOf(flags);
+  try {
+    return await act(address);
+  } catch (error) {
+    if (!(error instanceof KeyOutdated)) throw error;
+    forgetProjectConfigs(address.home);
+    return await act(addressOf(flags));
   }
 }
 
@@ -67,11 +85,12 @@ export function addressOf(flags: ProjectFlags): DaemonAddress {
   const words = [...(flags.commands ?? []).flatMap((folder) => ["--commands", folder]), ...(flags.bundled === false ? ["--no-bundled"] : [])];
   const config = { ...readUserConfig(home), ...(configFile === undefined ? {} : readProjectConfig(home, configFile, words)) };
   const folders = commandFolders(cwd, config, flags);
+  const key = daemonKey({ folders, configFile, userConfigFile: home.configFile, env, names: config.env ?? [] });
   return {
     home,
-    key: daemonKey({ folders, configFile, userConfigFile: home.configFile, env, names: config.env ?? [] }),
+    key,
     host: env.MEANWHILE_HOST?.trim() || undefined,
-    command: [process.execPath, executable, ...words, "_daemon", "--report"],
+    command: [process.execPath, executable, ...words, "_daemon", "--report", `--key=${key}`],
     cwd,
   };
 }
@@ -95,6 +114,11 @@ function readProjectConfig(home: Home, file: string, words: readonly string[]): 
     // Without it the next start takes a little longer; an unusable home is reported when the daemon is started.
   }
   return pick(JSON.parse(stdout.toString("utf8")));
+}
+
+/** What code said depends on more than its own text: files that it imports, and variables. */
+function forgetProjectConfigs({ runFolder }: Home): void {
+  for (const name of readdirSync(runFolder)) if (name.endsWith(".said")) rmSync(path.join(runFolder, name), { force: true });
 }
 
 function readJson(file: string): unknown {

@@ -192,6 +192,8 @@ export interface Streams {
   readonly write: (text: string) => boolean;
   /** Who the MCP host is, whatever it calls itself. */
   readonly host?: string | undefined;
+  /** Aborted when the server is about to leave: a connection on which nobody waits for an answer is closed then. */
+  readonly leaving?: AbortSignal;
 }
 
 /** One MCP connection over a pair of streams; resolves when the client has closed it. */
@@ -209,7 +211,10 @@ export async function serveStreams(runtime: Runtime, streams: Streams): Promise<
   const stopListening = catalog.onChange(() => {
     for (const server of servers) if (server.isConnected()) server.sendListsChanged();
   });
-  const transport = new TaskListenTransport(new LineTransport({ ...streams, log }), subscriptions);
+  const lines = new LineTransport({ ...streams, log });
+  const onLeaving = () => lines.closeWhenIdle();
+  streams.leaving?.addEventListener("abort", onLeaving);
+  const transport = new TaskListenTransport(lines, subscriptions);
   await new Promise<void>((resolve) => {
     serveStdio(factory, { transport, onerror: (error) => log.debug(`mcp: ${error.message}`) });
     const closeConnection = transport.onclose;
@@ -219,6 +224,7 @@ export async function serveStreams(runtime: Runtime, streams: Streams): Promise<
     };
   });
   stopListening();
+  streams.leaving?.removeEventListener("abort", onLeaving);
 }
 
 /** Opens the HTTP door on a runtime. */

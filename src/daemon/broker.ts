@@ -50,10 +50,12 @@ export class Broker {
 
   /** Ends every connection, with a word to those who understand it. */
   closeAll(): void {
-    for (const socket of this.#sockets) {
-      if (this.#fronts.has(socket)) socket.write(toLine({ meanwhile: "bye" }));
-      socket.end(() => socket.destroy());
-    }
+    for (const socket of this.#sockets) this.#end(socket);
+  }
+
+  #end(socket: Socket): void {
+    if (this.#isLeaving && this.#fronts.delete(socket)) socket.write(toLine({ meanwhile: "bye" }));
+    socket.end(() => socket.destroy());
   }
 
   #accept(socket: Socket): void {
@@ -97,6 +99,6 @@ export class Broker {
     this.#options
       .onConnection(socket, { host })
       .catch((error: unknown) => this.#options.log.error("a connection could not be served", { error }))
-      .finally(() => socket.end());
+      .finally(() => this.#end(socket));
   }
 }

@@ -1,12 +1,12 @@
 import { spawn } from "node:child_process";
-import { closeSync, openSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
 import path from "node:path";
 import type { Readable } from "node:stream";
 import { sleep, systemClock } from "../clock.ts";
 import type { Home } from "../paths.ts";
 import { type Greeting, type Reply, readReply, toLine } from "./greeting.ts";
-import { ensurePrivateFolder, readRecord, refusalOf } from "./record.ts";
+import { type DaemonRecord, ensurePrivateFolder, readRecord, refusalOf } from "./record.ts";
 
 /** Reaches a project's daemon, or starts it. Imports next to nothing beside Node's own modules, so that a front starts in a blink. */
 
@@ -22,14 +22,19 @@ export interface DaemonAddress {
 
 /** The daemon could not be reached or started; the sentence says why. */
 export class DaemonUnreachable extends Error {
-  override readonly name = "DaemonUnreachable";
+  override readonly name: string = "DaemonUnreachable";
+}
+
+/** The daemon has read the project and come to another key than whoever started it. */
+export class KeyOutdated extends DaemonUnreachable {
+  override readonly name = "KeyOutdated";
 }
 
 const startLimitMs = 30_000;
 const lookAgainMs = 20;
 /** A daemon that is stopped or stuck accepts connections, and says nothing. */
 const answerLimitMs = 5_000;
-/** Whoever starts a daemon has crashed when it takes longer than this, and another may try. */
+/** Whoever starts a daemon is stuck when it takes longer than this, and another may try; one that is dead is not waited for. */
 const staleStartMs = 10_000;
 const maxLogBytes = 10 * 1024 * 1024;
 const maxReplyBytes = 64 * 1024;
@@ -39,13 +44,14 @@ export async function reachDaemon(address: DaemonAddress): Promise<Socket> {
   const hello: Greeting = { meanwhile: "hello", key: address.key, ...(address.host !== undefined && { host: address.host }) };
   const end = systemClock.monotonic() + startLimitMs;
   for (;;) {
+    const known = readRecord(address.home, address.key);
     const found = await greet(address, hello);
     if (found?.reply.meanwhile === "welcome") return found.socket;
     found?.socket.destroy();
     if (systemClock.monotonic() > end) {
       throw new DaemonUnreachable(`The daemon did not answer within ${startLimitMs / 1000} s; see ${address.home.daemonLog}, or serve with --in-process.`);
     }
-    if (found === undefined) await startOrWait(address);
+    if (found === undefined) await startOrWait(address, known);
     else await sleep(systemClock, lookAgainMs);
   }
 }
@@ -100,7 +106,7 @@ export function readFirstLine(socket: Socket, onLine: (line: Buffer | undefined,
 }
 
 /** Of many who find no daemon, one starts it and the others look again; a lock in the daemon itself makes sure that only one stays. */
-async function startOrWait(address: DaemonAddress): Promise<void> {
+async function startOrWait(address: DaemonAddress, known: DaemonRecord | undefined): Promise<void> {
   const { home, key } = address;
   try {
     ensurePrivateFolder(home.runFolder);
@@ -110,7 +116,8 @@ async function startOrWait(address: DaemonAddress): Promise<void> {
   const turn = path.join(home.runFolder, `${key}.starting`);
   if (!takeTurn(turn)) return await sleep(systemClock, lookAgainMs);
   try {
-    await startDaemon(address);
+    // Whoever had the turn before us may have started one since we looked.
+    if (readRecord(home, key)?.pid === known?.pid) await startDaemon(address);
   } finally {
     rmSync(turn, { force: true });
   }
@@ -122,8 +129,27 @@ function takeTurn(file: string): boolean {
     return true;
   } catch {
     const since = statSync(file, { throwIfNoEntry: false })?.mtimeMs;
-    if (since !== undefined && systemClock.now() - since > staleStartMs) rmSync(file, { force: true });
+    const pid = readPid(file);
+    const isStale = (since !== undefined && systemClock.now() - since > staleStartMs) || (pid !== undefined && !isAlive(pid));
+    if (isStale) rmSync(file, { force: true });
     return false;
+  }
+}
+
+/** Undefined while it is being written. */
+function readPid(file: string): number | undefined {
+  try {
+    return Number(readFileSync(file, "utf8")) || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
   }
 }
 
@@ -143,6 +169,7 @@ export async function startDaemon({ home, command: [program, ...words], cwd }: D
   });
   report.destroy();
   if (said.startsWith("failed ")) throw new DaemonUnreachable(said.slice("failed ".length).trim());
+  if (said === "another") throw new KeyOutdated("The project's config says something else each time it is read; serve with --in-process.");
   if (said === "") throw new DaemonUnreachable(`The daemon ended while it started; see ${home.daemonLog}.`);
 }
 

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, lstatSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, realpathSync, renameSync, rmSync } from "node:fs";
 import path from "node:path";
 import type { Clock } from "../clock.ts";
 import { RuntimeError } from "../errors.ts";
@@ -87,14 +87,19 @@ export class Lifecycle {
 
   async #listen(broker: Broker): Promise<void> {
     const { home, key, pid } = this.#options;
-    ensurePrivateFolder(path.dirname(this.#socket));
+    const folder = path.dirname(this.#socket);
+    // The home itself may be a link: its user has named it.
+    ensurePrivateFolder(folder === home.folder ? realpathSync(folder) : folder);
     const refusal = refusalOf(this.#socket);
     if (refusal !== undefined) throw new RuntimeError("HOME_UNUSABLE", `Cannot listen: ${refusal}.`);
-    // We hold the lock, so whoever made it is gone.
-    rmSync(this.#socket, { force: true });
-    await broker.listen(this.#socket);
-    chmodSync(this.#socket, 0o600);
-    this.#inode = lstatSync(this.#socket).ino;
+    // Node removes the name that it listened on when it closes, whoever's socket is there by then: so that is a name of our own.
+    const aside = path.join(folder, String(pid));
+    rmSync(aside, { force: true });
+    await broker.listen(aside);
+    chmodSync(aside, 0o600);
+    this.#inode = lstatSync(aside).ino;
+    // We hold the lock, so whoever made what is there is gone.
+    renameSync(aside, this.#socket);
     writeRecord(home, key, { pid, socket: this.#socket });
   }
 

@@ -13,12 +13,13 @@ export interface PumpOptions {
 }
 
 const newline = Buffer.of(0x0a);
-/** How long the daemon may take to answer what was asked before the client hung up. */
+/** How long the daemon may take to answer what was asked before the client hung up: hosts wait two seconds before they kill. */
+const answerLimitMs = 1_000;
 const closeLimitMs = 5_000;
 /** A daemon that ends again and again is not run into in a tight loop. */
 const shortLifeMs = 2_000;
 const firstPauseMs = 100;
-const longestPauseMs = 5_000;
+const longestPauseMs = 2_000;
 
 /**
  * Carries lines between an MCP client on pipes and the daemon on a socket, byte for byte. When the daemon is gone,
@@ -53,6 +54,7 @@ export class Pump {
     input.on("end", () => this.#onClientEnd());
     input.on("error", () => this.#onClientEnd());
     await this.#ended.promise;
+    await this.#flush();
   }
 
   #onClientData(chunk: Buffer): void {
@@ -82,8 +84,20 @@ export class Pump {
       this.#ended.resolve();
       return;
     }
-    this.#socket.end();
+    if (!this.#session.isOwed) this.#socket.end();
+    systemClock.after(answerLimitMs, () => this.#socket?.end());
     systemClock.after(closeLimitMs, () => this.#ended.resolve());
+  }
+
+  /** What is written is out before the process ends, unless nobody reads it. */
+  async #flush(): Promise<void> {
+    const { output } = this.#options;
+    if (!output.writable) return;
+    await new Promise<void>((resolve) => {
+      output.on("error", () => resolve());
+      output.write("", () => resolve());
+      systemClock.after(closeLimitMs, resolve);
+    });
   }
 
   async #reach(): Promise<void> {
@@ -126,8 +140,8 @@ export class Pump {
       this.#saidBye ||= own.meanwhile === "bye";
       return;
     }
-    if (!this.#session.received(line)) return;
-    this.#write(line);
+    if (this.#session.received(line)) this.#write(line);
+    if (this.#hasInputEnded && !this.#session.isOwed) this.#socket?.end();
   }
 
   #onDaemonGone(socket: Socket): void {
@@ -141,7 +155,7 @@ export class Pump {
     const wasShort = systemClock.monotonic() - this.#connectedAt < shortLifeMs;
     this.#pauseMs = wasShort ? Math.min(Math.max(this.#pauseMs * 2, firstPauseMs), longestPauseMs) : 0;
     // A daemon that was told to stop is not started again before somebody has a use for it.
-    if (!this.#saidBye || this.#session.hasPending) void this.#reach();
+    if (!this.#saidBye || this.#session.isOwed) void this.#reach();
   }
 
   #answer(message: object): void {

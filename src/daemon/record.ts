@@ -1,5 +1,5 @@
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir, userInfo } from "node:os";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Home } from "../paths.ts";
 
@@ -19,7 +19,7 @@ export const lockFile = (home: Home, key: string): string => path.join(home.runF
 export function socketFile(home: Home, key: string): string {
   const inHome = path.join(home.runFolder, `${key}.sock`);
   if (Buffer.byteLength(inHome) <= maxSocketBytes) return inHome;
-  return path.join(tmpdir(), `meanwhile-${userInfo().uid}`, `${key}.sock`);
+  return path.join(tmpdir(), `meanwhile-${ownUid()}`, `${key}.sock`);
 }
 
 /** Makes a folder for this user alone. Throws when it is a link or somebody else's: whoever owns it could put a socket of their own there. */
@@ -42,12 +42,18 @@ export function refusalOf(socket: string): string | undefined {
 }
 
 function isOurs(uid: number): boolean {
-  return uid === userInfo().uid;
+  return uid === ownUid();
+}
+
+/** Asked of the process: in a container its user may have no name, and looking that up would fail. */
+function ownUid(): number {
+  return process.getuid?.() ?? -1;
 }
 
 export function readRecord(home: Home, key: string): DaemonRecord | undefined {
   try {
-    return JSON.parse(readFileSync(recordFile(home, key), "utf8")) as DaemonRecord;
+    const record = JSON.parse(readFileSync(recordFile(home, key), "utf8")) as Partial<DaemonRecord> | null;
+    return typeof record?.socket === "string" && typeof record.pid === "number" ? (record as DaemonRecord) : undefined;
   } catch {
     // Absent, or cut off by a crash: both mean that nobody is known.
     return undefined;
@@ -60,7 +66,7 @@ export function readRecords(home: Home): ReadonlyMap<string, DaemonRecord> {
   for (const name of namesIn(home.runFolder)) {
     const key = /^(\w[\w-]*)\.json$/.exec(name)?.[1];
     const record = key === undefined ? undefined : readRecord(home, key);
-    if (key !== undefined && typeof record?.socket === "string") records.set(key, record);
+    if (key !== undefined && record !== undefined) records.set(key, record);
   }
   return records;
 }

@@ -16,7 +16,7 @@ interface Request {
 interface Message {
   readonly id?: string | number;
   readonly method?: string;
-  readonly params?: { readonly uri?: string; readonly _meta?: Readonly<Record<string, unknown>> };
+  readonly params?: { readonly uri?: string; readonly requestId?: string | number; readonly _meta?: Readonly<Record<string, unknown>> } | null;
 }
 
 /** Asking these twice changes nothing. */
@@ -57,9 +57,9 @@ export class Session {
   readonly #subscribed = new Map<string, string>();
   #replays = 0;
 
-  /** True while an answer is owed that can still come. */
-  get hasPending(): boolean {
-    return this.#pending.size > 0;
+  /** True while an answer is owed that can still come. A subscription that stands is answered when it ends. */
+  get isOwed(): boolean {
+    return [...this.#pending.values()].some(({ isAcknowledged }) => !isAcknowledged);
   }
 
   /** The client said this, and it was handed on. */
@@ -72,7 +72,7 @@ export class Session {
     this.#remember(message, line);
     const { id, method } = message;
     if (id !== undefined) this.#pending.set(id, { id, method, line, isRepeated: false, isAcknowledged: false });
-    else if (message.method === "notifications/cancelled") this.#pending.delete((message.params as { requestId?: string | number }).requestId ?? "");
+    else if (method === "notifications/cancelled") this.#pending.delete(message.params?.requestId ?? "");
   }
 
   #remember({ method, params }: Message, line: Buffer): void {

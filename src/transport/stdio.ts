@@ -28,7 +28,10 @@ export class LineTransport implements Transport {
   readonly #options: LineTransportOptions;
   readonly #splitter = new LineSplitter();
   readonly #inFlight = new Set<string | number>();
+  /** Requests that stand until somebody ends them: nobody waits for their answer. */
+  readonly #standing = new Set<string | number>();
   #outbox: string[] = [];
+  #isLeaving = false;
   #isClosed = false;
 
   constructor(options: LineTransportOptions) {
@@ -52,9 +55,22 @@ export class LineTransport implements Transport {
     if ("method" in message) {
       const isUnread = this.#options.output.writableLength > maxUnreadBytes;
       if (isUnread && droppable.has(message.method)) return Promise.resolve();
-    } else if (message.id !== undefined) this.#inFlight.delete(message.id);
+    } else if (message.id !== undefined) this.#answered(message.id);
     this.#queue(message);
     return Promise.resolve();
+  }
+
+  /** Closes the connection as soon as nobody waits for an answer on it. */
+  closeWhenIdle(): void {
+    this.#isLeaving = true;
+    if (this.#inFlight.size === this.#standing.size) void this.close();
+  }
+
+  #answered(id: string | number): void {
+    this.#inFlight.delete(id);
+    this.#standing.delete(id);
+    // The answer itself has yet to be written.
+    if (this.#isLeaving) process.nextTick(() => this.closeWhenIdle());
   }
 
   async close(): Promise<void> {
@@ -96,9 +112,10 @@ export class LineTransport implements Transport {
       if (this.#inFlight.has(message.id))
         throw new RequestError("request", `The id ${JSON.stringify(message.id)} belongs to a call that is still running; use a fresh id.`);
       this.#inFlight.add(message.id);
+      if (message.method === "subscriptions/listen") this.#standing.add(message.id);
     } else if (message.method === "notifications/cancelled") {
       const { requestId } = (message.params ?? {}) as { requestId?: string | number };
-      if (requestId !== undefined) this.#inFlight.delete(requestId);
+      if (requestId !== undefined) this.#answered(requestId);
     }
   }
 

@@ -54,13 +54,16 @@ async function serve(found: Settings, report: (word: string) => void): Promise<E
   takeStdout(process);
   surviveCommands(process, { currentRun, onBug: (error) => log.error("nobody caught this; please report it", { error }) });
   runtime = await openRuntime(settings, log);
-  const broker = createBroker(runtime, lifecycle, log);
+  const leaving = new AbortController();
+  const broker = createBroker(runtime, lifecycle, leaving.signal, log);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => lifecycle.leave());
   await lifecycle.open(broker);
   report("ready");
   log.info("the daemon listens", { socket: lifecycle.socket, version: settings.version, folders: settings.commandFolders });
   await runtime.startTasks().catch((error: unknown) => log.error("the tasks could not be opened; the next call tries again", { error }));
   const { isNow } = await lifecycle.left;
+  // Whoever waits for nothing goes to the next daemon at once; the others when they have their answers.
+  leaving.abort();
   await runtime.close(isNow ? 0 : drainMs);
   broker.closeAll();
   log.info("the daemon has left");
@@ -73,12 +76,12 @@ function toServed(settings: Settings): Settings {
   return { ...settings, hostName: undefined, commandFolders: daemon.isPackAlone ? commandFolders.slice(-1) : commandFolders };
 }
 
-function createBroker(runtime: Runtime, lifecycle: Lifecycle, log: Logger): Broker {
+function createBroker(runtime: Runtime, lifecycle: Lifecycle, leaving: AbortSignal, log: Logger): Broker {
   const { settings, clock } = runtime;
   const startedAt = clock.now();
   return new Broker({
     key: settings.daemon.key,
-    onConnection: (socket, { host }) => serveStreams(runtime, { input: socket, output: socket, write: (text) => socket.write(text), host }),
+    onConnection: (socket, { host }) => serveStreams(runtime, { input: socket, output: socket, write: (text) => socket.write(text), host, leaving }),
     status: () => ({
       pid: process.pid,
       version: settings.version,

@@ -1,0 +1,128 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync, symlinkSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { fingerprint } from "../../src/project.ts";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+
+const program = path.resolve(import.meta.dirname, "../fixtures/daemon/keys.ts");
+
+interface Place {
+  readonly cwd?: string;
+  readonly env?: Record<string, string>;
+  readonly flags?: { commands?: string[]; bundled?: boolean };
+  readonly files?: Record<string, string>;
+}
+
+/** The keys that fronts and daemons come to in these places, one after the other; they must be the same. */
+function keysOf(folder: string, places: readonly Place[]): string[] {
+  const home = path.join(folder, "home");
+  mkdirSync(home, { recursive: true });
+  const input = places.map(({ cwd = "p", env = {}, flags = {}, files = {} }) => ({
+    cwd: path.join(folder, cwd),
+    env: { MEANWHILE_HOME: home, ...env },
+    flags,
+    files: Object.fromEntries(Object.entries(files).map(([name, text]) => [path.join(folder, name), text])),
+  }));
+  const { stdout, stderr } = spawnSync(process.execPath, [program], { input: JSON.stringify(input), encoding: "utf8" });
+  expect(stdout, stderr).not.toBe("");
+  // What a config file prints when it is read comes before.
+  const keys = JSON.parse(stdout.split("\n").at(-1) as string) as { front: string; daemon: string }[];
+  for (const [at, { front, daemon }] of keys.entries()) expect(front, `the front's key at ${JSON.stringify(places[at])}`).toBe(daemon);
+  return keys.map(({ front }) => front);
+}
+
+const isOne = (keys: readonly (string | undefined)[]) => expect(new Set(keys).size, keys.join(" ")).toBe(1);
+const areMany = (keys: readonly (string | undefined)[]) => expect(new Set(keys).size, keys.join(" ")).toBe(keys.length);
+
+// Each starts Node a few times.
+describe("a front and its daemon come to one key", { timeout: 30_000 }, () => {
+  test("without a project of their own, all folders have one daemon", () => {
+    const folder = writeFiles(temporaryFolder(), { "p/x": "", "q/x": "", "r/commands/x": "" });
+    const [p, q, r, bare] = keysOf(folder, [{}, { cwd: "q" }, { cwd: "r" }, { flags: { bundled: false } }]);
+    isOne([p, q]);
+    areMany([p, r, bare]);
+  });
+
+  test("folders that are named make the project, by their real places and in any spelling", () => {
+    const folder = writeFiles(temporaryFolder(), { "p/a/x": "", "p/b/x": "", "q/x": "" });
+    symlinkSync(path.join(folder, "p"), path.join(folder, "linked"));
+    symlinkSync(path.join(folder, "p/a"), path.join(folder, "q/a"));
+    const absolute = path.join(folder, "p/a");
+    const keys = keysOf(folder, [
+      { flags: { commands: ["a"] } },
+      { flags: { commands: ["./b/../a/"] } },
+      { flags: { commands: [absolute] } },
+      { cwd: "linked", flags: { commands: ["a"] } },
+      { cwd: "q", flags: { commands: ["a"] } },
+      { cwd: "q", flags: { commands: [path.join(folder, "linked/a")] } },
+      { flags: { commands: ["b"] } },
+      { flags: { commands: ["a", "b"] } },
+      { flags: { commands: ["a"], bundled: false } },
+    ]);
+    isOne(keys.slice(0, 6));
+    areMany(keys.slice(5));
+  });
+
+  test("a config file in JSON makes a project, and each text of it another daemon", () => {
+    const file = "p/meanwhile.config.json";
+    const folder = writeFiles(temporaryFolder(), { "p/c/x": "", "q/x": "" });
+    symlinkSync(path.join(folder, "p"), path.join(folder, "linked"));
+    const keys = keysOf(folder, [
+      { files: { [file]: '{"commands":["c"],"bundled":false}' } },
+      { cwd: "linked" },
+      { files: { [file]: '{"commands":["c"],"bundled":false,"name":"n"}' } },
+      { files: { [file]: '{"commands":["d"]}' } },
+      { flags: { commands: ["c"] } },
+      { files: { "home/config.json": '{"name":"mine"}' } },
+      { files: { "home/config.json": '{"name":"mine","bundled":false}' } },
+    ]);
+    isOne(keys.slice(0, 2));
+    areMany(keys.slice(1));
+  });
+
+  test("a config file of code is run once for each of its texts", () => {
+    const file = "p/meanwhile.config.ts";
+    const code = (config: string) => `console.log("noise"); const config: object = ${config}; export default config;`;
+    const folder = writeFiles(temporaryFolder(), { "p/c/x": "" });
+    const keys = keysOf(folder, [{ files: { [file]: code('{ commands: ["c"], bundled: false }') } }, {}]);
+    isOne(keys);
+    const [key] = keysOf(folder, [{ files: { [file]: code('{ commands: ["c"], bundled: false, env: ["A"] }') } }]);
+    areMany([keys[0], key]);
+    expect(readdirSync(path.join(folder, "home/run")).filter((name) => name.endsWith(".said"))).toHaveLength(2);
+  });
+
+  test("the user's own config counts wherever the project's says nothing", () => {
+    const folder = writeFiles(temporaryFolder(), {
+      "p/mine/x": "",
+      "p/meanwhile.config.json": '{"env":["A"]}',
+      "home/config.json": '{"commands":["mine"],"env":["B"]}',
+    });
+    const keys = keysOf(folder, [{}, { env: { A: "1" } }, { env: { A: "2" } }]);
+    areMany(keys);
+    isOne([keys[0], ...keysOf(folder, [{ env: { B: "1" } }])]);
+  });
+
+  test("of the environment only the variables that the config names and our own count, and neither the home nor the host", () => {
+    const folder = writeFiles(temporaryFolder(), { "p/meanwhile.config.json": '{"env":["TOKEN","MEANWHILE_LOG"]}' });
+    const keys = keysOf(folder, [{ env: { OTHER: "1" } }, { env: { OTHER: "2", MEANWHILE_HOST: "cursor" } }, { env: { MEANWHILE_HOST: "zed" } }]);
+    isOne(keys);
+    const more = keysOf(folder, [
+      { env: { TOKEN: "" } },
+      { env: { TOKEN: "1" } },
+      { env: { TOKEN: "2" } },
+      { env: { MEANWHILE_LOG: "debug" } },
+      { env: { MEANWHILE_STORE: "x" } },
+      { env: { MEANWHILE_IDLE_SECONDS: "1" } },
+    ]);
+    areMany([keys[0], ...more]);
+  });
+});
+
+test("fingerprints of similar values differ, and fit a file name", () => {
+  const seen = new Set<string>();
+  for (let at = 0; at < 5_000; at++) seen.add(fingerprint([`/home/user/project${at}`, at % 7]));
+  for (const value of ["", [], {}, null, "a", "b", ["a", ""], ["", "a"], [["a"], ""], "ü", "u"]) seen.add(fingerprint(value));
+  expect(seen.size).toBe(5_011);
+  for (const text of seen) expect(text).toMatch(/^[0-9a-z]{28}$/);
+});

@@ -1,0 +1,262 @@
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { createConnection, createServer, type Socket } from "node:net";
+import path from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { Broker } from "../../src/daemon/broker.ts";
+import { Lifecycle, type LifecycleOptions } from "../../src/daemon/lifecycle.ts";
+import { silentLog } from "../../src/log.ts";
+import { type Home, homeAt } from "../../src/paths.ts";
+import { takeLock } from "../../src/store/sqlite/lock.ts";
+import { FakeClock } from "../helpers/fake-clock.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+import { turns } from "../helpers/in-memory.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
+
+const idleMs = 900_000;
+
+interface Opened {
+  readonly lifecycle: Lifecycle;
+  readonly broker: Broker;
+  readonly clock: FakeClock;
+  readonly home: Home;
+  readonly isLeft: () => "now" | "in order" | undefined;
+  /** Lets time pass, with all that is looked after in it. */
+  readonly pass: (ms: number) => Promise<void>;
+  readonly connect: () => Promise<Socket>;
+}
+
+function begin(options: Partial<LifecycleOptions> = {}) {
+  const clock = new FakeClock();
+  const home = homeAt({ MEANWHILE_HOME: path.join(temporaryFolder(), "home") });
+  const begun = (more: Partial<LifecycleOptions> = {}) =>
+    Lifecycle.begin({
+      home,
+      key: "k",
+      isPackAlone: false,
+      pid: 77,
+      idleMs,
+      hasLiveTasks: async () => false,
+      takeLock,
+      clock,
+      log: silentLog,
+      ...options,
+      ...more,
+    });
+  return { clock, home, begun };
+}
+
+async function open(options: Partial<LifecycleOptions> = {}): Promise<Opened> {
+  const { clock, home, begun } = begin(options);
+  const lifecycle = begun() as Lifecycle;
+  let left: "now" | "in order" | undefined;
+  void lifecycle.left.then(({ isNow }) => (left = isNow ? "now" : "in order"));
+  const broker = createBroker();
+  await lifecycle.open(broker);
+  onTestFinished(() => {
+    lifecycle.leave();
+    broker.closeAll();
+  });
+  const pass = async (ms: number) => {
+    for (let end = clock.now() + ms; clock.now() < end; await turns()) clock.advance(Math.min(1_000, end - clock.now()));
+  };
+  const connect = async () => {
+    const before = broker.connections;
+    const socket = createConnection(lifecycle.socket);
+    onTestFinished(() => void socket.destroy());
+    await waitFor(() => broker.connections > before);
+    return socket;
+  };
+  return { lifecycle, broker, clock, home, isLeft: () => left, pass, connect };
+}
+
+const createBroker = () =>
+  new Broker({
+    key: "k",
+    onConnection: () => new Promise(() => undefined),
+    status: () => ({ pid: 77, version: "0", startedAt: 0, cwd: "/", folders: [], configFile: undefined, socket: "", running: 0 }),
+    onStop: () => undefined,
+    log: silentLog,
+  });
+
+test("a daemon that nobody uses leaves after its idle time, and not before", async () => {
+  const { isLeft, pass, lifecycle, home } = await open();
+  await pass(idleMs - 2_000);
+  expect(isLeft()).toBeUndefined();
+  await pass(4_000);
+  expect(isLeft()).toBe("in order");
+  expect(existsSync(lifecycle.socket)).toBe(false);
+  expect(existsSync(path.join(home.runFolder, "k.json"))).toBe(false);
+});
+
+test("a daemon stays while somebody is connected, and its idle time begins when the last has gone", async () => {
+  const { isLeft, pass, connect, broker } = await open();
+  const socket = await connect();
+  await pass(3 * idleMs);
+  expect(isLeft()).toBeUndefined();
+  socket.destroy();
+  await waitFor(() => broker.connections === 0);
+  await pass(idleMs - 2_000);
+  expect(isLeft()).toBeUndefined();
+  await pass(4_000);
+  expect(isLeft()).toBe("in order");
+}, 20_000);
+
+test("a daemon stays while tasks are alive, and a whole idle time after them", async () => {
+  let isLive = true;
+  const { isLeft, pass } = await open({ hasLiveTasks: async () => isLive });
+  await pass(2.5 * idleMs);
+  expect(isLeft()).toBeUndefined();
+  isLive = false;
+  await pass(idleMs + 2_000);
+  expect(isLeft()).toBe("in order");
+});
+
+test("somebody who comes while the daemon looks for live tasks keeps it", async () => {
+  const looked = Promise.withResolvers<boolean>();
+  let isLooking = false;
+  const hasLiveTasks = () => {
+    isLooking = true;
+    return looked.promise;
+  };
+  const { isLeft, pass, connect } = await open({ hasLiveTasks });
+  await pass(idleMs + 2_000);
+  expect(isLooking).toBe(true);
+  await connect();
+  looked.resolve(false);
+  await turns();
+  expect(isLeft()).toBeUndefined();
+  await pass(3_000);
+  expect(isLeft()).toBeUndefined();
+});
+
+test("a look that fails is not the last one", async () => {
+  let isBroken = true;
+  const { isLeft, pass } = await open({ idleMs: 2_000, hasLiveTasks: () => (isBroken ? Promise.reject(new Error("no store")) : Promise.resolve(false)) });
+  await pass(10_000);
+  expect(isLeft()).toBeUndefined();
+  isBroken = false;
+  await pass(2_000);
+  expect(isLeft()).toBe("in order");
+});
+
+test("a daemon whose home is gone leaves at once, whoever is connected", async () => {
+  const { isLeft, pass, connect, home } = await open();
+  await connect();
+  rmSync(home.folder, { recursive: true });
+  await pass(1_000);
+  expect(isLeft()).toBe("now");
+});
+
+test("a daemon whose socket is gone, or somebody else's, leaves in order and touches neither", async () => {
+  const { isLeft, pass, lifecycle, home } = await open();
+  rmSync(lifecycle.socket);
+  const other = createServer().listen(lifecycle.socket);
+  onTestFinished(() => void other.close());
+  await waitFor(() => other.listening);
+  await pass(1_000);
+  expect(isLeft()).toBe("in order");
+  expect(lstatSync(lifecycle.socket).isSocket()).toBe(true);
+  expect(existsSync(path.join(home.runFolder, "k.json"))).toBe(false);
+});
+
+test("a record that was taken away is written again", async () => {
+  const { isLeft, pass, lifecycle, home } = await open();
+  const file = path.join(home.runFolder, "k.json");
+  rmSync(file);
+  await pass(1_000);
+  expect(isLeft()).toBeUndefined();
+  expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({ pid: 77, socket: lifecycle.socket });
+});
+
+test("its own record is removed when it leaves, and another daemon's is not", async () => {
+  const { lifecycle, home } = await open();
+  const file = path.join(home.runFolder, "k.json");
+  writeFileSync(file, JSON.stringify({ pid: 78, socket: lifecycle.socket }));
+  lifecycle.leave();
+  expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ pid: 78 });
+});
+
+test("of two daemons with one key the second does not begin, until the first has left", async () => {
+  const { begun } = begin();
+  const first = begun();
+  expect(first).toBeDefined();
+  expect(begun()).toBeUndefined();
+  const other = begun({ key: "l" });
+  expect(other).toBeDefined();
+  first?.leave();
+  const next = begun();
+  expect(next).toBeDefined();
+  for (const lifecycle of [next, other]) lifecycle?.leave();
+});
+
+test("the well-known socket belongs to the first of several versions; the others have one of their own", () => {
+  const { begun, home } = begin({ isPackAlone: true });
+  const [first, second] = [begun(), begun({ key: "l" })];
+  expect(first?.socket).toBe(path.join(home.folder, "mcp.sock"));
+  expect(second?.socket).toBe(path.join(home.runFolder, "l.sock"));
+  first?.leave();
+  const third = begun({ key: "m" });
+  expect(third?.socket).toBe(path.join(home.folder, "mcp.sock"));
+  for (const lifecycle of [second, third]) lifecycle?.leave();
+});
+
+test("its socket and folder are its user's alone", async () => {
+  const { lifecycle, home } = await open();
+  expect(statSync(lifecycle.socket).mode & 0o777).toBe(0o600);
+  expect(statSync(home.runFolder).mode & 0o777).toBe(0o700);
+  expect(statSync(path.join(home.runFolder, "k.json")).mode & 0o777).toBe(0o600);
+});
+
+test("a folder that others may enter is closed to them", async () => {
+  const { begun, home } = begin();
+  mkdirSync(home.runFolder, { recursive: true, mode: 0o755 });
+  begun()?.leave();
+  expect(statSync(home.runFolder).mode & 0o777).toBe(0o700);
+});
+
+test.for(["a link", "a file"])("%s in the place of its socket is refused and left alone", async (what) => {
+  const { begun, home } = begin();
+  const lifecycle = begun() as Lifecycle;
+  const target = path.join(home.folder, "target");
+  writeFileSync(target, "mine");
+  if (what === "a link") symlinkSync(target, lifecycle.socket);
+  else writeFileSync(lifecycle.socket, "mine");
+  await expect(lifecycle.open(createBroker())).rejects.toThrow(/^Cannot listen: \S+k\.sock is (a symbolic link|not a socket); remove it\.$/);
+  expect(readFileSync(target, "utf8")).toBe("mine");
+  expect(lstatSync(lifecycle.socket).isSymbolicLink()).toBe(what === "a link");
+  lifecycle.leave();
+});
+
+test("a link in the place of the folder of sockets is refused", () => {
+  const { begun, home } = begin();
+  mkdirSync(home.folder, { recursive: true });
+  symlinkSync(temporaryFolder(), home.runFolder);
+  expect(() => begun()).toThrow(`${home.runFolder} is not a folder`);
+});
+
+test("a home that is a link to another place is its user's choice", async () => {
+  const { begun, home } = begin({ isPackAlone: true });
+  symlinkSync(temporaryFolder(), home.folder);
+  const lifecycle = begun() as Lifecycle;
+  await lifecycle.open(createBroker());
+  expect(lstatSync(home.packSocket).isSocket()).toBe(true);
+  lifecycle.leave();
+  expect(existsSync(home.packSocket)).toBe(false);
+});
+
+test("a socket that a dead daemon has left is replaced", async () => {
+  const { begun, home } = begin();
+  mkdirSync(home.runFolder, { recursive: true });
+  const left = createServer().listen(path.join(home.runFolder, "k.sock"));
+  onTestFinished(() => void left.close());
+  await waitFor(() => left.listening);
+  const lifecycle = begun() as Lifecycle;
+  const before = lstatSync(lifecycle.socket).ino;
+  const broker = createBroker();
+  await lifecycle.open(broker);
+  expect(lstatSync(lifecycle.socket).ino).not.toBe(before);
+  const socket = createConnection(lifecycle.socket);
+  await waitFor(() => broker.connections === 1);
+  socket.destroy();
+  lifecycle.leave();
+});

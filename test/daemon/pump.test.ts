@@ -1,0 +1,203 @@
+import { createConnection, createServer, type Socket } from "node:net";
+import path from "node:path";
+import { PassThrough } from "node:stream";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { Pump } from "../../src/daemon/pump.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
+import type { Message } from "../helpers/wire.ts";
+
+/** A pump between a client, whose streams we hold, and daemons, whose ends of the socket we hold. */
+async function openPump({ isReachable = () => true }: { isReachable?: () => boolean } = {}) {
+  const file = path.join(temporaryFolder(), "s");
+  const daemons: { socket: Socket; heard: Message[] }[] = [];
+  const server = createServer((socket) => {
+    const heard: Message[] = [];
+    socket.on("error", () => undefined);
+    readMessages(socket, heard);
+    daemons.push({ socket, heard });
+  }).listen(file);
+  await waitFor(() => server.listening);
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const answers: Message[] = [];
+  readMessages(output, answers);
+  const reach = () =>
+    new Promise<Socket>((resolve, reject) => {
+      if (!isReachable()) reject(new Error("nobody is there"));
+      const socket = createConnection(file, () => resolve(socket)).on("error", reject);
+    });
+  const ended = new Pump({ input, output, reach }).run();
+  ended.catch(() => undefined);
+  onTestFinished(async () => {
+    for (const { socket } of daemons) socket.destroy();
+    input.end();
+    await ended.catch(() => undefined);
+    server.close();
+  });
+  const daemon = async (number: number) =>
+    await waitFor(
+      () => daemons[number - 1],
+      () => `daemon ${number} was never reached`,
+    );
+  return {
+    input,
+    output,
+    answers,
+    ended,
+    daemons,
+    daemon,
+    say: (message: object) => void input.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`),
+    reply: async (number: number, message: object) => void (await daemon(number)).socket.write(`${JSON.stringify(message)}\n`),
+    hears: async (number: number, id: number | string) => {
+      const { heard } = await daemon(number);
+      return await waitFor(
+        () => heard.find((message) => message.id === id),
+        () => `daemon ${number} never heard ${id}, but ${JSON.stringify(heard)}`,
+      );
+    },
+    answered: (id: number | string) =>
+      waitFor(
+        () => answers.find((message) => message.id === id),
+        () => `no answer to ${id} in ${JSON.stringify(answers)}`,
+      ),
+  };
+}
+
+function readMessages(stream: NodeJS.ReadableStream, into: Message[]): void {
+  let rest = "";
+  stream.on("data", (chunk: Buffer) => {
+    const lines = (rest + chunk.toString("utf8")).split("\n");
+    rest = lines.pop() ?? "";
+    into.push(...lines.map((line) => JSON.parse(line) as Message));
+  });
+}
+
+test("lines pass byte for byte, and a daemon's own words stay out of them", async () => {
+  const { input, output, daemon } = await openPump();
+  const { socket } = await daemon(1);
+  const odd = '{"id" : 1.50, "method":"\u2028ü", "x":1e400}';
+  const [sent, received]: [Buffer[], Buffer[]] = [[], []];
+  socket.on("data", (chunk: Buffer) => sent.push(chunk));
+  output.on("data", (chunk: Buffer) => received.push(chunk));
+  input.write(`${odd}\r\n\n`);
+  await waitFor(() => Buffer.concat(sent).toString("utf8") === `${odd}\n`);
+  socket.write(`{"meanwhile":"status"}\n${odd}\n`);
+  await waitFor(() => Buffer.concat(received).toString("utf8") === `${odd}\n`);
+});
+
+test("the client goes on with the next daemon: a call gets an error, a list is asked again", async () => {
+  const { say, hears, answered, daemon, answers, reply } = await openPump();
+  say({ id: 1, method: "tools/call" });
+  say({ id: 2, method: "tools/list" });
+  await hears(1, 2);
+  (await daemon(1)).socket.destroy();
+  expect(await answered(1)).toMatchObject({ error: { code: -32603 } });
+  await hears(2, 2);
+  await reply(2, { id: 2, result: {} });
+  await answered(2);
+  expect(answers).toHaveLength(2);
+  expect((await daemon(2)).heard.map(({ id }) => id)).toEqual([2]);
+});
+
+test("what the client says while no daemon is there waits for the next, in its order", async () => {
+  let isReachable = true;
+  const { say, daemon, hears, reply, answered, daemons } = await openPump({ isReachable: () => isReachable });
+  const { socket } = await daemon(1);
+  await reply(1, { meanwhile: "bye" });
+  socket.end();
+  await waitFor(() => socket.closed);
+  expect(daemons).toHaveLength(1);
+  isReachable = true;
+  for (let id = 1; id <= 5; id++) say({ id, method: "tools/call" });
+  await hears(2, 5);
+  expect((await daemon(2)).heard.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5]);
+  await reply(2, { id: 5, result: {} });
+  await answered(5);
+});
+
+test("after a good-bye no daemon is started before there is a use for it", async () => {
+  const { daemon, reply, daemons, say, hears } = await openPump();
+  say({ id: 1, method: "ping" });
+  await hears(1, 1);
+  await reply(1, { id: 1, result: {} });
+  await reply(1, { meanwhile: "bye" });
+  const { socket } = await daemon(1);
+  socket.end();
+  await waitFor(() => socket.closed);
+  // As long as a first pause, and twice that.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(daemons).toHaveLength(1);
+});
+
+test("when no daemon comes any more, everything that waits is refused and the pump fails", async () => {
+  let isReachable = true;
+  const { say, hears, answered, daemon, ended } = await openPump({ isReachable: () => isReachable });
+  say({ id: 1, method: "tools/list" });
+  await hears(1, 1);
+  isReachable = false;
+  (await daemon(1)).socket.destroy();
+  await expect(ended).rejects.toThrow("nobody is there");
+  expect(await answered(1)).toMatchObject({ error: { code: -32603 } });
+});
+
+test("a message over 10 MiB gets one error, and the next one is carried", async () => {
+  const { input, say, hears, answers, daemon } = await openPump();
+  input.write(`{"id":1,"x":"${"x".repeat(10 * 1024 * 1024)}`);
+  input.write(`${"x".repeat(1024 * 1024)}"}\n`);
+  say({ id: 2, method: "ping" });
+  await hears(1, 2);
+  expect((await daemon(1)).heard).toHaveLength(1);
+  expect(answers).toMatchObject([{ id: null, error: { code: -32600, message: "The message is larger than 10 MiB." } }]);
+});
+
+describe("a client that hangs up", () => {
+  test("still gets the answers that are on their way", async () => {
+    const { input, say, hears, reply, answered, ended, daemon } = await openPump();
+    say({ id: 1, method: "tools/call" });
+    input.end();
+    await hears(1, 1);
+    await reply(1, { id: 1, result: { text: "late" } });
+    expect(await answered(1)).toMatchObject({ result: { text: "late" } });
+    await ended;
+    expect((await daemon(1)).socket.readableEnded).toBe(true);
+  });
+
+  test("with a call that goes on is let go within two seconds", async () => {
+    const { input, say, hears, ended, daemon, answers } = await openPump();
+    say({ id: 1, method: "tools/call" });
+    await hears(1, 1);
+    const startedAt = performance.now();
+    input.end();
+    await ended;
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect((await daemon(1)).socket.readableEnded).toBe(true);
+    expect(answers).toEqual([]);
+  });
+
+  test("with a subscription that stands is not waited for", async () => {
+    const { input, say, hears, reply, ended, answers } = await openPump();
+    say({ id: 1, method: "subscriptions/listen" });
+    await hears(1, 1);
+    await reply(1, { method: "notifications/subscriptions/acknowledged", params: { _meta: { "io.modelcontextprotocol/subscriptionId": 1 } } });
+    await waitFor(() => answers.length === 1);
+    const startedAt = performance.now();
+    input.end();
+    await ended;
+    expect(performance.now() - startedAt).toBeLessThan(900);
+  });
+});
+
+test("a client that does not read stops the daemon's words, and gets all of them later", async () => {
+  const { output, reply, daemon, answers } = await openPump();
+  output.pause();
+  const { socket } = await daemon(1);
+  const text = "x".repeat(64 * 1024);
+  for (let id = 1; id <= 200; id++) await reply(1, { id, result: { text } });
+  await waitFor(() => output.writableNeedDrain);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(socket.writableLength, "what the daemon still holds").toBeGreaterThan(5 * 1024 * 1024);
+  expect(output.writableLength + output.readableLength, "what the front holds").toBeLessThan(2 * 1024 * 1024);
+  output.resume();
+  await waitFor(() => answers.length === 200);
+  expect(answers.map(({ id }) => id)).toEqual(Array.from({ length: 200 }, (_, at) => at + 1));
+});

@@ -1,0 +1,166 @@
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, onTestFinished } from "vitest";
+import { temporaryFolder, writeFiles } from "./home.ts";
+import { runMeanwhile, type Started, startMeanwhile, waitFor } from "./meanwhile.ts";
+import { overPipes, type Result, WireClient, type WireOptions } from "./wire.ts";
+
+const fixtures = path.resolve(import.meta.dirname, "../fixtures");
+export const folders = ["deferral", "questions", "daemon"].map((name) => path.join(fixtures, name, "commands"));
+/** The words of a project that has these commands and no others. */
+export const ownCommands = ["--no-bundled", ...folders.flatMap((folder) => ["--commands", folder])];
+
+export interface Daemon {
+  readonly key: string;
+  readonly pid: number;
+  readonly socket: string;
+}
+
+export interface FrontOptions extends Partial<WireOptions> {
+  readonly words?: readonly string[];
+  readonly cwd?: string;
+  readonly env?: Record<string, string>;
+}
+
+/** A home with daemons in it. After the test every one of them is killed, and none is left. */
+export class DaemonHome {
+  readonly cwd: string;
+  readonly home: string;
+  readonly #env: Record<string, string>;
+
+  constructor({ config, env = {} }: { config?: object; env?: Record<string, string> } = {}) {
+    const folder = temporaryFolder();
+    this.cwd = writeFiles(path.join(folder, "project"), config === undefined ? { "a file": "" } : { "meanwhile.config.json": JSON.stringify(config) });
+    this.home = path.join(folder, "home");
+    this.#env = { MEANWHILE_HOME: this.home, ...env };
+    onTestFinished(() => killDaemons(this.home));
+  }
+
+  /** `meanwhile serve` as a host starts it. */
+  start({ words = ownCommands, cwd = this.cwd, env = {} }: FrontOptions = {}): Started {
+    return startMeanwhile(["serve", ...words], { cwd, env: { ...this.#env, ...env } });
+  }
+
+  /** A client on a front of its own, hands shaken. */
+  async connect(options: FrontOptions = {}): Promise<WireClient & { readonly front: Started }> {
+    const front = this.start(options);
+    const { revision = "2025-11-25", name, capabilities } = options;
+    const wire = { revision, ...(name !== undefined && { name }), ...(capabilities !== undefined && { capabilities }) };
+    const client = Object.assign(new WireClient(overPipes(front.child), wire), { front });
+    onTestFinished(() => client.close());
+    await client.begin();
+    return client;
+  }
+
+  /** `meanwhile …` in a process of its own. */
+  terminal(...words: string[]) {
+    return runMeanwhile([...ownCommands, ...words], { cwd: this.cwd, env: this.#env });
+  }
+
+  /** Those that have a record. */
+  daemons(): Daemon[] {
+    return recordsOf(this.home);
+  }
+
+  /** The only one there is. */
+  daemon(): Daemon {
+    const found = this.daemons();
+    expect(found, "daemons in this home").toHaveLength(1);
+    return found[0] as Daemon;
+  }
+
+  /** Resolves when one process serves this home and no other is left; one that was started in vain may be on its way out. */
+  async hasOneDaemon(): Promise<void> {
+    await waitFor(
+      () => daemonProcesses(this.home).join() === `${this.daemons()[0]?.pid}`,
+      () => `not one daemon, but ${daemonProcesses(this.home).join(", ")}, and records of ${JSON.stringify(this.daemons())}`,
+    );
+  }
+
+  /** Another one than `before`, as soon as there is one. */
+  async nextDaemon(before: Daemon): Promise<Daemon> {
+    return await waitFor(
+      () => this.daemons().find(({ pid }) => pid !== before.pid),
+      () => `no daemon came after ${before.pid}`,
+    );
+  }
+
+  log(): string {
+    return readFileSync(path.join(this.home, "daemon.log"), "utf8");
+  }
+}
+
+function recordsOf(home: string): Daemon[] {
+  const folder = path.join(home, "run");
+  return namesIn(folder).flatMap((name) => {
+    if (!name.endsWith(".json")) return [];
+    try {
+      return [{ key: name.slice(0, -5), ...(JSON.parse(readFileSync(path.join(folder, name), "utf8")) as Omit<Daemon, "key">) }];
+    } catch {
+      // Removed since the folder was read.
+      return [];
+    }
+  });
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** Kills the daemons of a home, those without a record too, and waits until they are gone. */
+export async function killDaemons(home: string): Promise<void> {
+  const pids = new Set([...recordsOf(home).map(({ pid }) => pid), ...daemonProcesses(home)]);
+  for (const pid of pids) kill(pid);
+  await waitFor(
+    () => daemonProcesses(home).length === 0 && [...pids].every((pid) => !isRunning(pid)),
+    () => `daemons were left: ${daemonProcesses(home).join(", ")}`,
+  );
+}
+
+/** Ends a process as a crash does. */
+export function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It is gone.
+  }
+}
+
+/** The daemons that run on a home, whatever their records say. Needs /proc; elsewhere the records are all we know. */
+export function daemonProcesses(home: string): number[] {
+  return namesIn("/proc").flatMap((name) => {
+    const pid = Number(name);
+    if (!Number.isInteger(pid)) return [];
+    try {
+      const isDaemon = readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("\0_daemon\0");
+      const isHere = isDaemon && readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(`MEANWHILE_HOME=${home}`);
+      return isHere && isRunning(pid) ? [pid] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** A process that has ended and waits for its parent does not run. */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+export function residentMiB(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+}
+
+/** What a command returned. */
+export function dataOf<T>(result: Result): T {
+  if (result.structuredContent?.success !== true) throw new Error(`The call was answered with ${JSON.stringify(result).slice(0, 500)}`);
+  return result.structuredContent.data as T;
+}
