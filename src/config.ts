@@ -300,7 +300,8 @@ const fields: Record<keyof UserConfig, Field> = {
   mcp: { check: (value) => typeof value === "function", expected: "a function (server) => void" },
 };
 
-function checkConfig(value: unknown, file: string): UserConfig {
+/** Holds a config to the rules, whole; throws one sentence that names the file, the setting and what it must be. */
+export function checkConfig(value: unknown, file: string): UserConfig {
   const refuse = (text: string) => new RuntimeError("CONFIG_INVALID", `${file}: ${text}`);
   if (!isObject(value)) throw refuse("must hold one object; write: export default defineConfig({ … })");
   checkFields(value, fields, "");

@@ -6,5 +6,5 @@ export type { Completion, CompletionOptions, CompletionRequest } from "./complet
 export { filterCompletions } from "./completion/filter.ts";
 export { complete } from "./completion/lazily.ts";
 export { type Resolved, resolveContext, resolveReference } from "./completion/references.ts";
-export { defineConfig, type ServerHook, type UserConfig } from "./config.ts";
+export { checkConfig, defineConfig, type ServerHook, type UserConfig } from "./config.ts";
 export { CommandError, Declined } from "./errors.ts";

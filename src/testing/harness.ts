@@ -26,8 +26,8 @@ export interface Harness {
 const caller = "tester";
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** Opens a harness for commands by name. */
-export function createHarness(commands: Readonly<Record<string, Command>>): Harness {
+/** Opens a harness for commands by name; `home` is the folder that they keep data in. */
+export function createHarness(commands: Readonly<Record<string, Command>>, { home = "" }: { readonly home?: string } = {}): Harness {
   const clock = new FakeClock();
   const store = openMemoryStore(clock);
   const history = new History(store, clock);
@@ -40,7 +40,7 @@ export function createHarness(commands: Readonly<Record<string, Command>>): Harn
     const name = createId();
     return {
       name,
-      worker: new Worker({ store, dispatcher: store, history, find, clock, log, project: "test", worker: name, home: "", config: {}, isDebug: true }),
+      worker: new Worker({ store, dispatcher: store, history, find, clock, log, project: "test", worker: name, home, config: {}, isDebug: true }),
     };
   };
   let current = createWorker();

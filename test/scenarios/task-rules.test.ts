@@ -95,7 +95,7 @@ test("T1: a hundred thousand task ids: none repeats, no beginning is shared, at 
     (file) => file.endsWith(".ts") && !file.startsWith("testing"),
   );
   const textOf = (file: string) => readFileSync(path.join(root, "src", file), "utf8");
-  expect(textOf("ids.ts")).toMatch(/^import \{ randomBytes, randomUUID \} from "node:crypto";$/m);
+  expect(textOf("ids.ts")).toMatch(/^import \{ randomBytes, randomInt, randomUUID \} from "node:crypto";$/m);
   expect(sources.filter((file) => /\bMath\.random\b|\brandomUUID\b|from "(?:nanoid|uuid|ulid)"/.test(textOf(file)))).toEqual(["ids.ts"]);
   const makers = sources.flatMap((file) => [...textOf(file).matchAll(/\btaskId: (create\w+\(\)|`|")/g)].map((match) => `${file}: ${match[1]}`));
   expect(new Set(makers)).toEqual(new Set(["task/calls.ts: createId()", "task/engine.ts: createId()"]));
