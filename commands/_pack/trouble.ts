@@ -1,0 +1,41 @@
+import { z } from "zod";
+import { reasonOf } from "./reason.ts";
+
+export { reasonOf };
+
+/** What went wrong with one file, while the others went on. */
+export interface Trouble {
+  readonly path: string;
+  readonly reason: string;
+}
+
+/** How many are listed; all are counted. */
+const maxListed = 100;
+
+/** The two fields by which a command's output tells of single files that failed. */
+export const troubleFields = {
+  errors: z
+    .array(z.object({ path: z.string().describe("The file, unusual bytes percent-escaped"), reason: z.string().describe("Why it was left out") }))
+    .describe(`Files that failed, the first ${maxListed} of them`),
+  errors_total: z.number().int().describe("How many files failed in all"),
+};
+
+/** Collects what failed without growing beyond bounds. */
+export class Troubles {
+  readonly #listed: Trouble[] = [];
+  #total = 0;
+
+  add(path: string, error: unknown): void {
+    this.#total += 1;
+    if (this.#listed.length < maxListed) this.#listed.push({ path, reason: typeof error === "string" ? error : reasonOf(error) });
+  }
+
+  get total(): number {
+    return this.#total;
+  }
+
+  /** As `troubleFields` describe it. */
+  toOutput(): { errors: Trouble[]; errors_total: number } {
+    return { errors: [...this.#listed], errors_total: this.#total };
+  }
+}

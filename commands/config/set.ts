@@ -1,0 +1,58 @@
+import { CommandError, checkConfig, defineCommand } from "meanwhile";
+import { z } from "zod";
+import { readUserFile, replaceUserFile, valueAt, withValue } from "./_user-file.ts";
+
+/** Somebody else may be writing at the same time; then the file is read again. */
+const maxTries = 5;
+
+export default defineCommand({
+  summary: "Change a setting in the user's config file",
+  description:
+    "The whole file is checked before it is replaced in one go; a wrong value changes nothing. A running server takes it up when it starts again. " +
+    "Environment, flags and a project's own config file still win over it.",
+  input: z.object({
+    key: z.string().describe("The setting, with dots for what is inside: toolPrefix, http.port, deferral.auto"),
+    value: z.string().describe("JSON, or plain text: 8080, true, '[\"a\"]', wksm; null takes the setting away"),
+  }),
+  output: z.object({
+    key: z.string(),
+    old_value: z.unknown().describe("What the file said before; null when it said nothing"),
+    new_value: z.unknown().describe("What it says now; null when it says nothing"),
+    config_path: z.string().describe("The file that was written"),
+  }),
+  effects: "write",
+  idempotent: true,
+  examples: ["http.port 8080", "toolPrefix wksm", "deferral.auto null"],
+  summarize: ({ key, new_value }) => (new_value === null ? `${key} is back to its default` : `${key} is now ${JSON.stringify(new_value)}`),
+  run({ key, value }, task) {
+    const keys = key.split(".");
+    if (keys.includes("")) throw new CommandError(`\`key\` ${key === "" ? "is empty" : `${key} has an empty part`}; write e.g. http.port.`);
+    if (value === "") throw new CommandError("`value` is empty; give JSON or a text, or null to take the setting away.");
+    const wanted = parseValue(value);
+    for (let tries = 1; tries <= maxTries; tries++) {
+      const before = readUserFile(task.home);
+      const config = withValue(before.config, keys, wanted);
+      check(config, before.file);
+      if (!replaceUserFile(before, config)) continue;
+      return { key, old_value: valueAt(before.config, keys) ?? null, new_value: wanted, config_path: before.file };
+    }
+    throw new CommandError("The config file is being changed by somebody else all the time; nothing was changed, try again.");
+  },
+});
+
+function check(config: object, file: string): void {
+  try {
+    checkConfig(config, file);
+  } catch (cause) {
+    throw new CommandError(`Nothing was changed. ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** `null` is how a value is taken away; no setting can be null. */
+function parseValue(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,38 @@
+import { statSync } from "node:fs";
+import { defineCommand } from "meanwhile";
+import { z } from "zod";
+import { packFile, withPack } from "../_pack/database.ts";
+import { quote, readCollections } from "./_collections.ts";
+
+export default defineCommand({
+  summary: "List what the bundled commands keep, and how much of it",
+  output: z.object({
+    database: z.string().describe("The file that holds it all"),
+    size_bytes: z.number().int().describe("Its size on disk"),
+    collections: z
+      .array(
+        z.object({
+          name: z.string().describe("For `database show`"),
+          domain: z.string().describe("The commands it belongs to; for `database reset`"),
+          kind: z.enum(["table", "view"]),
+          rows: z.number().int(),
+        }),
+      )
+      .describe("Tables, and views that show them more readably"),
+  }),
+  effects: "read",
+  summarize: ({ collections }) => `${collections.length} collections`,
+  run(_input, task) {
+    return withPack(task.home, (db) => ({
+      database: db.name,
+      size_bytes: statSync(packFile(task.home)).size,
+      collections: readCollections(db).map((collection) => ({
+        ...collection,
+        rows: db
+          .prepare(`select count(*) from ${quote(collection.name)}`)
+          .pluck()
+          .get() as number,
+      })),
+    }));
+  },
+});

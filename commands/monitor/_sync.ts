@@ -1,0 +1,320 @@
+import type Database from "better-sqlite3";
+import { maxRowsAtOnce, maxWriteMs, whyNotStored } from "../_pack/database.ts";
+import { type HashedBatch, hashBatch } from "../_pack/hash-batch.ts";
+import { type FileState, isSameState } from "../_pack/hash-file.ts";
+import { type HashPool, openHashPool } from "../_pack/hash-pool.ts";
+import { folderOf, joinBytes, nameOf, showName } from "../_pack/paths.ts";
+import { reasonOf } from "../_pack/reason.ts";
+import { Troubles } from "../_pack/trouble.ts";
+import { createPace, type WalkedFile, type WalkedFolder, walkFolders } from "../_pack/walk.ts";
+import { createDecider, type Decider } from "./_decide.ts";
+import { readFilters } from "./_filters.ts";
+import { Held, type HeldFile, type SeenFolder } from "./_held.ts";
+import { type PriorityRule, priorityIn, readPriorities } from "./_priority.ts";
+import { priorityOfSnapshot, readSnapshot, takeSnapshot } from "./_snapshot.ts";
+import { fromKey, type ReadBatch, Tracked, type TrackedFolder, toKey } from "./_tracked.ts";
+
+export interface SyncCounts {
+  processed: number;
+  updated: number;
+  skipped: number;
+  removed: number;
+  bytesRead: number;
+}
+
+export interface SyncResults {
+  readonly counts: SyncCounts;
+  readonly troubles: Troubles;
+}
+
+export function createResults(): SyncResults {
+  return { counts: { processed: 0, updated: 0, skipped: 0, removed: 0, bytesRead: 0 }, troubles: new Troubles() };
+}
+
+/** So many are held, at most, to be read newest first. */
+const maxHeld = 100_000;
+/** As much as this is read sooner than threads have started. */
+const fewFiles = 2_000;
+const fewBytes = 16 * 1024 * 1024;
+
+export interface SyncOptions {
+  readonly db: Database.Database;
+  /** Meanwhile's own folder, which is never monitored. */
+  readonly home: Buffer;
+  readonly signal: AbortSignal;
+  /** Told as often as something was done. */
+  readonly onProgress?: (done: number, found: number) => void;
+  /** Told of every folder before it is read. */
+  readonly onFolder?: (folder: Buffer) => void;
+  /** Where to count and collect; its own unless given. */
+  readonly results?: SyncResults;
+}
+
+/**
+ * Brings what is remembered in line with what is on the disk. Finished files are written as it goes, a few hundred at a
+ * time, so a run that is killed and begun again reads only what is left.
+ */
+export class Sync {
+  readonly counts: SyncCounts;
+  readonly troubles: Troubles;
+  readonly #options: SyncOptions;
+  readonly #tracked: Tracked;
+  readonly #decider: Decider;
+  readonly #priorities: readonly PriorityRule[];
+  #pool: HashPool | undefined;
+  #held = new Held();
+  #seen: SeenFolder[] = [];
+  #unwritten: ReadBatch[] = [];
+  #unwrittenSince = 0;
+  #found = 0;
+
+  constructor(options: SyncOptions) {
+    this.#options = options;
+    ({ counts: this.counts, troubles: this.troubles } = options.results ?? createResults());
+    this.#tracked = new Tracked(options.db);
+    this.#decider = createDecider(readFilters(options.db), options.home);
+    this.#priorities = readPriorities(options.db);
+  }
+
+  /** A folder: what is right in it, or all below it too. */
+  async syncFolder(root: Buffer, recursive: boolean): Promise<void> {
+    const visited = new Set<string>();
+    const unreadable = new Set<string>();
+    if (!this.#decider.skipsFolder(root)) {
+      for await (const found of walkFolders(root, { recursive, ...this.#walkOptions(unreadable) })) {
+        visited.add(toKey(found.folder));
+        this.#compare(found);
+        if (this.#held.length >= maxHeld) await this.#readHeld();
+        this.#tell();
+      }
+    }
+    await this.#readHeld();
+    if (recursive || !visited.has(toKey(root))) await this.#forgetUnvisited(root, visited, unreadable);
+  }
+
+  /** One file, however it came to be asked for. */
+  async syncFile(file: Buffer, state: Omit<WalkedFile, "folder" | "name">): Promise<void> {
+    const folder = folderOf(file);
+    const name = nameOf(file);
+    this.#found += 1;
+    if (!this.#decider.inFolder(folder)(name)) {
+      this.#skip();
+      this.counts.removed += this.#tracked.removeFile(file);
+      return;
+    }
+    const id = this.#tracked.folderId(folder);
+    const known = id === undefined ? undefined : this.#tracked.statesIn(id).get(toKey(name));
+    const priority = priorityIn(folder, this.#priorities)(name);
+    if (known !== undefined && known.priority === priority && isSameState(known, state)) this.#skip();
+    else this.#held.push({ seen: { path: folder, snapshot: noName, files: 0, isWhole: false }, key: toKey(name), priority }, state);
+    await this.#readHeld();
+  }
+
+  /** Forgets a path that is no longer there, and all that was below it. */
+  async forget(path: Buffer): Promise<void> {
+    this.counts.removed += this.#tracked.removeFile(path);
+    await this.forgetFolder(path);
+  }
+
+  /** Forgets what was in a folder; a file that has its name now stays. */
+  async forgetFolder(folder: Buffer): Promise<void> {
+    await this.#forgetUnvisited(folder, new Set(), new Set());
+  }
+
+  /** True for a folder in which nothing is monitored. */
+  skips(folder: Buffer): boolean {
+    return this.#decider.skipsFolder(folder);
+  }
+
+  async close(): Promise<void> {
+    await this.#pool?.close();
+  }
+
+  #walkOptions(unreadable: Set<string>) {
+    let current: Buffer | undefined;
+    let isIn: (name: Buffer) => boolean = () => true;
+    return {
+      signal: this.#options.signal,
+      ...(this.#options.onFolder !== undefined && { onFolder: this.#options.onFolder }),
+      skipsFolder: (folder: Buffer, name: Buffer) => this.#decider.skipsFolder(joinBytes(folder, name)),
+      skipsFile: (folder: Buffer, name: Buffer) => {
+        if (folder !== current) isIn = this.#decider.inFolder(folder);
+        current = folder;
+        if (isIn(name)) return false;
+        this.#found += 1;
+        this.#skip();
+        return true;
+      },
+      onError: (path: Buffer, error: unknown) => {
+        if ((error as NodeJS.ErrnoException).code !== "ENOENT") unreadable.add(toKey(path));
+        this.#fail(path, reasonOf(error));
+      },
+    };
+  }
+
+  /** Sorts a folder's files into those as they were, those to read and those that are gone. */
+  #compare({ folder, files, failed }: WalkedFolder): void {
+    this.#found += files.length;
+    const priorityOf = priorityIn(folder, this.#priorities);
+    const snapshot = takeSnapshot(files, priorityOf(noName));
+    const row = this.#tracked.folder(folder);
+    if (row?.snapshot?.equals(snapshot)) {
+      this.counts.skipped += files.length;
+      this.counts.processed += files.length;
+      return;
+    }
+    const seen: SeenFolder = { path: folder, snapshot, files: files.length, isWhole: failed.length === 0 };
+    if (files.length > 0) this.#seen.push(seen);
+    const id = row?.id;
+    const known = this.#knownIn(row, priorityOf(noName));
+    const repriced: { name: Buffer; priority: number }[] = [];
+    for (const { name, size, mtimeNs, inode } of files) {
+      const key = toKey(name);
+      const state = known.get(key);
+      const priority = priorityOf(name);
+      known.delete(key);
+      if (state === undefined || !isSameState(state, { size, mtimeNs, inode })) this.#held.push({ seen, key, priority }, { size, mtimeNs, inode });
+      else if (state.priority === undefined || state.priority === priority) this.#skip();
+      else repriced.push({ name, priority });
+    }
+    for (const name of failed) known.delete(toKey(name));
+    if (id === undefined) return;
+    this.#tracked.setPriorities(id, repriced);
+    this.counts.updated += repriced.length;
+    this.counts.processed += repriced.length;
+    if (known.size > 0) this.counts.removed += this.#tracked.remove(id, [...known.keys()].map(fromKey));
+  }
+
+  /** A folder's files as they are recorded, by key; without a priority where that is the same as now. */
+  #knownIn(row: TrackedFolder | undefined, priority: number): Map<string, FileState & { readonly priority?: number }> {
+    if (row === undefined) return new Map();
+    const { id, snapshot } = row;
+    return snapshot !== null && priorityOfSnapshot(snapshot) === priority ? readSnapshot(snapshot) : this.#tracked.statesIn(id);
+  }
+
+  /** Reads what is held, newest first, in as many threads as there are processors. */
+  async #readHeld(): Promise<void> {
+    const held = this.#held;
+    this.#held = new Held();
+    if (held.length > fewFiles || held.bytes > fewBytes) await this.#readInThreads(held);
+    else await this.#readHere(held);
+    this.#write();
+    this.#markWhole();
+    this.#tell();
+  }
+
+  async #readHere(held: Held): Promise<void> {
+    const pace = createPace(this.#options.signal);
+    for (const { files, batch } of held.batches()) {
+      this.#take(files, hashBatch(batch));
+      if (pace.isOver()) await pace.giveWay();
+    }
+  }
+
+  async #readInThreads(held: Held): Promise<void> {
+    this.#pool ??= openHashPool(this.#options.signal);
+    const pool = this.#pool;
+    const running = new Set<Promise<void>>();
+    for (const { files, batch } of held.batches()) {
+      if (running.size >= pool.width) await Promise.race(running);
+      this.#options.signal.throwIfAborted();
+      const work: Promise<void> = pool
+        .hash(batch)
+        .then((hashed) => this.#take(files, hashed))
+        .finally(() => running.delete(work));
+      work.catch(() => {}); // Heard below; another may throw first.
+      running.add(work);
+    }
+    await Promise.all(running);
+  }
+
+  /** Keeps a batch as it came until it is written: values made for each of a hundred thousand files would crowd the memory. */
+  #take(files: readonly HeldFile[], hashed: HashedBatch): void {
+    for (const at of hashed.changed) (files[at] as HeldFile).seen.isWhole = false;
+    for (const [at, reason] of hashed.failures) {
+      const { seen, key } = files[at] as HeldFile;
+      seen.isWhole = false;
+      this.#fail(joinBytes(seen.path, fromKey(key)), reason);
+    }
+    if (this.#unwritten.length === 0) this.#unwrittenSince = performance.now();
+    this.#unwritten.push({ files, hashed });
+    const rows = this.#unwritten.reduce((sum, batch) => sum + batch.files.length, 0);
+    if (rows >= maxRowsAtOnce || performance.now() - this.#unwrittenSince > maxWriteMs) this.#write();
+    this.#tell();
+  }
+
+  /** A disk without room fails the files it has no room for, not the run. */
+  #write(): void {
+    const batches = this.#unwritten;
+    this.#unwritten = [];
+    if (batches.length === 0) return;
+    try {
+      const { rows, bytes } = this.#tracked.put(batches, Date.now());
+      this.counts.updated += rows;
+      this.counts.processed += rows;
+      this.counts.bytesRead += bytes;
+    } catch (error) {
+      const reason = whyNotStored(error);
+      if (reason === undefined) throw error;
+      this.#seen = [];
+      for (const { files, hashed } of batches) {
+        const failed = new Set(hashed.failures.map(([at]) => at));
+        for (const [at, { seen, key }] of files.entries()) {
+          if (!failed.has(at)) this.#fail(joinBytes(seen.path, fromKey(key)), `it was read but could not be recorded: ${reason}`);
+        }
+      }
+    }
+  }
+
+  /** Next time, one look at a folder is enough. */
+  #markWhole(): void {
+    const whole = this.#seen.filter(({ isWhole }) => isWhole);
+    this.#seen = [];
+    try {
+      this.#tracked.markWhole(whole);
+    } catch (error) {
+      if (whyNotStored(error) === undefined) throw error; // Without room for it, the next run looks closer.
+    }
+  }
+
+  /** What is remembered below a folder but was not met: vanished, excluded, or hidden behind a folder that cannot be read. */
+  async #forgetUnvisited(root: Buffer, visited: ReadonlySet<string>, unreadable: ReadonlySet<string>): Promise<void> {
+    const pace = createPace(this.#options.signal);
+    const rootId = this.#tracked.folderId(root);
+    let folders: { id: number; path: Buffer }[] = [...(rootId === undefined ? [] : [{ id: rootId, path: root }]), ...this.#tracked.foldersBelow(root)];
+    while (folders.length > 0) {
+      for (const { id, path } of folders) {
+        if (visited.has(toKey(path)) || isBehind(path, unreadable, root)) continue;
+        for (let removed = -1; removed !== 0; this.counts.removed += removed) {
+          removed = this.#tracked.removeSomeOf(id);
+          if (pace.isOver()) await pace.giveWay();
+        }
+      }
+      folders = this.#tracked.foldersBelow(root, folders.at(-1)?.path);
+    }
+  }
+
+  #skip(): void {
+    this.counts.skipped += 1;
+    this.counts.processed += 1;
+  }
+
+  #fail(path: Buffer, reason: string): void {
+    this.counts.processed += 1;
+    this.troubles.add(showName(path), reason);
+  }
+
+  #tell(): void {
+    this.#options.onProgress?.(this.counts.processed, this.#found);
+  }
+}
+
+const noName = Buffer.alloc(0);
+
+function isBehind(folder: Buffer, unreadable: ReadonlySet<string>, root: Buffer): boolean {
+  for (let at = folder; at.length >= root.length; at = folderOf(at)) {
+    if (unreadable.has(toKey(at))) return true;
+    if (at.length === 1) return false;
+  }
+  return false;
+}

@@ -1,0 +1,53 @@
+import { defineCommand } from "meanwhile";
+import { z } from "zod";
+import { folderOf, nameOf, realPathOf, resolveGiven, showName } from "../_pack/paths.ts";
+import { createDecider } from "./_decide.ts";
+import { readFilters } from "./_filters.ts";
+import { nearestRule, priorityIn, readPriorities } from "./_priority.ts";
+import { withMonitor } from "./_schema.ts";
+import { Tracked, toKey } from "./_tracked.ts";
+
+export default defineCommand({
+  summary: "Say whether a file is monitored, and why, step by step",
+  description: "Looks at the filter and the priorities as they are now; reads no file. Use it when a file is missing from the monitor, or should be.",
+  input: z.object({ path: z.string().describe("The file, e.g. ~/notes/todo.md; it need not exist") }),
+  output: z.object({
+    path: z.string().describe("The real path"),
+    exists: z.boolean().describe("Whether it is there now"),
+    is_monitored: z.boolean().describe("Whether a sync of its folder would record it"),
+    is_tracked: z.boolean().describe("Whether it is recorded now"),
+    reason: z.string().describe("What decided"),
+    priority: z.number().describe("Its score; 0 where no priority is set"),
+    decisions: z.array(z.object({ symbol: z.enum(["✓", "✗", "·"]), message: z.string() })).describe("The steps of the decision, in order"),
+  }),
+  effects: "read",
+  examples: ["~/notes/todo.md"],
+  summarize: ({ is_monitored, reason }) => `${is_monitored ? "Monitored" : "Not monitored"}: ${reason}`,
+  run({ path }, task) {
+    const given = resolveGiven(path);
+    return withMonitor(task.home, (db) => {
+      const decision = createDecider(readFilters(db), realPathOf(Buffer.from(task.home))).explain(given.path);
+      const folder = folderOf(given.path);
+      const rules = readPriorities(db);
+      const rule = nearestRule(folder, rules);
+      const priority = priorityIn(folder, rules)(nameOf(given.path));
+      const tracked = new Tracked(db);
+      const id = tracked.folderId(folder);
+      return {
+        path: given.shown,
+        exists: given.kind !== "missing",
+        is_monitored: decision.isMonitored,
+        is_tracked: id !== undefined && tracked.statesIn(id).has(toKey(nameOf(given.path))),
+        reason: decision.reason,
+        priority,
+        decisions: [
+          ...decision.steps,
+          {
+            symbol: "·" as const,
+            message: rule === undefined ? "no priority holds it" : `priority ${priority}, from ${rule.priority} of ${showName(rule.path)}`,
+          },
+        ],
+      };
+    });
+  },
+});

@@ -1,0 +1,88 @@
+import { statSync } from "node:fs";
+import { defineCommand } from "meanwhile";
+import { z } from "zod";
+import { type GivenPath, realPathOf, resolveGiven } from "../_pack/paths.ts";
+import { troubleFields } from "../_pack/trouble.ts";
+import { countQuickly } from "../_pack/walk.ts";
+import { withMonitor } from "./_schema.ts";
+import { Sync } from "./_sync.ts";
+import { rememberSync } from "./_syncs.ts";
+
+/** Until history knows better. */
+const filesPerSecond = 100;
+
+export default defineCommand({
+  summary: "Bring the monitor in line with a file or folder: sha256, size and priority of each file",
+  description:
+    "Reads what is new or changed, newest first, and leaves alone what has the same size, time and inode as before. " +
+    "Files that vanished or are excluded are forgotten; a path that no longer exists is forgotten with all below it. " +
+    "Links are followed only to files inside the folder. One file that fails is listed in `errors` and stops nothing.",
+  input: z.object({
+    path: z.string().describe("File or folder, e.g. ~/notes; inside your home or the working folder"),
+    recursive: z.boolean().default(false).describe("Also all folders below it"),
+  }),
+  output: z.object({
+    path: z.string().describe("The real path that was synced"),
+    files_processed: z.number().int().describe("Files looked at: updated, skipped or failed"),
+    files_updated: z.number().int().describe("New or changed, and recorded"),
+    files_skipped: z.number().int().describe("Unchanged, or excluded by the filter"),
+    files_removed: z.number().int().describe("Forgotten: vanished or excluded"),
+    bytes_read: z.number().int().describe("What had to be read"),
+    ...troubleFields,
+    duration_seconds: z.number().describe("How long it took"),
+  }),
+  long: true,
+  estimate: ({ path, recursive }) => {
+    const given = resolveGiven(path);
+    return given.kind === "folder" ? countQuickly(given.path, { recursive }) / filesPerSecond : 1 / filesPerSecond;
+  },
+  effects: "write",
+  idempotent: true,
+  examples: ["~/notes --recursive", "report.pdf"],
+  summarize: ({ files_updated, files_skipped, files_removed, errors_total }) =>
+    `${files_updated} updated, ${files_skipped} skipped, ${files_removed} removed${errors_total === 0 ? "" : `, ${errors_total} failed`}`,
+  run({ path, recursive }, task) {
+    const given = resolveGiven(path);
+    task.announce(`Syncing ${given.shown}`);
+    return withMonitor(task.home, async (db) => {
+      const startedAt = performance.now();
+      let expected = 1;
+      const sync = new Sync({
+        db,
+        home: realPathOf(Buffer.from(task.home)),
+        signal: task.signal,
+        onProgress: (done, found) => {
+          const total = Math.max(expected, found, done);
+          task.progress({ done, total, message: `${done} of ${total} files` });
+        },
+      });
+      if (given.kind === "folder") expected = countQuickly(given.path, { recursive, skipsFolder: (folder) => sync.skips(folder) });
+      try {
+        await syncGiven(sync, given, recursive);
+      } finally {
+        await sync.close();
+      }
+      const { processed, updated, skipped, removed, bytesRead } = sync.counts;
+      if (processed > 0) task.progress({ done: processed, total: processed, message: `${processed} files` });
+      const durationMs = Math.round(performance.now() - startedAt);
+      rememberSync(db, given.path, { recursive, durationMs, files: processed, errors: sync.troubles.total });
+      return {
+        path: given.shown,
+        files_processed: processed,
+        files_updated: updated,
+        files_skipped: skipped,
+        files_removed: removed,
+        bytes_read: bytesRead,
+        ...sync.troubles.toOutput(),
+        duration_seconds: durationMs / 1000,
+      };
+    });
+  },
+});
+
+async function syncGiven(sync: Sync, given: GivenPath, recursive: boolean): Promise<void> {
+  if (given.kind === "folder") return await sync.syncFolder(given.path, recursive);
+  const stat = given.kind === "file" ? statSync(given.path, { bigint: true, throwIfNoEntry: false }) : undefined;
+  if (stat === undefined) return await sync.forget(given.path);
+  await sync.syncFile(given.path, { size: Number(stat.size), mtimeNs: stat.mtimeNs, inode: stat.ino });
+}

@@ -1,0 +1,117 @@
+import { readdirSync, statSync } from "node:fs";
+import { CommandError, defineCommand } from "meanwhile";
+import { z } from "zod";
+import { joinBytes, realPathOf, resolveGiven, showName } from "../_pack/paths.ts";
+import { troubleFields } from "../_pack/trouble.ts";
+import { withMonitor } from "./_schema.ts";
+import { createResults, Sync } from "./_sync.ts";
+import { fromKey } from "./_tracked.ts";
+import { WatchedFolders } from "./_watched.ts";
+
+/** A timer holds no more. */
+const maxSeconds = 2_000_000;
+
+export default defineCommand({
+  summary: "Sync a folder, then keep the monitor in line with it as files change",
+  description:
+    "Runs until it is cancelled, the time is over or the folder is gone. Only folders in which something changed are looked at; " +
+    "in case the system missed a change, all of it is looked at again now and then. Cancel it to stop: what was recorded stays.",
+  input: z.object({
+    path: z.string().describe("The folder, e.g. ~/notes"),
+    recursive: z.boolean().default(true).describe("Also all folders below it"),
+    seconds: z.number().min(0).max(maxSeconds).default(0).describe("Stop after so long; 0: watch until cancelled"),
+    rescan_seconds: z.number().min(1).max(maxSeconds).default(600).describe("How often all of it is looked at again"),
+  }),
+  output: z.object({
+    path: z.string().describe("The real path that was watched"),
+    ended: z.enum(["time", "vanished"]).describe("Why it ended: the time was over, or the folder is gone"),
+    files_updated: z.number().int().describe("New or changed, and recorded, since the start"),
+    files_removed: z.number().int().describe("Forgotten since the start"),
+    ...troubleFields,
+    duration_seconds: z.number().describe("How long it watched"),
+  }),
+  long: true,
+  // Nobody knows when it will be cancelled.
+  estimate: ({ seconds }) => (seconds === 0 ? Infinity : seconds),
+  effects: "write",
+  idempotent: true,
+  examples: ["~/notes", "~/notes --seconds 3600"],
+  summarize: ({ files_updated, files_removed, ended }) =>
+    `${files_updated} updated, ${files_removed} removed${ended === "vanished" ? "; the folder is gone" : ""}`,
+  async run({ path, recursive, seconds, rescan_seconds }, task) {
+    const given = resolveGiven(path);
+    if (given.kind !== "folder") throw new CommandError(`\`path\` ${given.shown} is not a folder; use monitor sync for a single file.`);
+    const root = given.path;
+    const startedAt = performance.now();
+    const endsAt = seconds === 0 ? Infinity : startedAt + seconds * 1000;
+    const results = createResults();
+    const { counts, troubles } = results;
+    let isTold = false;
+    const watched = new WatchedFolders((folder, error) => {
+      if (isTold) return;
+      isTold = true;
+      const cure = (error as NodeJS.ErrnoException).code === "ENOSPC" ? "raise fs.inotify.max_user_watches" : "it may have vanished";
+      task.log.warn(`${showName(folder)} cannot be watched (${cure}); what is not watched is looked at every ${rescan_seconds} s.`);
+    });
+    const home = realPathOf(Buffer.from(task.home));
+    const withSync = (act: (sync: Sync) => Promise<void>) =>
+      withMonitor(task.home, async (db) => {
+        const sync = new Sync({ db, home, signal: task.signal, results, onFolder: (folder) => watched.add(folder) });
+        try {
+          await act(sync);
+        } finally {
+          await sync.close();
+        }
+      });
+    try {
+      task.announce(`Watching ${given.shown}`);
+      let ended: "time" | "vanished" | undefined;
+      let rescanAt = 0;
+      while (ended === undefined) {
+        if (performance.now() >= rescanAt) {
+          await withSync((sync) => sync.syncFolder(root, recursive));
+          rescanAt = performance.now() + rescan_seconds * 1000;
+        }
+        task.progress({ message: `Watching ${watched.count} folders: ${counts.updated} updated, ${counts.removed} removed` });
+        const dirty = await watched.next(Math.max(0, Math.min(rescanAt, endsAt) - performance.now()), task.signal);
+        if (dirty.length > 0) await withSync((sync) => syncDirty(sync, dirty, { watched, recursive }));
+        if (!isFolder(root)) ended = "vanished";
+        else if (performance.now() >= endsAt) ended = "time";
+      }
+      if (ended === "vanished") await withSync((sync) => sync.forgetFolder(root));
+      const duration_seconds = Math.round(performance.now() - startedAt) / 1000;
+      return { path: given.shown, ended, files_updated: counts.updated, files_removed: counts.removed, ...troubles.toOutput(), duration_seconds };
+    } finally {
+      watched.close();
+    }
+  },
+});
+
+/** Compares the folders that changed; what is new below them is walked, what is gone is forgotten. */
+async function syncDirty(sync: Sync, dirty: readonly Buffer[], { watched, recursive }: { watched: WatchedFolders; recursive: boolean }): Promise<void> {
+  for (const folder of dirty) {
+    if (!isFolder(folder)) {
+      watched.remove(folder);
+      await sync.forgetFolder(folder);
+      continue;
+    }
+    const isReplaced = watched.isReplaced(folder);
+    if (isReplaced) watched.remove(folder);
+    await sync.syncFolder(folder, isReplaced && recursive);
+    if (!recursive) continue;
+    for (const below of foldersIn(folder)) if (!watched.has(below) && !sync.skips(below)) await sync.syncFolder(below, true);
+  }
+}
+
+function isFolder(path: Buffer): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+function foldersIn(folder: Buffer): Buffer[] {
+  try {
+    const entries = readdirSync(folder, { withFileTypes: true, encoding: "latin1" });
+    return entries.filter((entry) => entry.isDirectory()).map((entry) => joinBytes(folder, fromKey(entry.name)));
+  } catch {
+    return []; // Gone again: its parent tells.
+  }
+}

@@ -1,0 +1,61 @@
+import type { EngineInput, Transformed } from "./_engines.ts";
+import { decodeText } from "./_text.ts";
+
+/** Records as RFC 4180 has them, each on a line: `name: Ada; year: 1815`. The first is taken for the columns' names. */
+export function fromCsv({ bytes }: EngineInput): Transformed {
+  const text = decodeText(bytes);
+  const delimiter = findDelimiter(text);
+  const records = readRecords(text, delimiter);
+  const { value: header } = records.next();
+  if (header === undefined) return { text: "", title: "", facts: { rows: 0, columns: 0 } };
+  const lines: string[] = [];
+  for (const record of records) lines.push(record.map((value, at) => `${columnName(header, at)}: ${clean(value)}`).join("; "));
+  return { text: lines.map((line) => `${line}\n`).join(""), title: "", facts: { rows: lines.length, columns: header.length } };
+}
+
+const clean = (value: string) => value.replaceAll(/\s+/g, " ").trim();
+const columnName = (header: readonly string[], at: number) => clean(header[at] ?? "") || `column ${at + 1}`;
+
+/** The one of comma, semicolon and tab that the first line holds most of. */
+function findDelimiter(text: string): string {
+  const end = text.indexOf("\n");
+  const line = (end === -1 ? text : text.slice(0, end)).replaceAll(/"[^"]*"/g, "");
+  const count = (delimiter: string) => line.split(delimiter).length;
+  return [",", ";", "\t"].reduce((most, delimiter) => (count(delimiter) > count(most) ? delimiter : most));
+}
+
+/** One record at a time; empty lines are none. A quote that is never closed ends with the text. */
+function* readRecords(text: string, delimiter: string): Generator<string[], undefined> {
+  let record: string[] = [];
+  for (let at = 0; at < text.length; ) {
+    const { value, end } = text[at] === '"' ? readQuoted(text, at) : readBare(text, at, delimiter);
+    record.push(value);
+    at = end + 1;
+    if (text[end] === delimiter && at < text.length) continue;
+    if (text[end] === delimiter) record.push("");
+    if (record.length > 1 || record[0] !== "") yield record;
+    record = [];
+  }
+  return undefined;
+
+  function readQuoted(source: string, start: number): { value: string; end: number } {
+    const pieces: string[] = [];
+    let from = start + 1;
+    for (;;) {
+      const quote = source.indexOf('"', from);
+      pieces.push(source.slice(from, quote === -1 ? source.length : quote));
+      if (quote === -1) return { value: pieces.join('"'), end: source.length };
+      if (source[quote + 1] !== '"') {
+        const rest = readBare(source, quote + 1, delimiter);
+        return { value: pieces.join('"') + rest.value, end: rest.end };
+      }
+      from = quote + 2;
+    }
+  }
+}
+
+function readBare(text: string, start: number, delimiter: string): { value: string; end: number } {
+  let end = start;
+  while (end < text.length && text[end] !== delimiter && text[end] !== "\n") end++;
+  return { value: text.slice(start, end), end };
+}

@@ -1,0 +1,165 @@
+import { lstatSync } from "node:fs";
+import type Database from "better-sqlite3";
+import type { CommandContext } from "meanwhile";
+import { maxRowsAtOnce, maxWriteMs, whyNotStored } from "../_pack/database.ts";
+import { joinBytes, showName } from "../_pack/paths.ts";
+import { Troubles } from "../_pack/trouble.ts";
+import { countQuickly, createPace, pathOf, type WalkedFile, walkFolders } from "../_pack/walk.ts";
+import { folderSkipper, isHidden } from "../transform/_skips.ts";
+import { readSource, stampOf } from "../transform/_source.ts";
+import { decodeText } from "../transform/_text.ts";
+import { isNoteName, nameIn } from "./_names.ts";
+import { readNote } from "./_note.ts";
+import { resolveSome } from "./_resolve.ts";
+import type { Vault } from "./_store.ts";
+import { type ChangedFile, createWriter } from "./_write.ts";
+
+/** Longer notes are no notes. */
+export const maxNoteBytes = 8 * 1024 * 1024;
+
+export interface IndexCounts {
+  readonly parsed: number;
+  readonly unchanged: number;
+  readonly removed: number;
+  readonly troubles: Troubles;
+}
+
+/** Brings what is known of a vault up to date: reads what changed, forgets what vanished, resolves what that touches. */
+export async function indexVault(db: Database.Database, vault: Vault, task: Pick<CommandContext, "signal" | "progress" | "home">): Promise<IndexCounts> {
+  const run = new IndexRun(db, vault, task, (await import("yaml")).parse);
+  await run.readChanged();
+  const removed = await run.removeVanished();
+  await run.resolveLinks();
+  return { parsed: run.parsed, unchanged: run.unchanged, removed, troubles: run.troubles };
+}
+
+class IndexRun {
+  readonly #db: Database.Database;
+  readonly #vault: Vault;
+  readonly #task: Pick<CommandContext, "signal" | "progress" | "home">;
+  readonly #parseYaml: (text: string) => unknown;
+  readonly #writer;
+  readonly #pace;
+  /** Rows of files that are there. */
+  readonly #seen = new Set<number>();
+  #changed: ChangedFile[] = [];
+  #changedRows = 0;
+  #changedSince = performance.now();
+  readonly troubles = new Troubles();
+  parsed = 0;
+  unchanged = 0;
+
+  constructor(db: Database.Database, vault: Vault, task: Pick<CommandContext, "signal" | "progress" | "home">, parseYaml: (text: string) => unknown) {
+    this.#db = db;
+    this.#vault = vault;
+    this.#task = task;
+    this.#parseYaml = parseYaml;
+    this.#writer = createWriter(db, vault.id);
+    this.#pace = createPace(task.signal);
+  }
+
+  async readChanged(): Promise<void> {
+    const { root } = this.#vault;
+    const expected = countQuickly(root, { recursive: true, budgetMs: 200 });
+    let done = 0;
+    const folders = walkFolders(root, {
+      signal: this.#task.signal,
+      skipsFolder: folderSkipper(this.#task.home),
+      skipsFile: (_folder, name) => isHidden(name),
+      onError: (path, error) => this.troubles.add(showName(path), error),
+    });
+    try {
+      for await (const { files } of folders) {
+        for (const file of files) {
+          this.#take(file);
+          done++;
+          if (!this.#pace.isOver()) continue;
+          this.#task.progress({ done, total: Math.max(done, expected), message: `${done} files seen, ${this.parsed} notes read` });
+          await this.#pace.giveWay();
+        }
+      }
+    } finally {
+      // Also when the run is stopped: what was read need not be read again.
+      this.#store();
+    }
+    this.#task.progress({ done, total: Math.max(done, 1), message: `${done} files seen, ${this.parsed} notes read` });
+  }
+
+  /** Forgets what was not met and is not there; what may only have been unreadable is kept. */
+  async removeVanished(): Promise<number> {
+    // The plus keeps SQLite from sorting all files of the vault anew for each page.
+    const rows = this.#db.prepare(`select id, path from vault_files where +vault = ? and id > ? order by id limit ${maxRowsAtOnce}`);
+    let removed = 0;
+    for (let after = 0; ; ) {
+      const page = rows.all(this.#vault.id, after) as { id: number; path: Buffer }[];
+      if (page.length === 0) return removed;
+      after = page.at(-1)?.id ?? after;
+      const gone = page.filter(({ id, path }) => !this.#seen.has(id) && !mayBeThere(joinBytes(this.#vault.root, path))).map(({ id }) => id);
+      if (gone.length > 0) this.#writer.remove(gone);
+      removed += gone.length;
+      if (this.#pace.isOver()) await this.#pace.giveWay();
+    }
+  }
+
+  async resolveLinks(): Promise<void> {
+    while (resolveSome(this.#db, this.#vault.id)) if (this.#pace.isOver()) await this.#pace.giveWay();
+  }
+
+  #take(file: WalkedFile): void {
+    const whole = pathOf(file);
+    const path = whole.subarray(this.#vault.root.length + (this.#vault.root.at(-1) === slash ? 0 : 1));
+    const known = this.#writer.find(path);
+    if (known !== undefined) this.#seen.add(known.id);
+    if (known?.stamp === stampOf(file)) {
+      if (isNoteName(path.toString())) this.unchanged++;
+      return;
+    }
+    try {
+      const shown = showName(path);
+      const isNote = isNoteName(shown);
+      const read = isNote ? this.#read(whole, nameIn(shown)) : { stamp: stampOf(file), note: undefined };
+      this.#change({ id: known?.id, path, shown, ...read });
+      if (isNote) this.parsed++;
+    } catch (error) {
+      this.troubles.add(showName(whole), error);
+    }
+  }
+
+  #read(file: Buffer, name: string): Pick<ChangedFile, "stamp" | "note"> {
+    const { bytes, stamp } = readSource(file, maxNoteBytes);
+    return { stamp, note: readNote(decodeText(bytes), name, this.#parseYaml) };
+  }
+
+  #change(file: ChangedFile): void {
+    if (this.#changed.length === 0) this.#changedSince = performance.now();
+    this.#changed.push(file);
+    this.#changedRows += 1 + (file.note?.links.length ?? 0);
+    if (this.#changedRows >= maxRowsAtOnce || performance.now() - this.#changedSince > maxWriteMs) this.#store();
+  }
+
+  #store(): void {
+    const files = this.#changed;
+    this.#changed = [];
+    this.#changedRows = 0;
+    if (files.length === 0) return;
+    try {
+      for (const id of this.#writer.store(files)) this.#seen.add(id);
+    } catch (error) {
+      const why = whyNotStored(error);
+      if (why === undefined) throw error;
+      this.parsed -= files.filter(({ note }) => note !== undefined).length;
+      for (const { path } of files) this.troubles.add(showName(joinBytes(this.#vault.root, path)), `it was read but not stored: ${why}`);
+    }
+  }
+}
+
+const slash = "/".charCodeAt(0);
+
+function mayBeThere(file: Buffer): boolean {
+  try {
+    lstatSync(file);
+    return false; // It is there, and was passed over all the same: it no longer belongs to the vault.
+  } catch (error) {
+    return !["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "");
+  }
+}

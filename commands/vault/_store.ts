@@ -1,0 +1,122 @@
+import type Database from "better-sqlite3";
+import { CommandError } from "meanwhile";
+import { ensureSchema, withPack } from "../_pack/database.ts";
+import { resolveGiven, showName } from "../_pack/paths.ts";
+
+/**
+ * What is known of a vault: its files (notes and what they may lead to), and of the notes their links, tags and headings.
+ * A link is `pending` until it has been resolved. Whoever adds or removes a file makes the links of that name pending in the
+ * same transaction, so that a run that is cut short leaves nothing wrong behind, only something to do.
+ */
+const schema = [
+  `create table vault_vaults (
+    id integer primary key,
+    root blob not null unique,
+    indexed_at integer
+  );
+  create table vault_files (
+    id integer primary key,
+    vault integer not null references vault_vaults (id) on delete cascade,
+    path blob not null,
+    shown text not null,
+    is_note integer not null,
+    name_key text not null,
+    path_key text not null,
+    stamp text not null,
+    title text not null,
+    unique (vault, path)
+  );
+  create index vault_files_by_name on vault_files (vault, name_key);
+  create table vault_links (
+    id integer primary key,
+    vault integer not null,
+    note integer not null references vault_files (id) on delete cascade,
+    line integer not null,
+    kind text not null,
+    target text not null,
+    is_path integer not null,
+    heading text not null,
+    alias text not null,
+    name_key text not null,
+    state text not null check (state in ('pending', 'resolved', 'no_note', 'no_heading', 'external')),
+    dest integer
+  );
+  create index vault_links_by_note on vault_links (note);
+  create index vault_links_by_name on vault_links (vault, name_key);
+  create index vault_links_by_dest on vault_links (dest);
+  create index vault_links_by_state on vault_links (vault, state);
+  create table vault_tags (
+    note integer not null references vault_files (id) on delete cascade,
+    tag text not null,
+    primary key (note, tag)
+  ) without rowid;
+  create table vault_headings (
+    note integer not null references vault_files (id) on delete cascade,
+    line integer not null,
+    level integer not null,
+    text text not null,
+    key text not null,
+    primary key (note, line)
+  ) without rowid;`,
+];
+
+export interface Vault {
+  readonly id: number;
+  readonly root: Buffer;
+  readonly indexedAt: number | null;
+}
+
+/** Opens what is known of vaults, and closes it whatever happens. */
+export function withVaults<T>(home: string, act: (db: Database.Database) => T | Promise<T>): Promise<T> {
+  return withPack(home, (db) => {
+    ensureSchema(db, "vault", schema);
+    return act(db);
+  });
+}
+
+/** The vault that was meant, by its folder; without one, the one indexed last. */
+export function findVault(db: Database.Database, given: string): Vault {
+  const vaults = db.prepare("select id, root, indexed_at as indexedAt from vault_vaults order by indexed_at desc, id desc").all() as Vault[];
+  const [latest] = vaults;
+  if (latest === undefined) throw new CommandError("No vault has been indexed yet; run `vault index <folder>` first.");
+  if (given === "") return latest;
+  const { path, shown } = resolveGiven(given, "vault");
+  const vault = vaults.find(({ root }) => root.equals(path));
+  if (vault !== undefined) return vault;
+  const known = vaults.map(({ root }) => showName(root)).join(", ");
+  throw new CommandError(`\`vault\` ${shown} has not been indexed; run \`vault index\` on it, or give one of: ${known}.`);
+}
+
+export interface Totals {
+  readonly notes: number;
+  readonly files: number;
+  readonly links: number;
+  readonly resolved_links: number;
+  readonly broken_links: number;
+  readonly external_links: number;
+  readonly embeds: number;
+  readonly tags: number;
+  readonly headings: number;
+  /** Notes that another note leads to. */
+  readonly notes_with_backlinks: number;
+}
+
+/** Counts what is known of a vault. */
+export function countAll(db: Database.Database, vault: number): Totals {
+  return db
+    .prepare(
+      `select
+        (select count(*) from vault_files where vault = @vault and is_note = 1) as notes,
+        (select count(*) from vault_files where vault = @vault and is_note = 0) as files,
+        count(*) as links,
+        count(*) filter (where state = 'resolved') as resolved_links,
+        count(*) filter (where state in ('no_note', 'no_heading')) as broken_links,
+        count(*) filter (where state = 'external') as external_links,
+        count(*) filter (where kind = 'embed') as embeds,
+        (select count(distinct tag) from vault_tags join vault_files on vault_files.id = note where vault = @vault) as tags,
+        (select count(*) from vault_headings join vault_files on vault_files.id = note where vault = @vault) as headings,
+        count(distinct case when dest <> note then dest end) as notes_with_backlinks
+      from vault_links where vault = @vault`,
+    )
+    .get({ vault }) as Totals;
+}

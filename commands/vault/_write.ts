@@ -1,0 +1,73 @@
+import type Database from "better-sqlite3";
+import { writeAtOnce } from "../_pack/database.ts";
+import { lastOf, nameKeyOf, toKey } from "./_names.ts";
+import { headingKey, type Note } from "./_note.ts";
+
+/** A file of the vault that is new or has changed; a note has been read. */
+export interface ChangedFile {
+  /** Its row, when it is known already. */
+  readonly id: number | undefined;
+  /** Below the vault. */
+  readonly path: Buffer;
+  readonly shown: string;
+  readonly stamp: string;
+  readonly note: Note | undefined;
+}
+
+/** Writes of one vault; each is one short transaction. */
+export interface VaultWriter {
+  /** The row of a file, with the stamp it had when it was read. */
+  find(path: Buffer): { readonly id: number; readonly stamp: string } | undefined;
+  /** Stores files and gives their rows. */
+  store(files: readonly ChangedFile[]): number[];
+  /** Forgets files, with all that was known of them. */
+  remove(ids: readonly number[]): void;
+}
+
+export function createWriter(db: Database.Database, vault: number): VaultWriter {
+  const find = db.prepare("select id, stamp from vault_files where vault = ? and path = ?");
+  const insert = db.prepare(
+    `insert into vault_files (vault, path, shown, is_note, name_key, path_key, stamp, title) values (?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict (vault, path) do update set stamp = excluded.stamp, title = excluded.title returning id`,
+  );
+  const nameOf = db.prepare("select name_key from vault_files where id = ?").pluck();
+  const insertLink = db.prepare(
+    `insert into vault_links (vault, note, line, kind, target, is_path, heading, alias, name_key, state) values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')`,
+  );
+  const insertTag = db.prepare("insert into vault_tags (note, tag) values (?, ?)");
+  const insertHeading = db.prepare("insert into vault_headings (note, line, level, text, key) values (?, ?, ?, ?, ?)");
+  const clear = ["vault_links", "vault_tags", "vault_headings"].map((table) => db.prepare(`delete from ${table} where note = ?`));
+  const remove = db.prepare("delete from vault_files where id = ?");
+  // A name that comes or goes may change what any link of that name leads to; new headings, what links to them find.
+  const doubtName = db.prepare("update vault_links set state = 'pending' where vault = ? and name_key = ? and state <> 'external'");
+  const doubtHeadings = db.prepare("update vault_links set state = 'pending' where dest = ? and heading <> ''");
+
+  function storeOne({ id, path, shown, stamp, note }: ChangedFile): number {
+    const key = toKey(shown);
+    const title = note?.title ?? "";
+    const row = insert.pluck().get(vault, path, shown, note === undefined ? 0 : 1, lastOf(key), key, stamp, title) as number;
+    if (id === undefined) doubtName.run(vault, lastOf(key));
+    else for (const statement of clear) statement.run(id);
+    if (note === undefined) return row;
+    if (id !== undefined) doubtHeadings.run(id);
+    for (const { line, kind, target, isPath, heading, alias } of note.links)
+      insertLink.run(vault, row, line, kind, target, isPath ? 1 : 0, heading, alias, nameKeyOf(target));
+    for (const tag of note.tags) insertTag.run(row, tag);
+    for (const { line, level, text } of note.headings) insertHeading.run(row, line, level, text, headingKey(text));
+    return row;
+  }
+
+  return {
+    find: (path) => find.get(vault, path) as { id: number; stamp: string } | undefined,
+    store: (files) => writeAtOnce(db, () => files.map(storeOne)),
+    remove: (ids) =>
+      writeAtOnce(db, () => {
+        for (const id of ids) {
+          const name = nameOf.get(id);
+          for (const statement of clear) statement.run(id);
+          remove.run(id);
+          doubtName.run(vault, name);
+        }
+      }),
+  };
+}

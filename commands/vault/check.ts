@@ -1,0 +1,53 @@
+import { defineCommand } from "meanwhile";
+import { z } from "zod";
+import { showName } from "../_pack/paths.ts";
+import { countAll, findVault, withVaults } from "./_store.ts";
+
+const reasons: Readonly<Record<string, string>> = { no_note: "there is no such note or file", no_heading: "the note has no such heading" };
+
+export default defineCommand({
+  summary: "List a vault's broken links",
+  description: "Answers from the index: run vault index first, and again after notes have changed. Addresses on the web are not tried.",
+  input: z.object({
+    vault: z.string().default("").describe("The vault's folder; the one indexed last when left out"),
+    limit: z.number().int().min(1).max(1000).default(100).describe("How many to list at most"),
+  }),
+  output: z.object({
+    root: z.string(),
+    indexed_at: z.string().nullable(),
+    notes_checked: z.number().int(),
+    links_checked: z.number().int().describe("Links that should lead to something in the vault"),
+    broken_count: z.number().int(),
+    is_valid: z.boolean().describe("True when no link is broken"),
+    issues: z.array(z.object({ note: z.string(), line: z.number().int(), link: z.string().describe("As written"), reason: z.string() })),
+  }),
+  effects: "read",
+  examples: ["", "--limit 1000 --json"],
+  summarize: ({ broken_count, links_checked }) =>
+    broken_count === 0 ? `All ${links_checked} links lead somewhere` : `${broken_count} of ${links_checked} links are broken`,
+  async run({ vault: given, limit }, task) {
+    return await withVaults(task.home, (db) => {
+      const vault = findVault(db, given);
+      const { notes, links, external_links, broken_links } = countAll(db, vault.id);
+      const broken = db.prepare(
+        `select shown as note, line, target, heading, state from vault_links join vault_files on vault_files.id = note
+        where vault_links.vault = ? and state in ('no_note', 'no_heading') order by shown, line, vault_links.id limit ?`,
+      );
+      const rows = broken.all(vault.id, limit) as { note: string; line: number; target: string; heading: string; state: string }[];
+      return {
+        root: showName(vault.root),
+        indexed_at: vault.indexedAt === null ? null : new Date(vault.indexedAt).toISOString(),
+        notes_checked: notes,
+        links_checked: links - external_links,
+        broken_count: broken_links,
+        is_valid: broken_links === 0,
+        issues: rows.map(({ note, line, target, heading, state }) => ({
+          note,
+          line,
+          link: heading === "" ? target : `${target}#${heading}`,
+          reason: reasons[state] ?? state,
+        })),
+      };
+    });
+  },
+});

@@ -1,0 +1,44 @@
+import { defineCommand } from "meanwhile";
+import { z } from "zod";
+import { showName } from "../_pack/paths.ts";
+import { countAll, findVault, withVaults } from "./_store.ts";
+
+export default defineCommand({
+  summary: "Show what is known of a vault: counts, the most used tags, when it was indexed",
+  input: z.object({ vault: z.string().default("").describe("The vault's folder; the one indexed last when left out") }),
+  output: z.object({
+    root: z.string().describe("The vault's folder"),
+    indexed_at: z.string().nullable().describe("When an index run last finished; null when none has"),
+    notes: z.number().int(),
+    files: z.number().int().describe("Files that are no notes"),
+    links: z.number().int(),
+    resolved_links: z.number().int(),
+    broken_links: z.number().int(),
+    external_links: z.number().int(),
+    embeds: z.number().int(),
+    tags: z.number().int().describe("Different tags"),
+    headings: z.number().int(),
+    notes_with_backlinks: z.number().int(),
+    top_tags: z.array(z.object({ tag: z.string(), notes: z.number().int() })).describe("The twenty most used tags"),
+    vaults: z.array(z.string()).describe("All vaults that have been indexed"),
+  }),
+  effects: "read",
+  examples: ["", "--vault ~/notes"],
+  summarize: ({ root, notes, links, broken_links }) => `${root}: ${notes} notes, ${links} links, ${broken_links} broken`,
+  async run({ vault: given }, task) {
+    return await withVaults(task.home, (db) => {
+      const vault = findVault(db, given);
+      const tags = db.prepare(
+        `select tag, count(*) as notes from vault_tags join vault_files on vault_files.id = note where vault = ? group by tag order by notes desc, tag limit 20`,
+      );
+      const roots = db.prepare("select root from vault_vaults order by root").pluck().all() as Buffer[];
+      return {
+        root: showName(vault.root),
+        indexed_at: vault.indexedAt === null ? null : new Date(vault.indexedAt).toISOString(),
+        ...countAll(db, vault.id),
+        top_tags: tags.all(vault.id) as { tag: string; notes: number }[],
+        vaults: roots.map(showName),
+      };
+    });
+  },
+});

@@ -1,0 +1,88 @@
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { readUserFile, replaceUserFile, withValue } from "../../commands/config/_user-file.ts";
+import set from "../../commands/config/set.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+import { runMeanwhile } from "../helpers/meanwhile.ts";
+import { run } from "../helpers/run.ts";
+
+const configIn = (home: string) => JSON.parse(readFileSync(path.join(home, "config.json"), "utf8")) as unknown;
+
+describe("config set", () => {
+  test("writes a setting by its dotted name, and says what was there before", async () => {
+    const home = temporaryFolder();
+    expect(await run(set, { key: "http.port", value: "8080" }, { home })).toMatchObject({
+      data: { key: "http.port", old_value: null, new_value: 8080, config_path: path.join(home, "config.json") },
+    });
+    expect(await run(set, { key: "http.port", value: "9090" }, { home })).toMatchObject({ data: { old_value: 8080, new_value: 9090 } });
+    expect(configIn(home)).toEqual({ http: { port: 9090 } });
+    expect(statSync(path.join(home, "config.json")).mode & 0o777).toBe(0o600);
+    expect(await run(set, { key: "http.port", value: "null" }, { home })).toMatchObject({ data: { old_value: 9090, new_value: null } });
+    expect([configIn(home), readdirSync(home)]).toEqual([{}, ["config.json"]]);
+  });
+
+  test.each([
+    ["http.prt", "1", "`http` must be { port, host }"],
+    ["nmae", "x", "`nmae` is not a setting; did you mean `name`?"],
+    ["toolPrefix", "a b", "`toolPrefix` must be letters, digits and _"],
+    ["mcp", "{}", "`mcp` must be a function"],
+    ["__proto__.x", "1", "is not a setting"],
+  ])("refuses %s %s as the program itself would, and changes nothing", async (key, value, sentence) => {
+    const home = temporaryFolder();
+    writeFileSync(path.join(home, "config.json"), '{ "name": "mine" }');
+    const outcome = await run(set, { key, value }, { home });
+    expect(outcome).toMatchObject({ ending: "failed", message: expect.stringContaining(sentence) });
+    expect(outcome).toMatchObject({ message: expect.stringContaining(path.join(home, "config.json")) });
+    expect(readFileSync(path.join(home, "config.json"), "utf8")).toBe('{ "name": "mine" }');
+  });
+
+  test.each([
+    ["", "1", "`key` is empty"],
+    ["http..port", "1", "has an empty part"],
+    ["name", "", "`value` is empty"],
+  ])("refuses key %j with value %j before anything else", async (key, value, sentence) => {
+    expect(await run(set, { key, value }, { home: temporaryFolder() })).toMatchObject({ ending: "failed", message: expect.stringContaining(sentence) });
+  });
+
+  test("does not touch a file that it cannot understand", async () => {
+    const home = temporaryFolder();
+    writeFileSync(path.join(home, "config.json"), "{ name: }");
+    expect(await run(set, { key: "name", value: "x" }, { home })).toMatchObject({ message: expect.stringContaining("correct it by hand first") });
+    expect(readFileSync(path.join(home, "config.json"), "utf8")).toBe("{ name: }");
+  });
+
+  test("writes what a link leads to, and keeps the link", async () => {
+    const home = temporaryFolder();
+    mkdirSync(path.join(home, "dotfiles"));
+    writeFileSync(path.join(home, "dotfiles/meanwhile.json"), "{}", { mode: 0o644 });
+    symlinkSync("dotfiles/meanwhile.json", path.join(home, "config.json"));
+    await run(set, { key: "name", value: "mine" }, { home });
+    expect(lstatSync(path.join(home, "config.json")).isSymbolicLink()).toBe(true);
+    expect(configIn(path.join(home))).toEqual({ name: "mine" });
+    expect(statSync(path.join(home, "dotfiles/meanwhile.json")).mode & 0o777).toBe(0o644);
+  });
+
+  test("does not overwrite what somebody else wrote in the meantime", () => {
+    const home = temporaryFolder();
+    const before = readUserFile(home);
+    writeFileSync(path.join(home, "config.json"), '{ "name": "theirs" }');
+    expect(replaceUserFile(before, { name: "mine" })).toBe(false);
+    expect([configIn(home), readdirSync(home)]).toEqual([{ name: "theirs" }, ["config.json"]]);
+  });
+
+  test("is in force the next time, from the terminal", async () => {
+    const { code, home, stderr } = await runMeanwhile(["config", "set", "toolPrefix", "wksm"]);
+    expect([code, stderr.trim()]).toEqual([0, '✓ toolPrefix is now "wksm"']);
+    const shown = await runMeanwhile(["config", "--section", "toolPrefix", "--json", "--quiet"], { env: { MEANWHILE_HOME: home } });
+    expect(JSON.parse(shown.stdout)).toEqual({ toolPrefix: "wksm" });
+    expect(existsSync(path.join(home, "config.json"))).toBe(true);
+  });
+});
+
+test("a value at a dotted path leaves the rest as it is", () => {
+  expect(withValue({ a: { b: 1, c: 2 }, d: 3 }, ["a", "b"], 9)).toEqual({ a: { b: 9, c: 2 }, d: 3 });
+  expect(withValue({ a: { b: 1 }, d: 3 }, ["a", "b"], null)).toEqual({ d: 3 });
+  expect(withValue({ a: "text" }, ["a", "b"], 1)).toEqual({ a: { b: 1 } });
+  expect(withValue({}, ["a", "b"], null)).toEqual({});
+});

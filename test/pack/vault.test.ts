@@ -1,0 +1,235 @@
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { openPack } from "../../commands/_pack/database.ts";
+import { indexVault, maxNoteBytes } from "../../commands/vault/_index.ts";
+import { findVault, withVaults } from "../../commands/vault/_store.ts";
+import check from "../../commands/vault/check.ts";
+import index from "../../commands/vault/index/index.ts";
+import links from "../../commands/vault/links.ts";
+import status from "../../commands/vault/status.ts";
+import { Cancelled } from "../../src/errors.ts";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { run } from "../helpers/run.ts";
+
+let home: string;
+let notes: string;
+
+beforeEach(() => {
+  home = temporaryFolder();
+  notes = path.join(temporaryFolder(), "notes");
+  mkdirSync(notes);
+  vi.stubEnv("MEANWHILE_PACK_ROOTS", path.dirname(notes));
+  onTestFinished(() => void vi.unstubAllEnvs());
+});
+
+async function dataOf(command: Parameters<typeof run>[0], input: object = {}): Promise<Record<string, unknown>> {
+  const outcome = await run(command, input, { home });
+  if (outcome.ending !== "completed") throw new Error(outcome.message);
+  return outcome.data as Record<string, unknown>;
+}
+
+const indexed = (files?: Record<string, string>) => {
+  if (files !== undefined) writeFiles(notes, files);
+  return dataOf(index, { path: notes });
+};
+
+async function edgesOf(note: string, direction = "from"): Promise<string[]> {
+  const { edges } = (await dataOf(links, { note, direction })) as { edges: { from: string; to: string; state: string }[] };
+  return edges.map(({ from, to, state }) => `${from} → ${to} ${state}`);
+}
+
+describe("vault index", () => {
+  test("counts notes, links, tags, headings and backlinks exactly", async () => {
+    const data = await indexed({
+      "a.md": "# A\n[[b]] [[missing]] ![[pic.png]] [web](https://example.org) #tag",
+      "b.md": "# B\n## Part\n[a](a.md) [[a#A]] [[b#nowhere]] #tag #other",
+      "sub/c.md": "nothing",
+      "pic.png": "x",
+      ".obsidian/app.md": "[[a]]",
+    });
+    expect(data).toMatchObject({
+      root: notes,
+      notes_parsed: 3,
+      notes_unchanged: 0,
+      files_removed: 0,
+      notes: 3,
+      files: 1,
+      links: 7,
+      resolved_links: 4,
+      broken_links: 2,
+      external_links: 1,
+      embeds: 1,
+      tags: 2,
+      headings: 3,
+      notes_with_backlinks: 3,
+      errors: [],
+      errors_total: 0,
+    });
+    expect(await dataOf(status)).toMatchObject({
+      notes: 3,
+      links: 7,
+      top_tags: [
+        { tag: "tag", notes: 2 },
+        { tag: "other", notes: 1 },
+      ],
+      vaults: [notes],
+    });
+  });
+
+  test("reads only what changed, and forgets what vanished", async () => {
+    await indexed({ "a.md": "[[b]] [[new]]", "b.md": "[[a]]", "c.md": "[[b]]" });
+    expect(await indexed()).toMatchObject({ notes_parsed: 0, notes_unchanged: 3, links: 4, broken_links: 1 });
+    expect(await indexed({ "new.md": "", "c.md": "[[b]] [[a]]" })).toMatchObject({ notes_parsed: 2, notes_unchanged: 2, links: 5, broken_links: 0 });
+    rmSync(path.join(notes, "b.md"));
+    expect(await indexed()).toMatchObject({ notes_parsed: 0, files_removed: 1, notes: 3, links: 4, broken_links: 2 });
+    expect(await edgesOf("a")).toEqual(["a.md → b no_note", "a.md → new.md resolved"]);
+  });
+
+  test("a folder that vanishes takes its notes along, and a note that moves takes its links along", async () => {
+    await indexed({ "one/a.md": "[[b]]", "one/b.md": "", "top.md": "[[a]]" });
+    rmSync(path.join(notes, "one"), { recursive: true });
+    expect(await indexed({ "two/a.md": "[[b]]" })).toMatchObject({ files_removed: 2, notes: 2, broken_links: 1 });
+    expect(await edgesOf("top")).toEqual(["top.md → two/a.md resolved"]);
+  });
+
+  test("a heading that goes breaks the links to it, in notes that are not read again", async () => {
+    await indexed({ "a.md": "[[b#Part]]", "b.md": "# Part" });
+    expect(await indexed({ "b.md": "# Other" })).toMatchObject({ notes_parsed: 1, broken_links: 1 });
+    expect(await indexed({ "b.md": "# part!" })).toMatchObject({ notes_parsed: 1, broken_links: 0 });
+  });
+
+  test("counts the links of many generated notes exactly, twice", async () => {
+    const count = 300;
+    const files = Array.from({ length: count }, (_, at) => {
+      const targets = Array.from({ length: at % 5 }, (_unused, step) => `[[n${(at * 7 + step) % count}]]`);
+      return [`d${at % 9}/n${at}.md`, `# N${at}\n${targets.join(" ")} \`[[code]]\`${at % 50 === 0 ? " [[gone]]" : ""}\n`] as const;
+    });
+    const expected = { notes: count, links: 606, resolved_links: 600, broken_links: 6 };
+    expect(await indexed(Object.fromEntries(files))).toMatchObject({ notes_parsed: count, ...expected });
+    expect(await indexed()).toMatchObject({ notes_parsed: 0, notes_unchanged: count, ...expected });
+  });
+
+  test("a run that is cancelled keeps what it has, and the next does only the rest", async () => {
+    writeFiles(notes, Object.fromEntries(Array.from({ length: 600 }, (_, at) => [`d${at % 30}/n${at}.md`, `# N\n${"[[n1]] ".repeat(10)}`])));
+    const stop = new AbortController();
+    const outcome = await run(index, { path: notes }, { home, signals: [stop.signal], door: { progress: () => stop.abort(new Cancelled()) } });
+    expect(outcome.ending).toBe("cancelled");
+    const data = await indexed();
+    expect(data).toMatchObject({ notes: 600, links: 6_000, broken_links: 0 });
+    expect(data.notes_unchanged).toBeGreaterThan(0);
+    expect((data.notes_parsed as number) + (data.notes_unchanged as number)).toBe(600);
+  });
+
+  test("files that fail are listed one by one, and the others are indexed", async () => {
+    writeFiles(notes, { "good.md": "[[line%0Abreak]]", "line\nbreak.md": "# x", "huge.md": "x" });
+    writeFileSync(path.join(notes, "huge.md"), Buffer.alloc(maxNoteBytes + 1, "x"));
+    writeFileSync(path.join(notes, "binary.md"), Buffer.from([1, 0, 2]));
+    writeFileSync(Buffer.concat([Buffer.from(`${notes}/bad-`), Buffer.from([0xff]), Buffer.from(".md")]), "[[good]]");
+    symlinkSync("/etc/hostname", path.join(notes, "out.md"));
+    symlinkSync("loop.md", path.join(notes, "loop.md"));
+    symlinkSync(".", path.join(notes, "circle"));
+    const data = await indexed();
+    expect(data).toMatchObject({ notes: 3, links: 2, errors_total: 4 });
+    expect((data.errors as { path: string }[]).map((error) => path.basename(error.path)).sort()).toEqual(["binary.md", "huge.md", "loop.md", "out.md"]);
+    expect(await edgesOf("bad-%FF")).toEqual(["bad-%FF.md → good.md resolved"]);
+    expect(await indexed()).toMatchObject({ notes_parsed: 0, notes_unchanged: 3, errors_total: 4 });
+  });
+
+  test("a disk that fills up is told of per file, and nothing stored before is lost", async () => {
+    await indexed({ "a.md": "[[b]]" });
+    writeFiles(notes, Object.fromEntries(Array.from({ length: 40 }, (_, at) => [`n${at}.md`, `# N\n${"[[a]] ".repeat(500)}`])));
+    const db = openPack(home);
+    const pages = db.pragma("page_count", { simple: true }) as number;
+    db.pragma(`max_page_count = ${pages + 10}`);
+    const { troubles } = await indexVault(db, findVault(db, ""), { home, signal: new AbortController().signal, progress() {} });
+    db.close();
+    expect(troubles.toOutput().errors[0]?.reason).toMatch(/not stored: the disk is full/);
+    expect(troubles.total).toBeGreaterThan(20);
+    expect(await indexed()).toMatchObject({ notes: 41, links: 20_001, errors_total: 0 });
+  });
+
+  test("refuses what is no folder of the allowed ones", async () => {
+    writeFiles(notes, { "a.md": "" });
+    for (const [given, sentence] of [
+      [path.join(notes, "a.md"), /`path` .* is no folder/],
+      [path.join(notes, "none"), /is not there/],
+      ["/etc", /outside the allowed folders/],
+    ] as const)
+      expect(await run(index, { path: given }, { home })).toMatchObject({ ending: "failed", cause: "command", message: expect.stringMatching(sentence) });
+  });
+});
+
+describe("which note a link leads to", () => {
+  test.each([
+    ["the one in the same folder", "[[x]]", "sub/from.md", ["x.md", "sub/x.md", "a/x.md"], "sub/x.md"],
+    ["else the one nearest to the top", "[[x]]", "other/from.md", ["a/b/x.md", "z/x.md", "a/x.md"], "a/x.md"],
+    ["case does not count", "[[NOTE]]", "from.md", ["Note.md"], "Note.md"],
+    ["but the same letters win", "[[Note]]", "from.md", ["note.md", "sub/Note.md"], "sub/Note.md"],
+    ["the ending may be written", "[[x.md]]", "from.md", ["x.md"], "x.md"],
+    ["a dot in a name is no ending", "[[v1.2]]", "from.md", ["v1.2.md"], "v1.2.md"],
+    ["a path counts from the top", "[[a/x]]", "b/from.md", ["a/x.md", "b/a/x.md"], "a/x.md"],
+    ["else from the own folder", "[[a/x]]", "b/from.md", ["b/a/x.md", "c/a/x.md"], "b/a/x.md"],
+    ["else it is the end of a path", "[[a/x]]", "from.md", ["c/a/x.md", "c/ba/x.md"], "c/a/x.md"],
+    ["with dots only from the own folder", "[[../x]]", "b/from.md", ["x.md", "b/x.md"], "x.md"],
+    ["a Markdown link counts from the own folder", "[t](x.md)", "b/from.md", ["x.md", "b/x.md"], "b/x.md"],
+    ["else from the top", "[t](a/x.md)", "b/from.md", ["a/x.md"], "a/x.md"],
+    ["a slash in front means the top alone", "[t](/x.md)", "b/from.md", ["x.md", "b/x.md"], "x.md"],
+    ["a note wins over a file of that name", "[[x]]", "from.md", ["x", "sub/x.md"], "sub/x.md"],
+  ])("%s: %s", async (_rule, link, from, files, expected) => {
+    await indexed({ ...Object.fromEntries(files.map((file) => [file, ""])), [from]: link });
+    expect(await edgesOf(from)).toEqual([`${from} → ${expected} resolved`]);
+  });
+
+  test.each([
+    ["[t](x.md)", "b/from.md", "a/x.md"],
+    ["[[../../x]]", "b/from.md", "x.md"],
+    ["[[b/x]]", "from.md", "a/x.md"],
+  ])("%s from %s does not lead to %s", async (link, from, file) => {
+    await indexed({ [file]: "", [from]: link });
+    expect(await edgesOf(from)).toEqual([expect.stringMatching(/no_note$/)]);
+  });
+});
+
+describe("vault links and check", () => {
+  test("backlinks are the links of others, and a note is found by name or path", async () => {
+    await indexed({ "a.md": "[[sub/b|words]]", "sub/b.md": "[[a]]", "c.md": "![[b]]" });
+    expect(await edgesOf("b", "to")).toEqual(["a.md → sub/b.md resolved", "c.md → sub/b.md resolved"]);
+    expect(await edgesOf("sub/b.md", "both")).toHaveLength(3);
+    expect(await edgesOf(path.join(notes, "sub/b.md"))).toEqual(["sub/b.md → a.md resolved"]);
+    expect(await dataOf(links, { note: "b", limit: 1 })).toMatchObject({ count: 1, total: 3, edges: [{ from: "sub/b.md", line: 1, kind: "wiki" }] });
+  });
+
+  test("a name that two notes have, or none, is refused with the cure", async () => {
+    await indexed({ "x/a.md": "", "y/a.md": "" });
+    expect(await run(links, { note: "a" }, { home })).toMatchObject({ message: "`note` a could be x/a.md, y/a.md; give the path of one." });
+    expect(await run(links, { note: "b" }, { home })).toMatchObject({ message: expect.stringMatching(/not in the index .* run `vault index`/) });
+  });
+
+  test("check lists each broken link with its place", async () => {
+    await indexed({ "a.md": "# A\n\n[[b]]\n[c](c.md#d) [ok](#a)", "e.md": "[[a#no]] [web](https://x.org)" });
+    expect(await dataOf(check)).toMatchObject({
+      notes_checked: 2,
+      links_checked: 4,
+      broken_count: 3,
+      is_valid: false,
+      issues: [
+        { note: "a.md", line: 3, link: "b", reason: "there is no such note or file" },
+        { note: "a.md", line: 4, link: "c.md#d", reason: "there is no such note or file" },
+        { note: "e.md", line: 1, link: "a#no", reason: "the note has no such heading" },
+      ],
+    });
+  });
+
+  test("without an index each says what to run, and vaults are told apart by their folders", async () => {
+    for (const command of [status, check])
+      expect(await run(command, {}, { home })).toMatchObject({ message: expect.stringMatching(/run `vault index <folder>` first/) });
+    await indexed({ "a.md": "[[b]]" });
+    const other = path.join(path.dirname(notes), "other");
+    writeFiles(other, { "b.md": "" });
+    await dataOf(index, { path: other });
+    expect(await dataOf(check, { vault: notes })).toMatchObject({ broken_count: 1 });
+    expect(await dataOf(check)).toMatchObject({ root: other, broken_count: 0 });
+    await withVaults(home, (db) => expect(() => findVault(db, path.dirname(notes))).toThrow(/has not been indexed/));
+  });
+});
