@@ -1,26 +1,30 @@
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, watch, writeFileSync } from "node:fs";
 import path from "node:path";
 import { type DaemonAddress, DaemonUnreachable, KeyOutdated, reachDaemon } from "./daemon/connect.ts";
 import { Pump } from "./daemon/pump.ts";
 import { UsageError } from "./errors.ts";
 import { type Home, homeAt } from "./paths.ts";
-import { commandFolders, daemonKey, executable, findConfigFile, fingerprint, type ProjectConfig, type ProjectFlags } from "./project.ts";
+import { commandFolders, daemonKey, executable, findConfigFile, fingerprint, keyVariable, type ProjectConfig, type ProjectFlags } from "./project.ts";
 
 /**
  * `meanwhile serve` over stdio: finds out which daemon serves this project, connects to it or starts it, and carries
  * lines. Hosts start and kill one of these per session, sometimes two, so it loads next to nothing and keeps no work.
  */
 
-/** Another process of ours has said on stderr what is wrong. */
-class AlreadyExplained extends Error {
+/** The project's config cannot be read; the sentence says why. */
+class ConfigUnreadable extends DaemonUnreachable {
+  override readonly name = "ConfigUnreadable";
   readonly exitCode: number;
 
-  constructor(exitCode: number) {
-    super();
+  constructor(message: string, exitCode: number) {
+    super(message);
     this.exitCode = exitCode;
   }
 }
+
+/** Code that takes longer to say what it says is not waited for. */
+const readLimitMs = 15_000;
 
 /** What was typed, when it asks for a front and nothing else; undefined leaves it to the command line proper. */
 export function readFrontWords(words: readonly string[]): ProjectFlags | undefined {
@@ -48,13 +52,34 @@ export async function runFront(flags: ProjectFlags): Promise<number> {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => process.exit(0));
   setImmediate(stayLean);
   try {
-    await new Pump({ input: process.stdin, output: process.stdout, reach: () => atAddress(flags, reachDaemon) }).run();
+    const reach = () => atAddress(flags, reachDaemon);
+    const onUnreachable = (error: Error) => process.stderr.write(`✗ ${error.message}\n`);
+    const pump = new Pump({ input: process.stdin, output: process.stdout, reach, onUnreachable });
+    watchForProject(flags, () => pump.moveOn());
+    await pump.run();
     return 0;
   } catch (error) {
-    if (error instanceof AlreadyExplained) return error.exitCode;
     const isKnown = error instanceof DaemonUnreachable || error instanceof UsageError;
     process.stderr.write(`✗ ${isKnown ? (error as Error).message : (error as Error).stack}\n`);
+    if (error instanceof ConfigUnreadable) return error.exitCode;
     return error instanceof UsageError ? 2 : 70;
+  }
+}
+
+/** Where there is no project yet, a first command makes one, and the session goes on with that project's daemon. */
+function watchForProject({ commands }: ProjectFlags, onProject: () => void): void {
+  const cwd = process.cwd();
+  const isThere = () => findConfigFile(cwd) !== undefined || existsSync(path.join(cwd, "commands"));
+  if (commands !== undefined || isThere()) return;
+  try {
+    const watcher = watch(cwd, { persistent: false }, () => {
+      if (!isThere()) return;
+      watcher.close();
+      onProject();
+    });
+    watcher.on("error", () => watcher.close());
+  } catch {
+    // A folder that cannot be watched gets its project with the next session.
   }
 }
 
@@ -66,31 +91,34 @@ function stayLean(): void {
 
 /** Does something with the daemon's address, and again when the daemon finds that the config says something else by now. */
 export async function atAddress<T>(flags: ProjectFlags, act: (address: DaemonAddress) => Promise<T>): Promise<T> {
-  const address = addressOf(flags);
+  const address = await addressOf(flags);
   try {
     return await act(address);
   } catch (error) {
-    if (!(error instanceof KeyOutdated)) throw error;
-    forgetProjectConfigs(address.home);
-    return await act(addressOf(flags));
+    const configFile = findConfigFile(process.cwd());
+    if (!(error instanceof KeyOutdated) || configFile === undefined) throw error;
+    // What code said depends on more than its own text: files that it imports, and variables.
+    rmSync(keptFile(address.home, configFile), { force: true });
+    return await act(await addressOf(flags));
   }
 }
 
 /** Where this project's daemon is, and how it is started. */
-export function addressOf(flags: ProjectFlags): DaemonAddress {
+export async function addressOf(flags: ProjectFlags): Promise<DaemonAddress> {
   const cwd = process.cwd();
   const { env } = process;
   const home = homeAt(env);
   const configFile = findConfigFile(cwd);
   const words = [...(flags.commands ?? []).flatMap((folder) => ["--commands", folder]), ...(flags.bundled === false ? ["--no-bundled"] : [])];
-  const config = { ...readUserConfig(home), ...(configFile === undefined ? {} : readProjectConfig(home, configFile, words)) };
+  const config = { ...readUserConfig(home), ...(configFile === undefined ? {} : await readProjectConfig(home, configFile, words)) };
   const folders = commandFolders(cwd, config, flags);
   const key = daemonKey({ folders, configFile, userConfigFile: home.configFile, env, names: config.env ?? [] });
   return {
     home,
     key,
+    env: { ...env, [keyVariable]: key },
     host: env.MEANWHILE_HOST?.trim() || undefined,
-    command: [process.execPath, executable, ...words, "_daemon", "--report", `--key=${key}`],
+    command: [process.execPath, executable, ...words, "_daemon", "--report"],
     cwd,
   };
 }
@@ -101,24 +129,43 @@ function readUserConfig(home: Home): ProjectConfig {
 }
 
 /** JSON is read here. Code has to be run, which takes longer than everything else, so what it said is kept until its text changes. */
-function readProjectConfig(home: Home, file: string, words: readonly string[]): ProjectConfig {
+async function readProjectConfig(home: Home, file: string, words: readonly string[]): Promise<ProjectConfig> {
   if (file.endsWith(".json")) return pick(readJson(file));
-  const kept = path.join(home.runFolder, `config-${fingerprint([file, readFileSync(file, "utf8")])}.said`);
-  if (existsSync(kept)) return pick(readJson(kept));
-  const { status, stdout } = spawnSync(process.execPath, [executable, ...words, "_project"], { stdio: ["ignore", "pipe", "inherit"] });
-  if (status !== 0) throw new AlreadyExplained(status ?? 70);
+  const text = fingerprint(readFileSync(file, "utf8"));
+  const kept = keptFile(home, file);
+  const last = readJson(kept) as { readonly text?: string; readonly said?: unknown } | undefined;
+  if (last?.text === text) return pick(last.said);
+  const said = JSON.parse(await askProject(file, words)) as unknown;
   try {
     mkdirSync(home.runFolder, { recursive: true, mode: 0o700 });
-    writeFileSync(kept, stdout, { mode: 0o600 });
+    writeFileSync(`${kept}.${process.pid}`, JSON.stringify({ text, said }), { mode: 0o600 });
+    renameSync(`${kept}.${process.pid}`, kept);
   } catch {
     // Without it the next start takes a little longer; an unusable home is reported when the daemon is started.
   }
-  return pick(JSON.parse(stdout.toString("utf8")));
+  return pick(said);
 }
 
-/** What code said depends on more than its own text: files that it imports, and variables. */
-function forgetProjectConfigs({ runFolder }: Home): void {
-  for (const name of readdirSync(runFolder)) if (name.endsWith(".said")) rmSync(path.join(runFolder, name), { force: true });
+const keptFile = (home: Home, file: string) => path.join(home.runFolder, `config-${fingerprint(file)}.said`);
+
+/** Has another process of ours load the config, and ends it with us. */
+function askProject(file: string, words: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = execFile(process.execPath, [executable, ...words, "_project"], { timeout: readLimitMs, killSignal: "SIGKILL" }, (error, stdout, stderr) => {
+      process.off("exit", end);
+      if (error === null) return resolve(stdout);
+      const code = typeof error.code === "number" ? error.code : 70;
+      const why = error.killed ? `${file} has not finished loading within ${readLimitMs / 1000} s; look for what it waits for.` : toSentence(stderr);
+      reject(new ConfigUnreadable(why || `${file} could not be loaded: ${error.message}`, code));
+    });
+    const end = () => child.kill("SIGKILL");
+    process.on("exit", end);
+    child.stdin?.end();
+  });
+}
+
+function toSentence(stderr: string): string {
+  return stderr.trim().replace(/^✗ /, "");
 }
 
 function readJson(file: string): unknown {

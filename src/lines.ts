@@ -27,6 +27,13 @@ export class LineSplitter {
     }
   }
 
+  /** What came after the last newline, once nothing more will come. */
+  rest(): Buffer | undefined {
+    const line = this.#isSkipping || this.#size === 0 ? undefined : this.#take();
+    this.#reset();
+    return line;
+  }
+
   #add(part: Buffer): void {
     this.#size += part.length;
     if (this.#size > this.#maxBytes) {

@@ -51,10 +51,11 @@ export function isPackAlone(folders: readonly string[], configFile: string | und
   return configFile === undefined && folders.includes(packFolder) && folders.every((folder) => folder === packFolder || !existsSync(folder));
 }
 
-/** What makes up a project, each by its real path: its folders, and its config file. */
+/** What makes up a project, each by its real path: its folders, and its config file. The pack is the pack, wherever it is installed. */
 export function projectParts(folders: readonly string[], configFile: string | undefined): string[] {
   const known = isPackAlone(folders, configFile) ? [packFolder] : folders;
-  return [...known, ...(configFile === undefined ? [] : [configFile])].map(toReal);
+  const parts = [...known, ...(configFile === undefined ? [] : [configFile])];
+  return parts.map((part) => (part === packFolder ? "the bundled pack" : toReal(part)));
 }
 
 export interface DaemonParts {
@@ -67,13 +68,17 @@ export interface DaemonParts {
   readonly names: readonly string[];
 }
 
+/** How a daemon is told the key it is looked for by: its command line could be read by everybody. */
+export const keyVariable = "MEANWHILE_DAEMON_KEY";
+/** Where the home is, is said by where the socket lies; who the host is, is said by each connection. */
+const uncounted: ReadonlySet<string> = new Set(["MEANWHILE_HOME", "MEANWHILE_HOST", keyVariable]);
+
 /**
  * Names the daemon that serves a project. Beside the project it counts the package's version, what the config files say,
  * the variables that the config names, and our own, because a daemon keeps the environment it was started with.
  */
 export function daemonKey({ folders, configFile, userConfigFile, env, names }: DaemonParts): string {
-  // Where the home is, is said by where the socket lies; who the host is, is said by each connection.
-  const ours = Object.keys(env).filter((name) => name.startsWith("MEANWHILE_") && name !== "MEANWHILE_HOME" && name !== "MEANWHILE_HOST");
+  const ours = Object.keys(env).filter((name) => name.startsWith("MEANWHILE_") && !uncounted.has(name));
   const values = [...new Set([...ours, ...names])].sort().map((name) => [name, env[name] ?? null]);
   const texts = [configFile, userConfigFile].map((file) => (file !== undefined && existsSync(file) ? readFileSync(file, "utf8") : null));
   return fingerprint([packageVersion(), packageFolder, projectParts(folders, configFile), texts, values]);

@@ -1,4 +1,5 @@
 import { createServer, type Server, type Socket } from "node:net";
+import { systemClock } from "../clock.ts";
 import type { Logger } from "../log.ts";
 import { readFirstLine } from "./connect.ts";
 import { type DaemonStatus, type Greeting, type Reply, readGreeting, toLine } from "./greeting.ts";
@@ -12,6 +13,9 @@ export interface BrokerOptions {
   readonly onStop: (isNow: boolean) => void;
   readonly log: Logger;
 }
+
+/** Who connects and says nothing is not a client, and must not keep a daemon. */
+const firstLineMs = 60_000;
 
 /** Listens on a socket and hands over connections: each is one MCP client, whatever ids and names it uses. */
 export class Broker {
@@ -65,7 +69,10 @@ export class Broker {
       this.#sockets.delete(socket);
       this.#fronts.delete(socket);
     });
+    const cancelLimit = systemClock.after(firstLineMs, () => socket.destroy());
+    socket.on("close", cancelLimit);
     readFirstLine(socket, (line, all) => {
+      cancelLimit();
       const greeting = line === undefined ? undefined : readGreeting(line);
       if (greeting !== undefined) return this.#greet(socket, greeting);
       // Not one of ours: every byte of it is MCP.

@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
-import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, constants, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
 import path from "node:path";
 import type { Readable } from "node:stream";
 import { sleep, systemClock } from "../clock.ts";
-import type { Home } from "../paths.ts";
+import { ensureHome, type Home } from "../paths.ts";
 import { type Greeting, type Reply, readReply, toLine } from "./greeting.ts";
 import { type DaemonRecord, ensurePrivateFolder, readRecord, refusalOf } from "./record.ts";
 
@@ -17,6 +17,7 @@ export interface DaemonAddress {
   readonly host: string | undefined;
   /** Node, and the words that start the daemon. */
   readonly command: readonly [string, ...string[]];
+  readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
 }
 
@@ -46,31 +47,41 @@ export async function reachDaemon(address: DaemonAddress): Promise<Socket> {
   for (;;) {
     const known = readRecord(address.home, address.key);
     const found = await greet(address, hello);
-    if (found?.reply.meanwhile === "welcome") return found.socket;
+    if (found?.reply?.meanwhile === "welcome") return found.socket;
     found?.socket.destroy();
-    if (systemClock.monotonic() > end) {
-      throw new DaemonUnreachable(`The daemon did not answer within ${startLimitMs / 1000} s; see ${address.home.daemonLog}, or serve with --in-process.`);
-    }
+    if (systemClock.monotonic() > end) throw silent(address, known, found !== undefined);
     if (found === undefined) await startOrWait(address, known);
     else await sleep(systemClock, lookAgainMs);
   }
 }
 
-/** Asks a running daemon one thing; undefined when none is running. */
-export async function askDaemon(home: Home, key: string, greeting: Greeting): Promise<Reply | undefined> {
-  const found = await greet({ home, key }, greeting);
-  found?.socket.destroy();
-  return found?.reply;
+function silent({ home }: DaemonAddress, known: DaemonRecord | undefined, isThere: boolean): DaemonUnreachable {
+  const who = isThere && known !== undefined ? `Daemon ${known.pid}` : "The daemon";
+  const cure = isThere ? "`meanwhile daemon stop --now` ends it" : `see ${home.daemonLog}`;
+  return new DaemonUnreachable(`${who} did not answer within ${startLimitMs / 1000} s; ${cure}, or serve with --in-process.`);
 }
 
-async function greet({ home, key }: Pick<DaemonAddress, "home" | "key">, greeting: Greeting): Promise<{ socket: Socket; reply: Reply } | undefined> {
+/** Asks a running daemon one thing: undefined when none is running, "silent" when one is there and does not answer. */
+export async function askDaemon(home: Home, key: string, greeting: Greeting): Promise<Reply | "silent" | undefined> {
+  const found = await greet({ home, key }, greeting);
+  found?.socket.destroy();
+  return found === undefined ? undefined : (found.reply ?? "silent");
+}
+
+interface Greeted {
+  readonly socket: Socket;
+  /** Undefined when somebody listens and says nothing. */
+  readonly reply: Reply | undefined;
+}
+
+async function greet({ home, key }: Pick<DaemonAddress, "home" | "key">, greeting: Greeting): Promise<Greeted | undefined> {
   const record = readRecord(home, key);
   if (record === undefined) return undefined;
   const refusal = refusalOf(record.socket);
   if (refusal !== undefined) throw new DaemonUnreachable(`The daemon's socket cannot be trusted: ${refusal}.`);
   const socket = createConnection(record.socket);
-  const reply = await new Promise<Reply | undefined>((resolve) => {
-    const cancelLimit = systemClock.after(answerLimitMs, () => resolve(undefined));
+  const reply = await new Promise<Reply | "silent" | undefined>((resolve) => {
+    const cancelLimit = systemClock.after(answerLimitMs, () => resolve("silent"));
     const settle = (answer: Reply | undefined) => {
       cancelLimit();
       resolve(answer);
@@ -85,7 +96,7 @@ async function greet({ home, key }: Pick<DaemonAddress, "home" | "key">, greetin
     return undefined;
   }
   socket.removeAllListeners("close");
-  return { socket, reply };
+  return { socket, reply: reply === "silent" ? undefined : reply };
 }
 
 /** Hands over the first line, and leaves the rest unread in the stream; undefined when it is too long to be ours. */
@@ -108,11 +119,7 @@ export function readFirstLine(socket: Socket, onLine: (line: Buffer | undefined,
 /** Of many who find no daemon, one starts it and the others look again; a lock in the daemon itself makes sure that only one stays. */
 async function startOrWait(address: DaemonAddress, known: DaemonRecord | undefined): Promise<void> {
   const { home, key } = address;
-  try {
-    ensurePrivateFolder(home.runFolder);
-  } catch (error) {
-    throw new DaemonUnreachable(`Cannot use the home folder ${home.folder}: ${(error as Error).message}; set MEANWHILE_HOME to a folder of your own.`);
-  }
+  prepareHome(home);
   const turn = path.join(home.runFolder, `${key}.starting`);
   if (!takeTurn(turn)) return await sleep(systemClock, lookAgainMs);
   try {
@@ -120,6 +127,16 @@ async function startOrWait(address: DaemonAddress, known: DaemonRecord | undefin
     if (readRecord(home, key)?.pid === known?.pid) await startDaemon(address);
   } finally {
     rmSync(turn, { force: true });
+  }
+}
+
+/** The home and what is in it are this user's alone, also where the folder was made by somebody less careful. */
+function prepareHome(home: Home): void {
+  try {
+    ensureHome(home);
+    ensurePrivateFolder(home.runFolder);
+  } catch (error) {
+    throw new DaemonUnreachable(`Cannot use the home folder ${home.folder}: ${(error as Error).message}; set MEANWHILE_HOME to a folder of your own.`);
   }
 }
 
@@ -154,27 +171,42 @@ export function isAlive(pid: number): boolean {
 }
 
 /** Starts the daemon in a session of its own and resolves when it listens, or another does. */
-export async function startDaemon({ home, command: [program, ...words], cwd }: DaemonAddress): Promise<void> {
+export async function startDaemon({ home, command: [program, ...words], env, cwd }: DaemonAddress): Promise<void> {
+  prepareHome(home);
   const log = openLogFile(home.daemonLog);
-  const child = spawn(program, words, { detached: true, cwd, stdio: ["ignore", log, log, "pipe"] });
+  const child = spawn(program, words, { detached: true, cwd, env, stdio: ["ignore", log, log, "pipe"] });
   closeSync(log);
   child.unref();
   const report = child.stdio[3] as Readable & { unref(): void };
   const said = await new Promise<string>((resolve) => {
     let text = "";
+    const cancelLimit = systemClock.after(startLimitMs, () => resolve("late"));
+    const end = (word = text) => {
+      cancelLimit();
+      resolve(word);
+    };
     report.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
-    report.on("error", () => resolve(text));
-    report.on("close", () => resolve(text));
-    child.on("error", (error) => resolve(`failed ${error.message}`));
+    report.on("error", () => end());
+    report.on("close", () => end());
+    child.on("error", (error) => end(`failed ${error.message}`));
   });
   report.destroy();
   if (said.startsWith("failed ")) throw new DaemonUnreachable(said.slice("failed ".length).trim());
   if (said === "another") throw new KeyOutdated("The project's config says something else each time it is read; serve with --in-process.");
+  if (said === "late") {
+    child.kill("SIGKILL");
+    throw new DaemonUnreachable(`The daemon has not started within ${startLimitMs / 1000} s; see ${home.daemonLog}, or serve with --in-process.`);
+  }
   if (said === "") throw new DaemonUnreachable(`The daemon ended while it started; see ${home.daemonLog}.`);
 }
 
 /** Kept short: what is over ten megabytes is put aside, once. */
 function openLogFile(file: string): number {
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > maxLogBytes) renameSync(file, `${file}.1`);
-  return openSync(file, "a", 0o600);
+  // A link would have us write where somebody else wants it.
+  try {
+    return openSync(file, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+  } catch (error) {
+    throw new DaemonUnreachable(`The log ${file} cannot be written: ${(error as Error).message}; remove what is there.`);
+  }
 }

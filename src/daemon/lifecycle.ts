@@ -5,7 +5,7 @@ import { RuntimeError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Home } from "../paths.ts";
 import type { Broker } from "./broker.ts";
-import { ensurePrivateFolder, lockFile, readRecord, refusalOf, removeRecord, socketFile, writeRecord } from "./record.ts";
+import { ensurePrivateFolder, fitsSocket, lockFile, readRecord, refusalOf, removeRecord, socketFile, writeRecord } from "./record.ts";
 
 export interface Lock {
   release(): void;
@@ -53,7 +53,8 @@ export class Lifecycle {
   private constructor(options: LifecycleOptions, lock: Lock) {
     this.#options = options;
     // The well-known socket belongs to the first who comes: another version's daemon may still have it.
-    const known = options.isPackAlone ? options.takeLock(lockFile(options.home, "mcp")) : undefined;
+    const isShort = fitsSocket(options.home.packSocket);
+    const known = options.isPackAlone && isShort ? options.takeLock(lockFile(options.home, "mcp")) : undefined;
     this.#locks = known === undefined ? [lock] : [lock, known];
     this.#socket = known === undefined ? socketFile(options.home, options.key) : options.home.packSocket;
   }

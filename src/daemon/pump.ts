@@ -10,6 +10,8 @@ export interface PumpOptions {
   readonly output: Writable;
   /** A connection on which the daemon has said welcome; rejects when there is no way to get one. */
   readonly reach: () => Promise<Socket>;
+  /** A session goes on without a daemon, for now. */
+  readonly onUnreachable: (error: Error) => void;
 }
 
 const newline = Buffer.of(0x0a);
@@ -35,6 +37,8 @@ export class Pump {
   #isReaching = false;
   #hasInputEnded = false;
   #saidBye = false;
+  #wasConnected = false;
+  #isMoving = false;
   #connectedAt = 0;
   #pauseMs = 0;
   /** Lines that came while no daemon was there. */
@@ -55,6 +59,16 @@ export class Pump {
     input.on("error", () => this.#onClientEnd());
     await this.#ended.promise;
     await this.#flush();
+  }
+
+  /** Goes over to the daemon that is the right one by now, as soon as nobody waits for an answer. */
+  moveOn(): void {
+    this.#isMoving = true;
+    this.#move();
+  }
+
+  #move(): void {
+    if (this.#isMoving && this.#socket !== undefined && !this.#session.isOwed) this.#socket.end();
   }
 
   #onClientData(chunk: Buffer): void {
@@ -79,6 +93,10 @@ export class Pump {
   }
 
   #onClientEnd(): void {
+    if (this.#hasInputEnded) return;
+    // A last line is one also without its newline.
+    const rest = this.#fromClient.rest();
+    if (rest !== undefined && this.#socket !== undefined) this.#send(rest);
     this.#hasInputEnded = true;
     if (this.#socket === undefined) {
       this.#ended.resolve();
@@ -107,15 +125,27 @@ export class Pump {
       if (this.#pauseMs > 0) await new Promise<void>((resolve) => systemClock.after(this.#pauseMs, resolve));
       this.#attach(await this.#options.reach());
     } catch (error) {
-      for (const message of this.#session.giveUp()) this.#answer(message);
-      this.#ended.reject(error as Error);
+      this.#onUnreachable(error as Error);
     } finally {
       this.#isReaching = false;
     }
   }
 
+  /** A session that never began ends; one that goes on is told, and tries again with the next thing it wants. */
+  #onUnreachable(error: Error): void {
+    if (!this.#wasConnected) {
+      this.#ended.reject(error);
+      return;
+    }
+    for (const line of this.#waiting.splice(0)) this.#session.sent(line);
+    for (const message of this.#session.giveUp(error.message)) this.#answer(message);
+    this.#options.onUnreachable(error);
+    this.#options.input.resume();
+  }
+
   #attach(socket: Socket): void {
     this.#socket = socket;
+    this.#wasConnected = true;
     this.#saidBye = false;
     this.#connectedAt = systemClock.monotonic();
     const splitter = new LineSplitter(Number.POSITIVE_INFINITY);
@@ -126,6 +156,8 @@ export class Pump {
     socket.on("error", () => {});
     socket.on("close", () => this.#onDaemonGone(socket));
     for (const line of this.#session.replay()) socket.write(Buffer.concat([line, newline]));
+    if (this.#isMoving) for (const message of this.#session.listsChanged()) this.#answer(message);
+    this.#isMoving = false;
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const line of waiting) this.#send(line);
@@ -142,6 +174,7 @@ export class Pump {
     }
     if (this.#session.received(line)) this.#write(line);
     if (this.#hasInputEnded && !this.#session.isOwed) this.#socket?.end();
+    this.#move();
   }
 
   #onDaemonGone(socket: Socket): void {
@@ -152,10 +185,10 @@ export class Pump {
       return;
     }
     for (const message of this.#session.lost()) this.#answer(message);
-    const wasShort = systemClock.monotonic() - this.#connectedAt < shortLifeMs;
+    const wasShort = !this.#isMoving && systemClock.monotonic() - this.#connectedAt < shortLifeMs;
     this.#pauseMs = wasShort ? Math.min(Math.max(this.#pauseMs * 2, firstPauseMs), longestPauseMs) : 0;
     // A daemon that was told to stop is not started again before somebody has a use for it.
-    if (!this.#saidBye || this.#session.isOwed) void this.#reach();
+    if (!this.#saidBye || this.#session.isOwed || this.#isMoving) void this.#reach();
   }
 
   #answer(message: object): void {

@@ -18,8 +18,12 @@ export const lockFile = (home: Home, key: string): string => path.join(home.runF
 /** The socket of a key, in the home or, where that path is too long, in a folder of this user's among the temporary ones. */
 export function socketFile(home: Home, key: string): string {
   const inHome = path.join(home.runFolder, `${key}.sock`);
-  if (Buffer.byteLength(inHome) <= maxSocketBytes) return inHome;
+  if (fitsSocket(inHome)) return inHome;
   return path.join(tmpdir(), `meanwhile-${ownUid()}`, `${key}.sock`);
+}
+
+export function fitsSocket(file: string): boolean {
+  return Buffer.byteLength(file) <= maxSocketBytes;
 }
 
 /** Makes a folder for this user alone. Throws when it is a link or somebody else's: whoever owns it could put a socket of their own there. */
@@ -71,11 +75,13 @@ export function readRecords(home: Home): ReadonlyMap<string, DaemonRecord> {
   return records;
 }
 
+/** A home that has never had a daemon has no such folder; one that cannot be read is not the same. */
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
-  } catch {
-    return [];
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
   }
 }
 

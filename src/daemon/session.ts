@@ -14,6 +14,7 @@ interface Request {
 }
 
 interface Message {
+  readonly jsonrpc?: string;
   readonly id?: string | number;
   readonly method?: string;
   readonly params?: { readonly uri?: string; readonly requestId?: string | number; readonly _meta?: Readonly<Record<string, unknown>> } | null;
@@ -71,7 +72,8 @@ export class Session {
     }
     this.#remember(message, line);
     const { id, method } = message;
-    if (id !== undefined) this.#pending.set(id, { id, method, line, isRepeated: false, isAcknowledged: false });
+    // What the daemon refuses as no request gets its one answer without an id.
+    if (message.jsonrpc === "2.0" && isRequestId(id)) this.#pending.set(id, { id, method, line, isRepeated: false, isAcknowledged: false });
     else if (method === "notifications/cancelled") this.#pending.delete(message.params?.requestId ?? "");
   }
 
@@ -124,11 +126,23 @@ export class Session {
     return messages;
   }
 
-  /** No daemon will come any more: errors for everything. */
-  giveUp(): object[] {
-    const errors = [...this.#pending.values()].map(errorFor);
-    this.#pending.clear();
-    return errors;
+  /** No daemon will come for now: errors for whoever waits. Subscriptions stand for the next one. */
+  giveUp(why?: string): object[] {
+    const owed = [...this.#pending.values()].filter(({ isAcknowledged }) => !isAcknowledged);
+    for (const { id } of owed) this.#pending.delete(id);
+    return owed.map((request) => errorFor(request, why));
+  }
+
+  /** What tells a client that another daemon has other tools: by its session, or by each subscription that asked for it. */
+  listsChanged(): object[] {
+    const changed = (_meta?: object) =>
+      ["tools", "prompts"].map((list) => ({ method: `notifications/${list}/list_changed`, ...(_meta !== undefined && { params: { _meta } }) }));
+    if (this.#initialized !== undefined) return changed();
+    const standing = [...this.#pending.values()].filter(({ isAcknowledged }) => isAcknowledged);
+    return standing.flatMap(({ id, line }) => {
+      const { notifications = {} } = (parse(line)?.params ?? {}) as { notifications?: { toolsListChanged?: boolean } };
+      return notifications.toolsListChanged === true ? changed({ [subscriptionKey]: id }).slice(0, 1) : [];
+    });
   }
 
   /** What a new daemon has to hear before anything else: how the session began, then what still waits for an answer. */
@@ -157,8 +171,13 @@ export class Session {
   }
 }
 
-function errorFor({ id, method }: Request): object {
-  return { id, error: { code: -32603, message: method === "tools/call" ? lostCall : lostRequest } };
+function errorFor({ id, method }: Request, why?: string): object {
+  const message = method === "tools/call" ? lostCall : lostRequest;
+  return { id, error: { code: -32603, message: why === undefined ? message : `${message} ${why}` } };
+}
+
+function isRequestId(id: unknown): id is string | number {
+  return typeof id === "string" || Number.isSafeInteger(id);
 }
 
 /** Lines that are not messages are the daemon's to refuse. */

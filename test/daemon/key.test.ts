@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, symlinkSync } from "node:fs";
+import { mkdirSync, readdirSync, realpathSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { fingerprint } from "../../src/project.ts";
+import { commandFolders, fingerprint, projectParts } from "../../src/project.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 
 const program = path.resolve(import.meta.dirname, "../fixtures/daemon/keys.ts");
@@ -89,7 +89,7 @@ describe("a front and its daemon come to one key", { timeout: 30_000 }, () => {
     isOne(keys);
     const [key] = keysOf(folder, [{ files: { [file]: code('{ commands: ["c"], bundled: false, env: ["A"] }') } }]);
     areMany([keys[0], key]);
-    expect(readdirSync(path.join(folder, "home/run")).filter((name) => name.endsWith(".said"))).toHaveLength(2);
+    expect(readdirSync(path.join(folder, "home/run")).filter((name) => name.endsWith(".said"))).toHaveLength(1);
   });
 
   test("the user's own config counts wherever the project's says nothing", () => {
@@ -125,4 +125,11 @@ test("fingerprints of similar values differ, and fit a file name", () => {
   for (const value of ["", [], {}, null, "a", "b", ["a", ""], ["", "a"], [["a"], ""], "ü", "u"]) seen.add(fingerprint(value));
   expect(seen.size).toBe(5_011);
   for (const text of seen) expect(text).toMatch(/^[0-9a-z]{28}$/);
+});
+
+test("the bundled pack is the same wherever it is installed: a task made by one installation is another one's to run", () => {
+  const folders = commandFolders(temporaryFolder(), {}, {});
+  expect(projectParts(folders, undefined)).toEqual(["the bundled pack"]);
+  const own = writeFiles(temporaryFolder(), { "commands/x": "" });
+  expect(projectParts(commandFolders(own, {}, {}), undefined)).toEqual([path.join(realpathSync(own), "commands"), "the bundled pack"]);
 });

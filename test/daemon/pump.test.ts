@@ -23,10 +23,12 @@ async function openPump({ isReachable = () => true }: { isReachable?: () => bool
   readMessages(output, answers);
   const reach = () =>
     new Promise<Socket>((resolve, reject) => {
-      if (!isReachable()) reject(new Error("nobody is there"));
+      if (!isReachable()) return reject(new Error("nobody is there"));
       const socket = createConnection(file, () => resolve(socket)).on("error", reject);
     });
-  const ended = new Pump({ input, output, reach }).run();
+  const troubles: string[] = [];
+  const pump = new Pump({ input, output, reach, onUnreachable: (error) => troubles.push(error.message) });
+  const ended = pump.run();
   ended.catch(() => undefined);
   onTestFinished(async () => {
     for (const { socket } of daemons) socket.destroy();
@@ -43,6 +45,8 @@ async function openPump({ isReachable = () => true }: { isReachable?: () => bool
     input,
     output,
     answers,
+    pump,
+    troubles,
     ended,
     daemons,
     daemon,
@@ -129,15 +133,62 @@ test("after a good-bye no daemon is started before there is a use for it", async
   expect(daemons).toHaveLength(1);
 });
 
-test("when no daemon comes any more, everything that waits is refused and the pump fails", async () => {
+test("a session that never had a daemon fails", async () => {
+  const { ended } = await openPump({ isReachable: () => false });
+  await expect(ended).rejects.toThrow("nobody is there");
+});
+
+test("while no daemon can be reached, whatever waits is refused with the reason, and the session goes on with the next that can", async () => {
   let isReachable = true;
-  const { say, hears, answered, daemon, ended } = await openPump({ isReachable: () => isReachable });
+  const { say, hears, answered, daemon, daemons, troubles, reply } = await openPump({ isReachable: () => isReachable });
   say({ id: 1, method: "tools/list" });
   await hears(1, 1);
   isReachable = false;
   (await daemon(1)).socket.destroy();
-  await expect(ended).rejects.toThrow("nobody is there");
-  expect(await answered(1)).toMatchObject({ error: { code: -32603 } });
+  expect(await answered(1)).toMatchObject({ error: { code: -32603, message: expect.stringContaining("nobody is there") } });
+  say({ id: 2, method: "tools/call" });
+  expect(await answered(2)).toMatchObject({ error: { code: -32603 } });
+  expect(troubles).toEqual(["nobody is there", "nobody is there"]);
+  expect(daemons).toHaveLength(1);
+  isReachable = true;
+  say({ id: 3, method: "ping" });
+  await hears(2, 3);
+  await reply(2, { id: 3, result: {} });
+  expect(await answered(3)).toMatchObject({ result: {} });
+});
+
+test("told to move on, it goes over once nobody waits, and its client hears that the lists have changed", async () => {
+  const { say, hears, answered, answers, reply, daemon, pump } = await openPump();
+  say({ id: 1, method: "initialize", params: {} });
+  await hears(1, 1);
+  await reply(1, { id: 1, result: {} });
+  say({ method: "notifications/initialized" });
+  say({ id: 2, method: "tools/call", params: {} });
+  await hears(1, 2);
+  pump.moveOn();
+  await reply(1, { id: 2, result: { done: true } });
+  expect(await answered(2)).toMatchObject({ result: { done: true } });
+  await daemon(2);
+  await waitFor(() => answers.some(({ method }) => method === "notifications/tools/list_changed"));
+  say({ id: 3, method: "ping" });
+  await hears(2, 3);
+});
+
+test("a request that is none is not answered a second time by the front", async () => {
+  const { input, daemon, answers, say, hears } = await openPump();
+  input.write('{"jsonrpc":"1.0","id":"old","method":"tools/call"}\n{"jsonrpc":"2.0","id":1.5,"method":"tools/call"}\n');
+  say({ id: 1, method: "tools/call" });
+  await hears(1, 1);
+  (await daemon(1)).socket.destroy();
+  await waitFor(() => answers.length > 0);
+  await daemon(2);
+  expect(answers.map(({ id }) => id)).toEqual([1]);
+});
+
+test("a last line is carried also without its newline", async () => {
+  const { input, hears } = await openPump();
+  input.end('{"jsonrpc":"2.0","id":9,"method":"ping"}');
+  await hears(1, 9);
 });
 
 test("a message over 10 MiB gets one error, and the next one is carried", async () => {

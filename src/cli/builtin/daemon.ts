@@ -3,7 +3,7 @@ import { formatDuration, sleep, systemClock } from "../../clock.ts";
 import { askDaemon, DaemonUnreachable, isAlive, startDaemon } from "../../daemon/connect.ts";
 import type { DaemonStatus } from "../../daemon/greeting.ts";
 import { readRecords, removeRecord } from "../../daemon/record.ts";
-import { CommandError, Exit, type ExitCode, RuntimeError, UsageError } from "../../errors.ts";
+import { CommandError, Exit, type ExitCode, messageOf, RuntimeError, UsageError } from "../../errors.ts";
 import { addressOf, atAddress } from "../../front.ts";
 import { type Home, homeAt } from "../../paths.ts";
 import type { VerbCall } from "../main.ts";
@@ -65,22 +65,54 @@ function help(): string {
     .join("")}`;
 }
 
-/** Every daemon that answers. The record of one that has crashed is of no more use. */
-async function findDaemons(home: Home): Promise<ReadonlyMap<string, DaemonStatus>> {
-  const found = new Map<string, DaemonStatus>();
-  for (const [key, { pid }] of readRecords(home)) {
-    const reply = await askDaemon(home, key, { meanwhile: "status" });
-    if (reply?.meanwhile === "status") {
-      const { meanwhile: _kind, ...told } = reply;
-      found.set(key, told);
-    } else if (!isAlive(pid)) removeRecord(home, key, pid);
+/** A daemon that has a record: what it tells of itself, or why it does not. */
+type Found =
+  | ({ readonly kind: "well" } & DaemonStatus)
+  | { readonly kind: "silent"; readonly pid: number }
+  | { readonly kind: "refused"; readonly why: string };
+
+/** Every daemon that is there. The record of one that has crashed is of no more use. */
+async function findDaemons(home: Home): Promise<ReadonlyMap<string, Found>> {
+  const found = new Map<string, Found>();
+  for (const [key, { pid }] of recordsOf(home)) {
+    try {
+      const reply = await askDaemon(home, key, { meanwhile: "status" });
+      if (reply === "silent") found.set(key, { kind: "silent", pid });
+      else if (reply?.meanwhile === "status") {
+        const { meanwhile: _word, ...told } = reply;
+        found.set(key, { kind: "well", ...told });
+      } else if (!isAlive(pid)) removeRecord(home, key, pid);
+    } catch (error) {
+      if (!(error instanceof DaemonUnreachable)) throw error;
+      found.set(key, { kind: "refused", why: error.message });
+    }
   }
   return found;
 }
 
-async function status({ home, terminal, options, call }: Context): Promise<ExitCode> {
+function recordsOf(home: Home): ReturnType<typeof readRecords> {
+  try {
+    return readRecords(home);
+  } catch (error) {
+    throw new RuntimeError("HOME_UNUSABLE", `Cannot read the home folder ${home.folder}: ${messageOf(error)}.`, { cause: error });
+  }
+}
+
+/** This project's key; undefined where its config cannot be read, which is no reason to say nothing about daemons. */
+async function ownKey({ call }: Context): Promise<string | undefined> {
+  try {
+    return (await addressOf(call.flags)).key;
+  } catch (error) {
+    if (!(error instanceof DaemonUnreachable)) throw error;
+    call.terminal.say(`${call.terminal.colors.yellow("!")} Which daemon is this project's is not known: ${error.message}\n`);
+    return undefined;
+  }
+}
+
+async function status(context: Context): Promise<ExitCode> {
+  const { home, terminal, options } = context;
   const daemons = await findDaemons(home);
-  const own = addressOf(call.flags).key;
+  const own = await ownKey(context);
   const described = [...daemons].map(([key, daemon]) => ({ ...daemon, isThisProject: key === own }));
   if (options.json === true) terminal.print(`${JSON.stringify({ daemons: described }, null, 2)}\n`);
   else if (described.length === 0) terminal.print("No daemon runs; the next `meanwhile serve` starts one.\n");
@@ -88,8 +120,11 @@ async function status({ home, terminal, options, call }: Context): Promise<ExitC
   return Exit.Ok;
 }
 
-function describe(daemon: DaemonStatus & { isThisProject: boolean }, terminal: Terminal): string {
-  const { bold, dim, green } = terminal.colors;
+function describe(daemon: Found & { isThisProject: boolean }, terminal: Terminal): string {
+  const { bold, dim, green, red } = terminal.colors;
+  const whose = daemon.isThisProject ? "  this project's" : "";
+  if (daemon.kind === "refused") return `${red("●")} ${clean(daemon.why)}${whose}\n`;
+  if (daemon.kind === "silent") return `${red("●")} ${bold(`Daemon ${daemon.pid}`)}  does not answer; meanwhile daemon stop --now ends it${whose}\n`;
   const count = (number: number, word: string) => `${number} ${word}${number === 1 ? "" : "s"}`;
   const rows = [
     ["commands", [...daemon.folders, ...(daemon.configFile === undefined ? [] : [daemon.configFile])].join(", ")],
@@ -98,23 +133,31 @@ function describe(daemon: DaemonStatus & { isThisProject: boolean }, terminal: T
   ];
   const mark = daemon.isThisProject ? green("●") : "●";
   const heading = `${mark} ${bold(`Daemon ${daemon.pid}`)}  ${daemon.version}, up ${formatDuration(systemClock.now() - daemon.startedAt)}`;
-  return `${heading}${daemon.isThisProject ? "  this project's" : ""}\n${rows.map(([name = "", text = ""]) => `    ${dim(name.padEnd(10))}${clean(text)}\n`).join("")}`;
+  return `${heading}${whose}\n${rows.map(([name = "", text = ""]) => `    ${dim(name.padEnd(10))}${clean(text)}\n`).join("")}`;
 }
 
-async function stop({ home, terminal, options, call }: Context): Promise<ExitCode> {
+async function stop(context: Context): Promise<ExitCode> {
+  const { home, options } = context;
   const daemons = await findDaemons(home);
-  const own = addressOf(call.flags).key;
+  const own = options.all === true ? undefined : await ownKey(context);
   const wanted = [...daemons].filter(([key]) => options.all === true || key === own);
   if (wanted.length === 0) {
     const others = daemons.size === 0 ? "" : ` ${daemons.size} of other projects or settings run${daemons.size === 1 ? "s" : ""}; --all ends them too.`;
     throw new CommandError(`No daemon of this project runs.${others}`);
   }
-  for (const [key, { pid }] of wanted) await stopOne(home, key, pid, { isNow: options.now === true, terminal });
+  for (const [key, daemon] of wanted) await stopOne(context, key, daemon);
   return Exit.Ok;
 }
 
-async function stopOne(home: Home, key: string, pid: number, { isNow, terminal }: { isNow: boolean; terminal: Terminal }): Promise<void> {
-  await askDaemon(home, key, { meanwhile: "stop", isNow });
+async function stopOne({ home, options, terminal }: Context, key: string, daemon: Found): Promise<void> {
+  if (daemon.kind === "refused") throw new CommandError(daemon.why);
+  const { pid } = daemon;
+  const isNow = options.now === true;
+  if (daemon.kind === "silent") {
+    if (!isNow) throw new CommandError(`Daemon ${pid} does not answer; --now ends it all the same.`);
+    // It listens and does not speak: what it was doing is found and taken up by the next one.
+    process.kill(pid, "SIGKILL");
+  } else await askDaemon(home, key, { meanwhile: "stop", isNow });
   const end = systemClock.monotonic() + stopLimitMs;
   while (isAlive(pid)) {
     if (systemClock.monotonic() > end) throw new CommandError(`Daemon ${pid} was told to stop and still runs; see ${home.daemonLog}.`);
@@ -123,15 +166,16 @@ async function stopOne(home: Home, key: string, pid: number, { isNow, terminal }
   terminal.say(`${terminal.colors.green("✓")} Daemon ${pid} has ended\n`);
 }
 
-async function restart({ home, terminal, options, call }: Context): Promise<ExitCode> {
-  const address = addressOf(call.flags);
-  const running = (await findDaemons(home)).get(address.key);
-  if (running !== undefined) await stopOne(home, address.key, running.pid, { isNow: options.now === true, terminal });
+async function restart(context: Context): Promise<ExitCode> {
+  const { home, terminal, call } = context;
+  const { key } = await addressOf(call.flags);
+  const running = (await findDaemons(home)).get(key);
+  if (running !== undefined) await stopOne(context, key, running);
   const started = await atAddress(call.flags, async (next) => {
     await startDaemon(next);
     return await askDaemon(home, next.key, { meanwhile: "status" });
   });
-  if (started?.meanwhile !== "status") throw new CommandError(`The new daemon does not answer; see ${home.daemonLog}.`);
+  if (started === "silent" || started?.meanwhile !== "status") throw new CommandError(`The new daemon does not answer; see ${home.daemonLog}.`);
   terminal.say(`${terminal.colors.green("✓")} Daemon ${started.pid} serves ${started.folders.map(clean).join(", ")}\n`);
   return Exit.Ok;
 }

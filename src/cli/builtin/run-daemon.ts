@@ -7,6 +7,7 @@ import { Lifecycle } from "../../daemon/lifecycle.ts";
 import { Exit, type ExitCode, messageOf } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
 import { surviveCommands, takeStdout } from "../../process-guard.ts";
+import { keyVariable } from "../../project.ts";
 import { openRuntime, type Runtime, serveStreams } from "../../serve.ts";
 import { takeLock } from "../../store/sqlite/lock.ts";
 import type { GlobalFlags } from "../main.ts";
@@ -15,15 +16,16 @@ import type { GlobalFlags } from "../main.ts";
 const drainMs = 25_000;
 /** Whoever started us waits for one word here. */
 const reportFd = 3;
-const keyFlag = "--key=";
 
 /** The daemon: serves a project to every front that comes, until nobody needs it. */
 export async function run({ flags, words }: { flags: GlobalFlags; words: readonly string[] }): Promise<ExitCode> {
   const report = words.includes("--report") ? tellStarter : () => {};
   try {
     const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
+    const wanted = process.env[keyVariable];
+    delete process.env[keyVariable];
     // Under another key than we are looked for by, nobody would find us.
-    if (words.some((word) => word.startsWith(keyFlag) && word !== `${keyFlag}${settings.daemon.key}`)) {
+    if (wanted !== undefined && wanted !== settings.daemon.key) {
       report("another");
       return Exit.Ok;
     }

@@ -1,0 +1,117 @@
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { DaemonHome, daemonProcesses } from "../helpers/daemon.ts";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+
+// What people do to homes, folders and processes without thinking of a daemon.
+
+const hello = 'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "Hello", effects: "read", run: () => ({ hello: true }) });';
+
+test.for(["2025-11-25", "2026-07-28"])("a first command in an empty folder reaches the client that is connected there (%s)", async (revision) => {
+  const home = new DaemonHome();
+  rmSync(path.join(home.cwd, "a file"));
+  const client = await home.connect({ revision, words: [] });
+  const names = async () => ((await client.request("tools/list")).result as unknown as { tools: { name: string }[] }).tools.map(({ name }) => name);
+  expect(await names()).toContain("config");
+  expect(await names()).not.toContain("hello_world");
+  writeFiles(home.cwd, { "commands/hello/world.ts": hello });
+  await expect.poll(names, { timeout: 15_000 }).toContain("hello_world");
+  expect((await client.call("hello_world")).structuredContent).toMatchObject({ data: { hello: true } });
+});
+
+describe("a home", () => {
+  test.for([95, 100, 105, 180])("whose path has %i bytes serves the bundled commands", async (bytes) => {
+    const home = new DaemonHome();
+    const folder = path.join(home.home, "x".repeat(Math.max(1, bytes - Buffer.byteLength(home.home) - 1)));
+    const client = await home.connect({ words: [], env: { MEANWHILE_HOME: folder } });
+    expect((await client.call("config_path")).structuredContent).toMatchObject({ data: { home: folder } });
+    await runMeanwhile(["daemon", "stop"], { cwd: home.cwd, env: { MEANWHILE_HOME: folder } });
+  });
+
+  test("that everybody may use is made its user's alone, and a planted log is not written through", async () => {
+    const home = new DaemonHome();
+    mkdirSync(home.home);
+    chmodSync(home.home, 0o777);
+    const victim = path.join(temporaryFolder(), "victim");
+    writeFileSync(victim, "");
+    symlinkSync(victim, path.join(home.home, "daemon.log"));
+    const refused = home.start();
+    expect(await refused.exited).toBe(70);
+    expect(refused.stderr()).toMatch(/^✗ The log \S+daemon\.log cannot be written: [^\n]+; remove what is there\.\n$/);
+    expect(readFileSync(victim, "utf8")).toBe("");
+    expect(statSync(home.home).mode & 0o777).toBe(0o700);
+    rmSync(path.join(home.home, "daemon.log"));
+    await home.connect();
+  });
+
+  test("that is a file is told of, and is not a home without daemons", async () => {
+    const home = new DaemonHome();
+    writeFileSync(home.home, "");
+    for (const verb of ["status", "stop", "restart"]) {
+      const { code, stderr } = await home.terminal("daemon", verb);
+      expect({ verb, code, stderr }).toEqual({ verb, code: 70, stderr: expect.stringMatching(/^✗ Cannot (read|use) the home folder [^\n]+\n$/) });
+    }
+  });
+});
+
+test("a daemon that is stopped by the system is shown, named, and ended by --now", async () => {
+  const home = new DaemonHome();
+  const client = await home.connect();
+  const { pid } = home.daemon();
+  process.kill(pid, "SIGSTOP");
+  const shown = await home.terminal("daemon", "status");
+  expect(shown.stdout).toContain(`Daemon ${pid}  does not answer; meanwhile daemon stop --now ends it`);
+  expect(await home.terminal("daemon", "stop", "--now")).toMatchObject({ code: 0, stderr: expect.stringContaining(`Daemon ${pid} has ended`) });
+  expect((await client.call("say_back")).isError).not.toBe(true);
+});
+
+describe("a config file", () => {
+  test("that breaks while a session goes on neither ends it nor hides the daemons", async () => {
+    const home = new DaemonHome();
+    const config = path.join(home.cwd, "meanwhile.config.ts");
+    writeFileSync(config, "export default {};");
+    const client = await home.connect();
+    const { pid } = home.daemon();
+    writeFileSync(config, "export default {");
+    const shown = await home.terminal("daemon", "status");
+    expect(shown).toMatchObject({ code: 0, stdout: expect.stringContaining(`Daemon ${pid}`) });
+    expect(shown.stderr).toMatch(/^! Which daemon is this project's is not known: [^\n]+\n$/);
+    expect(await home.terminal("daemon", "stop", "--all")).toMatchObject({ code: 0 });
+    expect((await client.request("tools/list")).error?.message).toContain("meanwhile.config.ts");
+    writeFileSync(config, "export default {};");
+    expect(JSON.stringify(await client.request("tools/list"))).toContain("say_back");
+  });
+
+  test("that never finishes loading does not keep a front that is told to end, nor stays behind", async () => {
+    const home = new DaemonHome();
+    const mark = path.join(home.cwd, "mark");
+    writeFileSync(
+      path.join(home.cwd, "meanwhile.config.ts"),
+      `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(mark)}, String(process.pid)); setInterval(() => {}, 1000); await new Promise(() => {});`,
+    );
+    const front = home.start({ words: [] });
+    const loader = await waitFor(() => Number(readOr(mark)) || undefined);
+    front.child.kill("SIGTERM");
+    expect(await front.exited).toBe(0);
+    await waitFor(() => !isAlive(loader));
+    expect(daemonProcesses(home.home)).toEqual([]);
+  });
+});
+
+function readOr(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}
