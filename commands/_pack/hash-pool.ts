@@ -38,6 +38,8 @@ export function openHashPool(signal: AbortSignal): HashPool {
     if (threads.length < maximum) {
       const thread = startThread(stop);
       threads.push(thread);
+      // One that has ended answers nothing more.
+      thread.worker.once("exit", () => threads.splice(threads.indexOf(thread), 1));
       return thread;
     }
     return threads.reduce((least, thread) => (thread.waiting.length < least.waiting.length ? thread : least));

@@ -41,6 +41,30 @@ export function resolveGiven(text: string, field = "path"): GivenPath {
   return { path: real, shown: showName(real), kind: kindOf(real) };
 }
 
+/**
+ * Refuses a file that was opened and lies outside the allowed folders. Its path was looked at before, but a folder on the way
+ * may have become a link since then; what is open stays what it is.
+ */
+export function checkOpened(descriptor: number, file: Buffer): void {
+  const real = pathOfOpened(descriptor) ?? realPathOf(file);
+  const from = `${process.env.MEANWHILE_PACK_ROOTS}\0${process.cwd()}`;
+  if (known.from === from && known.roots.some((root) => isInside(real, root))) return;
+  known = { from, roots: allowedRoots() };
+  if (!known.roots.some((root) => isInside(real, root))) throw new CommandError("it lies outside the allowed folders, behind a link");
+}
+
+/** As they were when last looked at: asking anew for every file would take longer than reading it. */
+let known: { readonly from: string; readonly roots: readonly Buffer[] } = { from: "", roots: [] };
+
+/** What the system says where an open file lies; undefined where it does not say. */
+function pathOfOpened(descriptor: number): Buffer | undefined {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`, "buffer");
+  } catch {
+    return undefined; // Only Linux has it.
+  }
+}
+
 /** Where a path leads that was given as text, wherever that is. */
 export function realPathOfGiven(text: string): Buffer {
   return realPathOf(toBytes(path.resolve(expandHome(text))));

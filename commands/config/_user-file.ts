@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import path from "node:path";
 import { CommandError } from "meanwhile";
@@ -29,7 +30,7 @@ export function readUserFile(home: string): UserFile {
 /** Replaces the file in one go, unless somebody else has changed it since it was read: then false, and nothing is done. */
 export function replaceUserFile({ file, text }: UserFile, config: object): boolean {
   const mode = text === undefined ? 0o600 : statSync(file).mode & 0o777;
-  const next = `${file}.${process.pid}.tmp`;
+  const next = `${file}.${randomBytes(6).toString("hex")}.tmp`;
   mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
   try {
     writeDurably(next, `${JSON.stringify(config, null, 2)}\n`, mode);
@@ -69,7 +70,8 @@ function readText(file: string): string | undefined {
 }
 
 function writeDurably(file: string, text: string, mode: number): void {
-  const descriptor = openSync(file, "w", mode);
+  // A new file, whatever somebody may have laid in its place.
+  const descriptor = openSync(file, "wx", mode);
   try {
     writeSync(descriptor, text);
     fsyncSync(descriptor);

@@ -65,6 +65,7 @@ function pack(value: unknown): unknown {
 }
 
 function unpack(value: unknown): unknown {
+  if (typeof value === "boolean") throw new TypeError("No key is true or false.");
   if (typeof value !== "object" || value === null) return value;
   const { bytes, whole } = value as { bytes?: string; whole?: string };
   return bytes === undefined ? BigInt(whole ?? 0) : Buffer.from(bytes, "base64url");

@@ -8,6 +8,8 @@ export interface Condition {
   readonly values: readonly unknown[];
 }
 
+/** The time of a comparison can grow with the square of its pattern. */
+const maxPattern = 500;
 const comparisons: Readonly<Record<string, string>> = { eq: "is", ne: "is not", gt: ">", gte: ">=", lt: "<", lte: "<=", like: "like" };
 
 /** Turns `{ "size": { "gt": 1000 }, "name": "todo.md" }` into a condition; all of it must hold. */
@@ -40,6 +42,8 @@ function toPart(column: string, comparison: string, value: unknown): Condition {
     throw new CommandError(`\`query\` compares ${column} with something that is not a text, a number, true, false or null.`);
   }
   if (typeof value !== "string") return { sql: `${quote(column)} ${operator} ?`, values: [typeof value === "boolean" ? Number(value) : value] };
+  if (operator === "like" && value.length > maxPattern)
+    throw new CommandError(`\`query\` compares ${column} with a pattern of ${value.length} characters; at most ${maxPattern} are taken.`);
   if (operator === "like") return { sql: `cast(${quote(column)} as text) like ?`, values: [value] };
   const bytes = isHash(column) ? Buffer.from(value, "hex") : readName(value);
   return {

@@ -3,15 +3,18 @@ import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
 import { maxRowsAtOnce, withPack, writeAtOnce } from "../_pack/database.ts";
 import { createPace } from "../_pack/walk.ts";
+import { removeForgotten } from "../transform/_cache.ts";
 import { domainsOf, quote, readCollections } from "./_collections.ts";
 
 export default defineCommand({
   summary: "Forget everything the commands of a domain have recorded",
-  description: "Settings such as filters and priorities stay. Files on the disk are not touched; a next sync or index records them again.",
+  description:
+    "Settings such as filters and priorities stay, and so do your files; a next sync or index records them again. Texts that transform has cached are removed.",
   input: z.object({ domain: z.string().describe("monitor, vault, transform, ingest, or all; `database list` shows them") }),
   output: z.object({
     domain: z.string(),
     deleted_count: z.number().int().describe("How many rows were deleted"),
+    files_removed: z.number().int().describe("How many cached texts were removed; only transform has them"),
     collections: z.array(z.object({ name: z.string(), deleted: z.number().int() })),
   }),
   effects: "destroy",
@@ -31,7 +34,8 @@ export default defineCommand({
       const collections: { name: string; deleted: number }[] = [];
       // What points to another table goes first.
       for (const { name } of inOrder(db, tables)) collections.push({ name, deleted: await empty(db, name, task.signal) });
-      return { domain, deleted_count: collections.reduce((sum, { deleted }) => sum + deleted, 0), collections };
+      const files_removed = tables.some(({ domain: owner }) => owner === "transform") ? await removeForgotten(db, task.home, task.signal) : 0;
+      return { domain, deleted_count: collections.reduce((sum, { deleted }) => sum + deleted, 0), files_removed, collections };
     });
   },
 });

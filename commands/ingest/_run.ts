@@ -124,7 +124,8 @@ export class IngestRun {
 
   async *#filesOf(place: Place): AsyncGenerator<WalkedFile> {
     if (place.kind === "file") {
-      const stat = lstatSync(place.path, { bigint: true });
+      const stat = lstatSync(place.path, { bigint: true, throwIfNoEntry: false });
+      if (stat === undefined) return this.#troubles.add(showName(place.path), "it vanished while it was looked at");
       yield { folder: folderOf(place.path), name: nameOf(place.path), size: Number(stat.size), mtimeNs: stat.mtimeNs, inode: stat.ino };
       return;
     }

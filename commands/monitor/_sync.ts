@@ -215,17 +215,20 @@ export class Sync {
     this.#pool ??= openHashPool(this.#options.signal);
     const pool = this.#pool;
     const running = new Set<Promise<void>>();
+    const failures: unknown[] = [];
     for (const { files, batch } of held.batches()) {
       if (running.size >= pool.width) await Promise.race(running);
       this.#options.signal.throwIfAborted();
+      if (failures.length > 0) throw failures[0];
       const work: Promise<void> = pool
         .hash(batch)
         .then((hashed) => this.#take(files, hashed))
         .finally(() => running.delete(work));
-      work.catch(() => {}); // Heard below; another may throw first.
+      work.catch((error: unknown) => failures.push(error));
       running.add(work);
     }
     await Promise.all(running);
+    if (failures.length > 0) throw failures[0];
   }
 
   /** Keeps a batch as it came until it is written: values made for each of a hundred thousand files would crowd the memory. */

@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from "node:fs";
+import { lstatSync, readdirSync } from "node:fs";
 import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
 import { joinBytes, realPathOf, resolveGiven, showName } from "../_pack/paths.ts";
@@ -103,8 +103,15 @@ async function syncDirty(sync: Sync, dirty: readonly Buffer[], { watched, recurs
   }
 }
 
+/** False also for a link that took its place, or that of a folder above it: what that leads to is not watched. */
 function isFolder(path: Buffer): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  try {
+    return lstatSync(path).isDirectory() && realPathOf(path).equals(path);
+  } catch (error) {
+    // Gone, or behind a file that took the place of a folder. What may only be hidden for now must not be forgotten.
+    if (["ENOENT", "ENOTDIR", "ELOOP"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
+    throw error;
+  }
 }
 
 function foldersIn(folder: Buffer): Buffer[] {

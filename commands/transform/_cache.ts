@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wri
 import path from "node:path";
 import type Database from "better-sqlite3";
 import { ensureSchema, maxRowsAtOnce, withPack, writeAtOnce } from "../_pack/database.ts";
+import { createPace } from "../_pack/walk.ts";
 import type { Transformed } from "./_engines.ts";
 
 /**
@@ -49,12 +50,19 @@ interface Row {
   readonly used_at: number;
 }
 
+const folderIn = (home: string) => path.join(home, "cache", "transform");
+
 /** Opens the cache, and closes it whatever happens. */
 export function withCache<T>(home: string, act: (cache: Cache) => T | Promise<T>): Promise<T> {
   return withPack(home, (db) => {
     ensureSchema(db, "transform", schema);
-    return act(new Cache(db, path.join(home, "cache", "transform")));
+    return act(new Cache(db, folderIn(home)));
   });
+}
+
+/** Removes the texts whose rows are gone, those of today included; one that is being written just now is made again when it is needed. */
+export function removeForgotten(db: Database.Database, home: string, signal: AbortSignal): Promise<number> {
+  return new Cache(db, folderIn(home)).sweep(signal, 0);
 }
 
 export const sha256Of = (bytes: Uint8Array | string) => createHash("sha256").update(bytes).digest("hex");
@@ -151,16 +159,20 @@ export class Cache {
     return removed;
   }
 
-  /** Removes files that no row knows, such as those of a run that was killed between the two. Returns how many. */
-  sweep(): number {
+  /** Removes files that no row knows, such as those of a run that was killed between the two, when they are older than this. Returns how many. */
+  async sweep(signal: AbortSignal, minAgeMs = orphanMs): Promise<number> {
+    const pace = createPace(signal);
     const isKnown = this.#db.prepare("select 1 from transform_entries where key = ?").pluck();
     let removed = 0;
     for (const folder of namesIn(this.#folder)) {
       for (const name of namesIn(path.join(this.#folder, folder))) {
         const file = path.join(this.#folder, folder, name);
-        const isEntry = name.endsWith(".txt") && isKnown.get(name.slice(0, -".txt".length)) !== undefined;
+        if (pace.isOver()) await pace.giveWay();
+        const isText = name.endsWith(".txt");
+        const isEntry = isText && isKnown.get(name.slice(0, -".txt".length)) !== undefined;
         const age = Date.now() - (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY);
-        if (isEntry || age < orphanMs) continue;
+        // What is still being written becomes a text of its own.
+        if (isEntry || age < (isText ? minAgeMs : orphanMs)) continue;
         rmSync(file, { force: true });
         removed++;
       }

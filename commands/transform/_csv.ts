@@ -1,5 +1,9 @@
 import type { EngineInput, Transformed } from "./_engines.ts";
+import { Lines } from "./_lines.ts";
 import { decodeText } from "./_text.ts";
+
+/** Names stand on every line: of a longer one this much says enough. */
+const maxName = 200;
 
 /** Records as RFC 4180 has them, each on a line: `name: Ada; year: 1815`. The first is taken for the columns' names. */
 export function fromCsv({ bytes }: EngineInput): Transformed {
@@ -8,13 +12,14 @@ export function fromCsv({ bytes }: EngineInput): Transformed {
   const records = readRecords(text, delimiter);
   const { value: header } = records.next();
   if (header === undefined) return { text: "", title: "", facts: { rows: 0, columns: 0 } };
-  const lines: string[] = [];
-  for (const record of records) lines.push(record.map((value, at) => `${columnName(header, at)}: ${clean(value)}`).join("; "));
-  return { text: lines.map((line) => `${line}\n`).join(""), title: "", facts: { rows: lines.length, columns: header.length } };
+  const names = header.map((name, at) => clean(name).slice(0, maxName) || unnamed(at));
+  const lines = new Lines();
+  for (const record of records) lines.add(record.map((value, at) => `${names[at] ?? unnamed(at)}: ${clean(value)}`).join("; "));
+  return { text: lines.toText(), title: "", facts: { rows: lines.count, columns: header.length } };
 }
 
 const clean = (value: string) => value.replaceAll(/\s+/g, " ").trim();
-const columnName = (header: readonly string[], at: number) => clean(header[at] ?? "") || `column ${at + 1}`;
+const unnamed = (at: number) => `column ${at + 1}`;
 
 /** The one of comma, semicolon and tab that the first line holds most of. */
 function findDelimiter(text: string): string {

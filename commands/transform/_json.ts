@@ -1,6 +1,7 @@
 import path from "node:path";
 import { CommandError } from "meanwhile";
 import type { EngineInput, Transformed } from "./_engines.ts";
+import { Lines } from "./_lines.ts";
 import { decodeText } from "./_text.ts";
 
 /** Deeper values are told in one line, as JSON. */
@@ -11,9 +12,9 @@ export function fromJson({ bytes, name }: EngineInput): Transformed {
   const text = decodeText(bytes);
   const isLines = [".jsonl", ".ndjson"].includes(path.extname(name).toLowerCase());
   const documents = isLines ? readLines(text) : [parseOne(text)];
-  const lines: string[] = [];
+  const lines = new Lines();
   for (const [at, document] of documents.entries()) addLines(lines, document, isLines ? `[${at}]` : "", 0);
-  return { text: lines.map((line) => `${line}\n`).join(""), title: "", facts: { documents: documents.length, values: lines.length } };
+  return { text: lines.toText(), title: "", facts: { documents: documents.length, values: lines.count } };
 }
 
 function readLines(text: string): unknown[] {
@@ -30,10 +31,10 @@ function parseOne(text: string, line?: number): unknown {
   }
 }
 
-function addLines(lines: string[], value: unknown, place: string, depth: number): void {
+function addLines(lines: Lines, value: unknown, place: string, depth: number): void {
   if (typeof value !== "object" || value === null || depth >= maxDepth) {
     const shown = typeof value === "string" ? value : JSON.stringify(value);
-    lines.push(place === "" ? shown : `${place}: ${shown}`);
+    lines.add(place === "" ? shown : `${place}: ${shown}`);
   } else if (Array.isArray(value)) for (const [at, item] of value.entries()) addLines(lines, item, `${place}[${at}]`, depth + 1);
   else for (const [key, item] of Object.entries(value)) addLines(lines, item, place === "" ? key : `${place}.${key}`, depth + 1);
 }

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { CommandError } from "meanwhile";
+import { checkOpened } from "../_pack/paths.ts";
 
 /** A file's bytes, and by what to know that they are still the same. */
 export interface Source {
@@ -18,6 +19,7 @@ export function readSource(file: Buffer, maxBytes: number): Source {
   try {
     const before = fstatSync(handle, { bigint: true });
     if (!before.isFile()) throw new CommandError("it is not a regular file");
+    checkOpened(handle, file);
     if (before.size > BigInt(maxBytes)) throw new CommandError(`it has ${before.size} bytes, at most ${maxBytes} are read`);
     const bytes = readAll(handle, Number(before.size));
     const after = fstatSync(handle, { bigint: true });

@@ -57,7 +57,7 @@ export default defineCommand({
     const wish: Wish = { engine, options: { links }, maxBytes: max_mb * 1024 * 1024, signal: task.signal };
     let counts = { transformed: 0, cached: 0, characters: 0 };
     await withCache(task.home, async (cache) => {
-      cache.sweep();
+      await cache.sweep(task.signal);
       for (let from = 0; from < files.length; from += filesAStep) {
         const group = files.slice(from, from + filesAStep);
         const onFile = (done: number, file: string) => task.progress({ done: from + done, total: files.length, message: file });

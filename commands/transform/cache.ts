@@ -17,9 +17,9 @@ export default defineCommand({
   examples: ["", "--limit-mb 1024"],
   summarize: ({ entries, bytes, limit_bytes }) => `${entries} texts, ${toMb(bytes)} of ${toMb(limit_bytes)} MB`,
   async run({ limit_mb }, task) {
-    return await withCache(task.home, (cache) => {
+    return await withCache(task.home, async (cache) => {
       if (limit_mb !== undefined) cache.setLimit(limit_mb * 1024 * 1024);
-      const removed = cache.shrink() + cache.sweep();
+      const removed = cache.shrink() + (await cache.sweep(task.signal));
       return { ...cache.size(), limit_bytes: cache.limitBytes(), removed };
     });
   },

@@ -92,7 +92,8 @@ function readDestination(text: string, from: number): { target: string; end: num
   const inAngles = angle.exec(text);
   const target = inAngles === null ? readBare(text, start) : (inAngles[1] as string);
   if (target === undefined || target.length > maxTarget) return undefined;
-  const tail = /[ \t]*(?:"[^"\n]*"|'[^'\n]*'|\([^()\n]*\))?[ \t]*\)/y;
+  // Spaces are taken once: two runs of them side by side could be shared out in as many ways as there are spaces.
+  const tail = /[ \t]*(?:(?:"[^"\n]*"|'[^'\n]*'|\([^()\n]*\))[ \t]*)?\)/y;
   tail.lastIndex = inAngles === null ? start + target.length : angle.lastIndex;
   return tail.test(text) && target !== "" ? { target, end: tail.lastIndex } : undefined;
 }

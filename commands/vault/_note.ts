@@ -18,6 +18,8 @@ export interface Note {
 
 const headingLine = /^ {0,3}(#{1,6})[ \t]+(.*)$/;
 const maxHeading = 500;
+/** Longer ones are no tags but something else behind a #. */
+const maxTag = 200;
 /** What a person writes about a note, not data. */
 const maxFrontMatter = 64 * 1024;
 /** `#tag` behind a space, a bracket or at the start; letters, digits, _, - and /, and not digits alone. */
@@ -73,8 +75,15 @@ function listOf(value: unknown): string[] {
 }
 
 function cleanTags(tags: readonly string[]): string[] {
-  const cleaned = tags.map((tag) => tag.trim().replace(/^#/, "").replace(/\/+$/, "").normalize("NFC").toLowerCase());
-  return [...new Set(cleaned)].filter((tag) => tag !== "" && !/^\d+$/.test(tag));
+  const cleaned = tags.map((tag) => withoutEndSlashes(tag.trim().replace(/^#/, "")).normalize("NFC").toLowerCase());
+  return [...new Set(cleaned)].filter((tag) => tag !== "" && tag.length <= maxTag && !/^\d+$/.test(tag));
+}
+
+/** Without a pattern, which would take the square of the time on many slashes that are not at the end. */
+function withoutEndSlashes(tag: string): string {
+  let end = tag.length;
+  while (tag[end - 1] === "/") end--;
+  return tag.slice(0, end);
 }
 
 /** How headings are compared: case, punctuation and the spaces between words do not count, as in the hosts' own links (`#my-heading`, `#My Heading`). */

@@ -62,14 +62,20 @@ export default defineCommand({
   },
 });
 
+/** So many are named where one has to be chosen. */
+const maxNamed = 50;
+
 /** A note by its path below the vault, else by its name when only one has it. */
 function findNote(db: Database.Database, vault: Vault, given: string): { id: number; shown: string } {
   const root = `${showName(vault.root)}/`;
   const key = toKey((given.startsWith(root) ? given.slice(root.length) : given).replace(/^\.?\//, ""));
-  const named = db.prepare("select id, shown, path_key from vault_files where vault = ? and name_key = ? order by shown limit 50");
-  const candidates = named.all(vault.id, lastOf(key)) as { id: number; shown: string; path_key: string }[];
+  const named = db.prepare(
+    `select id, shown, path_key from vault_files where vault = @vault and name_key = @name
+    and (path_key = @key or substr(path_key, -length(@below)) = @below) order by path_key <> @key, shown limit ${maxNamed}`,
+  );
+  const candidates = named.all({ vault: vault.id, name: lastOf(key), key, below: `/${key}` }) as { id: number; shown: string; path_key: string }[];
   const exact = candidates.find(({ path_key }) => path_key === key);
-  const fitting = exact === undefined ? candidates.filter(({ path_key }) => path_key === key || path_key.endsWith(`/${key}`)) : [exact];
+  const fitting = exact === undefined ? candidates : [exact];
   const [only, another] = fitting;
   if (only === undefined)
     throw new CommandError(`\`note\` ${given} is not in the index of ${showName(vault.root)}; check the name, or run \`vault index\` again.`);

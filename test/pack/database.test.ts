@@ -82,6 +82,7 @@ describe("database show", () => {
     [{ collection: "monitor_files", query: '{"nome":1}' }, "`query` names nome, which is no field; known: folder_id, name"],
     [{ collection: "monitor_files", query: '{"size":{"over":1}}' }, "`query` compares size with over; known: eq, ne"],
     [{ collection: "monitor_files", query: '{"size":{"gt":[1]}}' }, "not a text, a number"],
+    [{ collection: "monitor_files", query: JSON.stringify({ name: { like: "%a".repeat(300) } }) }, "a pattern of 600 characters; at most 500 are taken"],
     [{ collection: "monitor_files", cursor: "junk" }, "`cursor` does not belong to this collection and query"],
     [{ collection: "monitor_files", limit: 0 }, "`limit`"],
   ])("refuses %j with a sentence", async (input, sentence) => {

@@ -1,9 +1,9 @@
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import watch from "../../commands/monitor/watch.ts";
 import { Monitored, sha256 } from "../fixtures/pack/monitored.ts";
-import { writeFiles } from "../helpers/home.ts";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { run } from "../helpers/run.ts";
 
@@ -61,6 +61,18 @@ describe("monitor watch", () => {
     rmSync(path.join(monitored.root, "sub"), { recursive: true });
     writeFileSync(path.join(monitored.root, "sub"), "a file now");
     await expectRecorded(monitored, { sub: "a file now" });
+  });
+
+  test("does not follow a link that takes the place of a folder", async () => {
+    const outside = writeFiles(temporaryFolder(), { "secret.txt": "secret", "deep/secret.txt": "secret" });
+    const monitored = new Monitored({ "sub/a.txt": "1", "sub/deep/b.txt": "2" });
+    await startWatching(monitored);
+    rmSync(path.join(monitored.root, "sub"), { recursive: true });
+    symlinkSync(outside, path.join(monitored.root, "sub"));
+    writeFileSync(path.join(monitored.root, "c.txt"), "3");
+    await expectRecorded(monitored, { "c.txt": "3" });
+    writeFileSync(path.join(monitored.root, "d.txt"), "4");
+    await expectRecorded(monitored, { "c.txt": "3", "d.txt": "4" });
   });
 
   test("ends when it is cancelled, when its time is over, and when the folder is gone", async () => {

@@ -2,6 +2,7 @@ import { appendFileSync, existsSync, globSync, readFileSync, rmSync, statSync, s
 import path from "node:path";
 import { strToU8, zipSync } from "fflate";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import reset from "../../commands/database/reset.ts";
 import { type EngineName, transformBytes } from "../../commands/transform/_engines.ts";
 import { readSource } from "../../commands/transform/_source.ts";
 import batch from "../../commands/transform/batch.ts";
@@ -103,6 +104,10 @@ describe("the engines", () => {
     for (const piece of ["<ul><li>", "<head>", "<div>"]) await expect(textOf("html", piece.repeat(50_000))).rejects.toThrow("nested more than 2000 deep");
     expect(performance.now() - startedAt).toBeLessThan(8_000);
     expect(await textOf("html", "<head><title>t</title><body><p>seen")).toBe("seen\n");
+    // A name that stands on every line must not make a large text of a small file.
+    expect(await textOf("csv", `${"h".repeat(20_000)}\n${"a\n".repeat(5_000)}`)).toHaveLength(5_000 * (200 + ": a\n".length));
+    const wide = JSON.stringify({ ["k".repeat(200_000)]: Array.from({ length: 1_000 }, () => 1) });
+    await expect(textOf("json", wide, "a.json")).rejects.toThrow("its text would have more than 134217728 characters");
   });
 
   test("pdf gives the text of its pages", async () => {
@@ -205,6 +210,20 @@ describe("transform", () => {
     expect(keptFiles()).toHaveLength(1);
   });
 
+  test("a reset of the database takes the texts along, and leaves the limit", async () => {
+    await dataOf(cache, { limit_mb: 7 });
+    const { cache_file } = (await made("a.txt", "x")) as { cache_file: string };
+    await made("b.txt", "y");
+    const draft = `${cache_file}.1.draft`;
+    writeFileSync(draft, "somebody is writing this");
+    const answer = { ask: async () => ({ action: "accept", content: { confirm: true } }) as const };
+    expect(await dataOf(reset, { domain: "transform" }, { door: answer })).toMatchObject({ deleted_count: 2, files_removed: 2 });
+    expect(keptFiles()).toEqual([path.relative(home, draft)]);
+    expect(await dataOf(cache)).toMatchObject({ entries: 0, bytes: 0, limit_bytes: 7 * 1024 * 1024, removed: 0 });
+    expect(await made("a.txt", "x")).toMatchObject({ cached: false, cache_file });
+    expect(await dataOf(reset, { domain: "all" }, { door: answer })).toMatchObject({ files_removed: 1 });
+  });
+
   test("a long text is cut between characters, and lies whole in the cache", async () => {
     const data = await made("a.txt", `${"x".repeat(9)}😀end`, { max_characters: 10 });
     expect(data).toMatchObject({ text: "x".repeat(9), is_truncated: true, characters: 14 });
@@ -224,7 +243,18 @@ describe("transform", () => {
       expect(await run(transform, { file: path.join(folder, file) }, { home })).toMatchObject({ ending: "failed", message: expect.stringMatching(sentence) });
   });
 
+  test("a file that a link has taken the place of is not read, where the link leads out of the allowed folders", () => {
+    const outside = writeFiles(temporaryFolder(), { "secret.txt": "secret", "d/secret.txt": "secret" });
+    symlinkSync(path.join(outside, "secret.txt"), path.join(folder, "a.txt"));
+    symlinkSync(path.join(outside, "d"), path.join(folder, "d"));
+    for (const name of ["a.txt", "d/secret.txt"])
+      expect(() => readSource(Buffer.from(path.join(folder, name)), 1_000)).toThrow("it lies outside the allowed folders, behind a link");
+    vi.stubEnv("MEANWHILE_PACK_ROOTS", outside);
+    expect(readSource(Buffer.from(path.join(folder, "a.txt")), 1_000).bytes.toString()).toBe("secret");
+  });
+
   test("a file that grows while it is read is not taken for whole", () => {
+    vi.stubEnv("MEANWHILE_PACK_ROOTS", "/");
     // Its size is said to be 0, and there is more to read: as with a file that somebody writes to.
     expect(() => readSource(Buffer.from("/proc/self/status"), 1_000)).toThrow("it changed while it was read; the next run takes it");
   });

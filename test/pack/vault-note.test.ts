@@ -99,6 +99,7 @@ test("no text takes long: every hostile one is read in one pass", () => {
     (piece) => piece.repeat(size / piece.length),
   );
   hostile.push(`# ${" ".repeat(size)}x`, `#${" #".repeat(size / 2)}x`, `---\na: ${"[".repeat(size)}\n---\n`);
+  hostile.push(`[x](b${" ".repeat(10 * size)}`, `#${"/".repeat(10 * size)}a`);
   const startedAt = performance.now();
   for (const text of hostile) readNote(text, "x", parse);
   // A quadratic reading of one of them takes minutes.

@@ -200,6 +200,14 @@ describe("vault links and check", () => {
     expect(await dataOf(links, { note: "b", limit: 1 })).toMatchObject({ count: 1, total: 3, edges: [{ from: "sub/b.md", line: 1, kind: "wiki" }] });
   });
 
+  test("a note is found by its path, however many have its name", async () => {
+    await indexed(Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`d${10 + at}/same.md`, "[[other]]"])));
+    expect(await edgesOf("d69/same.md", "from")).toEqual(["d69/same.md → other no_note"]);
+    expect(await edgesOf("same", "from").catch((error: Error) => error.message)).toMatch(
+      /^`note` same could be d10\/same\.md, .*d59\/same\.md; give the path of one\.$/,
+    );
+  });
+
   test("a name that two notes have, or none, is refused with the cure", async () => {
     await indexed({ "x/a.md": "", "y/a.md": "" });
     expect(await run(links, { note: "a" }, { home })).toMatchObject({ message: "`note` a could be x/a.md, y/a.md; give the path of one." });
