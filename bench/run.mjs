@@ -1,4 +1,4 @@
-// npm run bench [-- --quick] [--markdown] [--only stdio|http|task-get|sessions|start|help|tasks|completion|front|pack]
+// npm run bench [-- --quick] [--markdown] [--only stdio|http|task-get|sessions|start|help|tasks|completion|front|pack|pack-search]
 // Measures Meanwhile and its peers side by side and prints a table, and one each for tasks, completion, the front and the pack. A missed goal is reported; only what breaks fails.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -15,7 +15,7 @@ const { values: options } = parseArgs({
   options: { quick: { type: "boolean" }, markdown: { type: "boolean" }, only: { type: "string" } },
 });
 /** Measured by programs of their own, with a table each, in the same run. */
-const programsToo = ["tasks", "completion", "front", "pack"];
+const programsToo = ["tasks", "completion", "front", "pack", "pack-search"];
 const known = [...sections, ...programsToo];
 if (options.only !== undefined && !known.includes(options.only)) throw new Error(`--only takes one of ${known.join(", ")}, not ${options.only}.`);
 
