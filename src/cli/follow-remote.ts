@@ -20,6 +20,8 @@ export interface RemoteOptions {
   readonly wayToAnswer: (taskId: string, fields: readonly string[]) => string;
   /** The work is to be left alone as soon as it is a task. */
   readonly isLeaving?: boolean;
+  /** Ends the waiting, and the work. */
+  readonly deadline?: AbortSignal;
   /** Tell the whole story of the task. */
   readonly story?: Wish | undefined;
   /** The task, where it is known already. */
@@ -50,7 +52,8 @@ export async function followRemote<T>(options: RemoteOptions, work: (follow: Fol
     void choose();
   });
   try {
-    const result = await work(watcher.toOptions(stop.signal));
+    const { deadline } = options;
+    const result = await work(watcher.toOptions(deadline === undefined ? stop.signal : AbortSignal.any([stop.signal, deadline])));
     watcher.finish();
     return result;
   } catch (error) {

@@ -73,7 +73,7 @@ export class TaskStory {
   /** The result is there: whatever the states have not told is told now. */
   finish(): void {
     if (this.#state === undefined) {
-      this.#say(`${this.#colors.yellow("!")} The server answered at once, without a task`);
+      this.#say(`${this.#colors.yellow("!")} The server answered without making a task of it`);
       this.#say(`  Total time: ${this.#elapsed()}`);
     } else if (!this.#isOver) this.#end("completed");
   }

@@ -165,13 +165,19 @@ class Call {
     return support === "optional" && (this.#options.asTask === true || isLong);
   }
 
+  /** 2026-07-28 has no way to ask for a task; our own servers take this word for it, and others leave it unread. */
+  get #hintsAtTask(): boolean {
+    return this.#options.asTask === true && this.#facts.connection.server.tasks === "2026-07-28";
+  }
+
   async #send(more: Json): Promise<Json> {
     const { connection, tools } = this.#facts;
-    const { idempotencyKey, isNew } = this.#options;
+    const { idempotencyKey, isNew, ttlMs } = this.#options;
     const _meta = {
       progressToken: this.#token,
       ...(isNew === true && { "meanwhile/new": true }),
       ...(idempotencyKey !== undefined && { "meanwhile/idempotencyKey": idempotencyKey }),
+      ...(this.#hintsAtTask && { "meanwhile/task": { ...(ttlMs !== undefined && { ttlMs }) } }),
     };
     const params = { name: this.#name, arguments: this.#args, ...more, _meta };
     // With a key the server knows a repeated call for what it is.

@@ -5,6 +5,7 @@ import type { ClientFacts } from "./roads.ts";
 import { fromEnding, toHandle } from "./task-handle.ts";
 import { listTasks } from "./task-list.ts";
 import { ToolList } from "./tools.ts";
+import { checkCall, checkLimits, checkTarget } from "./usage.ts";
 
 /** Where a server is. */
 export type Target = CommandTarget | UrlTarget | SocketTarget;
@@ -126,8 +127,9 @@ export interface FollowOptions {
 }
 
 export interface CallOptions extends FollowOptions {
-  /** Ask for a task where asking is the client's part (2025-11-25); elsewhere the server decides. */
+  /** Ask for a task. On 2026-07-28, where the server alone decides, servers of Meanwhile take it as asked for. */
   readonly asTask?: boolean;
+  /** How long its result shall be kept. */
   readonly ttlMs?: number;
   /** Start another run even if an equal one is live. */
   readonly isNew?: boolean;
@@ -139,7 +141,7 @@ export interface CallOptions extends FollowOptions {
 
 /** Work that goes on without its caller. */
 export interface TaskHandle {
-  /** Undefined where the server has answered at once: there is no task, and `result` has the answer. */
+  /** Undefined where the server has answered without making a task of it: there is none, and `result` has the answer. */
   readonly taskId: string | undefined;
   state(): Promise<TaskState>;
   /** Follows it to its end. */
@@ -163,13 +165,19 @@ export interface Client {
   /** Rejects where the server cannot list tasks. */
   listTasks(options?: { readonly cursor?: string }): Promise<TaskPage>;
   close(): Promise<void>;
+  /** `await using client = await connect(…)` closes it at the end of the block. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** Connects to any MCP server. */
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
+  checkTarget(target);
+  checkLimits(options, ["timeoutMs", "retryMs"]);
   const connection = await Connection.open(target, options);
   const facts: ClientFacts = { connection, askers: new Askers(connection), tools: new ToolList(connection) };
   async function callTool(name: string, args?: Readonly<Record<string, unknown>>, wish: CallOptions = {}): Promise<never> {
+    checkCall(name, args);
+    checkLimits(wish, ["timeoutMs", "pollIntervalMs", "ttlMs"]);
     const called = wish.detach === true ? fromEnding(await callDetached(facts, name, args ?? {}, wish)) : await callToEnd(facts, name, args ?? {}, wish);
     return called as never;
   }
@@ -180,5 +188,6 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
     task: (taskId) => toHandle(facts, taskId),
     listTasks: (page) => listTasks(facts, page?.cursor),
     close: () => connection.close(),
+    [Symbol.asyncDispose]: () => connection.close(),
   };
 }

@@ -1,11 +1,11 @@
 import { type Clock, sleep, systemClock } from "../clock.ts";
-import { UsageError } from "../errors.ts";
 import type { ConnectOptions, ServerFacts, Target } from "./client.ts";
 import { ConnectionError } from "./errors.ts";
 import type { HttpLink } from "./http-link.ts";
 import type { Link, LinkEvents } from "./link.ts";
 import { fieldsOf, type Json } from "./message.ts";
-import { checkRevision, type Dialect, envelope, type Introduction, modernCapabilities, negotiate } from "./negotiate.ts";
+import { checkRevision, type Dialect, envelope, type Introduction, isOwnFailure, modernCapabilities, negotiate } from "./negotiate.ts";
+import { orAborted } from "./or-aborted.ts";
 import { type AskOptions, Peer } from "./peer.ts";
 import { nextRetryMs } from "./poll.ts";
 
@@ -52,6 +52,7 @@ export class Connection {
 
   static async open(target: Target, options: ConnectOptions): Promise<Connection> {
     checkRevision(options.revision);
+    options.signal?.throwIfAborted();
     const connection = new Connection(target, options);
     try {
       await connection.#current(options.signal);
@@ -175,8 +176,8 @@ export class Connection {
         const hasEnded = peer?.why !== undefined;
         await peer?.close();
         const hasLeft = peer?.link.kind === "command" && hasEnded && !this.#isProbed && who.revision === undefined;
-        // It could not stand `server/discover`; what it thinks of `initialize` is still open.
-        if (hasLeft && !signal.aborted) this.#isProbed = true;
+        // It may not have stood `server/discover`; what it thinks of `initialize` is still open.
+        if (hasLeft && !isOwnFailure(error) && !signal.aborted) this.#isProbed = true;
         else if (!this.#isWorthAnotherTry(error, isFirst) || signal.aborted) throw signal.aborted ? signal.reason : error;
         else await sleep(this.#clock, nextRetryMs(tries, (error as ConnectionError).retryAfterMs), signal);
       }
@@ -210,23 +211,10 @@ export class Connection {
   async #openLink(events: LinkEvents): Promise<Link> {
     const target = this.#target;
     // Each loads what it needs itself: node's HTTP alone takes longer than all the rest.
-    if ("command" in target) return await (await import("./line-link.ts")).startServer(target, events, this.#options.onStderr);
-    if ("socket" in target) return await (await import("./line-link.ts")).connectLines(target, events);
     if ("url" in target) return (await import("./http-link.ts")).openHttp(target, events);
-    throw new UsageError("A target is { command, args }, { url } or { socket }.");
-  }
-}
-
-/** The promise's outcome, or the signal's reason when that comes first. */
-async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return await promise;
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = () => aborted.reject(signal.reason);
-  if (signal.aborted) onAbort();
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
+    const { startServer, connectLines } = await import("./line-link.ts");
+    // Who has given up by now must not find a server started.
+    this.#closing.signal.throwIfAborted();
+    return "command" in target ? await startServer(target, events, this.#options.onStderr) : await connectLines(target, events);
   }
 }

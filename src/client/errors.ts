@@ -25,14 +25,26 @@ export class ConnectionError extends Error {
   /** Of HTTP. */
   readonly status: number | undefined;
   readonly retryAfterMs: number | undefined;
+  /** What a started server printed to its standard error before it ended; its last line is in the message. */
+  readonly lastWords: string | undefined;
 
-  constructor(message: string, facts: { isUnsent?: boolean; isPassing?: boolean; status?: number; retryAfterMs?: number | undefined; cause?: unknown } = {}) {
+  constructor(message: string, facts: ConnectionFacts = {}) {
     super(message, facts.cause === undefined ? {} : { cause: facts.cause });
     this.isUnsent = facts.isUnsent ?? false;
     this.isPassing = facts.isPassing ?? true;
     this.status = facts.status;
     this.retryAfterMs = facts.retryAfterMs;
+    this.lastWords = facts.lastWords;
   }
+}
+
+interface ConnectionFacts {
+  readonly isUnsent?: boolean;
+  readonly isPassing?: boolean;
+  readonly status?: number;
+  readonly retryAfterMs?: number | undefined;
+  readonly lastWords?: string;
+  readonly cause?: unknown;
 }
 
 /** The server asks something that nobody here can answer. A task is left alive and waits for its answer. */

@@ -1,8 +1,8 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { connect as connectSocket } from "node:net";
-import { env, platform } from "node:process";
+import runtime, { env, kill, platform } from "node:process";
 import type { Readable, Writable } from "node:stream";
-import { sleep, systemClock } from "../clock.ts";
+import { systemClock } from "../clock.ts";
 import { LineSplitter } from "../lines.ts";
 import type { CommandTarget, SocketTarget } from "./client.ts";
 import { ConnectionError } from "./errors.ts";
@@ -23,6 +23,7 @@ export async function startServer(target: CommandTarget, events: LinkEvents, onS
     ...(target.cwd !== undefined && { cwd: target.cwd }),
   });
   await started(child, target.command);
+  const release = endWithUs(child);
   let lastWords = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     lastWords = (lastWords + text).slice(-2_000);
@@ -30,16 +31,19 @@ export async function startServer(target: CommandTarget, events: LinkEvents, onS
   });
   const exited = new Promise<void>((resolve) =>
     child.on("close", (code, signal) => {
+      release();
       resolve();
       const how = code === null ? `was ended by ${signal}` : `ended with exit code ${code}`;
       const words = cut(lastWords.trim().split("\n").at(-1) ?? "");
-      finish(new ConnectionError(`The server ${cut(target.command, 100)} ${how}${words === "" ? "." : `; its last words: «${words}».`}`, { isPassing: false }));
+      const sentence = `The server ${cut(target.command, 100)} ${how}${words === "" ? "." : `; its last words: «${words}».`}`;
+      finish(new ConnectionError(sentence, { isPassing: false, lastWords }));
     }),
   );
   const finish = readLines(child.stdout, events);
   return {
     kind: "command",
-    send: (message) => writeLine(child.stdin, message),
+    // A server that takes nothing any more has mostly left, and its end says why.
+    send: (message) => writeLine(child.stdin, message).catch((error: unknown) => orLate(exited).then(() => Promise.reject(error))),
     begin: async () => undefined,
     close: () => endProcess(child, exited),
   };
@@ -58,24 +62,50 @@ function started(child: Child, command: string): Promise<void> {
   });
 }
 
+/** The servers that run now. Whatever ends this process, they are not left behind. */
+const running = new Set<Child>();
+
+function endWithUs(child: Child): () => void {
+  if (running.size === 0) runtime.on("exit", killAll);
+  running.add(child);
+  return () => {
+    running.delete(child);
+    if (running.size === 0) runtime.off("exit", killAll);
+  };
+}
+
+function killAll(): void {
+  for (const child of running) killGroup(child);
+}
+
+/** With all that it has started and that has not gone its own way. */
+function killGroup(child: Child): void {
+  try {
+    if (platform !== "win32" && child.pid !== undefined) kill(-child.pid, "SIGKILL");
+  } catch {
+    // It is gone.
+  }
+  child.kill("SIGKILL");
+}
+
 async function endProcess(child: Child, exited: Promise<void>): Promise<void> {
   child.stdin.end();
-  for (const signal of ["SIGTERM", "SIGKILL"] as const) {
-    const waiting = new AbortController();
-    const isGone = await Promise.race([
-      exited.then(() => true),
-      sleep(systemClock, patienceMs, waiting.signal).then(
-        () => false,
-        () => true,
-      ),
-    ]);
-    waiting.abort();
-    if (isGone) return;
-    child.kill(signal);
-  }
+  if (await orLate(exited)) return;
+  child.kill("SIGTERM");
+  if (await orLate(exited)) return;
+  killGroup(child);
   // What it has started itself may hold its pipes; those are not ours to wait for.
   for (const stream of [child.stdout, child.stderr]) stream.destroy();
   await exited;
+}
+
+/** True when it comes to its end in good time. */
+async function orLate(end: Promise<void>): Promise<boolean> {
+  const late = Promise.withResolvers<boolean>();
+  const stopClock = systemClock.after(patienceMs, () => late.resolve(false));
+  const isOver = await Promise.race([end.then(() => true), late.promise]);
+  stopClock();
+  return isOver;
 }
 
 /** Connects to a socket that takes one message a line. */

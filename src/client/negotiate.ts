@@ -1,5 +1,5 @@
 import { sleep, systemClock } from "../clock.ts";
-import { UsageError } from "../errors.ts";
+import { RequestError, UsageError } from "../errors.ts";
 import type { ServerFacts } from "./client.ts";
 import { ConnectionError, ServerError } from "./errors.ts";
 import { modernRevision } from "./link.ts";
@@ -12,7 +12,7 @@ import type { Peer } from "./peer.ts";
  * The SDK's own client starts a second process to find that out over stdio, and refuses the handles of tasks; so both are done here.
  * Old servers meet an unknown first message in three ways: they answer with an error, they say nothing, or they leave. An error is
  * followed by `initialize`; after a while of silence `initialize` is sent as well, and the first of both answers counts; who has left is
- * started again (by the caller of this) and asked in the old way.
+ * started again (by the caller of this) and asked in the old way, unless it said that something else was wrong.
  */
 
 export const legacyRevisions: readonly string[] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -81,10 +81,21 @@ export async function negotiate(peer: Peer, who: Introduction, mayProbe: boolean
 
 /** True for what a server of an earlier revision says to `server/discover`. */
 function isOldServers(error: unknown): boolean {
-  if (error instanceof ServerError) return true;
+  if (error instanceof ServerError || error instanceof RequestError) return true;
   // Over HTTP it may say so without a message. Who refuses us, or is not there yet, will not take `initialize` either.
   return error instanceof ConnectionError && error.status !== undefined && !error.isPassing && error.status !== 401 && error.status !== 403;
 }
+
+/**
+ * True for a server that says it has failed, and not because of a message: started again it would fail again.
+ * One that leaves without a word about it, or after a greeting, may well have left because of `server/discover`.
+ */
+export function isOwnFailure(error: unknown): boolean {
+  const words = error instanceof ConnectionError ? (error.lastWords ?? "") : "";
+  return /error|exception|fatal|panic|cannot|can't|could not|failed|missing|not found|no such|usage:/i.test(words) && !aboutMessages.test(words);
+}
+
+const aboutMessages = /discover|initiali[sz]|\bmethod\b|\brequest\b|\bmessage\b|json-?rpc|protocol/i;
 
 async function discover(peer: Peer, who: Introduction, signal: AbortSignal): Promise<Dialect> {
   const params = { _meta: envelope(who, modernCapabilities(true)) };

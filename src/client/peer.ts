@@ -1,8 +1,9 @@
 import { systemClock } from "../clock.ts";
+import { RequestError } from "../errors.ts";
 import { Detach } from "./detach.ts";
 import { ConnectionError, ServerError } from "./errors.ts";
 import type { Link, LinkEvents, SendOptions } from "./link.ts";
-import { fieldsOf, type Json, type Message } from "./message.ts";
+import { fieldsOf, isObject, type Json, type Message } from "./message.ts";
 
 export interface PeerEvents {
   onNotification(method: string, params: Json): void;
@@ -34,6 +35,7 @@ class GivenUp {
 }
 
 interface Waiting {
+  readonly method: string;
   resolve(result: unknown): void;
   reject(error: unknown): void;
 }
@@ -87,7 +89,7 @@ export class Peer {
     const stop = new AbortController();
     const answer = Promise.withResolvers<unknown>();
     const givenUp = Promise.withResolvers<GivenUp>();
-    this.#waiting.set(id, answer);
+    this.#waiting.set(id, { ...answer, method });
     const onAbort = () => givenUp.resolve(new GivenUp(signal?.reason));
     signal?.addEventListener("abort", onAbort, { once: true });
     const slow = new ConnectionError(`The server did not answer ${method} within ${Math.round((limitMs ?? 0) / 1000)} s.`);
@@ -143,7 +145,8 @@ export class Peer {
     if (method === undefined) {
       const waiting = typeof id === "number" ? this.#waiting.get(id) : undefined;
       if (message.error !== undefined) waiting?.reject(new ServerError(message.error));
-      else waiting?.resolve(message.result);
+      else if (isObject(message.result)) waiting?.resolve(message.result);
+      else waiting?.reject(new RequestError("request", `Asked for ${waiting.method}, the server answered with something that is no result.`));
     } else if (id === undefined || id === null) {
       if (method === "notifications/cancelled") this.#asked.delete(fieldsOf(params).requestId as string);
       this.#events.onNotification(method, params);

@@ -4,6 +4,7 @@ import type { Answer, FollowOptions, TaskHandle, TaskState, ToolResult } from ".
 import { follow, Scope } from "./follow.ts";
 import type { Road, Snapshot } from "./road.ts";
 import { type ClientFacts, roadTo } from "./roads.ts";
+import { checkLimits } from "./usage.ts";
 
 /** Work by its handle, in whichever way this server lets it be followed. */
 
@@ -19,7 +20,7 @@ export function fromEnding(ending: Ending): TaskHandle {
   if ("road" in ending) return handleOf(ending.road.taskId, async () => ending.road, ending.first);
   const { result } = ending;
   const refuse = async () => {
-    throw new RequestError("params", "The server has answered at once: there is no task, and `result` has the answer.");
+    throw new RequestError("params", "The server has answered without making a task of it: there is none, and `result` has the answer.");
   };
   return { taskId: undefined, state: refuse, result: async () => result, cancel: refuse, answer: refuse };
 }
@@ -31,6 +32,7 @@ function handleOf(taskId: string, find: () => Promise<Road>, first?: Snapshot): 
       return (await (await find()).look({})).state;
     },
     async result(options: FollowOptions = {}): Promise<ToolResult> {
+      checkLimits(options, ["timeoutMs", "pollIntervalMs"]);
       const scope = new Scope(options);
       try {
         return await follow(await find(), { options, scope, ...(first !== undefined && { first }) });

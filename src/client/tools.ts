@@ -2,6 +2,7 @@ import type { Tool } from "./client.ts";
 import { answerMs, type Connection } from "./connection.ts";
 import { ConnectionError } from "./errors.ts";
 import { isObject, textOf } from "./message.ts";
+import { orAborted } from "./or-aborted.ts";
 
 const maxPages = 100;
 const maxTools = 20_000;
@@ -24,8 +25,9 @@ export class ToolList {
 
   async list(signal?: AbortSignal): Promise<readonly Tool[]> {
     if (this.#known !== undefined) return this.#known;
-    this.#tools ??= this.#fetch(signal).finally(() => (this.#tools = undefined));
-    return await this.#tools;
+    // Others may wait for it too, so one who gives up leaves it to them.
+    this.#tools ??= this.#listOnce();
+    return await orAborted(this.#tools, signal);
   }
 
   /** Without asking the server. */
@@ -37,20 +39,29 @@ export class ToolList {
     return (await this.list(signal)).find((tool) => tool.name === name);
   }
 
-  async #fetch(signal: AbortSignal | undefined): Promise<readonly Tool[]> {
+  #listOnce(): Promise<readonly Tool[]> {
+    const listing = this.#fetch();
+    // A list that was forgotten while it came is out of date already.
+    const keep = (tools: readonly Tool[] | undefined) => {
+      if (this.#tools !== listing) return;
+      this.#known = tools;
+      this.#tools = undefined;
+    };
+    listing.then(keep, () => keep(undefined));
+    return listing;
+  }
+
+  async #fetch(): Promise<readonly Tool[]> {
     const tools: Tool[] = [];
     let cursor: string | undefined;
     for (let page = 0; page < maxPages && tools.length < maxTools; page++) {
-      const result = await this.#connection.request("tools/list", cursor === undefined ? {} : { cursor }, { signal, isRepeatable: true, limitMs: answerMs });
+      const result = await this.#connection.request("tools/list", cursor === undefined ? {} : { cursor }, { isRepeatable: true, limitMs: answerMs });
       for (const tool of Array.isArray(result.tools) ? result.tools : []) {
         if (isObject(tool) && typeof tool.name === "string")
           tools.push({ ...tool, inputSchema: isObject(tool.inputSchema) ? tool.inputSchema : {} } as unknown as Tool);
       }
       cursor = textOf(result.nextCursor);
-      if (cursor === undefined) {
-        this.#known = tools;
-        return tools;
-      }
+      if (cursor === undefined) return tools;
     }
     throw new ConnectionError(`The server's list of tools does not end: ${tools.length} tools on ${maxPages} pages.`, { isPassing: false });
   }

@@ -57,6 +57,9 @@ export interface CallOptions {
 /** A client has to have read the answer that made a task before it hears of the task. */
 const followGapMs = 50;
 
+/** What a client of 2026-07-28 says when it would rather have a task: that revision leaves it to the server. */
+const taskHint = "meanwhile/task";
+
 /** `params.task` means something in one generation only. */
 export function asksForTask({ task }: ToolCall, ctx: ServerContext, server: CommandServer): boolean {
   if (ctx.mcpReq.envelope !== undefined || task === undefined || !speaksCoreTasks(server)) return false;
@@ -130,6 +133,16 @@ export class Call {
 
   get #isAsked(): boolean {
     return asksForTask(this.#request, this.#ctx, this.#server);
+  }
+
+  /** What the client asked for: with `params.task`, or since 2026-07-28 with a hint, which counts when it can take a task. */
+  get #asked(): { readonly ttlMs: unknown } | undefined {
+    if (this.#isAsked) return { ttlMs: (this.#request.task as { ttl?: unknown }).ttl };
+    const hint = this.#isModern && takesTasks(this.#capabilities) ? this.#meta[taskHint] : undefined;
+    if (hint === undefined) return undefined;
+    if (typeof hint !== "object" || hint === null || Array.isArray(hint))
+      throw new ProtocolError(-32602, `\`_meta["${taskHint}"]\` must be an object, e.g. { ttlMs: 60000 }.`);
+    return { ttlMs: (hint as { ttlMs?: unknown }).ttlMs };
   }
 
   #refuseWrongSupport(): void {
@@ -238,7 +251,7 @@ export class Call {
       input: this.#input,
       caller: callerKey(this.#caller),
       wish: {
-        asked: this.#isAsked ? { ttlMs: (this.#request.task as { ttl?: unknown } | null)?.ttl } : undefined,
+        asked: this.#asked,
         canTakeTask,
         canTakeUnasked: !this.#isModern && speaksCoreTasks(this.#server),
         takesJobs: !this.#isModern && this.#capabilities.experimental?.[jobsCapability] !== undefined,

@@ -17,7 +17,7 @@ export interface Target {
 
 /** What would be done to a file. */
 export interface Change {
-  readonly kind: "added" | "updated" | "unchanged" | "removed" | "absent";
+  readonly kind: "added" | "updated" | "unchanged" | "removed" | "restored" | "absent";
   readonly target: Target;
   readonly before: ConfigFile;
   /** The whole file afterwards; nothing when it is removed. */
@@ -63,20 +63,37 @@ function merge(found: unknown, value: unknown): unknown {
   return isObject(found) && isObject(value) ? { ...found, ...value } : value;
 }
 
-/** What removing our entry would change. */
-export function planRemove(target: Target, record: SetupRecord): Change {
+/** What removing our entry would change. One that setup neither wrote nor would write is not ours to remove. */
+export function planRemove(target: Target, record: SetupRecord, entry: Entry): Change {
   const { before, config, keys, format } = open(target);
   const unchanged: Change = { kind: "absent", target, before, bytes: before.bytes, made: 0 };
-  if (before.bytes === undefined || at(config, keys) === undefined) return unchanged;
+  const found = at(config, keys);
+  if (before.bytes === undefined || found === undefined) return unchanged;
   const deed = record.find(before.file, target.name);
+  if (deed === undefined && !holds(found, entry))
+    throw new CommandError(`${target.file} was left alone: its entry ${target.name} was not written by setup; take it out by hand if you want it gone.`);
   const isAsLeft = deed?.after === digestOf(before.bytes);
-  if (isAsLeft && deed.before === null) return { ...unchanged, kind: "removed", bytes: undefined };
+  const kind = deed?.earlier === undefined ? "removed" : "restored";
+  if (isAsLeft && deed.before === null) return { ...unchanged, kind, bytes: undefined };
   const restored = isAsLeft && typeof deed.before === "string" ? record.restore(before.file, deed.before) : undefined;
-  if (restored !== undefined) return { ...unchanged, kind: "removed", bytes: restored };
+  if (restored !== undefined) return { ...unchanged, kind, bytes: restored };
+  if (deed?.earlier !== undefined) return { ...unchanged, kind, bytes: putBack(target, record.restore(before.file, deed.earlier)) };
   const text = refuseByName(target, () => removeWithParents(format, before.text, keys, deed?.made ?? 0));
   checkOthers(target, config, format.read(text), keys);
   const isOurs = deed?.isNewFile === true && text.trim() === format.nothing.trim();
   return { ...unchanged, kind: "removed", bytes: isOurs ? undefined : toBytes(before, text) };
+}
+
+/** The file with the entry in it that was there before ours, out of the backup; everything else stays as it is now. */
+function putBack(target: Target, backup: Buffer | undefined): Buffer {
+  const { before, config, keys, format } = open(target);
+  const old = backup === undefined ? undefined : format.read(backup.toString("utf8").replace(/^\uFEFF/, ""));
+  const earlier = old === undefined ? undefined : at(old, [...target.host.place(old), target.name]);
+  if (earlier === undefined)
+    throw new CommandError(`${target.file} was left alone: the backup of the entry ${target.name} that was there before is gone; change the entry by hand.`);
+  const text = refuseByName(target, () => format.set(format.remove(before.text, keys), keys, earlier));
+  checkOthers(target, config, format.read(text), keys);
+  return toBytes(before, text);
 }
 
 /** Objects around the entry go too, if they are ours and nobody else uses them. */
@@ -98,7 +115,7 @@ export function applyChange(change: Change, record: SetupRecord): { readonly bac
   const isOurs = before.bytes === undefined || (deed?.before === null && deed.after === digestOf(before.bytes));
   const backup = isOurs || before.bytes === undefined ? undefined : record.backUp(before.file, before.bytes);
   const folders = replaceFile({ file: before.file, expected: before.bytes, bytes, mode: target.scope === "user" ? 0o600 : 0o644 });
-  if (kind !== "removed") record.keep(toDeed(change, deed, folders));
+  if (kind !== "removed" && kind !== "restored") record.keep(toDeed(change, deed, folders));
   else {
     record.forget(before.file, target.name);
     if (bytes === undefined) removeEmptyFolders(deed?.folders ?? []);
@@ -112,8 +129,10 @@ function toDeed({ kind, target, before, bytes, made }: Change, earlier: Deed | u
     const isNewFile = before.bytes === undefined;
     return { ...now, before: before.bytes === undefined ? null : digestOf(before.bytes), isNewFile, made, folders };
   }
-  // An entry that was not ours is not what a removal should bring back.
-  if (earlier === undefined) return { ...now, isNewFile: false, made: 0, folders: [] };
+  if (earlier === undefined) {
+    const found = digestOf(before.bytes ?? Buffer.alloc(0));
+    return { ...now, before: found, earlier: found, isNewFile: false, made: 0, folders: [] };
+  }
   const isAsLeft = before.bytes !== undefined && earlier.after === digestOf(before.bytes);
   if (isAsLeft) return { ...earlier, ...now };
   // Nor may what others wrote since be lost.

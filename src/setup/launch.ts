@@ -9,9 +9,9 @@ export interface LaunchFacts {
   readonly executable: string;
   readonly version: string;
   readonly isWindows: boolean;
-  /** The folder of the project's config file, absolute: started there, the server reads it. */
-  readonly project: string | undefined;
-  /** Folders with commands, absolute. */
+  /** The folder the server is to be started in, absolute: the project's, whose config file and commands it then finds, or one that has neither. */
+  readonly folder: string;
+  /** Other folders with commands, absolute. */
   readonly folders: readonly string[];
   readonly isBundled: boolean;
   /** Variables that decide where tasks are kept. */
@@ -19,16 +19,12 @@ export interface LaunchFacts {
 }
 
 /**
- * For the user's own files: whole paths, since hosts start servers in any folder and with a bare PATH.
+ * For the user's own files: whole paths, since hosts start servers in any folder and with a bare PATH. The folder is always said: else
+ * the server would take the one it is started in, say somebody's cloned repository, for its project, and run the code that lies there.
  * What npx has fetched may be cleared away any day, so there npx is asked again.
  */
 export function toUserLaunch(facts: LaunchFacts): Launch {
-  const words = [
-    ...(facts.project === undefined ? [] : ["-C", facts.project]),
-    "serve",
-    ...facts.folders.flatMap((folder) => ["--commands", folder]),
-    ...(facts.isBundled ? [] : ["--no-bundled"]),
-  ];
+  const words = ["-C", facts.folder, "serve", ...facts.folders.flatMap((folder) => ["--commands", folder]), ...(facts.isBundled ? [] : ["--no-bundled"])];
   if (!isFetchedByNpx(facts.executable)) return { command: facts.node, args: [facts.executable, ...words], env: facts.env };
   const npx = ["npx", "-y", `meanwhile@${facts.version}`, ...words];
   const [command = "", ...args] = facts.isWindows ? ["cmd", "/c", ...npx] : npx;

@@ -7,7 +7,8 @@ import { ensureHome, type Home } from "../paths.ts";
 /**
  * What setup did, so that taking it back leaves no trace: `mcpServers: {}` may have been there before, or be ours.
  * The text of a file before our first change is kept as a backup; as long as the file is as we left it, that text comes back byte for byte.
- * Once somebody else has changed the file, only our entry is taken out, with what we made around it if that is empty.
+ * Once somebody else has changed the file, only our entry is taken out, with what we made around it if that is empty; where there was
+ * an entry before ours, that one is put back.
  */
 export interface Deed {
   readonly file: string;
@@ -16,6 +17,8 @@ export interface Deed {
   readonly after: string;
   /** What brings the file back as we found it: the digest of a backup, or null when there was no file. Missing when that would undo more than we did. */
   readonly before?: string | null;
+  /** The digest of the backup that holds the entry we changed, when there was one that was not ours. */
+  readonly earlier?: string;
   /** There was no file before us. */
   readonly isNewFile: boolean;
   /** How many objects around the entry are ours. */
@@ -103,7 +106,9 @@ export class SetupRecord {
   }
 
   #dropOldest(): void {
-    const needed = new Set(this.#read().flatMap(({ file, before }) => (before ? [this.#backupOf(file, before)] : [])));
+    const needed = new Set(
+      this.#read().flatMap(({ file, before, earlier }) => [before, earlier].flatMap((digest) => (digest ? [this.#backupOf(file, digest)] : []))),
+    );
     const backups = readdirSync(this.#folder)
       .map((name) => path.join(this.#folder, name))
       .filter((file) => file !== this.#file && !needed.has(file))

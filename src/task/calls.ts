@@ -42,6 +42,7 @@ export interface CallRequest {
   readonly caller: string;
   /** What this client asked for, and what it could take. */
   readonly wish: {
+    /** 2025-11-25 by `params.task`; 2026-07-28 by a hint of ours. */
     readonly asked: { readonly ttlMs: unknown } | undefined;
     readonly canTakeTask: boolean;
     readonly canTakeUnasked: boolean;
@@ -115,7 +116,8 @@ export class Calls {
       const { task, isJoined, isRepeated } = await engine.create({
         ...creation,
         ttlMs: request.wish.asked?.ttlMs,
-        isUnchecked: request.wish.asked !== undefined,
+        // 2025-11-25 answers with the task whatever its input is; the refusal is its result.
+        isUnchecked: request.wish.asked !== undefined && !request.wish.canTakeTask,
       });
       worker.start();
       await this.#cancelTakenBack(task, request, isJoined);

@@ -1,7 +1,7 @@
 /**
  * Whether a call is answered while its client waits, and for how long. In this order:
  *
- * 1. the client asked for a task, or takes job notifications and the command is long → at once;
+ * 1. the client asked for a task, which the command allows, or takes job notifications and the command is long → at once;
  * 2. the client can take a task and the command is long (declared, listed, or by its history) → a task at once;
  * 3. otherwise the call runs while the client waits, and is deferred late, without starting again: as a task after a short
  *    patience where the client can take one, else as a plain handle just before its host would cut the call.
@@ -45,7 +45,7 @@ export interface CallFacts {
   /** Only with enough runs to tell. */
   readonly historyP95Ms: number | undefined;
   readonly estimateMs: number | undefined;
-  /** 2025-11-25: the request holds `params.task`. */
+  /** 2025-11-25: the request holds `params.task`; 2026-07-28: it hints at one with `_meta["meanwhile/task"]`. */
   readonly isAsked: boolean;
   /** 2026-07-28: the request declares the tasks extension. */
   readonly canTakeTask: boolean;
@@ -79,8 +79,8 @@ export function decide(facts: CallFacts, rules: DeferralRules = defaultDeferral)
   const { heartbeatMs } = budget;
   const stay = (reason: string): Decision => ({ kind: "inline", deferAs: undefined, deferAfterMs: undefined, heartbeatMs, reason });
 
-  if (facts.isAsked) return { kind: "now", as: "task", reason: "the client asked for a task" };
   if (taskSupport === "forbidden") return stay(`${toolName} is never run as a task`);
+  if (facts.isAsked) return { kind: "now", as: "task", reason: "the client asked for a task" };
   if (facts.takesJobs && long) return { kind: "now", as: "job", reason: `${long.claim} and the client takes job notifications` };
   if (canTakeTask && taskSupport === "required") return { kind: "now", as: "task", reason: `${toolName} always runs as a task` };
   if (!rules.isAuto) return stay("only tasks that the client asks for are made");

@@ -25,6 +25,7 @@ const log = { debug() {}, info() {}, warn() {}, error() {} };
 /** Calls a tool by its MCP name, in this process and without a transport; the envelope is the one a client gets, with the log. Never rejects for what a client would be told in it. */
 export async function callTool(name: string, args: Readonly<Record<string, unknown>> = {}, options: CallToolOptions = {}): Promise<Envelope> {
   const { commands = "commands", toolPrefix = "", home = "", config = {}, onProgress, answer, signal } = options;
+  if (typeof name !== "string" || name === "") return refusal("Say which tool to call: callTool(name, args).");
   const folders = (typeof commands === "string" ? [commands] : commands).map((folder) => path.resolve(folder));
   const catalog = await openCatalog({ folders, toolPrefix, log });
   const entry = catalog.get(name);

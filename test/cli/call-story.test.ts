@@ -122,7 +122,7 @@ describe("the story of a task", () => {
     expect(lines.slice(2)).toEqual([
       "  TTL: as the server has it",
       "  Poll interval: as the server has it",
-      "! The server answered at once, without a task",
+      "! The server answered without making a task of it",
       "  Total time: 0.3s",
     ]);
     const silent = open();

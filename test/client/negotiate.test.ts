@@ -1,8 +1,10 @@
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connect } from "../../src/client/index.ts";
 import { temporaryFolder } from "../helpers/home.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
 import { answer, discovered, legacy, modern, type Received, refuse, serveLoopback, text } from "./loopback.ts";
 
 const odd = path.resolve(import.meta.dirname, "../fixtures/client/odd.ts");
@@ -104,6 +106,64 @@ describe("a server of earlier revisions, over stdio, that", () => {
     await expect(connect({ command: "no-such-command-anywhere" })).rejects.toThrow(
       "The server no-such-command-anywhere cannot be started: there is no such command",
     );
+  });
+});
+
+describe("a server that ends as it starts", () => {
+  /** Notes that it was started, prints these words, and leaves: at once, or when it hears something. */
+  function leaver(words: string, when: "at once" | "when asked") {
+    const file = path.join(temporaryFolder(), "starts");
+    const leave = `process.stderr.write(${JSON.stringify(words)}, () => process.exit(4));`;
+    const script = `require("node:fs").appendFileSync(${JSON.stringify(file)}, "x"); ${when === "at once" ? leave : `process.stdin.once("data", () => { ${leave} })`}`;
+    return { target: { command: process.execPath, args: ["-e", script] }, starts: () => readFileSync(file, "utf8").length };
+  }
+
+  test.each([
+    ["with an error of its own", "Error: Cannot find module './config.js'\nNode.js v24\n", 1],
+    ["for want of a setting", "API_KEY is missing\n", 1],
+    ["with an error about what it was sent", "Error: unexpected message server/discover\n", 2],
+    ["after a greeting", "My server is running on stdio\n", 2],
+    ["without a word", "", 2],
+  ])("%s", async (_, words, starts) => {
+    const server = leaver(words, starts === 1 ? "at once" : "when asked");
+    const said: string[] = [];
+    const error = await connect(server.target, { onStderr: (text) => said.push(text) }).catch((cause: unknown) => cause);
+    expect(error).toMatchObject({ name: "ConnectionError", message: expect.stringContaining("ended with exit code 4"), lastWords: words });
+    expect(server.starts()).toBe(starts);
+    expect(said.join("")).toBe(words.repeat(starts));
+  });
+
+  test("before it can be told anything is not waited for", async () => {
+    const startedAt = performance.now();
+    await expect(connect({ command: "false" })).rejects.toThrow(/The server false (ended with exit code 1|does not take)/);
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+  });
+});
+
+describe("a server that was started is not left behind", () => {
+  const script = (target: object, way: string) => `
+    const { connect } = await import(${JSON.stringify(path.resolve(import.meta.dirname, "../../src/client/index.ts"))});
+    const client = await connect(${JSON.stringify(target)});
+    ${way}`;
+
+  test.each([
+    ["by process.exit()", "process.exit(0);"],
+    ["by an error that nobody caught", 'throw new Error("a bug");'],
+  ])("when its program ends %s", async (_, way) => {
+    const server = oddServer("stays");
+    await new Promise((resolve) => execFile(process.execPath, ["--input-type=module", "-e", script(server.target, way)], resolve));
+    await waitFor(
+      () => server.starts().length === 1 && server.starts().filter(isRunning).length === 0,
+      () => `still there: ${server.starts().join(", ")}`,
+    );
+  });
+
+  test("and nothing is left in this program once it has been closed", async () => {
+    const listeners = process.listenerCount("exit");
+    const clients = await Promise.all([connect(oddServer("refuses").target), connect(oddServer("refuses").target)]);
+    expect(process.listenerCount("exit")).toBe(listeners + 1);
+    for (const client of clients) await client.close();
+    expect(process.listenerCount("exit")).toBe(listeners);
   });
 });
 

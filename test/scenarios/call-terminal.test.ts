@@ -178,6 +178,17 @@ describe("a slow tool at a terminal", () => {
     await hasTrace("stopped");
   });
 
+  test("that takes its time to be reached is said to be waited for, and then no more", async () => {
+    const go = path.join(temporaryFolder(), "go");
+    const lateServer = `const wait = setInterval(() => { if (!require("node:fs").existsSync(${JSON.stringify(go)})) return; clearInterval(wait); process.exit(5); }, 20)`;
+    const { drawn, sees, exited } = openTerminal(["call", "tool", "--", process.execPath, "-e", lateServer]);
+    await sees(/Connecting to /);
+    writeFileSync(go, "");
+    expect(await exited).toBe(1);
+    expect(drawn().slice(drawn().lastIndexOf("\x1b[2K")), "the line is taken away").not.toContain("Connecting");
+    expect(drawn()).toContain("ended with exit code 5");
+  });
+
   test("asks its questions there", async () => {
     const { url } = await startServer();
     const { sees, press, exited, data } = openTerminal(["call", url, "ask_name"]);

@@ -1,9 +1,10 @@
-import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { replaceFile } from "../../src/setup/config-file.ts";
 import { jsonText } from "../../src/setup/json-text.ts";
+import { tomlText } from "../../src/setup/toml-text.ts";
 import { hostNamed, launch, workplace } from "./workplace.ts";
 
 describe("added and removed, a file is as it was, byte for byte", () => {
@@ -120,11 +121,45 @@ describe("an entry of our name that is there already", () => {
     );
   });
 
-  test("is removed, also when it was not ours at first", () => {
+  test("comes back byte for byte, also after two updates", () => {
     const { add, remove, read } = workplace("cline", old);
     add();
-    remove();
-    expect(read()).toBe('{\n  "mcpServers": {\n    "b": {}\n  }\n}\n');
+    add({ command: "two", args: ["2"] });
+    expect(remove().kind).toBe("restored");
+    expect(read()).toBe(old);
+    expect(() => remove(), "now it is not ours any more").toThrow("was left alone: its entry meanwhile was not written by setup");
+  });
+
+  test.each([
+    ["cline", old, (text: string) => text.replace('"b": {}', '"b": { "new": 1 }')],
+    ["cursor", '{ "mcpServers": { "meanwhile": { "url": "http://127.0.0.1:7337/mcp" } } }', (text: string) => text.replace("{", '{ "mine": true,')],
+    ["codex", '[mcp_servers.meanwhile]\ncommand = "old"\n\n[mcp_servers.meanwhile.env]\nA = "1"\n', (text: string) => `${text}\n[tui]\nx = 1\n`],
+  ])("comes back in %s with its values when the rest was changed in between", (id, text, change) => {
+    const { add, remove, read, write, target } = workplace(id, text);
+    const parse = (written: string) => (target.host.format === "json" ? jsonText : tomlText).read(written);
+    add();
+    write(change(read()));
+    add({ command: "two", args: ["2"] });
+    expect(remove().kind).toBe("restored");
+    expect(parse(read())).toEqual(parse(change(text)));
+  });
+
+  test("cannot come back when its backup is gone, and then nothing is changed", () => {
+    const { add, remove, read, write } = workplace("cline", old);
+    rmSync(add().backup ?? "");
+    write(read().replace('"b": {}', '"b": { "new": 1 }'));
+    const before = read();
+    expect(() => remove()).toThrow("the backup of the entry meanwhile that was there before is gone; change the entry by hand.");
+    expect(read()).toBe(before);
+  });
+
+  test("is left alone by a removal when setup never wrote it, unless it is just what setup would write", () => {
+    const foreign = workplace("cline", old);
+    expect(() => foreign.remove()).toThrow(`${foreign.file} was left alone: its entry meanwhile was not written by setup; take it out by hand`);
+    expect(foreign.read()).toBe(old);
+    const byHand = workplace("cursor", JSON.stringify({ mcpServers: { meanwhile: hostNamed("cursor").toEntry(launch) } }));
+    expect(byHand.remove().kind).toBe("removed");
+    expect(JSON.parse(byHand.read())).toEqual({ mcpServers: {} });
   });
 
   test("is replaced when it named an address", () => {
@@ -150,7 +185,7 @@ describe("an entry of our name that is there already", () => {
       '# ours\n[mcp_servers.meanwhile]\ncommand = "new" # by hand\nstartup_timeout_sec = 20\nargs = [ "x" ]\n\n[mcp_servers.meanwhile.env]\nA = "1"\nB = "2"\n\n# next\n[mcp_servers.b]\ncommand = "b"\n',
     );
     remove();
-    expect(read()).toBe('# ours\n\n# next\n[mcp_servers.b]\ncommand = "b"\n');
+    expect(read()).toBe(before);
   });
 });
 
@@ -239,7 +274,8 @@ describe("refused, in one sentence, and left alone", () => {
   });
 
   test("a comment that would go with our entry", () => {
-    const { remove, read } = workplace("codex", '[mcp_servers]\n# precious\nmeanwhile = { command = "x" }\nb = { command = "b" }\n');
+    const ours = `meanwhile = { command = ${JSON.stringify(launch.command)}, args = ${JSON.stringify(launch.args)} }`;
+    const { remove, read } = workplace("codex", `[mcp_servers]\n# precious\n${ours}\nb = { command = "b" }\n`);
     expect(() => remove()).toThrow(/cannot be changed without touching other lines; change mcp_servers\.meanwhile there by hand/);
     expect(read()).toContain("# precious\nmeanwhile");
   });

@@ -28,6 +28,10 @@ function user(files: Readonly<Record<string, string>> = {}, project: Readonly<Re
   return { home, cwd, setup, read };
 }
 
+interface Written {
+  readonly mcpServers: { readonly meanwhile: { readonly args: readonly string[] } };
+}
+
 function fingerprint(folder: string): string {
   const hash = createHash("sha256");
   for (const name of globSync("**/*", { cwd: folder, exclude: ["**/.meanwhile/cache/**"] }).toSorted()) {
@@ -77,9 +81,9 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
     expect(added.err).toMatch(
       /✓ Codex: added meanwhile to ~\/\.codex\/config\.toml\n {2}Backup {3}~\/\.meanwhile\/setup\/\w+-config\.toml\n {2}Next {5}Start Codex again/,
     );
-    const command = `command = "${process.execPath}"\nargs = [ "${executable}", "serve", "--commands", "${cwd}/commands" ]\n`;
+    const command = `command = "${process.execPath}"\nargs = [ "${executable}", "-C", "${cwd}", "serve" ]\n`;
     expect(read(".codex/config.toml")).toBe(`${original}\n[mcp_servers.meanwhile]\n${command}`);
-    expect(added.err, "what hosts will run is said").toContain(`It runs  ${process.execPath} ${executable} serve --commands ${cwd}/commands\n`);
+    expect(added.err, "what hosts will run is said").toContain(`It runs  ${process.execPath} ${executable} -C ${cwd} serve\n`);
 
     const removed = await setup(["--remove", "--all"]);
     expect(removed.err).toMatch(/^✓ Codex: removed meanwhile from .*\n.*\n✓ Cursor: removed meanwhile from /);
@@ -97,6 +101,47 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
       args: expect.arrayContaining(["--no-bundled"]),
       env: { MEANWHILE_HOME: "/tmp/own-home" },
     });
+  });
+
+  test("an entry never runs what lies in the folder that a host starts it in: it names its own", async () => {
+    const argsOf = ({ read }: ReturnType<typeof user>) => (JSON.parse(read(".cursor/mcp.json")) as Written).mcpServers.meanwhile.args.slice(1);
+    const [none, config, typed, typedInProject, pack] = [
+      user({}, { "notes.txt": "" }),
+      user({}, { "meanwhile.config.json": "{}" }),
+      user({}, { "tools/a/b.ts": "" }),
+      user({}, { "tools/a/b.ts": "", "commands/a/b.ts": "" }),
+      user({ ".meanwhile/config.json": '{ "commands": ["/tmp"] }' }, { "notes.txt": "" }),
+    ];
+    await Promise.all([
+      ...[none, config, pack].map(({ setup }) => setup(["cursor"])),
+      ...[typed, typedInProject].map(({ setup }) => setup(["cursor", "--commands", "tools"])),
+    ]);
+    expect(argsOf(none)).toEqual(["-C", `${none.home}/.meanwhile`, "serve"]);
+    expect(argsOf(config)).toEqual(["-C", config.cwd, "serve"]);
+    expect(argsOf(typed)).toEqual(["-C", `${typed.home}/.meanwhile`, "serve", "--commands", `${typed.cwd}/tools`]);
+    expect(argsOf(typedInProject)).toEqual(["-C", typedInProject.cwd, "serve", "--commands", `${typedInProject.cwd}/tools`]);
+    expect(argsOf(pack)).toEqual(["-C", `${pack.home}/.meanwhile`, "serve"]);
+    expect(existsSync(`${none.home}/.meanwhile`)).toBe(true);
+  });
+
+  test("what it says it runs can be pasted into a shell, with the variables of the entry", async () => {
+    const { setup, cwd } = user();
+    const { err } = await setup(["cursor"], { MEANWHILE_HOME: `${cwd}/my home` });
+    expect(err).toContain(`It runs  MEANWHILE_HOME='${cwd}/my home' ${process.execPath} ${executable} -C ${cwd} serve\n`);
+  });
+
+  test("an entry that was there before comes back, and one that setup never wrote is not taken away", async () => {
+    const own = '{ "mcpServers": { "meanwhile": { "command": "mine" } } }\n';
+    const { setup, read } = user({ ".cursor/mcp.json": own, ".gemini/settings.json": own });
+    await setup(["cursor"]);
+    expect(read(".cursor/mcp.json")).not.toBe(own);
+    const { code, err } = await setup(["--remove", "--all"]);
+    expect(code).toBe(1);
+    expect(err).toContain("✓ Cursor: put meanwhile in ~/.cursor/mcp.json back as it was before setup\n");
+    expect(err).toMatch(
+      /✗ Gemini CLI: \S+settings\.json was left alone: its entry meanwhile was not written by setup; take it out by hand if you want it gone\.\n/,
+    );
+    expect([read(".cursor/mcp.json"), read(".gemini/settings.json")]).toEqual([own, own]);
   });
 
   test("--project writes what can be shared, and says what is needed", async () => {

@@ -6,30 +6,26 @@ const facts = {
   executable: "/usr/lib/node_modules/meanwhile/bin/meanwhile.cjs",
   version: "1.2.3",
   isWindows: false,
-  project: undefined,
+  folder: "/srv/p",
   folders: ["/srv/a b", "/srv/c"],
   isBundled: true,
   env: {},
 };
 
-test("a user's entry has whole paths, since hosts have another folder and another PATH", () => {
+test("a user's entry has whole paths and says its folder, since hosts have another folder and another PATH", () => {
   expect(toUserLaunch(facts)).toEqual({
     command: "/usr/bin/node",
-    args: [facts.executable, "serve", "--commands", "/srv/a b", "--commands", "/srv/c"],
+    args: [facts.executable, "-C", "/srv/p", "serve", "--commands", "/srv/a b", "--commands", "/srv/c"],
     env: {},
   });
 });
 
-test("with a config file the server is started in its folder, so that it is the project that the terminal knows", () => {
-  expect(toUserLaunch({ ...facts, project: "/srv/p", folders: [] }).args).toEqual([facts.executable, "-C", "/srv/p", "serve"]);
-});
-
 test("what npx has fetched is asked for again, with its version", () => {
   const fetched = { ...facts, executable: "/home/ada/.npm/_npx/1f2e/node_modules/meanwhile/bin/meanwhile.cjs", folders: [], isBundled: false };
-  expect(toUserLaunch(fetched)).toMatchObject({ command: "npx", args: ["-y", "meanwhile@1.2.3", "serve", "--no-bundled"] });
+  expect(toUserLaunch(fetched)).toMatchObject({ command: "npx", args: ["-y", "meanwhile@1.2.3", "-C", "/srv/p", "serve", "--no-bundled"] });
   expect(toUserLaunch({ ...fetched, isWindows: true })).toMatchObject({
     command: "cmd",
-    args: ["/c", "npx", "-y", "meanwhile@1.2.3", "serve", "--no-bundled"],
+    args: ["/c", "npx", "-y", "meanwhile@1.2.3", "-C", "/srv/p", "serve", "--no-bundled"],
   });
 });
 

@@ -51,6 +51,6 @@ export function workplace(id: string, content?: string | Buffer) {
     read: () => readFileSync(file, "utf8"),
     write: (text: string | Buffer) => writeFileSync(file, text),
     add: (entry: Entry = host.toEntry(launch), name = "meanwhile") => act(planAdd({ ...target, name }, entry)),
-    remove: (name = "meanwhile") => act(planRemove({ ...target, name }, record)),
+    remove: (name = "meanwhile") => act(planRemove({ ...target, name }, record, host.toEntry(launch))),
   };
 }

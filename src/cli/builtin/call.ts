@@ -1,5 +1,6 @@
 import type { Command as Program } from "commander";
 import type { CallOptions, Client, TaskHandle, Tool } from "../../client/client.ts";
+import { orAborted } from "../../client/or-aborted.ts";
 import { systemClock } from "../../clock.ts";
 import { closest } from "../../command/suggest.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
@@ -12,7 +13,7 @@ import { describeTarget, quoteWord, readTarget, type Target, toCommand } from ".
 import { clean, type Terminal } from "../terminal.ts";
 import { beforeDashes } from "../usage.ts";
 import { parseVerb } from "../verb.ts";
-import { answerWords, declareReach, type Reach, taskWords, toolsWords, toReach, withClient } from "./connect-target.ts";
+import { answerWords, type Connected, declareReach, type Reach, taskWords, toolsWords, toReach, withClient } from "./connect-target.ts";
 
 const description = `Call a tool of any MCP server, and follow it to its result.
 
@@ -46,11 +47,11 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     flags: call.flags,
     terminal: call.terminal,
   });
-  return await withClient({ reach: typed.reach, terminal: call.terminal }, async ({ client, takeInterrupts }) => {
-    const tool = findTool(await client.listTools(), typed);
+  const { reach, isQuiet, timeoutMs } = typed;
+  return await withClient({ reach, terminal: call.terminal, isQuiet, timeoutMs }, async (connected) => {
+    const tool = findTool(await orAborted(connected.client.listTools(), connected.deadline), typed);
     const input = readArguments(typed.pairs, tool.inputSchema, typed.given);
-    takeInterrupts();
-    return await callTool(client, { typed, tool, input, terminal: call.terminal });
+    return await callTool(connected, { typed, tool, input, terminal: call.terminal });
   });
 }
 
@@ -82,7 +83,8 @@ interface TypedCall {
   readonly format: ResultOptions["format"];
   readonly isQuiet: boolean;
   readonly asTask: "follow" | "detach" | undefined;
-  readonly options: Omit<CallOptions, "detach">;
+  readonly timeoutMs: number | undefined;
+  readonly options: Omit<CallOptions, "detach" | "timeoutMs">;
 }
 
 interface Surroundings {
@@ -114,12 +116,12 @@ async function readTyped(options: Record<string, unknown>, operands: readonly st
     given: { ...file, ...(typeof options.args === "string" && readJsonArguments(options.args)) },
     format: options.json === true ? "json" : options.yaml === true ? "yaml" : "plain",
     isQuiet: options.quiet === true,
+    timeoutMs,
     asTask: options.detach === true ? "detach" : options.async === true ? "follow" : undefined,
     options: {
       ...((options.async === true || options.detach === true) && { asTask: true }),
       ...(ttlMs !== undefined && { ttlMs }),
       ...(pollIntervalMs !== undefined && { pollIntervalMs }),
-      ...(timeoutMs !== undefined && { timeoutMs }),
       ...(options.new === true && { isNew: true }),
       ...(key !== undefined && { idempotencyKey: key }),
     },
@@ -171,13 +173,14 @@ interface Calling {
   readonly terminal: Terminal;
 }
 
-async function callTool(client: Client, { typed, tool, input, terminal }: Calling): Promise<ExitCode> {
+async function callTool({ client, lendInterrupts, deadline }: Connected, { typed, tool, input, terminal }: Calling): Promise<ExitCode> {
   const { reach, options, isQuiet, format } = typed;
   const startedAt = systemClock.monotonic();
   const isShortLived = reach.target.kind === "command";
   const remote: RemoteOptions = {
     terminal,
     isQuiet,
+    deadline,
     canDetach: !isShortLived,
     wayBack: (taskId) => wayBack(taskId, reach),
     wayToAnswer: (taskId, fields) => answerWords(taskId, fields, reach),
@@ -187,12 +190,14 @@ async function callTool(client: Client, { typed, tool, input, terminal }: Callin
     await refuseWithoutTasks(client);
     if (isShortLived && !isQuiet)
       terminal.say(`${terminal.colors.yellow("!")} The server is started for this call only, and a task may end with it; a URL or a socket outlives us.\n`);
-    const handle = await followRemote({ ...remote, isLeaving: true }, (follow) => client.callTool(tool.name, input, { ...options, ...follow, detach: true }));
+    const handle = await lendInterrupts(() =>
+      followRemote({ ...remote, isLeaving: true }, (follow) => client.callTool(tool.name, input, { ...options, ...follow, detach: true })),
+    );
     if (handle === leftAlone) return Exit.Ok;
     if (handle.taskId !== undefined) return leave(handle.taskId, typed, terminal);
     return await printDone(handle, { typed, tool, terminal, durationMs: systemClock.monotonic() - startedAt });
   }
-  const result = await followRemote(remote, (follow) => client.callTool(tool.name, input, { ...options, ...follow }));
+  const result = await lendInterrupts(() => followRemote(remote, (follow) => client.callTool(tool.name, input, { ...options, ...follow })));
   if (result === leftAlone) return Exit.Ok;
   return await printToolResult(result, { terminal, isQuiet, format, name: tool.name, durationMs: systemClock.monotonic() - startedAt });
 }
@@ -209,9 +214,9 @@ function leave(taskId: string, { isQuiet, reach }: TypedCall, terminal: Terminal
   return Exit.Ok;
 }
 
-/** `--detach`, but it was done before there was anything to leave alone. */
+/** `--detach`, but the server made no task of it. */
 async function printDone(handle: TaskHandle, { typed, tool, terminal, durationMs }: Omit<Calling, "input"> & { durationMs: number }): Promise<ExitCode> {
-  if (!typed.isQuiet) terminal.say(`${terminal.colors.yellow("!")} It was done at once, so there is no task; this is its result.\n`);
+  if (!typed.isQuiet) terminal.say(`${terminal.colors.yellow("!")} The server answered without making a task of it; this is its result.\n`);
   return await printToolResult(await handle.result(), { terminal, isQuiet: typed.isQuiet, format: typed.format, name: tool.name, durationMs });
 }
 

@@ -1,10 +1,12 @@
 import type { Command as Program } from "commander";
 import type { Client, Target as ClientTarget } from "../../client/client.ts";
+import { ConnectionError } from "../../client/errors.ts";
+import { systemClock } from "../../clock.ts";
 import { Cancelled, CommandError, Exit, messageOf, RequestError, RuntimeError, TimedOut, UsageError } from "../../errors.ts";
 import { executable } from "../../project.ts";
 import type { GlobalFlags } from "../main.ts";
 import { describeTarget, quoteWord, type Target } from "../target.ts";
-import { clean, cleanLines, type Terminal } from "../terminal.ts";
+import { clean, cleanLines, StageView, type Terminal } from "../terminal.ts";
 import { collect } from "../verb.ts";
 
 /** How a target is reached, as typed. */
@@ -81,52 +83,87 @@ export function answerWords(taskId: string, fields: readonly string[], reach: Re
 export interface Connecting {
   readonly reach: Reach;
   readonly terminal: Terminal;
+  readonly isQuiet?: boolean;
+  /** For all of it, connecting included. */
+  readonly timeoutMs?: number | undefined;
 }
 
 export interface Connected {
   readonly client: Client;
-  /** Until this is called, Ctrl-C leaves at once. */
-  readonly takeInterrupts: () => void;
+  /** While this lasts, Ctrl-C means what the work makes of it; before and after, it leaves at once. */
+  readonly lendInterrupts: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Aborted when the time is over. */
+  readonly deadline: AbortSignal;
 }
 
 /** Connects, works, and closes again, whatever happens. What the server's side did wrong is said in one sentence. */
 export async function withClient<T>(connecting: Connecting, work: (connected: Connected) => Promise<T>): Promise<T> {
-  const { terminal } = connecting;
+  const { terminal, timeoutMs } = connecting;
   let lastWords = "";
   const stop = new AbortController();
+  const late = new AbortController();
+  const stopClock = timeoutMs === undefined ? undefined : systemClock.after(timeoutMs, () => late.abort(new TimedOut(timeoutMs / 1000)));
   let client: Client | undefined;
+  let isLent = false;
   const stopListening = terminal.onInterrupt(() => {
+    if (isLent) return;
     if (client !== undefined || stop.signal.aborted) terminal.leave(Exit.Cancelled);
     else stop.abort(new Cancelled("Cancelled."));
   });
+  const lendInterrupts = async <R>(during: () => Promise<R>): Promise<R> => {
+    isLent = true;
+    return await during().finally(() => (isLent = false));
+  };
+  const signal = AbortSignal.any([stop.signal, late.signal]);
   try {
     const { connect } = await import("../../client/client.ts");
-    client = await connect(toClientTarget(connecting.reach), {
+    const opening = connect(toClientTarget(connecting.reach), {
       name: "meanwhile-cli",
-      signal: stop.signal,
+      signal,
       ...(connecting.reach.revision !== undefined && { revision: connecting.reach.revision }),
       onStderr: (text) => {
         lastWords = `${lastWords}${text}`.slice(-maxLastWords);
       },
     });
-    return await work({ client, takeInterrupts: stopListening });
+    client = await showConnecting(opening, connecting);
+    return await work({ client, lendInterrupts, deadline: late.signal });
   } catch (error) {
-    const shown = stop.signal.aborted ? stop.signal.reason : toSentence(error);
+    const shown = signal.aborted ? signal.reason : toSentence(error);
     throw client === undefined && shown instanceof CommandError ? withLastWords(shown, lastWords) : shown;
   } finally {
-    stopListening();
+    stopClock?.();
+    // A server may take its time to end, so Ctrl-C is heard until it has.
     await client?.close();
+    stopListening();
   }
 }
 
+/** What takes longer than a moment is shown, where it can be taken away again. */
+async function showConnecting<T>(opening: Promise<T>, { terminal, reach, isQuiet = false }: Connecting): Promise<T> {
+  if (!terminal.isLive || isQuiet) return await opening;
+  let view: StageView | undefined;
+  const show = () => {
+    view = new StageView(terminal, { elapsedMs: momentMs });
+    view.progress({ value: 0, total: undefined, message: `Connecting to ${describeTarget(reach.target)}`, percentage: undefined, context: undefined });
+  };
+  const cancelShow = systemClock.after(momentMs, show);
+  return await opening.finally(() => {
+    cancelShow();
+    view?.end();
+  });
+}
+
+const momentMs = 500;
 const maxLastWords = 2_000;
 
 /** A server that did not get as far as to answer may have said why. */
-function withLastWords(error: CommandError, words: string): CommandError {
-  const lines = cleanLines(words)
+function withLastWords(error: CommandError, printed: string): CommandError {
+  const { lastWords } = error.cause instanceof ConnectionError ? error.cause : {};
+  const lines = cleanLines(lastWords ?? printed)
     .split("\n")
     .filter((line) => line.trim() !== "")
-    .slice(-10);
+    // The last one is in the sentence already.
+    .slice(-10, lastWords === undefined ? undefined : -1);
   if (lines.length === 0) return error;
   return new CommandError(`${error.message}\n  It printed before:\n${lines.map((line) => `  | ${line}`).join("\n")}`, { cause: error });
 }

@@ -78,17 +78,16 @@ async function result(context: Context): Promise<ExitCode> {
 
 async function watch(context: Context): Promise<ExitCode> {
   const { handle, state } = await find(context);
-  // Who watches a task may want to stop it; who waits for its result just leaves.
-  context.takeInterrupts();
-  return await printEnd(context, { handle, state, isQuiet: false, format: "plain" });
+  return await printEnd(context, { handle, state, isQuiet: false, format: "plain", isWatched: true });
 }
 
 interface Followed extends Found {
   readonly isQuiet: boolean;
   readonly format: Format;
+  readonly isWatched?: boolean;
 }
 
-async function printEnd({ terminal, reach }: Context, { handle, state, isQuiet, format }: Followed): Promise<ExitCode> {
+async function printEnd({ terminal, reach, lendInterrupts }: Context, { handle, state, isQuiet, format, isWatched = false }: Followed): Promise<ExitCode> {
   if (state.status === "cancelled") return printCancelled(state, terminal);
   const remote = {
     terminal,
@@ -98,7 +97,9 @@ async function printEnd({ terminal, reach }: Context, { handle, state, isQuiet, 
     wayBack: (taskId: string) => taskWords(`watch ${quoteWord(clean(taskId))}`, reach),
     wayToAnswer: (taskId: string, fields: readonly string[]) => answerWords(taskId, fields, reach),
   };
-  const given = await followRemote(remote, (follow) => handle.result(follow));
+  const wait = () => followRemote(remote, (follow) => handle.result(follow));
+  // Who watches a task may want to stop it; who waits for its result just leaves.
+  const given = isWatched ? await lendInterrupts(wait) : await wait();
   if (given === leftAlone) return Exit.Ok;
   return await printToolResult(given, { terminal, isQuiet, format, name: `Task ${state.taskId}` });
 }

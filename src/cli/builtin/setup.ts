@@ -76,19 +76,21 @@ function thisMachine(): Machine {
 
 const foldersOf = (folders: readonly string[]) => folders.map((folder) => path.resolve(folder));
 
-/** A config file says which commands there are; only what was typed is said again. */
+/** Started in the project's folder, or in one that is none's, the server finds what there is; only what was typed is said again. */
 function userLaunch(settings: Settings, flags: Flags): Launch {
-  const { configFile, commandFolders } = settings;
+  const { configFile, commandFolders, home } = settings;
   const pack = path.join(packageFolder, "dist", "commands");
-  const found = configFile === undefined ? commandFolders.filter((folder) => folder !== pack && existsSync(folder)) : [];
+  const own = flags.commands === undefined ? commandFolders.filter((folder) => folder !== pack) : [path.resolve("commands")];
+  const isHere = (folder: string) => folder.startsWith(path.join(process.cwd(), path.sep)) && existsSync(folder);
+  const isProject = configFile !== undefined || own.some(isHere);
   const env = Object.fromEntries(["MEANWHILE_HOME", "MEANWHILE_STORE"].flatMap((name) => (process.env[name] ? [[name, path.resolve(process.env[name])]] : [])));
   return toUserLaunch({
     node: process.execPath,
     executable,
     version: settings.version,
     isWindows: process.platform === "win32",
-    project: configFile === undefined ? undefined : path.dirname(configFile),
-    folders: flags.commands === undefined ? found : foldersOf(flags.commands),
+    folder: isProject ? process.cwd() : home.folder,
+    folders: foldersOf(flags.commands ?? []),
     isBundled: configFile === undefined ? commandFolders.includes(pack) : flags.bundled !== false,
     env,
   });
@@ -174,7 +176,7 @@ function changeAll(setup: Setup, targets: readonly Target[], how: { readonly isR
   let failed = 0;
   for (const target of targets) {
     try {
-      const change = how.isRemoval ? planRemove(target, setup.record) : planAdd(target, target.host.toEntry(launch));
+      const change = how.isRemoval ? planRemove(target, setup.record, target.host.toEntry(launch)) : planAdd(target, target.host.toEntry(launch));
       const isFound = isInstalled(target.host, setup.machine);
       if (how.isDryRun) showDiff(setup, change);
       else report(setup, change, { isFound, backup: applyChange(change, setup.record).backup });
@@ -183,9 +185,13 @@ function changeAll(setup: Setup, targets: readonly Target[], how: { readonly isR
       terminal.say(`${red("✗")} ${target.host.title}: ${messageOf(error)}\n`);
     }
   }
-  if (!how.isRemoval && failed < targets.length)
-    terminal.say(`${dim("It runs")}  ${[launch.command, ...launch.args].map(quoted).join(" ")}\n${remarks(setup)}`);
+  if (!how.isRemoval && failed < targets.length) terminal.say(`${dim("It runs")}  ${toLine(launch)}\n${remarks(setup)}`);
   return failed === 0 ? Exit.Ok : Exit.CommandFailed;
+}
+
+/** What a host runs, with the variables it sets. */
+function toLine({ command, args, env }: Launch): string {
+  return [...Object.entries(env).map(([name, value]) => `${name}=${quoted(value)}`), ...[command, ...args].map(quoted)].join(" ");
 }
 
 /** As a shell would need it, so that it can be tried. */
@@ -229,6 +235,7 @@ function report(setup: Setup, { kind, target, bytes }: Change, { isFound, backup
     updated: `updated ${name} in ${file}`,
     unchanged: `${file} has ${name} already`,
     removed: bytes === undefined ? `removed ${file}, which held nothing else` : `removed ${name} from ${file}`,
+    restored: `put ${name} in ${file} back as it was before setup`,
     absent: `there is no ${name} in ${file}`,
   }[kind];
   const isAdded = kind === "added" || kind === "updated";
