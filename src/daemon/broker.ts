@@ -22,8 +22,8 @@ export class Broker {
   readonly #options: BrokerOptions;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** Those who said hello, and understand a good-bye. */
-  readonly #fronts = new Set<Socket>();
+  /** Those who said hello, and understand a good-bye; each with the length of its hello. */
+  readonly #fronts = new Map<Socket, number>();
   #isLeaving = false;
 
   constructor(options: BrokerOptions) {
@@ -58,7 +58,9 @@ export class Broker {
   }
 
   #end(socket: Socket): void {
-    if (this.#isLeaving && this.#fronts.delete(socket)) socket.write(toLine({ meanwhile: "bye" }));
+    const helloBytes = this.#fronts.get(socket);
+    if (this.#isLeaving && helloBytes !== undefined) socket.write(toLine({ meanwhile: "bye", heardBytes: socket.bytesRead - helloBytes }));
+    this.#fronts.delete(socket);
     socket.end(() => socket.destroy());
   }
 
@@ -74,14 +76,14 @@ export class Broker {
     readFirstLine(socket, (line, all) => {
       cancelLimit();
       const greeting = line === undefined ? undefined : readGreeting(line);
-      if (greeting !== undefined) return this.#greet(socket, greeting);
+      if (greeting !== undefined) return this.#greet(socket, greeting, (line?.length ?? 0) + 1);
       // Not one of ours: every byte of it is MCP.
       if (line !== undefined) socket.unshift(all.subarray(0, line.length + 1));
       this.#serve(socket, undefined);
     });
   }
 
-  #greet(socket: Socket, greeting: Greeting): void {
+  #greet(socket: Socket, greeting: Greeting, helloBytes: number): void {
     const reply = (message: Reply) => socket.write(toLine(message));
     const { key, status, onStop } = this.#options;
     if (greeting.meanwhile === "status") {
@@ -97,7 +99,7 @@ export class Broker {
       socket.end();
     } else {
       reply({ meanwhile: "welcome", pid: status().pid });
-      this.#fronts.add(socket);
+      this.#fronts.set(socket, helloBytes);
       this.#serve(socket, greeting.host);
     }
   }

@@ -13,8 +13,8 @@ export type Reply =
   | { readonly meanwhile: "welcome"; readonly pid: number }
   /** Another daemon must be found or started. */
   | { readonly meanwhile: "no"; readonly why: "leaving" | "another" }
-  /** The daemon ends this connection in good order: no need to come back before there is something to say. */
-  | { readonly meanwhile: "bye" }
+  /** The daemon ends this connection in good order: no need to come back before there is something to say. Of what it was sent after the hello it has heard so many bytes. */
+  | { readonly meanwhile: "bye"; readonly heardBytes?: number }
   | ({ readonly meanwhile: "status" } & DaemonStatus);
 
 /** What a daemon tells about itself. */

@@ -40,6 +40,9 @@ export class Pump {
   #wasConnected = false;
   #isMoving = false;
   #connectedAt = 0;
+  /** How much this daemon was sent, and how much of it it says to have heard. */
+  #sentBytes = 0;
+  #heardBytes: number | undefined;
   #pauseMs = 0;
   /** Lines that came while no daemon was there. */
   #waiting: Buffer[] = [];
@@ -87,7 +90,8 @@ export class Pump {
       void this.#reach();
       return;
     }
-    this.#session.sent(line);
+    this.#sentBytes += line.length + 1;
+    this.#session.sent(line, this.#sentBytes);
     this.#socket.write(line);
     if (!this.#socket.write(newline)) this.#options.input.pause();
   }
@@ -155,7 +159,12 @@ export class Pump {
     socket.on("drain", () => this.#options.input.resume());
     socket.on("error", () => {});
     socket.on("close", () => this.#onDaemonGone(socket));
-    for (const line of this.#session.replay()) socket.write(Buffer.concat([line, newline]));
+    this.#sentBytes = 0;
+    this.#heardBytes = undefined;
+    for (const line of this.#session.replay()) {
+      this.#sentBytes += line.length + 1;
+      socket.write(Buffer.concat([line, newline]));
+    }
     if (this.#isMoving) for (const message of this.#session.listsChanged()) this.#answer(message);
     this.#isMoving = false;
     const waiting = this.#waiting;
@@ -169,7 +178,10 @@ export class Pump {
   #onDaemonLine(line: Buffer): void {
     const own = readReply(line);
     if (own !== undefined) {
-      this.#saidBye ||= own.meanwhile === "bye";
+      if (own.meanwhile === "bye") {
+        this.#saidBye = true;
+        this.#heardBytes = own.heardBytes;
+      }
       return;
     }
     if (this.#session.received(line)) this.#write(line);
@@ -184,7 +196,7 @@ export class Pump {
       this.#ended.resolve();
       return;
     }
-    for (const message of this.#session.lost()) this.#answer(message);
+    for (const message of this.#session.lost(this.#heardBytes)) this.#answer(message);
     const wasShort = !this.#isMoving && systemClock.monotonic() - this.#connectedAt < shortLifeMs;
     this.#pauseMs = wasShort ? Math.min(Math.max(this.#pauseMs * 2, firstPauseMs), longestPauseMs) : 0;
     // A daemon that was told to stop is not started again before somebody has a use for it.

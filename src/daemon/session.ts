@@ -7,6 +7,8 @@ interface Request {
   readonly id: string | number;
   readonly method: string;
   readonly line: Buffer;
+  /** Where it ended in what this daemon was sent. */
+  endByte: number;
   /** Asked a second time already: what ends one daemon after another is not asked a third time. */
   isRepeated: boolean;
   /** A subscription that the client knows to stand. */
@@ -63,8 +65,8 @@ export class Session {
     return [...this.#pending.values()].some(({ isAcknowledged }) => !isAcknowledged);
   }
 
-  /** The client said this, and it was handed on. */
-  sent(line: Buffer): void {
+  /** The client said this, and it was handed on; it ended at this byte. */
+  sent(line: Buffer, endByte = 0): void {
     const message = parse(line);
     if (message?.method === undefined) {
       if (message?.id !== undefined) this.#asked.delete(message.id);
@@ -73,7 +75,7 @@ export class Session {
     this.#remember(message, line);
     const { id, method } = message;
     // What the daemon refuses as no request gets its one answer without an id.
-    if (message.jsonrpc === "2.0" && isRequestId(id)) this.#pending.set(id, { id, method, line, isRepeated: false, isAcknowledged: false });
+    if (message.jsonrpc === "2.0" && isRequestId(id)) this.#pending.set(id, { id, method, line, endByte, isRepeated: false, isAcknowledged: false });
     else if (method === "notifications/cancelled") this.#pending.delete(message.params?.requestId ?? "");
   }
 
@@ -110,8 +112,8 @@ export class Session {
     return isNews;
   }
 
-  /** The daemon is gone: what the client has to hear. What may be asked again waits for the next daemon. */
-  lost(): object[] {
+  /** The daemon is gone: what the client has to hear. What may be asked again waits for the next daemon, and so does what this one never heard. */
+  lost(heardBytes = Number.POSITIVE_INFINITY): object[] {
     const messages: object[] = [...this.#asked].map((requestId) => ({
       method: "notifications/cancelled",
       params: { requestId, reason: "The daemon that asked has ended." },
@@ -119,7 +121,8 @@ export class Session {
     this.#swallowed.clear();
     this.#asked.clear();
     for (const request of this.#pending.values()) {
-      if (repeatable.has(request.method) && !request.isRepeated) continue;
+      const isUnheard = request.endByte > heardBytes;
+      if (isUnheard || (repeatable.has(request.method) && !request.isRepeated)) continue;
       this.#pending.delete(request.id);
       messages.push(errorFor(request));
     }
@@ -146,7 +149,7 @@ export class Session {
   }
 
   /** What a new daemon has to hear before anything else: how the session began, then what still waits for an answer. */
-  replay(): Buffer[] {
+  replay(): readonly Buffer[] {
     const pending = [...this.#pending.values()];
     const isBegun = this.#initialize !== undefined && !pending.some(({ method }) => method === "initialize");
     const lines: Buffer[] = [];
@@ -156,7 +159,10 @@ export class Session {
       if (this.#logLevel !== undefined && !pending.some(({ method }) => method === "logging/setLevel")) lines.push(this.#anew(this.#logLevel));
       for (const line of this.#subscribed.values()) lines.push(this.#anew(line));
     }
+    let bytes = lines.reduce((sum, line) => sum + line.length + 1, 0);
     for (const request of pending) {
+      bytes += request.line.length + 1;
+      request.endByte = bytes;
       request.isRepeated = true;
       lines.push(request.line);
     }

@@ -133,6 +133,21 @@ test("after a good-bye no daemon is started before there is a use for it", async
   expect(daemons).toHaveLength(1);
 });
 
+test("what a daemon that leaves has not heard any more is asked of the next one, calls too", async () => {
+  const { say, hears, answered, reply, daemon } = await openPump();
+  say({ id: 1, method: "tools/call" });
+  await hears(1, 1);
+  say({ id: 2, method: "tools/call" });
+  await hears(1, 2);
+  const first = '{"jsonrpc":"2.0","id":1,"method":"tools/call"}\n'.length;
+  await reply(1, { meanwhile: "bye", heardBytes: first });
+  (await daemon(1)).socket.end();
+  expect(await answered(1)).toMatchObject({ error: { code: -32603 } });
+  await hears(2, 2);
+  await reply(2, { id: 2, result: { done: true } });
+  expect(await answered(2)).toMatchObject({ result: { done: true } });
+});
+
 test("a session that never had a daemon fails", async () => {
   const { ended } = await openPump({ isReachable: () => false });
   await expect(ended).rejects.toThrow("nobody is there");

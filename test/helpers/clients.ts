@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { onTestFinished } from "vitest";
 import { temporaryFolder } from "./home.ts";
-import { codeCache, executable, startHttp, waitFor } from "./meanwhile.ts";
+import { codeCache, executable, quickStart, startHttp, waitFor } from "./meanwhile.ts";
 
 /**
  * Real MCP clients behind one small interface. The SDKs' own types differ from version to version,
@@ -78,7 +78,7 @@ export async function connect(sdk: Sdk, transport: TransportName, options: Conne
   }
   const server = {
     command: process.execPath,
-    args: [executable, "serve", "--in-process", ...words],
+    args: [quickStart, executable, "serve", "--in-process", ...words],
     env: { ...(process.env as Record<string, string>), NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: temporaryFolder() },
     stderr: "ignore" as const,
     ...(options.cwd !== undefined && { cwd: options.cwd }),

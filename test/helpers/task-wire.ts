@@ -3,7 +3,7 @@ import path from "node:path";
 import { onTestFinished } from "vitest";
 import type { TransportName } from "./clients.ts";
 import { temporaryFolder } from "./home.ts";
-import { codeCache, executable, startHttp, startMeanwhile, waitFor } from "./meanwhile.ts";
+import { codeCache, executable, quickStart, startHttp, startMeanwhile, waitFor } from "./meanwhile.ts";
 
 /** Messages written and read by hand, over either transport: what an SDK's client keeps to itself can be seen. */
 
@@ -78,7 +78,7 @@ export async function serve(transport: TransportName, options: ServeOptions): Pr
     token,
     process: {
       command: process.execPath,
-      args: [executable, ...inPipe],
+      args: [quickStart, executable, ...inPipe],
       env: { ...(process.env as Record<string, string>), NODE_COMPILE_CACHE: codeCache, ...env },
       cwd,
       stderr: "ignore",
