@@ -1,10 +1,23 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Whole processes, sockets and packages: few at a time, each file in a process of its own. */
 const system = ["test/scenarios/**/*.test.ts", "test/conformance/**/*.test.ts", "test/package/**/*.test.ts", "test/chaos/**/*.test.ts"];
 
+/** Files that mostly wait begin first: begun last, everybody would wait for them. */
+const slow = ["ninety-seconds", "chaos/faults", "chaos/chaos", "daemon", "tarball"];
+
+class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => slow.findIndex((name) => moduleId.includes(name));
+    const sorted = await super.sort(files);
+    return [...sorted.filter((file) => rank(file) !== -1).toSorted((a, b) => rank(a) - rank(b)), ...sorted.filter((file) => rank(file) === -1)];
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: SlowFirst },
     // These tests mostly wait for processes: four files at a time, also on two cores.
     maxWorkers: 4,
     projects: [

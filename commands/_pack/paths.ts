@@ -23,7 +23,7 @@ const separator = Buffer.from("/");
 export function allowedRoots(): Buffer[] {
   const given = (process.env.MEANWHILE_PACK_ROOTS ?? "").split(path.delimiter).filter((root) => root !== "");
   // Programs with a window start their servers in `/`: that is no choice of anybody's.
-  const working = process.cwd() === path.parse(process.cwd()).root ? [] : [process.cwd()];
+  const working = isNowhere() ? [] : [process.cwd()];
   const roots = given.length > 0 ? given.map((root) => path.resolve(expandHome(root))) : [homedir(), ...working];
   return roots.map((root) => realPathOf(Buffer.from(root)));
 }
@@ -32,6 +32,10 @@ export function allowedRoots(): Buffer[] {
 export function resolveGiven(text: string, field = "path"): GivenPath {
   if (text === "") throw new CommandError(`\`${field}\` is empty; give a file or a folder.`);
   if (text.includes("\0")) throw new CommandError(`\`${field}\` holds a NUL character, which no file name can.`);
+  // One daemon serves sessions of every folder: whose folder would it be?
+  if (!isWhole(text) && isNowhere()) {
+    throw new CommandError(`\`${field}\` ${text} is relative, and this server works in no folder of yours; give the whole path, or one that begins with ~/.`);
+  }
   const real = realPathOfGiven(text);
   const roots = allowedRoots();
   if (!roots.some((root) => isInside(real, root))) {
@@ -133,6 +137,14 @@ function targetOf(file: Buffer): Buffer | undefined {
   } catch {
     return undefined; // Not a link, or not there at all.
   }
+}
+
+function isNowhere(): boolean {
+  return process.cwd() === path.parse(process.cwd()).root;
+}
+
+function isWhole(text: string): boolean {
+  return path.isAbsolute(expandHome(text));
 }
 
 function expandHome(text: string): string {

@@ -38,6 +38,8 @@ export async function run({ flags, words }: { flags: GlobalFlags; words: readonl
 
 async function serve(found: Settings, report: (word: string) => void): Promise<ExitCode> {
   const settings = toServed(found);
+  // Sessions of every folder are served: none of them is the one that relative paths mean.
+  if (settings.daemon.isPackAlone) process.chdir("/");
   const log = openLog({ level: settings.logLevel, isTerminal: false, write: (text) => process.stderr.write(text), facts: { pid: process.pid } });
   let runtime: Runtime | undefined;
   const lifecycle = Lifecycle.begin({
