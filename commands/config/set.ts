@@ -34,6 +34,9 @@ export default defineCommand({
       const config = withValue(before.config, keys, wanted);
       check(config, before.file);
       if (!replaceUserFile(before, config)) continue;
+      if (key === "bundled" && wanted === false) {
+        task.log.warn(`The bundled commands are gone from the next start on, config set among them; to have them back, take "bundled" out of ${before.file}.`);
+      }
       return { key, old_value: valueAt(before.config, keys) ?? null, new_value: wanted, config_path: before.file };
     }
     throw new CommandError("The config file is being changed by somebody else all the time; nothing was changed, try again.");

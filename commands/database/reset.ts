@@ -6,11 +6,13 @@ import { createPace } from "../_pack/walk.ts";
 import { removeForgotten } from "../transform/_cache.ts";
 import { domainsOf, quote, readCollections } from "./_collections.ts";
 
+const domains = ["all", "monitor", "vault", "transform", "ingest"] as const;
+
 export default defineCommand({
   summary: "Forget everything the commands of a domain have recorded",
   description:
     "Settings such as filters and priorities stay, and so do your files; a next sync or index records them again. Texts that transform has cached are removed.",
-  input: z.object({ domain: z.string().describe("monitor, vault, transform, ingest, or all; `database list` shows them") }),
+  input: z.object({ domain: z.enum(domains).describe("Whose; `database list` shows what there is") }),
   output: z.object({
     domain: z.string(),
     deleted_count: z.number().int().describe("How many rows were deleted"),
@@ -20,7 +22,6 @@ export default defineCommand({
   effects: "destroy",
   idempotent: true,
   confirm: ({ domain }) => `Delete everything that ${domain === "all" ? "all bundled commands have" : `${domain} has`} recorded?`,
-  complete: { domain: () => ["all", "monitor", "vault", "transform", "ingest"] },
   examples: ["monitor"],
   summarize: ({ deleted_count, domain }) => `${deleted_count} rows of ${domain} deleted`,
   run({ domain }, task) {

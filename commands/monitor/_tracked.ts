@@ -45,6 +45,7 @@ export class Tracked {
   readonly #folder: Database.Statement;
   readonly #folderId: Database.Statement;
   readonly #states: Database.Statement;
+  readonly #isFile: Database.Statement;
   readonly #addFolder: Database.Statement;
   readonly #put: Database.Statement;
   readonly #setPriority: Database.Statement;
@@ -60,6 +61,7 @@ export class Tracked {
     this.#folder = db.prepare("select id, path, snapshot from monitor_folders where path = ?");
     this.#folderId = db.prepare("select id from monitor_folders where path = ?").pluck();
     this.#states = db.prepare("select name, size, mtime_ns, inode, priority from monitor_files where folder_id = ?").raw().safeIntegers();
+    this.#isFile = db.prepare("select 1 from monitor_files where folder_id = ? and name = ?").pluck();
     this.#addFolder = db.prepare("insert into monitor_folders (path) values (?) returning id").pluck();
     this.#put = db.prepare(`
       insert into monitor_files (folder_id, name, size, mtime_ns, inode, sha256, priority, synced_at) values (?, ?, ?, ?, ?, ?, ?, ?)
@@ -89,6 +91,13 @@ export class Tracked {
     return new Map(
       rows.map(([name, size, mtimeNs, inode, priority]) => [toKey(name), { size: Number(size), mtimeNs, inode: BigInt.asUintN(64, inode), priority }]),
     );
+  }
+
+  /** True when something is recorded at a path or below it. */
+  knows(path: Buffer): boolean {
+    const id = this.folderId(folderOf(path));
+    if (id !== undefined && this.#isFile.get(id, nameOf(path)) !== undefined) return true;
+    return this.folderId(path) !== undefined || this.foldersBelow(path).length > 0;
   }
 
   /** All of them, or none when it throws; those that could not be read are passed over. */

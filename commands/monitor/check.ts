@@ -1,11 +1,18 @@
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
 import { folderOf, nameOf, realPathOf, resolveGiven, showName } from "../_pack/paths.ts";
-import { createDecider } from "./_decide.ts";
+import { createDecider, type Decision } from "./_decide.ts";
 import { readFilters } from "./_filters.ts";
 import { nearestRule, priorityIn, readPriorities } from "./_priority.ts";
 import { withMonitor } from "./_schema.ts";
 import { Tracked, toKey } from "./_tracked.ts";
+
+/** Sockets, pipes and devices are passed over, whatever the filter says. */
+const notRegular: Decision = {
+  isMonitored: false,
+  reason: "it is not a regular file",
+  steps: [{ symbol: "✗", message: "it is not a regular file" }],
+};
 
 export default defineCommand({
   summary: "Say whether a file is monitored, and why, step by step",
@@ -26,7 +33,8 @@ export default defineCommand({
   run({ path }, task) {
     const given = resolveGiven(path);
     return withMonitor(task.home, (db) => {
-      const decision = createDecider(readFilters(db), realPathOf(Buffer.from(task.home))).explain(given.path);
+      const decider = createDecider(readFilters(db), realPathOf(Buffer.from(task.home)));
+      const decision = given.kind === "other" ? notRegular : decider.explain(given.path);
       const folder = folderOf(given.path);
       const rules = readPriorities(db);
       const rule = nearestRule(folder, rules);

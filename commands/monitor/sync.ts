@@ -1,12 +1,13 @@
-import { statSync } from "node:fs";
-import { defineCommand } from "meanwhile";
+import { readdirSync, statSync } from "node:fs";
+import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
-import { type GivenPath, realPathOf, resolveGiven } from "../_pack/paths.ts";
+import { type GivenPath, joinBytes, realPathOf, resolveGiven } from "../_pack/paths.ts";
 import { troubleFields } from "../_pack/trouble.ts";
 import { countQuickly } from "../_pack/walk.ts";
 import { withMonitor } from "./_schema.ts";
 import { Sync } from "./_sync.ts";
 import { rememberSync } from "./_syncs.ts";
+import { Tracked } from "./_tracked.ts";
 
 /** Until history knows better. */
 const filesPerSecond = 100;
@@ -15,7 +16,7 @@ export default defineCommand({
   summary: "Bring the monitor in line with a file or folder: sha256, size and priority of each file",
   description:
     "Reads what is new or changed, newest first, and leaves alone what has the same size, time and inode as before. " +
-    "Files that vanished or are excluded are forgotten; a path that no longer exists is forgotten with all below it. " +
+    "Files that vanished or are excluded are forgotten; a path that no longer exists is forgotten with all below it, and one that nobody knows is refused. " +
     "Links are followed only to files inside the folder. One file that fails is listed in `errors` and stops nothing.",
   input: z.object({
     path: z.string().describe("File or folder, e.g. ~/notes; inside your home or the working folder"),
@@ -27,6 +28,7 @@ export default defineCommand({
     files_updated: z.number().int().describe("New or changed, and recorded"),
     files_skipped: z.number().int().describe("Unchanged, or excluded by the filter"),
     files_removed: z.number().int().describe("Forgotten: vanished or excluded"),
+    folders_passed_over: z.number().int().describe("Folders right below that were not looked into, for want of `recursive`"),
     bytes_read: z.number().int().describe("What had to be read"),
     ...troubleFields,
     duration_seconds: z.number().describe("How long it took"),
@@ -39,13 +41,16 @@ export default defineCommand({
   effects: "write",
   idempotent: true,
   examples: ["~/notes --recursive", "report.pdf"],
-  summarize: ({ files_updated, files_skipped, files_removed, errors_total }) =>
-    `${files_updated} updated, ${files_skipped} skipped, ${files_removed} removed${errors_total === 0 ? "" : `, ${errors_total} failed`}`,
+  summarize: ({ files_updated, files_skipped, files_removed, errors_total, folders_passed_over: folders }) =>
+    `${files_updated} updated, ${files_skipped} skipped, ${files_removed} removed${errors_total === 0 ? "" : `, ${errors_total} failed`}` +
+    (folders === 0 ? "" : `; ${folders} ${folders === 1 ? "folder" : "folders"} below passed over (--recursive looks there, too)`),
   run({ path, recursive }, task) {
     const given = resolveGiven(path);
     task.announce(`Syncing ${given.shown}`);
     return withMonitor(task.home, async (db) => {
       const startedAt = performance.now();
+      // A later attempt may find that the first has forgotten it already.
+      if (task.attempt === 1) checkKnown(given, new Tracked(db));
       let expected = 1;
       const sync = new Sync({
         db,
@@ -72,6 +77,7 @@ export default defineCommand({
         files_updated: updated,
         files_skipped: skipped,
         files_removed: removed,
+        folders_passed_over: given.kind === "folder" && !recursive ? countFolders(given.path, sync) : 0,
         bytes_read: bytesRead,
         ...sync.troubles.toOutput(),
         duration_seconds: durationMs / 1000,
@@ -79,6 +85,22 @@ export default defineCommand({
     });
   },
 });
+
+/** What is gone can only be forgotten when it was known; otherwise the path is most likely misspelt. */
+function checkKnown({ kind, path, shown }: GivenPath, tracked: Tracked): void {
+  if (kind === "file" || kind === "folder" || tracked.knows(path)) return;
+  throw new CommandError(`\`path\` ${shown} is ${kind === "missing" ? "not there, and nothing is recorded of it" : "not a regular file"}; check the path.`);
+}
+
+/** How many folders right below a folder a sync of all would have looked into. */
+function countFolders(folder: Buffer, sync: Sync): number {
+  try {
+    const entries = readdirSync(folder, { withFileTypes: true, encoding: "buffer" });
+    return entries.filter((entry) => entry.isDirectory() && !sync.skips(joinBytes(folder, entry.name))).length;
+  } catch {
+    return 0; // That it cannot be read is among the errors already.
+  }
+}
 
 async function syncGiven(sync: Sync, given: GivenPath, recursive: boolean): Promise<void> {
   if (given.kind === "folder") return await sync.syncFolder(given.path, recursive);

@@ -15,7 +15,10 @@ export function fromCsv({ bytes }: EngineInput): Transformed {
   const names = header.map((name, at) => clean(name).slice(0, maxName) || unnamed(at));
   const lines = new Lines();
   for (const record of records) lines.add(record.map((value, at) => `${names[at] ?? unnamed(at)}: ${clean(value)}`).join("; "));
-  return { text: lines.toText(), title: "", facts: { rows: lines.count, columns: header.length } };
+  const rows = lines.count;
+  // A single line may as well be a record: its text must not be lost.
+  if (rows === 0) lines.add(header.map(clean).join("; "));
+  return { text: lines.toText(), title: "", facts: { rows, columns: header.length } };
 }
 
 const clean = (value: string) => value.replaceAll(/\s+/g, " ").trim();

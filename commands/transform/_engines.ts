@@ -93,7 +93,7 @@ const engines: readonly Engine[] = [
     summary: "Each record on a line, every value with its column's name; comma, semicolon or tab",
     library: "none",
     endings: ["csv", "tsv"],
-    version: 1,
+    version: 2,
     options: [],
     load: async () => (await import("./_csv.ts")).fromCsv,
   },
@@ -102,7 +102,7 @@ const engines: readonly Engine[] = [
     summary: "Each value on a line with the path that leads to it; JSON, and JSON Lines",
     library: "none",
     endings: ["json", "jsonl", "ndjson", "geojson", "ipynb"],
-    version: 1,
+    version: 2,
     options: [],
     usesEnding: true,
     load: async () => (await import("./_json.ts")).fromJson,
@@ -154,7 +154,9 @@ export async function transformBytes(name: EngineName, input: EngineInput): Prom
   } catch (error) {
     input.signal?.throwIfAborted();
     if (error instanceof CommandError) throw error;
-    throw new CommandError(`it could not be read as ${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    // Some libraries end their sentences, others do not; who tells it sets the full stop.
+    const reason = (error instanceof Error ? error.message : String(error)).replace(/[.\s]+$/, "");
+    throw new CommandError(`it could not be read as ${name}: ${reason}`, { cause: error });
   }
 }
 

@@ -71,6 +71,15 @@ describe("config set", () => {
     expect([configIn(home), readdirSync(home)]).toEqual([{ name: "theirs" }, ["config.json"]]);
   });
 
+  test("that takes the bundled commands away, itself among them, says how to undo it", async () => {
+    const home = temporaryFolder();
+    const warnings = async (value: string) => (await run(set, { key: "bundled", value }, { home })).messages.filter(({ type }) => type === "warning");
+    expect((await warnings("false")).map(({ text }) => text)).toEqual([
+      `The bundled commands are gone from the next start on, config set among them; to have them back, take "bundled" out of ${path.join(home, "config.json")}.`,
+    ]);
+    expect([await warnings("true"), await warnings("null")]).toEqual([[], []]);
+  });
+
   test("is in force the next time, from the terminal", async () => {
     const { code, home, stderr } = await runMeanwhile(["config", "set", "toolPrefix", "wksm"]);
     expect([code, stderr.trim()]).toEqual([0, '✓ toolPrefix is now "wksm"']);

@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from "node:fs";
+import { rmSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { ensureSchema, openPack, withPack } from "../../commands/_pack/database.ts";
@@ -7,6 +7,7 @@ import prune from "../../commands/database/prune.ts";
 import reset from "../../commands/database/reset.ts";
 import show from "../../commands/database/show.ts";
 import addFilter from "../../commands/monitor/filter/add.ts";
+import indexVault from "../../commands/vault/index/index.ts";
 import { Monitored, sha256 } from "../fixtures/pack/monitored.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { run } from "../helpers/run.ts";
@@ -71,6 +72,10 @@ describe("database show", () => {
     expect((await find({ path: { like: "%file-4%" } })).total).toBe(1);
     const [row] = (await find({ path: file })).rows;
     expect((await find({ mtime_ns: row?.mtime_ns, size: 3 })).total).toBe(1);
+    const digits = sha256("xxx");
+    expect((await find({ sha256: { like: `${digits.slice(0, 12)}%` } })).rows).toMatchObject([{ path: file }]);
+    expect((await find({ sha256: digits.toUpperCase() })).rows).toMatchObject([{ path: file }]);
+    expect((await find({ sha256: { ne: digits } })).total).toBe(4);
     expect((await find({ path: "'; drop table monitor_files; --" })).total).toBe(0);
   });
 
@@ -82,11 +87,32 @@ describe("database show", () => {
     [{ collection: "monitor_files", query: '{"nome":1}' }, "`query` names nome, which is no field; known: folder_id, name"],
     [{ collection: "monitor_files", query: '{"size":{"over":1}}' }, "`query` compares size with over; known: eq, ne"],
     [{ collection: "monitor_files", query: '{"size":{"gt":[1]}}' }, "not a text, a number"],
+    [{ collection: "monitor_files", query: '{"size":[1,2]}' }, "`query` gives size a list; give one value"],
+    [{ collection: "monitor_files", query: '{"sha256":"xyz"}' }, "`query` compares sha256 with xyz, which is no hash"],
+    [{ collection: "monitor_files", query: '{"sha256":{"like":"%xyz%"}}' }, "which is no hash; give its hex digits"],
+    [{ collection: "monitor_files", query: '{"sha256":12}' }, "`query` compares sha256 with 12, which is no hash"],
+    [{ collection: "monitor_files", query: '{"synced_at":{"gt":"soon"}}' }, "`query` compares synced_at with soon, which is no time; write e.g. 2026-01-31"],
+    [{ collection: "monitor_files", query: '{"mtime_ns":{"gt":"2026-13-41"}}' }, "which is no time"],
+    [{ collection: "monitor_files", query: '{"mtime_ns":{"gt":"2026-02-31"}}' }, "which is no time"],
+    [{ collection: "monitor_files", query: '{"mtime_ns":{"like":"2026%"}}' }, "it is a time; use gt, gte, lt and lte"],
     [{ collection: "monitor_files", query: JSON.stringify({ name: { like: "%a".repeat(300) } }) }, "a pattern of 600 characters; at most 500 are taken"],
     [{ collection: "monitor_files", cursor: "junk" }, "`cursor` does not belong to this collection and query"],
     [{ collection: "monitor_files", limit: 0 }, "`limit`"],
   ])("refuses %j with a sentence", async (input, sentence) => {
     expect(await (await withFiles()).failure(show, input)).toContain(sentence);
+  });
+
+  test("compares times that are given as text as times", async () => {
+    const monitored = await withFiles();
+    utimesSync(path.join(monitored.root, "file-3.txt"), 0, Date.UTC(2001, 1, 3, 4, 5, 6) / 1000);
+    await monitored.sync();
+    const count = async (query: object) => (await monitored.data<Page>(show, { collection: "monitor_tracked", query: JSON.stringify(query) })).total;
+    expect(await count({ mtime_ns: { lt: "2001-02-04" } })).toBe(1);
+    expect(await count({ mtime_ns: { gte: "2001-02-04" } })).toBe(4);
+    expect(await count({ mtime_ns: "2001-02-03T04:05:06" })).toBe(1);
+    expect(await count({ mtime_ns: { lt: "2001-02-03T05:05:06+01:00" } })).toBe(0);
+    expect(await count({ synced_at: { gt: "2001-02-04 10:00" } })).toBe(5);
+    expect(await count({ synced_at: { gt: "9999-01-01" } })).toBe(0);
   });
 
   test("refuses a cursor of another query", async () => {
@@ -120,6 +146,15 @@ describe("database prune", () => {
     expect(await monitored.data(prune, { domain: "notes" })).toMatchObject({ checked_count: 2, deleted_count: 1 });
     expect(monitored.read((db) => db.prepare("select word from notes_words").pluck().all())).toEqual(["here"]);
   });
+
+  test("does not claim to have looked at a vault's notes", async () => {
+    const monitored = new Monitored({ "notes/a.md": "[[b]]" });
+    await monitored.data(indexVault, { path: path.join(monitored.root, "notes") });
+    expect(await monitored.data(prune, { domain: "vault" })).toEqual({ checked_count: 0, deleted_count: 0, collections: [] });
+    await monitored.sync();
+    const { collections } = await monitored.data<{ collections: { name: string }[] }>(prune);
+    expect(collections.map(({ name }) => name)).toEqual(["monitor_files"]);
+  });
 });
 
 describe("database reset", () => {
@@ -138,6 +173,14 @@ describe("database reset", () => {
     expect(await run(reset, { domain: "monitor" }, { home: monitored.home })).toMatchObject({ ending: "failed" });
     expect(Object.keys(monitored.recorded())).toHaveLength(5);
     expect([reset.effects, typeof reset.confirm]).toEqual(["destroy", "function"]);
+  });
+
+  test("of a domain that there is not is refused before anybody is asked", async () => {
+    const monitored = await withFiles();
+    asked.length = 0;
+    const outcome = await run(reset, { domain: "nobody" }, { home: monitored.home, door: answering(true) });
+    expect(outcome).toMatchObject({ ending: "failed", message: expect.stringMatching(/`domain`.*monitor.*ingest/) });
+    expect(asked).toEqual([]);
   });
 
   test("forgets what was recorded and keeps the settings", async () => {

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { utimesSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
@@ -94,6 +95,8 @@ describe("monitor check", () => {
       ],
     });
     expect(await explain("missing.txt")).toMatchObject({ is_monitored: true, exists: false });
+    execFileSync("mkfifo", [path.join(monitored.root, "pipe")]);
+    expect(await explain("pipe")).toMatchObject({ is_monitored: false, exists: true, reason: "it is not a regular file" });
   });
 });
 
@@ -123,6 +126,15 @@ describe("priorities", () => {
     expect(await monitored.data(removePriority, { path: monitored.root })).toMatchObject({ not_found: false });
     expect(await monitored.data(removePriority, { path: monitored.root })).toMatchObject({ not_found: true });
     expect(await monitored.sync()).toMatchObject({ files_updated: 4, bytes_read: 0 });
+  });
+
+  test("of a file are refused, and its folder is named", async () => {
+    const monitored = new Monitored({ "a.txt": "" });
+    const file = path.join(monitored.root, "a.txt");
+    expect(await monitored.failure(addPriority, { path: file, priority: 1 })).toBe(
+      `\`path\` ${file} is not a folder; give the one that it lies in, ${monitored.root}.`,
+    );
+    expect(await monitored.data(showPriorities)).toEqual({ priorities: [] });
   });
 
   test("below zero are refused", async () => {

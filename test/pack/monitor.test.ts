@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdirSync, renameSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
@@ -46,7 +47,11 @@ describe("monitor sync", () => {
 
   test("without --recursive looks at the folder alone and leaves alone what it knows of those below", async () => {
     const monitored = new Monitored({ "a.txt": "one", "sub/b.txt": "two" });
-    expect(await monitored.sync({ recursive: false })).toMatchObject({ files_processed: 1 });
+    expect(await monitored.sync({ recursive: false })).toMatchObject({ files_processed: 1, folders_passed_over: 1 });
+    expect(await run(sync, { path: monitored.root }, { home: monitored.home })).toMatchObject({
+      messages: [{ type: "status" }, { type: "success", text: "0 updated, 1 skipped, 0 removed; 1 folder below passed over (--recursive looks there, too)" }],
+    });
+    expect(await monitored.sync({ path: path.join(monitored.root, "sub"), recursive: false })).toMatchObject({ folders_passed_over: 0 });
     await monitored.sync();
     rmSync(path.join(monitored.root, "a.txt"));
     expect(await monitored.sync({ recursive: false })).toMatchObject({ files_removed: 1 });
@@ -70,6 +75,18 @@ describe("monitor sync", () => {
     expect(await monitored.sync({ path: path.join(monitored.root, "sub") })).toMatchObject({ files_removed: 2 });
     expect(await monitored.sync({ path: path.join(monitored.root, "a.txt") })).toMatchObject({ files_removed: 1 });
     expect(monitored.recorded()).toEqual({});
+  });
+
+  test("of a path that is not there and of which nothing is recorded is refused", async () => {
+    const monitored = new Monitored({ "sub/a.txt": "1" });
+    await monitored.sync();
+    const refusal = (name: string) => monitored.failure(sync, { path: path.join(monitored.root, name) });
+    for (const name of ["su", "sub/b.txt", "sub/a.txt/c", "nowhere/at/all"]) {
+      expect(await refusal(name)).toContain(`\`path\` ${path.join(monitored.root, name)} is not there, and nothing is recorded of it; check the path.`);
+    }
+    expect(Object.keys(monitored.recorded())).toEqual(["sub/a.txt"]);
+    execFileSync("mkfifo", [path.join(monitored.root, "pipe")]);
+    expect(await refusal("pipe")).toContain("is not a regular file");
   });
 
   test("of one file looks at that file", async () => {

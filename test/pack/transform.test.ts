@@ -120,6 +120,7 @@ describe("the engines", () => {
     });
     expect(await made("no-ending", pdf)).toMatchObject({ engine: "pdf", cached: true });
     await expect(textOf("pdf", "not a pdf")).rejects.toThrow(/could not be read as pdf: Invalid PDF/);
+    await expect(made("bad.pdf", "not a pdf")).rejects.toThrow(/ was not transformed: .*[^.]\.$/);
   });
 
   test("docx gives headings, lists, tables and links, and no deleted passages", async () => {
@@ -145,12 +146,36 @@ describe("the engines", () => {
     expect(await textOf("csv", "a;b\r\n1;2\r\n3;4;5")).toBe("a: 1; b: 2\na: 3; b: 4; column 3: 5\n");
     expect(await textOf("csv", 'a\tb\n"never closed')).toBe("a: never closed\n");
     expect(await textOf("csv", "")).toBe("");
+    expect(await made("one.csv", 'Ada,"first  programmer",1815\n')).toMatchObject({ text: "Ada; first programmer; 1815\n", facts: { rows: 0, columns: 3 } });
   });
 
   test("json names every value by its path; JSON Lines are documents of their own", async () => {
     expect(await textOf("json", '{"a":{"b":[1,"x"]},"c":null}')).toBe("a.b[0]: 1\na.b[1]: x\nc: null\n");
     expect(await textOf("json", '{"a":1}\n\n{"a":2}\n', "x.jsonl")).toBe("[0].a: 1\n[1].a: 2\n");
-    await expect(textOf("json", '{"a":1}\n{', "x.jsonl")).rejects.toThrow(/no valid JSON in line 2/);
+    await expect(textOf("json", "\n{", "x.jsonl")).rejects.toThrow(/no valid JSON in line 2/);
+  });
+
+  test("json keeps the digits of numbers that a double cannot hold", async () => {
+    const numbers = '{"id":12345678901234567890,"few":1.5,"many":0.12345678901234567890,"huge":1e400,"text":"12345678901234567890"}';
+    const told = "id: 12345678901234567890\nfew: 1.5\nmany: 0.12345678901234567890\nhuge: 1e400\ntext: 12345678901234567890\n";
+    expect(await textOf("json", numbers)).toBe(told);
+    expect(await textOf("json", "12345678901234567890\n", "x.jsonl")).toBe("[0]: 12345678901234567890\n");
+    // Also where a value is told as JSON, because it lies too deep for a path.
+    expect(await textOf("json", `${"[".repeat(66)}12345678901234567890${"]".repeat(66)}`)).toContain(": [[12345678901234567890]]\n");
+  });
+
+  test("a damaged line of JSON Lines, or one that is cut off, is counted and costs no other", async () => {
+    expect(await made("a.jsonl", '{"a":1}\n{"a":\n{"a":3}\n{"a":4,"b')).toMatchObject({
+      text: "[0].a: 1\n[1].a: 3\n",
+      facts: { documents: 2, values: 2, bad_lines: 2, first_bad_line: 2 },
+    });
+    expect((await made("b.jsonl", '{"a":1}\n')).facts).toEqual({ documents: 1, values: 1 });
+  });
+
+  test("json that is nested without end is refused in words", async () => {
+    const nested = (inside: string) => `${"[".repeat(200_000)}${inside}${"]".repeat(200_000)}`;
+    await expect(textOf("json", nested("1"))).rejects.toThrow(/^its values are nested too deep; /);
+    await expect(textOf("json", nested("12345678901234567890"))).rejects.toThrow(/^its values are nested too deep; /);
   });
 
   test("code is kept, with its language", async () => {
