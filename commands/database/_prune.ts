@@ -17,7 +17,10 @@ export interface Pruned {
   readonly deleted: number;
 }
 
-/** What names files by their whole path. A vault's notes are named within their vault, and kept in line by `vault index`. */
+/** Not to be gone through: what names folders, and a vault's files, which are named within their vault and kept in line by `vault index`. */
+const passedOver = ["monitor_folders", "vault_files"];
+
+/** What names files by their whole path. */
 export function prunableCollections(db: Database.Database, domain: string): Prunable[] {
   const known = domainsOf(db).sort();
   if (domain !== "all" && !known.includes(domain)) throw new CommandError(`\`domain\` ${domain} has recorded nothing; known: ${["all", ...known].join(", ")}.`);
@@ -26,7 +29,7 @@ export function prunableCollections(db: Database.Database, domain: string): Prun
     .flatMap((collection) => {
       const { name } = collection;
       if (name === "monitor_files") return [{ name, prune: pruneMonitor }];
-      const isNamed = columnsOf(db, collection).names.includes("path") && hasRowid(db, name) && !name.endsWith("_settings") && name !== "monitor_folders";
+      const isNamed = columnsOf(db, collection).names.includes("path") && hasRowid(db, name) && !name.endsWith("_settings") && !passedOver.includes(name);
       return isNamed ? [{ name, prune: (database: Database.Database, signal: AbortSignal) => pruneTable(database, name, signal) }] : [];
     });
 }

@@ -1,4 +1,5 @@
 import { lstatSync } from "node:fs";
+import { setTimeout as wait } from "node:timers/promises";
 import type Database from "better-sqlite3";
 import type { CommandContext } from "meanwhile";
 import { maxRowsAtOnce, maxWriteMs, whyNotStored } from "../_pack/database.ts";
@@ -10,9 +11,15 @@ import { readSource, stampOf } from "../transform/_source.ts";
 import { decodeText } from "../transform/_text.ts";
 import { isNoteName, nameIn } from "./_names.ts";
 import { readNote } from "./_note.ts";
-import { resolveSome } from "./_resolve.ts";
+import { Resolver } from "./_resolve.ts";
 import type { Vault } from "./_store.ts";
-import { type ChangedFile, createWriter } from "./_write.ts";
+import { type ChangedFile, createWriter, type VaultWriter } from "./_write.ts";
+
+/** Of a run, in percent; the rest is for the links. */
+const readingShare = 80;
+
+/** Between two writes: long enough for another process that waits to take its turn. */
+const pauseMs = 3;
 
 /** Longer notes are no notes. */
 export const maxNoteBytes = 8 * 1024 * 1024;
@@ -31,6 +38,26 @@ export async function indexVault(db: Database.Database, vault: Vault, task: Pick
   const removed = await run.removeVanished();
   await run.resolveLinks();
   return { parsed: run.parsed, unchanged: run.unchanged, removed, troubles: run.troubles };
+}
+
+/** Forgets a vault whose folder is gone, and says how many files it had. A run that is cut short leaves the rest for the next. */
+export async function forgetVault(db: Database.Database, vault: Vault, task: Pick<CommandContext, "signal">): Promise<number> {
+  const ids = db.prepare("select id from vault_files where vault = ?").pluck().all(vault.id) as number[];
+  await removeAll(createWriter(db, vault.id), ids, task.signal);
+  db.prepare("delete from vault_vaults where id = ?").run(vault.id);
+  return ids.length;
+}
+
+async function removeAll(writer: VaultWriter, ids: readonly number[], signal: AbortSignal): Promise<void> {
+  for (let at = 0; at < ids.length; ) {
+    at += writer.remove(ids.slice(at, at + maxRowsAtOnce));
+    if (at < ids.length) await letOthersWrite(signal);
+  }
+}
+
+async function letOthersWrite(signal: AbortSignal): Promise<void> {
+  await wait(pauseMs);
+  signal.throwIfAborted();
 }
 
 class IndexRun {
@@ -74,7 +101,7 @@ class IndexRun {
           this.#take(file);
           done++;
           if (!this.#pace.isOver()) continue;
-          this.#task.progress({ done, total: Math.max(done, expected), message: `${done} files seen, ${this.parsed} notes read` });
+          this.#tellRead(done, expected);
           await this.#pace.giveWay();
         }
       }
@@ -82,7 +109,7 @@ class IndexRun {
       // Also when the run is stopped: what was read need not be read again.
       this.#store();
     }
-    this.#task.progress({ done, total: Math.max(done, 1), message: `${done} files seen, ${this.parsed} notes read` });
+    this.#tellRead(done, done);
   }
 
   /** Forgets what was not met and is not there; what may only have been unreadable is kept. */
@@ -95,14 +122,29 @@ class IndexRun {
       if (page.length === 0) return removed;
       after = page.at(-1)?.id ?? after;
       const gone = page.filter(({ id, path }) => !this.#seen.has(id) && !mayBeThere(joinBytes(this.#vault.root, path))).map(({ id }) => id);
-      if (gone.length > 0) this.#writer.remove(gone);
+      await removeAll(this.#writer, gone, this.#task.signal);
       removed += gone.length;
       if (this.#pace.isOver()) await this.#pace.giveWay();
     }
   }
 
   async resolveLinks(): Promise<void> {
-    while (resolveSome(this.#db, this.#vault.id)) if (this.#pace.isOver()) await this.#pace.giveWay();
+    const resolver = new Resolver(this.#db, this.#vault.id);
+    const expected = resolver.count();
+    let done = 0;
+    for (let some = resolver.resolveSome(); some !== undefined; some = resolver.resolveSome()) {
+      done += some;
+      const part = done / Math.max(done, expected, 1);
+      // Another run may have put more links in doubt: the end is when none is left.
+      this.#task.progress({ percentage: Math.min(99, readingShare + part * (100 - readingShare)), message: `${done} links resolved` });
+      await letOthersWrite(this.#task.signal);
+    }
+    this.#task.progress({ percentage: 100 });
+  }
+
+  #tellRead(done: number, expected: number): void {
+    const part = done / Math.max(done, expected, 1);
+    this.#task.progress({ percentage: part * readingShare, message: `${done} files seen, ${this.parsed} notes read` });
   }
 
   #take(file: WalkedFile): void {

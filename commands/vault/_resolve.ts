@@ -1,7 +1,9 @@
 import type Database from "better-sqlite3";
 import { maxRowsAtOnce, writeAtOnce } from "../_pack/database.ts";
-import { folderOfKey, joinKeys, leadsOut, nameIn, toKey } from "./_names.ts";
+import { type Candidate, Candidates } from "./_candidates.ts";
+import { folderOfKey, joinKeys, leadsOut, toKey } from "./_names.ts";
 import { headingKey } from "./_note.ts";
+import { versionOf } from "./_store.ts";
 
 /**
  * Which note a link leads to. Case never counts between names, but a name of the very same letters wins.
@@ -24,39 +26,69 @@ interface PendingLink {
   readonly name_key: string;
 }
 
-interface Candidate {
-  readonly id: number;
-  readonly shown: string;
-  readonly path_key: string;
-  readonly is_note: number;
-}
-
 type State = "resolved" | "no_note" | "no_heading" | "external";
 
-/** Resolves so many of the links that wait for it; false when none is left. */
-export function resolveSome(db: Database.Database, vault: number): boolean {
-  const pending = db.prepare(
-    `select vault_links.id, note, path_key as "from", target, is_path, heading, vault_links.name_key
-    from vault_links join vault_files on vault_files.id = note where vault_links.vault = ? and state = 'pending' limit ${maxRowsAtOnce}`,
-  );
-  const candidates = db.prepare("select id, shown, path_key, is_note from vault_files where vault = ? and name_key = ?");
-  const hasHeading = db.prepare("select 1 from vault_headings where note = ? and key = ? limit 1").pluck();
-  const settle = db.prepare("update vault_links set state = ?, dest = ? where id = ?");
-  return writeAtOnce(db, () => {
-    const links = pending.all(vault) as PendingLink[];
-    for (const link of links) {
-      const dest = leadsOut(link.target) ? undefined : link.target === "" ? link.note : choose(link, candidates.all(vault, link.name_key) as Candidate[]);
-      const state: State = leadsOut(link.target)
-        ? "external"
-        : dest === undefined
-          ? "no_note"
-          : needsHeading(link.heading) && hasHeading.get(dest, headingKey(lastHeading(link.heading))) === undefined
-            ? "no_heading"
-            : "resolved";
-      settle.run(state, dest ?? null, link.id);
-    }
-    return links.length > 0;
-  });
+interface Settled {
+  readonly id: number;
+  readonly state: State;
+  readonly dest: number | undefined;
+}
+
+/** Resolves the links of one vault that wait for it, some at a time. */
+export class Resolver {
+  readonly #db: Database.Database;
+  readonly #vault: number;
+  readonly #pending;
+  readonly #hasHeading;
+  readonly #settle;
+  readonly #candidates: Candidates;
+
+  constructor(db: Database.Database, vault: number) {
+    this.#db = db;
+    this.#vault = vault;
+    this.#pending = db.prepare(
+      `select vault_links.id, note, path_key as "from", target, is_path, heading, vault_links.name_key
+      from vault_links join vault_files on vault_files.id = note where vault_links.vault = ? and state = 'pending' limit ${maxRowsAtOnce}`,
+    );
+    this.#hasHeading = db.prepare("select 1 from vault_headings where note = ? and key = ? limit 1").pluck();
+    this.#settle = db.prepare("update vault_links set state = ?, dest = ? where id = ?");
+    this.#candidates = new Candidates(db, vault);
+  }
+
+  /** How many links wait. */
+  count(): number {
+    return this.#db.prepare("select count(*) from vault_links where vault = ? and state = 'pending'").pluck().get(this.#vault) as number;
+  }
+
+  /**
+   * Resolves some links and says how many; undefined when none is left. Only the outcome is written while others wait. None is
+   * resolved when another run has changed the vault meanwhile: the next time looks at all anew.
+   */
+  resolveSome(): number | undefined {
+    const version = versionOf(this.#db, this.#vault);
+    this.#candidates.useVersion(version);
+    const links = (this.#pending.all(this.#vault) as PendingLink[]).map((link) => this.#resolve(link));
+    if (links.length === 0) return undefined;
+    return this.#write(links, version) ? links.length : 0;
+  }
+
+  /** False, with nothing written, when the vault is no longer what it was. */
+  #write(links: readonly Settled[], version: number): boolean {
+    return writeAtOnce(this.#db, () => {
+      if (versionOf(this.#db, this.#vault) !== version) return false;
+      for (const { id, state, dest } of links) this.#settle.run(state, dest ?? null, id);
+      return true;
+    });
+  }
+
+  #resolve(link: PendingLink): Settled {
+    const { id, note, target, heading } = link;
+    if (leadsOut(target)) return { id, state: "external", dest: undefined };
+    const dest = target === "" ? note : choose(link, this.#candidates)?.id;
+    if (dest === undefined) return { id, state: "no_note", dest };
+    const isMissed = needsHeading(heading) && this.#hasHeading.get(dest, headingKey(lastHeading(heading))) === undefined;
+    return { id, state: isMissed ? "no_heading" : "resolved", dest };
+  }
 }
 
 /** `#^block` names a block, not a heading; `#page=2` is for a viewer. Neither is looked for. */
@@ -69,45 +101,19 @@ function lastHeading(heading: string): string {
   return heading.slice(heading.lastIndexOf("#") + 1);
 }
 
-function choose(link: PendingLink, candidates: readonly Candidate[]): number | undefined {
+function choose(link: PendingLink, candidates: Candidates): Candidate | undefined {
   const written = link.target.replaceAll("\\", "/").trim();
   const key = toKey(written);
   const folder = folderOfKey(link.from);
+  const named = candidates.named(link.name_key);
+  if (link.is_path === 0 && !key.includes("/")) return named.best(written, folder);
   const near = joinKeys(folder, key);
   const far = joinKeys("", key);
   const order = link.is_path === 1 ? (key.startsWith("/") ? [far] : [near, far]) : /^\.{1,2}\//.test(key) ? [near] : [far, near];
-  if (link.is_path === 1 || key.includes("/")) {
-    for (const path of order) {
-      const found = best(
-        written,
-        folder,
-        candidates.filter((candidate) => candidate.path_key === path),
-      );
-      if (found !== undefined) return found;
-    }
-    if (link.is_path === 1 || /^\.{0,2}\//.test(key)) return undefined;
-    return best(
-      written,
-      folder,
-      candidates.filter((candidate) => candidate.path_key.endsWith(`/${far}`)),
-    );
+  for (const path of order) {
+    const found = path === undefined ? undefined : named.at(path, written);
+    if (found !== undefined) return found;
   }
-  return best(written, folder, candidates);
-}
-
-function best(written: string, folder: string, candidates: readonly Candidate[]): number | undefined {
-  if (candidates.length < 2) return candidates[0]?.id;
-  const name = nameIn(written);
-  const score = ({ shown, path_key, is_note }: Candidate) => [
-    is_note === 1 ? 0 : 1,
-    nameIn(shown) === name ? 0 : 1,
-    folderOfKey(path_key) === folder ? 0 : 1,
-    path_key.split("/").length,
-  ];
-  const ranked = candidates.map((candidate) => ({ ...candidate, score: score(candidate) }));
-  ranked.sort((a, b) => {
-    const at = a.score.findIndex((value, index) => value !== b.score[index]);
-    return at === -1 ? (a.shown < b.shown ? -1 : 1) : (a.score[at] ?? 0) - (b.score[at] ?? 0);
-  });
-  return ranked[0]?.id;
+  if (link.is_path === 1 || far === undefined || /^\.{0,2}\//.test(key)) return undefined;
+  return named.best(written, folder, `/${far}`);
 }

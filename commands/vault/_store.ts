@@ -1,5 +1,6 @@
+import { statSync } from "node:fs";
 import type Database from "better-sqlite3";
-import { CommandError } from "meanwhile";
+import { type CommandContext, CommandError } from "meanwhile";
 import { ensureSchema, withPack } from "../_pack/database.ts";
 import { resolveGiven, showName } from "../_pack/paths.ts";
 
@@ -58,6 +59,10 @@ const schema = [
     key text not null,
     primary key (note, line)
   ) without rowid;`,
+  // Names in doubt are looked up by the links that are settled: of a name with many links, most mostly wait already.
+  `alter table vault_vaults add column version integer not null default 0;
+  drop index vault_links_by_name;
+  create index vault_links_by_name on vault_links (vault, name_key, state);`,
 ];
 
 export interface Vault {
@@ -72,6 +77,28 @@ export function withVaults<T>(home: string, act: (db: Database.Database) => T | 
     ensureSchema(db, "vault", schema);
     return act(db);
   });
+}
+
+/** Raised by whatever changes a vault's files, in the same transaction: what was read at another version is to be read anew. */
+export function versionOf(db: Database.Database, vault: number): number {
+  return (db.prepare("select version from vault_vaults where id = ?").pluck().get(vault) as number | undefined) ?? -1;
+}
+
+/** Warns when a vault's folder is no longer there, so that all that is known of it is about the past; true when that is so. */
+export function warnWhenGone(vault: Vault, log: Pick<CommandContext["log"], "warn">): boolean {
+  if (isThere(vault.root)) return false;
+  const shown = showName(vault.root);
+  log.warn(`The folder ${shown} is gone: this is what was known of it. \`vault index ${shown}\` forgets it.`);
+  return true;
+}
+
+/** What cannot be looked at may still be there. */
+function isThere(folder: Buffer): boolean {
+  try {
+    return statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true;
+  } catch {
+    return true;
+  }
 }
 
 /** The vault that was meant, by its folder; without one, the one indexed last. */

@@ -1,5 +1,5 @@
 import type Database from "better-sqlite3";
-import { writeAtOnce } from "../_pack/database.ts";
+import { maxWriteMs, writeAtOnce } from "../_pack/database.ts";
 import { lastOf, nameKeyOf, toKey } from "./_names.ts";
 import { headingKey, type Note } from "./_note.ts";
 
@@ -20,8 +20,8 @@ export interface VaultWriter {
   find(path: Buffer): { readonly id: number; readonly stamp: string } | undefined;
   /** Stores files and gives their rows. */
   store(files: readonly ChangedFile[]): number[];
-  /** Forgets files, with all that was known of them. */
-  remove(ids: readonly number[]): void;
+  /** Forgets files, with all that was known of them, as many as a short transaction holds; says how many. */
+  remove(ids: readonly number[]): number;
 }
 
 export function createWriter(db: Database.Database, vault: number): VaultWriter {
@@ -39,8 +39,9 @@ export function createWriter(db: Database.Database, vault: number): VaultWriter 
   const clear = ["vault_links", "vault_tags", "vault_headings"].map((table) => db.prepare(`delete from ${table} where note = ?`));
   const remove = db.prepare("delete from vault_files where id = ?");
   // A name that comes or goes may change what any link of that name leads to; new headings, what links to them find.
-  const doubtName = db.prepare("update vault_links set state = 'pending' where vault = ? and name_key = ? and state <> 'external'");
+  const doubtName = db.prepare("update vault_links set state = 'pending' where vault = ? and name_key = ? and state in ('resolved', 'no_note', 'no_heading')");
   const doubtHeadings = db.prepare("update vault_links set state = 'pending' where dest = ? and heading <> ''");
+  const raiseVersion = db.prepare("update vault_vaults set version = version + 1 where id = ?");
 
   function storeOne({ id, path, shown, stamp, note }: ChangedFile): number {
     const key = toKey(shown);
@@ -57,17 +58,27 @@ export function createWriter(db: Database.Database, vault: number): VaultWriter 
     return row;
   }
 
+  function removeOne(id: number): void {
+    const name = nameOf.get(id);
+    for (const statement of clear) statement.run(id);
+    remove.run(id);
+    doubtName.run(vault, name);
+  }
+
   return {
     find: (path) => find.get(vault, path) as { id: number; stamp: string } | undefined,
-    store: (files) => writeAtOnce(db, () => files.map(storeOne)),
+    store: (files) =>
+      writeAtOnce(db, () => {
+        raiseVersion.run(vault);
+        return files.map(storeOne);
+      }),
     remove: (ids) =>
       writeAtOnce(db, () => {
-        for (const id of ids) {
-          const name = nameOf.get(id);
-          for (const statement of clear) statement.run(id);
-          remove.run(id);
-          doubtName.run(vault, name);
-        }
+        const end = performance.now() + maxWriteMs / 2;
+        raiseVersion.run(vault);
+        let removed = 0;
+        while (removed < ids.length && (removed === 0 || performance.now() < end)) removeOne(ids[removed++] ?? 0);
+        return removed;
       }),
   };
 }

@@ -1,7 +1,7 @@
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
 import { showName } from "../_pack/paths.ts";
-import { countAll, findVault, withVaults } from "./_store.ts";
+import { countAll, findVault, warnWhenGone, withVaults } from "./_store.ts";
 
 const reasons: Readonly<Record<string, string>> = { no_note: "there is no such note or file", no_heading: "the note has no such heading" };
 
@@ -18,13 +18,15 @@ export default defineCommand({
     notes_checked: z.number().int(),
     links_checked: z.number().int().describe("Links that should lead to something in the vault"),
     broken_count: z.number().int(),
-    is_valid: z.boolean().describe("True when no link is broken"),
+    is_valid: z.boolean().describe("True when no link is broken and the folder is there"),
     issues: z.array(z.object({ note: z.string(), line: z.number().int(), link: z.string().describe("As written"), reason: z.string() })),
   }),
   effects: "read",
   examples: ["", "--limit 1000 --json"],
-  summarize: ({ broken_count, links_checked }) =>
-    broken_count === 0 ? `All ${links_checked} links lead somewhere` : `${broken_count} of ${links_checked} links are broken`,
+  summarize: ({ root, is_valid, broken_count, links_checked }) => {
+    if (is_valid) return `All ${links_checked} links lead somewhere`;
+    return broken_count === 0 ? `The folder ${root} is gone` : `${broken_count} of ${links_checked} links are broken`;
+  },
   async run({ vault: given, limit }, task) {
     return await withVaults(task.home, (db) => {
       const vault = findVault(db, given);
@@ -40,7 +42,7 @@ export default defineCommand({
         notes_checked: notes,
         links_checked: links - external_links,
         broken_count: broken_links,
-        is_valid: broken_links === 0,
+        is_valid: !warnWhenGone(vault, task.log) && broken_links === 0,
         issues: rows.map(({ note, line, target, heading, state }) => ({
           note,
           line,

@@ -1,7 +1,7 @@
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
 import { showName } from "../_pack/paths.ts";
-import { countAll, findVault, withVaults } from "./_store.ts";
+import { countAll, findVault, warnWhenGone, withVaults } from "./_store.ts";
 
 export default defineCommand({
   summary: "Show what is known of a vault: counts, the most used tags, when it was indexed",
@@ -28,6 +28,7 @@ export default defineCommand({
   async run({ vault: given }, task) {
     return await withVaults(task.home, (db) => {
       const vault = findVault(db, given);
+      warnWhenGone(vault, task.log);
       const tags = db.prepare(
         `select tag, count(*) as notes from vault_tags join vault_files on vault_files.id = note where vault = ? group by tag order by notes desc, tag limit 20`,
       );

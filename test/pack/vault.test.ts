@@ -4,10 +4,12 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { openPack } from "../../commands/_pack/database.ts";
 import { indexVault, maxNoteBytes } from "../../commands/vault/_index.ts";
 import { findVault, withVaults } from "../../commands/vault/_store.ts";
+import { createWriter } from "../../commands/vault/_write.ts";
 import check from "../../commands/vault/check.ts";
 import index from "../../commands/vault/index/index.ts";
 import links from "../../commands/vault/links.ts";
 import status from "../../commands/vault/status.ts";
+import type { ProgressReport } from "../../src/command/context.ts";
 import { Cancelled } from "../../src/errors.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { run } from "../helpers/run.ts";
@@ -37,6 +39,42 @@ const indexed = (files?: Record<string, string>) => {
 async function edgesOf(note: string, direction = "from"): Promise<string[]> {
   const { edges } = (await dataOf(links, { note, direction })) as { edges: { from: string; to: string; state: string }[] };
   return edges.map(({ from, to, state }) => `${from} → ${to} ${state}`);
+}
+
+/** Pending links, as another process sees them. */
+function countPending(): number {
+  const db = openPack(home);
+  try {
+    return db.prepare("select count(*) from vault_links where state = 'pending'").pluck().get() as number;
+  } finally {
+    db.close();
+  }
+}
+
+/** Indexes again with all links in doubt, and tells `onRead` of each time the files of a name are read. */
+async function resolveAgain(onRead: (isWriting: boolean) => void): Promise<void> {
+  await withVaults(home, async (db) => {
+    db.exec("update vault_links set state = 'pending'");
+    const prepare = db.prepare.bind(db);
+    vi.spyOn(db, "prepare").mockImplementation(((text: string) => {
+      const statement = prepare(text);
+      if (!/from vault_files where vault = \? and name_key = \?/.test(text)) return statement;
+      const all = statement.all.bind(statement);
+      statement.all = (...values: unknown[]) => {
+        const rows = all(...values);
+        onRead(db.inTransaction);
+        return rows;
+      };
+      return statement;
+    }) as typeof db.prepare);
+    await indexVault(db, findVault(db, ""), { home, signal: new AbortController().signal, progress() {} });
+  });
+}
+
+/** What a command warned of. */
+async function warningsOf(command: Parameters<typeof run>[0], input: object = {}): Promise<string[]> {
+  const { messages } = await run(command, input, { home });
+  return messages.filter(({ type }) => type === "warning").map(({ text }) => text);
 }
 
 describe("vault index", () => {
@@ -147,6 +185,73 @@ describe("vault index", () => {
     expect(troubles.toOutput().errors[0]?.reason).toMatch(/not stored: the disk is full/);
     expect(troubles.total).toBeGreaterThan(20);
     expect(await indexed()).toMatchObject({ notes: 41, links: 20_001, errors_total: 0 });
+  });
+
+  test("reads the files of a name once, however many links there are to it, and never while it keeps others from writing", async () => {
+    await indexed(Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`d${at}/same.md`, "[[same]] ".repeat(20)])));
+    const reads: boolean[] = [];
+    await resolveAgain((isWriting) => reads.push(isWriting));
+    expect(reads.length).toBeGreaterThan(0);
+    expect(reads.length).toBeLessThan(5);
+    expect(reads).not.toContain(true);
+    expect(await edgesOf("d7/same.md")).toEqual(Array.from({ length: 20 }, () => "d7/same.md → d7/same.md resolved"));
+  });
+
+  test("a file that another run removes while links are being resolved is not what they lead to", async () => {
+    await indexed({ "a.md": "[[b]]", "b.md": "", "sub/b.md": "" });
+    let removed = 0;
+    await resolveAgain(() => {
+      if (removed > 0) return;
+      const other = openPack(home);
+      const id = other.prepare("select id from vault_files where shown = 'b.md'").pluck().get() as number;
+      removed = createWriter(other, findVault(other, "").id).remove([id]);
+      other.close();
+    });
+    expect(removed).toBe(1);
+    expect(await edgesOf("a")).toEqual(["a.md → sub/b.md resolved"]);
+  });
+
+  test("progress goes on while links are resolved, and is complete only when they are", async () => {
+    writeFiles(notes, Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`n${at}.md`, "[[n1]] ".repeat(20)])));
+    const reports: { percentage: number | undefined; pending: number }[] = [];
+    const progress = ({ percentage, done, total }: ProgressReport) =>
+      void reports.push({
+        percentage: percentage ?? (done === undefined || total === undefined ? undefined : (done / total) * 100),
+        pending: countPending(),
+      });
+    expect(await run(index, { path: notes }, { home, door: { progress } })).toMatchObject({ ending: "completed" });
+    const complete = reports.filter(({ percentage }) => percentage === 100);
+    expect(complete.length).toBeGreaterThan(0);
+    expect(complete.filter(({ pending }) => pending > 0)).toEqual([]);
+    const during = reports.filter(({ pending }) => pending > 0 && pending < 2_000).map(({ percentage }) => percentage);
+    expect(new Set(during).size).toBeGreaterThan(1);
+  });
+
+  test("a vault whose folder is gone is told of by status and check, and forgotten by index", async () => {
+    await indexed({ "a.md": "# A\n[[b]] #tag", "b.md": "[[a]]" });
+    expect(await warningsOf(status)).toEqual([]);
+    expect(await dataOf(check)).toMatchObject({ is_valid: true });
+    rmSync(notes, { recursive: true });
+    const gone = `The folder ${notes} is gone: this is what was known of it. \`vault index ${notes}\` forgets it.`;
+    for (const command of [status, check]) expect(await warningsOf(command)).toEqual([gone]);
+    expect(await dataOf(check)).toMatchObject({ is_valid: false, broken_count: 0 });
+    const outcome = await run(index, { path: notes }, { home });
+    expect(outcome).toMatchObject({ ending: "completed", data: { files_removed: 2, notes: 0, links: 0, tags: 0, headings: 0 } });
+    expect(outcome.messages).toContainEqual(
+      expect.objectContaining({ type: "warning", text: expect.stringMatching(/is gone; its 2 notes .* were forgotten/) }),
+    );
+    expect(await run(status, {}, { home })).toMatchObject({ message: expect.stringMatching(/No vault has been indexed yet/) });
+    expect(await run(index, { path: notes }, { home })).toMatchObject({ ending: "failed", message: expect.stringMatching(/is not there/) });
+  });
+
+  test("forgetting one vault leaves the others alone, and a folder that comes back is indexed anew", async () => {
+    const other = path.join(path.dirname(notes), "other");
+    await dataOf(index, { path: writeFiles(other, { "a.md": "[[a]]" }) });
+    await indexed({ "a.md": "[[a]]" });
+    rmSync(notes, { recursive: true });
+    await dataOf(index, { path: notes });
+    expect(await dataOf(status)).toMatchObject({ root: other, notes: 1, resolved_links: 1, vaults: [other] });
+    expect(await indexed({ "b.md": "[[a]]" })).toMatchObject({ notes_parsed: 1, notes: 1, links: 1, broken_links: 1 });
   });
 
   test("refuses what is no folder of the allowed ones", async () => {

@@ -1,15 +1,15 @@
 import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
 import { resolveGiven } from "../../_pack/paths.ts";
-import { troubleFields } from "../../_pack/trouble.ts";
+import { Troubles, troubleFields } from "../../_pack/trouble.ts";
 import { countQuickly } from "../../_pack/walk.ts";
-import { indexVault } from "../_index.ts";
+import { forgetVault, type IndexCounts, indexVault } from "../_index.ts";
 import { countAll, type Vault, withVaults } from "../_store.ts";
 
 export default defineCommand({
   summary: "Index a folder of Markdown notes: links, tags, headings, backlinks",
   description:
-    "Reads the notes that are new or have changed since the last time, forgets those that vanished, and resolves their links. Run it before vault links, vault check or vault status.",
+    "Reads the notes that are new or have changed since the last time, forgets those that vanished, and resolves their links. A vault whose folder is gone is forgotten. Run it before vault links, vault check or vault status.",
   input: z.object({ path: z.string().describe("The vault's folder, e.g. ~/notes") }),
   output: z.object({
     root: z.string().describe("The vault's folder"),
@@ -37,29 +37,39 @@ export default defineCommand({
   effects: "write",
   idempotent: true,
   examples: ["~/notes", "."],
-  summarize: ({ notes, links, broken_links, notes_parsed }) => `${notes} notes (${notes_parsed} read), ${links} links, ${broken_links} broken`,
+  summarize: ({ notes, files, links, broken_links, notes_parsed, files_removed }) =>
+    notes + files === 0 && files_removed > 0
+      ? `Nothing is left; ${files_removed} files were forgotten`
+      : `${notes} notes (${notes_parsed} read), ${links} links, ${broken_links} broken`,
   async run({ path }, task) {
     const startedAt = performance.now();
     const { path: root, shown, kind } = resolveGiven(path);
-    if (kind !== "folder")
-      throw new CommandError(`\`path\` ${shown} is ${kind === "missing" ? "not there" : "no folder"}; give the folder that holds the notes.`);
     task.announce(`Indexing ${shown}`);
     return await withVaults(task.home, async (db) => {
-      const upsert = db.prepare(
-        "insert into vault_vaults (root) values (?) on conflict (root) do update set root = root returning id, root, indexed_at as indexedAt",
-      );
-      const vault = upsert.get(root) as Vault;
-      const { parsed, unchanged, removed, troubles } = await indexVault(db, vault, task);
-      db.prepare("update vault_vaults set indexed_at = ? where id = ?").run(Date.now(), vault.id);
-      return {
+      const known = db.prepare("select id, root, indexed_at as indexedAt from vault_vaults where root = ?").get(root) as Vault | undefined;
+      if (kind !== "folder" && known === undefined)
+        throw new CommandError(`\`path\` ${shown} is ${kind === "missing" ? "not there" : "no folder"}; give the folder that holds the notes.`);
+      const toOutput = (vault: number, { parsed, unchanged, removed, troubles }: IndexCounts) => ({
         root: shown,
         notes_parsed: parsed,
         notes_unchanged: unchanged,
         files_removed: removed,
-        ...countAll(db, vault.id),
+        ...countAll(db, vault),
         ...troubles.toOutput(),
         duration_seconds: Math.round(performance.now() - startedAt) / 1000,
-      };
+      });
+      if (kind !== "folder" && known !== undefined) {
+        const removed = await forgetVault(db, known, task);
+        task.log.warn(`The folder ${shown} is gone; its ${removed} notes and other files, with their links, were forgotten.`);
+        return toOutput(known.id, { parsed: 0, unchanged: 0, removed, troubles: new Troubles() });
+      }
+      const upsert = db.prepare(
+        "insert into vault_vaults (root) values (?) on conflict (root) do update set root = root returning id, root, indexed_at as indexedAt",
+      );
+      const vault = upsert.get(root) as Vault;
+      const counts = await indexVault(db, vault, task);
+      db.prepare("update vault_vaults set indexed_at = ? where id = ?").run(Date.now(), vault.id);
+      return toOutput(vault.id, counts);
     });
   },
 });
