@@ -18,8 +18,8 @@ class SlowFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     sequence: { sequencer: SlowFirst },
-    // These tests mostly wait for processes: four files at a time, also on two cores.
-    maxWorkers: 4,
+    // These tests mostly wait for processes: six files at a time, also on two cores.
+    maxWorkers: 6,
     projects: [
       {
         test: { name: "unit", include: ["test/**/*.test.ts"], exclude: system, isolate: false, testTimeout: 10_000, experimental: { viteModuleRunner: false } },

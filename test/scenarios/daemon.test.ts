@@ -282,9 +282,11 @@ describe("the socket", () => {
   });
 
   function connectAs(uid: number, socket: string): string {
-    const program =
-      "require('net').connect(process.argv[1], () => done('connected')).on('error', (error) => done(error.code)); function done(text) { console.log(text); process.exit(); }";
-    return spawnSync(process.execPath, ["-e", program, socket], { uid, encoding: "utf8", cwd: "/" }).stdout.trim();
+    // It becomes that user only once it runs: another user may not be able to start what lies in this one's folders.
+    const program = `process.setgroups([]); process.setgid(${uid}); process.setuid(${uid});
+      require('net').connect(process.argv[1], () => done('connected')).on('error', (error) => done(error.code));
+      function done(text) { console.log(text); process.exit(); }`;
+    return spawnSync(process.execPath, ["-e", program, socket], { encoding: "utf8", cwd: "/" }).stdout.trim();
   }
 });
 
