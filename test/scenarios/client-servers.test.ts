@@ -20,7 +20,7 @@ import { loadSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
 import { openRuntime, serveStreams } from "../../src/serve.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { codeCache, executable, waitFor } from "../helpers/meanwhile.ts";
+import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
 import { traces } from "../helpers/task-wire.ts";
 
 /** Our client and every kind of server: its own in each era, SDK v1's experimental tasks, one of 2024, and the everything server. */
@@ -97,7 +97,7 @@ let ours: Door;
 const overHttp = (): Target => ({ url: ours.url, tokenVariable: variable });
 const overPipes = (folder: string): Target => ({
   command: process.execPath,
-  args: [executable, "serve", "--in-process", ...words],
+  args: [quickStart, executable, "serve", "--in-process", ...words],
   env: { MEANWHILE_HOME: folder, NODE_COMPILE_CACHE: codeCache },
   cwd: shared,
 });
@@ -106,7 +106,7 @@ beforeAll(async () => {
   shared = mkdtempSync(path.join(tmpdir(), "meanwhile-client-"));
   home = path.join(shared, "home");
   writeFileSync(path.join(shared, "meanwhile.config.json"), config);
-  ours = await startDoor([executable, "serve", "--http", "--port", "0", ...words], { cwd: shared, env: { MEANWHILE_HOME: home } });
+  ours = await startDoor([quickStart, executable, "serve", "--http", "--port", "0", ...words], { cwd: shared, env: { MEANWHILE_HOME: home } });
   process.env[variable] = readFileSync(path.join(home, "token"), "utf8").trim();
 });
 
@@ -312,7 +312,7 @@ describe("a question that only a person may answer", () => {
 test("over HTTP, a task is followed on although its server was killed, and started again without our session", async () => {
   const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": config });
   const env = { MEANWHILE_HOME: path.join(cwd, "home") };
-  const first = await startDoor([executable, "serve", "--http", "--port", "0", ...words], { cwd, env });
+  const first = await startDoor([quickStart, executable, "serve", "--http", "--port", "0", ...words], { cwd, env });
   onTestFinished(() => stopDoor(first));
   const variableOfTwo = `${variable}_2`;
   process.env[variableOfTwo] = readFileSync(path.join(cwd, "home/token"), "utf8").trim();
@@ -325,7 +325,7 @@ test("over HTTP, a task is followed on although its server was killed, and start
   await waitFor(() => lines().length === 1 && seen.tasks.length > 0);
   await stopDoor(first);
   release();
-  const second = await startDoor([executable, "serve", "--http", "--port", new URL(first.url).port, ...words], { cwd, env });
+  const second = await startDoor([quickStart, executable, "serve", "--http", "--port", new URL(first.url).port, ...words], { cwd, env });
   onTestFinished(() => stopDoor(second));
   expect(dataOf(await call)).toEqual({ released: true });
   expect(lines()).toEqual(["started", "started"]);

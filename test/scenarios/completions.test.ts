@@ -2,7 +2,7 @@ import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { modernV2, newestV1, type Sdk, sdks, type TransportName } from "../helpers/clients.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { codeCache, executable, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { codeCache, executable, quickStart, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { gate, Project } from "../helpers/project.ts";
 import { handleOf, type Json, type Message, overHttp, overPipes, resultOf, WireClient, type WireOptions } from "../helpers/wire.ts";
 
@@ -440,7 +440,7 @@ async function connectSdk(sdk: Sdk, transport: TransportName, { cwd, words = [] 
       ? loaded.makeHttp(new URL((await startHttp(["--no-bundled", ...words], place)).url), { fetch: watch })
       : loaded.makePipe({
           command: process.execPath,
-          args: [executable, "serve", "--in-process", "--no-bundled", ...words],
+          args: [quickStart, executable, "serve", "--in-process", "--no-bundled", ...words],
           env: { ...(process.env as Record<string, string>), NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: temporaryFolder() },
           stderr: "ignore",
           cwd: cwd ?? temporaryFolder(),

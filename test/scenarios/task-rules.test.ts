@@ -12,7 +12,7 @@ import { createId } from "../../src/ids.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { createRandom, pick } from "../chaos/random.ts";
 import { temporaryFolder } from "../helpers/home.ts";
-import { codeCache, executable, type Started, waitFor } from "../helpers/meanwhile.ts";
+import { codeCache, executable, quickStart, type Started, waitFor } from "../helpers/meanwhile.ts";
 import {
   type Answer,
   type Client,
@@ -950,7 +950,7 @@ test("a thousand concurrent calls that report progress: strictly increasing, the
   const steps = 4;
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [executable, "serve", "--in-process", "--no-bundled", "--commands", commands],
+    args: [quickStart, executable, "serve", "--in-process", "--no-bundled", "--commands", commands],
     env: { ...(process.env as Record<string, string>), NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: temporaryFolder() },
     stderr: "ignore",
   });
