@@ -214,6 +214,8 @@ export async function serveStreams(runtime: Runtime, streams: Streams): Promise<
   const lines = new LineTransport({ ...streams, log });
   const onLeaving = () => lines.closeWhenIdle();
   streams.leaving?.addEventListener("abort", onLeaving);
+  // It may have been decided while this was being put together.
+  if (streams.leaving?.aborted === true) onLeaving();
   const transport = new TaskListenTransport(lines, subscriptions);
   await new Promise<void>((resolve) => {
     serveStdio(factory, { transport, onerror: (error) => log.debug(`mcp: ${error.message}`) });

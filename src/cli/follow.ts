@@ -84,9 +84,11 @@ export async function askHowToLeave(terminal: Terminal, view: StageView | undefi
   if (!terminal.canAsk) return "cancel";
   const leave = { enum: ["cancel the task", ...(canDetach ? ["let it go on"] : []), "stay"] };
   const question = { message: "Leave how?", isConfirmation: false, schema: { type: "object", properties: { leave }, required: ["leave"] } };
-  const ask = () => askInTerminal(question);
+  let isMeant = false;
+  const ask = () => askInTerminal(question, () => (isMeant = true));
   const answer = await (view === undefined ? ask() : view.pause(ask));
-  if (answer.action !== "accept") return "cancel";
+  // A second Ctrl-C is meant. Esc is not: over a slow line an arrow key may come in two, and an Esc is its first half.
+  if (answer.action !== "accept") return isMeant ? "cancel" : "stay";
   return answer.content.leave === "let it go on" ? "detach" : answer.content.leave === "stay" ? "stay" : "cancel";
 }
 

@@ -210,9 +210,16 @@ export function cleanLines(text: string): string {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]+/g, " ");
 }
 
-/** Asks in the terminal, one line a field, on stderr. */
-export async function askInTerminal(question: Question): Promise<Answer> {
+/** Asks in the terminal, one line a field, on stderr. Esc and Ctrl-C both cancel the question; `onCtrlC` tells them apart. */
+export async function askInTerminal(question: Question, onCtrlC: () => void = () => {}): Promise<Answer> {
+  const onKey = (_: unknown, key: { readonly ctrl?: boolean; readonly name?: string }) => key.ctrl === true && key.name === "c" && onCtrlC();
+  const { stdin } = process;
   const prompts = await import("@clack/prompts");
+  stdin.on("keypress", onKey);
+  return await askFields(prompts, question).finally(() => stdin.off("keypress", onKey));
+}
+
+async function askFields(prompts: Prompts, question: Question): Promise<Answer> {
   const content: Record<string, unknown> = {};
   const properties = Object.entries((question.schema.properties ?? {}) as Record<string, JsonSchema>);
   const required = new Set((question.schema.required ?? []) as string[]);

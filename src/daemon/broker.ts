@@ -16,6 +16,8 @@ export interface BrokerOptions {
 
 /** Who connects and says nothing is not a client, and must not keep a daemon. */
 const firstLineMs = 60_000;
+/** How long a daemon that has said good-bye waits for the fronts to hang up. */
+const hangUpMs = 1_000;
 
 /** Listens on a socket and hands over connections: each is one MCP client, whatever ids and names it uses. */
 export class Broker {
@@ -52,16 +54,28 @@ export class Broker {
     this.#server.close();
   }
 
-  /** Ends every connection, with a word to those who understand it. */
-  closeAll(): void {
+  /** Ends every connection, with a word to those who understand it; resolves when all have hung up, or take too long. */
+  async closeAll(): Promise<void> {
     for (const socket of this.#sockets) this.#end(socket);
+    const closed = Promise.all([...this.#sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve))));
+    const late = Promise.withResolvers<void>();
+    const cancelLimit = systemClock.after(hangUpMs, late.resolve);
+    await Promise.race([closed, late.promise]);
+    cancelLimit();
   }
 
   #end(socket: Socket): void {
     const helloBytes = this.#fronts.get(socket);
-    if (this.#isLeaving && helloBytes !== undefined) socket.write(toLine({ meanwhile: "bye", heardBytes: socket.bytesRead - helloBytes }));
     this.#fronts.delete(socket);
-    socket.end(() => socket.destroy());
+    if (this.#isLeaving && helloBytes !== undefined) this.#sayBye(socket, helloBytes);
+    else if (!socket.writableEnded) socket.end(() => socket.destroy());
+  }
+
+  /** A front that was hung up on in mid-sentence would not get to read the good-bye: so it hangs up first, and what it still says is not heard. */
+  #sayBye(socket: Socket, helloBytes: number): void {
+    const heardBytes = socket.bytesRead - socket.readableLength - helloBytes;
+    socket.removeAllListeners("data").resume();
+    socket.end(toLine({ meanwhile: "bye", heardBytes }));
   }
 
   #accept(socket: Socket): void {

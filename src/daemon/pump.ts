@@ -40,8 +40,9 @@ export class Pump {
   #wasConnected = false;
   #isMoving = false;
   #connectedAt = 0;
-  /** How much this daemon was sent, and how much of it it says to have heard. */
+  /** How much this daemon was sent, how much of it can have reached it, and how much of it it says to have heard. */
   #sentBytes = 0;
+  #takenBytes = 0;
   #heardBytes: number | undefined;
   #pauseMs = 0;
   /** Lines that came while no daemon was there. */
@@ -75,12 +76,21 @@ export class Pump {
   }
 
   #onClientData(chunk: Buffer): void {
-    this.#socket?.cork();
-    for (const line of this.#fromClient.push(chunk)) {
-      if (line === "tooLong") this.#answer({ id: null, error: { code: -32600, message: `The message is larger than ${maxLineBytes / 1024 / 1024} MiB.` } });
-      else this.#send(line);
-    }
-    this.#socket?.uncork();
+    this.#inOneWrite(() => {
+      for (const line of this.#fromClient.push(chunk)) {
+        if (line === "tooLong") this.#answer({ id: null, error: { code: -32600, message: `The message is larger than ${maxLineBytes / 1024 / 1024} MiB.` } });
+        else this.#send(line);
+      }
+    });
+  }
+
+  /** Sends together what is sent meanwhile. Where the daemon has hung up, it is refused on the spot, and nothing of it has reached anybody. */
+  #inOneWrite(send: () => void): void {
+    const socket = this.#socket;
+    socket?.cork();
+    send();
+    socket?.uncork();
+    if (socket?.writable === true) this.#takenBytes = this.#sentBytes;
   }
 
   #send(line: Buffer): void {
@@ -100,7 +110,7 @@ export class Pump {
     if (this.#hasInputEnded) return;
     // A last line is one also without its newline.
     const rest = this.#fromClient.rest();
-    if (rest !== undefined && this.#socket !== undefined) this.#send(rest);
+    if (rest !== undefined && this.#socket !== undefined) this.#inOneWrite(() => this.#send(rest));
     this.#hasInputEnded = true;
     if (this.#socket === undefined) {
       this.#ended.resolve();
@@ -160,19 +170,23 @@ export class Pump {
     socket.on("error", () => {});
     socket.on("close", () => this.#onDaemonGone(socket));
     this.#sentBytes = 0;
+    this.#takenBytes = 0;
     this.#heardBytes = undefined;
+    this.#inOneWrite(() => this.#catchUp(socket));
+    socket.resume();
+    this.#options.input.resume();
+    if (this.#hasInputEnded) socket.end();
+  }
+
+  /** Tells a new daemon how the session began, and all that waits for an answer. */
+  #catchUp(socket: Socket): void {
     for (const line of this.#session.replay()) {
       this.#sentBytes += line.length + 1;
       socket.write(Buffer.concat([line, newline]));
     }
     if (this.#isMoving) for (const message of this.#session.listsChanged()) this.#answer(message);
     this.#isMoving = false;
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const line of waiting) this.#send(line);
-    socket.resume();
-    this.#options.input.resume();
-    if (this.#hasInputEnded) socket.end();
+    for (const line of this.#waiting.splice(0)) this.#send(line);
   }
 
   #onDaemonLine(line: Buffer): void {
@@ -196,7 +210,7 @@ export class Pump {
       this.#ended.resolve();
       return;
     }
-    for (const message of this.#session.lost(this.#heardBytes)) this.#answer(message);
+    for (const message of this.#session.lost(this.#heardBytes ?? this.#takenBytes)) this.#answer(message);
     const wasShort = !this.#isMoving && systemClock.monotonic() - this.#connectedAt < shortLifeMs;
     this.#pauseMs = wasShort ? Math.min(Math.max(this.#pauseMs * 2, firstPauseMs), longestPauseMs) : 0;
     // A daemon that was told to stop is not started again before somebody has a use for it.

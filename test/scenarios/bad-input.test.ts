@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -32,8 +32,9 @@ export default defineCommand({ summary: "Breaks its promise", output: z.object({
 export default defineCommand({ summary: "Prints", run() { console.log("printed by a command"); return { printed: true }; } });`,
   "commands/bad/blocks.ts": `import { defineCommand } from "meanwhile";
 export default defineCommand({ summary: "Blocks everybody", async run() { await null; const end = Date.now() + 1500; while (Date.now() < end); return { blocked: true }; } });`,
-  "commands/bad/endless.ts": `import { defineCommand } from "meanwhile";
-export default defineCommand({ summary: "Never ends", run: () => new Promise(() => setInterval(() => {}, 1000)) });`,
+  "commands/bad/endless.ts": `import { writeFileSync } from "node:fs";
+import { defineCommand } from "meanwhile";
+export default defineCommand({ summary: "Never ends", run() { writeFileSync("started", ""); return new Promise(() => setInterval(() => {}, 1000)); } });`,
 };
 
 const project = () => writeFiles(temporaryFolder(), commands);
@@ -437,8 +438,9 @@ describe("in the terminal", () => {
   });
 
   test("a command that never ends: Ctrl-C cancels it, exit 130", async () => {
-    const run = startMeanwhile(["bad", "endless"], { cwd: project() });
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const cwd = project();
+    const run = startMeanwhile(["bad", "endless"], { cwd });
+    await waitFor(() => existsSync(path.join(cwd, "started")), run.stderr);
     run.child.kill("SIGINT");
     expect(await run.exited).toBe(130);
     expect(run.stdout()).toBe("");

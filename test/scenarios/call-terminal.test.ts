@@ -84,13 +84,15 @@ interface Screen {
 const ctrlC = "\x03";
 const down = "\x1b[B";
 const enter = "\r";
+const esc = "\x1b";
 
 /** Types a line into a terminal. */
 function openTerminal(words: readonly string[]): Screen {
   const folder = temporaryFolder();
   const output = path.join(folder, "stdout");
   const line = [process.execPath, executable, ...words].map(quoteWord).join(" ");
-  const child = spawn("/usr/bin/script", ["-qec", `stty cols 80 rows 24; ${line} > ${quoteWord(output)}`, "/dev/null"], {
+  // No shell stays between: some obey the Ctrl-C that is meant for the program, and exit with 130 whatever it does.
+  const child = spawn("/usr/bin/script", ["-qec", `stty cols 80 rows 24; exec ${line} > ${quoteWord(output)}`, "/dev/null"], {
     cwd: folder,
     env: { ...process.env, TERM: "xterm-256color", NO_COLOR: "1", NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: path.join(folder, "home") },
   });
@@ -166,6 +168,23 @@ describe("a slow tool at a terminal", () => {
     expect(await exited).toBe(0);
     expect(data()).toBe(`passed: ${file}\n`);
     expect(drawn()).toMatch(/✓ print_pages finished in/);
+  });
+
+  test("goes on after Esc, which may be half of an arrow key over a slow line; a second Ctrl-C is meant", async () => {
+    const { url, file, hasTrace, traces } = await startServer();
+    const { drawn, sees, press, exited } = openTerminal(["call", url, "print_pages", `file=${file}`]);
+    await sees(bar);
+    press(ctrlC);
+    await sees(/Leave how\?/);
+    press(esc);
+    await sees(/■ {2}Leave how\?[\s\S]*Page 1 of 4/);
+    expect(traces()).toBe("started\n");
+    press(ctrlC);
+    await waitFor(() => drawn().match(/◆ {2}Leave how\?/g)?.length === 2, drawn);
+    press(ctrlC);
+    expect(await exited).toBe(130);
+    await hasTrace("stopped");
+    expect(drawn()).toContain("✗ Cancelled.");
   });
 
   test("that is no task is cancelled by Ctrl-C at once", async () => {

@@ -191,7 +191,7 @@ describe("a daemon leaves", () => {
     const before = home.daemon();
     rmSync(before.socket);
     await waitFor(() => !isRunning(before.pid));
-    // What is on its way to a daemon that has just left is asked again when it is a list, and a call is not.
+    // What is on its way to a daemon that has just left is asked again when it is a list, and a call only when it was not heard.
     await client.request("tools/list");
     expect(dataOf<Said>(await client.call("say_back")).pid).toBe(home.daemon().pid);
     await home.hasOneDaemon();

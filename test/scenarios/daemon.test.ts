@@ -489,6 +489,27 @@ describe("meanwhile daemon", () => {
     expect(work.starts()).toBe(1);
   });
 
+  test("a call that comes while the daemon hangs up is run by the next one, once", async () => {
+    const home = new DaemonHome();
+    // Another front starts the daemon: its parent has to be there when it ends.
+    await home.connect();
+    const client = await home.connect();
+    const before = home.daemon();
+    const work = gate();
+    work.open();
+    const front = client.front.child;
+    onTestFinished(() => void front.kill("SIGCONT"));
+    // The front wakes up to a call and to the daemon's good-bye, and the call was there first.
+    front.kill("SIGSTOP");
+    const { answer } = client.startCall("work_gated", work.input);
+    expect((await home.terminal("daemon", "stop")).code).toBe(0);
+    expect(isRunning(before.pid)).toBe(false);
+    front.kill("SIGCONT");
+    expect(dataOf(resultOf(await answer))).toMatchObject({ passed: work.input.file });
+    expect(work.starts()).toBe(1);
+    expect(home.daemon().pid).not.toBe(before.pid);
+  });
+
   test("restart leaves clients connected, of both eras", async () => {
     const home = new DaemonHome();
     const clients = await Promise.all(revisions.map((revision) => home.connect({ revision })));

@@ -69,7 +69,7 @@ async function serve(found: Settings, report: (word: string) => void): Promise<E
   // Whoever waits for nothing goes to the next daemon at once; the others when they have their answers.
   leaving.abort();
   await runtime.close(isNow ? 0 : drainMs);
-  broker.closeAll();
+  await broker.closeAll();
   log.info("the daemon has left");
   return Exit.Ok;
 }
