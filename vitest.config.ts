@@ -1,5 +1,10 @@
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+// Compiled code is kept for all that is started in here, the files' own processes too; an empty home would compile everything anew.
+process.env.NODE_COMPILE_CACHE ??= path.join(tmpdir(), "meanwhile-test-code");
 
 /** Whole processes, sockets and packages: few at a time, each file in a process of its own. */
 const system = ["test/scenarios/**/*.test.ts", "test/conformance/**/*.test.ts", "test/package/**/*.test.ts", "test/chaos/**/*.test.ts"];

@@ -17,7 +17,7 @@ import type { History } from "./history.ts";
 import { checkTtl, maxLiveTasks, maxPageSize } from "./limits.ts";
 import { rulesOf } from "./retry.ts";
 import type { ListFilter, Page, Scope, TaskStore } from "./store.ts";
-import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "./task.ts";
+import { isTerminal, openQuestions, type Task, type TaskQuestion } from "./task.ts";
 import type { Worker } from "./worker.ts";
 
 export interface EngineOptions {

@@ -17,7 +17,9 @@ import type { Ack } from "./producer.ts";
 import { createRandom, pick } from "./random.ts";
 
 export interface ChaosOptions {
+  /** Enough of them, once every one of `places` was struck as well. */
   readonly kills: number;
+  readonly places?: readonly string[];
   readonly seconds: number;
   readonly seed: number;
   readonly leaseMs?: number;
@@ -117,7 +119,7 @@ class ChaosRun {
     const halfTime = endsAt - this.#options.seconds * 500;
     await this.#until(() => this.#killCount >= half || performance.now() >= halfTime);
     this.#going.push(this.#keep("worker", "w3"), this.#keep("worker", "w4"));
-    await this.#until(() => this.#killCount >= this.#options.kills || performance.now() >= endsAt);
+    await this.#until(() => this.#isEnough() || performance.now() >= endsAt);
     this.#isOver = true;
     await Promise.all(this.#going);
     await this.#drain();
@@ -149,6 +151,11 @@ class ChaosRun {
 
   get #killCount(): number {
     return [...this.#kills.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  #isEnough(): boolean {
+    const { kills, places = [] } = this.#options;
+    return this.#killCount >= kills && places.every((place) => this.#kills.has(place));
   }
 
   async #until(isDone: () => boolean): Promise<void> {

@@ -54,7 +54,7 @@ async function open(options: Partial<LifecycleOptions> = {}): Promise<Opened> {
   await lifecycle.open(broker);
   onTestFinished(() => {
     lifecycle.leave();
-    broker.closeAll();
+    return broker.closeAll();
   });
   const pass = async (ms: number) => {
     for (let end = clock.now() + ms; clock.now() < end; await turns()) clock.advance(Math.min(1_000, end - clock.now()));

@@ -1,6 +1,5 @@
 import type { ChildProcess } from "node:child_process";
-import { onTestFinished } from "vitest";
-import { temporaryFolder } from "./home.ts";
+import { cleanUp, temporaryFolder } from "./home.ts";
 import { codeCache, executable, quickStart, startHttp, waitFor } from "./meanwhile.ts";
 
 /**
@@ -61,6 +60,8 @@ export interface ConnectOptions {
   /** The server's command folder; default: `commands` in its working folder. */
   readonly commands?: string;
   readonly cwd?: string;
+  /** Over HTTP: a server that is there already. */
+  readonly url?: string;
   /** Declares elicitation and answers with this; without it the client cannot be asked. */
   readonly answer?: (asked: Asked) => Reply | Promise<Reply>;
 }
@@ -73,7 +74,7 @@ export const followUps = (transport: TransportName) =>
 export async function connect(sdk: Sdk, transport: TransportName, options: ConnectOptions): Promise<TestClient> {
   const words = ["--no-bundled", ...(options.commands === undefined ? [] : ["--commands", options.commands])];
   if (transport === "HTTP") {
-    const { url } = await startHttp(words, options.cwd === undefined ? {} : { cwd: options.cwd });
+    const url = options.url ?? (await startHttp(words, options.cwd === undefined ? {} : { cwd: options.cwd })).url;
     return await connectTo(sdk, { url }, options);
   }
   const server = {
@@ -142,7 +143,7 @@ async function connectTo(sdk: Sdk, server: { url: string } | ServerProcess, opti
   if (answer !== undefined) client.setRequestHandler(loaded.question, ({ params }) => answer(params));
 
   const transport = "url" in server ? loaded.makeHttp(new URL(server.url), { fetch: watchStream }) : loaded.makePipe(server);
-  onTestFinished(() => close(client, transport));
+  cleanUp(() => close(client, transport));
   await client.connect(transport);
   const revision = client.getNegotiatedProtocolVersion?.() ?? sdk.revision;
   if (revision !== sdk.revision) throw new Error(`${sdk.title} was expected to agree on ${sdk.revision}, not on ${revision}`);

@@ -1,15 +1,14 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { onTestFinished } from "vitest";
-import { temporaryFolder } from "./home.ts";
+import { cleanUp, temporaryFolder } from "./home.ts";
 
 /** Compiled code, shared by all starts: an empty home would compile everything anew each time. */
 export const codeCache = path.join(tmpdir(), "meanwhile-test-code");
 export const executable = path.resolve(import.meta.dirname, "../../bin/meanwhile.cjs");
 
 /** Room for what a start allocates: a fifth less work for each of the many processes that the tests start. */
-export const quickStart = "--min-semi-space-size=16";
+export const quickStart = "--min-semi-space-size=32";
 
 export interface Started {
   readonly child: ChildProcessWithoutNullStreams;
@@ -33,7 +32,7 @@ export function startMeanwhile(words: readonly string[], options: { cwd?: string
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   child.stdin.on("error", () => {});
   const exited = new Promise<number | string>((resolve) => child.on("close", (code, signal) => resolve(code ?? signal ?? -1)));
-  onTestFinished(async () => {
+  cleanUp(async () => {
     child.kill("SIGKILL");
     await exited;
   });
@@ -62,7 +61,7 @@ export async function startHttp(
 }
 
 /** Polls until `look` finds something; time only guards against hanging. */
-export async function waitFor<T>(look: () => T | undefined | false, why: () => string = () => "it never came", guardMs = 20_000): Promise<T> {
+export async function waitFor<T>(look: () => T | undefined | false, why: () => string = () => "it never came", guardMs = 50_000): Promise<T> {
   const end = Date.now() + guardMs;
   for (;;) {
     const found = look();

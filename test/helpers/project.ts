@@ -1,8 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { onTestFinished } from "vitest";
 import { loadSettings } from "../../src/config.ts";
-import { temporaryFolder, writeFiles } from "./home.ts";
+import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
 import { runMeanwhile, type Started, startHttp, startMeanwhile, waitFor } from "./meanwhile.ts";
 import { overHttp, overPipes, type Result, WireClient, type WireOptions } from "./wire.ts";
 
@@ -54,8 +53,16 @@ export class Project {
     return JSON.parse(stdout);
   }
 
+  /** The same of all tasks, by their ids, in one process. */
+  async showAll(): Promise<ReadonlyMap<string, { reason: string }>> {
+    const { stdout, stderr } = await this.terminal("tasks", "list", "--limit", "100", "--json");
+    if (stdout === "") throw new Error(`tasks list says: ${stderr}`);
+    const { tasks } = JSON.parse(stdout) as { tasks: readonly { taskId: string; reason: string }[] };
+    return new Map(tasks.map((task) => [task.taskId, task]));
+  }
+
   async #begin(client: WireClient): Promise<WireClient> {
-    onTestFinished(() => client.close());
+    cleanUp(() => client.close());
     return await client.begin();
   }
 }

@@ -1,8 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { onTestFinished } from "vitest";
-import { temporaryFolder } from "./home.ts";
+import { cleanUp, temporaryFolder } from "./home.ts";
 import { type Started, startHttp, startMeanwhile, waitFor } from "./meanwhile.ts";
 
 /** Requests of both generations, written by hand: every header, status, stream and byte of them can be seen, dropped and forged. */
@@ -161,7 +160,7 @@ export async function exchange(
   stop = new AbortController(),
   onMessage?: (message: Message) => void,
 ): Promise<Stream> {
-  onTestFinished(() => stop.abort());
+  cleanUp(() => stop.abort());
   const given = Object.entries({ accept: "application/json, text/event-stream", ...headers }).filter(
     (entry): entry is [string, string] => entry[1] !== undefined,
   );

@@ -1,8 +1,9 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { onTestFinished } from "vitest";
 import type { TransportName } from "./clients.ts";
-import { temporaryFolder } from "./home.ts";
+import { cleanUp, temporaryFolder } from "./home.ts";
 import { codeCache, executable, quickStart, startHttp, startMeanwhile, waitFor } from "./meanwhile.ts";
 
 /** Messages written and read by hand, over either transport: what an SDK's client keeps to itself can be seen. */
@@ -33,7 +34,7 @@ export interface Served {
   readonly token: () => string;
   /** How a client starts it by itself, over stdio. */
   readonly process: { command: string; args: string[]; env: Record<string, string>; cwd: string; stderr: "ignore" };
-  /** Opens a connection; over stdio that is a process of its own, on the same home. */
+  /** Opens a connection; over stdio that is a process of its own, on the same home, unless pipes are shared. */
   connect(options?: WireOptions): Promise<Wire>;
 }
 
@@ -42,6 +43,8 @@ export interface ServeOptions {
   readonly home?: string;
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Over stdio: clients that say the same of themselves share a process, and with it a pipe; since 2026-07-28 all do. */
+  readonly sharesPipes?: boolean;
 }
 
 export interface WireOptions {
@@ -60,16 +63,15 @@ export async function serve(transport: TransportName, options: ServeOptions): Pr
   const env = { ...options.env, MEANWHILE_HOME: home };
   const { url } = transport === "HTTP" ? await startHttp(words, { cwd, env }) : { url: "" };
   const token = () => readFileSync(path.join(home, "token"), "utf8").trim();
-  const connectPipe = (wish: WireOptions) => {
-    const { child } = startMeanwhile(inPipe, { cwd, env });
-    const wire = new Wire(wish, async (message) => void child.stdin.write(`${JSON.stringify(message)}\n`));
-    let rest = "";
-    child.stdout.on("data", (text: string) => {
-      const lines = (rest + text).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines) wire.receive(JSON.parse(line) as Message);
-    });
-    return wire;
+  // A shared process lives as long as what it was asked for here, not as long as the test that is the first to use it.
+  const inScope = AsyncLocalStorage.snapshot();
+  const pipes = new Map<string, Pipe>();
+  const connectPipe = (wish: WireOptions): Promise<Wire> => {
+    if (options.sharesPipes !== true) return new Pipe(startMeanwhile(inPipe, { cwd, env }).child).connect(wish);
+    const key = wish.revision === modern ? modern : JSON.stringify(wish);
+    const pipe = pipes.get(key) ?? new Pipe(inScope(() => startMeanwhile(inPipe, { cwd, env }).child));
+    pipes.set(key, pipe);
+    return pipe.connect(wish);
   };
   return {
     transport,
@@ -84,12 +86,47 @@ export async function serve(transport: TransportName, options: ServeOptions): Pr
       stderr: "ignore",
     },
     async connect(wish = {}) {
-      const wire = transport === "HTTP" ? connectHttp(url, wish.isAnonymous === true ? undefined : token(), wish) : connectPipe(wish);
+      if (transport === "stdio") return await connectPipe(wish);
+      const wire = connectHttp(url, wish.isAnonymous === true ? undefined : token(), wish);
       if (wish.revision !== modern) await wire.initialize();
       if (wish.revision !== modern && wish.hasNoStream !== true) await wire.openStream?.();
       return wire;
     },
   };
+}
+
+/** A server's process, and the connections that are open on its pipe. */
+class Pipe {
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #wires = new Set<Wire>();
+  #initialized: Promise<Fields> | undefined;
+  #count = 0;
+
+  constructor(child: ChildProcessWithoutNullStreams) {
+    this.#child = child;
+    let rest = "";
+    child.stdout.on("data", (text: string) => {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) this.#deliver(JSON.parse(line) as Message);
+    });
+  }
+
+  /** A connection until the end of the test; hands are shaken with the first. */
+  async connect(options: WireOptions): Promise<Wire> {
+    const wire = new Wire(options, async (message) => void this.#child.stdin.write(`${JSON.stringify(message)}\n`), 1_000_000 * this.#count++);
+    this.#wires.add(wire);
+    cleanUp(() => this.#wires.delete(wire));
+    if (options.revision === modern) return wire;
+    this.#initialized ??= wire.initialize().then(() => wire.initialized);
+    wire.initialized = await this.#initialized;
+    return wire;
+  }
+
+  /** An answer is for whoever has asked, all else for everybody. */
+  #deliver(message: Message): void {
+    for (const wire of this.#wires) if (message.method !== undefined || wire.waitsFor(message.id)) wire.receive(message);
+  }
 }
 
 /** One POST and what it was answered with. */
@@ -124,11 +161,12 @@ export class Wire {
   readonly #options: WireOptions;
   readonly #send: Send;
   readonly #waiting = new Map<string | number, (message: Message) => void>();
-  #lastId = 0;
+  #lastId: number;
 
-  constructor(options: WireOptions, send: Send) {
+  constructor(options: WireOptions, send: Send, lastId = 0) {
     this.#options = options;
     this.#send = send;
+    this.#lastId = lastId;
   }
 
   async initialize(): Promise<void> {
@@ -171,6 +209,10 @@ export class Wire {
     await this.#send(toMessage({ id, result }), new AbortController().signal);
   }
 
+  waitsFor(id: string | number | undefined): boolean {
+    return id !== undefined && this.#waiting.has(id);
+  }
+
   receive(message: Message): void {
     this.received.push(message);
     if (message.method !== undefined || message.id === undefined) return;
@@ -207,7 +249,7 @@ const toMessage = (message: Message) => ({ jsonrpc: "2.0", ...message });
 function connectHttp(url: string, token: string | undefined, options: WireOptions): Wire {
   const { revision = "2025-11-25" } = options;
   const closing = new AbortController();
-  onTestFinished(() => closing.abort());
+  cleanUp(() => closing.abort());
   let session: Record<string, string> = {};
   const common = (): Record<string, string> => ({
     accept: "application/json, text/event-stream",

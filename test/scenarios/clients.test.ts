@@ -2,18 +2,20 @@ import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { connect, followUps, type Sdk, sdks, type TestClient, type TransportName } from "../helpers/clients.ts";
-import { temporaryFolder } from "../helpers/home.ts";
-import { waitFor } from "../helpers/meanwhile.ts";
+import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
+import { startHttp, waitFor } from "../helpers/meanwhile.ts";
 
 // SDK clients drop progress that they read together with the answer. The server leaves a gap between the two; a client that the
 // machine keeps from reading for that long drops it all the same, and that is not ours to hold: hence the retries.
 const options = { retry: 3 };
 const commands = path.resolve(import.meta.dirname, "../fixtures/clients/commands");
+/** All clients may come to one server over HTTP; over stdio each starts its own. */
+const http = shareAmongTests(() => startHttp(["--no-bundled", "--commands", commands]));
 
 for (const sdk of sdks) {
   for (const transport of sdk.transports) {
     test(`${sdk.title} over ${transport} lists, calls, sees strictly increasing progress and cancels`, options, async () => {
-      const client = await connect(sdk, transport, { commands });
+      const client = await connect(sdk, transport, { commands, ...(transport === "HTTP" && { url: (await http()).url }) });
       await listsTools(client, sdk, transport);
       await calls(client, sdk);
       await seesProgress(client);

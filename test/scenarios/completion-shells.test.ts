@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { executable, runMeanwhile } from "../helpers/meanwhile.ts";
 
 const command = (text: string, before = "") => `import { defineCommand } from "meanwhile";
@@ -29,12 +29,17 @@ function project(files: Readonly<Record<string, string>> = {}) {
   return { cwd, env, run, complete, makeTask };
 }
 
+/** A project with a task in it, for the tests that only ask. */
+const withTask = shareAmongTests(async () => {
+  const made = project();
+  return { ...made, taskId: await made.makeTask() };
+});
+
 describe.each(["bash", "zsh", "fish"])("the entry of %s", (shell) => {
   const described = (value: string, description: string) => (shell === "bash" ? value : `${value}\t${description}`);
 
   test("offers a domain, a command, an enum value and a task id", async () => {
-    const { complete, makeTask } = project();
-    const taskId = await makeTask();
+    const { complete, taskId } = await withTask();
     const offered = async (...words: string[]) => {
       const { code, stdout, stderr } = await complete(shell, ...words);
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -110,8 +115,7 @@ _meanwhile; printf '%s\\n' "\${COMPREPLY[@]}"`;
   }
 
   test("gets its replies from the script", async () => {
-    const from = project();
-    const taskId = await from.makeTask();
+    const { taskId, ...from } = await withTask();
     const reply = await openBash(from);
     expect(reply("meanwhile rep")).toEqual(["report"]);
     expect(reply("meanwhile report ")).toEqual(["render"]);

@@ -24,7 +24,7 @@ test("twenty fronts outlive their daemon: they are back within five seconds, eve
   const [first, second] = clients as [(typeof clients)[0], (typeof clients)[0]];
   const jobs = { safe: taskIdOf(await first.call("job_safe", safe.input)), unsafe: taskIdOf(await second.call("work_long", unsafe.input)) };
   const calls = clients.map((client) => client.startCall("work_gated", called.input));
-  await Promise.all([safe.seen("started"), unsafe.seen("started"), called.seen("started")]);
+  await Promise.all([safe.seen("started"), unsafe.seen("started"), called.seen("started", clients.length)]);
   // It hears nothing of this, so that all of it is under way when it ends.
   process.kill(before.pid, "SIGSTOP");
   const lists = clients.map((client) => client.start("tools/list"));

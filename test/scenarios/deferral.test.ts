@@ -100,7 +100,7 @@ interface Row {
 }
 const heldMs = 1_000;
 
-/** Makes all the calls of a table, on one HTTP server, and shows the reason of each task in a terminal. */
+/** Makes all the calls of a table, on one HTTP server, and reads the reason of each task in a terminal. */
 async function check(project: Project, rows: readonly Row[]): Promise<void> {
   const results = await Promise.all(
     rows.map(async ({ client: options, tool, task, isHeld, expected }) => {
@@ -114,12 +114,11 @@ async function check(project: Project, rows: readonly Row[]): Promise<void> {
       return result ?? error;
     }),
   );
-  const shown = await Promise.all(
-    results.map(async (result) => {
-      const kind = kindOf(result as Result);
-      return { kind, reason: kind === "answer" ? undefined : (await project.show(taskIdOf(result as Result))).reason };
-    }),
-  );
+  const told = await project.showAll();
+  const shown = results.map((result) => {
+    const kind = kindOf(result as Result);
+    return { kind, reason: kind === "answer" ? undefined : told.get(taskIdOf(result as Result))?.reason };
+  });
   const titleOf = ({ client, tool, task, isHeld }: Row) =>
     `${client.revision} ${Object.keys(client.capabilities ?? {}).join()} ${tool}${task === undefined ? "" : ", asked for"}${isHeld === true ? ", held" : ""}`;
   expect(shown.map(({ kind, reason }, at) => [titleOf(rows[at] as Row), kind, reason])).toEqual(
@@ -303,6 +302,7 @@ describe("a result is not lost", () => {
     const work = gate();
     const { job_id } = handleOf(await client.call(gated, work.input));
     work.open();
+    await work.seen("ended");
     while ((await project.show(job_id)).status !== "completed");
     await client.close();
     const next = await project.stdio(as(nov25));
@@ -364,6 +364,7 @@ async function waitForJobs(client: WireClient, count: number): Promise<string[]>
     const { structuredContent } = await client.call("task_list");
     const jobs = (structuredContent?.data.jobs ?? []) as { job_id: string }[];
     if (jobs.length >= count) return jobs.map(({ job_id }) => job_id);
+    await sleep(30);
   }
 }
 

@@ -2,6 +2,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { shareAmongTests } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import {
   type Answer,
@@ -24,10 +25,20 @@ import {
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/rules/commands");
 
+async function openServer(config: Fields = {}) {
+  const place = openPlace({ commands, config });
+  return { place, server: await place.startHttp() };
+}
+
+/** For the tests that look at nothing but their own tasks; those that look for a task need a server on which there is no other. */
+const shared = shareAmongTests(openServer);
+
 /** One server over HTTP, and a client of each revision, both the local user. */
 async function openBoth(config: Fields = {}) {
-  const place = openPlace({ commands, config });
-  const server = await place.startHttp();
+  return await enter(await openServer(config));
+}
+
+async function enter({ place, server }: Awaited<ReturnType<typeof openServer>>) {
   const headers = place.local();
   const core = await SessionClient.begin(server.url, { headers });
   const modern = new ModernClient(server.url, { headers, capabilities: takesTasks });
@@ -179,7 +190,7 @@ describe("E1", () => {
 });
 
 test("E2: a tool result with isError is failed on 2025-11-25, and completed on 2026-07-28", async () => {
-  const { core, modern, both } = await openBoth();
+  const { core, modern, both } = await enter(await shared());
   const isError = { isError: true, structuredContent: { success: false, messages: [{ type: "error", text: "The tank is empty." }] } };
   // Whoever made it, each sees the task in the words of its own revision.
   for (const maker of both) {
@@ -200,7 +211,7 @@ test("E2: a tool result with isError is failed on 2025-11-25, and completed on 2
 });
 
 test("E3: cancelling an ended task is refused with -32602 on 2025-11-25, and acknowledged on 2026-07-28", async () => {
-  const { core, modern } = await openBoth();
+  const { core, modern } = await enter(await shared());
   const completed = await startTask(modern, "work_nap", { ms: 1 });
   const failed = await startTask(modern, "work_protocol");
   const saidNo = await startTask(modern, "work_fail");
@@ -219,7 +230,7 @@ test("E3: cancelling an ended task is refused with -32602 on 2025-11-25, and ack
 });
 
 test("E4: on 2025-11-25 a task is cancelled before the answer and stays so; on 2026-07-28 it is acknowledged, and an ending that came first stands", async () => {
-  const { core, modern, both } = await openBoth();
+  const { core, modern, both } = await enter(await shared());
   // The work goes on after the cancel, and its result comes too late.
   const deaf = openTraces();
   const { taskId } = await startTask(core, "work_long", { file: deaf.file, isDeaf: true });
@@ -264,7 +275,7 @@ describe("E5", () => {
   const progressOf = (client: Client) => client.log.filter(({ method }) => method === "notifications/progress");
 
   test("E5: a task's progress keeps the call's token until its end on 2025-11-25, and is sent on no stream on 2026-07-28", async () => {
-    const { core, modern } = await openBoth();
+    const { core, modern } = await enter(await shared());
     await core.openStream();
     const { taskId } = await startTask(core, "report_odd", input, meta);
     const related = { "io.modelcontextprotocol/related-task": { taskId } };
@@ -348,7 +359,7 @@ describe("E7", () => {
   );
 
   test("E7: in a session of 2025-11-25 the same; on 2026-07-28 every request over HTTP stands alone, and two of one id get each its own answer", async () => {
-    const { core, modern } = await openBoth();
+    const { core, modern } = await enter(await shared());
     for (const client of [core, modern]) {
       const [first, second] = [openTraces(), openTraces()];
       const begun = client.begin("tools/call", { name: "work_hold", arguments: { file: first.file } }, { id: 7 });
@@ -398,7 +409,7 @@ describe("E7", () => {
 });
 
 test("E8: a call that needs a task its client did not opt in to is -32601 on 2025-11-25, and -32021 with HTTP 400 on 2026-07-28", async () => {
-  const { core, modern, place } = await openBoth();
+  const { core, modern, place } = await enter(await shared());
   const traces = openTraces();
   const call = { name: "work_required", arguments: { file: traces.file } };
   expect(await core.request("tools/call", call)).toMatchObject({ status: 200, error: { code: -32601, message: expect.stringContaining("params.task") } });
@@ -449,7 +460,7 @@ describe("E9", () => {
   });
 
   test("E9: 2026-07-28 has none of them: GET and DELETE are 405, a session id and a Last-Event-ID are ignored, no event has an id", async () => {
-    const { core, modern, place, server } = await openBoth();
+    const { core, modern, place, server } = await enter(await shared());
     const headers = { ...place.local(), "mcp-protocol-version": "2026-07-28" };
     for (const method of ["GET", "DELETE"]) {
       for (const more of [{}, { "last-event-id": "1.x" }]) {

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
 import { request } from "node:http";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { runMeanwhile, startHttp, startMeanwhile } from "../helpers/meanwhile.ts";
 
 const whoami = {
@@ -13,6 +13,10 @@ export default defineCommand({ summary: "Leaves a mark", run: (_input, task) => 
 const project = () => writeFiles(temporaryFolder(), whoami);
 const ping = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "who_am_i" } });
 const plain = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+
+/** Two servers for several tests: one that lets nobody run anything, in all of them, and one in which commands do run. */
+const untouched = shareAmongTests(() => startHttp([], { cwd: project() }));
+const visited = shareAmongTests(() => startHttp([], { cwd: project() }));
 
 /** A request with whatever headers a hostile page or a careless client would send; fetch() would not let us. */
 function send(
@@ -41,14 +45,14 @@ describe("who may come in", () => {
     ["a rebound Host", { host: "evil.example:7337" }],
     ["a Host that only looks local", { host: "localhost.evil.example" }],
   ])("%s is refused on every route, before anything runs", async (_name, headers) => {
-    const server = await startHttp([], { cwd: project() });
+    const server = await untouched();
     for (const route of routes)
       for (const method of ["POST", "GET"]) expect(await send(server.url, { path: route, method, headers }), route).toMatchObject({ status: 403 });
     expect(existsSync(path.join(server.home, "ran"))).toBe(false);
   });
 
   test("local pages and programs are let in", async () => {
-    const { url } = await startHttp([], { cwd: project() });
+    const { url } = await visited();
     for (const headers of [{ origin: "http://localhost:3000" }, { origin: "http://127.0.0.1:6274" }, { host: "localhost:9" }, { host: "[::1]:9" }, {}])
       expect(await send(url, { headers })).toMatchObject({ status: 200 });
   });
@@ -56,14 +60,14 @@ describe("who may come in", () => {
   test.each([["text/plain"], ["text/plain; a=application/json"], ["application/x-www-form-urlencoded"], [undefined]])(
     "a body of type %s is refused on every route: a form on a page could send it",
     async (type) => {
-      const server = await startHttp([], { cwd: project() });
+      const server = await untouched();
       for (const route of routes) expect(await send(server.url, { path: route, headers: { "content-type": type } }), route).toMatchObject({ status: 415 });
       expect(existsSync(path.join(server.home, "ran"))).toBe(false);
     },
   );
 
   test("only loopback is listened on, and another address is refused with the reason", async () => {
-    const { url, child } = await startHttp([], { cwd: project() });
+    const { url, child } = await visited();
     const port = Number(new URL(url).port).toString(16).toUpperCase().padStart(4, "0");
     const listening = readFileSync(`/proc/${child.pid}/net/tcp`, "utf8")
       .split("\n")
@@ -76,7 +80,7 @@ describe("who may come in", () => {
   });
 
   test("a port in use: one sentence that names --port, exit 70", async () => {
-    const { url } = await startHttp();
+    const { url } = await visited();
     const { port } = new URL(url);
     expect(await runMeanwhile(["serve", "--http", "--port", port])).toMatchObject({
       code: 70,
@@ -140,7 +144,7 @@ describe("who is calling", () => {
   });
 
   test("a session belongs to who began it: with another identity it does not exist", async () => {
-    const server = await startHttp([], { cwd: project() });
+    const server = await visited();
     const token = readFileSync(path.join(server.home, "token"), "utf8").trim();
     const own = { authorization: `Bearer ${token}` };
     const begun = await fetch(server.url, {
@@ -164,7 +168,7 @@ describe("who is calling", () => {
 });
 
 test("a request that is refused does not use up its id", async () => {
-  const server = await startHttp([], { cwd: project() });
+  const server = await visited();
   const begun = await fetch(server.url, {
     method: "POST",
     headers: plain,
@@ -182,7 +186,7 @@ test("a request that is refused does not use up its id", async () => {
 });
 
 test("health says ok, other paths say where MCP is", async () => {
-  const { url } = await startHttp();
+  const { url } = await visited();
   expect(await send(url, { method: "GET", path: "/healthz" })).toEqual({ status: 200, text: '{"status":"ok"}' });
   expect(await send(url, { method: "GET", path: "/" })).toMatchObject({ status: 404, text: expect.stringContaining("MCP is at /mcp") });
 });

@@ -1,12 +1,17 @@
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { type Asked, connect, modernV2, newestV1, type Reply, type TestClient } from "../helpers/clients.ts";
-import { temporaryFolder } from "../helpers/home.ts";
+import { type Asked, connect, modernV2, newestV1, type Reply, type TestClient, type TransportName } from "../helpers/clients.ts";
+import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { runMeanwhile, startHttp, waitFor } from "../helpers/meanwhile.ts";
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/questions/commands");
 const clients = [newestV1, modernV2].flatMap((sdk) => sdk.transports.map((transport) => ({ sdk, transport })));
+
+const startServer = () => startHttp(["--no-bundled", "--commands", commands]);
+/** Over HTTP all clients come to one server; over stdio each starts its own. */
+const shared = shareAmongTests(startServer);
+const at = async (transport: TransportName) => (transport === "HTTP" ? { commands, url: (await shared()).url } : { commands });
 
 /** A file that a command leaves its traces in, and the lines that are in it. */
 function traces() {
@@ -17,7 +22,7 @@ function traces() {
 for (const { sdk, transport } of clients) {
   test(`${sdk.title} over ${transport} shows questions, and the same run goes on with what the person does`, async () => {
     const person = new Person();
-    const client = await connect(sdk, transport, { commands, answer: person.answer });
+    const client = await connect(sdk, transport, { ...(await at(transport)), answer: person.answer });
     await goesOnWithTheAnswer(client, person);
     await answersSeveral(client, person);
     await endsWhenDeclined(client, person);
@@ -27,7 +32,7 @@ for (const { sdk, transport } of clients) {
 
   test(`${sdk.title} over ${transport} is told how to answer when it cannot show questions`, async () => {
     const { file, lines } = traces();
-    const client = await connect(sdk, transport, { commands });
+    const client = await connect(sdk, transport, await at(transport));
     const asking = await client.call("ask_name", { file });
     expect(asking.structuredContent).toMatchObject({
       success: true,
@@ -127,7 +132,7 @@ test.for(newestV1.transports)("a call over %s that is cancelled while its questi
     await waitFor(() => lines().includes("stopped"));
     return { action: "cancel" };
   };
-  const client = await connect(newestV1, transport, { commands, answer });
+  const client = await connect(newestV1, transport, { ...(await at(transport)), answer });
   await expect(client.call("ask_name", { file }, { signal: stop.signal })).rejects.toBeDefined();
   await waitFor(() => lines().includes("stopped"));
   expect(lines()).toEqual(["started", "stopped"]);
@@ -140,7 +145,7 @@ describe("the requestState of 2026-07-28", () => {
 
   test("is refused when it was tampered with or used already", async () => {
     const { file, lines } = traces();
-    const { url } = await startHttp(["--no-bundled", "--commands", commands]);
+    const { url } = await shared();
     const state = stateOf(await call(url, { name: "ask_name", file }));
     for (const requestState of forgeriesOf(state)) {
       expect(await call(url, { name: "ask_name", file, requestState, inputResponses }), `with ${requestState}`).toMatchObject(refusal);
@@ -153,7 +158,7 @@ describe("the requestState of 2026-07-28", () => {
 
   test("is refused when it belongs to an earlier round", async () => {
     const { file, lines } = traces();
-    const { url } = await startHttp(["--no-bundled", "--commands", commands]);
+    const { url } = await shared();
     const soup = { q1: accept({ choice: "soup" }) };
     const tea = { q2: accept({ choice: "tea" }) };
     const first = stateOf(await call(url, { name: "ask_meal", file }));
@@ -168,10 +173,7 @@ describe("the requestState of 2026-07-28", () => {
 
   test("is refused with other arguments, for another tool, from another caller and at another server", async () => {
     const { file, lines } = traces();
-    const [{ url, home }, other] = await Promise.all([
-      startHttp(["--no-bundled", "--commands", commands]),
-      startHttp(["--no-bundled", "--commands", commands]),
-    ]);
+    const [{ url, home }, other] = await Promise.all([shared(), startServer()]);
     const token = (await runMeanwhile(["token"], { env: { MEANWHILE_HOME: home } })).stdout.trim();
     const requestState = stateOf(await call(url, { name: "ask_name", file }));
     expect(await call(url, { name: "ask_name", file: `${file}.other`, requestState, inputResponses })).toMatchObject(refusal);
@@ -185,7 +187,7 @@ describe("the requestState of 2026-07-28", () => {
 
   test("does not start the run again when the second request declares no elicitation", async () => {
     const { file, lines } = traces();
-    const { url } = await startHttp(["--no-bundled", "--commands", commands]);
+    const { url } = await shared();
     const requestState = stateOf(await call(url, { name: "ask_name", file }));
     await call(url, { name: "ask_name", file, requestState, inputResponses, capabilities: {} });
     expect(lines().filter((line) => line === "started")).toEqual(["started"]);
@@ -193,7 +195,7 @@ describe("the requestState of 2026-07-28", () => {
 
   test("comes back with a confirmation, and one without content is none", async () => {
     const { file, lines } = traces();
-    const { url } = await startHttp(["--no-bundled", "--commands", commands]);
+    const { url } = await shared();
     const requestState = stateOf(await call(url, { name: "files_erase", file }));
     const answer = await call(url, { name: "files_erase", file, requestState, inputResponses: { q1: { action: "accept" } } });
     expect(answer.result?.isError).toBe(true);

@@ -11,7 +11,7 @@ import { systemClock } from "../../src/clock.ts";
 import { createId } from "../../src/ids.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { createRandom, pick } from "../chaos/random.ts";
-import { temporaryFolder } from "../helpers/home.ts";
+import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { codeCache, executable, quickStart, type Started, waitFor } from "../helpers/meanwhile.ts";
 import {
   type Answer,
@@ -27,7 +27,6 @@ import {
   openTraces,
   type PipeClient,
   type Place,
-  revisions,
   SessionClient,
   startTask,
   takesAll,
@@ -49,7 +48,20 @@ interface Both {
 
 /** A server over HTTP with a client of each revision, both the local user; on the same place it is the next server. */
 async function openBoth(place: Place = openPlace({ commands })): Promise<Both> {
-  const server = await place.startHttp();
+  return await enter({ place, server: await place.startHttp() });
+}
+
+/** For the tests that look at nothing but their own tasks, and end no server: one over HTTP, and one for each revision on a pipe, on the same home. */
+const shared = shareAmongTests(async () => {
+  const place = openPlace({ commands });
+  return { place, server: await place.startHttp() };
+});
+const sharedPipes = {
+  core: shareAmongTests(async () => await (await shared()).place.startPipe("2025-11-25")),
+  modern: shareAmongTests(async () => await (await shared()).place.startPipe("2026-07-28", takesAll)),
+};
+
+async function enter({ place, server }: Pick<Both, "place" | "server">): Promise<Both> {
   const headers = place.local();
   const core = await SessionClient.begin(server.url, { headers });
   return { place, server, core, modern: new ModernClient(server.url, { headers, capabilities: takesAll }) };
@@ -101,7 +113,7 @@ test("T1: a hundred thousand task ids: none repeats, no beginning is shared, at 
   expect(new Set(makers)).toEqual(new Set(["task/calls.ts: createId()", "task/engine.ts: createId()"]));
 
   // What clients get is such an id, as it was made.
-  const { core, modern } = await openBoth();
+  const { core, modern } = await enter(await shared());
   for (const client of [core, modern]) {
     const { taskId } = await startTask(client, "work_nap", { ms: 1 });
     expect(taskId).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
@@ -226,7 +238,7 @@ function watch({ core, modern, server, place }: Both, seen: Sightings): () => Pr
       await look().catch((error: unknown) => {
         if (!isOver) throw error;
       });
-      await sleep(25);
+      await sleep(50);
     }
   };
   const poll = (client: Client) =>
@@ -383,7 +395,7 @@ async function killAtHandle({ url, child, exited }: Started & { url: string }, h
 }
 
 test("T9: an id that is unknown, malformed or no string is -32602 from every tasks method", async () => {
-  const { core, modern, place } = await openBoth();
+  const { core, modern } = await enter(await shared());
   const { taskId } = await startTask(modern, "work_long", { file: openTraces().file });
   const texts = [
     randomUUID(),
@@ -402,7 +414,7 @@ test("T9: an id that is unknown, malformed or no string is -32602 from every tas
     "x".repeat(10_000),
   ];
   const others: unknown[] = [undefined, null, 0, 1, true, {}, [taskId], { taskId }, { toString: taskId }];
-  const pipes = { core: await place.startPipe("2025-11-25"), modern: await place.startPipe("2026-07-28", takesAll) };
+  const pipes = { core: await sharedPipes.core(), modern: await sharedPipes.modern() };
   for (const wrong of [...texts, ...others]) {
     const params = wrong === undefined ? {} : { taskId: wrong };
     const what = `${JSON.stringify(wrong)?.slice(0, 50)}`;
@@ -476,8 +488,8 @@ test("T10: no key is used twice in a task's life, also across a crash", async ()
 });
 
 test("T11: an answer to a key that is not open is ignored, __proto__ and constructor among them", async () => {
-  const { modern, core, place } = await openBoth();
-  const pipe = await place.startPipe("2026-07-28", takesAll);
+  const { modern, core } = await enter(await shared());
+  const pipe = await sharedPipes.modern();
   const { taskId } = await startTask(modern, "ask_many", { file: openTraces().file, again: 2 });
   const [first] = Object.keys(await nextQuestions(modern, taskId));
   const odd = ["__proto__", "constructor", "toString", "hasOwnProperty", "q0", "q2", "Q1", " q1", "", `${first}.`, randomUUID()];
@@ -576,8 +588,8 @@ test("T13: a request without the extension's capability gets no handle, and -320
 });
 
 test("T14: notifications/cancelled with the id of the call that made a task leaves the task alone", async () => {
-  const { core, modern, place } = await openBoth();
-  const pipes = [await place.startPipe("2025-11-25"), await place.startPipe("2026-07-28", takesTasks)];
+  const { core, modern } = await enter(await shared());
+  const pipes = [await sharedPipes.core(), await sharedPipes.modern()];
   for (const client of [core, modern, ...pipes]) {
     const traces = openTraces();
     const asked = client.revision === "2025-11-25" ? { task: {} } : {};
@@ -606,7 +618,7 @@ describe("T15", () => {
   const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
   test("T15: every answer about a task carries createdAt, lastUpdatedAt and the ttl that holds, whatever was asked for", async () => {
-    const { core, modern } = await openBoth();
+    const { core, modern } = await enter(await shared());
     await core.openStream();
     // The task lives on while these are collected, and with it its ttl.
     const seen: Fields[] = [];
@@ -637,8 +649,7 @@ describe("T15", () => {
   });
 
   test("T15: a wish that is no positive whole number is refused, one that is too large is capped and told so", async () => {
-    const place = openPlace({ commands });
-    const pipe = await place.startPipe("2025-11-25");
+    const pipe = await sharedPipes.core();
     const ask = async (ttl: string): Promise<Answer> => {
       const id = `ttl ${ttl}`;
       const params = `{"name":"work_nap","arguments":{"ms":1},"task":{"ttl":${ttl}}}`;
@@ -689,7 +700,7 @@ describe("T15", () => {
 });
 
 test("T20: notifications/tasks carries what tasks/get would return, and a subscriber to somebody else's task gets none", async () => {
-  const { modern, place, server } = await openBoth();
+  const { modern, server } = await enter(await shared());
   const [asks, works] = [openTraces(), openTraces()];
   const ids = [
     (await startTask(modern, "ask_many", { file: asks.file, together: ["Tea?", "Milk?"] })).taskId,
@@ -698,7 +709,7 @@ test("T20: notifications/tasks carries what tasks/get would return, and a subscr
     (await startTask(modern, "work_fail")).taskId,
   ];
   const stranger = new ModernClient(server.url, { capabilities: takesAll });
-  const pipe = await place.startPipe("2026-07-28", takesAll);
+  const pipe = await sharedPipes.modern();
   const [own, foreign] = await Promise.all([modern.listen(ids), stranger.listen(ids)]);
   const listening = pipe.begin("subscriptions/listen", { notifications: { taskIds: ids } });
   expect(own.acknowledged).toEqual({ taskIds: ids });
@@ -738,7 +749,7 @@ test("T20: notifications/tasks carries what tasks/get would return, and a subscr
 });
 
 test("T21: a tasks request whose Mcp-Name is missing or names another task is refused with -32020 and HTTP 400", async () => {
-  const { modern } = await openBoth();
+  const { modern } = await enter(await shared());
   const { taskId } = await startTask(modern, "ask_many", { file: openTraces().file, again: 1 });
   const { taskId: another } = await startTask(modern, "work_long", { file: openTraces().file });
   const [key] = Object.keys(await nextQuestions(modern, taskId)) as [string];
@@ -764,8 +775,8 @@ test("T21: a tasks request whose Mcp-Name is missing or names another task is re
 });
 
 test("T22: a tool called against its taskSupport, as a task or not as one, is refused with -32601", async () => {
-  const { core, modern, place } = await openBoth();
-  const pipe = await place.startPipe("2025-11-25");
+  const { core, modern } = await enter(await shared());
+  const pipe = await sharedPipes.core();
   const refused = { error: { code: -32601 }, result: undefined };
   for (const client of [core, pipe]) {
     const supports = ((await client.request("tools/list")).result?.tools ?? []) as Fields[];
@@ -815,8 +826,7 @@ function expectRising(sent: readonly Fields[]): void {
 
 describe("P1", () => {
   test("P1: progress rises with every notification, whatever a command reports, on both revisions", async () => {
-    const place = openPlace({ commands });
-    const [core, modern] = await Promise.all(revisions.map((revision) => place.startPipe(revision)));
+    const [core, modern] = [await sharedPipes.core(), await openPlace({ commands }).startPipe("2026-07-28")];
     const rises = async (pipe: PipeClient, total: number | undefined) => {
       const token = `of ${total}`;
       const { result } = await pipe.request("tools/call", { name: "report_odd", arguments: { gapMs: 105, total }, _meta: { progressToken: token } });
@@ -828,12 +838,11 @@ describe("P1", () => {
       expect(sent.map(({ message }) => message)).toContain("NaN on attempt 1");
       for (const each of sent) expect(each.total).toBe(total);
     };
-    await Promise.all([core, modern].flatMap((pipe) => [undefined, 10].map((total) => rises(pipe as PipeClient, total))));
+    await Promise.all([core, modern].flatMap((pipe) => [undefined, 10].map((total) => rises(pipe, total))));
   });
 
   test("P1: it rises across a retry too, on the call's token and on that of tasks/result, though the second attempt begins lower", async () => {
-    const place = openPlace({ commands });
-    const pipe = await place.startPipe("2025-11-25");
+    const pipe = await sharedPipes.core();
     const { taskId } = await startTask(pipe, "report_odd", { gapMs: 210, total: 10, fails: true }, { _meta: { progressToken: "call" } });
     const { result } = await pipe.request("tasks/result", { taskId, _meta: { progressToken: "result" } });
     expect(result).toMatchObject({ structuredContent: { success: true, data: { attempt: 2 } } });

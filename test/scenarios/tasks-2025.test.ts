@@ -11,7 +11,7 @@ import { CallToolResultSchema, ElicitRequestSchema, TaskStatusNotificationSchema
 import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { TransportName } from "../helpers/clients.ts";
-import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import {
   clientInfo,
@@ -36,7 +36,12 @@ const accept = (content: object) => ({ action: "accept", content });
 const ends = ["completed", "failed", "cancelled"];
 
 const start = (transport: TransportName, options: { cwd?: string; env?: Record<string, string> } = {}) => serve(transport, { commands, ...options });
-const open = async (transport: TransportName, options: WireOptions = {}) => await (await start(transport)).connect(options);
+/** One server over each transport for all tests that look at nothing but their own tasks. */
+const shared = { HTTP: shareAmongTests(() => start("HTTP")), stdio: shareAmongTests(() => serve("stdio", { commands, sharesPipes: true })) };
+const share = (transport: TransportName) => shared[transport]();
+const open = async (transport: TransportName, options: WireOptions = {}) => await (await share(transport)).connect(options);
+/** For what others' tasks would show in: lists and estimates. */
+const openAlone = async (transport: TransportName) => await (await start(transport)).connect();
 
 /** Calls a tool as a task; what it is answered with. */
 async function create(wire: Wire, name: string, input: object = {}, more: object = {}): Promise<Fields> {
@@ -85,7 +90,7 @@ function lasting({ _meta, ...result }: Fields): Fields {
 
 describe("what is declared", () => {
   test("initialize declares tasks with tools/call and cancel, and list only for a caller who can be told from others", async () => {
-    const [pipe, http] = await Promise.all([start("stdio"), start("HTTP")]);
+    const [pipe, http] = await Promise.all([start("stdio"), share("HTTP")]);
     const everything = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
     expect((await pipe.connect()).initialized.capabilities.tasks).toEqual(everything);
     expect((await http.connect()).initialized.capabilities.tasks).toEqual(everything);
@@ -154,7 +159,7 @@ describe("making a task", () => {
   test.for(transports)(
     "tools/call with params.task answers at once with a task: a string id, working, createdAt, lastUpdatedAt, ttl, pollInterval, and no result (%s)",
     async (transport) => {
-      const wire = await open(transport);
+      const wire = await openAlone(transport);
       const { file, release, lines } = traces();
       // The command does not end before it is let go, so an answer can only be one about a task.
       const { result } = await wire.request("tools/call", { name: "work_hold", arguments: { file, expectedSeconds: 20 }, task: { ttl: 60_000 } });
@@ -192,7 +197,7 @@ describe("making a task", () => {
   });
 
   test("pollInterval is a twentieth of what the author expects, who sees the arguments with their defaults", async () => {
-    const wire = await open("stdio");
+    const wire = await openAlone("stdio");
     expect(await create(wire, "work_hold", { file: traces().file, expectedSeconds: 60 })).toMatchObject({ pollInterval: 3000 });
     expect(await create(wire, "work_hold", { file: traces().file, expectedSeconds: 3600 })).toMatchObject({ pollInterval: 5000 });
     expect(await create(wire, "work_hold", { file: traces().file })).toMatchObject({ pollInterval: 500 });
@@ -439,7 +444,7 @@ describe("tasks/list", () => {
   const idsOf = (pages: Fields[][]): string[] => pages.flat().map(({ taskId }) => taskId);
 
   test.for(transports)("tasks/list gives a nextCursor while there is more, and every task that tasks/get finds exactly once (%s)", async (transport) => {
-    const wire = await open(transport);
+    const wire = await openAlone(transport);
     const { file, lines } = traces();
     // A call is no task as long as its client waits for it.
     void wire.request("tools/call", { name: "work_hold", arguments: { file } });
@@ -478,7 +483,7 @@ describe("tasks/list", () => {
   });
 
   test.for(transports)("tasks/list takes a limit from 1 to 100 and refuses any other (%s)", async (transport) => {
-    const wire = await open(transport);
+    const wire = await openAlone(transport);
     for (let n = 0; n < 3; n++) await create(wire, "quick_echo", { text: `${n}` });
     expect((await wire.request("tasks/list", { limit: 1 })).result).toMatchObject({ tasks: [{}], nextCursor: expect.any(String) });
     expect((await wire.request("tasks/list", { limit: 3 })).result).toEqual({ tasks: [expect.anything(), expect.anything(), expect.anything()] });
@@ -575,7 +580,7 @@ async function collect<T>(stream: AsyncIterable<T>): Promise<T[]> {
 
 describe.for(transports)("SDK v1 1.32.2 over %s", (transport) => {
   test("creates a task, polls it, sees its progress and fetches its result", async () => {
-    const { client, stream, statusesOf } = await connectV1(await start(transport));
+    const { client, stream, statusesOf } = await connectV1(await share(transport));
     // With the list at hand the SDK checks results against their schemas.
     await client.listTools();
     const values: number[] = [];
@@ -597,7 +602,7 @@ describe.for(transports)("SDK v1 1.32.2 over %s", (transport) => {
   });
 
   test("answers a question of a task, and hears of every status", async () => {
-    const { tasks, asked, stream, statusesOf } = await connectV1(await start(transport), () => accept({ name: "Ada" }));
+    const { tasks, asked, stream, statusesOf } = await connectV1(await share(transport), () => accept({ name: "Ada" }));
     const { file, release, lines } = traces();
     const driver = stream("ask_name", { file });
     const { value: created } = await driver.next();

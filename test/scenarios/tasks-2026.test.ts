@@ -12,7 +12,7 @@ import {
 import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { TransportName } from "../helpers/clients.ts";
-import { temporaryFolder } from "../helpers/home.ts";
+import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { clientInfo, type Fields, type Message, relatedTaskKey, type Served, serve, tasksExtension, traces, type Wire } from "../helpers/task-wire.ts";
 
@@ -30,7 +30,10 @@ const ends = ["completed", "failed", "cancelled"];
 
 const start = (transport: TransportName, options: { home?: string; env?: Record<string, string> } = {}) => serve(transport, { commands, ...options });
 const connect = (served: Served, capabilities: object = withTasks) => served.connect({ revision, capabilities });
-const open = async (transport: TransportName) => await connect(await start(transport));
+/** One server over each transport for all tests that look at nothing but their own tasks. */
+const shared = { HTTP: shareAmongTests(() => start("HTTP")), stdio: shareAmongTests(() => serve("stdio", { commands, sharesPipes: true })) };
+const share = (transport: TransportName) => shared[transport]();
+const open = async (transport: TransportName) => await connect(await share(transport));
 const call = (wire: Wire, name: string, input: object = {}, more: object = {}) => wire.request("tools/call", { name, arguments: input, ...more });
 
 /** Calls a tool and expects a handle. */
@@ -90,7 +93,7 @@ describe("what is declared", () => {
   );
 
   test.for(transports)("a client that declares only the tasks capability of 2025-11-25 gets no handle (%s)", async (transport) => {
-    const served = await start(transport);
+    const served = await share(transport);
     const core = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
     for (const capabilities of [
       { elicitation, tasks: core },
@@ -106,7 +109,7 @@ describe("what is declared", () => {
   });
 
   test.for(transports)("params.task is an unknown field: it makes no task and is no error (%s)", async (transport) => {
-    const served = await start(transport);
+    const served = await share(transport);
     const [taking, plain] = await Promise.all([connect(served), connect(served, { elicitation })]);
     for (const task of [{ ttl: 1 }, {}, { ttl: -1 }, "yes", null]) {
       const quick = bare(await call(taking, "quick_echo", { text: "a" }, { task }));
@@ -248,7 +251,7 @@ describe("tasks/get", () => {
   test.for(transports)(
     "the inlined result is what the same call gives without a task, isError included, marked complete and without a related task (%s)",
     async (transport) => {
-      const served = await start(transport);
+      const served = await share(transport);
       const [taking, plain] = await Promise.all([connect(served), connect(served, { elicitation })]);
       const calls = [
         { name: "work_count", input: { to: 2, label: "a" } },
@@ -267,7 +270,7 @@ describe("tasks/get", () => {
   );
 
   test.for(transports)("a call that ends in a JSON-RPC error is failed, with that same error inlined (%s)", async (transport) => {
-    const served = await start(transport);
+    const served = await share(transport);
     const [taking, plain] = await Promise.all([connect(served), connect(served, { elicitation })]);
     const direct = await call(plain, "work_protocol");
     expect(direct.error).toEqual({ code: -32042, message: "The valve is stuck.", data: { valve: 7 } });
@@ -283,7 +286,7 @@ describe("tasks/get", () => {
 
 describe("tasks/update and tasks/cancel", () => {
   test.for(transports)("tasks/update is acknowledged with an empty complete result, and the task goes on with the answer (%s)", async (transport) => {
-    const served = await start(transport);
+    const served = await share(transport);
     const wire = await connect(served);
     const { taskId } = await create(wire, "ask_two", { table: "1" });
     const open = await waitForOpen(wire, taskId, 2);
@@ -313,13 +316,13 @@ describe("tasks/update and tasks/cancel", () => {
   });
 
   test.for(transports)("a question that is declined ends the task as completed, with isError (%s)", async (transport) => {
-    const { session } = await connectV2(await start(transport), { "What is your name?": { action: "decline" } });
+    const { session } = await connectV2(await share(transport), { "What is your name?": { action: "decline" } });
     const { outcome } = await (await session.callTool("ask_name", { file: traces().file })).settle();
     expect(outcome).toMatchObject({ status: "completed", result: { isError: true, content: [{ text: expect.stringContaining("was declined") }] } });
   });
 
   test.for(transports)("tasks/cancel is acknowledged with an empty complete result, and the work is stopped (%s)", async (transport) => {
-    const served = await start(transport);
+    const served = await share(transport);
     const wire = await connect(served);
     const { file, lines } = traces();
     const { taskId } = await create(wire, "work_hold", { file });
@@ -347,7 +350,7 @@ describe("tasks/update and tasks/cancel", () => {
 
 describe("coming back", () => {
   test.for(transports)("a task is resumed by its reference, after detaching and on another connection (%s)", async (transport) => {
-    const served = await start(transport);
+    const served = await share(transport);
     const first = await connectV2(served);
     const { file, release, lines } = traces();
     const begun = await first.session.callTool("work_hold", { file });
@@ -460,7 +463,7 @@ describe("subscriptions/listen with taskIds", () => {
   });
 
   test.for(transports)("the SDK's own client listens, and hears of the end (%s)", async (transport) => {
-    const served = await start(transport);
+    const served = await share(transport);
     const { client, session } = await connectV2(served);
     const news: Fields[] = [];
     const anything = { "~standard": { version: 1 as const, vendor: "test", validate: (value: unknown) => ({ value: value as Fields }) } };

@@ -1,7 +1,8 @@
 import { readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { killWorkers } from "../helpers/daemon.ts";
+import { cleanUp, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 
 const command = (body: string, more = "") => `import { appendFileSync } from "node:fs";
@@ -34,6 +35,7 @@ const commands = {
 function project() {
   const cwd = writeFiles(temporaryFolder(), commands);
   const env = { MEANWHILE_HOME: path.join(cwd, "home") };
+  cleanUp(() => killWorkers(env.MEANWHILE_HOME));
   const meanwhile = (...words: string[]) => runMeanwhile(["--no-bundled", ...words], { cwd, env });
   return { cwd, env, meanwhile };
 }
@@ -85,11 +87,10 @@ describe("a command as a task", () => {
   });
 
   test("a question waits for its answer, from any terminal", async () => {
-    const { meanwhile } = project();
+    const { meanwhile, cwd } = project();
     const id = (await meanwhile("work", "ask", "--detach", "--quiet")).stdout.trim();
-    let shown = "";
-    while (!shown.includes("input_required")) shown = (await meanwhile("tasks", "show", id)).stdout;
-    expect(shown).toContain("message: Publish it?");
+    await waitForQuestion(cwd);
+    expect((await meanwhile("tasks", "show", id)).stdout).toMatch(/status: input_required[\s\S]*message: Publish it\?/);
     expect(await meanwhile("tasks", "answer", id)).toMatchObject({ code: 2, stderr: "✗ It asks «Publish it?»: give publish=… note=…\n" });
     expect(await meanwhile("tasks", "answer", id, "publsh=true")).toMatchObject({ code: 2, stderr: expect.stringContaining("it asks for publish, note") });
     expect(await meanwhile("tasks", "answer", id, "publish=true", "note=go")).toMatchObject({ code: 0, stderr: "✓ Answered «Publish it?»\n" });
@@ -151,10 +152,9 @@ describe("bad input", () => {
   });
 
   test("an answer that does not fit is refused by field, and the question stays open", async () => {
-    const { meanwhile } = project();
+    const { meanwhile, cwd } = project();
     const id = (await meanwhile("work", "ask", "--detach", "--quiet")).stdout.trim();
-    let shown = "";
-    while (!shown.includes("input_required")) shown = (await meanwhile("tasks", "show", id)).stdout;
+    await waitForQuestion(cwd);
     expect(await meanwhile("tasks", "answer", id, "publish=maybe")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("The answer does not fit: `publish`"),
@@ -205,18 +205,21 @@ describe("bad input", () => {
 
 /** The process that runs a project's task, once it has begun. */
 async function findWorker(cwd: string): Promise<number> {
+  const where = "worker is not null and progress is not null or command = 'work_endless' and worker is not null";
+  const { worker } = await findTask(cwd, where);
+  return Number(worker.split("|")[2]);
+}
+
+async function waitForQuestion(cwd: string): Promise<void> {
+  await findTask(cwd, "status = 'input_required'");
+}
+
+/** Looks into the store itself until there is such a task: a terminal is a process, too much for looking often. */
+async function findTask(cwd: string, where: string): Promise<{ worker: string }> {
   const Database = (await import("better-sqlite3")).default;
   const db = new Database(path.join(cwd, "home/tasks.db"), { readonly: true });
   try {
-    const worker = await waitFor(
-      () =>
-        (
-          db.prepare("select worker from tasks where worker is not null and progress is not null or command = 'work_endless' and worker is not null").get() as
-            | { worker: string }
-            | undefined
-        )?.worker,
-    );
-    return Number(worker.split("|")[2]);
+    return await waitFor(() => db.prepare<[], { worker: string }>(`select worker from tasks where ${where}`).get());
   } finally {
     db.close();
   }
