@@ -114,7 +114,10 @@ async function answer({ schema, completers }: Wanted, request: CompletionRequest
   // Loaded when first needed: most servers are never asked.
   const { complete } = await import("../completion/complete.ts");
   try {
-    return { completion: await complete(schema, request, { completers, signal: ctx.mcpReq.signal }) } as unknown as Result;
+    const { total, ...completion } = await complete(schema, request, { completers, signal: ctx.mcpReq.signal });
+    // Where values are only examples of endlessly many, nobody knows the total.
+    const isKnown = total > completion.values.length || !completion.hasMore;
+    return { completion: { ...completion, ...(isKnown && { total }) } } as unknown as Result;
   } catch (error) {
     if (error instanceof RangeError)
       throw new ProtocolError(internalErrorCode, "Completing failed: the schema is nested too deep.", { error: "completion_failed" });
