@@ -10,6 +10,8 @@ export default defineConfig([
       index: "src/index.ts",
       client: "src/client/index.ts",
       testing: "src/testing/index.ts",
+      diagnose: "src/diagnose/index.ts",
+      "diagnose-child": "src/diagnose/child.ts",
       bin: "src/bin.ts",
       attempt: "src/attempt.ts",
       heartbeat: "src/store/sqlite/heartbeat.ts",
@@ -18,7 +20,7 @@ export default defineConfig([
     platform: "node",
     fixedExtension: false,
     target: "node22.18",
-    dts: { entry: ["src/index.ts", "src/client/index.ts", "src/testing/index.ts"] },
+    dts: { entry: ["src/index.ts", "src/client/index.ts", "src/testing/index.ts", "src/diagnose/index.ts"] },
     clean: true,
   },
   // A server on stdio starts with every session of a host: one file of the kind that Node loads fastest.

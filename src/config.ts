@@ -42,8 +42,14 @@ export interface UserConfig {
   readonly followUpTools?: boolean;
   /** Report tool errors of 2025-11-25 tasks as completed, for clients that never fetch a failed task's result. */
   readonly errorsAsCompleted?: boolean;
+  /** `allowPrivate`: the tool diagnose_server may speak to this machine and to private networks. Default: false, because a model says where to go. */
+  readonly diagnose?: DiagnoseConfig;
   /** Hands over the SDK's McpServer. */
   readonly mcp?: ServerHook;
+}
+
+export interface DiagnoseConfig {
+  readonly allowPrivate?: boolean;
 }
 
 export interface DeferralConfig {
@@ -94,6 +100,7 @@ export interface Settings {
   readonly followUpTools: boolean;
   readonly errorsAsCompleted: boolean;
   readonly prompts: boolean;
+  readonly diagnose: { readonly allowPrivate: boolean };
   readonly mcp: ServerHook | undefined;
 }
 
@@ -153,6 +160,7 @@ export async function loadSettings(from: { cwd: string; env: Environment; flags:
     followUpTools: config.followUpTools ?? true,
     errorsAsCompleted: config.errorsAsCompleted ?? false,
     prompts: config.prompts ?? true,
+    diagnose: { allowPrivate: config.diagnose?.allowPrivate ?? false },
     mcp: config.mcp,
   };
 }
@@ -297,6 +305,7 @@ const fields: Record<keyof UserConfig, Field> = {
   followUpTools: trueOrFalse,
   errorsAsCompleted: trueOrFalse,
   prompts: { check: isBoolean, expected: "true or false" },
+  diagnose: { check: isObject, expected: "{ allowPrivate }", fields: { allowPrivate: trueOrFalse } },
   mcp: { check: (value) => typeof value === "function", expected: "a function (server) => void" },
 };
 

@@ -3,6 +3,7 @@ import path from "node:path";
 import { type Clock, systemClock } from "./clock.ts";
 import type { CatalogEntry } from "./command/catalog.ts";
 import { publicSettings, type Settings } from "./config.ts";
+import { ownCommand } from "./diagnose/command.ts";
 import type { Logger } from "./log.ts";
 import { createWorkerName, isKnownDead, killGroup } from "./machine.ts";
 import { packageFolder } from "./project.ts";
@@ -38,7 +39,7 @@ export function openTasks(settings: Settings, log: Logger, clock: Clock = system
         store,
         dispatcher: store,
         history,
-        find,
+        find: (name) => find(name) ?? ownCommand(name),
         clock,
         log,
         project,

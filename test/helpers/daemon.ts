@@ -130,14 +130,25 @@ export function kill(pid: number): void {
   }
 }
 
+/** Kills what works on in a home after its terminal has left; without its home it would never end. */
+export async function killWorkers(home: string): Promise<void> {
+  for (const pid of processesOf(home, "_work")) kill(pid);
+  await waitFor(
+    () => processesOf(home, "_work").length === 0,
+    () => `workers were left: ${processesOf(home, "_work").join(", ")}`,
+  );
+}
+
 /** The daemons that run on a home, whatever their records say. Needs /proc; elsewhere the records are all we know. */
-export function daemonProcesses(home: string): number[] {
+export const daemonProcesses = (home: string) => processesOf(home, "_daemon");
+
+function processesOf(home: string, verb: string): number[] {
   return namesIn("/proc").flatMap((name) => {
     const pid = Number(name);
     if (!Number.isInteger(pid)) return [];
     try {
-      const isDaemon = readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("\0_daemon\0");
-      const isHere = isDaemon && readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(`MEANWHILE_HOME=${home}`);
+      const isMeant = readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(`\0${verb}\0`);
+      const isHere = isMeant && readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(`MEANWHILE_HOME=${home}`);
       return isHere && isRunning(pid) ? [pid] : [];
     } catch {
       return [];

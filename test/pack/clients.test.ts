@@ -9,7 +9,8 @@ import { startHttp, startMeanwhile } from "../helpers/meanwhile.ts";
 import { kindOf } from "../helpers/project.ts";
 import { handleOf, overHttp, overPipes, type Result, resultOf, WireClient } from "../helpers/wire.ts";
 
-const found = discover(path.resolve(import.meta.dirname, "../../commands"));
+/** All but diagnose_server, which needs a server to look at: test/scenarios/diagnose.test.ts. */
+const found = discover(path.resolve(import.meta.dirname, "../../commands")).filter(({ toolName }) => toolName !== "diagnose_server");
 
 /** So many files are estimated at more than a host of sixty seconds will wait. */
 const many = 4_600;

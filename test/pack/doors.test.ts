@@ -4,7 +4,8 @@ import { discover } from "../../src/command/discover.ts";
 import { Doors } from "../fixtures/pack/doors.ts";
 import { failuresIn, preparationsIn, samplesIn, writeSampleFiles } from "../fixtures/pack/samples.ts";
 
-const found = discover(path.resolve(import.meta.dirname, "../../commands"));
+/** All but diagnose_server, which needs a server to look at: test/scenarios/diagnose.test.ts. */
+const found = discover(path.resolve(import.meta.dirname, "../../commands")).filter(({ toolName }) => toolName !== "diagnose_server");
 const wordsOf = (tool: string) => found.find(({ toolName }) => toolName === tool)?.path ?? [];
 /** Each door calls a command as its users do. */
 const inWords = (tool: string, text: string) => text.replace(`for ${tool}:`, `for ${wordsOf(tool).join(" ")}:`);

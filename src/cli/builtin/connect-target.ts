@@ -40,12 +40,12 @@ export function toReach(target: Target, options: Readonly<Record<string, unknown
 }
 
 /** What is wrong is said without the header itself: it may be a secret. */
-function readHeaders(texts: readonly string[]): Record<string, string> {
+export function readHeaders(texts: readonly string[], flag = "--header"): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const text of texts) {
     const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)$/s.exec(text) ?? [];
-    if (name === undefined || value === undefined || value.trim() === "") throw new UsageError("--header must read 'Name: value'.");
-    if (!/^[\t\x20-\x7e\u0080-\u00ff]*$/.test(value)) throw new UsageError(`--header: the value of ${name} holds characters that a header cannot carry.`);
+    if (name === undefined || value === undefined || value.trim() === "") throw new UsageError(`${flag} must read 'Name: value'.`);
+    if (!/^[\t\x20-\x7e\u0080-\u00ff]*$/.test(value)) throw new UsageError(`${flag}: the value of ${name} holds characters that a header cannot carry.`);
     headers[name] = value.trim();
   }
   return headers;

@@ -2,6 +2,7 @@ import type { Suggestion } from "../../command/command.ts";
 import { liveStatuses, type TaskStatus } from "../../task/task.ts";
 import type { VerbName } from "../main.ts";
 import { type OwnTools, reachFlags, targets, toCallOperands } from "./call-words.ts";
+import { compareFlags, diagnoseFlags } from "./diagnose-words.ts";
 import { choices, commaList, type Flag, files, folders, type Grammar, nothing, type Operand, toOffer, unknown } from "./grammar.ts";
 import { shells } from "./shells.ts";
 
@@ -113,6 +114,14 @@ export function toVerbWords(findTasks: FindTasks, ownTools: OwnTools = noTools):
       },
     },
     stats: { flags: [json, help], operands: [] },
+    diagnose: { flags: [...diagnoseFlags, help], operands: [{ name: "target", values: choices(".", "http://", "https://") }] },
+    compare: {
+      flags: [...compareFlags, help],
+      operands: [
+        { name: "before", values: files },
+        { name: "after", values: files },
+      ],
+    },
     setup: {
       flags: [
         { word: "--all", description: "every host that is installed; with --remove, every one that has the entry" },

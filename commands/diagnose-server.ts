@@ -1,0 +1,1 @@
+export { diagnoseServer as default } from "meanwhile/diagnose";

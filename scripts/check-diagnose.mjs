@@ -1,0 +1,56 @@
+// Every check against every broken server: each must trip its own check and no other. `npm run check:diagnose [-- name …]`
+import { mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import path from "node:path";
+import { diagnose } from "../src/diagnose/diagnose.ts";
+import { checks } from "../src/diagnose/suites/index.ts";
+import { allBreaks, startFixture } from "../test/fixtures/diagnose/server.mjs";
+
+const fixture = path.resolve(import.meta.dirname, "../test/fixtures/diagnose/server.mjs");
+const wanted = process.argv.slice(2);
+const names = Object.keys(allBreaks).filter((name) => wanted.length === 0 || wanted.some((word) => name.startsWith(word)));
+const tokens = ["first-caller-token", "second-caller-token"];
+const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-diagnose-"));
+
+const checkOf = (name) => checks.find(({ id }) => id === name.split("~")[0]);
+
+/** Where a break can be seen: the transport of its check, or whichever it says. */
+function transportOf(name) {
+  return allBreaks[name].transport ?? checkOf(name)?.transport ?? (allBreaks[name].start === undefined ? "http" : "stdio");
+}
+
+async function findingsOf(name) {
+  const wish = { isFull: checkOf(name)?.isThorough === true, isDeterministic: true, budgetMs: 280_000, version: "0" };
+  if (transportOf(name) === "stdio") {
+    const argv = [process.execPath, fixture, "--state", path.join(folder, encodeURIComponent(name)), ...(name === "" ? [] : ["--break", name])];
+    return await diagnose({ ...wish, target: { kind: "stdio", argv } });
+  }
+  const { url, close } = await startFixture({ breaks: name === "" ? [] : [name], tokens: allBreaks[name]?.isOpen === true ? [] : tokens });
+  try {
+    const [headers, otherHeaders] = tokens.map((token) => ({ authorization: `Bearer ${token}` }));
+    return await diagnose({ ...wish, target: { kind: "http", url, headers, otherHeaders, policy: { allowsPrivate: false, allowsLoopback: true } } });
+  } finally {
+    await close();
+  }
+}
+
+let failures = 0;
+const queue = [...names];
+async function work() {
+  for (let name = queue.shift(); name !== undefined; name = queue.shift()) {
+    const { findings, checks: results } = await findingsOf(name);
+    const own = name.split("~")[0];
+    const found = [...new Set(findings.map(({ check }) => check))];
+    const unfinished = results.filter(({ outcome }) => outcome === "unfinished").map(({ id }) => id);
+    const isExact = found.length === 1 && found[0] === own;
+    if (!isExact) failures++;
+    const others = found.filter((id) => id !== own);
+    console.log(
+      `${isExact ? "✓" : "✗"} ${name}${isExact ? "" : `  ${found.includes(own) ? "" : "NOT FOUND "}${others.length === 0 ? "" : `also ${others.join(", ")}`}`}${unfinished.length === 0 ? "" : `  unfinished: ${unfinished.join(", ")}`}`,
+    );
+  }
+}
+await Promise.all(Array.from({ length: 2 * availableParallelism() }, work));
+rmSync(folder, { recursive: true, force: true });
+console.log(`${names.length - failures} of ${names.length} broken servers are told apart exactly`);
+process.exitCode = failures === 0 ? 0 : 1;

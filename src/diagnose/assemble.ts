@@ -1,0 +1,106 @@
+import { toTimestamp } from "../clock.ts";
+import { type Check, type SuiteName, severities, type Verdict } from "./check.ts";
+import { toStable } from "./deterministic.ts";
+import type { Facts } from "./facts.ts";
+import type { CheckResult, Finding, Report, ReportTarget } from "./report.ts";
+import { scoreOf } from "./score.ts";
+import { nameOf, type Target } from "./target.ts";
+import { printable } from "./text.ts";
+import { fieldsOf, textOf } from "./wire/json.ts";
+import { tasksExtension } from "./wire/session.ts";
+
+/** A check and what became of it. */
+export interface Asked {
+  readonly check: Check;
+  readonly verdict: Verdict | { readonly outcome: "unfinished"; readonly why: string };
+  readonly durationMs: number;
+}
+
+export interface Diagnosis {
+  readonly target: Target;
+  readonly facts: Facts;
+  readonly asked: readonly Asked[];
+  readonly suites: readonly SuiteName[];
+  readonly isFull: boolean;
+  readonly isDeterministic: boolean;
+  readonly startedAt: number;
+  readonly durationMs: number;
+  readonly version: string;
+  readonly incomplete: string | undefined;
+}
+
+/** Makes the report of what was asked. */
+export function assemble(diagnosis: Diagnosis): Report {
+  const { asked, isDeterministic, incomplete } = diagnosis;
+  const checks = asked.map(toResult);
+  const findings = asked.flatMap(toFindings).sort((a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity));
+  const report: Report = {
+    schema: "meanwhile/diagnose",
+    version: 1,
+    madeBy: { name: "meanwhile", version: diagnosis.version },
+    target: describe(diagnosis.target, diagnosis.facts),
+    startedAt: toTimestamp(diagnosis.startedAt),
+    durationMs: Math.round(diagnosis.durationMs),
+    suites: diagnosis.suites,
+    isFull: diagnosis.isFull,
+    score: scoreOf(findings, checks),
+    ...(incomplete !== undefined && { incomplete }),
+    findings,
+    checks,
+  };
+  return isDeterministic ? toStable(report) : report;
+}
+
+function toResult({ check, verdict, durationMs }: Asked): CheckResult {
+  const { id, question, severity } = check;
+  const note = verdict.outcome === "passed" ? verdict.note : "why" in verdict ? verdict.why : undefined;
+  return {
+    id,
+    suite: suiteOf(check),
+    question,
+    severity,
+    outcome: verdict.outcome,
+    ...(note !== undefined && { note: printable(note) }),
+    durationMs: Math.round(durationMs),
+    ...(verdict.outcome === "passed" && verdict.evidence !== undefined && { evidence: verdict.evidence }),
+    ...("data" in verdict && verdict.data !== undefined && { data: verdict.data }),
+  };
+}
+
+function toFindings({ check, verdict }: Asked): Finding[] {
+  if (verdict.outcome !== "failed") return [];
+  const { id, severity, why, remedy, source } = check;
+  return verdict.findings.map((fault) => ({
+    id: fault.subject === undefined ? id : `${id}:${printable(fault.subject, 200)}`,
+    check: id,
+    suite: suiteOf(check),
+    severity: fault.severity ?? severity,
+    ...(fault.subject !== undefined && { subject: printable(fault.subject, 200) }),
+    title: printable(fault.title),
+    why,
+    remedy: fault.remedy === undefined ? remedy : printable(fault.remedy, 2_000),
+    source,
+    evidence: fault.evidence,
+  }));
+}
+
+export function suiteOf({ id }: Check): SuiteName {
+  return id.slice(0, id.indexOf("/")) as SuiteName;
+}
+
+function describe(target: Target, facts: Facts): ReportTarget {
+  const era = facts.modern ?? facts.legacy;
+  const name = printable(textOf(era?.serverInfo.name) ?? "", 100);
+  const version = printable(textOf(era?.serverInfo.version) ?? "", 50);
+  const { modern, legacy } = facts;
+  const hasModernTasks = fieldsOf(modern?.capabilities.extensions)[tasksExtension] !== undefined;
+  const hasLegacyTasks = legacy?.revision === "2025-11-25" && legacy.capabilities.tasks !== undefined;
+  return {
+    transport: target.kind,
+    name: printable(nameOf(target), 1_000),
+    ...(name !== "" && { server: { name, version } }),
+    revisions: [modern, legacy].flatMap((one) => (one === undefined ? [] : [printable(one.revision, 40)])),
+    tasks: [...(hasModernTasks ? ["2026-07-28"] : []), ...(hasLegacyTasks ? ["2025-11-25"] : [])],
+    tools: facts.tools.length,
+  };
+}

@@ -1,0 +1,59 @@
+import { messageOf } from "../errors.ts";
+import { killGroup } from "../machine.ts";
+import type { Verdict } from "./check.ts";
+import type { Facts } from "./facts.ts";
+import { type Job, runCheck, runSurvey } from "./job.ts";
+import { SessionPool } from "./probe.ts";
+import { checks } from "./suites/index.ts";
+import type { PipeEvents } from "./wire/pipe.ts";
+
+/** The child process that speaks to a server nobody trusts. Its parent bounds its time and memory, and ends what it has started. */
+
+export type ToChild =
+  | { readonly type: "survey"; readonly job: Job }
+  | { readonly type: "check"; readonly id: string; readonly job: Job & { readonly facts: Facts; readonly limitMs: number } };
+
+export type FromChild =
+  | { readonly type: "facts"; readonly facts: Facts }
+  | { readonly type: "verdict"; readonly verdict: Verdict }
+  | { readonly type: "broken"; readonly message: string; readonly isLate: boolean }
+  | { readonly type: "started" | "ended"; readonly pid: number };
+
+const pool = new SessionPool();
+const memory = new Map<string, Promise<unknown>>();
+const servers = new Set<number>();
+const events: PipeEvents = {
+  onStart: (pid) => {
+    servers.add(pid);
+    tell({ type: "started", pid });
+  },
+  onEnd: (pid) => {
+    servers.delete(pid);
+    tell({ type: "ended", pid });
+  },
+};
+
+// The parent is gone, and with it whoever would end what was started here.
+process.on("disconnect", () => {
+  for (const pid of servers) killGroup(pid);
+  process.exit(0);
+});
+process.on("message", (message) => void hear(message as ToChild));
+// A late error of a connection that is over must not take the next check with it.
+process.on("uncaughtException", (error) => tell({ type: "broken", message: messageOf(error), isLate: false }));
+
+async function hear(message: ToChild): Promise<void> {
+  try {
+    if (message.type === "survey") return tell({ type: "facts", facts: await runSurvey(message.job, events) });
+    const check = checks.find(({ id }) => id === message.id);
+    if (check === undefined) throw new Error(`There is no check ${message.id}.`);
+    tell({ type: "verdict", verdict: await runCheck(check, message.job, { events, pool, memory }) });
+  } catch (error) {
+    tell({ type: "broken", message: messageOf(error), isLate: (error as Error | undefined)?.name === "TimedOut" });
+  }
+}
+
+function tell(message: FromChild): void {
+  // A parent that has just gone takes nothing any more, and \`disconnect\` says so.
+  process.send?.(message, () => undefined);
+}

@@ -1,0 +1,105 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { systemClock } from "../clock.ts";
+import { killGroup } from "../machine.ts";
+import type { FromChild, ToChild } from "./child.ts";
+
+/**
+ * The child process that checks run in, one after the other. It is bounded in time and memory, and one that oversteps is killed with
+ * every server it has started; the next check gets a fresh one.
+ */
+export class CheckChild {
+  readonly #memoryMb: number;
+  #child: ChildProcess | undefined;
+  #servers = new Set<number>();
+  #settle: ((reply: Reply) => void) | undefined;
+
+  constructor(memoryMb: number) {
+    this.#memoryMb = memoryMb;
+  }
+
+  /** Has one thing done; what does not end in time, or takes too much, is killed. */
+  async ask(message: ToChild, limitMs: number, signal?: AbortSignal): Promise<Reply> {
+    if (signal?.aborted === true) return { type: "killed", why: "it was cancelled" };
+    const child = this.#child ?? this.#start();
+    const reply = Promise.withResolvers<Reply>();
+    this.#settle = reply.resolve;
+    const stop = (why: string) => reply.resolve({ type: "killed", why });
+    const stopTimer = systemClock.after(limitMs, () => stop(`it took longer than ${Math.round(limitMs / 100) / 10} s`));
+    const stopWatch = this.#watchMemory(child, () => stop(`it took more than ${this.#memoryMb} MB of memory`));
+    const onAbort = () => stop("it was cancelled");
+    signal?.addEventListener("abort", onAbort, { once: true });
+    child.send(message, (error) => {
+      if (error !== null) stop(`its process could not be asked: ${error.message}`);
+    });
+    const got = await reply.promise;
+    this.#settle = undefined;
+    stopTimer();
+    stopWatch();
+    signal?.removeEventListener("abort", onAbort);
+    if (got.type === "killed") await this.close();
+    return got;
+  }
+
+  /** Ends the process and everything it has started. */
+  async close(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (child === undefined) return;
+    const gone = new Promise<void>((resolve) => {
+      if (child.exitCode !== null || child.signalCode !== null) resolve();
+      else child.once("exit", () => resolve());
+    });
+    child.kill("SIGKILL");
+    await gone;
+    for (const pid of this.#servers) killGroup(pid);
+    this.#servers.clear();
+  }
+
+  #start(): ChildProcess {
+    const isSource = import.meta.filename.endsWith(".ts");
+    const file = path.join(import.meta.dirname, isSource ? "child.ts" : "diagnose-child.js");
+    const child = fork(file, [], {
+      execArgv: [`--max-old-space-size=${this.#memoryMb}`, "--max-semi-space-size=2"],
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+      serialization: "json",
+    });
+    const servers = new Set<number>();
+    this.#servers = servers;
+    child.on("message", (message) => this.#hear(message as FromChild));
+    child.on("error", () => undefined); // `exit` follows, or the time runs out.
+    child.on("exit", (code, signal) => {
+      if (this.#child === child) this.#settle?.({ type: "killed", why: `its process ended (${signal ?? code})` });
+    });
+    this.#child = child;
+    return child;
+  }
+
+  #hear(message: FromChild): void {
+    if (message.type === "started") this.#servers.add(message.pid);
+    else if (message.type === "ended") this.#servers.delete(message.pid);
+    else this.#settle?.(message as Reply);
+  }
+
+  /** From outside, because a child that is busy with a bomb does not watch itself. */
+  #watchMemory(child: ChildProcess, onTooMuch: () => void): () => void {
+    let cancel = () => {};
+    const look = () => {
+      if ((residentMb(child.pid) ?? 0) > this.#memoryMb) return onTooMuch();
+      cancel = systemClock.after(100, look);
+    };
+    look();
+    return () => cancel();
+  }
+}
+
+export type Reply = Exclude<FromChild, { readonly type: "started" | "ended" }> | { readonly type: "killed"; readonly why: string };
+
+function residentMb(pid: number | undefined): number | undefined {
+  try {
+    return (Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]) * 4096) / 1024 / 1024;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,178 @@
+import type { CatalogEntry } from "../command/catalog.ts";
+import { type Command, defineCommand } from "../command/command.ts";
+import type { CommandContext } from "../command/context.ts";
+import { type JsonSchema, jsonSchema } from "../command/schema.ts";
+import { CommandError, UsageError } from "../errors.ts";
+import { type SuiteName, severities, suiteNames } from "./check.ts";
+import type { Report } from "./report.ts";
+import type { Target, ToolWish } from "./target.ts";
+
+/**
+ * A diagnosis as a command. The checks themselves are loaded when it runs: whoever only lists commands does not pay for them.
+ *
+ * Over MCP a model says what to do, so `diagnose_server` takes URLs only, never starts a command, calls only tools that say they only read,
+ * and private addresses are refused unless the config says otherwise. What a person types in a terminal goes by `ownCommand` instead, which no client can see.
+ */
+
+interface Wish {
+  readonly suites?: readonly SuiteName[];
+  readonly full?: boolean;
+  readonly budgetSeconds?: number;
+  readonly memoryMb?: number;
+  readonly deterministic?: boolean;
+}
+
+interface ServerWish extends Wish {
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** What a person asked for in a terminal. */
+export interface OwnWish extends Wish {
+  readonly target: Target;
+  readonly tools?: readonly ToolWish[];
+}
+
+const wishFields: Record<string, JsonSchema> = {
+  suites: {
+    type: "array",
+    items: { type: "string", enum: [...suiteNames] },
+    uniqueItems: true,
+    minItems: 1,
+    description: "Which suites to ask; all by default.",
+  },
+  full: { type: "boolean", default: false, description: "Also what takes long: restarts, memory growth, short ttls." },
+  budgetSeconds: { type: "number", exclusiveMinimum: 0, maximum: 3600, description: "All in all. Default: 120, with full 600." },
+  memoryMb: { type: "integer", minimum: 64, maximum: 8192, default: 512, description: "For the process that speaks to the server." },
+  deterministic: { type: "boolean", default: false, description: "The same report for every run against the same server: without times, ids and figures." },
+};
+
+const serverInput = jsonSchema<ServerWish>({
+  type: "object",
+  properties: {
+    url: { type: "string", format: "uri", pattern: "^https?://", description: "The server's address, e.g. https://example.org/mcp." },
+    headers: {
+      type: "object",
+      additionalProperties: { type: "string" },
+      description: "Sent with every request, e.g. Authorization; never shown in the report.",
+    },
+    ...wishFields,
+  },
+  required: ["url"],
+  additionalProperties: false,
+});
+
+const ownInput = jsonSchema<OwnWish>({
+  type: "object",
+  properties: { target: { type: "object" }, tools: { type: "array" }, ...wishFields },
+  required: ["target"],
+});
+
+const text = { type: "string" };
+const textList = { type: "array", items: text };
+
+/** What a client may count on; docs/diagnose.schema.json says it all. */
+const output = jsonSchema<Report>({
+  type: "object",
+  properties: {
+    target: {
+      type: "object",
+      properties: { transport: text, name: text, server: { type: "object" }, revisions: textList, tasks: textList, tools: { type: "integer" } },
+    },
+    score: { type: "object", properties: { points: { type: "number" }, grade: text, lost: { type: "array" }, explanation: text } },
+    findings: {
+      type: "array",
+      items: {
+        type: "object",
+        properties: { id: text, severity: { enum: [...severities] }, title: text, why: text, remedy: text, evidence: { type: "array" } },
+        required: ["id", "severity", "title", "why", "remedy", "evidence"],
+      },
+    },
+    checks: {
+      type: "array",
+      items: { type: "object", properties: { id: text, question: text, outcome: text, note: text }, required: ["id", "question", "outcome"] },
+    },
+    incomplete: text,
+  },
+  required: ["target", "score", "findings", "checks"],
+});
+
+const texts = {
+  summary: "Say whether an MCP server will survive in the hosts people use, and what to change",
+  description:
+    "Connects to the server, asks it some seventy questions (protocol, tasks, progress, completion, security, performance, hosts) and reports what is wrong with evidence and a remedy each. Takes 10 s to a few minutes. Calls only tools that say they only read.",
+};
+
+/** The MCP tool `diagnose_server`. */
+export const diagnoseServer: Command = defineCommand({
+  ...texts,
+  input: serverInput,
+  output,
+  long: true,
+  effects: "read",
+  estimate: ({ full }) => (full === true ? 90 : 15),
+  examples: ["--url https://example.org/mcp", "--url https://example.org/mcp --full true"],
+  summarize,
+  run: async ({ url, headers = {}, ...wish }, task) => {
+    const allowsPrivate = (task.config.diagnose as { allowPrivate?: boolean } | undefined)?.allowPrivate === true;
+    const target: Target = { kind: "http", url, headers, policy: { allowsPrivate, allowsLoopback: allowsPrivate } };
+    return await runDiagnosis({ ...wish, target }, task);
+  },
+});
+
+/** The same, for what a person typed: any target, any tool. */
+const own = (isSafe: boolean): Command =>
+  defineCommand({
+    ...texts,
+    input: ownInput,
+    output,
+    long: true,
+    effects: isSafe ? "read" : "write",
+    estimate: ({ full }) => (full === true ? 90 : 15),
+    summarize,
+    run: runDiagnosis,
+  });
+
+const ownCommands: Readonly<Record<string, Command>> = {
+  diagnose: own(true),
+  // A tool that was named may do anything, and must not be called again after a crash without being asked for.
+  diagnose_tools: own(false),
+};
+
+/** Commands of our own that run as tasks and that no client can call. */
+export function ownCommand(toolName: string): CatalogEntry | undefined {
+  const command = Object.hasOwn(ownCommands, toolName) ? ownCommands[toolName] : undefined;
+  return command === undefined ? undefined : { toolName, path: ["diagnose"], file: "", command };
+}
+
+async function runDiagnosis({ target, tools, ...wish }: OwnWish, task: CommandContext): Promise<Report> {
+  const { diagnose } = await import("./diagnose.ts");
+  try {
+    return await diagnose({
+      target,
+      tools,
+      suites: wish.suites,
+      isFull: wish.full,
+      budgetMs: wish.budgetSeconds === undefined ? undefined : wish.budgetSeconds * 1000,
+      memoryMb: wish.memoryMb,
+      isDeterministic: wish.deterministic,
+      signal: task.signal,
+      version: typeof task.config.version === "string" ? task.config.version : "",
+      onStep: ({ done, total, suite, question }) => {
+        const message = suite === undefined ? question : `Running ${suite} suite`;
+        task.progress(total === 0 ? message : { done, total, message });
+      },
+    });
+  } catch (error) {
+    // The words came from a model or a terminal; here they are arguments like any other.
+    throw error instanceof UsageError ? new CommandError(error.message, { cause: error }) : error;
+  }
+}
+
+function summarize({ score, findings, incomplete }: Report): string {
+  const counts = severities.flatMap((severity) => {
+    const count = findings.filter((finding) => finding.severity === severity).length;
+    return count === 0 ? [] : [`${count} ${severity}${count === 1 || severity === "info" ? "" : "s"}`];
+  });
+  return `${score.points} of 100 (${score.grade}): ${counts.join(", ") || "nothing found"}${incomplete === undefined ? "" : `. ${incomplete}`}`;
+}

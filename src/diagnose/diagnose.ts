@@ -1,0 +1,187 @@
+import { formatDuration, systemClock } from "../clock.ts";
+import { UsageError } from "../errors.ts";
+import { type Asked, assemble, suiteOf } from "./assemble.ts";
+import { type Check, type SuiteName, suiteNames } from "./check.ts";
+import { CheckChild, type Reply } from "./children.ts";
+import type { Facts } from "./facts.ts";
+import type { Job } from "./job.ts";
+import type { Report } from "./report.ts";
+import { checks as allChecks } from "./suites/index.ts";
+import { checkUrl, nameOf, type Target, type ToolWish } from "./target.ts";
+import { checkUrlHost } from "./wire/addresses.ts";
+
+/** What to ask, of whom, and within which bounds. */
+export interface DiagnoseOptions {
+  readonly target: Target;
+  /** Default: all. */
+  readonly suites?: readonly SuiteName[] | undefined;
+  /** Also what takes long or calls tools often. */
+  readonly isFull?: boolean | undefined;
+  /** Tools that may be called though they do not say that they only read. */
+  readonly tools?: readonly ToolWish[] | undefined;
+  /** All in all. Default: 2 min, with `isFull` 10 min. */
+  readonly budgetMs?: number | undefined;
+  /** For the process that speaks to the server. Default: 512. */
+  readonly memoryMb?: number | undefined;
+  /** The same report for every run against the same server: without times, ids and figures. */
+  readonly isDeterministic?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Told before each check, and at the end. */
+  readonly onStep?: (step: Step) => void;
+  /** Which Meanwhile asks. */
+  readonly version: string;
+}
+
+export interface Step {
+  readonly done: number;
+  readonly total: number;
+  readonly suite: SuiteName | undefined;
+  readonly question: string;
+}
+
+const defaults = {
+  limitMs: 10_000,
+  requestMs: 5_000,
+  impatientMs: 1_500,
+  surveyMs: 25_000,
+  graceMs: 4_000,
+  memoryMb: 512,
+  budgetMs: 120_000,
+  fullBudgetMs: 600_000,
+};
+/** After so many checks that were cut off, the others get less time: this server will not get better. */
+const patienceFor = 2;
+
+/** Asks every question of the chosen suites, one after the other, and reports what was seen. */
+export async function diagnose(options: DiagnoseOptions): Promise<Report> {
+  const startedAt = systemClock.now();
+  const begun = systemClock.monotonic();
+  const chosen = choose(options);
+  if (options.target.kind === "http") checkUrlHost(checkUrl(options.target.url), options.target.policy);
+  const child = new CheckChild(options.memoryMb ?? defaults.memoryMb);
+  const budgetMs = options.budgetMs ?? (options.isFull === true ? defaults.fullBudgetMs : defaults.budgetMs);
+  const run = new Run(options, child, begun + budgetMs);
+  try {
+    const facts = await run.survey();
+    refuseUnknownTools(facts, options.tools ?? []);
+    const asked = await run.ask(chosen, facts);
+    options.signal?.throwIfAborted();
+    return assemble({
+      target: options.target,
+      facts,
+      asked,
+      suites: options.suites ?? suiteNames,
+      isFull: options.isFull === true,
+      isDeterministic: options.isDeterministic === true,
+      startedAt,
+      durationMs: systemClock.monotonic() - begun,
+      version: options.version,
+      incomplete: whyIncomplete(facts, asked, budgetMs),
+    });
+  } finally {
+    await child.close();
+  }
+}
+
+/** The checks that were asked for, in their order. */
+function choose({ suites = suiteNames, isFull = false }: DiagnoseOptions): readonly Check[] {
+  for (const suite of suites) if (!suiteNames.includes(suite)) throw new UsageError(`There is no suite ${suite}; there are ${suiteNames.join(", ")}.`);
+  if (suites.length === 0) throw new UsageError(`No suite is chosen; there are ${suiteNames.join(", ")}.`);
+  return allChecks.filter((check) => suites.includes(suiteOf(check)) && (isFull || check.isThorough !== true));
+}
+
+function refuseUnknownTools({ tools, problem }: Facts, wishes: readonly ToolWish[]): void {
+  if (problem !== undefined) return;
+  for (const { name } of wishes) {
+    if (tools.some((tool) => tool.name === name)) continue;
+    throw new UsageError(
+      `The server has no tool ${name}; it has ${
+        tools
+          .slice(0, 20)
+          .map((tool) => tool.name)
+          .join(", ") || "none"
+      }.`,
+    );
+  }
+}
+
+/** The one check that says why a server does not answer. */
+const answersId = "protocol/answers";
+
+class Run {
+  readonly #options: DiagnoseOptions;
+  readonly #child: CheckChild;
+  readonly #endsAt: number;
+  #cutOff = 0;
+
+  constructor(options: DiagnoseOptions, child: CheckChild, endsAt: number) {
+    this.#options = options;
+    this.#child = child;
+    this.#endsAt = endsAt;
+  }
+
+  async survey(): Promise<Facts> {
+    this.#options.onStep?.({ done: 0, total: 0, suite: undefined, question: `Meeting ${nameOf(this.#options.target)}` });
+    const limitMs = Math.min(defaults.surveyMs, this.#leftMs());
+    const reply = await this.#child.ask({ type: "survey", job: this.#job() }, limitMs, this.#options.signal);
+    this.#options.signal?.throwIfAborted();
+    if (reply.type === "facts") return reply.facts;
+    const { kind } = this.#options.target;
+    return {
+      transport: kind,
+      modern: undefined,
+      legacy: undefined,
+      tools: [],
+      isLocked: false,
+      problem: `the server could not be met: ${describeReply(reply)}`,
+    };
+  }
+
+  async ask(chosen: readonly Check[], facts: Facts): Promise<Asked[]> {
+    const asked: Asked[] = [];
+    for (const check of chosen) {
+      if (this.#options.signal?.aborted === true) break;
+      this.#options.onStep?.({ done: asked.length, total: chosen.length, suite: suiteOf(check), question: check.question });
+      const begun = systemClock.monotonic();
+      const verdict = await this.#askOne(check, facts);
+      asked.push({ check, verdict, durationMs: systemClock.monotonic() - begun });
+    }
+    this.#options.onStep?.({ done: chosen.length, total: chosen.length, suite: undefined, question: "Writing the report" });
+    return asked;
+  }
+
+  async #askOne(check: Check, facts: Facts): Promise<Asked["verdict"]> {
+    const isAskable = facts.problem === undefined || check.id === answersId || (facts.isLocked && check.isForLocked === true);
+    if (!isAskable) return { outcome: "skipped", why: "The server could not be spoken to." };
+    const leftMs = this.#leftMs();
+    if (leftMs <= 0) return { outcome: "unfinished", why: "The budget was used up before it was asked; --budget gives more." };
+    const isImpatient = this.#cutOff >= patienceFor;
+    const limitMs = Math.min(isImpatient ? defaults.impatientMs * 2 : (check.limitMs ?? defaults.limitMs), leftMs);
+    const job = { ...this.#job(isImpatient ? defaults.impatientMs : defaults.requestMs), facts, limitMs };
+    const reply = await this.#child.ask({ type: "check", id: check.id, job }, limitMs + defaults.graceMs, this.#options.signal);
+    if (reply.type === "verdict") return reply.verdict;
+    this.#cutOff++;
+    return { outcome: "unfinished", why: `It was not finished: ${describeReply(reply)}.` };
+  }
+
+  #job(requestMs = defaults.requestMs): Job {
+    const { target, tools = [], isFull = false } = this.#options;
+    return { target, tools, isFull, requestMs };
+  }
+
+  #leftMs(): number {
+    return this.#endsAt - systemClock.monotonic();
+  }
+}
+
+function describeReply(reply: Reply): string {
+  if (reply.type === "killed") return reply.why;
+  return reply.type === "broken" ? reply.message.replace(/\.$/, "") : "its process gave an answer nobody had asked for";
+}
+
+function whyIncomplete(facts: Facts, asked: readonly Asked[], budgetMs: number): string | undefined {
+  if (facts.problem !== undefined) return "The server could not be spoken to, so only that is reported.";
+  const open = asked.filter(({ verdict }) => verdict.outcome === "unfinished").length;
+  if (open === 0) return undefined;
+  return `${open} of ${asked.length} checks could not be finished (budget ${formatDuration(budgetMs)}); they say nothing about the server.`;
+}

@@ -1,0 +1,106 @@
+import { formatDuration } from "../../clock.ts";
+import type { Report, Score } from "../report.ts";
+import { countBySeverity, countBySuite, countWords, outcomes } from "./groups.ts";
+import { drawFindings } from "./html-findings.ts";
+import { html, type Markup, sentence } from "./html-markup.ts";
+import { style } from "./html-style.ts";
+import { drawChecks, drawMatrices } from "./html-tables.ts";
+
+/** Nothing is loaded and nothing runs, whatever a server has sent. */
+const policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+/** The report as one page that needs nothing else: no script, no request, light and dark, on paper too. */
+export function toHtml(report: Report): string {
+  const { target, score } = report;
+  const name = target.server?.name ?? target.name;
+  const matrices = drawMatrices(report.checks);
+  const page = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${name}: ${score.points} of 100, grade ${score.grade}</title>
+<style>${style}</style>
+</head>
+<body>
+<a class="skip" href="#findings">To the findings</a>
+${drawHead(report)}
+<nav aria-label="Parts of this report"><ul>
+<li><a href="#findings">Findings</a></li>
+${matrices.length > 0 ? html`<li><a href="#hosts">Hosts</a></li>` : undefined}
+<li><a href="#suites">Suites</a></li>
+<li><a href="#checks">All checks</a></li>
+</ul></nav>
+<main>
+<section id="findings" aria-labelledby="findings-title"><h2 id="findings-title">Findings</h2>
+${drawFindings(report)}
+</section>
+${matrices.length > 0 ? html`<section id="hosts" aria-labelledby="hosts-title"><h2 id="hosts-title">Hosts</h2>${matrices}</section>` : undefined}
+<section id="suites" aria-labelledby="suites-title"><h2 id="suites-title">Suites</h2>
+${drawSuites(report)}
+</section>
+<section id="checks" aria-labelledby="checks-title"><h2 id="checks-title">All checks</h2>
+${drawChecks(report.checks)}
+</section>
+</main>
+<footer class="page-end">Made by Meanwhile ${report.madeBy.version}. A check costs once, at its worst finding: blocker 30 points, major 10, minor 3, info nothing.</footer>
+</body>
+</html>
+`;
+  return page.text;
+}
+
+function drawHead({ target, score, startedAt, durationMs, isFull, incomplete, findings }: Report): Markup {
+  const title = target.server === undefined ? html`${target.name}` : html`${target.server.name} <span class="version">${target.server.version}</span>`;
+  const counts = countBySeverity(findings).map(({ severity, count }) => html`<li class="chip ${severity}">${countWords(count, severity)}</li>`);
+  return html`<header class="top">
+<div class="what">
+<p class="kicker">Diagnosis of an MCP server</p>
+<h1>${title}</h1>
+<p class="target"><code>${target.name}</code></p>
+<p class="explanation">${score.explanation}</p>
+<ul class="chips" aria-label="Findings by severity">${counts.length === 0 ? html`<li class="chip passed">no findings</li>` : counts}</ul>
+</div>
+${drawDial(score)}
+${incomplete === undefined ? undefined : html`<p class="incomplete" role="note"><strong>Incomplete.</strong> ${sentence(incomplete)}</p>`}
+<dl class="facts">
+<div><dt>Transport</dt><dd>${target.transport}</dd></div>
+<div><dt>Revisions</dt><dd>${drawList(target.revisions) ?? "none seen"}</dd></div>
+<div><dt>Tasks</dt><dd>${drawList(target.tasks) ?? "none declared"}</dd></div>
+<div><dt>Tools</dt><dd>${target.tools}</dd></div>
+<div><dt>Checked</dt><dd><time datetime="${startedAt}">${startedAt.slice(0, 16).replace("T", " ")} UTC</time>, ${formatDuration(durationMs)}, ${isFull ? "all checks" : "quick checks"}</dd></div>
+</dl>
+</header>`;
+}
+
+/** Dates that are not broken at their hyphens. */
+function drawList(items: readonly string[]): Markup | undefined {
+  return items.length === 0 ? undefined : html`${items.map((item, at) => html`<span class="whole">${item}${at < items.length - 1 ? "," : ""}</span> `)}`;
+}
+
+const around = 2 * Math.PI * 52;
+
+function drawDial({ points, grade }: Score): Markup {
+  const filled = Math.round((around * points) / 100);
+  return html`<figure class="dial grade-${grade}">
+<svg viewBox="0 0 120 120" role="img" aria-label="${points} of 100 points">
+<circle class="track" cx="60" cy="60" r="52"/>
+${points === 0 ? undefined : html`<circle class="fill" cx="60" cy="60" r="52" stroke-dasharray="${filled} ${Math.ceil(around)}" transform="rotate(-90 60 60)"/>`}
+<text class="points" x="60" y="66">${points}</text>
+<text class="of" x="60" y="84">of 100</text>
+</svg>
+<figcaption>Grade <strong>${grade}</strong></figcaption>
+</figure>`;
+}
+
+function drawSuites(report: Report): Markup {
+  const tiles = countBySuite(report).map(({ suite, counts }) => {
+    const some = outcomes.filter((outcome) => counts[outcome] > 0);
+    const bars = some.map((outcome) => html`<span class="bar-${outcome}" style="flex-grow:${counts[outcome]}"></span>`);
+    const words = some.map((outcome) => `${counts[outcome]} ${outcome}`).join(", ") || "nothing asked";
+    return html`<li class="tile"><h3>${suite}</h3><div class="bar" aria-hidden="true">${bars}</div><p>${words}</p></li>`;
+  });
+  return html`<ul class="tiles">${tiles}</ul>`;
+}

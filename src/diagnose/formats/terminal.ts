@@ -1,0 +1,185 @@
+import { formatDuration } from "../../clock.ts";
+import type { Severity } from "../check.ts";
+import type { CheckResult, Finding, Report, Score } from "../report.ts";
+import { countBySeverity, countBySuite, countWords, type FindingGroup, groupFindings, outcomes } from "./groups.ts";
+import { linesOf, oneLine, shorten } from "./inert.ts";
+import { matrixOf } from "./matrix.ts";
+import { drawMatrix } from "./terminal-matrix.ts";
+import { cut, pad, wrap } from "./wrap.ts";
+
+/** The few colours we use, as picocolors has them. */
+export interface Colors {
+  readonly bold: (text: string) => string;
+  readonly cyan: (text: string) => string;
+  readonly dim: (text: string) => string;
+  readonly green: (text: string) => string;
+  readonly red: (text: string) => string;
+  readonly yellow: (text: string) => string;
+}
+
+export interface TerminalOptions {
+  readonly colors?: Colors;
+  /** Columns. Default: 80. */
+  readonly width?: number;
+  /** True: every finding and all its evidence. */
+  readonly isFull?: boolean;
+}
+
+const same = (text: string) => text;
+export const noColors: Colors = { bold: same, cyan: same, dim: same, green: same, red: same, yellow: same };
+
+/** Narrower than this nothing can be laid out. */
+const minWidth = 64;
+const maxText = 1_000;
+const shownPerGroup = 3;
+const shownEvidence = 2;
+
+export interface Page {
+  readonly colors: Colors;
+  readonly width: number;
+  readonly isFull: boolean;
+}
+
+export function toPage(options: TerminalOptions): Page {
+  return { colors: options.colors ?? noColors, width: Math.max(minWidth, options.width ?? 80), isFull: options.isFull ?? false };
+}
+
+/** What a person wants to know first, in a terminal: the score, what is wrong and what to change. */
+export function toTerminal(report: Report, options: TerminalOptions = {}): string {
+  const page = toPage(options);
+  const parts = [drawHead(report, page), drawFindings(report, page), ...drawMatrices(report, page), drawSuites(report, page), drawEnd(report, page)];
+  return `${parts
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join("\n"))
+    .join("\n\n")}\n`;
+}
+
+function drawHead({ target, score, isFull, durationMs, incomplete }: Report, page: Page): string[] {
+  const { colors, width } = page;
+  const name = target.server === undefined ? target.name : `${target.server.name} ${target.server.version}`;
+  const facts = [
+    target.transport,
+    ...(target.revisions.length > 0 ? [target.revisions.join(", ")] : []),
+    target.tasks.length === 0 ? "no tasks" : `tasks ${target.tasks.join(", ")}`,
+    `${target.tools} ${target.tools === 1 ? "tool" : "tools"}`,
+    `${isFull ? "all checks" : "quick checks"} in ${formatDuration(durationMs)}`,
+  ];
+  return [
+    ...paragraph(name, width).map(colors.bold),
+    ...(target.server === undefined ? [] : paragraph(target.name, width).map(colors.dim)),
+    ...paragraph(facts.join(" · "), width).map(colors.dim),
+    "",
+    ...hang(`${score.points} of 100  ${score.grade}`, gradeColor(score.grade, colors), oneLine(score.explanation), width),
+    ...(incomplete === undefined ? [] : hang("! Incomplete", colors.yellow, oneLine(incomplete), width)),
+  ];
+}
+
+function gradeColor(grade: Score["grade"], colors: Colors): (text: string) => string {
+  const paint = grade === "A" || grade === "B" ? colors.green : grade === "F" ? colors.red : colors.yellow;
+  return (text) => colors.bold(paint(text));
+}
+
+const signs: Readonly<Record<Severity, string>> = { blocker: "✗", major: "▲", minor: "●", info: "·" };
+
+export function paintSeverity(severity: Severity, colors: Colors): string {
+  const text = `${signs[severity]} ${severity}`;
+  if (severity === "blocker") return colors.bold(colors.red(text));
+  if (severity === "major") return colors.red(text);
+  return severity === "minor" ? colors.yellow(text) : colors.cyan(text);
+}
+
+function drawFindings({ findings, checks }: Report, page: Page): string[] {
+  if (findings.length > 0) return groupFindings(findings).flatMap((group, at) => [...(at === 0 ? [] : [""]), ...drawGroup(group, page)]);
+  return checks.some(({ outcome }) => outcome === "passed") ? [page.colors.green("✓ Nothing is wrong.")] : [];
+}
+
+function drawGroup(group: FindingGroup, page: Page): string[] {
+  const { colors, width, isFull } = page;
+  const shown = isFull ? group.findings : group.findings.slice(0, group.findings.length === shownPerGroup + 1 ? shownPerGroup + 1 : shownPerGroup);
+  const rest = group.findings.slice(shown.length);
+  const [only] = group.findings;
+  const subject = group.findings.length === 1 && only?.subject !== undefined ? ` · ${only.subject}` : "";
+  return [
+    `${paintSeverity(group.severity, colors)}  ${colors.dim(cut(text(`${group.check}${subject}`), width - group.severity.length - 4))}`,
+    ...shown.flatMap((finding) => drawFinding(finding, page)),
+    ...(rest.length === 0 ? [] : [colors.dim(`  ${cut(text(`and ${rest.length} more: ${namesOf(rest)}`), width - 2)}`)]),
+    ...indent(paragraph(group.why, width - 2), "  "),
+    ...indent(wrap(`→ ${text(group.remedy)}`, width - 4), "  ", "    ").map((line) => colors.green(line)),
+  ];
+}
+
+function drawFinding({ title, evidence }: Finding, { colors, width, isFull }: Page): string[] {
+  const room = width - 4;
+  const seen = evidence.flatMap(({ kind, text: seenText }) => {
+    const lines = linesOf(shorten(seenText, maxText * 4));
+    if (isFull) return lines.flatMap((line, at) => wrap(at === 0 ? `${kind}: ${line}` : line, room));
+    return lines.length === 0 ? [] : [cut(`${kind}: ${lines.join(" ")}`, room)];
+  });
+  return [...indent(wrap(text(title), width - 2), "  ").map(colors.bold), ...indent(isFull ? seen : seen.slice(0, shownEvidence), "    ").map(colors.dim)];
+}
+
+function namesOf(findings: readonly Finding[]): string {
+  return findings.map(({ subject, title }) => subject ?? title).join(", ");
+}
+
+function drawMatrices({ checks }: Report, page: Page): string[][] {
+  return checks.flatMap((check) => {
+    const matrix = matrixOf(check);
+    return matrix === undefined ? [] : [drawMatrix(matrix, page)];
+  });
+}
+
+function drawSuites(report: Report, page: Page): string[] {
+  const { colors } = page;
+  const rows = countBySuite(report);
+  if (rows.length === 0) return [];
+  const looks = { passed: colors.green, failed: colors.red, skipped: colors.dim, unfinished: colors.yellow };
+  const nameWidth = Math.max(...rows.map(({ suite }) => suite.length)) + 2;
+  const lines = rows.map(({ suite, counts }) => {
+    const cells = outcomes.filter((outcome) => counts[outcome] > 0).map((outcome) => looks[outcome](`${counts[outcome]} ${outcome}`));
+    return `  ${pad(suite, nameWidth)}${cells.join(colors.dim(", ")) || colors.dim("not asked")}`;
+  });
+  return [colors.bold("Suites"), ...lines, ...drawUnfinished(report.checks, page)];
+}
+
+/** Checks that ended early, together where they have the same reason. */
+function drawUnfinished(checks: readonly CheckResult[], { width, isFull }: Page): string[] {
+  const byReason = new Map<string, string[]>();
+  for (const { id, note, outcome } of checks) {
+    if (outcome !== "unfinished") continue;
+    const reason = text(note ?? "");
+    byReason.set(reason, [...(byReason.get(reason) ?? []), text(id)]);
+  }
+  return [...byReason].flatMap(([reason, ids]) => {
+    const shown = isFull || ids.length <= shownPerGroup + 1 ? ids : [...ids.slice(0, shownPerGroup), `${ids.length - shownPerGroup} more`];
+    return indent(wrap(`! Not finished: ${shown.join(", ")}${reason === "" ? "." : `. ${reason}`}`, width - 4), "  ", "    ");
+  });
+}
+
+/** The last line is the one that is still on the screen. */
+function drawEnd({ score, findings, checks }: Report, { colors, width }: Page): string[] {
+  const unfinished = checks.filter(({ outcome }) => outcome === "unfinished").length;
+  const counts = [
+    ...countBySeverity(findings).map(({ severity, count }) => countWords(count, severity)),
+    ...(unfinished > 0 ? [`${countWords(unfinished, "check")} not finished`] : []),
+  ];
+  return hang(`${score.grade}  ${score.points} of 100`, gradeColor(score.grade, colors), counts.join(", ") || "no findings", width);
+}
+
+/** A label that is painted, and a text beside it whose further lines begin below its first letter. */
+function hang(label: string, paint: (text: string) => string, words: string, width: number): string[] {
+  const [first = "", ...rest] = wrap(shorten(words, maxText), width - label.length - 3);
+  return [`${paint(label)}   ${first}`, ...rest.map((line) => `${" ".repeat(label.length + 3)}${line}`)];
+}
+
+function text(raw: string): string {
+  return shorten(oneLine(raw), maxText);
+}
+
+function paragraph(raw: string, width: number): string[] {
+  return wrap(text(raw), width);
+}
+
+function indent(lines: readonly string[], first: string, others = first): string[] {
+  return lines.map((line, at) => `${at === 0 ? first : others}${line}`);
+}

@@ -1,0 +1,103 @@
+import { likelySlowFirst } from "../../likely-slow.ts";
+import type { Callable, Probe } from "../../probe.ts";
+import { fieldsOf, isObject } from "../../wire/json.ts";
+import { type Answer, type Session, tasksExtension } from "../../wire/session.ts";
+
+/** What one call of a tool looked like to a host without tasks. */
+export interface Observation {
+  readonly isNamed: boolean;
+  /** Until its answer, or until nobody looked any more. */
+  readonly elapsedMs: number;
+  readonly isFinished: boolean;
+  /** It was refused or failed, so it says nothing about how long it takes. */
+  readonly isFailed: boolean;
+  /** How many notifications came, and the longest silence from the call's begin to its end. */
+  readonly progress: number;
+  readonly silenceMs: number;
+  /** Asked by a client with the tasks of 2026-07-28, it answered with a task. */
+  readonly givesTask: boolean;
+}
+
+const maxTools = 8;
+const slowMs = 3_000;
+
+/** A call of this length is one that hosts may cut when there is more to do. */
+export function isSlow({ elapsedMs, isFinished, isFailed }: Observation): boolean {
+  return !isFailed && (!isFinished || elapsedMs >= slowMs);
+}
+
+/** Calls the tools that may be called, all at the same time, and watches them for as long as it takes to know. */
+export async function observeTools(probe: Probe): Promise<ReadonlyMap<string, Observation>> {
+  const chosen = likelySlowFirst(probe.callables).slice(0, maxTools);
+  if (chosen.length === 0) return new Map();
+  const session = await probe.open({ capabilities: {} });
+  const seen = await Promise.all(chosen.map((callable, at) => observe(probe, session, { callable, token: `meanwhile-diagnose-${at}` })));
+  const observed = new Map(chosen.map(({ tool }, at) => [tool.name, seen[at] as Observation]));
+  return await withTasks(probe, chosen, observed);
+}
+
+async function observe(probe: Probe, session: Session, { callable, token }: { callable: Callable; token: string }): Promise<Observation> {
+  const { clock } = probe;
+  const startedAt = clock.monotonic();
+  const timeoutMs = probe.isFull ? 35_000 : 12_000;
+  const { id, answer } = session.start(
+    "tools/call",
+    { name: callable.tool.name, arguments: callable.arguments },
+    { timeoutMs, meta: { progressToken: token } },
+  );
+  const marks = () => session.heard.filter(({ message }) => isProgress(message, token)).map(({ at }) => at);
+  const enough = Promise.withResolvers<undefined>();
+  // Slow, and heard from twice: more is not needed to foretell.
+  const watch = () => (clock.monotonic() - startedAt >= slowMs && marks().length >= 2 ? enough.resolve(undefined) : undefined);
+  const stopWatching = every(probe, 250, watch);
+  const came = await Promise.race([answer, enough.promise]);
+  stopWatching();
+  const isFinished = came?.message !== undefined;
+  if (!isFinished) void session.notify("notifications/cancelled", { requestId: id, reason: "Enough was seen." }).catch(() => undefined);
+  const endedAt = clock.monotonic();
+  const points = [startedAt, ...marks(), endedAt];
+  return {
+    isNamed: callable.isNamed,
+    elapsedMs: endedAt - startedAt,
+    isFinished,
+    isFailed: came !== undefined && isFailure(came),
+    progress: points.length - 2,
+    silenceMs: Math.max(...points.slice(1).map((at, before) => at - (points[before] ?? at))),
+    givesTask: false,
+  };
+}
+
+/** Asks the slow ones once more as a client that takes tasks, where the server declares them. */
+async function withTasks(probe: Probe, chosen: readonly Callable[], observed: ReadonlyMap<string, Observation>): Promise<ReadonlyMap<string, Observation>> {
+  const slow = chosen.filter(({ tool }) => isSlow(observed.get(tool.name) as Observation));
+  if (slow.length === 0 || !isObject(fieldsOf(probe.facts.modern?.capabilities.extensions)[tasksExtension])) return observed;
+  const session = await probe.open();
+  const given = await Promise.all(
+    slow.map(async ({ tool, arguments: args }) => {
+      const { result } = await session.request("tools/call", { name: tool.name, arguments: args }, { timeoutMs: 2_000 });
+      const isTask = result?.resultType === "task";
+      if (isTask) await session.request("tasks/cancel", { taskId: result.taskId }, { timeoutMs: 500 });
+      return [tool.name, isTask] as const;
+    }),
+  );
+  const tasks = new Map(given);
+  return new Map([...observed].map(([name, seen]) => [name, { ...seen, givesTask: tasks.get(name) === true }]));
+}
+
+function isProgress({ method, params }: Readonly<Record<string, unknown>>, token: string): boolean {
+  return method === "notifications/progress" && fieldsOf(params).progressToken === token;
+}
+
+function isFailure({ error, result, problem, message }: Answer): boolean {
+  if (message === undefined) return problem !== undefined && !problem.startsWith("no answer within");
+  return error !== undefined || result?.isError === true;
+}
+
+function every({ clock }: Probe, ms: number, callback: () => void): () => void {
+  let stop = clock.after(ms, tick);
+  function tick() {
+    callback();
+    stop = clock.after(ms, tick);
+  }
+  return () => stop();
+}

@@ -1,0 +1,44 @@
+import { likelySlowFirst } from "../../likely-slow.ts";
+import type { Callable, Probe } from "../../probe.ts";
+import type { Json } from "../../wire/json.ts";
+import type { Answer, Session } from "../../wire/session.ts";
+
+/** A tool that may be called often: it says that it only reads, and it answered at once. */
+export interface QuickTool {
+  readonly callable: Callable;
+  /** How long its first call took. */
+  readonly elapsedMs: number;
+  readonly answerBytes: number;
+}
+
+const quickMs = 300;
+const maxTried = 3;
+
+export const noQuickTool = "No tool that says it only reads (readOnlyHint) answered an example call within 300 ms, and no other is called this often.";
+
+/** Tries at most three tools: first those that stay on their own machine, then the preferred, then those that look quick. */
+export async function findQuickTool(
+  probe: Probe,
+  session: Session,
+  isPreferred: (callable: Callable) => boolean = () => false,
+): Promise<QuickTool | undefined> {
+  const reading = likelySlowFirst(probe.callables.filter(({ tool }) => tool.annotations.readOnlyHint === true)).toReversed();
+  const rank = (callable: Callable) => (callable.tool.annotations.openWorldHint === false ? 2 : 0) + (isPreferred(callable) ? 1 : 0);
+  for (const callable of reading.toSorted((a, b) => rank(b) - rank(a)).slice(0, maxTried)) {
+    // The first call may load what the others then have.
+    await callTool(session, callable, callable.arguments, 2_000);
+    const answer = await callTool(session, callable, callable.arguments, 1_000);
+    if (isGood(answer) && answer.elapsedMs <= quickMs)
+      return { callable, elapsedMs: answer.elapsedMs, answerBytes: Buffer.byteLength(JSON.stringify(answer.message)) };
+  }
+  return undefined;
+}
+
+export function callTool(session: Session, { tool }: Callable, args: Json, timeoutMs: number): Promise<Answer> {
+  return session.request("tools/call", { name: tool.name, arguments: args }, { timeoutMs });
+}
+
+/** A result that is no error. */
+export function isGood({ result }: Answer): boolean {
+  return result !== undefined && result.isError !== true;
+}

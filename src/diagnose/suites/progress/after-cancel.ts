@@ -1,0 +1,45 @@
+import { sleep } from "../../../clock.ts";
+import { type Check, failed, passed, skipped } from "../../check.ts";
+import { findSpeaker, openPlain, saidWith, stopCalls } from "./watch.ts";
+
+/** What was on its way when the cancel came. */
+const graceMs = 300;
+
+export const check: Check = {
+  id: "progress/after-cancel",
+  question: "Does a cancelled call fall silent?",
+  severity: "minor",
+  why: "Progress after a cancel shows that the work goes on: the user pressed stop, and the server still spends time, money or somebody's quota.",
+  remedy: "Pass the request's abort signal down to the work and stop there; send nothing more for the call, neither progress nor an answer.",
+  source: "MCP 2025-11-25, Cancellation, Behavior Requirements; MCP 2026-07-28, Cancellation; anthropics/claude-code #44006.",
+  isThorough: true,
+  limitMs: 40_000,
+  async run(probe) {
+    const { legacy, transport } = probe.facts;
+    // Over HTTP a client of 2026-07-28 cancels by hanging up, and then hears nothing by itself.
+    if (transport === "http" && legacy === undefined)
+      return skipped("Over HTTP it can be heard only in revisions before 2026-07-28, and the server speaks none.");
+    const session = await openPlain(probe, transport === "http" ? legacy?.revision : undefined);
+    const found = await findSpeaker(probe, session);
+    if ("why" in found) return skipped(found.why);
+    const { call } = found;
+    const said = saidWith(session, call.token);
+    const firstMs = (said[0]?.at ?? call.startedAt) - call.startedAt;
+    if (call.ended() !== undefined) return skipped("The call ended before it could be cancelled; name a slower tool with --tool and --args.");
+    await stopCalls(session, call);
+    await sleep(probe.clock, graceMs, probe.signal);
+    if (call.ended()?.answer.message !== undefined) return skipped("The call ended as it was cancelled; name a slower tool with --tool and --args.");
+    const before = saidWith(session, call.token).length;
+    // As long as it takes this call to say something, but not for ever.
+    await sleep(probe.clock, Math.min(1.5 * firstMs + 300, 6_000), probe.signal);
+    const late = saidWith(session, call.token).slice(before);
+    if (late.length === 0) return passed();
+    return failed({
+      title: "A cancelled call goes on and still reports progress",
+      evidence: [
+        probe.sent({ method: "notifications/cancelled", params: { requestId: "…" } }),
+        ...late.slice(0, 2).map(({ message }) => probe.received(message)),
+      ],
+    });
+  },
+};

@@ -1,0 +1,107 @@
+import type { Fault } from "../../check.ts";
+import type { Probe } from "../../probe.ts";
+import type { HttpAnswer } from "../../wire/http.ts";
+import { legacyRevision } from "../../wire/session.ts";
+import { initialize } from "./exchange.ts";
+
+/** Why nobody could speak to a server over HTTP, and what to do about it. */
+export async function explainHttp(probe: Probe, problem: string): Promise<Fault> {
+  const answer = await probe.http({ body: JSON.stringify(initialize(legacyRevision)) });
+  const { status } = answer;
+  const evidence = [probe.sent("POST with initialize"), shown(probe, answer)];
+  if (status === 0) return { ...withoutAnswer(answer), evidence };
+  if (status === 401 || status === 403) return { ...locked(answer), evidence };
+  if (status >= 300 && status < 400) return { ...redirected(probe, answer), evidence };
+  if (status >= 500 || status === 429) return { title: `The server answers with HTTP status ${status}`, remedy: "Look into the server's log.", evidence };
+  if (answer.ended === "too-large") return { title: "The answer to the handshake is too large", remedy: "Answer within a few kilobytes, and end.", evidence };
+  if (answer.ended === "timeout")
+    return { title: "The answer to the handshake never ends", remedy: "Answer initialize at once, and end the stream.", evidence };
+  const isOldTransport = await hasEndpointEvent(probe);
+  if (isOldTransport)
+    return {
+      title: "The server speaks the HTTP+SSE transport of 2024-11-05",
+      remedy: "Offer Streamable HTTP: one URL that takes POST. The old transport is deprecated since 2025-03-26, and hosts drop it.",
+      evidence: [...evidence, probe.received("GET is answered with an endpoint event")],
+    };
+  const path = await findPath(probe);
+  if (path !== undefined)
+    return {
+      title: `There is no MCP server at this path, but there is one at ${path}`,
+      remedy: `Give the URL with ${path} at its end.`,
+      evidence,
+    };
+  if (status === 404)
+    return { title: "There is no MCP server at this path (HTTP status 404)", remedy: "Give the whole URL; most servers are at /mcp.", evidence };
+  if (status === 405)
+    return { title: "This path does not take POST (HTTP status 405)", remedy: "Give the URL of the MCP endpoint; most are at /mcp.", evidence };
+  if (/^text\/html\b/i.test(answer.headers["content-type"] ?? ""))
+    return { title: "A web page answers, not an MCP server", remedy: "Give the URL of the MCP endpoint, not of the page about it.", evidence };
+  return {
+    title: "The server refuses every handshake",
+    remedy: "Answer initialize (2025-11-25 and before) or server/discover (2026-07-28) with a result.",
+    evidence: [...evidence, probe.measured(problem)],
+  };
+}
+
+function shown(probe: Probe, { status, headers, text, error, ended }: HttpAnswer) {
+  if (status === 0) return probe.received(error ?? ended);
+  const challenge = headers["www-authenticate"];
+  return probe.received(`HTTP ${status}${challenge === undefined ? "" : `, WWW-Authenticate: ${challenge}`}: ${text || "(nothing)"}`);
+}
+
+function withoutAnswer({ ended, error = "" }: HttpAnswer): { title: string; remedy: string } {
+  if (ended === "refused") return { title: "The address may not be spoken to", remedy: "Allow private addresses if you mean this one." };
+  if (ended === "timeout")
+    return { title: "The server takes the connection and says nothing", remedy: "Look whether it hangs: initialize needs an answer within seconds." };
+  if (error === "ECONNREFUSED") return { title: "Nothing listens at this address", remedy: "Start the server, and check host and port." };
+  if (error === "ENOTFOUND" || error === "EAI_AGAIN") return { title: "There is no host of this name", remedy: "Check the host name." };
+  if (/CERT|SSL|TLS|ALTNAME/.test(error))
+    return { title: "The server's certificate is not accepted", remedy: "Use a certificate that clients trust for this host name." };
+  return { title: "The connection breaks before there is an answer", remedy: "Look into the server's log; check http and https." };
+}
+
+function locked({ status, headers }: HttpAnswer): { title: string; remedy: string } {
+  if (status === 403)
+    return { title: "The server forbids the request (HTTP status 403)", remedy: "Give credentials that may use it: --header 'Authorization: Bearer …'." };
+  const isSilent = headers["www-authenticate"] === undefined;
+  return {
+    title: "The server wants credentials that were not given, or not the right ones",
+    remedy: `Give them: --header 'Authorization: Bearer …'.${isSilent ? " Say in WWW-Authenticate how clients get them." : ""}`,
+  };
+}
+
+function redirected(probe: Probe, { status, headers }: HttpAnswer): { title: string; remedy: string } {
+  const home = probe.target.kind === "http" ? new URL(probe.target.url) : undefined;
+  const to = URL.parse(headers.location ?? "", home?.href);
+  const isElsewhere = to !== null && to.origin !== home?.origin;
+  return {
+    title: `The server redirects to another ${isElsewhere ? "host" : "path"} (HTTP status ${status})`,
+    remedy: `Give the URL that it leads to, if you trust it${isElsewhere ? "; credentials are never sent to another host" : ""}. Hosts do not follow redirects of POST.`,
+  };
+}
+
+/** The transport before Streamable HTTP begins with an event that names another path. */
+async function hasEndpointEvent(probe: Probe): Promise<boolean> {
+  const enough = new AbortController();
+  const answer = await probe.http({
+    method: "GET",
+    headers: { accept: "text/event-stream" },
+    timeoutMs: Math.min(probe.requestMs, 1_500),
+    maxBytes: 64 * 1024,
+    signal: enough.signal,
+    onHead: (_status, headers) => {
+      if (!/^text\/event-stream\b/i.test(headers["content-type"] ?? "")) enough.abort();
+    },
+  });
+  return answer.isStream && /^event:\s*endpoint\s*$/m.test(answer.text);
+}
+
+/** Where servers usually are, on the same host. */
+async function findPath(probe: Probe): Promise<string | undefined> {
+  const own = probe.target.kind === "http" ? new URL(probe.target.url).pathname : "";
+  for (const path of ["/mcp", "/"].filter((path) => path !== own)) {
+    const { messages } = await probe.http({ url: path, body: JSON.stringify(initialize(legacyRevision)), timeoutMs: Math.min(probe.requestMs, 2_000) });
+    if (messages.some((message) => typeof message === "object" && message !== null && "jsonrpc" in message && "result" in message)) return path;
+  }
+  return undefined;
+}

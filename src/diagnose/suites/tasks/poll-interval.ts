@@ -1,0 +1,30 @@
+import type { Check } from "../../check.ts";
+import { askEach, exchange, type Judgement } from "./generation.ts";
+import { isMade, makeTask, noTool } from "./make.ts";
+import { fieldNames, pollMsOf } from "./task.ts";
+
+const minMs = 50;
+const maxMs = 5 * 60_000;
+
+export const check: Check = {
+  id: "tasks/poll-interval",
+  question: "Does a task ask to be polled at a sensible pace?",
+  severity: "minor",
+  why: "Clients keep to it: with next to nothing they ask without a pause and load both sides, with many minutes a user waits that long for a result that is there.",
+  remedy: "Give a pollInterval (pollIntervalMs in 2026-07-28) between half a second and a few seconds; a twentieth of the expected run time is a good one.",
+  source: "MCP 2025-11-25, Tasks, TTL and Resource Management; SEP-2663, Task Polling.",
+  isThorough: true,
+  isGentle: true,
+  run: (probe) =>
+    askEach(probe, { severity: "minor", unless: noTool(probe) }, async (talk): Promise<Judgement> => {
+      const made = await makeTask(talk);
+      if (!isMade(made)) return { skip: made.why };
+      const field = fieldNames[talk.generation].poll;
+      const pollMs = pollMsOf(talk.generation, made.task);
+      if (pollMs === undefined) return { problems: [], note: `the task has no ${field}, so clients use their own.` };
+      const evidence = exchange(talk, { method: "tools/call", params: made.params }, made.answer);
+      if (pollMs < minMs) return { problems: [{ title: `${field} is so short that clients ask without a pause`, evidence }] };
+      if (pollMs > maxMs) return { problems: [{ title: `${field} is longer than five minutes`, evidence }] };
+      return { problems: [] };
+    }),
+};

@@ -1,0 +1,159 @@
+import { sleep } from "../clock.ts";
+import { messageOf } from "../errors.ts";
+import type { EraFacts, Facts, Tool } from "./facts.ts";
+import type { LiveProbe } from "./probe.ts";
+import { fieldsOf, type Json, textOf } from "./wire/json.ts";
+import { type Answer, type Listed, legacyRevision, modernRevision, type Session } from "./wire/session.ts";
+
+/** How long a server may take to start and to answer for the first time: `npx` may have to unpack it. */
+const firstAnswerMs = { stdio: 15_000, http: 8_000 };
+const maxToolBytes = 64 * 1024;
+/** What comes beside the tools is not worth waiting for. */
+const offersMs = 2_000;
+const toolsMs = 8_000;
+/** How much longer than an answer to `initialize` one to `server/discover` may take. */
+const silenceMs = 3_000;
+
+/** Learns what a server is: which revisions it speaks, what it declares and which tools it has. */
+export async function survey(probe: LiveProbe): Promise<Facts> {
+  const transport = probe.target.kind;
+  let [modern, legacy] = await meetBoth(probe);
+  // A server may hold a port or a lock, so that a second one beside it leaves: each is met again, alone.
+  if (transport === "stdio" && [modern, legacy].some(hasLeft)) {
+    await probe.close();
+    modern = hasLeft(modern) ? await meetAlone(probe, modernRevision) : modern;
+    legacy = await meetAlone(probe, legacyRevision);
+  }
+  const spoken = isModern(modern) ? modern : isLegacy(legacy) ? legacy : undefined;
+  const tools = spoken?.tools ?? { items: [], problem: undefined };
+  const isListed = tools.problem === undefined;
+  // Only the older revision says of each tool whether it may be a task.
+  const older = isListed && isModern(modern) && isLegacy(legacy) ? legacy.tools.items.flatMap(toTool) : [];
+  const supports = new Map(older.map(({ name, taskSupport }) => [name, taskSupport]));
+  const offers = spoken?.offers ?? {};
+  const problem = spoken === undefined ? explain(legacy, modern) : undefined;
+  return {
+    transport,
+    modern: isModern(modern) ? eraOf(modern, modernRevision) : undefined,
+    legacy: isLegacy(legacy) ? eraOf(legacy, agreedRevision(legacy.answer)) : undefined,
+    tools: tools.items.flatMap(toTool).map((tool) => ({ ...tool, taskSupport: tool.taskSupport ?? supports.get(tool.name) })),
+    ...offers,
+    ...(tools.problem !== undefined && { toolsProblem: probe.show(tools.problem) }),
+    ...(problem !== undefined && { problem: probe.show(problem) }),
+    isLocked: [legacy, modern].some((met) => [401, 403].includes(met.answer?.http?.status ?? 0)),
+  };
+}
+
+interface Met {
+  readonly answer: Answer;
+  readonly startMs: number;
+  readonly tools: Listed;
+  readonly offers: Pick<Facts, "prompts" | "resources">;
+}
+type Missed = { readonly problem: string; readonly answer?: Answer; readonly startMs?: undefined };
+
+/** Both ways to begin at the same time. Old servers may stay silent when they are asked in the new way: they are not waited for much longer. */
+async function meetBoth(probe: LiveProbe): Promise<[modern: Met | Missed, legacy: Met | Missed]> {
+  const modern = meet(probe, modernRevision);
+  const legacy = meet(probe, legacyRevision);
+  const silent = legacy.then(async (met) => {
+    if (!isLegacy(met)) return await modern;
+    await sleep(probe.clock, silenceMs);
+    return { problem: "no answer" };
+  });
+  return [await Promise.race([modern, silent]), await legacy];
+}
+
+async function meetAlone(probe: LiveProbe, revision: string): Promise<Met | Missed> {
+  const met = await meet(probe, revision);
+  await probe.close();
+  return met;
+}
+
+async function meet(probe: LiveProbe, revision: string): Promise<Met | Missed> {
+  const startedAt = probe.clock.monotonic();
+  try {
+    const { session, answer } = await probe.greet({ revision, timeoutMs: firstAnswerMs[probe.target.kind] });
+    const startMs = probe.clock.monotonic() - startedAt;
+    if (answer.result === undefined) return { answer, startMs, tools: nothing, offers: {} };
+    const tools = await session.list("tools/list", "tools", { timeoutMs: toolsMs });
+    return { answer, startMs, tools, offers: tools.problem === undefined ? await listOffers(session) : {} };
+  } catch (error) {
+    return { problem: messageOf(error) };
+  }
+}
+
+const nothing: Listed = { items: [], pages: 0, answers: [] };
+
+/** True for a server that ended instead of answering. */
+function hasLeft(met: Met | Missed | undefined): boolean {
+  return met?.answer?.problem?.includes("left") === true;
+}
+
+function isModern(met: Met | Missed): met is Met {
+  const versions = met.answer?.result?.supportedVersions;
+  return Array.isArray(versions) && versions.includes(modernRevision);
+}
+
+function isLegacy(met: Met | Missed): met is Met {
+  return met.answer?.result !== undefined;
+}
+
+/** What a server says it speaks is sent back to it, and decides how: anything but an older revision's date is not taken over. */
+function agreedRevision({ result }: Answer): string {
+  const told = textOf(result?.protocolVersion) ?? "";
+  return /^\d{4}-\d\d-\d\d$/.test(told) && told < modernRevision ? told : legacyRevision;
+}
+
+/** What else is put before a model: prompts and resources, of those that declare any. */
+async function listOffers(session: Session): Promise<Pick<Facts, "prompts" | "resources">> {
+  const { prompts, resources } = session.capabilities;
+  const few = { maxItems: 200, maxPages: 10, timeoutMs: offersMs };
+  const read = async (method: string, field: string) => (await session.list(method, field, few)).items.filter(isSmall);
+  return {
+    ...(prompts !== undefined && { prompts: await read("prompts/list", "prompts") }),
+    ...(resources !== undefined && {
+      resources: [...(await read("resources/list", "resources")), ...(await read("resources/templates/list", "resourceTemplates"))],
+    }),
+  };
+}
+
+function eraOf({ answer, startMs }: Met, revision: string): EraFacts {
+  const hello = answer.result ?? {};
+  const info = revision === modernRevision ? fieldsOf(hello._meta)["io.modelcontextprotocol/serverInfo"] : hello.serverInfo;
+  const instructions = textOf(hello.instructions);
+  return {
+    revision,
+    serverInfo: isSmall(info) ? fieldsOf(info) : {},
+    capabilities: isSmall(hello.capabilities) ? fieldsOf(hello.capabilities) : {},
+    ...(instructions !== undefined && { instructions: instructions.slice(0, maxToolBytes) }),
+    startMs,
+  };
+}
+
+function toTool(json: Json): Tool[] {
+  const name = textOf(json.name);
+  if (name === undefined) return [];
+  return [
+    {
+      name: name.slice(0, 1_000),
+      description: textOf(json.description)?.slice(0, maxToolBytes) ?? "",
+      inputSchema: isSmall(json.inputSchema) ? fieldsOf(json.inputSchema) : {},
+      annotations: isSmall(json.annotations) ? fieldsOf(json.annotations) : {},
+      taskSupport: textOf(fieldsOf(json.execution).taskSupport),
+      json: isSmall(json) ? json : { name: name.slice(0, 1_000) },
+    },
+  ];
+}
+
+function isSmall(value: unknown): boolean {
+  return JSON.stringify(value ?? null).length <= maxToolBytes;
+}
+
+function explain(legacy: Met | Missed, modern: Met | Missed): string {
+  const told = [legacy, modern].map(({ answer, ...met }) => {
+    if (answer?.error !== undefined) return `error ${String(answer.error.code)}: ${String(answer.error.message)}`;
+    return answer?.problem ?? ("problem" in met ? met.problem : "no answer");
+  });
+  return told[0] === told[1] ? (told[0] as string) : `initialize: ${told[0]}; server/discover: ${told[1]}`;
+}

@@ -1,0 +1,267 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import type { Readable, Writable } from "node:stream";
+import { systemClock } from "../../clock.ts";
+import { CommandError } from "../../errors.ts";
+import { LineSplitter } from "../../lines.ts";
+import { killGroup } from "../../machine.ts";
+import { parseJson } from "./json.ts";
+
+/** A server that is started for a check and speaks over its pipes; what it prints is bounded, and it never outlives the check. */
+
+export interface PipeTarget {
+  readonly argv: readonly string[];
+  readonly cwd?: string | undefined;
+}
+
+export interface PrintedLine {
+  /** Monotonic milliseconds. */
+  readonly at: number;
+  /** Cut to 64 KiB. */
+  readonly text: string;
+  /** Undefined where it is no JSON. */
+  readonly json: unknown;
+}
+
+export interface PipeEvents {
+  /** So that whoever watches us can end it when we cannot any more. */
+  onStart(pid: number): void;
+  onEnd(pid: number): void;
+}
+
+export interface WaitOptions {
+  readonly timeoutMs: number;
+  readonly since?: number;
+  readonly signal?: AbortSignal;
+}
+
+const maxLineBytes = 4 * 1024 * 1024;
+const maxTotalBytes = 8 * 1024 * 1024;
+const maxLines = 10_000;
+/** Of parsed JSON, all lines together. */
+const maxValues = 300_000;
+const maxKept = 64 * 1024;
+const patienceMs = 2_000;
+const politeMs = 300;
+const hastyMs = 50;
+/** How many had to be killed: a server that stays every time is not waited for every time, there are dozens of checks. */
+let stayed = 0;
+
+export class Pipe {
+  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
+  readonly #listeners = new Set<(line: PrintedLine) => void>();
+  readonly #lines: PrintedLine[] = [];
+  readonly #splitter = new LineSplitter(maxLineBytes);
+  #stderr = "";
+  #stderrBytes = 0;
+  #bytes = 0;
+  #values = 0;
+  #unended = 0;
+  #flood: string | undefined;
+  readonly startedAt = systemClock.monotonic();
+  /** How it ended: an exit code or a signal. */
+  readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null }>;
+  #isEnded = false;
+  #isLeaving = false;
+
+  /** Starts the server; rejects with one sentence when it cannot be started. */
+  static async start({ argv, cwd }: PipeTarget, events: PipeEvents): Promise<Pipe> {
+    const [command = "", ...args] = argv;
+    // In a group of its own, so that it is ended with all that it has started.
+    const child = spawn(command, args, { stdio: ["pipe", "pipe", "pipe"], detached: true, shell: false, ...(cwd !== undefined && { cwd }) });
+    await new Promise<void>((resolve, reject) => {
+      child.once("spawn", resolve);
+      child.once("error", (cause: NodeJS.ErrnoException) => {
+        const why = cause.code === "ENOENT" ? "there is no such command or working folder" : cause.message;
+        reject(new CommandError(`The server ${command} cannot be started: ${why}.`, { cause }));
+      });
+    });
+    return new Pipe(child, events);
+  }
+
+  private constructor(child: ChildProcessByStdio<Writable, Readable, Readable>, events: PipeEvents) {
+    this.#child = child;
+    const pid = child.pid ?? 0;
+    events.onStart(pid);
+    child.stdin.on("error", () => undefined); // A server that is gone says so by its exit.
+    child.stdout.on("data", (chunk: Buffer) => this.#read(chunk));
+    child.stderr.on("data", (chunk: Buffer) => this.#readError(chunk));
+    this.ended = new Promise((resolve) => {
+      child.on("exit", (code, signal) => {
+        this.#isEnded = true;
+        // What it has started and left behind goes with it; who leaves as asked is looked at first.
+        if (!this.#isLeaving) killGroup(pid);
+        events.onEnd(pid);
+        resolve({ code, signal });
+      });
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /** Everything it printed on its standard output, by line. */
+  get lines(): readonly PrintedLine[] {
+    return this.#lines;
+  }
+
+  /** The beginning of what it printed on its standard error. */
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  /** Set when it printed more than anybody reads. */
+  get flood(): string | undefined {
+    return this.#flood;
+  }
+
+  onLine(listener: (line: PrintedLine) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Sends text as it is; the newline is up to the caller. */
+  write(text: string): void {
+    if (this.#child.stdin.writable) this.#child.stdin.write(text);
+  }
+
+  send(message: unknown): void {
+    this.write(`${JSON.stringify(message)}\n`);
+  }
+
+  /** Resolves with the first line that fits, from line number `since` on; undefined when none came in time. */
+  async waitFor(fits: (line: PrintedLine) => boolean, { timeoutMs, since = 0, signal }: WaitOptions): Promise<PrintedLine | undefined> {
+    const before = this.#lines.slice(since).find(fits);
+    if (before !== undefined) return before;
+    const found = Promise.withResolvers<PrintedLine | undefined>();
+    const stopListening = this.onLine((line) => {
+      if (fits(line)) found.resolve(line);
+    });
+    const stopTimer = systemClock.after(timeoutMs, () => found.resolve(undefined));
+    const onAbort = () => found.resolve(undefined);
+    signal?.addEventListener("abort", onAbort, { once: true });
+    // What it printed last may still be on its way when it ends.
+    void this.ended.then(() => systemClock.after(50, () => found.resolve(undefined)));
+    try {
+      return await found.promise;
+    } finally {
+      stopListening();
+      stopTimer();
+      signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  /** Memory of the server and of what it has started (`npx` starts the real one), in bytes; undefined where the system does not tell. */
+  residentBytes(): number | undefined {
+    const sizes = [this.pid, ...this.leftovers()].map(residentOf);
+    return sizes[0] === undefined ? undefined : sizes.reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0);
+  }
+
+  /** Processes of its group that still run: what it has started and not ended. Empty where the system does not tell. */
+  leftovers(): number[] {
+    try {
+      return readdirSync("/proc")
+        .map(Number)
+        .filter((pid) => Number.isInteger(pid) && pid !== this.pid && groupOf(pid) === this.pid);
+    } catch {
+      return [];
+    }
+  }
+
+  /** At once, as a crash would. */
+  kill(): void {
+    if (!this.#isEnded) killGroup(this.pid);
+  }
+
+  /** Closes its input and gives it two seconds; true when it left by itself. What it has started is there until `close`. */
+  async leave(): Promise<boolean> {
+    this.#isLeaving = true;
+    this.#child.stdin.end();
+    return await this.#leaves(patienceMs);
+  }
+
+  /** Makes it leave, with all that it has started: many servers stay when their input closes, and are asked by a signal before they are killed. */
+  async close(): Promise<boolean> {
+    this.#child.stdin.end();
+    const isStubborn = stayed >= 2;
+    const hasLeft = await this.#leaves(isStubborn ? hastyMs : politeMs);
+    if (!hasLeft) this.#child.kill("SIGTERM");
+    if (!hasLeft && !(await this.#leaves(isStubborn ? hastyMs : patienceMs))) {
+      stayed++;
+      this.kill();
+    }
+    for (const stream of [this.#child.stdout, this.#child.stderr]) stream.destroy();
+    await this.ended;
+    if (this.leftovers().length > 0) killGroup(this.pid);
+    return hasLeft;
+  }
+
+  async #leaves(ms: number): Promise<boolean> {
+    const late = Promise.withResolvers<boolean>();
+    const stopTimer = systemClock.after(ms, () => late.resolve(false));
+    const hasLeft = await Promise.race([this.ended.then(() => true), late.promise]);
+    stopTimer();
+    return hasLeft;
+  }
+
+  #read(chunk: Buffer): void {
+    if (this.#flood !== undefined) return;
+    this.#bytes += chunk.length;
+    const newline = chunk.lastIndexOf(0x0a);
+    this.#unended = newline === -1 ? this.#unended + chunk.length : chunk.length - newline - 1;
+    for (const line of this.#splitter.push(chunk)) this.#take(line);
+    if (this.#unended > maxLineBytes) this.#flooded("a line of more than 4 MiB without an end");
+    else if (this.#bytes > maxTotalBytes) this.#flooded("more than 8 MiB");
+    else if (this.#values > maxValues) this.#flooded(`more than ${maxValues} values`);
+  }
+
+  #readError(chunk: Buffer): void {
+    if (this.#flood !== undefined) return;
+    this.#stderrBytes += chunk.length;
+    if (this.#stderr.length < maxKept) this.#stderr += chunk.toString("utf8").slice(0, maxKept - this.#stderr.length);
+    if (this.#stderrBytes > maxTotalBytes) this.#flooded("more than 8 MiB to its standard error");
+  }
+
+  #take(line: Buffer | "tooLong"): void {
+    if (this.#flood !== undefined) return;
+    if (line === "tooLong") this.#flooded("a line of more than 4 MiB");
+    else if (this.#lines.length >= maxLines) this.#flooded(`more than ${maxLines} lines`);
+    else this.#keep(line.toString("utf8"));
+  }
+
+  #keep(text: string): void {
+    const printed: PrintedLine = { at: systemClock.monotonic(), text: text.slice(0, maxKept), json: parseJson(text, (values) => (this.#values += values)) };
+    this.#lines.push(printed);
+    for (const listener of this.#listeners) listener(printed);
+  }
+
+  #flooded(what: string): void {
+    this.#flood ??= `It printed ${what}.`;
+    this.kill();
+  }
+}
+
+/** The group of a process that runs; undefined for one that has ended. */
+function groupOf(pid: number): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const [state, , group] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return state === "Z" ? undefined : Number(group);
+  } catch {
+    return undefined;
+  }
+}
+
+function residentOf(pid: number): number | undefined {
+  try {
+    const kilobytes = /^VmRSS:\s*(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+    return kilobytes === undefined ? undefined : Number(kilobytes) * 1024;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,27 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { severities, suiteNames } from "../../src/diagnose/check.ts";
+import { checks } from "../../src/diagnose/suites/index.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+
+test("docs/diagnose.md lists every check as it is (else: node scripts/diagnose-docs.mjs)", async () => {
+  const { withChecks } = (await import(path.join(root, "scripts/diagnose-docs.mjs"))) as { readonly withChecks: (text: string) => string };
+  const text = readFileSync(path.join(root, "docs/diagnose.md"), "utf8");
+  expect(text).toBe(withChecks(text));
+  for (const { id } of checks) expect(text).toContain(`\`${id}\``);
+});
+
+test("every check has an id of its own, a question, a reason, a remedy and a source", () => {
+  expect(checks.length).toBeGreaterThan(50);
+  expect(new Set(checks.map(({ id }) => id)).size).toBe(checks.length);
+  for (const { id, question, severity, why, remedy, source } of checks) {
+    expect(id).toMatch(/^[a-z]+\/[a-z0-9-]+$/);
+    expect(suiteNames).toContain(id.split("/")[0]);
+    expect(severities).toContain(severity);
+    expect(question, id).toMatch(/^[A-Z].*\?$/);
+    for (const text of [why, remedy]) expect(text, id).toMatch(/^[A-Z`].{20,}\.$/s);
+    expect(source.length, id).toBeGreaterThan(5);
+  }
+});

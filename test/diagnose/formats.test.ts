@@ -1,0 +1,240 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import fc from "fast-check";
+import { createColors } from "picocolors";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { compareReports } from "../../src/diagnose/compare.ts";
+import { comparisonToJson, comparisonToMarkdown, comparisonToTerminal } from "../../src/diagnose/formats/comparison.ts";
+import { toHtml } from "../../src/diagnose/formats/html.ts";
+import { readReport, toJson } from "../../src/diagnose/formats/json.ts";
+import { toMarkdown } from "../../src/diagnose/formats/markdown.ts";
+import { reportSchema } from "../../src/diagnose/formats/report-schema.ts";
+import { toSarif } from "../../src/diagnose/formats/sarif.ts";
+import { toTerminal } from "../../src/diagnose/formats/terminal.ts";
+import { wrap } from "../../src/diagnose/formats/wrap.ts";
+import type { Report } from "../../src/diagnose/report.ts";
+import { sample, samples, withMatrix } from "../fixtures/diagnose/reports/samples.ts";
+
+const [good, bad, hostile] = [sample("good"), sample("bad"), sample("hostile")];
+
+describe("in a terminal", () => {
+  test("the score comes first, then what is wrong and what to change, worst first, then the suites", () => {
+    const text = toTerminal(bad);
+    const order = [
+      "archive-tools 0.4.1",
+      "21 of 100  F   100 − 30 (1 blocker) − 40 (4 majors) − 9 (3 minors) = 21; a",
+      "! Incomplete   The time of 60 s ran out",
+      "✗ blocker  protocol/stdout",
+      "  It prints lines that are no messages on its standard output.\n    printed: Server listening on stdio\n",
+      "  → Write logs with console.error",
+      "▲ major  protocol/unknown-method",
+      "● minor  progress/rate",
+      "· info  protocol/newest-revision",
+      "  protocol     4 passed, 3 failed, 1 unfinished",
+      "F  21 of 100   1 blocker, 17 majors, 3 minors, 1 info, 2 checks not finished\n",
+    ].map((part) => text.indexOf(part));
+    expect(order).toEqual(order.toSorted((a, b) => a - b));
+    expect(order).not.toContain(-1);
+  });
+
+  test("a finding shows two pieces of evidence, with --full all of them", () => {
+    expect(toTerminal(bad)).not.toContain("41 lines in 12 calls");
+    expect(toTerminal(bad, { isFull: true })).toContain("measured: 41 lines in 12 calls");
+  });
+
+  test("of many findings with one cure some are shown, the others are counted, with --full all are shown", () => {
+    expect(toTerminal(bad)).toContain("and 11 more: rebuild_index@Kilo CLI, ");
+    expect(toTerminal(bad, { isFull: true })).toContain("Claude Desktop cuts `print` after 60 s.");
+    expect(toTerminal(bad, { isFull: true })).not.toContain("more:");
+  });
+
+  test("a check that could not be finished is named with its reason, many with the same are counted", () => {
+    expect(toTerminal(bad, { width: 120 })).toContain("! Not finished: protocol/cancellation. Ended after 10 s: the server");
+    const late = { ...bad, checks: bad.checks.map((check) => ({ ...check, outcome: "unfinished" as const, note: "The time ran out." })) };
+    const few = "  ! Not finished: protocol/handshake, protocol/newest-revision, protocol/unknown-method, 17 more. The time ran out.\n";
+    expect(toTerminal(late, { width: 120 })).toContain(few);
+    expect(toTerminal(late, { isFull: true })).toContain("hosts/slow-call. The time ran out.\n");
+  });
+
+  test("hosts and tools are a table; with many tools it shows those that fare worst and counts the others", () => {
+    expect(toTerminal(bad)).toContain("  Cline CLI             ✗ at 60 s       ✗ at 60 s       ✗ at 60 s       ✓ 40 ms\n");
+    const wide = toTerminal(withMatrix(good, 40));
+    expect(wide).toMatch(/\n {2}3\d more tools in the report\n/);
+    expect(wide).toMatch(/✗ is cut {2}~ survives with progress {2}\? not known {2}✓ survives/);
+  });
+
+  test("what is no matrix is left out, and of a thousand tools the worst are shown", () => {
+    const withData = (matrix: unknown): Report => ({ ...good, checks: good.checks.map((check) => ({ ...check, data: { matrix } })) });
+    for (const matrix of [null, 7, {}, { columns: [], rows: [] }, { columns: ["a"], rows: 1 }]) expect(toTerminal(withData(matrix))).not.toContain("\nHosts\n");
+    const odd = toTerminal(withData({ columns: ["a", 1], rows: [null, { name: {}, cells: [null, { state: "ok", text: [] }] }] }));
+    expect(odd).toContain("\nHosts\n");
+    expect(toHtml(withMatrix(good, 1_000))).toContain('<p class="source">800 more tools are in the JSON report.</p>');
+    expect(toMarkdown(withMatrix(good, 1_000), { maxLength: 1e6 })).toContain("_800 more tools are in the JSON report._");
+  });
+
+  test("nothing that is wrong, and nothing that was answered, are two things", () => {
+    expect(toTerminal({ ...good, findings: [] })).toContain("✓ Nothing is wrong.");
+    expect(toTerminal({ ...good, findings: [], checks: [] })).not.toContain("Nothing is wrong");
+  });
+
+  test.each([64, 80, 120])("no line is wider than %i columns", (width) => {
+    for (const report of [good, bad, hostile, withMatrix(bad, 40)])
+      for (const isFull of [false, true])
+        for (const line of toTerminal(report, { width, isFull }).split("\n")) expect(Array.from(line).length, line).toBeLessThanOrEqual(width);
+  });
+
+  test("letters that take two places are counted as such", () => {
+    expect(wrap("日本語 日本語 日本語", 9)).toEqual(["日本語", "日本語", "日本語"]);
+    expect(wrap("日本語", 1)).toEqual(["日", "本", "語"]);
+  });
+});
+
+describe("as Markdown", () => {
+  test("a heading, the score, a table, then each finding with its evidence, and all checks folded", () => {
+    const text = toMarkdown(bad);
+    expect(text).toMatch(/^## Diagnosis: 21 of 100, grade F\n/);
+    expect(text).toContain("| ⛔ blocker | It prints lines that are no messages on its standard output. | `protocol/stdout` |");
+    expect(text).toContain("| 🔴 major | Codex CLI cuts `export_archive` after 300 s. _and 13 more_ | `hosts/slow-call` |");
+    expect(text).toContain("**What to change:** Write logs with console.error, or to a file; standard output belongs to the protocol.");
+    expect(text).toContain("printed:\n\n```text\nServer listening on stdio\n```");
+    expect(text).toMatch(/<details><summary>All 20 checks<\/summary>\n\n\| Outcome \|[\s\S]*<\/details>\n$/);
+  });
+
+  test("it fits into a comment, and says what did not", () => {
+    const many = Array.from({ length: 900 }, (_, at) => ({
+      ...(bad.findings[0] as Report["findings"][number]),
+      id: `protocol/x:${at}`,
+      remedy: `Change ${at}.`,
+    }));
+    const text = toMarkdown({ ...bad, findings: many });
+    expect(text.length).toBeLessThan(65_536);
+    expect(text).toMatch(/_\d+ sections did not fit here; the JSON and HTML reports have everything\._\n$/);
+  });
+
+  test("a fence is longer than any in it", () => {
+    expect(toMarkdown(hostile)).toContain("\n`````text\n````\n</details>\n```js\n");
+  });
+
+  test("nobody is mentioned, nothing becomes a link", () => {
+    const text = toMarkdown(hostile);
+    for (const word of ["`@octocat`", "`#12`", "`www.evil.example`", "&lt;https\\://evil.example&gt;", "\\[x\\](javascript:alert(5))"])
+      expect(text).toContain(word);
+  });
+});
+
+describe("as JSON", () => {
+  test.each(samples)("the %s report comes back as it was", (name) => {
+    const report = sample(name);
+    expect(readReport(toJson(report), "a.json")).toEqual(report);
+    expect(toJson(report).endsWith("}\n")).toBe(true);
+  });
+
+  test("the published schema is the one reports are read by", () => {
+    expect(publishedSchema()).toEqual(JSON.parse(JSON.stringify(z.toJSONSchema(reportSchema, { io: "input" }))));
+  });
+
+  test("the published schema takes the samples and nothing else", () => {
+    const validate = new Ajv2020({ formats: { "date-time": true } }).compile(publishedSchema() as object);
+    for (const name of samples) expect(validate(JSON.parse(toJson(sample(name)))), JSON.stringify(validate.errors)).toBe(true);
+    expect(validate({ ...bad, version: 2 })).toBe(false);
+    expect(validate({ ...bad, findings: [{ ...bad.findings[0], severity: "critical" }] })).toBe(false);
+  });
+
+  test.each([
+    ["nothing", "", "a.json is empty; a report is JSON."],
+    ["half an object", "{", "a.json is not JSON; a report is what `meanwhile diagnose … --format json` writes."],
+    ["a list", "[]", "a.json is no report of a diagnosis; `meanwhile diagnose … --format json` writes one."],
+    ["null", "null", "a.json is no report of a diagnosis; `meanwhile diagnose … --format json` writes one."],
+    [
+      "a newer version",
+      JSON.stringify({ version: 2, madeBy: { name: "meanwhile", version: "9.0.0" } }),
+      "a.json is a report of version 2, made by Meanwhile 9.0.0; this one reads version 1: update Meanwhile.",
+    ],
+    [
+      "an unknown severity",
+      JSON.stringify({ ...good, findings: [{ ...good.findings[0], severity: "critical" }] }),
+      "a.json is a damaged report: findings[0].severity is not as it was written (",
+    ],
+  ])("%s is refused in one sentence", (_, text, sentence) => {
+    expect(() => readReport(text, "a.json")).toThrow(sentence);
+  });
+});
+
+describe("whatever a report says stays a text", () => {
+  const marks = "< > \" ' & ` ``` ~~~ | \\ # * - $ % {0} ![ ]( @me #1 <!-- --> ]]> </details> </style> </script> onload=x javascript: word".split(" ");
+  const links = ["<script>alert(1)</script>", "[x](javascript:y)", "https://evil.example", " ", "\n", "\r", "\t"];
+  const signals = ["\u0000", "\u0007", "\u001b[31m", "\u001b]0;x\u0007", "\u007f", "\u009b31m", "\u2028", "\ud800", "\ue000"];
+  const unseen = ["\u202e", "\u2066", "\u200b", "\u061c", "\ufeff", "\u{e0041}"];
+  const parts = [...marks, ...links, ...signals, ...unseen];
+  const nasty = fc.array(fc.constantFrom(...parts), { minLength: 1, maxLength: 8 }).map((chosen) => chosen.join(""));
+  const obeyed = /[^\P{Cc}\n]|[\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
+  const everywhere = (check: (report: Report) => void) =>
+    fc.assert(
+      fc.property(nasty, (text) => {
+        check(replaceTexts(bad, text) as Report);
+      }),
+      { seed: 11, numRuns: 40 },
+    );
+
+  test("no format lets out what a terminal or a viewer would obey", () => {
+    everywhere((report) => {
+      const comparison = compareReports(bad, report);
+      const colored = toTerminal(report, { colors: createColors(true) }).replaceAll(/\u001b\[\d+m/g, "");
+      const texts = [toTerminal(report, { isFull: true }), colored, toMarkdown(report), toHtml(report), toSarif(report), toJson(report)];
+      const compared = [comparisonToTerminal(comparison), comparisonToMarkdown(comparison), comparisonToJson(comparison)];
+      for (const text of [...texts, ...compared]) expect(obeyed.exec(text)).toBeNull();
+    });
+  });
+
+  test("JSON keeps it all the same", () => {
+    everywhere((report) => expect(JSON.parse(toJson(report))).toEqual(JSON.parse(JSON.stringify(report))));
+  });
+
+  test("a page has only its own tags and attributes", () => {
+    everywhere((report) => {
+      const page = toHtml(report).replace(/<style>[\s\S]*?<\/style>/, "");
+      expect((page.match(/<[^>]*>?/g) ?? []).filter((tag) => !ownTag.test(tag))).toEqual([]);
+    });
+  });
+
+  test("Markdown has only its own tags, headings and table cells", () => {
+    everywhere((report) => {
+      for (const line of withoutFences(toMarkdown(report))) {
+        expect(line.replaceAll(/<\/?(?:details|summary|sub)>/g, "")).not.toContain("<");
+        if (line.startsWith("#")) expect(line).toMatch(/^(## Diagnosis: \d+ of 100|### (⛔|🔴|🟡|🔵|Hosts$|Suites$))/);
+        if (line.startsWith("|")) expect([4, 5, 6]).toContain(line.replaceAll("\\|", "").split("|").length - 1);
+      }
+    });
+  });
+});
+
+const ownTag =
+  /^<(?:!doctype html|\/?(?:html|head|body|title|style|a|nav|ul|li|main|section|h1|h2|h3|header|footer|div|p|dl|dt|dd|code|pre|span|strong|time|figure|figcaption|svg|circle|text|article|details|summary|table|thead|tbody|tr|th|td|br|meta)(?: (?:lang|charset|http-equiv|content|name|class|href|id|aria-[a-z]+|role|viewBox|cx|cy|r|x|y|stroke-dasharray|transform|style|datetime|scope|data-label|title)="[^"<>]*")*\/?)>$/;
+
+/** The lines outside of blocks of code. */
+function withoutFences(text: string): string[] {
+  let fence: string | undefined;
+  return text.split("\n").filter((line) => {
+    const [marks] = /^`{3,}/.exec(line) ?? [];
+    if (fence === undefined && marks !== undefined) fence = marks;
+    else if (fence !== undefined && line === fence) fence = undefined;
+    else return fence === undefined;
+    return false;
+  });
+}
+
+/** Every free text of a report becomes this one; ids stay apart, so that findings still belong to their checks. */
+function replaceTexts(value: unknown, text: string, key = ""): unknown {
+  const kept = ["schema", "version", "severity", "outcome", "suite", "suites", "kind", "state", "transport", "grade", "startedAt"];
+  if (kept.includes(key)) return value;
+  if (typeof value === "string") return key === "id" || key === "check" ? `${value}${text}` : text;
+  if (Array.isArray(value)) return value.map((item) => replaceTexts(item, text));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, replaceTexts(item, text, name)]));
+}
+
+function publishedSchema(): unknown {
+  return JSON.parse(readFileSync(path.resolve(import.meta.dirname, "../../docs/diagnose.schema.json"), "utf8"));
+}

@@ -1,0 +1,134 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import path from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { diagnose } from "../../src/diagnose/diagnose.ts";
+import type { Report } from "../../src/diagnose/report.ts";
+import type { Target, ToolWish } from "../../src/diagnose/target.ts";
+import { startFixture } from "../fixtures/diagnose/server.mjs";
+import { piped, reached } from "../helpers/diagnose.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
+
+/**
+ * What the whole quick set says about servers that other people wrote, and about ours. Each golden file lists every finding with the reason
+ * why it is true; a check that could not be finished is an entry too. Servers that take long to be asked everything are asked only with
+ * `MEANWHILE_GOLDEN=all`. `MEANWHILE_GOLDEN=write` writes what is seen; reasons are kept, and a new finding has none until somebody has looked at it.
+ */
+
+const root = path.resolve(import.meta.dirname, "../..");
+const modules = path.join(root, "node_modules/@modelcontextprotocol");
+const peers = path.join(root, "test/fixtures/diagnose/peers");
+
+interface Golden {
+  readonly findings: Readonly<Record<string, { readonly severity: string; readonly title: string; readonly reason: string }>>;
+  readonly unfinished: readonly string[];
+}
+
+const children: ChildProcess[] = [];
+const fixtures: (() => Promise<unknown>)[] = [];
+afterAll(async () => {
+  for (const child of children) child.kill("SIGKILL");
+  await Promise.all(fixtures.map((close) => close()));
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** Starts a server that listens on a port it is told by a variable. */
+async function listening(words: readonly string[], portVariable: string): Promise<Target> {
+  const port = await freePort();
+  const child = spawn(process.execPath, [quickStart, ...words], { env: { ...process.env, NODE_COMPILE_CACHE: codeCache, [portVariable]: String(port) } });
+  children.push(child);
+  let printed = "";
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text: string) => (printed += text));
+  await waitFor(
+    () => /listening|running|started/i.test(printed),
+    () => `it does not listen: ${printed}`,
+  );
+  return reached(`http://127.0.0.1:${port}/mcp`);
+}
+
+async function goodOne(): Promise<Target> {
+  const { url, close } = await startFixture({ tokens: ["one-caller", "another-caller"] });
+  fixtures.push(close);
+  return reached(url, { authorization: "Bearer one-caller" }, { authorization: "Bearer another-caller" });
+}
+
+async function ownHttp(): Promise<Target> {
+  const child = spawn(process.execPath, [quickStart, executable, ...ownWords, "serve", "--http", "--port", "0"], {
+    cwd: temporaryFolder(),
+    env: { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: temporaryFolder() },
+  });
+  children.push(child);
+  let printed = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (printed += text));
+  const url = await waitFor(
+    () => /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(printed)?.[0],
+    () => `no address was printed: ${printed}`,
+  );
+  return reached(url);
+}
+
+const ownWords = ["--no-bundled", "--commands", path.join(root, "examples/everything/commands")];
+
+const wanted = process.env.MEANWHILE_GOLDEN;
+
+const servers: readonly { name: string; open: () => Target | Promise<Target>; tools?: readonly ToolWish[]; isCostly?: boolean }[] = [
+  { name: "the good fixture over HTTP", open: goodOne },
+  { name: "the good fixture over stdio", isCostly: true, open: () => piped("server.mjs") },
+  {
+    name: "Meanwhile over stdio",
+    isCostly: true,
+    open: () => ({ kind: "stdio", argv: ["env", `MEANWHILE_HOME=${temporaryFolder()}`, process.execPath, executable, ...ownWords, "serve", "--in-process"] }),
+  },
+  { name: "Meanwhile over HTTP", open: ownHttp },
+  {
+    name: "SDK v1 progressExample over stdio",
+    isCostly: true,
+    open: () => piped(process.execPath, path.join(modules, "sdk/dist/esm/examples/server/progressExample.js")),
+  },
+  {
+    name: "SDK v1 simpleStreamableHttp over HTTP",
+    open: () => listening([path.join(modules, "sdk/dist/esm/examples/server/simpleStreamableHttp.js")], "MCP_PORT"),
+  },
+  { name: "SDK v2 over stdio", open: () => piped(process.execPath, path.join(peers, "sdk-v2.mjs")) },
+  {
+    name: "server-everything over stdio",
+    isCostly: true,
+    open: () => piped(process.execPath, path.join(modules, "server-everything/dist/index.js")),
+    tools: [{ name: "trigger-long-running-operation", arguments: { duration: 3, steps: 6 } }],
+  },
+  { name: "server-everything over HTTP", open: () => listening([path.join(modules, "server-everything/dist/index.js"), "streamableHttp"], "PORT") },
+];
+
+describe.concurrent("the quick set finds exactly what is written down, with a reason each", () => {
+  test.each(servers.filter(({ isCostly }) => isCostly !== true || wanted !== undefined))("$name", { timeout: 120_000 }, async ({ name, open, tools }) => {
+    const report = await diagnose({ target: await open(), tools, isDeterministic: true, budgetMs: 100_000, version: "0" });
+    const file = path.join(root, "test/fixtures/diagnose/golden", `${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}.json`);
+    const known: Golden = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Golden) : { findings: {}, unfinished: [] };
+    const seen = toGolden(report, known);
+    if (wanted === "write") writeFileSync(file, `${JSON.stringify(seen, undefined, 2)}\n`);
+    else expect(seen, explain(report)).toEqual(known);
+    for (const [id, { reason }] of Object.entries(seen.findings)) expect(reason, `${id} has no reason: is it true?`).not.toBe("");
+  });
+});
+
+function toGolden({ findings, checks }: Report, known: Golden): Golden {
+  return {
+    findings: Object.fromEntries(findings.map(({ id, severity, title }) => [id, { severity, title, reason: known.findings[id]?.reason ?? "" }])),
+    unfinished: checks.filter(({ outcome }) => outcome === "unfinished").map(({ id }) => id),
+  };
+}
+
+function explain({ findings, checks }: Report): string {
+  const told = findings.map(({ id, title, evidence }) => `${id}: ${title}\n${evidence.map(({ kind, text }) => `    ${kind}: ${text}`).join("\n")}`);
+  const open = checks.filter(({ outcome }) => outcome === "unfinished").map(({ id, note }) => `${id}: ${note}`);
+  return [...told, ...open].join("\n");
+}

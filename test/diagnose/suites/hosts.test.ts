@@ -1,0 +1,182 @@
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Failed, Passed } from "../../../src/diagnose/check.ts";
+import type { Facts, Tool } from "../../../src/diagnose/facts.ts";
+import { hosts } from "../../../src/diagnose/suites/hosts/index.ts";
+import type { Observation } from "../../../src/diagnose/suites/hosts/observe.ts";
+import { type Prediction, predict } from "../../../src/diagnose/suites/hosts/predict.ts";
+import { hostsKnown } from "../../../src/diagnose/suites/hosts/settings.ts";
+import { check } from "../../../src/diagnose/suites/hosts/slow-call.ts";
+import { knownHosts } from "../../../src/host/profiles.ts";
+import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
+import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
+import { breaksOf, checkOf, findingsIn } from "../../helpers/suite.ts";
+
+let good: Fixture;
+let facts: Facts;
+
+beforeAll(async () => {
+  good = await startFixture();
+  facts = await surveyed(reached(good.url));
+});
+afterAll(() => good.close());
+
+type Matrix = { columns: string[]; rows: { name: string; cells: { state: string; text: string }[] }[] };
+const predictionsIn = (verdict: unknown) => (verdict as Passed | Failed).data?.predictions as readonly Prediction[];
+const matrixIn = (verdict: unknown) => (verdict as Passed | Failed).data?.matrix as Matrix;
+const foretold = (verdict: unknown, tool: string) =>
+  Object.fromEntries(
+    predictionsIn(verdict)
+      .filter((one) => one.tool === tool)
+      .map((one) => [one.host, one]),
+  );
+
+describe("server-everything's long-running operation, as it was measured with the hosts themselves", () => {
+  const everything = path.resolve(import.meta.dirname, "../../../node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+  const tool = "trigger-long-running-operation";
+  let verdict: Awaited<ReturnType<typeof ask>>;
+
+  beforeAll(async () => {
+    verdict = await ask(check, piped(process.execPath, everything), { tools: [{ name: tool, arguments: { duration: 4, steps: 4 } }], isFull: false });
+  }, 30_000);
+
+  /** Rows of the table of measurements: host, what a silent call dies at, whether progress extends it; then what must be foretold. */
+  test.each([
+    // Cline CLI 3.0.65 | progressToken never sent | 60 s hard | impossible
+    ["Cline CLI", { state: "cut", kind: "hard", limitSeconds: 60, survivesSeconds: 60 }],
+    // Continue CLI 1.5.47 | progressToken never sent | 60 s hard | impossible
+    ["Continue CLI", { state: "cut", kind: "hard", limitSeconds: 60, survivesSeconds: 60 }],
+    // Codex CLI 0.166.0 | progressToken yes | 300 s hard | no
+    ["Codex CLI", { state: "cut", kind: "hard", limitSeconds: 300, survivesSeconds: 300 }],
+    // Gemini CLI 0.61.0 | progressToken yes | 600 s hard | no
+    ["Gemini CLI", { state: "cut", kind: "hard", limitSeconds: 600, survivesSeconds: 600 }],
+    // opencode 1.18.34 | progressToken yes | 60 s idle | yes
+    ["opencode", { state: "progress", kind: "idle", limitSeconds: 60, survivesSeconds: null }],
+    // Copilot CLI 1.0.102 | progressToken yes | 180 s idle | yes
+    ["Copilot CLI", { state: "progress", kind: "idle", limitSeconds: 180, survivesSeconds: null }],
+    // Claude Code 2.1.325 -p, stdio | progressToken yes | 1800 s idle | yes (idle)
+    ["Claude Code", { state: "progress", kind: "idle", limitSeconds: 1800, survivesSeconds: null }],
+    // Kilo CLI 7.7.9 | progressToken yes | 60 s | unknown
+    ["Kilo CLI", { state: "unknown", kind: "hard", limitSeconds: 60, survivesSeconds: null }],
+    // VS Code Copilot Chat, from threads | – | waits | –
+    ["VS Code Copilot Chat", { state: "ok", kind: "waits", limitSeconds: null, survivesSeconds: null }],
+    // Cursor, from threads | yes | ? | ?
+    ["Cursor", { state: "unknown", kind: "unknown", limitSeconds: null, survivesSeconds: null }],
+  ])("%s", (host, expected) => {
+    expect(foretold(verdict, tool)[host]).toMatchObject(expected);
+  });
+
+  test("the user's own tool is one major finding, with every cure", () => {
+    expect(findingsIn({ [check.id]: verdict })).toEqual([
+      {
+        id: "hosts/slow-call",
+        subject: tool,
+        severity: "major",
+        title: `${tool} is cut by 5 of 13 hosts when it takes long: Cline CLI, Continue CLI and Claude Desktop at 60 s, Codex CLI at 300 s, Gemini CLI at 600 s`,
+      },
+    ]);
+    const [finding] = (verdict as Failed).findings;
+    for (const cure of ["within 45 s with a task", "tool_timeout_sec = 3600", "~/.gemini/settings.json", "cline_mcp_settings.json", "meanwhile wrap -- "])
+      expect(finding?.remedy).toContain(cure);
+    expect(finding?.remedy).toContain("No setting is known for Continue CLI and Claude Desktop.");
+    expect(finding?.remedy).not.toContain("notifications/progress");
+  });
+
+  test("the matrix has a row for each host and says how often progress comes", () => {
+    const { columns, rows } = matrixIn(verdict);
+    expect(rows.map(({ name }) => name)).toEqual(knownHosts.map(({ title }) => title));
+    const cell = rows.find(({ name }) => name === "opencode")?.cells[columns.indexOf(tool)];
+    expect(cell).toEqual({ state: "progress", text: "lives while progress comes at least every 60 s (it comes every 1 s)" });
+  });
+});
+
+describe("a server whose tools answer quickly", () => {
+  test.each(["http", "stdio"] as const)("passes over %s, and says what would be cut", async (kind) => {
+    const target = kind === "http" ? reached(good.url) : piped("server.mjs");
+    const verdict = await ask(check, target, { facts: { ...facts, transport: kind }, isFull: false });
+    expect(verdict).toMatchObject({ outcome: "passed", note: "No tool that was called is slow enough to be cut." });
+    expect(foretold(verdict, "read_slowly")["Cline CLI"]).toMatchObject({ state: "ok", text: "answers quickly; cut there at 60 s", survivesSeconds: 60 });
+    expect(foretold(verdict, "write_note")["Codex CLI"]).toMatchObject({ state: "unknown", text: "not called here; cut there at 300 s" });
+  });
+
+  test("passes when no tool may be called, and says how to allow it", async () => {
+    const tools = facts.tools.map((tool) => ({ ...tool, annotations: {} }));
+    expect(await ask(check, reached(good.url), { facts: { ...facts, tools } })).toMatchObject({ outcome: "passed", note: expect.stringContaining("--tool") });
+  });
+});
+
+/** What each broken server is told. */
+const expected: Readonly<Record<string, string>> = {
+  "hosts/slow-call":
+    "read_slowly is cut by 5 of 13 hosts when it takes long: Cline CLI, Continue CLI and Claude Desktop at 60 s, Codex CLI at 300 s, Gemini CLI at 600 s",
+  "hosts/slow-call~silent":
+    "read_slowly is cut by 8 of 13 hosts when it takes long: opencode, Kilo CLI, Cline CLI, Continue CLI and Claude Desktop at 60 s, Copilot CLI at 180 s, Codex CLI at 300 s, Gemini CLI at 600 s",
+};
+
+describe("a server with a slow tool is told who cuts it", () => {
+  test.concurrent.each(breaksOf("hosts"))("%s", async (name) => {
+    const { url, close } = await startFixture({ breaks: [name] });
+    const verdict = await ask(check, reached(url), { facts, isFull: false });
+    await close();
+    expect(findingsIn({ [check.id]: verdict })).toEqual([{ id: checkOf(name), subject: "read_slowly", severity: "minor", title: expected[name] }]);
+    // It hands out tasks, and the interactive Claude Code takes them.
+    expect(foretold(verdict, "read_slowly")["Claude Code"]).toMatchObject({ state: "ok", text: "runs as a task in its interactive mode" });
+    const [finding] = (verdict as Failed).findings;
+    expect(finding?.remedy).toContain(`meanwhile wrap --url ${url}`);
+    expect(finding?.remedy?.includes("helps Copilot CLI and opencode")).toBe(name.endsWith("~silent"));
+  });
+
+  test("and every check has such a server", () => {
+    expect(new Set(breaksOf("hosts").map(checkOf))).toEqual(new Set(hosts.map(({ id }) => id)));
+  });
+});
+
+describe("a prediction", () => {
+  const tool: Tool = { name: "print", description: "", inputSchema: {}, annotations: {}, taskSupport: undefined, json: { name: "print" } };
+  const silent: Observation = { isNamed: false, elapsedMs: 12_000, isFinished: false, isFailed: false, progress: 0, silenceMs: 12_000, givesTask: false };
+  const of = (title: string, sight: Parameters<typeof predict>[1], transport: "http" | "stdio" = "stdio") => {
+    const host = hostsKnown.find(({ profile }) => profile.title === title);
+    if (host === undefined) throw new Error(`There is no host ${title}.`);
+    return predict(host, sight, transport);
+  };
+
+  test("of a silent tool is a cut wherever the clock runs, at the limit of its transport", () => {
+    expect(of("Claude Code", { tool, seen: silent })).toMatchObject({
+      state: "cut",
+      survivesSeconds: 1800,
+      text: "cut after 1800 s of silence: it sends no progress",
+    });
+    expect(of("Claude Code", { tool, seen: silent }, "http")).toMatchObject({ state: "cut", survivesSeconds: 300 });
+    expect(of("VS Code Copilot Chat", { tool, seen: silent })).toMatchObject({ state: "ok", text: "waits" });
+  });
+
+  test("of a tool with rare progress is a cut where silence is not borne that long", () => {
+    const rare = { ...silent, progress: 2, silenceMs: 90_000 };
+    expect(of("opencode", { tool, seen: rare })).toMatchObject({ state: "cut", text: "cut after 60 s of silence: it sends progress too rarely" });
+    expect(of("Copilot CLI", { tool, seen: rare })).toMatchObject({ state: "progress" });
+  });
+
+  test("of a call that failed is unknown: it says nothing about how long the tool takes", () => {
+    expect(of("Codex CLI", { tool, seen: { ...silent, isFinished: true, isFailed: true, elapsedMs: 5 } })).toMatchObject({ state: "unknown" });
+  });
+
+  test("of a tool that wants a task is a cut wherever there are none", () => {
+    const wanting = { ...tool, taskSupport: "required" };
+    expect(of("Codex CLI", { tool: wanting, seen: undefined })).toMatchObject({ state: "cut", survivesSeconds: 0 });
+    expect(of("VS Code Copilot Chat", { tool: wanting, seen: undefined })).toMatchObject({ state: "ok" });
+  });
+
+  test("of a tool of Meanwhile's is no cut anywhere", () => {
+    const ours = { ...tool, json: { name: "print", _meta: { "meanwhile/tool": { async: true } } } };
+    expect(hostsKnown.map((host) => predict(host, { tool: ours, seen: silent }, "stdio").state)).toEqual(hostsKnown.map(() => "ok"));
+  });
+});
+
+test("every known host has notes, and a setting has a source", () => {
+  expect(hostsKnown.map(({ notes }) => notes.name)).toEqual(knownHosts.map(({ name }) => name));
+  expect(hostsKnown.filter(({ notes }) => notes.source === "nothing is known").map(({ notes }) => notes.name)).toEqual(["factory-cli", "cursor-vscode"]);
+  for (const { notes, profile } of hostsKnown) {
+    // The profiles and the notes agree on what progress does.
+    expect(profile.limits.stdio.isExtended, notes.name).toBe(notes.progress === "extends");
+  }
+});

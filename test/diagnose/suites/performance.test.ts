@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Facts } from "../../../src/diagnose/facts.ts";
+import { weighStart } from "../../../src/diagnose/suites/performance/cold-start.ts";
+import { toFigures } from "../../../src/diagnose/suites/performance/figures.ts";
+import { performance } from "../../../src/diagnose/suites/performance/index.ts";
+import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
+import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
+import { askAll, breaksOf, checkOf, findingsIn, outcomesIn } from "../../helpers/suite.ts";
+
+let good: Fixture;
+let facts: Facts;
+let stdioFacts: Facts;
+
+beforeAll(async () => {
+  good = await startFixture();
+  facts = await surveyed(reached(good.url));
+  stdioFacts = { ...facts, transport: "stdio" };
+});
+afterAll(() => good.close());
+
+const allPassed = Object.fromEntries(performance.map(({ id }) => [id, "passed"]));
+
+describe("a server that is quick", () => {
+  test("passes over stdio, memory included, and tells its figures", async () => {
+    const verdicts = await askAll(performance, piped("server.mjs"), { facts: stdioFacts });
+    expect(outcomesIn(verdicts)).toEqual(allPassed);
+    for (const verdict of Object.values(verdicts)) expect(verdict).toMatchObject({ data: { figures: expect.any(Object) }, evidence: [{ kind: "measured" }] });
+  });
+
+  test("passes over HTTP, where nothing is started and no memory is seen", async () => {
+    const skips = { "performance/cold-start": "skipped", "performance/memory-growth": "skipped" };
+    expect(outcomesIn(await askAll(performance, reached(good.url), { facts, isFull: false }))).toEqual({ ...allPassed, ...skips });
+  });
+
+  test("is not called often when no tool says that it only reads", async () => {
+    const tools = facts.tools.map((tool) => ({ ...tool, annotations: {} }));
+    const wishes = [{ name: "write_note", arguments: { text: "once" } }];
+    for (const check of performance.filter(({ id }) => /calls$|call-/.test(id)))
+      expect(await ask(check, reached(good.url), { facts: { ...facts, tools }, tools: wishes })).toMatchObject({
+        outcome: "skipped",
+        why: expect.stringContaining("readOnlyHint"),
+      });
+  });
+});
+
+/** What each broken server is told. */
+const expected: Readonly<Record<string, { readonly severity?: string; readonly title: string }>> = {
+  "performance/cold-start": { severity: "minor", title: "The server needs more than 5 s before it answers for the first time" },
+  "performance/list-latency": { title: "tools/list takes longer than a second" },
+  "performance/list-size": { title: "The list of tools is larger than 100 kB" },
+  "performance/call-latency": { title: "A tool that answers at once stands still now and then" },
+  "performance/parallel-calls": { title: "Not every one of 32 calls at the same time is answered" },
+  "performance/parallel-calls~swapped": { severity: "blocker", title: "Calls at the same time get each other's results" },
+  "performance/parallel-calls~starved": { severity: "minor", title: "While 32 calls are under way, tools/list waits for seconds" },
+  "performance/memory-growth": { title: "The server's memory grows with every call" },
+};
+
+describe("a server that is wrong in one way is told exactly that", () => {
+  const isStarted = (name: string) => name === "performance/cold-start" || name === "performance/memory-growth";
+
+  test.concurrent.each(breaksOf("performance").filter((name) => !isStarted(name)))("%s", { timeout: 60_000 }, async (name) => {
+    const { url, close } = await startFixture({ breaks: [name] });
+    const found = findingsIn(await askAll(performance, reached(url), { facts, isFull: false }));
+    await close();
+    expect(found).toEqual([{ id: checkOf(name), ...expected[name] }]);
+  });
+
+  test.concurrent.each(breaksOf("performance").filter(isStarted))("%s, over stdio", { timeout: 60_000 }, async (name) => {
+    const { modern, legacy } = facts;
+    // Every start of this server is slow; only one is waited for.
+    const late = { startMs: 60_000 };
+    const known = { ...stdioFacts, modern: modern && { ...modern, ...late }, legacy: legacy && { ...legacy, ...late } };
+    const check = performance.find(({ id }) => id === checkOf(name));
+    if (check === undefined) throw new Error(`There is no check for ${name}.`);
+    const verdict = await ask(check, piped("server.mjs", "--break", name), { facts: known });
+    expect(findingsIn({ [check.id]: verdict })).toEqual([{ id: check.id, ...expected[name] }]);
+  });
+
+  test("and every check has such a server", () => {
+    expect(new Set(breaksOf("performance").map(checkOf))).toEqual(new Set(performance.map(({ id }) => id)));
+    expect(Object.keys(expected)).toEqual(breaksOf("performance"));
+  });
+});
+
+test("a start is weighed by what hosts wait", () => {
+  expect([200, 5_000, 5_001, 30_000, 30_001].map(weighStart)).toEqual([undefined, undefined, "minor", "minor", "major"]);
+});
+
+test("figures are the median, the 95th percentile and the longest", () => {
+  expect(toFigures(Array.from({ length: 100 }, (_, at) => 100 - at))).toEqual({ count: 100, p50Ms: 50, p95Ms: 95, maxMs: 100 });
+  expect(toFigures([7])).toEqual({ count: 1, p50Ms: 7, p95Ms: 7, maxMs: 7 });
+});

@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { Facts } from "../../../src/diagnose/facts.ts";
+import { progress } from "../../../src/diagnose/suites/progress/index.ts";
+import type { Target } from "../../../src/diagnose/target.ts";
+import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
+import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
+import { askAll, breaksOf, checkOf, findingsIn, outcomesIn, type Verdicts } from "../../helpers/suite.ts";
+
+/** Four pages in 0.8 s; the check about silence wants a call of more than three seconds. */
+const pages = [{ name: "read_slowly", arguments: { steps: 4, ms: 200 } }];
+const longPages = [{ name: "read_slowly", arguments: { steps: 4, ms: 850 } }];
+const silence = progress.filter(({ id }) => id === "progress/silence");
+const others = progress.filter(({ id }) => id !== "progress/silence");
+const allPassed = Object.fromEntries(progress.map(({ id }) => [id, "passed"]));
+const find = (id: string) => progress.find((check) => check.id === id) as (typeof progress)[number];
+
+// They mostly wait.
+vi.setConfig({ maxConcurrency: 10 });
+
+let good: Fixture;
+let facts: Facts;
+
+beforeAll(async () => {
+  good = await startFixture();
+  facts = await surveyed(reached(good.url));
+});
+afterAll(() => good.close());
+
+async function askEverything(target: Target, known: Facts): Promise<Verdicts> {
+  const [quick, slow] = await Promise.all([
+    askAll(others, target, { facts: known, tools: pages }),
+    askAll(silence, target, { facts: known, tools: longPages, isFull: false }),
+  ]);
+  return { ...quick, ...slow };
+}
+
+describe("a server whose calls tell how far they are", () => {
+  test.concurrent("passes everything over HTTP", { timeout: 30_000 }, async () => {
+    expect(outcomesIn(await askEverything(reached(good.url), facts))).toEqual(allPassed);
+  });
+
+  test.concurrent("passes everything over stdio, in the older revision too", { timeout: 60_000 }, async () => {
+    const older: Facts = { ...facts, transport: "stdio", modern: undefined };
+    expect(outcomesIn(await askEverything(piped("server.mjs"), older))).toEqual(allPassed);
+  });
+
+  test.concurrent("is asked nothing when its tools are quick: the report says what to name", async () => {
+    const quick = [{ name: "read_clock" }];
+    const clockOnly = { ...facts, tools: facts.tools.filter(({ name }) => name === "read_clock") };
+    const verdicts = await askAll(progress, reached(good.url), { facts: clockOnly, tools: quick });
+    expect(new Set(Object.values(outcomesIn(verdicts)))).toEqual(new Set(["skipped"]));
+    for (const verdict of Object.values(verdicts)) expect(verdict).toHaveProperty("why", expect.stringMatching(/name a slow one with --tool and --args\.$/));
+  });
+
+  test.concurrent("is asked nothing when no tool says that it only reads", async () => {
+    const writing = { ...facts, tools: facts.tools.map((tool) => ({ ...tool, annotations: {} })) };
+    const verdicts = await askAll(progress, reached(good.url), { facts: writing });
+    for (const verdict of Object.values(verdicts)) expect(verdict).toHaveProperty("why", expect.stringMatching(/^No tool says that it only reads/));
+  });
+
+  test.concurrent("over HTTP in 2026-07-28 alone, what comes after a cancel cannot be heard, and is not judged", async () => {
+    expect(await ask(find("progress/after-cancel"), reached(good.url), { facts: { ...facts, legacy: undefined }, tools: pages })).toMatchObject({
+      outcome: "skipped",
+      why: expect.stringContaining("Over HTTP it can be heard only in revisions before 2026-07-28"),
+    });
+  });
+});
+
+interface Expected {
+  readonly title: string;
+  readonly severity?: string;
+  readonly subject?: string;
+}
+
+/** What each broken server is told. */
+const expected: Readonly<Record<string, Expected>> = {
+  "progress/token": { title: "Progress comes with another token than its call's" },
+  "progress/token~text": { title: "Progress of a call whose token is a number comes with another one" },
+  "progress/token~no-number": { title: "A call whose token is a number gets no progress" },
+  "progress/uninvited": { title: "A call without a token gets progress" },
+  "progress/shape": { title: "progress is no number" },
+  "progress/shape~total": { title: "The total of progress is no number" },
+  "progress/shape~message": { title: "The message of progress is no text" },
+  "progress/increasing": { title: "progress goes back" },
+  "progress/increasing~same": { title: "progress is sent again with the same value" },
+  "progress/increasing~past": { title: "progress passes its total" },
+  "progress/increasing~total": { severity: "info", title: "The total of progress changes during a call" },
+  "progress/rate": { title: "Progress floods the client" },
+  "progress/silence": { subject: "read_slowly", title: "read_slowly runs for seconds and sends no progress" },
+  "progress/after-end": { title: "Progress comes after the call's answer" },
+  "progress/after-cancel": { title: "A cancelled call goes on and still reports progress" },
+  "progress/parallel": { title: "Two calls at the same time get each other's progress" },
+};
+
+describe("a server that is wrong in one way is told exactly that", () => {
+  /** What a client of HTTP hangs up before, and what needs two calls in one conversation. */
+  const isPiped = (name: string) => /after-end|parallel/.test(name);
+
+  test.concurrent.each(breaksOf("progress"))("%s", { timeout: 60_000 }, async (name) => {
+    const fixture = isPiped(name) ? undefined : await startFixture({ breaks: [name] });
+    const target = fixture === undefined ? piped("server.mjs", "--break", name) : reached(fixture.url);
+    const verdicts = await askEverything(target, fixture === undefined ? { ...facts, transport: "stdio" } : facts);
+    await fixture?.close();
+    expect(findingsIn(verdicts)).toEqual([{ id: checkOf(name), ...expected[name] }]);
+  });
+
+  test("and every check has such a server", () => {
+    expect(new Set(breaksOf("progress").map(checkOf))).toEqual(new Set(progress.map(({ id }) => id)));
+    expect(Object.keys(expected)).toEqual(breaksOf("progress"));
+  });
+});

@@ -1,0 +1,50 @@
+import path from "node:path";
+import type { Check, Verdict } from "../../src/diagnose/check.ts";
+import type { Facts } from "../../src/diagnose/facts.ts";
+import { runCheck, runSurvey } from "../../src/diagnose/job.ts";
+import type { Target, ToolWish } from "../../src/diagnose/target.ts";
+
+const nobody = { onStart() {}, onEnd() {} };
+
+interface AskOptions {
+  readonly tools?: readonly ToolWish[];
+  readonly isFull?: boolean;
+  readonly requestMs?: number;
+}
+
+/** A server that is started by a command line: a fixture by its name, or any words. */
+export function piped(...words: string[]): Target {
+  const [first = "", ...rest] = words;
+  const isFixture = first.endsWith(".mjs") && !path.isAbsolute(first);
+  return { kind: "stdio", argv: isFixture ? [process.execPath, path.resolve(import.meta.dirname, "../fixtures/diagnose", first), ...rest] : words };
+}
+
+/** A server on this machine. */
+export function reached(url: string, headers: Record<string, string> = {}, otherHeaders?: Record<string, string>): Target {
+  return { kind: "http", url, headers, otherHeaders, policy: { allowsPrivate: false, allowsLoopback: true } };
+}
+
+/** Learns about a server, in this process. */
+export function surveyed(target: Target, { tools = [], isFull = true, requestMs = 5_000 }: AskOptions = {}): Promise<Facts> {
+  return runSurvey({ target, tools, isFull, requestMs }, nobody);
+}
+
+/** Asks one question of a server, in this process and without the bounds of a child. */
+export async function ask(
+  check: Check,
+  target: Target,
+  {
+    tools = [],
+    isFull = true,
+    requestMs = 5_000,
+    facts,
+    memory,
+  }: AskOptions & { readonly facts?: Facts; readonly memory?: Map<string, Promise<unknown>> } = {},
+): Promise<Verdict> {
+  const known = facts ?? (await surveyed(target, { tools, isFull, requestMs }));
+  return await runCheck(
+    check,
+    { target, tools, isFull, requestMs, facts: known, limitMs: check.limitMs ?? 10_000 },
+    { events: nobody, ...(memory !== undefined && { memory }) },
+  );
+}

@@ -1,0 +1,35 @@
+import type { Check, Verdict } from "../../src/diagnose/check.ts";
+import type { Target } from "../../src/diagnose/target.ts";
+import { allBreaks } from "../fixtures/diagnose/server.mjs";
+import { ask } from "./diagnose.ts";
+
+export type Verdicts = Readonly<Record<string, Verdict>>;
+
+/** Asks every check of a suite, one after the other. */
+export async function askAll(suite: readonly Check[], target: Target, options: NonNullable<Parameters<typeof ask>[2]>): Promise<Verdicts> {
+  const verdicts: Record<string, Verdict> = {};
+  const memory = new Map<string, Promise<unknown>>();
+  for (const check of suite) verdicts[check.id] = await ask(check, target, { memory, ...options });
+  return verdicts;
+}
+
+/** What was found: the check, what it is about, the severity where it is not the check's own, and the title. */
+export function findingsIn(verdicts: Verdicts): { id: string; subject?: string; severity?: string; title: string }[] {
+  return Object.entries(verdicts).flatMap(([id, verdict]) =>
+    verdict.outcome === "failed" ? verdict.findings.map(({ evidence: _evidence, remedy: _remedy, ...finding }) => ({ id, ...finding })) : [],
+  );
+}
+
+export function outcomesIn(verdicts: Verdicts): Record<string, string> {
+  return Object.fromEntries(Object.entries(verdicts).map(([id, { outcome }]) => [id, outcome]));
+}
+
+/** The names of the servers that are wrong in what this suite asks. */
+export function breaksOf(suite: string): string[] {
+  return Object.keys(allBreaks).filter((name) => name.startsWith(`${suite}/`));
+}
+
+/** The check that a broken server must fail. */
+export function checkOf(name: string): string {
+  return name.replace(/~.*/, "");
+}

@@ -1,0 +1,230 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { Report } from "../../src/diagnose/report.ts";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { runMeanwhile, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { overHttp, resultOf, WireClient } from "../helpers/wire.ts";
+
+/** `meanwhile diagnose` as a person, a pipeline and a model use it. */
+
+const fixture = path.resolve(import.meta.dirname, "../fixtures/diagnose/server.mjs");
+const command = (...breaks: string[]) => ["--", process.execPath, fixture, ...breaks.flatMap((name) => ["--break", name])];
+
+async function startFixture(options: { breaks?: string[]; tokens?: string[] } = {}): Promise<string> {
+  const { startFixture: start } = (await import(fixture)) as {
+    readonly startFixture: (wish: object) => Promise<{ readonly url: string; readonly close: () => Promise<void> }>;
+  };
+  const { url, close } = await start(options);
+  onTestFinished(close);
+  return url;
+}
+
+/** A process that has ended and that nobody has asked about yet is gone as well. */
+function isGone(pid: string): boolean {
+  try {
+    return /\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return true;
+  }
+}
+
+describe("wrong words get one sentence and change nothing", () => {
+  test.each([
+    [[], /Say which server to diagnose: meanwhile diagnose <url>/],
+    [["ftp://example.org"], /cannot begin with ftp:\/\//],
+    [["example.org/mcp"], /"example\.org\/mcp" is no URL; a server to start stands behind --/],
+    [["https://user:pass@example.org/mcp"], /holds a user name or password/],
+    [["https://example.org/mcp", "--", "node"], /The target is named twice/],
+    [["--"], /The server's command is empty/],
+    [["https://example.org/mcp", "--suites", "protocoll"], /--suites: there is no "protocoll"; did you mean protocol\?/],
+    [["https://example.org/mcp", "--fail-on", "critical"], /--fail-on: there is no "critical"; there are blocker, major, minor, info, never\./],
+    [["https://example.org/mcp", "--format", "json,html"], /--out <folder> writes them to files/],
+    [["https://example.org/mcp", "--budget", "soon"], /--budget must be a time from 1s to 60m/],
+    [["https://example.org/mcp", "--memory", "1"], /--memory must be a whole number of megabytes from 64 to 8192/],
+    [["https://example.org/mcp", "--header", "secret-value"], /--header must read 'Name: value'/],
+    [["https://example.org/mcp", "--token-env", "NOT_SET_AT_ALL"], /the variable NOT_SET_AT_ALL is not set/],
+    [["https://example.org/mcp", "--args", "{}"], /name exactly one with --tool/],
+    [["https://example.org/mcp", "--poll-interval", "500"], /--poll-interval is for diagnoses that run as a task; add --async/],
+    [["--header", "A: b", ...command()], /are for servers that are reached by a URL/],
+  ])("%j", async (words, sentence) => {
+    const { code, stdout, stderr, home } = await runMeanwhile(["diagnose", ...words]);
+    expect(stderr).toMatch(sentence);
+    expect(stderr).not.toContain("secret-value");
+    expect({ code, stdout, kept: existsSync(path.join(home, "tasks.db")) }).toEqual({ code: 2, stdout: "", kept: false });
+  });
+});
+
+test("a tool that the server does not have is a wrong word, and the sentence lists those it has", async () => {
+  const { code, stdout, stderr } = await runMeanwhile(["diagnose", "--suites", "hosts", "--tool", "read_clok", ...command()]);
+  expect(stderr).toMatch(/The server has no tool read_clok; it has read_clock, read_slowly, write_note\./);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+});
+
+test("a private address is refused before anything is sent, and --allow-private is named", async () => {
+  const { code, stderr } = await runMeanwhile(["diagnose", "http://169.254.169.254/latest/meta-data"]);
+  expect(stderr).toMatch(/169\.254\.169\.254, which is no public address.*--allow-private/);
+  expect(code).toBe(1);
+});
+
+test("a command is shown in full before it is started, and stdout has the report alone", async () => {
+  const { code, stdout, stderr } = await runMeanwhile(["diagnose", "--suites", "completion", ...command()]);
+  expect(stderr).toContain(`This command is started on your machine, several times: ${process.execPath} ${fixture}`);
+  expect(stdout).toMatch(/^fixture 1\.0\.0\n/);
+  expect(stdout).toContain("100 of 100");
+  expect(code).toBe(0);
+});
+
+test("--format json prints nothing but the report; --fail-on decides the exit code", async () => {
+  const words = ["diagnose", "--quiet", "--suites", "protocol", "--format", "json"];
+  const broken = await runMeanwhile([...words, ...command("protocol/unknown-method")]);
+  const report = JSON.parse(broken.stdout) as Report;
+  expect(report.findings.map(({ id }) => id)).toEqual(["protocol/unknown-method:2026-07-28"]);
+  expect(report.findings[0]?.severity).not.toBe("blocker");
+  expect({ code: broken.code, stderr: broken.stderr }).toEqual({ code: 0, stderr: "" });
+  const strict = await runMeanwhile([...words, "--fail-on", "minor", ...command("protocol/unknown-method")]);
+  expect(strict.code).toBe(1);
+});
+
+test("--out writes every format, and --deterministic writes the same bytes again", async () => {
+  const url = await startFixture();
+  const folder = temporaryFolder();
+  const write = async (name: string) => {
+    const out = path.join(folder, name);
+    const { code, stderr } = await runMeanwhile(["diagnose", url, "--deterministic", "--suites", "protocol,completion", "--out", out]);
+    expect(code, stderr).toBe(0);
+    return Object.fromEntries(readdirSync(out).map((file) => [file, readFileSync(path.join(out, file), "utf8")]));
+  };
+  const [first, second] = [await write("a"), await write("b")];
+  expect(Object.keys(first).sort()).toEqual(["diagnose.html", "diagnose.json", "diagnose.md", "diagnose.sarif"]);
+  expect(second).toEqual(first);
+});
+
+test("credentials reach the server and no report", async () => {
+  const url = await startFixture({ tokens: ["caller-one-secret", "caller-two-secret"] });
+  const words = [
+    "diagnose",
+    url,
+    "--suites",
+    "protocol,security",
+    "--token-env",
+    "DIAGNOSE_TOKEN",
+    "--other-header",
+    "Authorization: Bearer caller-two-secret",
+  ];
+  const { code, stdout, stderr } = await runMeanwhile([...words, "--format", "json"], { env: { DIAGNOSE_TOKEN: "caller-one-secret" } });
+  const { checks } = JSON.parse(stdout) as Report;
+  expect(checks.filter(({ outcome }) => outcome === "passed").length).toBeGreaterThan(10);
+  expect(`${stdout}${stderr}`).not.toMatch(/caller-(one|two)-secret/);
+  expect(code).toBe(0);
+});
+
+test("a server that does not answer is a blocker with the reason, and exit code 1", async () => {
+  const { code, stdout } = await runMeanwhile(["diagnose", "--format", "json", "--", process.execPath, "-e", "console.error('no config'); process.exit(3)"]);
+  const { findings, incomplete, checks } = JSON.parse(stdout) as Report;
+  expect(findings.map(({ id, severity }) => `${id} ${severity}`)).toEqual(["protocol/answers blocker"]);
+  expect(JSON.stringify(findings)).toContain("no config");
+  expect(incomplete).toMatch(/could not be spoken to/);
+  expect(new Set(checks.filter(({ id }) => id !== "protocol/answers").map(({ outcome }) => outcome))).toEqual(new Set(["skipped"]));
+  expect(code).toBe(1);
+});
+
+test("Ctrl-C ends it with 130, and no server is left behind", async () => {
+  const folder = temporaryFolder();
+  const file = path.join(folder, "pids");
+  const server = writeFiles(folder, {
+    "server.mjs": `import { appendFileSync } from "node:fs";\nappendFileSync(${JSON.stringify(file)}, process.pid + "\\n");\nprocess.on("SIGTERM", () => {});\nsetInterval(() => {}, 1000);\nprocess.stdin.resume();\n`,
+  });
+  const { child, exited, stderr } = startMeanwhile(["diagnose", "--", process.execPath, path.join(server, "server.mjs")]);
+  const pids = await waitFor(
+    () => existsSync(file) && readFileSync(file, "utf8").trim().split("\n").length === 2 && readFileSync(file, "utf8").trim().split("\n"),
+  );
+  child.kill("SIGINT");
+  expect(await exited, stderr()).toBe(130);
+  for (const pid of pids)
+    await waitFor(
+      () => isGone(pid),
+      () => `${pid} is still there`,
+    );
+});
+
+test("--async prints the story of its task; a killed client resumes by id", async () => {
+  const folder = temporaryFolder();
+  const words = [
+    "diagnose",
+    "--async",
+    "--task-ttl",
+    "300000",
+    "--poll-interval",
+    "200",
+    "--no-color",
+    "--suites",
+    "protocol,progress",
+    "--out",
+    path.join(folder, "reports"),
+  ];
+  const told = await runMeanwhile([...words, ...command()], { cwd: folder, env: { MEANWHILE_HOME: path.join(folder, "home") } });
+  expect(told.stderr).toMatch(
+    /› Asking for a task\n {2}Endpoint: .*server\.mjs\n {2}TTL: 5 min\n {2}Poll interval: 200 ms\n✓ Task created: [\w-]{36}\n {2}Status: working\n[\s\S]*› Waiting for its end\n {2}\[[\d.]+s\] working - [\s\S]*Running progress suite[\s\S]*\] completed\n✓ Task completed\n {2}Total time: [\d.]+s\n {2}Polls: \d+\n› Retrieving the result\n✓ Reports written to: /,
+  );
+  expect(told.code).toBe(0);
+
+  const killed = startMeanwhile([...words, ...command()], { cwd: folder, env: { MEANWHILE_HOME: path.join(folder, "home") } });
+  const taskId = await waitFor(() => /Task created: ([\w-]{36})/.exec(killed.stderr())?.[1]);
+  killed.child.kill("SIGKILL");
+  await killed.exited;
+  const again = await runMeanwhile(["diagnose", "--task", taskId, "--format", "json", "--quiet"], {
+    cwd: folder,
+    env: { MEANWHILE_HOME: path.join(folder, "home") },
+  });
+  expect((JSON.parse(again.stdout) as Report).suites).toEqual(["protocol", "progress"]);
+  expect(again.code).toBe(0);
+});
+
+describe("as the MCP tool diagnose_server", () => {
+  const serve = async (config: object) => {
+    const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify(config) });
+    const { url, home } = await startHttp([], { cwd });
+    const token = readFileSync(path.join(home, "token"), "utf8").trim();
+    const client = new WireClient(overHttp(url, { token }), { revision: "2025-11-25" });
+    onTestFinished(() => client.close());
+    return await client.begin();
+  };
+
+  test("it takes URLs and never commands, and refuses this machine and private networks", async () => {
+    const client = await serve({});
+    const listed = resultOf(await client.request("tools/list")) as unknown as { tools: ListedTool[] };
+    const tool = listed.tools.find(({ name }) => name === "diagnose_server");
+    expect(Object.keys(tool?.inputSchema.properties ?? {})).toEqual(["url", "headers", "suites", "full", "budgetSeconds", "memoryMb", "deterministic"]);
+    expect(tool?.annotations.readOnlyHint).toBe(true);
+    for (const [input, sentence] of [
+      [{ url: "http://127.0.0.1:9/mcp" }, /this machine itself/],
+      [{ url: "http://169.254.169.254/" }, /no public address/],
+      [{ url: "https://example.org/mcp", argv: ["node"] }, /argv/],
+      [{ target: { kind: "stdio", argv: ["node"] } }, /url/],
+    ] as const) {
+      const { isError, content } = (await client.call("diagnose_server", input)) as unknown as { isError: boolean; content: { text: string }[] };
+      expect(isError).toBe(true);
+      expect(content[0]?.text).toMatch(sentence);
+    }
+    // What the terminal uses is no tool.
+    for (const name of ["diagnose", "diagnose_tools"]) expect((await client.startCall(name, { target: {} }).answer).error?.code).toBe(-32602);
+  });
+
+  test("with allowPrivate it runs as a task and gives the report", async () => {
+    const client = await serve({ diagnose: { allowPrivate: true } });
+    const url = await startFixture();
+    const { task } = (await client.call("diagnose_server", { url, suites: ["completion"] }, { task: { ttl: 60_000 } })) as unknown as {
+      task: { taskId: string };
+    };
+    const result = resultOf(await client.request("tasks/result", { taskId: task.taskId })) as unknown as { structuredContent: { data: Report } };
+    const { score, target } = result.structuredContent.data;
+    expect({ points: score.points, server: target.server }).toEqual({ points: 100, server: { name: "fixture", version: "1.0.0" } });
+  });
+});
+
+interface ListedTool {
+  readonly name: string;
+  readonly inputSchema: { readonly properties: object };
+  readonly annotations: { readonly readOnlyHint: boolean };
+}
