@@ -56,7 +56,7 @@ export function describeTask(task: Task): Record<string, unknown> {
     reason: task.reason,
     isCall: task.isCall ? true : undefined,
     progressToken: task.progressToken,
-    input: task.input,
+    input: withoutSecrets(task.input),
     progress: task.progress,
     questions: task.questions.length === 0 ? undefined : task.questions.map(({ key, message, answer }) => ({ key, message, answer: answer?.action })),
     attempts: task.attempts,
@@ -67,6 +67,22 @@ export function describeTask(task: Task): Record<string, unknown> {
     updatedAt: at(task.updatedAt),
     ...(isTerminal(task) && { finishedAt: at(task.finishedAt), keptUntil: at(task.expiresAt) }),
   };
+}
+
+const secretNames = /^(authorization|proxy-authorization|cookie|.*(token|secret|password|passwd|api[-_]?key|credentials?))$/i;
+const headerNames = /headers$/i;
+const blank = "•••";
+
+/** What somebody may look at over a shoulder, or paste into an issue: texts that are named as secrets are, and all headers, are blanked. */
+export function withoutSecrets(value: unknown, isHeader = false): unknown {
+  if (Array.isArray(value)) return value.map((item) => withoutSecrets(item));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => {
+      const isSecret = typeof inner === "string" && (isHeader || secretNames.test(name));
+      return [name, isSecret ? blank : withoutSecrets(inner, headerNames.test(name))];
+    }),
+  );
 }
 
 /** The process that runs a task, from its name. */
