@@ -1,4 +1,5 @@
-// Every check against every broken server: each must trip its own check and no other. `npm run check:diagnose [-- name …]`
+// Every check against every broken server: each must trip its own check, what follows from it (`also`), and no other.
+// `npm run check:diagnose [-- name …]`
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
@@ -20,12 +21,13 @@ function transportOf(name) {
 }
 
 async function findingsOf(name) {
-  const wish = { isFull: checkOf(name)?.isThorough === true, isDeterministic: true, budgetMs: 280_000, version: "0" };
+  const { tools, isFull = checkOf(name)?.isThorough === true, isOpen } = allBreaks[name];
+  const wish = { tools, isFull, isDeterministic: true, budgetMs: 280_000, version: "0" };
   if (transportOf(name) === "stdio") {
-    const argv = [process.execPath, fixture, "--state", path.join(folder, encodeURIComponent(name)), ...(name === "" ? [] : ["--break", name])];
+    const argv = [process.execPath, fixture, "--state", path.join(folder, encodeURIComponent(name)), "--break", name];
     return await diagnose({ ...wish, target: { kind: "stdio", argv } });
   }
-  const { url, close } = await startFixture({ breaks: name === "" ? [] : [name], tokens: allBreaks[name]?.isOpen === true ? [] : tokens });
+  const { url, close } = await startFixture({ breaks: [name], tokens: isOpen === true ? [] : tokens });
   try {
     const [headers, otherHeaders] = tokens.map((token) => ({ authorization: `Bearer ${token}` }));
     return await diagnose({ ...wish, target: { kind: "http", url, headers, otherHeaders, policy: { allowsPrivate: false, allowsLoopback: true } } });
@@ -42,12 +44,13 @@ async function work() {
     const own = name.split("~")[0];
     const found = [...new Set(findings.map(({ check }) => check))];
     const unfinished = results.filter(({ outcome }) => outcome === "unfinished").map(({ id }) => id);
-    const isExact = found.length === 1 && found[0] === own;
+    const expected = [own, ...(allBreaks[name].also ?? [])];
+    const missing = expected.filter((id) => !found.includes(id));
+    const others = found.filter((id) => !expected.includes(id));
+    const isExact = missing.length === 0 && others.length === 0;
     if (!isExact) failures++;
-    const others = found.filter((id) => id !== own);
-    console.log(
-      `${isExact ? "✓" : "✗"} ${name}${isExact ? "" : `  ${found.includes(own) ? "" : "NOT FOUND "}${others.length === 0 ? "" : `also ${others.join(", ")}`}`}${unfinished.length === 0 ? "" : `  unfinished: ${unfinished.join(", ")}`}`,
-    );
+    const list = (title, ids) => (ids.length === 0 ? "" : `  ${title} ${ids.join(", ")}`);
+    console.log(`${isExact ? "✓" : "✗"} ${name}${list("not found:", missing)}${list("also found:", others)}${list("unfinished:", unfinished)}`);
   }
 }
 await Promise.all(Array.from({ length: 2 * availableParallelism() }, work));

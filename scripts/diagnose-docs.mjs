@@ -2,10 +2,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { suiteNames } from "../src/diagnose/check.ts";
+import { severities, suiteNames } from "../src/diagnose/check.ts";
 import { checks } from "../src/diagnose/suites/index.ts";
 
 const page = path.resolve(import.meta.dirname, "../docs/diagnose.md");
+const suites = path.resolve(import.meta.dirname, "../src/diagnose/suites");
 const begin = "<!-- checks: written by scripts/diagnose-docs.mjs -->";
 
 /** The page with every check as it is now. */
@@ -21,11 +22,20 @@ function suiteSection(suite) {
 }
 
 function checkSection({ id, question, severity, why, remedy, source, transport, isThorough }) {
-  const facts = [severity, ...(transport === undefined ? [] : [`${transport} only`]), ...(isThorough === true ? ["with `--full`"] : [])];
+  const facts = [severitiesOf(id, severity), ...(transport === undefined ? [] : [`${transport} only`]), ...(isThorough === true ? ["with `--full`"] : [])];
   return `- **${inert(question)}** \`${id}\` (${facts.join(", ")})\\\n  ${inert(why)}\\\n  _What to change:_ ${inert(remedy)} _Source:_ ${inert(source)}.\n`.replaceAll(
     "..\n",
     ".\n",
   );
+}
+
+/** What its findings may weigh, worst first: `major or minor`. A check's code, and what it shares with others of its suite, name them all. */
+function severitiesOf(id, severity) {
+  const own = readFileSync(path.join(suites, `${id}.ts`), "utf8");
+  const shared = [...own.matchAll(/ from "\.\/([a-z0-9-]+\.ts)"/g)].map(([, file]) => readFileSync(path.join(suites, path.dirname(id), file), "utf8"));
+  const texts = [own, ...shared.filter((text) => !text.includes("export const check: Check"))];
+  const found = severities.filter((one) => one === severity || texts.some((text) => text.includes(`"${one}"`)));
+  return found.join(", ").replace(/, (?=[a-z]+$)/, " or ");
 }
 
 /** Signs that Markdown would take for its own. */

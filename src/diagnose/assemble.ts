@@ -29,6 +29,9 @@ export interface Diagnosis {
   readonly incomplete: string | undefined;
 }
 
+/** Nothing is said about a server that nobody could speak to. */
+const noScore: Report["score"] = { points: 0, grade: "F", lost: [], explanation: "The server could not be spoken to, so there is no score." };
+
 /** Makes the report of what was asked. */
 export function assemble(diagnosis: Diagnosis): Report {
   const { asked, isDeterministic, incomplete } = diagnosis;
@@ -43,7 +46,7 @@ export function assemble(diagnosis: Diagnosis): Report {
     durationMs: Math.round(diagnosis.durationMs),
     suites: diagnosis.suites,
     isFull: diagnosis.isFull,
-    score: scoreOf(findings, checks),
+    score: diagnosis.facts.problem === undefined ? scoreOf(findings, checks) : noScore,
     ...(incomplete !== undefined && { incomplete }),
     findings,
     checks,

@@ -31,6 +31,8 @@ export interface Check {
   readonly isThorough?: boolean;
   /** True: also asked of a server that wants credentials we do not have, where nothing else can be. */
   readonly isForLocked?: boolean;
+  /** True: it looks only at what is known before the first check, so it is asked first and takes no time. */
+  readonly isStatic?: boolean;
   /** True: it only sends requests that any client sends, so that its conversation may be shared with other such checks: starting a server takes time. */
   readonly isGentle?: boolean;
   /** How long it may take. Default: 10 s. */
@@ -53,6 +55,8 @@ export interface Skipped {
   readonly outcome: "skipped";
   /** Why the question makes no sense here, or what is needed to ask it. */
   readonly why: string;
+  /** What is known all the same. */
+  readonly data?: Readonly<Record<string, unknown>>;
 }
 
 export interface Failed {

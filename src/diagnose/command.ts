@@ -5,7 +5,9 @@ import { type JsonSchema, jsonSchema } from "../command/schema.ts";
 import { CommandError, UsageError } from "../errors.ts";
 import { type SuiteName, severities, suiteNames } from "./check.ts";
 import type { Report } from "./report.ts";
+import { hasScore } from "./score.ts";
 import type { Target, ToolWish } from "./target.ts";
+import { AddressRefused } from "./wire/addresses.ts";
 
 /**
  * A diagnosis as a command. The checks themselves are loaded when it runs: whoever only lists commands does not pay for them.
@@ -64,7 +66,7 @@ const serverInput = jsonSchema<ServerWish>({
 
 const ownInput = jsonSchema<OwnWish>({
   type: "object",
-  properties: { target: { type: "object" }, tools: { type: "array" }, ...wishFields },
+  properties: { target: { type: "object" }, tools: { type: "array" }, pollIntervalMs: { type: "number" }, ...wishFields },
   required: ["target"],
 });
 
@@ -90,7 +92,7 @@ const output = jsonSchema<Report>({
     },
     checks: {
       type: "array",
-      items: { type: "object", properties: { id: text, question: text, outcome: text, note: text }, required: ["id", "question", "outcome"] },
+      items: { type: "object", properties: { id: text, outcome: text, note: text }, required: ["id", "outcome"] },
     },
     incomplete: text,
   },
@@ -116,7 +118,14 @@ export const diagnoseServer: Command = defineCommand({
   run: async ({ url, headers = {}, ...wish }, task) => {
     const allowsPrivate = (task.config.diagnose as { allowPrivate?: boolean } | undefined)?.allowPrivate === true;
     const target: Target = { kind: "http", url, headers, policy: { allowsPrivate, allowsLoopback: allowsPrivate } };
-    return await runDiagnosis({ ...wish, target }, task);
+    try {
+      return toModel(await runDiagnosis({ ...wish, target }, task));
+    } catch (error) {
+      if (!(error instanceof AddressRefused)) throw error;
+      throw new CommandError(error.message.replace(/; allow it.*$/, "; the config of this server can allow them: diagnose: { allowPrivate: true }."), {
+        cause: error,
+      });
+    }
   },
 });
 
@@ -145,6 +154,15 @@ export function ownCommand(toolName: string): CatalogEntry | undefined {
   return command === undefined ? undefined : { toolName, path: ["diagnose"], file: "", command };
 }
 
+/** A model has little room: of the checks it gets what became of them, not how. */
+function toModel(report: Report): Report {
+  const checks = report.checks.map(({ id, outcome, note }) => ({ id, outcome, ...(outcome !== "passed" && note !== undefined && { note }) }));
+  const incomplete = report.incomplete
+    ?.replace(/ --token-env NAME, or --header 'Name: value'/, " `headers`")
+    .replace("give the variable that holds a token with", "give them in");
+  return { ...report, checks: checks as unknown as Report["checks"], ...(incomplete !== undefined && { incomplete }) };
+}
+
 async function runDiagnosis({ target, tools, ...wish }: OwnWish, task: CommandContext): Promise<Report> {
   const { diagnose } = await import("./diagnose.ts");
   try {
@@ -169,10 +187,12 @@ async function runDiagnosis({ target, tools, ...wish }: OwnWish, task: CommandCo
   }
 }
 
-function summarize({ score, findings, incomplete }: Report): string {
+function summarize(report: Report): string {
+  const { score, findings, incomplete } = report;
   const counts = severities.flatMap((severity) => {
     const count = findings.filter((finding) => finding.severity === severity).length;
     return count === 0 ? [] : [`${count} ${severity}${count === 1 || severity === "info" ? "" : "s"}`];
   });
-  return `${score.points} of 100 (${score.grade}): ${counts.join(", ") || "nothing found"}${incomplete === undefined ? "" : `. ${incomplete}`}`;
+  const points = hasScore(report) ? `${score.points} of 100 (${score.grade})` : "no score";
+  return `${points}: ${counts.join(", ") || "nothing found"}${incomplete === undefined ? "" : `. ${incomplete}`}`;
 }

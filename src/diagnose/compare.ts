@@ -1,6 +1,6 @@
 import type { Severity } from "./check.ts";
 import type { CheckResult, Finding, Report, Score } from "./report.ts";
-import { isJudged, severityRank } from "./score.ts";
+import { hasScore, isJudged, severityRank } from "./score.ts";
 
 /**
  * What changed between two reports, by the ids of findings: a title may hold a figure that differs each time. A finding is gone only when
@@ -9,8 +9,8 @@ import { isJudged, severityRank } from "./score.ts";
 export interface Comparison {
   readonly before: Side;
   readonly after: Side;
-  /** Points of the second minus points of the first. */
-  readonly points: number;
+  /** Points of the second minus points of the first; left out where one of them has no score. */
+  readonly points?: number;
   readonly new: readonly NewFinding[];
   readonly gone: readonly Finding[];
   readonly worse: readonly Change[];
@@ -30,7 +30,8 @@ export interface Side {
   readonly server?: { readonly name: string; readonly version: string };
   readonly madeBy: string;
   readonly startedAt: string;
-  readonly score: Pick<Score, "points" | "grade">;
+  /** Left out where the server could not be spoken to. */
+  readonly score?: Pick<Score, "points" | "grade">;
   readonly findings: number;
 }
 
@@ -72,7 +73,7 @@ export function compareReports(before: Report, after: Report): Comparison {
   return {
     before: toSide(before),
     after: toSide(after),
-    points: after.score.points - before.score.points,
+    ...(hasScore(before) && hasScore(after) && { points: after.score.points - before.score.points }),
     new: worstFirst(
       [...newer].filter(([key]) => !older.has(key)).map(([, finding]) => ({ ...finding, isFirstLook: !isLookedAt(checksBefore, finding.check) })),
     ),
@@ -131,13 +132,14 @@ function whyNot(check: CheckResult | undefined): string {
   return check.note ?? (check.outcome === "skipped" ? "It was skipped." : "It could not be finished.");
 }
 
-function toSide({ target, madeBy, startedAt, score, findings }: Report): Side {
+function toSide(report: Report): Side {
+  const { target, madeBy, startedAt, score, findings } = report;
   return {
     target: target.name,
     ...(target.server !== undefined && { server: target.server }),
     madeBy: madeBy.version,
     startedAt,
-    score: { points: score.points, grade: score.grade },
+    ...(hasScore(report) && { score: { points: score.points, grade: score.grade } }),
     findings: findings.length,
   };
 }

@@ -28,6 +28,7 @@ function stable(value: unknown): unknown {
 
 function stableText(text: string): string {
   return text
+    .replaceAll(/\b\d+(?:\.\d+)? ms\b/g, "# ms")
     .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/g, "<time>")
     .replaceAll(/\b(127\.0\.0\.1|localhost|\[::1\]):\d+/g, "$1:<port>")
     .replaceAll(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, "<id>")

@@ -8,7 +8,7 @@ import type { Job } from "./job.ts";
 import type { Report } from "./report.ts";
 import { checks as allChecks } from "./suites/index.ts";
 import { checkUrl, nameOf, type Target, type ToolWish } from "./target.ts";
-import { checkUrlHost } from "./wire/addresses.ts";
+import { checkReach } from "./wire/addresses.ts";
 
 /** What to ask, of whom, and within which bounds. */
 export interface DiagnoseOptions {
@@ -51,18 +51,21 @@ const defaults = {
 };
 /** After so many checks that were cut off, the others get less time: this server will not get better. */
 const patienceFor = 2;
+/** How often a server on stdio is started in a full diagnosis, roughly. */
+const startsPerRun = 40;
 
 /** Asks every question of the chosen suites, one after the other, and reports what was seen. */
 export async function diagnose(options: DiagnoseOptions): Promise<Report> {
   const startedAt = systemClock.now();
   const begun = systemClock.monotonic();
   const chosen = choose(options);
-  if (options.target.kind === "http") checkUrlHost(checkUrl(options.target.url), options.target.policy);
+  if (options.target.kind === "http") await checkReach(checkUrl(options.target.url), options.target.policy);
   const child = new CheckChild(options.memoryMb ?? defaults.memoryMb);
   const budgetMs = options.budgetMs ?? (options.isFull === true ? defaults.fullBudgetMs : defaults.budgetMs);
   const run = new Run(options, child, begun + budgetMs);
   try {
     const facts = await run.survey();
+    if (options.budgetMs === undefined) run.extend(Math.min(startsPerRun * startMsOf(facts), defaults.fullBudgetMs));
     refuseUnknownTools(facts, options.tools ?? []);
     const asked = await run.ask(chosen, facts);
     options.signal?.throwIfAborted();
@@ -111,13 +114,18 @@ const answersId = "protocol/answers";
 class Run {
   readonly #options: DiagnoseOptions;
   readonly #child: CheckChild;
-  readonly #endsAt: number;
+  #endsAt: number;
   #cutOff = 0;
 
   constructor(options: DiagnoseOptions, child: CheckChild, endsAt: number) {
     this.#options = options;
     this.#child = child;
     this.#endsAt = endsAt;
+  }
+
+  /** A server that is slow to start needs more time, without anything being wrong. */
+  extend(ms: number): void {
+    this.#endsAt += ms;
   }
 
   async survey(): Promise<Facts> {
@@ -138,16 +146,16 @@ class Run {
   }
 
   async ask(chosen: readonly Check[], facts: Facts): Promise<Asked[]> {
-    const asked: Asked[] = [];
-    for (const check of chosen) {
+    const asked = new Map<Check, Asked>();
+    for (const check of inAskingOrder(chosen)) {
       if (this.#options.signal?.aborted === true) break;
-      this.#options.onStep?.({ done: asked.length, total: chosen.length, suite: suiteOf(check), question: check.question });
+      this.#options.onStep?.({ done: asked.size, total: chosen.length, suite: suiteOf(check), question: check.question });
       const begun = systemClock.monotonic();
       const verdict = await this.#askOne(check, facts);
-      asked.push({ check, verdict, durationMs: systemClock.monotonic() - begun });
+      asked.set(check, { check, verdict, durationMs: systemClock.monotonic() - begun });
     }
     this.#options.onStep?.({ done: chosen.length, total: chosen.length, suite: undefined, question: "Writing the report" });
-    return asked;
+    return chosen.flatMap((check) => asked.get(check) ?? []);
   }
 
   async #askOne(check: Check, facts: Facts): Promise<Asked["verdict"]> {
@@ -156,7 +164,8 @@ class Run {
     const leftMs = this.#leftMs();
     if (leftMs <= 0) return { outcome: "unfinished", why: "The budget was used up before it was asked; --budget gives more." };
     const isImpatient = this.#cutOff >= patienceFor;
-    const limitMs = Math.min(isImpatient ? defaults.impatientMs * 2 : (check.limitMs ?? defaults.limitMs), leftMs);
+    const usualMs = (check.limitMs ?? defaults.limitMs) + 3 * startMsOf(facts);
+    const limitMs = Math.min(isImpatient ? defaults.impatientMs * 2 : usualMs, leftMs);
     const job = { ...this.#job(isImpatient ? defaults.impatientMs : defaults.requestMs), facts, limitMs };
     const reply = await this.#child.ask({ type: "check", id: check.id, job }, limitMs + defaults.graceMs, this.#options.signal);
     if (reply.type === "verdict") return reply.verdict;
@@ -174,12 +183,25 @@ class Run {
   }
 }
 
+/** What costs nothing comes first, then the question people have; should the time run out, these have their answers. */
+function inAskingOrder(chosen: readonly Check[]): readonly Check[] {
+  const rank = (check: Check) => (check.isStatic === true ? 0 : suiteOf(check) === "hosts" ? 1 : 2);
+  return chosen.toSorted((one, other) => rank(one) - rank(other));
+}
+
+/** How long a server takes to start, and every check that starts it again with it. */
+function startMsOf({ transport, modern, legacy }: Facts): number {
+  return transport === "http" ? 0 : Math.max(modern?.startMs ?? 0, legacy?.startMs ?? 0);
+}
+
 function describeReply(reply: Reply): string {
   if (reply.type === "killed") return reply.why;
   return reply.type === "broken" ? reply.message.replace(/\.$/, "") : "its process gave an answer nobody had asked for";
 }
 
 function whyIncomplete(facts: Facts, asked: readonly Asked[], budgetMs: number): string | undefined {
+  if (facts.isLocked && facts.problem !== undefined)
+    return "The server wants credentials, so it could not be judged; give the variable that holds a token with --token-env NAME, or --header 'Name: value'.";
   if (facts.problem !== undefined) return "The server could not be spoken to, so only that is reported.";
   const open = asked.filter(({ verdict }) => verdict.outcome === "unfinished").length;
   if (open === 0) return undefined;

@@ -16,6 +16,8 @@ export interface Facts {
   readonly toolsProblem?: string;
   /** Why the server could not be spoken to in either way. */
   readonly problem?: string;
+  /** The path on the same origin that a redirect leads to; everything is asked there. */
+  readonly movedTo?: string;
   /** It wants credentials that we do not have (401 or 403). */
   readonly isLocked: boolean;
 }

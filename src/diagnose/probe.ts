@@ -3,7 +3,7 @@ import { CommandError } from "../errors.ts";
 import type { Evidence } from "./check.ts";
 import type { Facts, Tool } from "./facts.ts";
 import { sampleArguments } from "./sample.ts";
-import { secretsOf, type Target, type ToolWish } from "./target.ts";
+import { movedTarget, secretsOf, type Target, type ToolWish } from "./target.ts";
 import { printable, redact } from "./text.ts";
 import { type HttpAnswer, type HttpWish, sendHttp } from "./wire/http.ts";
 import type { Json } from "./wire/json.ts";
@@ -97,7 +97,6 @@ export class SessionPool {
 }
 
 export class LiveProbe implements Probe {
-  readonly target: Target;
   readonly facts: Facts;
   readonly clock = systemClock;
   readonly signal: AbortSignal;
@@ -107,11 +106,12 @@ export class LiveProbe implements Probe {
   readonly pool: SessionPool | undefined;
   readonly #memory: Map<string, Promise<unknown>>;
   readonly #events: PipeEvents;
-  readonly #secrets: readonly string[];
+  #target: Target;
+  #secrets: readonly string[];
   readonly #open = new Set<{ close(): Promise<unknown> }>();
 
   constructor(options: ProbeOptions) {
-    this.target = options.target;
+    this.#target = options.target;
     this.facts = options.facts;
     this.signal = options.signal;
     this.isFull = options.isFull;
@@ -121,6 +121,17 @@ export class LiveProbe implements Probe {
     this.#memory = options.memory ?? new Map();
     this.#events = options.events;
     this.#secrets = secretsOf(options.target);
+    if (options.facts.movedTo !== undefined) this.moveTo(options.facts.movedTo);
+  }
+
+  get target(): Target {
+    return this.#target;
+  }
+
+  /** From now on everything is asked at another path of the same origin. */
+  moveTo(path: string): void {
+    this.#target = movedTarget(this.#target, path);
+    this.#secrets = [...new Set([...this.#secrets, ...secretsOf(this.#target)])];
   }
 
   async open(options: OpenOptions = {}): Promise<Session> {
@@ -147,7 +158,9 @@ export class LiveProbe implements Probe {
     const revision = options.revision ?? (this.facts.modern === undefined ? (this.facts.legacy?.revision ?? legacyRevision) : modernRevision);
     const credentials = options.credentials ?? (this.target.kind === "http" ? this.target.headers : {});
     const carrier =
-      this.target.kind === "http" ? httpCarrier((wish) => this.http({ ...wish, isBare: true })) : pipeCarrier(await this.#startPipe(), this.signal);
+      this.target.kind === "http"
+        ? httpCarrier((wish) => this.http({ ...wish, isBare: true, ...(options.url !== undefined && { url: options.url }) }))
+        : pipeCarrier(await this.#startPipe(), this.signal);
     // A server that was slow to start before may be so again; only what comes after the first answer has to be quick.
     const startMs = Math.max(this.facts.modern?.startMs ?? 0, this.facts.legacy?.startMs ?? 0);
     const session = new WireSession(carrier, revision, {

@@ -1,5 +1,5 @@
 import { type Severity, severities } from "./check.ts";
-import type { CheckResult, Finding, Score } from "./report.ts";
+import type { CheckResult, Finding, Report, Score } from "./report.ts";
 
 const costs: Readonly<Record<Severity, number>> = { blocker: 30, major: 10, minor: 3, info: 0 };
 
@@ -25,8 +25,26 @@ export function scoreOf(findings: readonly Weighed[], checks: readonly Judged[])
     0,
     lost.reduce((left, item) => left - item.points, 100),
   );
-  const grade = gradeOf(points, hasBlocker(lost));
+  const grade = gradeOf(points, lost);
   return { points, grade: grade === "A" && isHalfDone(checks) ? "B" : grade, lost, explanation: explain(lost, checks) };
+}
+
+/** The one check that says why nobody could speak to a server. */
+const answersId = "protocol/answers";
+
+/** False where nothing was judged but that the server does not answer: points for that would be points for nothing. */
+export function hasScore({
+  score,
+  checks,
+  findings,
+}: Pick<Report, "score"> & { readonly checks: readonly Judged[]; readonly findings: readonly Weighed[] }): boolean {
+  if (score.points === 0 && score.lost.length === 0) return false;
+  return checks.some(({ outcome }) => outcome === "passed") || findings.some(({ check }) => check !== answersId);
+}
+
+/** Why there is none, in one sentence. */
+export function whyNoScore({ score }: Pick<Report, "score">): string {
+  return score.lost.length === 0 ? score.explanation : "The server could not be spoken to, so there is no score.";
 }
 
 /** True when the check came to an answer. */
@@ -52,22 +70,23 @@ function toLost(findings: readonly Weighed[]): Score["lost"] {
     .sort((a, b) => b.points - a.points);
 }
 
-function gradeOf(points: number, isBlocked: boolean): Score["grade"] {
-  if (points >= 75 && isBlocked) return "C";
-  if (points >= 90) return "A";
+function gradeOf(points: number, lost: Score["lost"]): Score["grade"] {
+  if (points >= 75 && has(lost, "blocker")) return "C";
+  if (points >= 90) return has(lost, "major") ? "B" : "A";
   if (points >= 75) return "B";
   if (points >= 60) return "C";
   return points >= 40 ? "D" : "F";
 }
 
-function hasBlocker(lost: Score["lost"]): boolean {
-  return lost.some(({ severity }) => severity === "blocker");
+function has(lost: Score["lost"], severity: Severity): boolean {
+  return lost.some((item) => item.severity === severity);
 }
 
-/** `100 − 30 (1 blocker) − 20 (2 majors) = 50; a blocker allows no better than C.` */
+/** `100 − 30 (1 check with a blocker) − 20 (2 checks with a major) = 50; a blocker allows no better than C.` Checks are counted, not findings. */
 function explain(lost: Score["lost"], checks: readonly Judged[]): string {
   const parts = [sum(lost)];
-  if (hasBlocker(lost)) parts.push("a blocker allows no better than C");
+  if (has(lost, "blocker")) parts.push("a blocker allows no better than C");
+  else if (has(lost, "major")) parts.push("a major allows no better than B");
   const open = checks.filter(({ outcome }) => outcome === "unfinished").length;
   if (open > 0)
     parts.push(
@@ -80,15 +99,15 @@ function sum(lost: Score["lost"]): string {
   if (lost.length === 0) return "100: no check found anything that costs points";
   const terms = severities.flatMap((severity) => {
     const checks = lost.filter((item) => item.severity === severity);
-    return checks.length === 0 ? [] : [`− ${checks.length * costs[severity]} (${count(checks.length, severity)})`];
+    return checks.length === 0 ? [] : [`− ${checks.length * costs[severity]} (${count(checks.length, "check")} with a ${severity})`];
   });
   const left = lost.reduce((points, item) => points - item.points, 100);
   return `100 ${terms.join(" ")} ${left < 0 ? "is less than nothing, so 0" : `= ${left}`}`;
 }
 
 function explainNothing(checks: readonly Judged[]): string {
-  if (checks.length === 0) return "0: no check was run, so there is nothing to score.";
-  return `0: none of ${count(checks.length, "check")} came to an answer, so there is nothing to score.`;
+  if (checks.length === 0) return "No check was run, so there is nothing to score.";
+  return `None of ${count(checks.length, "check")} came to an answer, so there is nothing to score.`;
 }
 
 function count(number: number, noun: string): string {

@@ -11,6 +11,7 @@ const maxToolBytes = 64 * 1024;
 /** What comes beside the tools is not worth waiting for. */
 const offersMs = 2_000;
 const toolsMs = 8_000;
+const maxWay = 2_000;
 /** How much longer than an answer to `initialize` one to `server/discover` may take. */
 const silenceMs = 3_000;
 
@@ -18,6 +19,11 @@ const silenceMs = 3_000;
 export async function survey(probe: LiveProbe): Promise<Facts> {
   const transport = probe.target.kind;
   let [modern, legacy] = await meetBoth(probe);
+  const movedTo = isModern(modern) || isLegacy(legacy) ? undefined : wayOn(probe, [legacy, modern]);
+  if (movedTo !== undefined) {
+    probe.moveTo(movedTo);
+    [modern, legacy] = await meetBoth(probe);
+  }
   // A server may hold a port or a lock, so that a second one beside it leaves: each is met again, alone.
   if (transport === "stdio" && [modern, legacy].some(hasLeft)) {
     await probe.close();
@@ -40,6 +46,7 @@ export async function survey(probe: LiveProbe): Promise<Facts> {
     ...offers,
     ...(tools.problem !== undefined && { toolsProblem: probe.show(tools.problem) }),
     ...(problem !== undefined && { problem: probe.show(problem) }),
+    ...(movedTo !== undefined && { movedTo }),
     isLocked: [legacy, modern].some((met) => [401, 403].includes(met.answer?.http?.status ?? 0)),
   };
 }
@@ -84,6 +91,18 @@ async function meet(probe: LiveProbe, revision: string): Promise<Met | Missed> {
 }
 
 const nothing: Listed = { items: [], pages: 0, answers: [] };
+
+/** Where clients go on: a redirect that keeps the method, within the origin; followed once, like `/mcp` to `/mcp/`. */
+function wayOn({ target }: LiveProbe, met: readonly (Met | Missed)[]): string | undefined {
+  if (target.kind !== "http") return undefined;
+  const home = new URL(target.url);
+  for (const { answer } of met) {
+    const { status = 0, headers = {} } = answer?.http ?? {};
+    const to = status === 307 || status === 308 ? URL.parse(headers.location ?? "", home.href) : null;
+    if (to?.origin === home.origin && to.href !== home.href && to.href.length < maxWay) return `${to.pathname}${to.search}`;
+  }
+  return undefined;
+}
 
 /** True for a server that ended instead of answering. */
 function hasLeft(met: Met | Missed | undefined): boolean {

@@ -36,6 +36,14 @@ export function checkUrl(text: string): URL {
   return url;
 }
 
+/** The same server at another of its paths, where it has redirected us to. */
+export function movedTarget(target: Target, path: string): Target {
+  if (target.kind !== "http") return target;
+  const { origin } = new URL(target.url);
+  const moved = URL.parse(`${origin}${path}`);
+  return moved?.origin === origin ? { ...target, url: moved.href } : target;
+}
+
 /** The target as it may be shown: what follows the `?` of a URL, and what looks like a secret, is left out. */
 export function nameOf(target: Target): string {
   if (target.kind === "stdio") return redact(target.argv.map(quoteWord).join(" "));

@@ -8,7 +8,7 @@ import { compareReports, failsAt } from "../../src/diagnose/compare.ts";
 import { comparisonToMarkdown, comparisonToTerminal } from "../../src/diagnose/formats/comparison.ts";
 import { toJson } from "../../src/diagnose/formats/json.ts";
 import type { CheckResult, Finding, Report } from "../../src/diagnose/report.ts";
-import { sample, sampleFile } from "../fixtures/diagnose/reports/samples.ts";
+import { sample, sampleFile, unspoken } from "../fixtures/diagnose/reports/samples.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 
 const bad = sample("bad");
@@ -101,6 +101,14 @@ describe("two reports", () => {
       "The first report is the newer one; the older one comes first.",
     ]);
   });
+});
+
+test("a server that could not be spoken to has no points to compare", () => {
+  const comparison = compareReports(bad, unspoken(bad));
+  expect(comparison.points).toBeUndefined();
+  expect(comparisonToTerminal(comparison)).toContain("\n21 F → no score\n");
+  expect(comparisonToMarkdown(comparison)).toMatch(/^## 21 F → no score\n/);
+  expect(comparisonToTerminal(compareReports(unspoken(bad), bad))).toContain("\nno score → 21 F\n");
 });
 
 test("a limit fails at its own change and at those before it", () => {

@@ -15,7 +15,7 @@ import { toSarif } from "../../src/diagnose/formats/sarif.ts";
 import { toTerminal } from "../../src/diagnose/formats/terminal.ts";
 import { wrap } from "../../src/diagnose/formats/wrap.ts";
 import type { Report } from "../../src/diagnose/report.ts";
-import { sample, samples, withMatrix } from "../fixtures/diagnose/reports/samples.ts";
+import { sample, samples, unspoken, withAlike, withMatrix } from "../fixtures/diagnose/reports/samples.ts";
 
 const [good, bad, hostile] = [sample("good"), sample("bad"), sample("hostile")];
 
@@ -24,7 +24,7 @@ describe("in a terminal", () => {
     const text = toTerminal(bad);
     const order = [
       "archive-tools 0.4.1",
-      "21 of 100  F   100 − 30 (1 blocker) − 40 (4 majors) − 9 (3 minors) = 21; a",
+      "21 of 100  F   100 − 30 (1 check with a blocker) − 40 (4 checks with a major)",
       "! Incomplete   The time of 60 s ran out",
       "✗ blocker  protocol/stdout",
       "  It prints lines that are no messages on its standard output.\n    printed: Server listening on stdio\n",
@@ -33,7 +33,7 @@ describe("in a terminal", () => {
       "● minor  progress/rate",
       "· info  protocol/newest-revision",
       "  protocol     4 passed, 3 failed, 1 unfinished",
-      "F  21 of 100   1 blocker, 17 majors, 3 minors, 1 info, 2 checks not finished\n",
+      "F  21 of 100   22 findings: 1 blocker, 17 majors, 3 minors, 1 info; 2 checks not\n               finished\n",
     ].map((part) => text.indexOf(part));
     expect(order).toEqual(order.toSorted((a, b) => a - b));
     expect(order).not.toContain(-1);
@@ -42,6 +42,26 @@ describe("in a terminal", () => {
   test("a finding shows two pieces of evidence, with --full all of them", () => {
     expect(toTerminal(bad)).not.toContain("41 lines in 12 calls");
     expect(toTerminal(bad, { isFull: true })).toContain("measured: 41 lines in 12 calls");
+  });
+
+  test("evidence takes up to four lines; of what a server printed the end is shown", () => {
+    const [first] = bad.findings;
+    const words = Array.from({ length: 120 }, (_, at) => `word${at}`).join(" ");
+    const withEvidence = (kind: "printed" | "received", text: string) => ({ ...bad, findings: [{ ...first, evidence: [{ kind, text }] }] }) as Report;
+    const linesOf = (report: Report) =>
+      toTerminal(report)
+        .split("\n")
+        .filter((line) => /word\d|: …/.test(line));
+    const received = linesOf(withEvidence("received", words));
+    expect(received).toHaveLength(4);
+    expect(received[0]).toMatch(/^ {4}received: word0 word1 /);
+    expect(received.at(-1)).toMatch(/…$/);
+    const printed = linesOf(withEvidence("printed", words));
+    expect(printed).toHaveLength(4);
+    expect(printed[0]).toBe("    printed: …");
+    expect(printed.at(-1)).toMatch(/word119$/);
+    const two = linesOf(withEvidence("received", words.slice(0, 129)));
+    expect(two.join(" ").replaceAll(/ +/g, " ").trim()).toBe(`received: ${words.slice(0, 129)}`);
   });
 
   test("of many findings with one cure some are shown, the others are counted, with --full all are shown", () => {
@@ -59,10 +79,32 @@ describe("in a terminal", () => {
   });
 
   test("hosts and tools are a table; with many tools it shows those that fare worst and counts the others", () => {
-    expect(toTerminal(bad)).toContain("  Cline CLI             ✗ at 60 s       ✗ at 60 s       ✗ at 60 s       ✓ 40 ms\n");
+    expect(toTerminal(bad)).toContain("  Cline CLI             ✗ at 60 s       ✗ at 60 s       ✗ at 60 s\n");
     const wide = toTerminal(withMatrix(good, 40));
-    expect(wide).toMatch(/\n {2}3\d more tools in the report\n/);
-    expect(wide).toMatch(/✗ is cut {2}~ survives with progress {2}\? not known {2}✓ survives/);
+    expect(wide).toMatch(/\n {2}3\d more tools did not fit here; --out <folder> writes them all\n/);
+    expect(wide).toContain("\n  ✗ is cut, or cannot be called  ~ survives with progress  ? not known\n  ✓ survives\n");
+  });
+
+  test("tools that fare alike are one column, and one line where every host says the same of them", () => {
+    expect(toTerminal(bad)).toContain("\n  echo: ✓ everywhere (13 hosts): 40 ms\n");
+    const alike = toTerminal(withAlike({ ...good, checks: good.checks.slice(0, 1) }, 36));
+    expect(alike).toContain("\nHosts\n  36 tools: ✓ everywhere (3 hosts): gets a handle in time\n\nSuites\n");
+    const check = bad.checks.at(-1) as Report["checks"][number];
+    const { columns, rows } = (check.data as { matrix: { columns: string[]; rows: { name: string; cells: unknown[] }[] } }).matrix;
+    const twins = { columns: [...columns, "print_too"], rows: rows.map(({ name, cells }) => ({ name, cells: [...cells, cells[columns.indexOf("print")]] })) };
+    const report = { ...bad, checks: bad.checks.map((one) => (one === check ? { ...one, data: { matrix: twins } } : one)) };
+    expect(toTerminal(report)).toContain("\n  2 tools like print: print_too\n");
+    expect(toHtml(report)).toContain("<summary>2 tools like print</summary><p>print, print_too</p>");
+    expect(toMarkdown(report)).toContain("\n\n`2 tools like print`: `print_too`\n");
+  });
+
+  test("a tool that the user named comes first, and tools that were left out are counted", () => {
+    const named = withMatrix(good, 40);
+    const check = named.checks.at(-1) as Report["checks"][number];
+    const matrix = { ...(check.data?.matrix as object), named: ["tool_39"], leftOut: 7 };
+    const text = toTerminal({ ...named, checks: [{ ...check, data: { matrix } }] });
+    expect(text).toMatch(/\nHosts\n +tool_39 /);
+    expect(text).toContain("  7 more tools were left out: of a server with so many only those that matter\n");
   });
 
   test("what is no matrix is left out, and of a thousand tools the worst are shown", () => {
@@ -75,8 +117,40 @@ describe("in a terminal", () => {
   });
 
   test("nothing that is wrong, and nothing that was answered, are two things", () => {
-    expect(toTerminal({ ...good, findings: [] })).toContain("✓ Nothing is wrong.");
-    expect(toTerminal({ ...good, findings: [], checks: [] })).not.toContain("Nothing is wrong");
+    const fine = { ...good, findings: [] };
+    const open = { ...fine, checks: fine.checks.map((check, at) => (at === 0 ? ({ ...check, outcome: "unfinished" } as const) : check)) };
+    const finished = open.checks.filter(({ outcome }) => outcome === "passed" || outcome === "failed").length;
+    const some = `Nothing was found in the ${finished} checks that were finished.`;
+    for (const draw of [toTerminal, toMarkdown, toHtml]) {
+      expect(draw(fine)).toContain("Nothing is wrong.");
+      expect(draw({ ...fine, checks: [] })).toContain("No check came to an answer, so nothing is known.");
+      expect(draw(open)).toContain(some);
+      expect(draw(open)).not.toContain("Nothing is wrong");
+      expect(draw({ ...fine, incomplete: "The time ran out." })).not.toContain("Nothing is wrong");
+    }
+  });
+
+  test("where no tool was called one line says what to do", () => {
+    const line = "No tool was called: name your slow one with --tool";
+    const skip = (suite: "hosts" | "progress" | "security", note: string) => {
+      const [first] = good.checks;
+      return { ...good, checks: [...good.checks, { ...first, id: `${suite}/x`, suite, outcome: "skipped", note }] } as Report;
+    };
+    const uncalled = skip("hosts", "No tool was called: name your slow one with --tool <name>.");
+    expect(toTerminal(uncalled)).toContain(`\n! ${line} <name>\n`);
+    for (const draw of [toMarkdown, toHtml]) expect(draw(uncalled).split(line).length).toBeGreaterThan(2);
+    expect(toTerminal(skip("progress", "No tool says that it only reads (readOnlyHint), …"))).toContain(line);
+    for (const report of [good, skip("progress", "No tool that was called sends progress."), skip("security", "No tool says that it only reads.")])
+      expect(toTerminal(report)).not.toContain(line);
+  });
+
+  test("a server that could not be spoken to has no score, in no format", () => {
+    const report = unspoken(bad);
+    expect(toTerminal(report)).toMatch(/\nno score {3}The server could not be spoken to, so there is no score\.\n[\s\S]*\nno score {3}1 finding: 1 blocker\n$/);
+    expect(toMarkdown(report)).toMatch(/^## Diagnosis: no score\n/);
+    expect(toHtml(report)).toContain("<title>archive-tools: no score</title>");
+    expect(toHtml(report)).toContain('aria-label="no score"');
+    for (const draw of [toTerminal, toMarkdown, toHtml]) expect(draw(report)).not.toMatch(/\b0 of 100|[Gg]rade (?:<strong>)?F/);
   });
 
   test.each([64, 80, 120])("no line is wider than %i columns", (width) => {
@@ -115,6 +189,13 @@ describe("as Markdown", () => {
 
   test("a fence is longer than any in it", () => {
     expect(toMarkdown(hostile)).toContain("\n`````text\n````\n</details>\n```js\n");
+  });
+
+  test("what ends a sentence stays outside of a word that is shown as code", () => {
+    const [finding] = bad.findings;
+    const told = (why: string) => toMarkdown({ ...bad, findings: [{ ...finding, why } as Report["findings"][number]] });
+    expect(told("See github/copilot-cli #2538. And more.")).toContain("See github/copilot-cli `#2538`. And more.");
+    expect(told("Two (#1, @me) at https://x.example/a?b=c.")).toContain("Two (`#1`, `@me`) at `https://x.example/a?b=c`.");
   });
 
   test("nobody is mentioned, nothing becomes a link", () => {
@@ -203,11 +284,22 @@ describe("whatever a report says stays a text", () => {
     everywhere((report) => {
       for (const line of withoutFences(toMarkdown(report))) {
         expect(line.replaceAll(/<\/?(?:details|summary|sub)>/g, "")).not.toContain("<");
-        if (line.startsWith("#")) expect(line).toMatch(/^(## Diagnosis: \d+ of 100|### (⛔|🔴|🟡|🔵|Hosts$|Suites$))/);
+        if (line.startsWith("#")) expect(line).toMatch(/^(## Diagnosis: (?:\d+ of 100|no score)|### (⛔|🔴|🟡|🔵|Hosts$|Suites$))/);
         if (line.startsWith("|")) expect([4, 5, 6]).toContain(line.replaceAll("\\|", "").split("|").length - 1);
       }
     });
   });
+});
+
+test("the list of checks says every severity that a finding may have", async () => {
+  const file = path.resolve(import.meta.dirname, "../../scripts/diagnose-docs.mjs");
+  const { withChecks } = (await import(file)) as { readonly withChecks: (text: string) => string };
+  const text = withChecks("<!-- checks: written by scripts/diagnose-docs.mjs -->");
+  expect(text).toContain("`hosts/slow-call` (major or minor)");
+  expect(text).toContain("`tasks/capability` (blocker, major or minor)");
+  // What it shares with others of its suite counts too.
+  expect(text).toContain("`security/hidden-text` (major or minor)");
+  expect(text).toContain("`protocol/ping` (major)");
 });
 
 const ownTag =

@@ -6,7 +6,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { toHtml } from "../../src/diagnose/formats/html.ts";
 import type { Report } from "../../src/diagnose/report.ts";
-import { sample, withMatrix } from "../fixtures/diagnose/reports/samples.ts";
+import { sample, withAlike, withMatrix } from "../fixtures/diagnose/reports/samples.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 
 /** A page in a real browser: what is laid out, what is seen, and what it tries to do. */
@@ -66,6 +66,12 @@ test("it has landmarks, headings and tables that a screen reader can name, also 
   expect(await page.getByRole("table").count()).toBe(2);
   expect(await page.getByRole("rowheader", { name: "Cline CLI" }).count()).toBe(1);
   expect(await page.getByRole("img", { name: "21 of 100 points" }).count()).toBe(1);
+});
+
+test("tools that fare alike take one line, not a card for each host", { timeout: guardMs }, async () => {
+  const { page } = await open(withAlike({ ...sample("good"), checks: sample("good").checks.slice(0, 1) }, 36), { width: 390 });
+  expect(await page.evaluate("document.querySelector('#hosts').getBoundingClientRect().height")).toBeLessThan(300);
+  expect(await page.textContent("#hosts summary")).toBe("36 tools: ✓ everywhere (3 hosts): gets a handle in time");
 });
 
 test("what is folded is on paper too", { timeout: guardMs }, async () => {

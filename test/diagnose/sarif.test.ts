@@ -5,7 +5,8 @@ import addFormats from "ajv-formats";
 import { describe, expect, test } from "vitest";
 import { toSarif } from "../../src/diagnose/formats/sarif.ts";
 import type { Report } from "../../src/diagnose/report.ts";
-import { sample, samples } from "../fixtures/diagnose/reports/samples.ts";
+import { checks } from "../../src/diagnose/suites/index.ts";
+import { sample, samples, unspoken } from "../fixtures/diagnose/reports/samples.ts";
 
 interface Result {
   readonly ruleId: string;
@@ -16,8 +17,16 @@ interface Result {
   readonly partialFingerprints: Readonly<Record<string, string>>;
 }
 
+interface Rule {
+  readonly id: string;
+  readonly shortDescription: { readonly text: string };
+  readonly fullDescription: { readonly text: string };
+  readonly help: { readonly text: string; readonly markdown: string };
+  readonly properties: Readonly<Record<string, unknown>>;
+}
+
 interface Run {
-  readonly tool: { readonly driver: { readonly rules: readonly { readonly id: string; readonly properties: Readonly<Record<string, unknown>> }[] } };
+  readonly tool: { readonly driver: { readonly rules: readonly Rule[] } };
   readonly invocations: readonly {
     readonly executionSuccessful: boolean;
     readonly toolExecutionNotifications: readonly { readonly message: { text: string } }[];
@@ -50,6 +59,35 @@ test("each check is a rule, and each result points at its own", () => {
   expect(rules.find(({ id }) => id === "security/error-leak")?.properties).toEqual({ tags: ["mcp", "security"], "security-severity": "7.5" });
 });
 
+test("a rule says why it matters and what to change, also where nothing was found", () => {
+  const report = sample("good");
+  const known = { ...report, checks: [{ ...report.checks[0], id: "protocol/stdout" }], findings: [] } as unknown as Report;
+  const [rule] = runOf(known).tool.driver.rules;
+  const check = checks.find(({ id }) => id === "protocol/stdout");
+  expect(rule?.fullDescription.text).toBe(check?.why);
+  expect(rule?.help.text.startsWith(check?.remedy ?? "-")).toBe(true);
+  expect(rule?.help.text).not.toContain(rule?.shortDescription.text);
+  // A check of another version: what its finding says.
+  const [old] = sample("bad").findings;
+  expect(runOf(sample("bad")).tool.driver.rules.find(({ id }) => id === "progress/rate")?.fullDescription.text).not.toBe("");
+  expect(
+    runOf({ ...sample("bad"), checks: [], findings: [{ ...old, check: "protocol/old" } as Report["findings"][number]] }).tool.driver.rules[0]?.help.text,
+  ).toContain(old?.remedy);
+});
+
+test("title, reason and remedy are sentences of their own", () => {
+  const [finding] = sample("bad").findings;
+  const report = {
+    ...sample("bad"),
+    findings: [{ ...finding, title: "It prints lines", why: "Hosts stop.", remedy: "Print elsewhere" } as Report["findings"][number]],
+  };
+  expect(runOf(report).results[0]?.message.text).toBe("It prints lines. Hosts stop. Print elsewhere.");
+});
+
+test("a server that could not be spoken to has no score", () => {
+  expect(runOf(unspoken(sample("bad"))).properties.score).toBe("no score");
+});
+
 test("blockers and majors are errors, minors warnings, infos notes", () => {
   const report = sample("bad");
   const levels = new Set(runOf(report).results.map(({ level }, at) => `${report.findings[at]?.severity} ${level}`));
@@ -61,10 +99,16 @@ test("a finding is known again by its id", () => {
   expect(runOf(report).results.map(({ partialFingerprints }) => partialFingerprints["meanwhile/finding"])).toEqual(report.findings.map(({ id }) => id));
 });
 
-test("the place is the URL without its query, or the command line as one address", () => {
+test("the place is relative: the URL without its scheme and query, or the command line as one address", () => {
   const report = sample("bad");
   const http = { ...report, target: { ...report.target, transport: "http", name: "https://me:secret@tools.example.org/mcp?token=1#x" } } as const;
-  expect(uriOf(http)).toBe("https://tools.example.org/mcp");
+  const at = (name: string) => uriOf({ ...http, target: { ...http.target, name } }) ?? "";
+  expect(uriOf(http)).toBe("tools.example.org/mcp");
+  expect(at("http://127.0.0.1:4000/a/mcp")).toBe("127.0.0.1%3A4000/a/mcp");
+  expect(at("http://[::1]:4000/")).toBe("%5B%3A%3A1%5D%3A4000");
+  // GitHub's code scanning takes no address with a scheme, and `localhost:4000/mcp` would be one.
+  for (const name of ["https://a.example/mcp", "http://localhost:4000/mcp"])
+    expect(new URL(at(name), "file:///repository/").href).toMatch(/^file:\/\/\/repository\//);
   expect(uriOf(report)).toBe("node%20build%2Fserver.js%20--data%20.%2Farchive%20--token%20%E2%80%A2%E2%80%A2%E2%80%A2");
   expect(uriOf({ ...report, target: { ...report.target, name: "" } })).toBe("server");
 });

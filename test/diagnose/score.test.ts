@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { severities } from "../../src/diagnose/check.ts";
-import { reaches, scoreOf, severityRank } from "../../src/diagnose/score.ts";
+import { hasScore, reaches, scoreOf, severityRank } from "../../src/diagnose/score.ts";
 
 const found = (check: string, severity: (typeof severities)[number]) => ({ check, severity });
 const passed = { id: "protocol/x", outcome: "passed" } as const;
@@ -27,7 +27,7 @@ describe("points", () => {
     expect(scoreOf([], [unfinished])).toMatchObject({
       points: 0,
       grade: "F",
-      explanation: "0: none of 1 check came to an answer, so there is nothing to score.",
+      explanation: "None of 1 check came to an answer, so there is nothing to score.",
     });
     expect(scoreOf([], [])).toMatchObject({ points: 0, grade: "F" });
   });
@@ -36,6 +36,7 @@ describe("points", () => {
 describe("grades", () => {
   test.each([
     [["minor", "minor", "minor"], 91, "A"],
+    [["major"], 90, "B"],
     [["major", "minor"], 87, "B"],
     [["major", "major"], 80, "B"],
     [["major", "major", "minor", "minor"], 74, "C"],
@@ -51,7 +52,14 @@ describe("grades", () => {
 describe("the explanation", () => {
   test("adds up, and says what a blocker allows", () => {
     const findings = [found("a", "blocker"), found("b", "major"), found("c", "major")];
-    expect(scoreOf(findings, [passed]).explanation).toBe("100 − 30 (1 blocker) − 20 (2 majors) = 50; a blocker allows no better than C.");
+    expect(scoreOf(findings, [passed]).explanation).toBe(
+      "100 − 30 (1 check with a blocker) − 20 (2 checks with a major) = 50; a blocker allows no better than C.",
+    );
+  });
+
+  test("counts checks, however many findings they have, and says what a major allows", () => {
+    const findings = [found("a", "major"), found("a", "major"), found("b", "minor")];
+    expect(scoreOf(findings, [passed]).explanation).toBe("100 − 10 (1 check with a major) − 3 (1 check with a minor) = 87; a major allows no better than B.");
   });
 
   test("names checks that could not be finished", () => {
@@ -81,9 +89,25 @@ test("more findings never give more points, and the order does not matter", () =
       expect(scoreOf(findings.toReversed(), [passed]).points).toBe(points);
       expect(points).toBe(Math.max(0, 100 - lost.reduce((sum, item) => sum + item.points, 0)));
       if (findings.some(({ severity }) => severity === "blocker")) expect(["C", "D", "F"]).toContain(grade);
+      if (findings.some(({ severity }) => severity === "major")) expect(grade).not.toBe("A");
     }),
     { seed: 7, numRuns: 200 },
   );
+});
+
+test("there is a score only where something else was judged than that the server does not answer", () => {
+  const of = (findings: Parameters<typeof scoreOf>[0], checks: Parameters<typeof scoreOf>[1]) =>
+    hasScore({ score: scoreOf(findings, checks), findings, checks });
+  const failed = { id: "protocol/answers", outcome: "failed" } as const;
+  const skipped = { id: "protocol/ping", outcome: "skipped" } as const;
+  expect(of([], [])).toBe(false);
+  expect(of([], [skipped, unfinished])).toBe(false);
+  expect(of([found("protocol/answers", "blocker")], [failed, skipped])).toBe(false);
+  expect(of([found("protocol/answers", "minor")], [failed, passed])).toBe(true);
+  expect(of([found("protocol/x", "blocker")], [failed])).toBe(true);
+  // Of a locked server a question or two can be judged; whoever made the report says that there is no score.
+  const none = { points: 0, grade: "F", lost: [], explanation: "The server could not be spoken to, so there is no score." } as const;
+  expect(hasScore({ score: none, findings: [], checks: [passed] })).toBe(false);
 });
 
 test("a severity reaches a limit that is as bad or milder", () => {

@@ -2,6 +2,7 @@ import path from "node:path";
 import type { Check, Verdict } from "../../src/diagnose/check.ts";
 import type { Facts } from "../../src/diagnose/facts.ts";
 import { runCheck, runSurvey } from "../../src/diagnose/job.ts";
+import type { SessionPool } from "../../src/diagnose/probe.ts";
 import type { Target, ToolWish } from "../../src/diagnose/target.ts";
 
 const nobody = { onStart() {}, onEnd() {} };
@@ -39,12 +40,13 @@ export async function ask(
     requestMs = 5_000,
     facts,
     memory,
-  }: AskOptions & { readonly facts?: Facts; readonly memory?: Map<string, Promise<unknown>> } = {},
+    pool,
+  }: AskOptions & { readonly facts?: Facts; readonly memory?: Map<string, Promise<unknown>>; readonly pool?: SessionPool } = {},
 ): Promise<Verdict> {
   const known = facts ?? (await surveyed(target, { tools, isFull, requestMs }));
   return await runCheck(
     check,
     { target, tools, isFull, requestMs, facts: known, limitMs: check.limitMs ?? 10_000 },
-    { events: nobody, ...(memory !== undefined && { memory }) },
+    { events: nobody, ...(memory !== undefined && { memory }), ...(pool !== undefined && { pool }) },
   );
 }

@@ -1,15 +1,21 @@
 import type { Check, Verdict } from "../../src/diagnose/check.ts";
+import { SessionPool } from "../../src/diagnose/probe.ts";
 import type { Target } from "../../src/diagnose/target.ts";
 import { allBreaks } from "../fixtures/diagnose/server.mjs";
 import { ask } from "./diagnose.ts";
 
 export type Verdicts = Readonly<Record<string, Verdict>>;
 
-/** Asks every check of a suite, one after the other. */
+/** Asks every check of a suite, one after the other; as in a diagnosis, gentle ones share a server that was started. */
 export async function askAll(suite: readonly Check[], target: Target, options: NonNullable<Parameters<typeof ask>[2]>): Promise<Verdicts> {
   const verdicts: Record<string, Verdict> = {};
   const memory = new Map<string, Promise<unknown>>();
-  for (const check of suite) verdicts[check.id] = await ask(check, target, { memory, ...options });
+  const pool = new SessionPool();
+  try {
+    for (const check of suite) verdicts[check.id] = await ask(check, target, { memory, pool, ...options });
+  } finally {
+    await pool.empty();
+  }
   return verdicts;
 }
 

@@ -32,7 +32,10 @@ function isGone(pid: string): boolean {
 describe("wrong words get one sentence and change nothing", () => {
   test.each([
     [[], /Say which server to diagnose: meanwhile diagnose <url>/],
-    [["ftp://example.org"], /cannot begin with ftp:\/\//],
+    [["ftp://example.org"], /cannot begin with ftp:; a server is reached by http/],
+    [["unix:/run/server.sock"], /cannot begin with unix:/],
+    [["https://example.org/mcp", "--async", "--detach"], /--async follows the task and --detach leaves it/],
+    [["https://example.org/mcp", "--out", fixture], /--out .*server\.mjs cannot be written/],
     [["example.org/mcp"], /"example\.org\/mcp" is no URL; a server to start stands behind --/],
     [["https://user:pass@example.org/mcp"], /holds a user name or password/],
     [["https://example.org/mcp", "--", "node"], /The target is named twice/],
@@ -45,6 +48,7 @@ describe("wrong words get one sentence and change nothing", () => {
     [["https://example.org/mcp", "--header", "secret-value"], /--header must read 'Name: value'/],
     [["https://example.org/mcp", "--token-env", "NOT_SET_AT_ALL"], /the variable NOT_SET_AT_ALL is not set/],
     [["https://example.org/mcp", "--args", "{}"], /name exactly one with --tool/],
+    [["--task-ttl", "soon", ...command()], /--task-ttl must be a positive whole number/],
     [["https://example.org/mcp", "--poll-interval", "500"], /--poll-interval is for diagnoses that run as a task; add --async/],
     [["--header", "A: b", ...command()], /are for servers that are reached by a URL/],
   ])("%j", async (words, sentence) => {
@@ -121,11 +125,22 @@ test("credentials reach the server and no report", async () => {
 
 test("a server that does not answer is a blocker with the reason, and exit code 1", async () => {
   const { code, stdout } = await runMeanwhile(["diagnose", "--format", "json", "--", process.execPath, "-e", "console.error('no config'); process.exit(3)"]);
-  const { findings, incomplete, checks } = JSON.parse(stdout) as Report;
+  const { findings, incomplete, checks, score } = JSON.parse(stdout) as Report;
   expect(findings.map(({ id, severity }) => `${id} ${severity}`)).toEqual(["protocol/answers blocker"]);
   expect(JSON.stringify(findings)).toContain("no config");
+  expect(score.explanation).toBe("The server could not be spoken to, so there is no score.");
   expect(incomplete).toMatch(/could not be spoken to/);
   expect(new Set(checks.filter(({ id }) => id !== "protocol/answers").map(({ outcome }) => outcome))).toEqual(new Set(["skipped"]));
+  expect(code).toBe(1);
+});
+
+test("a server that wants credentials is not judged: it is said how to give them, and that is not fine", async () => {
+  const url = await startFixture({ tokens: ["one"] });
+  const { code, stdout } = await runMeanwhile(["diagnose", url, "--format", "json", "--quiet"]);
+  const { findings, incomplete, score } = JSON.parse(stdout) as Report;
+  expect(findings.filter(({ severity }) => severity === "blocker")).toEqual([]);
+  expect(incomplete).toMatch(/wants credentials.*--token-env NAME/);
+  expect(score.explanation).toMatch(/there is no score/);
   expect(code).toBe(1);
 });
 
@@ -179,6 +194,9 @@ test("--async prints the story of its task; a killed client resumes by id", asyn
   });
   expect((JSON.parse(again.stdout) as Report).suites).toEqual(["protocol", "progress"]);
   expect(again.code).toBe(0);
+  const twice = await runMeanwhile(["diagnose", "--task", taskId], { cwd: folder, env: { MEANWHILE_HOME: path.join(folder, "home") } });
+  expect(twice.stderr).toMatch(/› Taking up a diagnosis of .*server\.mjs\n/);
+  expect(twice.stderr).not.toContain("Asking for a task");
 });
 
 describe("as the MCP tool diagnose_server", () => {
@@ -198,7 +216,8 @@ describe("as the MCP tool diagnose_server", () => {
     expect(Object.keys(tool?.inputSchema.properties ?? {})).toEqual(["url", "headers", "suites", "full", "budgetSeconds", "memoryMb", "deterministic"]);
     expect(tool?.annotations.readOnlyHint).toBe(true);
     for (const [input, sentence] of [
-      [{ url: "http://127.0.0.1:9/mcp" }, /this machine itself/],
+      [{ url: "http://127.0.0.1:9/mcp" }, /this machine itself.*diagnose: \{ allowPrivate: true \}/],
+      [{ url: "http://localhost:9/mcp" }, /this machine itself.*diagnose: \{ allowPrivate: true \}/],
       [{ url: "http://169.254.169.254/" }, /no public address/],
       [{ url: "https://example.org/mcp", argv: ["node"] }, /argv/],
       [{ target: { kind: "stdio", argv: ["node"] } }, /url/],
@@ -218,7 +237,8 @@ describe("as the MCP tool diagnose_server", () => {
       task: { taskId: string };
     };
     const result = resultOf(await client.request("tasks/result", { taskId: task.taskId })) as unknown as { structuredContent: { data: Report } };
-    const { score, target } = result.structuredContent.data;
+    const { score, target, checks } = result.structuredContent.data;
+    expect(Object.keys(checks[0] ?? {})).toEqual(["id", "outcome"]);
     expect({ points: score.points, server: target.server }).toEqual({ points: 100, server: { name: "fixture", version: "1.0.0" } });
   });
 });

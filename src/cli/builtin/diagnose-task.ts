@@ -1,4 +1,4 @@
-import type { FollowOptions, TaskState } from "../../client/client.ts";
+import type { FollowOptions, Progress, TaskState } from "../../client/client.ts";
 import { Detach } from "../../client/detach.ts";
 import { sleep, systemClock } from "../../clock.ts";
 import { loadSettings } from "../../config.ts";
@@ -43,6 +43,8 @@ export async function startDiagnosis(typed: Typed, options: StartOptions): Promi
       ...(budgetMs !== undefined && { budgetSeconds: budgetMs / 1000 }),
       ...(memoryMb !== undefined && { memoryMb }),
       ...(isDeterministic && { deterministic: true }),
+      // For whoever takes it up again.
+      ...(options.pollIntervalMs !== undefined && { pollIntervalMs: options.pollIntervalMs }),
     };
     const reason = `asked for with --${isDetached ? "detach" : "async"}`;
     const { task } = await tasks.engine.create({ entry, input, caller: localCaller, name: "diagnose", reason, ...(ttlMs !== undefined && { ttlMs }) });
@@ -65,11 +67,12 @@ interface TakeUpOptions {
 export async function followDiagnosis(taskId: string, options: TakeUpOptions): Promise<Report | undefined> {
   return await withTasks(options.call, async (tasks, revive) => {
     const task = await tasks.engine.get(localCaller, taskId);
-    if (!/(^|_)diagnose(_tools|_server)?$/.test(task.command))
+    if (!/^diagnose(_tools)?$/.test(task.command))
       throw new CommandError(`The task ${clean(taskId)} is no diagnosis but ${task.command}; meanwhile tasks result ${clean(taskId)} prints what it gave.`);
-    const { target, url } = (task.input ?? {}) as { target?: Typed["target"]; url?: string };
-    const endpoint = target === undefined ? (url ?? "") : nameOf(target);
-    return await follow(task, tasks, { ...options, ttlMs: task.ttlMs ?? undefined, revive, endpoint });
+    const { target, pollIntervalMs } = task.input as { readonly target: Typed["target"]; readonly pollIntervalMs?: number };
+    const { terminal } = options.call;
+    if (!options.isQuiet) terminal.say(`${terminal.colors.cyan("›")} Taking up a diagnosis of ${clean(nameOf(target))}\n`);
+    return await follow(task, tasks, { ...options, pollIntervalMs: options.pollIntervalMs ?? pollIntervalMs, ttlMs: task.ttlMs, revive, endpoint: undefined });
   });
 }
 
@@ -93,7 +96,8 @@ interface Following {
   readonly isQuiet: boolean;
   readonly ttlMs: number | undefined;
   readonly pollIntervalMs: number | undefined;
-  readonly endpoint: string;
+  /** Undefined where the story was told before. */
+  readonly endpoint: string | undefined;
   readonly revive: (task: Task) => void;
 }
 
@@ -105,7 +109,9 @@ async function follow(task: Task, tasks: Tasks, { call, isQuiet, ttlMs, pollInte
       canDetach: true,
       wayBack,
       wayToAnswer: wayBack,
-      story: { endpoint, ttlMs: ttlMs ?? task.ttlMs ?? undefined, pollIntervalMs: pollIntervalMs ?? defaultPollMs },
+      ...(endpoint === undefined
+        ? { task: toState(task, pollIntervalMs ?? defaultPollMs) }
+        : { story: { endpoint, ttlMs: ttlMs ?? task.ttlMs, pollIntervalMs: pollIntervalMs ?? defaultPollMs } }),
     },
     (options) => poll(task, tasks, { ...options, revive, pollMs: pollIntervalMs ?? defaultPollMs }),
   );
@@ -118,13 +124,14 @@ async function follow(task: Task, tasks: Tasks, { call, isQuiet, ttlMs, pollInte
 
 /** Looks at the task again and again, and at once when it ends. */
 async function poll(task: Task, { engine }: Tasks, options: FollowOptions & { revive: (task: Task) => void; pollMs: number }): Promise<EndedTask> {
-  const { signal, onTask, onPoll, revive, pollMs } = options;
+  const { signal, onTask, onPoll, onProgress, revive, pollMs } = options;
   const ended = engine.wait(localCaller, task.taskId, { ...(signal !== undefined && { signal }), onTask: revive });
   ended.catch(() => undefined);
   try {
     let current = task;
     for (;;) {
       onTask?.(toState(current, pollMs));
+      if (current.progress !== undefined) onProgress?.(toProgress(current.progress));
       if (isTerminal(current)) return current as EndedTask;
       await Promise.race([ended, sleep(systemClock, pollMs, signal)]);
       onPoll?.();
@@ -146,6 +153,10 @@ function toState(task: Task, pollIntervalMs: number): TaskState {
     ttlMs: task.ttlMs,
     pollIntervalMs,
   };
+}
+
+function toProgress({ value, total, message }: NonNullable<Task["progress"]>): Progress {
+  return { done: value, ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
 }
 
 function wayBack(taskId: string): string {

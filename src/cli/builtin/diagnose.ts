@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { accessSync, constants, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { Command as Program } from "commander";
 import { systemClock } from "../../clock.ts";
@@ -72,20 +72,24 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     );
   }
   const behind = own.length === call.words.length ? undefined : call.words.slice(own.length + 1);
+  const wishes = { call, ttlMs: readMs(options, "taskTtl"), pollIntervalMs: readMs(options, "pollInterval") };
+  refuseMixed(options);
   const typed: Typed = { ...output, ...readWish(options), target: toTarget(operands, behind, options, call.flags) };
   if (typed.target.kind === "stdio" && !typed.isQuiet)
     call.terminal.say(
       `${call.terminal.colors.yellow("!")} This command is started on your machine, several times: ${clean(typed.target.argv.map(quoteWord).join(" "))}\n`,
     );
-  const wishes = { call, ttlMs: readMs(options, "taskTtl"), pollIntervalMs: readMs(options, "pollInterval") };
   if (options.async === true || options.detach === true)
     return await finish(await startDiagnosis(typed, { ...wishes, isDetached: options.detach === true }), typed, call.terminal);
-  for (const [name, flag] of [
-    ["taskTtl", "--task-ttl"],
-    ["pollInterval", "--poll-interval"],
-  ] as const)
-    if (options[name] !== undefined) throw new UsageError(`${flag} is for diagnoses that run as a task; add --async.`);
   return await finish(await runHere(typed, call.terminal), typed, call.terminal);
+}
+
+/** Words that do not go together. */
+function refuseMixed(options: Readonly<Record<string, unknown>>): void {
+  const isTask = options.async === true || options.detach === true;
+  if (options.async === true && options.detach === true) throw new UsageError("--async follows the task and --detach leaves it; give one of them.");
+  if (!isTask && options.taskTtl !== undefined) throw new UsageError("--task-ttl is for diagnoses that run as a task; add --async.");
+  if (!isTask && options.pollInterval !== undefined) throw new UsageError("--poll-interval is for diagnoses that run as a task; add --async.");
 }
 
 function declare(program: Program): void {
@@ -132,6 +136,7 @@ function readOutput(options: Readonly<Record<string, unknown>>): Output {
     throw new UsageError("Several formats cannot be printed one after the other; --out <folder> writes them to files.");
   const [failOn = "blocker", ...more] = readList(options.failOn, [...severities, "never"] as const, "--fail-on") ?? [];
   if (more.length > 0) throw new UsageError("--fail-on takes one severity.");
+  if (out !== undefined) makeFolder(out);
   return { formats, out, failOn, isQuiet: options.quiet === true };
 }
 
@@ -219,7 +224,11 @@ function readOperand(operands: readonly string[], behind: readonly string[] | un
     if ((behind[0] ?? "") === "") throw new UsageError("The server's command is empty; behind -- stands the program to start, then its arguments.");
     return { kind: "stdio", argv: behind, cwd: process.cwd() };
   }
-  if (word === undefined) throw new UsageError("Say which server to diagnose: meanwhile diagnose <url>, or meanwhile diagnose -- <command> [argument …].");
+  if (word === undefined)
+    throw new UsageError("Say which server to diagnose: meanwhile diagnose <url>, . for this project's own, or -- <command> [argument …].");
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(word)?.[1]?.toLowerCase();
+  if (scheme !== undefined && !/^https?$/.test(scheme))
+    throw new UsageError(`The target cannot begin with ${scheme}:; a server is reached by http:// or https://, or started behind --.`);
   const read = readTarget(word);
   if (read.kind === "url") return { kind: "http", url: checkUrl(read.url).href, headers: {}, policy: { allowsPrivate: false, allowsLoopback: false } };
   if (read.kind === "own") {
@@ -255,7 +264,8 @@ async function runHere(typed: Typed, terminal: Terminal): Promise<Report> {
       version: packageVersion(),
       onStep: ({ done, total, suite, question }) => {
         const message = suite === undefined ? question : `${suite}: ${question}`;
-        track.report(total === 0 ? { message } : { done, total, message });
+        // Of the first few nobody could say how long the others take.
+        track.report(done * 10 < total || total === 0 ? { message } : { done, total, message });
       },
     });
   } finally {
@@ -274,13 +284,25 @@ async function finish(report: Report | undefined, { formats, out, failOn, isQuie
     const files = await writeReports(report, formats, { out, terminal });
     if (!isQuiet) terminal.say(`${terminal.colors.green("✓")} Reports written to: ${clean(files.join(", "))}\n`);
   }
+  // A server that wants credentials was not judged, and that is not fine.
+  const isLocked = report.checks.some(({ id, outcome }) => id === "protocol/answers" && outcome === "skipped");
+  if (failOn !== "never" && isLocked) return Exit.CommandFailed;
   return failOn !== "never" && report.findings.some(({ severity }) => reaches(severity, failOn)) ? Exit.CommandFailed : Exit.Ok;
+}
+
+/** Before anything else: a report that cannot be written is not worth waiting for. */
+function makeFolder(out: string): void {
+  try {
+    mkdirSync(out, { recursive: true });
+    accessSync(out, constants.W_OK);
+  } catch (cause) {
+    throw new UsageError(`--out ${clean(out)} cannot be written: ${messageOf(cause)}`, { cause });
+  }
 }
 
 async function writeReports(report: Report, formats: readonly Format[], { out, terminal }: { out: string; terminal: Terminal }): Promise<string[]> {
   const files: string[] = [];
   try {
-    mkdirSync(out, { recursive: true });
     for (const format of formats) {
       if (format === "terminal") continue;
       const file = path.join(out, `diagnose.${extensions[format]}`);

@@ -48,7 +48,7 @@ export function comparisonToMarkdown(comparison: Comparison): string {
       ? []
       : [`### ${title}`, table(["Severity", "Finding", "Id", "Note"], rows.slice(0, 100)), ...(rows.length > 100 ? [`_and ${rows.length - 100} more_`] : [])];
   const blocks = [
-    `## ${before.score.points} → ${after.score.points} of 100 (${signed(points)}), grade ${before.score.grade} → ${after.score.grade}`,
+    `## ${headline(before, after, points)}`,
     `${nameOf(before, code)} → ${nameOf(after, code)}`,
     ...warnings.map((warning) => `> ${prose(warning)}`),
     ...part(
@@ -71,12 +71,21 @@ export function comparisonToMarkdown(comparison: Comparison): string {
 }
 
 function drawHead({ before, after, points }: Comparison, { colors, width }: Page): string[] {
-  const paint = points < 0 ? colors.red : points > 0 ? colors.green : colors.dim;
+  const paint = points === undefined || points === 0 ? colors.dim : points < 0 ? colors.red : colors.green;
   const isSame = nameOf(before) === nameOf(after);
   return [
     ...wrap(isSame ? nameOf(after) : `${nameOf(before)} → ${nameOf(after)}`, width).map(colors.bold),
-    `${before.score.points} ${before.score.grade} → ${colors.bold(`${after.score.points} ${after.score.grade}`)}  ${paint(`${signed(points)} points`)}`,
+    `${scoreIn(before)} → ${colors.bold(scoreIn(after))}${points === undefined ? "" : `  ${paint(`${signed(points)} points`)}`}`,
   ];
+}
+
+function headline(before: Side, after: Side, points: number | undefined): string {
+  if (before.score === undefined || after.score === undefined || points === undefined) return `${scoreIn(before)} → ${scoreIn(after)}`;
+  return `${before.score.points} → ${after.score.points} of 100 (${signed(points)}), grade ${before.score.grade} → ${after.score.grade}`;
+}
+
+function scoreIn({ score }: Side): string {
+  return score === undefined ? "no score" : `${score.points} ${score.grade}`;
 }
 
 function nameOf({ target, server }: Side, draw: (text: string) => string = clean): string {

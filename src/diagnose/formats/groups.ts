@@ -1,6 +1,6 @@
 import type { Severity, SuiteName } from "../check.ts";
 import type { CheckResult, Finding, Report } from "../report.ts";
-import { severityRank } from "../score.ts";
+import { isJudged, severityRank } from "../score.ts";
 
 /** Findings that a person reads as one: the same check, weight and cure, with several subjects. */
 export interface FindingGroup {
@@ -46,6 +46,30 @@ export function countBySeverity(findings: readonly Pick<Finding, "severity">[]):
   const counts = new Map<Severity, number>();
   for (const { severity } of findings) counts.set(severity, (counts.get(severity) ?? 0) + 1);
   return [...counts].map(([severity, count]) => ({ severity, count })).sort((a, b) => severityRank(a.severity) - severityRank(b.severity));
+}
+
+/** `22 findings: 1 blocker, 17 majors`: the score counts checks, this counts what was found. */
+export function tellFindings(findings: readonly Pick<Finding, "severity">[]): string {
+  if (findings.length === 0) return "no findings";
+  const counts = countBySeverity(findings).map(({ severity, count }) => countWords(count, severity));
+  return `${countWords(findings.length, "finding")}: ${counts.join(", ")}`;
+}
+
+/** What it means that nothing was found: that nothing is wrong only where every check came to its end. */
+export function tellNothing({ checks, incomplete }: Pick<Report, "checks" | "incomplete">): { readonly text: string; readonly isFine: boolean } {
+  const judged = checks.filter(isJudged).length;
+  if (judged === 0) return { text: "No check came to an answer, so nothing is known.", isFine: false };
+  if (incomplete === undefined && checks.every(({ outcome }) => outcome !== "unfinished")) return { text: "Nothing is wrong.", isFine: true };
+  return { text: `Nothing was found in the ${judged === 1 ? "1 check that was" : `${judged} checks that were`} finished.`, isFine: false };
+}
+
+const callingSuites: readonly SuiteName[] = ["hosts", "tasks", "progress"];
+
+/** Said where the questions about slow calls were left open because no tool may be called. */
+export function tellUncalled({ checks }: Pick<Report, "checks">): string | undefined {
+  const isUncalled = ({ suite, outcome, note }: CheckResult) =>
+    callingSuites.includes(suite) && outcome === "skipped" && /^No tool (?:was called:|says that it only reads)/.test(note ?? "");
+  return checks.some(isUncalled) ? "No tool was called: name your slow one with --tool <name>" : undefined;
 }
 
 /** `1 blocker`, `2 majors`; `info` has no plural. */

@@ -1,6 +1,6 @@
 import type { Evidence } from "../check.ts";
 import type { Finding, Report } from "../report.ts";
-import { type FindingGroup, groupFindings } from "./groups.ts";
+import { type FindingGroup, groupFindings, tellNothing, tellUncalled } from "./groups.ts";
 import { html, type Markup, preformatted, sentence } from "./html-markup.ts";
 import { linesOf, oneLine, shorten } from "./inert.ts";
 
@@ -13,9 +13,10 @@ const maxEvidence = 20_000;
 /** A card for each thing to change, worst first. */
 export function drawFindings(report: Report): Markup {
   const groups = groupFindings(report.findings);
-  if (groups.length > 0) return html`${groups.map((group) => drawCard(group, report))}`;
-  const hasPassed = report.checks.some(({ outcome }) => outcome === "passed");
-  return html`<p class="nothing">${hasPassed ? "Nothing is wrong." : "No check came to an answer, so nothing is known."}</p>`;
+  const { text, isFine } = tellNothing(report);
+  const found = groups.length > 0 ? html`${groups.map((group) => drawCard(group, report))}` : html`<p class="nothing ${isFine ? "fine" : "open"}">${text}</p>`;
+  const uncalled = tellUncalled(report);
+  return html`${found}${uncalled === undefined ? undefined : html`<p class="nothing open">${uncalled}</p>`}`;
 }
 
 function drawCard(group: FindingGroup, report: Report): Markup {

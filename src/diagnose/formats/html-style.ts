@@ -25,7 +25,7 @@ h1{font-size:2.25rem;line-height:1.2;font-weight:650;letter-spacing:-.02em;margi
 .version{color:var(--soft);font-weight:400}
 .target{color:var(--soft)}
 .explanation{margin-top:1rem;max-width:44rem}
-.chips{display:flex;flex-wrap:wrap;gap:.5rem;margin-top:1rem}
+.chips{display:flex;flex-wrap:wrap;align-items:center;gap:.5rem;margin-top:1rem}
 .chip{display:inline-block;padding:.1rem .65rem;border-radius:1rem;font-size:.8125rem;font-weight:600;white-space:nowrap;background:var(--code);color:var(--soft)}
 .chip.blocker,.chip.failed{background:var(--blocker-ground);color:var(--blocker)}
 .chip.major{background:var(--major-ground);color:var(--major)}
@@ -54,7 +54,8 @@ nav a{text-decoration:none}
 nav a:hover{text-decoration:underline}
 h2{font-size:1.375rem;font-weight:650;letter-spacing:-.01em;margin:2.5rem 0 1rem}
 h3{font-size:1.0625rem;line-height:1.4;font-weight:620}
-.nothing{padding:1rem 1.25rem;border-radius:.75rem;background:var(--passed-ground);color:var(--passed)}
+.nothing{padding:1rem 1.25rem;margin-bottom:1rem;border-radius:.75rem;background:var(--passed-ground);color:var(--passed)}
+.nothing.open{background:var(--minor-ground);color:var(--minor)}
 .card{display:grid;gap:.75rem;padding:1.25rem 1.5rem;margin-bottom:1rem;background:var(--card);border:1px solid var(--line);border-left:4px solid var(--line);border-radius:.75rem}
 .card>*{min-width:0}
 .card.blocker{border-left-color:var(--bar-failed)}
@@ -75,6 +76,8 @@ h3{font-size:1.0625rem;line-height:1.4;font-weight:620}
 .more{margin-top:.25rem}
 .more>summary{color:var(--accent)}
 .more>.items,.more>table{margin-top:.75rem}
+.more>p{margin:.35rem 0 0 1rem;color:var(--soft);font-size:.875rem}
+.alike{margin-top:.75rem}
 .remedy{padding:.75rem 1rem;border-radius:.5rem;background:var(--remedy)}
 .remedy strong{color:var(--passed);font-size:.8125rem}
 .source{color:var(--soft);font-size:.8125rem}
@@ -135,6 +138,7 @@ th,td{padding:0;border:0}
 .checks .seen:empty{display:none}
 .matrix tr{display:grid;grid-template-columns:1fr 1fr;gap:.4rem .75rem}
 .matrix tbody th{grid-column:1/-1;font-weight:620}
+.matrix td:only-of-type{grid-column:1/-1}
 .matrix td,.matrix.dense td{font-size:.8125rem;padding:.25rem .5rem;border-radius:.35rem;text-align:left}
 .matrix.dense .sign{display:inline;font-size:inherit}
 .matrix td::before{content:attr(data-label);display:block;color:var(--text);font-size:.75rem}

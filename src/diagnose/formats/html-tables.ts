@@ -2,7 +2,7 @@ import { formatDuration } from "../../clock.ts";
 import type { CheckResult } from "../report.ts";
 import { drawEvidence } from "./html-findings.ts";
 import { html, type Markup, sentence } from "./html-markup.ts";
-import { briefly, cellLooks, type Matrix, type MatrixRow, matrixOf, statesIn, turned } from "./matrix.ts";
+import { briefly, cellLooks, type Everywhere, type Matrix, type MatrixRow, matrixOf, statesIn, tellEverywhere, tellLeftOut, turned } from "./matrix.ts";
 
 /*
  * Tables that become cards on a narrow screen. A table laid out as blocks is no table to a screen reader any more unless its parts say what
@@ -21,8 +21,24 @@ export function drawMatrices(checks: readonly CheckResult[]): Markup[] {
   });
 }
 
+function drawMatrix(matrix: Matrix, check: CheckResult): Markup {
+  const left = tellLeftOut(matrix);
+  return html`<p class="lead">${sentence(check.question)}</p>
+${matrix.columns.length === 0 ? undefined : drawWide(matrix)}
+${matrix.everywhere.map(drawEverywhere)}
+${matrix.hidden === 0 ? undefined : html`<p class="source">${matrix.hidden} more tools are in the JSON report.</p>`}
+${left === undefined ? undefined : html`<p class="source">${left}</p>`}`;
+}
+
+function drawEverywhere(one: Everywhere): Markup {
+  return html`<details class="more alike"><summary><span class="state-${one.state}">${tellEverywhere(one)}</span></summary>
+<p>Tools: ${one.tools.join(", ")}</p>
+<p>Hosts: ${one.hosts.join(", ")}</p></details>
+`;
+}
+
 /** The shorter side becomes the columns: a page is longer than it is wide. */
-function drawMatrix(found: Matrix, check: CheckResult): Markup {
+function drawWide(found: Matrix): Markup {
   const isTurned = found.columns.length > found.rows.length;
   const matrix = isTurned ? turned(found) : found;
   const legend = statesIn(matrix).map(
@@ -30,11 +46,14 @@ function drawMatrix(found: Matrix, check: CheckResult): Markup {
   );
   const rest = matrix.rows.slice(shownRows);
   const noun = isTurned ? "tools" : "hosts";
-  return html`<p class="lead">${sentence(check.question)}</p>
-<ul class="legend" aria-label="What the signs mean">${legend}</ul>
+  const shared = found.shared.map(
+    ({ name, tools }) => html`<details class="more alike"><summary>${name}</summary><p>${tools.join(", ")}</p></details>
+`,
+  );
+  return html`<ul class="legend" aria-label="What the signs mean">${legend}</ul>
 ${drawGrid(matrix, matrix.rows.slice(0, shownRows), isTurned)}
 ${rest.length === 0 ? undefined : html`<details class="more"><summary>${rest.length} more ${noun}</summary>${drawGrid(matrix, rest, isTurned)}</details>`}
-${matrix.hidden === 0 ? undefined : html`<p class="source">${matrix.hidden} more tools are in the JSON report.</p>`}`;
+${shared}`;
 }
 
 function drawGrid({ columns }: Matrix, rows: readonly MatrixRow[], isTurned: boolean): Markup {

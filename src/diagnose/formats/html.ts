@@ -1,5 +1,6 @@
 import { formatDuration } from "../../clock.ts";
-import type { Report, Score } from "../report.ts";
+import type { Report } from "../report.ts";
+import { hasScore, whyNoScore } from "../score.ts";
 import { countBySeverity, countBySuite, countWords, outcomes } from "./groups.ts";
 import { drawFindings } from "./html-findings.ts";
 import { html, type Markup, sentence } from "./html-markup.ts";
@@ -21,7 +22,7 @@ export function toHtml(report: Report): string {
 <meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${name}: ${score.points} of 100, grade ${score.grade}</title>
+<title>${name}: ${hasScore(report) ? `${score.points} of 100, grade ${score.grade}` : "no score"}</title>
 <style>${style}</style>
 </head>
 <body>
@@ -45,14 +46,15 @@ ${drawSuites(report)}
 ${drawChecks(report.checks)}
 </section>
 </main>
-<footer class="page-end">Made by Meanwhile ${report.madeBy.version}. A check costs once, at its worst finding: blocker 30 points, major 10, minor 3, info nothing.</footer>
+<footer class="page-end">Made by Meanwhile ${report.madeBy.version}. A check costs once, at its worst finding: blocker 30 points, major 10, minor 3, info nothing. A blocker allows no better grade than C, a major none better than B.</footer>
 </body>
 </html>
 `;
   return page.text;
 }
 
-function drawHead({ target, score, startedAt, durationMs, isFull, incomplete, findings }: Report): Markup {
+function drawHead(report: Report): Markup {
+  const { target, score, startedAt, durationMs, isFull, incomplete, findings } = report;
   const title = target.server === undefined ? html`${target.name}` : html`${target.server.name} <span class="version">${target.server.version}</span>`;
   const counts = countBySeverity(findings).map(({ severity, count }) => html`<li class="chip ${severity}">${countWords(count, severity)}</li>`);
   return html`<header class="top">
@@ -60,10 +62,10 @@ function drawHead({ target, score, startedAt, durationMs, isFull, incomplete, fi
 <p class="kicker">Diagnosis of an MCP server</p>
 <h1>${title}</h1>
 <p class="target"><code>${target.name}</code></p>
-<p class="explanation">${score.explanation}</p>
-<ul class="chips" aria-label="Findings by severity">${counts.length === 0 ? html`<li class="chip passed">no findings</li>` : counts}</ul>
+<p class="explanation">${hasScore(report) ? score.explanation : whyNoScore(report)}</p>
+<ul class="chips" aria-label="Findings by severity">${counts.length === 0 ? html`<li class="chip">no findings</li>` : html`<li>${countWords(findings.length, "finding")}:</li>${counts}`}</ul>
 </div>
-${drawDial(score)}
+${drawDial(report)}
 ${incomplete === undefined ? undefined : html`<p class="incomplete" role="note"><strong>Incomplete.</strong> ${sentence(incomplete)}</p>`}
 <dl class="facts">
 <div><dt>Transport</dt><dd>${target.transport}</dd></div>
@@ -82,7 +84,16 @@ function drawList(items: readonly string[]): Markup | undefined {
 
 const around = 2 * Math.PI * 52;
 
-function drawDial({ points, grade }: Score): Markup {
+function drawDial(report: Report): Markup {
+  const { points, grade } = report.score;
+  if (!hasScore(report))
+    return html`<figure class="dial">
+<svg viewBox="0 0 120 120" role="img" aria-label="no score">
+<circle class="track" cx="60" cy="60" r="52"/>
+<text class="points" x="60" y="72">–</text>
+</svg>
+<figcaption><strong>no score</strong></figcaption>
+</figure>`;
   const filled = Math.round((around * points) / 100);
   return html`<figure class="dial grade-${grade}">
 <svg viewBox="0 0 120 120" role="img" aria-label="${points} of 100 points">

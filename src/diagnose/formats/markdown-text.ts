@@ -28,7 +28,11 @@ export function code(text: string): string {
 }
 
 function escapeWord(word: string): string {
-  if (linked.test(word) && plainCode.test(word)) return `\`${word}\``;
+  if (linked.test(word) && plainCode.test(word)) {
+    // What ends a sentence or stands around a word is no part of it.
+    const [, before = "", name = "", after = ""] = /^([("'“]*)(.*?)([.,;:!?)"'”]*)$/.exec(word) ?? [];
+    return name === "" ? `\`${word}\`` : `${before}\`${name}\`${after}`;
+  }
   return word
     .replaceAll("@", "＠")
     .replaceAll(/#(?=\d)/g, "＃")

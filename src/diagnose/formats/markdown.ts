@@ -1,14 +1,16 @@
 import { formatDuration } from "../../clock.ts";
 import type { Severity } from "../check.ts";
 import type { CheckResult, Finding, Report } from "../report.ts";
-import { countBySeverity, countBySuite, countWords, type FindingGroup, groupFindings, outcomes } from "./groups.ts";
+import { hasScore, whyNoScore } from "../score.ts";
+import { countBySeverity, countBySuite, countWords, type FindingGroup, groupFindings, outcomes, tellNothing, tellUncalled } from "./groups.ts";
 import { code, fenced, prose, table } from "./markdown-text.ts";
-import { briefly, cellLooks, type Matrix, matrixOf, statesIn, turned } from "./matrix.ts";
+import { briefly, cellLooks, type Matrix, matrixOf, statesIn, tellEverywhere, tellLeftOut, turned } from "./matrix.ts";
 
 /** GitHub takes 65,536 characters in a comment; this leaves room for a line of one's own. */
 const defaultMaxLength = 64_000;
 const shownPerGroup = 10;
 const maxColumns = 14;
+const maxNames = 50;
 
 const marks: Readonly<Record<Severity, string>> = { blocker: "⛔", major: "🔴", minor: "🟡", info: "🔵" };
 const outcomeMarks: Readonly<Record<CheckResult["outcome"], string>> = { passed: "✓", failed: "✗", skipped: "–", unfinished: "!" };
@@ -16,7 +18,7 @@ const outcomeMarks: Readonly<Record<CheckResult["outcome"], string>> = { passed:
 /** The report as a comment of a pull request; what does not fit into one is counted at its end. */
 export function toMarkdown(report: Report, options: { readonly maxLength?: number } = {}): string {
   const groups = groupFindings(report.findings);
-  const first = [drawHead(report), drawSummary(groups)].filter((block) => block !== "");
+  const first = [drawHead(report), drawSummary(report, groups)].filter((block) => block !== "");
   const rest = [...groups.map(drawGroup), ...report.checks.flatMap(drawMatrices), drawSuites(report), drawChecks(report)].filter((block) => block !== "");
   return fitBlocks(first, rest, options.maxLength ?? defaultMaxLength);
 }
@@ -36,7 +38,8 @@ function fitBlocks(first: readonly string[], rest: readonly string[], maxLength:
   return `${kept.join("\n\n")}\n`;
 }
 
-function drawHead({ target, score, durationMs, isFull, incomplete, madeBy }: Report): string {
+function drawHead(report: Report): string {
+  const { target, score, durationMs, isFull, incomplete, madeBy } = report;
   const name = target.server === undefined ? "" : `${code(`${target.server.name} ${target.server.version}`)} at `;
   const facts = [
     target.transport,
@@ -47,23 +50,25 @@ function drawHead({ target, score, durationMs, isFull, incomplete, madeBy }: Rep
     `Meanwhile ${prose(madeBy.version)}`,
   ];
   return [
-    `## Diagnosis: ${score.points} of 100, grade ${score.grade}`,
+    `## Diagnosis: ${hasScore(report) ? `${score.points} of 100, grade ${score.grade}` : "no score"}`,
     `${name}${code(target.name)}  \n${facts.join(" · ")}`,
-    prose(score.explanation),
+    prose(hasScore(report) ? score.explanation : whyNoScore(report)),
     ...(incomplete === undefined ? [] : [`**Incomplete.** ${prose(incomplete)}`]),
   ].join("\n\n");
 }
 
 /** One line a group, worst first; at most as many as a person reads. */
-function drawSummary(groups: readonly FindingGroup[]): string {
-  if (groups.length === 0) return "Nothing is wrong.";
+function drawSummary(report: Report, groups: readonly FindingGroup[]): string {
+  const uncalled = tellUncalled(report);
+  const last = uncalled === undefined ? "" : `\n\n${prose(uncalled)}`;
+  if (groups.length === 0) return `${tellNothing(report).text}${last}`;
   const counts = countBySeverity(groups.flatMap(({ findings }) => findings)).map(({ severity, count }) => `${marks[severity]} ${countWords(count, severity)}`);
   const rows = groups.slice(0, 50).map(({ severity, check, findings }) => {
     const [only] = findings;
     const title = findings.length === 1 ? prose(only?.title ?? "") : `${prose(only?.title ?? "")} _and ${findings.length - 1} more_`;
     return [`${marks[severity]} ${severity}`, title, code(check)];
   });
-  return `${counts.join(" · ")}\n\n${table(["Severity", "Finding", "Check"], rows)}`;
+  return `${countWords(report.findings.length, "finding")}: ${counts.join(" · ")}\n\n${table(["Severity", "Finding", "Check"], rows)}${last}`;
 }
 
 function drawGroup({ severity, check, why, remedy, source, findings }: FindingGroup): string {
@@ -92,8 +97,20 @@ function drawMatrices(check: CheckResult): string[] {
   if (found === undefined) return [];
   const matrix = found.columns.length > maxColumns && found.columns.length > found.rows.length ? turned(found) : found;
   const rows = matrix.rows.map(({ name, cells }) => [code(name), ...cells.map(({ state, text }) => `${cellLooks[state].sign} ${prose(briefly(text))}`.trim())]);
-  const more = matrix.hidden === 0 ? [] : [`_${matrix.hidden} more tools are in the JSON report._`];
-  return [["### Hosts", legendOf(matrix), table([" ", ...matrix.columns.map(code)], rows), ...more].join("\n\n")];
+  const drawn = found.columns.length === 0 ? [] : [legendOf(matrix), table([" ", ...matrix.columns.map(code)], rows)];
+  return [["### Hosts", ...drawn, ...tellRest(found)].join("\n\n")];
+}
+
+/** What stands below the table, or instead of it. */
+function tellRest(matrix: Matrix): string[] {
+  const list = (tools: readonly string[]) => `${tools.slice(0, maxNames).map(code).join(", ")}${tools.length > maxNames ? ", …" : ""}`;
+  const left = tellLeftOut(matrix);
+  return [
+    ...matrix.shared.map(({ name, tools }) => `${code(name)}: ${list(tools.slice(1))}`),
+    ...matrix.everywhere.map((one) => `${tellEverywhere(one, prose)}${one.tools.length > 1 ? `. Tools: ${list(one.tools)}` : ""}`),
+    ...(matrix.hidden === 0 ? [] : [`_${matrix.hidden} more tools are in the JSON report._`]),
+    ...(left === undefined ? [] : [left]),
+  ];
 }
 
 function legendOf(matrix: Matrix): string {

@@ -1,6 +1,8 @@
 import { toTimestamp } from "../../clock.ts";
 import type { Severity } from "../check.ts";
 import type { CheckResult, Finding, Report } from "../report.ts";
+import { hasScore } from "../score.ts";
+import { checks as ourChecks } from "../suites/index.ts";
 import { linesOf, oneLine, shorten } from "./inert.ts";
 import { prose } from "./markdown-text.ts";
 import { toPlainJson } from "./plain-json.ts";
@@ -28,7 +30,7 @@ export function toSarif(report: Report): string {
         automationDetails: { id: `meanwhile-diagnose/${location.uri}/` },
         invocations: [toInvocation(report, indexes)],
         results: report.findings.map((finding) => toResult(finding, indexes.get(finding.check) ?? 0, location)),
-        properties: { score: report.score, target: report.target, suites: report.suites, isFull: report.isFull },
+        properties: { score: hasScore(report) ? report.score : "no score", target: report.target, suites: report.suites, isFull: report.isFull },
       },
     ],
   });
@@ -40,15 +42,15 @@ function toRule(id: string, { checks, findings }: Report): unknown {
   const severity = check?.severity ?? finding?.severity ?? "info";
   const suite = check?.suite ?? finding?.suite ?? "";
   const question = check?.question ?? finding?.title ?? id;
+  // A finding's remedy may be about one tool, so the check's own texts come first; a report of another version may have checks we do not know.
+  const texts = ourChecks.find((item) => item.id === id) ?? finding ?? { why: question, remedy: question, source: "" };
+  const help = [...new Set([texts.remedy, texts.why, texts.source])].filter((text) => text !== "");
   return {
     id: plain(id),
     name: toName(id),
     shortDescription: { text: message(question) },
-    fullDescription: { text: message(finding?.why ?? question) },
-    help:
-      finding === undefined
-        ? { text: message(question), markdown: prose(question) }
-        : { text: message(`${finding.remedy} (${finding.source})`), markdown: `${prose(finding.remedy)}\n\n${prose(finding.why)}\n\n${prose(finding.source)}` },
+    fullDescription: { text: message(texts.why) },
+    help: { text: message(help.map(ended).join(" ")), markdown: help.map(prose).join("\n\n") },
     defaultConfiguration: { level: levels[severity] },
     properties: { tags: ["mcp", plain(suite)], ...(suite === "security" && { "security-severity": securityScores[severity] }) },
   };
@@ -60,7 +62,7 @@ function toResult(finding: Finding, ruleIndex: number, location: { readonly uri:
     ruleId: plain(check),
     ruleIndex,
     level: levels[severity],
-    message: { text: message(`${title} ${why} ${remedy}`), markdown: `${prose(title)}\n\n${prose(why)}\n\n${prose(remedy)}` },
+    message: { text: message([title, why, remedy].map(ended).join(" ")), markdown: `${prose(title)}\n\n${prose(why)}\n\n${prose(remedy)}` },
     locations: [
       {
         physicalLocation: { artifactLocation: { uri: location.uri }, region: { startLine: 1 } },
@@ -88,16 +90,20 @@ function toNotification({ id, question, note }: CheckResult, index: number): unk
   };
 }
 
-/** The URL without its query; a command line as a relative address, because code scanning shows nothing without a file. */
+/** As a sentence, so that the next one does not run into it. */
+function ended(text: string): string {
+  return /[.!?…:]["'”’)`]*\s*$/.test(text) ? text : `${text}.`;
+}
+
+/**
+ * Code scanning shows nothing without a file and refuses addresses with a scheme, so both are relative: the URL without its scheme and query
+ * (a colon in the first part would be taken for the end of a scheme), or the command line as one word.
+ */
 function toLocation({ target }: Report): { readonly uri: string } {
   const name = plain(target.name);
   const url = target.transport === "http" && URL.canParse(name) ? new URL(name) : undefined;
   if (url === undefined) return { uri: encodeURIComponent(name) || "server" };
-  url.search = "";
-  url.hash = "";
-  url.username = "";
-  url.password = "";
-  return { uri: url.href };
+  return { uri: `${encodeURIComponent(url.host)}${url.pathname === "/" ? "" : url.pathname}` };
 }
 
 /** `protocol/unknown-method` → `ProtocolUnknownMethod` */

@@ -1,6 +1,7 @@
-import { briefly, type CellState, cellLooks, type Matrix, statesIn } from "./matrix.ts";
+import { shorten } from "./inert.ts";
+import { briefly, type CellState, cellLooks, type Matrix, statesIn, tellEverywhere, tellLeftOut, toolsFrom } from "./matrix.ts";
 import type { Colors, Page } from "./terminal.ts";
-import { cut, pad, widthOf } from "./wrap.ts";
+import { cut, pad, widthOf, wrap } from "./wrap.ts";
 
 const maxNameWidth = 22;
 const maxCellWidth = 32;
@@ -9,10 +10,19 @@ const minCellWidth = 14;
 const gap = 2;
 
 /** A table of hosts and tools that fits the page: with many tools, those that fare worst. */
-export function drawMatrix(matrix: Matrix, { colors, width, isFull }: Page): string[] {
+export function drawMatrix(matrix: Matrix, page: Page): string[] {
+  const { colors, width } = page;
+  const hanging = (text: string) => wrap(text, width - 4).map((line, at) => `${at === 0 ? "  " : "    "}${line}`);
+  const alike = matrix.everywhere.flatMap((one) => hanging(shorten(tellEverywhere(one), 1_000)).map((line) => paintState(one.state, line, colors)));
+  const left = tellLeftOut(matrix);
+  const table = matrix.columns.length === 0 ? [] : drawTable(matrix, page);
+  return [colors.bold("Hosts"), ...table, ...alike, ...(left === undefined ? [] : hanging(left).map(colors.dim))];
+}
+
+function drawTable(matrix: Matrix, { colors, width }: Page): string[] {
   const nameWidth = Math.min(maxNameWidth, Math.max(...matrix.rows.map(({ name }) => widthOf(name)), 4));
   const { shown, widths } = choose(matrix, width - nameWidth - 2);
-  const hidden = matrix.columns.length - shown + matrix.hidden;
+  const hidden = toolsFrom(matrix, shown) + matrix.hidden;
   const line = (name: string, cells: readonly string[]) => `  ${pad(cut(name, nameWidth), nameWidth)}${cells.join("")}`.trimEnd();
   const head = matrix.columns.slice(0, shown).map((name, at) => `${" ".repeat(gap)}${pad(cut(name, widths[at] ?? 0), widths[at] ?? 0)}`);
   const rows = matrix.rows.map(({ name, cells }) =>
@@ -24,14 +34,28 @@ export function drawMatrix(matrix: Matrix, { colors, width, isFull }: Page): str
       }),
     ),
   );
-  const legend = statesIn(matrix).map((state) => paintState(state, `${cellLooks[state].sign} ${cellLooks[state].meaning}`, colors));
+  const shared = matrix.shared.filter(({ name }) => matrix.columns.indexOf(name) < shown);
   return [
-    colors.bold("Hosts"),
     colors.dim(line("", head)),
     ...rows,
-    ...(hidden > 0 ? [colors.dim(`  ${hidden} more ${hidden === 1 ? "tool" : "tools"} in the report${isFull ? ", for which this is too narrow" : ""}`)] : []),
-    `  ${legend.join("  ")}`,
+    ...drawLegend(statesIn(matrix), { colors, width }),
+    ...shared.map(({ name, tools }) => colors.dim(`  ${cut(`${name}: ${tools.slice(1, 50).join(", ")}`, width - 2)}`)),
+    ...(hidden > 0 ? [colors.dim(`  ${hidden} more ${hidden === 1 ? "tool" : "tools"} did not fit here; --out <folder> writes them all`)] : []),
   ];
+}
+
+/** What the signs mean, in as many lines as it takes. */
+function drawLegend(states: readonly CellState[], { colors, width }: Pick<Page, "colors" | "width">): string[] {
+  const lines: { readonly painted: string; readonly places: number }[] = [];
+  for (const state of states) {
+    const words = `${cellLooks[state].sign} ${cellLooks[state].meaning}`;
+    const last = lines.at(-1);
+    const painted = `  ${paintState(state, words, colors)}`;
+    const places = widthOf(words) + 2;
+    if (last === undefined || last.places + places > width) lines.push({ painted, places });
+    else lines[lines.length - 1] = { painted: last.painted + painted, places: last.places + places };
+  }
+  return lines.map(({ painted }) => painted);
 }
 
 /** As many columns as fit, at least one; the last of them may be narrower than it would like. */

@@ -1,7 +1,8 @@
 import { formatDuration } from "../../clock.ts";
-import type { Severity } from "../check.ts";
-import type { CheckResult, Finding, Report, Score } from "../report.ts";
-import { countBySeverity, countBySuite, countWords, type FindingGroup, groupFindings, outcomes } from "./groups.ts";
+import type { Evidence, Severity } from "../check.ts";
+import type { CheckResult, Finding, Report } from "../report.ts";
+import { hasScore, whyNoScore } from "../score.ts";
+import { countBySuite, countWords, type FindingGroup, groupFindings, outcomes, tellFindings, tellNothing, tellUncalled } from "./groups.ts";
 import { linesOf, oneLine, shorten } from "./inert.ts";
 import { matrixOf } from "./matrix.ts";
 import { drawMatrix } from "./terminal-matrix.ts";
@@ -33,6 +34,7 @@ const minWidth = 64;
 const maxText = 1_000;
 const shownPerGroup = 3;
 const shownEvidence = 2;
+const evidenceLines = 4;
 
 export interface Page {
   readonly colors: Colors;
@@ -47,14 +49,22 @@ export function toPage(options: TerminalOptions): Page {
 /** What a person wants to know first, in a terminal: the score, what is wrong and what to change. */
 export function toTerminal(report: Report, options: TerminalOptions = {}): string {
   const page = toPage(options);
-  const parts = [drawHead(report, page), drawFindings(report, page), ...drawMatrices(report, page), drawSuites(report, page), drawEnd(report, page)];
+  const parts = [
+    drawHead(report, page),
+    drawFindings(report, page),
+    drawUncalled(report, page),
+    ...drawMatrices(report, page),
+    drawSuites(report, page),
+    drawEnd(report, page),
+  ];
   return `${parts
     .filter((lines) => lines.length > 0)
     .map((lines) => lines.join("\n"))
     .join("\n\n")}\n`;
 }
 
-function drawHead({ target, score, isFull, durationMs, incomplete }: Report, page: Page): string[] {
+function drawHead(report: Report, page: Page): string[] {
+  const { target, score, isFull, durationMs, incomplete } = report;
   const { colors, width } = page;
   const name = target.server === undefined ? target.name : `${target.server.name} ${target.server.version}`;
   const facts = [
@@ -69,13 +79,16 @@ function drawHead({ target, score, isFull, durationMs, incomplete }: Report, pag
     ...(target.server === undefined ? [] : paragraph(target.name, width).map(colors.dim)),
     ...paragraph(facts.join(" · "), width).map(colors.dim),
     "",
-    ...hang(`${score.points} of 100  ${score.grade}`, gradeColor(score.grade, colors), oneLine(score.explanation), width),
+    ...(hasScore(report)
+      ? hang(`${score.points} of 100  ${score.grade}`, scoreColor(report, colors), oneLine(score.explanation), width)
+      : hang("no score", scoreColor(report, colors), oneLine(whyNoScore(report)), width)),
     ...(incomplete === undefined ? [] : hang("! Incomplete", colors.yellow, oneLine(incomplete), width)),
   ];
 }
 
-function gradeColor(grade: Score["grade"], colors: Colors): (text: string) => string {
-  const paint = grade === "A" || grade === "B" ? colors.green : grade === "F" ? colors.red : colors.yellow;
+function scoreColor(report: Report, colors: Colors): (text: string) => string {
+  const { grade } = report.score;
+  const paint = !hasScore(report) ? colors.yellow : grade === "A" || grade === "B" ? colors.green : grade === "F" ? colors.red : colors.yellow;
   return (text) => colors.bold(paint(text));
 }
 
@@ -88,9 +101,16 @@ export function paintSeverity(severity: Severity, colors: Colors): string {
   return severity === "minor" ? colors.yellow(text) : colors.cyan(text);
 }
 
-function drawFindings({ findings, checks }: Report, page: Page): string[] {
-  if (findings.length > 0) return groupFindings(findings).flatMap((group, at) => [...(at === 0 ? [] : [""]), ...drawGroup(group, page)]);
-  return checks.some(({ outcome }) => outcome === "passed") ? [page.colors.green("✓ Nothing is wrong.")] : [];
+function drawFindings(report: Report, page: Page): string[] {
+  const { colors } = page;
+  if (report.findings.length > 0) return groupFindings(report.findings).flatMap((group, at) => [...(at === 0 ? [] : [""]), ...drawGroup(group, page)]);
+  const { text: nothing, isFine } = tellNothing(report);
+  return [isFine ? colors.green(`✓ ${nothing}`) : colors.yellow(`! ${nothing}`)];
+}
+
+function drawUncalled(report: Report, { colors }: Page): string[] {
+  const uncalled = tellUncalled(report);
+  return uncalled === undefined ? [] : [colors.yellow(`! ${uncalled}`)];
 }
 
 function drawGroup(group: FindingGroup, page: Page): string[] {
@@ -109,13 +129,23 @@ function drawGroup(group: FindingGroup, page: Page): string[] {
 }
 
 function drawFinding({ title, evidence }: Finding, { colors, width, isFull }: Page): string[] {
-  const room = width - 4;
-  const seen = evidence.flatMap(({ kind, text: seenText }) => {
-    const lines = linesOf(shorten(seenText, maxText * 4));
-    if (isFull) return lines.flatMap((line, at) => wrap(at === 0 ? `${kind}: ${line}` : line, room));
-    return lines.length === 0 ? [] : [cut(`${kind}: ${lines.join(" ")}`, room)];
-  });
-  return [...indent(wrap(text(title), width - 2), "  ").map(colors.bold), ...indent(isFull ? seen : seen.slice(0, shownEvidence), "    ").map(colors.dim)];
+  const shown = isFull ? evidence : evidence.slice(0, shownEvidence);
+  const seen = shown.flatMap((piece) => (isFull ? drawWhole(piece, width - 4) : drawBriefly(piece, width - 4)));
+  return [...indent(wrap(text(title), width - 2), "  ").map(colors.bold), ...indent(seen, "    ").map(colors.dim)];
+}
+
+function drawWhole({ kind, text: seen }: Evidence, room: number): string[] {
+  return linesOf(shorten(seen, maxText * 4)).flatMap((line, at) => wrap(at === 0 ? `${kind}: ${line}` : line, room));
+}
+
+/** A few lines of it. Of what a server printed the end is shown: there it says why it left. */
+function drawBriefly({ kind, text: seen }: Evidence, room: number): string[] {
+  const words = linesOf(shorten(seen, maxText * 4)).join(" ");
+  if (words === "") return [];
+  const lines = wrap(`${kind}: ${words}`, room);
+  if (lines.length <= evidenceLines) return lines;
+  if (kind === "printed") return [`${kind}: …`, ...wrap(words, room).slice(1 - evidenceLines)];
+  return [...lines.slice(0, evidenceLines - 1), cut(lines.slice(evidenceLines - 1).join(" "), room)];
 }
 
 function namesOf(findings: readonly Finding[]): string {
@@ -157,13 +187,12 @@ function drawUnfinished(checks: readonly CheckResult[], { width, isFull }: Page)
 }
 
 /** The last line is the one that is still on the screen. */
-function drawEnd({ score, findings, checks }: Report, { colors, width }: Page): string[] {
+function drawEnd(report: Report, { colors, width }: Page): string[] {
+  const { score, findings, checks } = report;
   const unfinished = checks.filter(({ outcome }) => outcome === "unfinished").length;
-  const counts = [
-    ...countBySeverity(findings).map(({ severity, count }) => countWords(count, severity)),
-    ...(unfinished > 0 ? [`${countWords(unfinished, "check")} not finished`] : []),
-  ];
-  return hang(`${score.grade}  ${score.points} of 100`, gradeColor(score.grade, colors), counts.join(", ") || "no findings", width);
+  const counts = [tellFindings(findings), ...(unfinished > 0 ? [`${countWords(unfinished, "check")} not finished`] : [])];
+  const label = hasScore(report) ? `${score.grade}  ${score.points} of 100` : "no score";
+  return hang(label, scoreColor(report, colors), counts.join("; "), width);
 }
 
 /** A label that is painted, and a text beside it whose further lines begin below its first letter. */

@@ -107,3 +107,12 @@ export function checkUrlHost(url: URL, policy: AddressPolicy): void {
   const host = url.hostname.replace(/^\[|\]$/g, "");
   if (net.isIP(host) !== 0) checkAddress(url.host, host, policy);
 }
+
+/** The same for a name too, before anything is sent; one that cannot be looked up is found out about by whoever connects. */
+export async function checkReach(url: URL, policy: AddressPolicy): Promise<void> {
+  checkUrlHost(url, policy);
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  if (net.isIP(host) !== 0) return;
+  const found = await dns.promises.lookup(host, { all: true }).catch(() => []);
+  for (const { address } of found) checkAddress(url.host, address, policy);
+}

@@ -110,7 +110,7 @@ export class Pipe {
     return this.#lines;
   }
 
-  /** The beginning of what it printed on its standard error. */
+  /** The end of what it printed on its standard error. */
   get stderr(): string {
     return this.#stderr;
   }
@@ -223,7 +223,8 @@ export class Pipe {
   #readError(chunk: Buffer): void {
     if (this.#flood !== undefined) return;
     this.#stderrBytes += chunk.length;
-    if (this.#stderr.length < maxKept) this.#stderr += chunk.toString("utf8").slice(0, maxKept - this.#stderr.length);
+    // What it said last is what it died of.
+    this.#stderr = (this.#stderr + chunk.toString("utf8")).slice(-maxKept);
     if (this.#stderrBytes > maxTotalBytes) this.#flooded("more than 8 MiB to its standard error");
   }
 

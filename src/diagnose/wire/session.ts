@@ -61,6 +61,8 @@ export interface OpenOptions {
   /** Answers the server's own requests. Default: `ping` gets {}, everything else −32601. */
   readonly onRequest?: (message: Json) => Json | undefined;
   readonly timeoutMs?: number;
+  /** Over HTTP: another address of the same origin. */
+  readonly url?: string;
   /** For the handshake, where it may take longer. */
   readonly firstMs?: number;
 }
@@ -225,7 +227,7 @@ export class WireSession implements Session {
       if (answers.length >= maxPages) return end(`there are more than ${maxPages} pages`);
       size = { bytes: size.bytes + (answer.http?.bytes ?? 0), values: size.values + (answer.http?.values ?? 0) };
       if (size.bytes > maxListBytes || size.values > maxListValues) return end("the pages are larger than anybody reads");
-      if (systemClock.monotonic() >= endsAt) return end(`its pages took more than ${timeoutMs} ms`);
+      if (systemClock.monotonic() >= endsAt) return end(`its pages took more than ${Math.round(timeoutMs)} ms`);
       seen.add(cursor);
     }
   }
@@ -317,7 +319,7 @@ export function pipeCarrier(pipe: Pipe, signal: AbortSignal): Carrier {
       const isAnswer = ({ json }: { readonly json: unknown }) => isObject(json) && json.id === message.id && json.method === undefined;
       const line = await pipe.waitFor(isAnswer, { since, timeoutMs, signal });
       if (line !== undefined) return { message: line.json as Json };
-      return { problem: pipe.flood ?? (pipe.isEnded ? "the server left without an answer" : `no answer within ${timeoutMs} ms`) };
+      return { problem: pipe.flood ?? (pipe.isEnded ? "the server left without an answer" : noAnswer(timeoutMs)) };
     },
     listen: (onMessage) =>
       void pipe.onLine(({ json }) => {
@@ -370,11 +372,21 @@ export function httpCarrier(send: (wish: HttpWish) => Promise<HttpAnswer>): Carr
   };
 }
 
+/** Times may be sums of what was measured. */
+function noAnswer(timeoutMs: number): string {
+  return `no answer within ${Math.round(timeoutMs)} ms`;
+}
+
+/** Where a redirect leads, without what may be secret in it. */
+function describeWay(location = ""): string {
+  return printable(URL.parse(location)?.origin ?? location.replace(/[?#].*$/s, ""), 200) || "nowhere";
+}
+
 function describeMiss(http: HttpAnswer, timeoutMs: number): string {
-  if (http.ended === "timeout") return `no answer within ${timeoutMs} ms`;
+  if (http.ended === "timeout") return noAnswer(timeoutMs);
   if (http.ended === "too-large") return "the answer is larger than anybody reads";
   if (http.ended === "broken" || http.ended === "refused") return `the connection failed: ${http.error ?? "unknown"}`;
-  if (http.status >= 300 && http.status < 400) return `a redirect to ${printable(http.headers.location ?? "nowhere", 200)} (status ${http.status})`;
+  if (http.status >= 300 && http.status < 400) return `a redirect to ${describeWay(http.headers.location)} (status ${http.status})`;
   const packing = http.headers["content-encoding"] ?? "identity";
   if (packing !== "identity") return `the answer is packed (${printable(packing, 40)}), which nobody asked for`;
   return `HTTP status ${http.status} without an answer to the request`;

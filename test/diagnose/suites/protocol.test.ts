@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Facts } from "../../../src/diagnose/facts.ts";
 import { check as answers } from "../../../src/diagnose/suites/protocol/answers.ts";
 import { misfit } from "../../../src/diagnose/suites/protocol/fits.ts";
@@ -6,6 +8,9 @@ import { protocol } from "../../../src/diagnose/suites/protocol/index.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { askAll, breaksOf, checkOf, findingsIn, outcomesIn } from "../../helpers/suite.ts";
+
+// Time only guards against hanging: the machine may be busy.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let good: Fixture;
 let facts: Facts;
@@ -32,7 +37,7 @@ describe("a server that keeps to the protocol", () => {
     expect(outcomesIn(await askAll(protocol, reached(good.url), { facts }))).toEqual(passed(...ofPipes));
   });
 
-  test("passes over stdio", { timeout: 120_000 }, async () => {
+  test("passes over stdio", async () => {
     const known: Facts = { ...facts, transport: "stdio" };
     expect(outcomesIn(await askAll(protocol, piped("server.mjs"), { facts: known, isFull: false }))).toEqual(passed(...ofHttp));
   });
@@ -63,6 +68,8 @@ const expected: Readonly<Record<string, readonly Told[]>> = {
   "protocol/answers": [{ title: "There is no MCP server at this path (HTTP status 404)" }],
   "protocol/answers~page": [{ title: "A web page answers, not an MCP server" }],
   "protocol/answers~moved": [{ title: "The server redirects to another host (HTTP status 307)" }],
+  "protocol/answers~path": [{ severity: "minor", title: "The server redirects every request to another of its paths: /mcp/" }],
+  "protocol/answers~error-page": [{ title: "A web page answers, not an MCP server (HTTP status 501)" }],
   "protocol/answers~sse": [{ title: "The server speaks the HTTP+SSE transport of 2024-11-05" }],
   "protocol/answers~elsewhere": [{ title: "There is no MCP server at this path, but there is one at /" }],
   "protocol/answers~leaves": [{ title: "The server leaves before it answers (exit code 3)" }],
@@ -162,9 +169,12 @@ const started = /^protocol\/(?:answers~(?:leaves|pretty|headers)|early-request~(
 const silent = /^protocol\/answers~(?:leaves|pretty|headers)/;
 
 describe("a server that is wrong in one way is told exactly that", () => {
-  test.concurrent.each(breaksOf("protocol").filter((name) => !started.test(name)))("%s", { timeout: 60_000 }, async (name) => {
+  /** Here what the survey has read is wrong; elsewhere the good server's facts will do. */
+  const isDeclared = (name: string) => /answers|initialize|negotiation|early|discover|lists|tool-/.test(name);
+
+  test.concurrent.each(breaksOf("protocol").filter((name) => !started.test(name)))("%s", async (name) => {
     const { url, close } = await startFixture({ breaks: [name] });
-    const seen = await surveyed(reached(url));
+    const seen = isDeclared(name) ? await surveyed(reached(url)) : facts;
     const known = name === "protocol/cancellation" ? seen : withoutSlow(seen);
     // Who cannot be spoken to is asked nothing else.
     const suite = known.problem === undefined ? protocol : [answers];
@@ -174,15 +184,15 @@ describe("a server that is wrong in one way is told exactly that", () => {
   });
 
   /** What only a server that is started can get wrong; the others would start it twenty times more. */
-  const overPipes = protocol.filter(({ id }) => /\/(?:early-request|stdout|bad-message|notifications|shutdown)$/.test(id));
+  const overPipes = protocol.filter(({ id, transport }) => transport === "stdio" || id === "protocol/early-request");
 
-  test.concurrent.each(breaksOf("protocol").filter((name) => started.test(name) && !silent.test(name)))("%s, over stdio", { timeout: 60_000 }, async (name) => {
+  test.concurrent.each(breaksOf("protocol").filter((name) => started.test(name) && !silent.test(name)))("%s, over stdio", async (name) => {
     const suite = name === "protocol/shutdown" ? overPipes.filter(({ id }) => id === name) : overPipes;
     const found = findingsIn(await askAll(suite, piped("server.mjs", "--break", name), { facts: { ...withoutSlow(facts), transport: "stdio" } }));
     expect(found).toEqual(expected[name]?.map((told) => ({ id: checkOf(name), ...told })));
   });
 
-  test.concurrent.each(breaksOf("protocol").filter((name) => silent.test(name)))("%s, over stdio", { timeout: 60_000 }, async (name) => {
+  test.concurrent.each(breaksOf("protocol").filter((name) => silent.test(name)))("%s, over stdio", async (name) => {
     const known: Facts = { transport: "stdio", modern: undefined, legacy: undefined, tools: [], isLocked: false, problem: "no answer within 15000 ms" };
     const verdict = await ask(answers, piped("server.mjs", "--break", name), { facts: known, requestMs: 3_000 });
     expect(findingsIn({ [answers.id]: verdict })).toEqual(expected[name]?.map((told) => ({ id: checkOf(name), ...told })));
@@ -194,21 +204,37 @@ describe("a server that is wrong in one way is told exactly that", () => {
   });
 });
 
+test("how tasks are declared is told by the suite about tasks, and not here again", async () => {
+  const { url, close } = await startFixture({ breaks: ["tasks/capability"] });
+  const asked = protocol.filter(({ id }) => id === "protocol/initialize");
+  const verdicts = await askAll(asked, reached(url), { facts: await surveyed(reached(url)) });
+  await close();
+  expect(outcomesIn(verdicts)).toEqual({ "protocol/initialize": "passed" });
+});
+
 describe("a server that cannot be spoken to is told why", () => {
   const nobody: Facts = { transport: "http", modern: undefined, legacy: undefined, tools: [], isLocked: false, problem: "no answer" };
 
-  test("where it wants credentials, how to give them, and never the ones that were given", async () => {
+  test("where it wants credentials, that is not held against it: it is said how to give them", async () => {
     const { url, close } = await startFixture({ tokens: ["right-token"] });
-    const target = reached(url, { authorization: "Bearer wrong-token-1234" });
-    const verdict = await ask(answers, target);
+    const [none, wrong] = [await ask(answers, reached(url)), await ask(answers, reached(url, { authorization: "Bearer wrong-token-1234" }))];
     await close();
-    expect(verdict).toMatchObject({
-      findings: [
-        { title: "The server wants credentials that were not given, or not the right ones", remedy: "Give them: --header 'Authorization: Bearer …'." },
-      ],
-    });
-    expect(JSON.stringify(verdict)).toContain("WWW-Authenticate");
-    expect(JSON.stringify(verdict)).not.toContain("wrong-token-1234");
+    const cure = "give --token-env NAME (or --header 'Name: value').";
+    expect(none).toEqual({ outcome: "skipped", why: `It wants credentials: ${cure}` });
+    expect(wrong).toEqual({ outcome: "skipped", why: `It wants other credentials than those given: ${cure}` });
+  });
+
+  test("where it redirects to another host, without what may be secret in the way", async () => {
+    const server = createServer((_req, res) => void res.writeHead(308, { location: "https://login.example/go?code=hidden-1234" }).end());
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const target = reached(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
+    const known = await surveyed(target);
+    const verdict = await ask(answers, target, { facts: known });
+    await new Promise((resolve) => server.close(resolve));
+    expect(known.movedTo).toBeUndefined();
+    expect(verdict).toMatchObject({ findings: [{ title: "The server redirects to another host (HTTP status 308)" }] });
+    expect(JSON.stringify(verdict)).toContain("HTTP 308, Location: https://login.example");
+    expect(JSON.stringify(verdict)).not.toContain("hidden-1234");
   });
 
   test("where nothing listens, where the address is not allowed, and where there is no such command", async () => {
@@ -226,11 +252,37 @@ describe("a server that cannot be spoken to is told why", () => {
   });
 });
 
+describe("a call that is cancelled", () => {
+  const cancellation = protocol.filter(({ id }) => id === "protocol/cancellation");
+  const lasting = (ms: number) => ({ facts, isFull: false, tools: [{ name: "read_slowly", arguments: { steps: 1, ms } }] });
+
+  test.concurrent("is waited for until it would have ended by itself: silence before that says nothing", async () => {
+    const { url, close } = await startFixture({ breaks: ["protocol/cancellation"] });
+    const found = findingsIn(await askAll(cancellation, reached(url), lasting(1_500)));
+    await close();
+    expect(found).toEqual([{ id: "protocol/cancellation", title: "A call is answered after it was cancelled" }]);
+  });
+
+  test.concurrent("and is not judged where it takes longer than anybody waits", async () => {
+    const [verdict] = Object.values(await askAll(cancellation, reached(good.url), { ...lasting(9_000), facts: { ...facts, tools: facts.tools.slice(1, 2) } }));
+    expect(verdict).toMatchObject({ outcome: "skipped", why: expect.stringContaining("ends within 3.5 s") });
+  });
+});
+
+test("what is told does not change from run to run: no figures in notes, no fractions in sentences", async () => {
+  const [shutdown, early] = ["protocol/shutdown", "protocol/early-request"].map((id) => protocol.filter((check) => check.id === id));
+  const left = await askAll(shutdown ?? [], piped("server.mjs"), { facts: { ...facts, transport: "stdio" } });
+  expect(left).toEqual({ "protocol/shutdown": { outcome: "passed" } });
+  const older: Facts = { ...facts, transport: "stdio", modern: undefined, legacy: facts.legacy && { ...facts.legacy, startMs: 12.345678 } };
+  const verdict = await askAll(early ?? [], piped("server.mjs", "--break", "protocol/early-request"), { facts: older, requestMs: 200 });
+  expect(JSON.stringify(verdict)).toContain("no answer within 212 ms");
+});
+
 describe("a bad message over stdio", () => {
   test.concurrent.each([
     ["protocol/bad-message", [{ subject: "batch", title: "A batch of requests ends the conversation" }]],
     ["protocol/notifications", [{ subject: "answered", title: "Notifications are answered" }]],
-  ])("%s", { timeout: 60_000 }, async (id, told) => {
+  ])("%s", async (id, told) => {
     const check = protocol.filter((one) => one.id === id);
     const found = findingsIn(await askAll(check, piped("server.mjs", "--break", id), { facts: { ...facts, transport: "stdio" } }));
     expect(found).toEqual(told.map((one) => ({ id, ...one })));

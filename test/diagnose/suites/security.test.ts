@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Facts } from "../../../src/diagnose/facts.ts";
 import { security } from "../../../src/diagnose/suites/security/index.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
@@ -8,6 +10,9 @@ import { askAll, breaksOf, checkOf, findingsIn, outcomesIn } from "../../helpers
 const tokens = ["alpha-token-of-the-first", "beta-token-of-the-second"];
 const [first, second] = tokens.map((token) => ({ authorization: `Bearer ${token}` }));
 const asFirst = (url: string) => reached(url, first, second);
+
+// Time only guards against hanging: the machine may be busy.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let good: Fixture;
 let facts: Facts;
@@ -43,7 +48,7 @@ describe("a server that keeps its door", () => {
     await close();
     expect(findingsIn(verdicts)).toEqual([open]);
     const skips = Object.entries(verdicts).flatMap(([id, verdict]) => (verdict.outcome === "skipped" ? [[id, verdict.why]] : []));
-    const needs = "No credentials were given; give those that the server wants with --header 'Authorization: Bearer …'.";
+    const needs = "No credentials were given; give those that the server wants with --token-env NAME (or --header 'Name: value').";
     expect(Object.fromEntries(skips)).toEqual({
       "security/wrong-credentials": needs,
       "security/sign-in-hint": "The server asks for no credentials.",
@@ -172,6 +177,17 @@ describe("a server that is wrong in one way is told exactly that", () => {
   });
 });
 
+test("a secret in the address that was given is one of the credentials, and is told as what it is", async () => {
+  const { url, close } = await startFixture({ breaks: ["security/token-in-url"], tokens });
+  const target = reached(`${url}?access_token=${tokens[0]}`);
+  const asked = security.filter(({ id }) => /no-credentials|sign-in-hint|token-in-url/.test(id));
+  const verdicts = await askAll(asked, target, { facts });
+  const again = await askAll(asked, asFirst(url), { facts });
+  await close();
+  expect(findingsIn(verdicts)).toEqual([{ id: "security/token-in-url", title: "The server wants its secret in the address" }]);
+  expect(JSON.stringify(again)).toContain("a handshake to ?access_token=••• (your token), without credentials in the headers");
+});
+
 describe("what is allowed is not told", () => {
   const described = (...descriptions: string[]): Facts => ({
     ...facts,
@@ -238,6 +254,29 @@ describe("what is allowed is not told", () => {
     expect(await weigh("http://mcp.example/mcp")).toEqual(["minor"]);
     expect(await weigh("https://mcp.example/mcp", first)).toEqual([]);
     expect(await weigh("http://localhost:1/mcp", first)).toEqual([]);
+  });
+
+  test.each([
+    ["tasks/unknown-id", "security/foreign-task"],
+    ["tasks/cancel", "security/foreign-task"],
+    ["protocol/sessions~characters", "security/guessable-session"],
+  ])("what is wrong for everybody (%s) is not told again by %s", async (name, id) => {
+    const { url, close } = await startFixture({ breaks: [name], tokens });
+    const told = await found(id, facts, asFirst(url));
+    await close();
+    expect(told).toEqual([]);
+  });
+
+  test("sign-in metadata under another name of this machine", async () => {
+    const server = createServer((req, res) => {
+      const home = `http://localhost:${(server.address() as AddressInfo).port}`;
+      if (req.method === "GET") res.end(JSON.stringify({ resource: `${home}/mcp`, authorization_servers: [home] }));
+      else res.writeHead(401, { "www-authenticate": `Bearer resource_metadata="${home}/.well-known/oauth-protected-resource/mcp"` }).end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const verdict = await found("security/sign-in-hint", facts, reached(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`));
+    await new Promise((resolve) => server.close(resolve));
+    expect(verdict).toEqual([]);
   });
 
   test("a token holds back what the door does not", async () => {

@@ -14,6 +14,9 @@ import { temporaryFolder } from "../../helpers/home.ts";
 import { waitFor } from "../../helpers/meanwhile.ts";
 import { askAll, findingsIn } from "../../helpers/suite.ts";
 
+// Time only guards against hanging: the machine may be busy.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
 let hostile: Awaited<ReturnType<typeof startHostile>>;
 let listener: net.Server;
 let strangers = 0;
@@ -30,7 +33,7 @@ afterAll(async () => {
 
 const policy = { allowsPrivate: false, allowsLoopback: true };
 const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
-const exchange = (name: string, timeoutMs = 5_000): Promise<HttpAnswer> =>
+const exchange = (name: string, timeoutMs = 50_000): Promise<HttpAnswer> =>
   sendHttp(new URL(`${hostile.origin}/${name}`), { body, headers: { authorization: "Bearer of-this-origin-only" }, timeoutMs }, policy);
 
 describe("an exchange over HTTP ends, whatever comes", () => {

@@ -1,3 +1,4 @@
+import type { Facts } from "../../facts.ts";
 import { likelySlowFirst } from "../../likely-slow.ts";
 import type { Callable, Probe } from "../../probe.ts";
 import { fieldsOf, isObject } from "../../wire/json.ts";
@@ -24,6 +25,11 @@ const slowMs = 3_000;
 /** A call of this length is one that hosts may cut when there is more to do. */
 export function isSlow({ elapsedMs, isFinished, isFailed }: Observation): boolean {
   return !isFailed && (!isFinished || elapsedMs >= slowMs);
+}
+
+/** Whether the server declares the tasks of 2026-07-28. */
+export function declaresTasks({ modern }: Pick<Facts, "modern">): boolean {
+  return isObject(fieldsOf(modern?.capabilities.extensions)[tasksExtension]);
 }
 
 /** Calls the tools that may be called, all at the same time, and watches them for as long as it takes to know. */
@@ -67,10 +73,13 @@ async function observe(probe: Probe, session: Session, { callable, token }: { ca
   };
 }
 
-/** Asks the slow ones once more as a client that takes tasks, where the server declares them. */
+/** Asks the slow ones, and those that want a task, once more as a client that takes tasks, where the server declares them. */
 async function withTasks(probe: Probe, chosen: readonly Callable[], observed: ReadonlyMap<string, Observation>): Promise<ReadonlyMap<string, Observation>> {
-  const slow = chosen.filter(({ tool }) => isSlow(observed.get(tool.name) as Observation));
-  if (slow.length === 0 || !isObject(fieldsOf(probe.facts.modern?.capabilities.extensions)[tasksExtension])) return observed;
+  const slow = chosen.filter(({ tool }) => {
+    const seen = observed.get(tool.name) as Observation;
+    return isSlow(seen) || (seen.isFailed && tool.taskSupport === "required");
+  });
+  if (slow.length === 0 || !declaresTasks(probe.facts)) return observed;
   const session = await probe.open();
   const given = await Promise.all(
     slow.map(async ({ tool, arguments: args }) => {

@@ -2,7 +2,7 @@ import { toSeconds } from "../../../host/budget.ts";
 import type { HostLimit } from "../../../host/profiles.ts";
 import type { Facts, Tool } from "../../facts.ts";
 import { isObject } from "../../wire/json.ts";
-import { isSlow, type Observation } from "./observe.ts";
+import { declaresTasks, isSlow, type Observation } from "./observe.ts";
 import type { Host } from "./settings.ts";
 
 /** What a host does with a call of a tool that takes very long, an hour say. */
@@ -27,10 +27,13 @@ export interface Sight {
 
 type Foretold = Pick<Prediction, "state" | "text"> & { readonly survivesMs?: number | undefined };
 
+/** What of the server a prediction depends on. */
+type Server = Pick<Facts, "transport" | "modern">;
+
 /** From the host's limits and from how the tool was seen to behave. */
-export function predict(host: Host, sight: Sight, transport: Facts["transport"]): Prediction {
-  const limit = host.profile.limits[transport];
-  const { state, text, survivesMs } = foretell(host, sight, limit);
+export function predict(host: Host, sight: Sight, server: Server): Prediction {
+  const limit = host.profile.limits[server.transport];
+  const { state, text, survivesMs } = foretellTask(host, sight, server) ?? foretell(host, sight, limit);
   return {
     host: host.profile.title,
     tool: sight.tool.name,
@@ -48,14 +51,24 @@ function kindOf({ limitMs, isExtended, isAssumed }: HostLimit): Prediction["kind
   return isExtended ? "idle" : "hard";
 }
 
+/** A tool that can only be called as a task; undefined: it can also be called without one, or this host takes its tasks. */
+function foretellTask({ notes }: Host, { tool, seen }: Sight, server: Server): Foretold | undefined {
+  if (tool.taskSupport !== "required" || notes.tasks === "2025-11-25") return undefined;
+  // Over 2026-07-28 a server may hand out the same tool as a task, or answer it plainly: there the word says nothing.
+  if (notes.tasks === "2026-07-28" && declaresTasks(server)) {
+    if (seen !== undefined && !seen.isFailed) return undefined;
+    if (seen === undefined || seen.givesTask) return { state: "ok", text: "runs as a task in its interactive mode; with -p it cannot call it" };
+  }
+  return { state: "cut", text: "cannot call it: the tool wants a task, and this host has none", survivesMs: 0 };
+}
+
 function foretell(host: Host, { tool, seen }: Sight, limit: HostLimit): Foretold {
-  if (tool.taskSupport === "required" && host.notes.tasks !== "2025-11-25")
-    return { state: "cut", text: "cannot call it: the tool wants a task, and this host has none", survivesMs: 0 };
   if (isKeptInTime(tool)) return { state: "ok", text: "gets a result or a handle in time (Meanwhile)" };
   if (limit.limitMs === undefined) return { state: "ok", text: "waits" };
   if (seen !== undefined && !seen.isFailed && !isSlow(seen))
     return { state: "ok", text: `answers quickly; ${describeLimit(limit, limit.limitMs)}`, survivesMs: endOf(host, limit, seen) };
-  if (seen?.givesTask === true && host.notes.tasks === "2026-07-28") return { state: "ok", text: "runs as a task in its interactive mode" };
+  if (seen?.givesTask === true && host.notes.tasks === "2026-07-28")
+    return { state: "ok", text: `runs as a task in its interactive mode; with -p ${describeLimit(limit, limit.limitMs)}` };
   if (limit.isAssumed === true) return { state: "unknown", text: "nobody has measured this host; many cut at 60 s" };
   return seen === undefined || seen.isFailed ? unseen(limit, limit.limitMs) : judge(host, limit, limit.limitMs, seen);
 }
@@ -75,7 +88,7 @@ function judge({ notes }: Host, limit: HostLimit, limitMs: number, seen: Observa
 
 /** A tool that nobody has called: how it behaves is not known, what the host does is. */
 function unseen(limit: HostLimit, limitMs: number): Foretold {
-  return { state: "unknown", text: `not called here; ${describeLimit(limit, limitMs)}` };
+  return { state: "unknown", text: `if slow ${describeLimit(limit, limitMs)} (not called here)` };
 }
 
 function describeLimit({ isExtended, isAssumed }: HostLimit, limitMs: number): string {
@@ -90,7 +103,7 @@ function endOf({ notes }: Host, { limitMs, isAssumed }: HostLimit, seen: Observa
 }
 
 /** Meanwhile's own tools are answered inside every host's time; they say so. */
-function isKeptInTime({ json }: Tool): boolean {
+export function isKeptInTime({ json }: Tool): boolean {
   return isObject(json._meta) && isObject(json._meta["meanwhile/tool"]);
 }
 

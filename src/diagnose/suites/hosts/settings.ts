@@ -78,12 +78,28 @@ const notes: readonly HostNotes[] = [
 
 /** A host as this suite sees it. */
 export interface Host {
-  readonly profile: HostProfile;
+  readonly profile: Omit<HostProfile, "name">;
   readonly notes: HostNotes;
 }
 
-/** Every known host, in the order of the profiles. */
-export const hostsKnown: readonly Host[] = knownHosts.map((profile) => ({
+const profiled: readonly Host[] = knownHosts.map((profile) => ({
   profile,
   notes: notes.find(({ name }) => name === profile.name) ?? { name: profile.name, progress: "unknown", source: "nothing is known" },
 }));
+
+const hard = (seconds: number) => ({ stdio: { limitMs: seconds * 1000, isExtended: false }, http: { limitMs: seconds * 1000, isExtended: false } });
+
+/** Hosts whose clientInfo.name nobody has seen, so that no server can know them by it: what they do with a slow call is known all the same. */
+const nameless: readonly Host[] = [
+  {
+    profile: { title: "Amazon Q", limits: hard(60), source: "public threads" },
+    notes: { name: "", progress: "never-asked", source: "public threads: 60 s, no progress token, and nothing to set" },
+  },
+  {
+    profile: { title: "Antigravity CLI", limits: hard(180), source: "public threads" },
+    notes: { name: "", progress: "ignored", source: "public threads: 180 s, progress or not, and nothing to set" },
+  },
+];
+
+/** Every known host, in the order of the profiles. */
+export const hostsKnown: readonly Host[] = [...profiled, ...nameless];

@@ -1,12 +1,15 @@
-import { type Check, type Fault, failed, passed, type Severity, skipped } from "../../check.ts";
+import { type Check, type Fault, failed, passed, type Severity, type Skipped, skipped } from "../../check.ts";
 import type { Tool } from "../../facts.ts";
 import type { Probe } from "../../probe.ts";
 import { isSlow, type Observation, observeTools } from "./observe.ts";
-import { type Prediction, predict } from "./predict.ts";
+import { isKeptInTime, type Prediction, predict } from "./predict.ts";
 import { listCuts, remedyFor } from "./remedy.ts";
 import { hostsKnown } from "./settings.ts";
 
-const maxColumns = 40;
+/** A server may have a thousand tools; of the table nobody reads more, and the tools that matter come first. */
+const maxColumns = 200;
+/** Predictions repeat the table with their figures, for programs: so many tools are enough to work with. */
+const maxPredicted = 40;
 
 export const check: Check = {
   id: "hosts/slow-call",
@@ -20,16 +23,14 @@ export const check: Check = {
     const { tools } = probe.facts;
     if (tools.length === 0) return skipped("The server has no tools.");
     const seen = await observeTools(probe);
-    const columns = tools.toSorted((a, b) => Number(seen.has(b.name)) - Number(seen.has(a.name))).slice(0, maxColumns);
-    const predictions = columns.map((tool) => hostsKnown.map((host) => predict(host, { tool, seen: seen.get(tool.name) }, probe.facts.transport)));
-    const data = {
-      matrix: toMatrix(probe, columns, predictions),
-      predictions: predictions.flat().map((one) => ({ ...one, tool: probe.show(one.tool, 100) })),
-      figures: { observed: Object.fromEntries([...seen].map(([name, one]) => [probe.show(name, 100), one])) },
-    };
-    const faults = columns.flatMap((tool, at) => findFault(probe, { tool, seen: seen.get(tool.name), predictions: predictions[at] ?? [] }));
+    const cases = inOrder(tools.map((tool) => toCase(probe, tool, seen.get(tool.name))));
+    const data = toData(probe, cases, seen);
+    const faults = cases.flatMap((one) => findFault(probe, one));
     if (faults.length > 0) return failed(faults, data);
-    if (seen.size === 0) return passed("No tool was called: none says that it only reads, or no arguments are known. Name one with --tool.", { data });
+    if (tools.every(isKeptInTime)) return passed("Every tool is answered inside the host's time: Meanwhile sees to it.", { data });
+    if (seen.size === 0) return { ...unasked("No tool was called: name your slow one with --tool <name>."), data };
+    if ([...seen.values()].every(({ isFailed }) => isFailed))
+      return { ...unasked("No call succeeded, which says nothing about its length: give arguments that work with --tool <name> and --args."), data };
     return passed("No tool that was called is slow enough to be cut.", {
       evidence: [...seen].map(([name, one]) => describe(probe, name, one)).slice(0, 4),
       data,
@@ -37,20 +38,45 @@ export const check: Check = {
   },
 };
 
-function toMatrix(probe: Probe, columns: readonly Tool[], predictions: readonly (readonly Prediction[])[]) {
-  return {
-    columns: columns.map(({ name }) => probe.show(name, 100)),
-    rows: hostsKnown.map(({ profile }, row) => ({
-      name: profile.title,
-      cells: predictions.map((ofTool) => ({ state: ofTool[row]?.state ?? "unknown", text: ofTool[row]?.text ?? "" })),
-    })),
-  };
+/** Skipped, but the table is worth a look: what a host does with a call it waits for too long is known without one. */
+function unasked(why: string): Skipped {
+  return skipped(why);
 }
 
 interface Case {
   readonly tool: Tool;
   readonly seen: Observation | undefined;
+  /** One a host, in the order of the hosts. */
   readonly predictions: readonly Prediction[];
+}
+
+function toCase(probe: Probe, tool: Tool, seen: Observation | undefined): Case {
+  return { tool, seen, predictions: hostsKnown.map((host) => predict(host, { tool, seen }, probe.facts)) };
+}
+
+/** The user's own tools first, then those with problems, then those that were called: what is cut off at the end matters least. */
+function inOrder(cases: readonly Case[]): Case[] {
+  const rank = ({ seen, predictions }: Case) =>
+    seen?.isNamed === true ? 0 : predictions.some(({ state }) => state === "cut") ? 1 : seen === undefined ? 3 : 2;
+  return cases.toSorted((a, b) => rank(a) - rank(b));
+}
+
+function toData(probe: Probe, cases: readonly Case[], seen: ReadonlyMap<string, Observation>) {
+  const show = (name: string) => probe.show(name, 100);
+  const shown = cases.slice(0, maxColumns);
+  return {
+    matrix: {
+      columns: shown.map(({ tool }) => show(tool.name)),
+      rows: hostsKnown.map(({ profile }, row) => ({
+        name: profile.title,
+        cells: shown.map(({ predictions }) => ({ state: predictions[row]?.state ?? "unknown", text: predictions[row]?.text ?? "" })),
+      })),
+      named: shown.filter((one) => one.seen?.isNamed === true).map(({ tool }) => show(tool.name)),
+      leftOut: cases.length - shown.length,
+    },
+    predictions: cases.slice(0, maxPredicted).flatMap(({ predictions }) => predictions.map((one) => ({ ...one, tool: show(one.tool) }))),
+    figures: { observed: Object.fromEntries([...seen].map(([name, one]) => [show(name), one])) },
+  };
 }
 
 /** One fault a tool at most, and only for a tool that was seen to be slow. A tool that wants a task is the tasks suite's. */

@@ -50,7 +50,8 @@ async function hurry(session: Session, { callable, elapsedMs }: QuickTool): Prom
     return contents;
   };
   const before = await learn();
-  const listAloneMs = (await session.request("tools/list", {}, { timeoutMs })).elapsedMs;
+  const listAlone = async () => (await session.request("tools/list", {}, { timeoutMs })).elapsedMs;
+  const listBeforeMs = await listAlone();
   const calls = Array.from({ length: parallel }, async (_, at) => {
     const variant = at % variants.length;
     return { variant, answer: await callTool(session, callable, variants[variant] ?? {}, timeoutMs) };
@@ -58,6 +59,7 @@ async function hurry(session: Session, { callable, elapsedMs }: QuickTool): Prom
   const [list, answers] = await Promise.all([session.request("tools/list", {}, { timeoutMs }), Promise.all(calls)]);
   const allMs = Math.max(...answers.map(({ answer }) => answer.elapsedMs));
   const after = await learn();
+  const listAloneMs = Math.min(listBeforeMs, await listAlone());
   // Only what is the same before and after, and different for different arguments, tells whose answer it is.
   const isTelling = before.every((content, at) => content === after[at]) && new Set(before).size === variants.length && variants.length > 1;
   return { answers, usual: isTelling ? before : [], list, listAloneMs, allMs };

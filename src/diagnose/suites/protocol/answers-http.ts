@@ -10,8 +10,14 @@ export async function explainHttp(probe: Probe, problem: string): Promise<Fault>
   const { status } = answer;
   const evidence = [probe.sent("POST with initialize"), shown(probe, answer)];
   if (status === 0) return { ...withoutAnswer(answer), evidence };
-  if (status === 401 || status === 403) return { ...locked(answer), evidence };
   if (status >= 300 && status < 400) return { ...redirected(probe, answer), evidence };
+  const isPage = /^text\/html\b/i.test(answer.headers["content-type"] ?? "");
+  if (status >= 500 && isPage)
+    return {
+      title: `A web page answers, not an MCP server (HTTP status ${status})`,
+      remedy: "Give the URL of the MCP endpoint; most are at /mcp. If this is one, look into the server's log: it failed before it could answer.",
+      evidence,
+    };
   if (status >= 500 || status === 429) return { title: `The server answers with HTTP status ${status}`, remedy: "Look into the server's log.", evidence };
   if (answer.ended === "too-large") return { title: "The answer to the handshake is too large", remedy: "Answer within a few kilobytes, and end.", evidence };
   if (answer.ended === "timeout")
@@ -34,8 +40,7 @@ export async function explainHttp(probe: Probe, problem: string): Promise<Fault>
     return { title: "There is no MCP server at this path (HTTP status 404)", remedy: "Give the whole URL; most servers are at /mcp.", evidence };
   if (status === 405)
     return { title: "This path does not take POST (HTTP status 405)", remedy: "Give the URL of the MCP endpoint; most are at /mcp.", evidence };
-  if (/^text\/html\b/i.test(answer.headers["content-type"] ?? ""))
-    return { title: "A web page answers, not an MCP server", remedy: "Give the URL of the MCP endpoint, not of the page about it.", evidence };
+  if (isPage) return { title: "A web page answers, not an MCP server", remedy: "Give the URL of the MCP endpoint, not of the page about it.", evidence };
   return {
     title: "The server refuses every handshake",
     remedy: "Answer initialize (2025-11-25 and before) or server/discover (2026-07-28) with a result.",
@@ -45,8 +50,8 @@ export async function explainHttp(probe: Probe, problem: string): Promise<Fault>
 
 function shown(probe: Probe, { status, headers, text, error, ended }: HttpAnswer) {
   if (status === 0) return probe.received(error ?? ended);
-  const challenge = headers["www-authenticate"];
-  return probe.received(`HTTP ${status}${challenge === undefined ? "" : `, WWW-Authenticate: ${challenge}`}: ${text || "(nothing)"}`);
+  if (headers.location !== undefined) return probe.received(`HTTP ${status}, Location: ${wayOf(probe, headers).way}`);
+  return probe.received(`HTTP ${status}: ${text || "(nothing)"}`);
 }
 
 function withoutAnswer({ ended, error = "" }: HttpAnswer): { title: string; remedy: string } {
@@ -60,24 +65,22 @@ function withoutAnswer({ ended, error = "" }: HttpAnswer): { title: string; reme
   return { title: "The connection breaks before there is an answer", remedy: "Look into the server's log; check http and https." };
 }
 
-function locked({ status, headers }: HttpAnswer): { title: string; remedy: string } {
-  if (status === 403)
-    return { title: "The server forbids the request (HTTP status 403)", remedy: "Give credentials that may use it: --header 'Authorization: Bearer …'." };
-  const isSilent = headers["www-authenticate"] === undefined;
+function redirected(probe: Probe, { status, headers }: HttpAnswer): { title: string; remedy: string } {
+  const { isElsewhere } = wayOf(probe, headers);
+  const asksAnew = status === 307 || status === 308 ? "" : " Whoever follows it asks with GET, which is no request of MCP.";
   return {
-    title: "The server wants credentials that were not given, or not the right ones",
-    remedy: `Give them: --header 'Authorization: Bearer …'.${isSilent ? " Say in WWW-Authenticate how clients get them." : ""}`,
+    title: `The server redirects to another ${isElsewhere ? "host" : "path"} (HTTP status ${status})`,
+    remedy: `Give the URL that it leads to, if you trust it${isElsewhere ? "; credentials are never sent to another host" : ""}.${asksAnew}`,
   };
 }
 
-function redirected(probe: Probe, { status, headers }: HttpAnswer): { title: string; remedy: string } {
-  const home = probe.target.kind === "http" ? new URL(probe.target.url) : undefined;
-  const to = URL.parse(headers.location ?? "", home?.href);
-  const isElsewhere = to !== null && to.origin !== home?.origin;
-  return {
-    title: `The server redirects to another ${isElsewhere ? "host" : "path"} (HTTP status ${status})`,
-    remedy: `Give the URL that it leads to, if you trust it${isElsewhere ? "; credentials are never sent to another host" : ""}. Hosts do not follow redirects of POST.`,
-  };
+/** Where a redirect leads: a path of the same origin, or no more than the other origin. */
+function wayOf({ target }: Probe, { location = "" }: HttpAnswer["headers"]): { readonly isElsewhere: boolean; readonly way: string } {
+  const home = target.kind === "http" ? new URL(target.url) : undefined;
+  const to = URL.parse(location, home?.href);
+  if (to === null) return { isElsewhere: false, way: "(none)" };
+  const isElsewhere = to.origin !== home?.origin;
+  return { isElsewhere, way: isElsewhere ? to.origin : to.pathname };
 }
 
 /** The transport before Streamable HTTP begins with an event that names another path. */

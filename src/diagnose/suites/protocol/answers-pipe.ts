@@ -1,4 +1,4 @@
-import type { Fault } from "../../check.ts";
+import type { Evidence, Fault } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
 import { isObject, parseJson } from "../../wire/json.ts";
 import type { Pipe } from "../../wire/pipe.ts";
@@ -29,12 +29,15 @@ export async function explainPipe(probe: Probe, problem: string): Promise<Fault>
   };
 }
 
-function printed(probe: Probe, pipe: Pipe) {
+function printed(probe: Probe, pipe: Pipe): Evidence[] {
   const out = pipe.lines
     .slice(0, 20)
     .map(({ text }) => text)
     .join("\n");
-  return [...(out === "" ? [] : [probe.printed(out)]), ...(pipe.stderr.trim() === "" ? [] : [probe.printed(pipe.stderr.slice(-1_000))])];
+  return [
+    ...(out === "" ? [] : [probe.printed(out)]),
+    ...(pipe.stderr.trim() === "" ? [] : [{ kind: "printed", text: lastOf(probe.show(pipe.stderr, 20_000)) }]),
+  ];
 }
 
 function refusal(json: unknown): { title: string; remedy: string } {
@@ -64,3 +67,10 @@ function manner({ lines }: Pipe): { title: string; remedy: string } | undefined 
     };
   return undefined;
 }
+
+/** The end of a text that has been made fit to show. */
+function lastOf(text: string): string {
+  return text.length <= lastLetters ? text : `…${text.slice(-lastLetters)}`;
+}
+
+const lastLetters = 390;

@@ -1,5 +1,5 @@
 import { messageOf } from "../../../errors.ts";
-import { type Check, type Fault, failed, passed } from "../../check.ts";
+import { type Check, type Fault, failed, passed, type Skipped, skipped } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
 import { explainHttp } from "./answers-http.ts";
 import { explainPipe } from "./answers-pipe.ts";
@@ -14,11 +14,31 @@ export const check: Check = {
   source: "MCP 2025-11-25, Lifecycle: Initialization; MCP 2026-07-28, Discovery",
   limitMs: 30_000,
   async run(probe) {
-    if (probe.facts.problem === undefined) return passed(`It speaks ${revisionsOf(probe.facts).join(" and ")}.`);
-    const fault = await explain(probe, probe.facts.problem);
+    const { problem, movedTo, isLocked } = probe.facts;
+    if (problem !== undefined && isLocked) return refused(probe);
+    if (problem === undefined && movedTo !== undefined) return failed(moved(probe, movedTo));
+    if (problem === undefined) return passed(`It speaks ${revisionsOf(probe.facts).join(" and ")}.`);
+    const fault = await explain(probe, problem);
     return failed({ ...fault, evidence: fault.evidence.slice(0, 4) });
   },
 };
+
+/** Who asks for credentials does what it should, and nothing else can be said of it; how well it asks is the question of security/sign-in-hint. */
+function refused({ target }: Probe): Skipped {
+  const hasSome = target.kind === "http" && Object.keys(target.headers).length > 0;
+  return skipped(`It wants ${hasSome ? "other credentials than those given" : "credentials"}: give --token-env NAME (or --header 'Name: value').`);
+}
+
+/** Clients of the SDKs go on to it; others do not, and each request costs two. */
+function moved(probe: Probe, movedTo: string): Fault {
+  const path = probe.show(movedTo.replace(/\?.*$/s, ""), 200);
+  return {
+    severity: "minor",
+    title: `The server redirects every request to another of its paths: ${path}`,
+    remedy: `Answer at the path that people are given, or give them the one with ${path}: a redirect costs a request each time, and not every client follows one for POST.`,
+    evidence: [probe.sent("POST with initialize"), probe.received(`a redirect (HTTP 307 or 308), Location: ${path}`)],
+  };
+}
 
 async function explain(probe: Probe, problem: string): Promise<Fault> {
   try {

@@ -2,11 +2,16 @@ import { sleep } from "../../../clock.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
 import { likelySlowFirst } from "../../likely-slow.ts";
 import type { Callable, Probe } from "../../probe.ts";
+import type { Json } from "../../wire/json.ts";
 import type { Answer, Session } from "../../wire/session.ts";
 import { cameBack, isAlive } from "./exchange.ts";
 
 const maxCalls = 3;
-const runsMs = 300;
+/** Shorter calls may have ended before the message reaches the server. */
+const runsMs = 400;
+/** Longer ones are not waited for. */
+const longestMs = 3_500;
+const cancelAfterMs = 100;
 /** An answer this soon after may have been on its way. */
 const crossingMs = 100;
 
@@ -17,45 +22,65 @@ export const check: Check = {
   why: "When the user stops a call, its work should stop too. A server that goes on wastes its time, and its late answer is for nobody.",
   remedy: "On notifications/cancelled stop the work of that request and send nothing for it; in 2026-07-28 over HTTP the closed connection says the same.",
   source: "MCP 2025-11-25, Cancellation; MCP 2026-07-28, Cancellation",
+  limitMs: 30_000,
   async run(probe) {
     if (probe.callables.length === 0) return skipped("No tool says that it only reads; name one that takes a while with --tool.");
     const { legacy } = probe.facts;
     const session = await probe.open({ capabilities: {}, ...(legacy !== undefined && { revision: legacy.revision }) });
-    const running = await findSlow(probe, session);
-    if (running === undefined) return skipped(`No tool that may be called runs for more than ${runsMs} ms; name one with --tool.`);
-    const { callable, id, answer } = running;
-    const isHttpOnly2026 = session.isModern && session.pipe === undefined;
-    const cancelledAt = probe.clock.monotonic();
-    if (!isHttpOnly2026) await session.notify("notifications/cancelled", { requestId: id, reason: "The user has stopped it." });
-    const late = isHttpOnly2026 ? undefined : await within(probe, answer, probe.isFull ? 3_000 : 500);
-    const afterMs = probe.clock.monotonic() - cancelledAt;
-    const evidence = [probe.sent({ method: "tools/call", params: { name: callable.tool.name } }), probe.sent("notifications/cancelled for this call")];
+    const slow = await findSlow(probe, session);
+    if ("why" in slow) return skipped(slow.why);
+    const came = await cancel(probe, session, slow);
+    const evidence = [probe.sent({ method: "tools/call", params: { name: slow.callable.tool.name } }), probe.sent("notifications/cancelled for this call")];
     if (!(await isAlive(session))) return failed({ title: "After a cancelled call the server does not answer any more", severity: "major", evidence });
-    if (late?.message === undefined) return passed();
-    if (late.error === undefined && afterMs < crossingMs) return skipped("The call ended at the moment it was cancelled; name a slower tool with --tool.");
-    return failed({ title: "A call is answered after it was cancelled", evidence: [...evidence, cameBack(probe, late)] });
+    if (came?.late.message === undefined) return passed();
+    if (came.afterMs < (came.late.error === undefined ? crossingMs : 0))
+      return skipped("The call ended at the moment it was cancelled; name a slower tool with --tool.");
+    return failed({ title: "A call is answered after it was cancelled", evidence: [...evidence, cameBack(probe, came.late)] });
   },
 };
 
-interface Running {
+interface Slow {
   readonly callable: Callable;
-  readonly id: string | number;
-  readonly answer: Promise<Answer>;
+  /** How long it takes when nobody cancels it: before that, silence says nothing. */
+  readonly lengthMs: number;
 }
 
-/** Starts one tool after the other until one takes its time. */
-async function findSlow(probe: Probe, session: Session): Promise<Running | undefined> {
+/** Calls one tool after the other, to its end, until one takes its time. */
+async function findSlow(probe: Probe, session: Session): Promise<Slow | { readonly why: string }> {
   const callables = likelySlowFirst(probe.callables.filter(({ tool }) => tool.taskSupport !== "required")).slice(0, maxCalls);
+  let isTooLong = false;
   for (const callable of callables) {
-    // Over HTTP in 2026-07-28 the end of the time closes the connection, and that cancels.
-    const timeoutMs = session.isModern && session.pipe === undefined ? runsMs : probe.requestMs;
-    const { id, answer } = session.start("tools/call", { name: callable.tool.name, arguments: callable.arguments }, { timeoutMs });
-    const soon = await within(probe, answer, runsMs);
-    if (soon === undefined || soon.problem?.startsWith("no answer within") === true) return { callable, id, answer };
+    const { id, answer } = session.start("tools/call", paramsOf(callable), { timeoutMs: longestMs });
+    const { message, elapsedMs } = await answer;
+    if (message !== undefined && elapsedMs >= runsMs) return { callable, lengthMs: elapsedMs };
+    if (message !== undefined) continue;
+    isTooLong = true;
+    if (!cancelsByClosing(session)) await session.notify("notifications/cancelled", { requestId: id });
   }
-  return undefined;
+  if (isTooLong)
+    return {
+      why: `No tool that may be called ends within ${longestMs / 1000} s, and before that silence says nothing; name one of a second or two with --tool.`,
+    };
+  return { why: `No tool that may be called runs for more than ${runsMs} ms; name one with --tool.` };
 }
 
-async function within(probe: Probe, answer: Promise<Answer>, ms: number): Promise<Answer | undefined> {
-  return await Promise.race([answer, sleep(probe.clock, ms, probe.signal).then(() => undefined)]);
+/** Calls it once more, cancels it soon, and waits until it would have ended by itself. */
+async function cancel(probe: Probe, session: Session, { callable, lengthMs }: Slow): Promise<{ readonly late: Answer; readonly afterMs: number } | undefined> {
+  if (cancelsByClosing(session)) return void (await session.request("tools/call", paramsOf(callable), { timeoutMs: cancelAfterMs }));
+  const startedAt = probe.clock.monotonic();
+  const { id, answer } = session.start("tools/call", paramsOf(callable), { timeoutMs: lengthMs * 1.5 + 500 });
+  await Promise.race([answer, sleep(probe.clock, cancelAfterMs, probe.signal)]);
+  const cancelledMs = probe.clock.monotonic() - startedAt;
+  await session.notify("notifications/cancelled", { requestId: id, reason: "The user has stopped it." });
+  const late = await answer;
+  return { late, afterMs: late.elapsedMs - cancelledMs };
+}
+
+/** Over HTTP in 2026-07-28 the connection that is closed says it, and after that nothing can come. */
+function cancelsByClosing({ isModern, pipe }: Session): boolean {
+  return isModern && pipe === undefined;
+}
+
+function paramsOf({ tool, arguments: chosen }: Callable): Json {
+  return { name: tool.name, arguments: chosen };
 }

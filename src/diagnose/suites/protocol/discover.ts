@@ -11,6 +11,7 @@ export const check: Check = {
   remedy:
     'Answer server/discover with supportedVersions (texts), capabilities (each an object) and _meta["io.modelcontextprotocol/serverInfo"] with name and version.',
   source: "MCP 2026-07-28, Discovery; DiscoverResult of the schema",
+  isGentle: true,
   async run(probe) {
     if (probe.facts.modern === undefined) return skipped(noModern);
     const { hello } = await probe.open({ revision: modernRevision });

@@ -12,6 +12,7 @@ export const check: Check = {
   why: "Clients check this answer field by field. With one of them missing or of the wrong type they refuse the server before it has shown a single tool.",
   remedy: 'Answer initialize with { "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": { "name": "…", "version": "…" } }.',
   source: "MCP 2025-11-25, Lifecycle: Initialization; InitializeResult of the schema",
+  isGentle: true,
   async run(probe) {
     if (probe.facts.legacy === undefined) return skipped(noLegacy);
     const { hello } = await probe.open({ revision: legacyRevision });
@@ -32,7 +33,8 @@ function problemsOf(hello: Json, show: (text: string) => string): [string, strin
       problems.push([`serverInfo.${field}`, `The answer to initialize has no serverInfo.${field}`]);
   if (instructions !== undefined && typeof instructions !== "string") problems.push(["instructions", "The instructions of initialize are no text"]);
   if (!isObject(capabilities)) return [...problems, ["capabilities", "The answer to initialize has no capabilities object"]];
+  // How tasks are declared is judged as a whole by tasks/capability.
   for (const [name, value] of Object.entries(capabilities).slice(0, 50))
-    if (!isObject(value)) problems.push([`capabilities.${show(name)}`, `The capability ${show(name)} is no object`]);
+    if (!isObject(value) && name !== "tasks") problems.push([`capabilities.${show(name)}`, `The capability ${show(name)} is no object`]);
   return problems;
 }

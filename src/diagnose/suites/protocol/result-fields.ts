@@ -11,6 +11,7 @@ export const check: Check = {
   why: "Clients built on the official SDK refuse a result without resultType, and a list without ttlMs and cacheScope: the user sees a server without tools.",
   remedy: 'Add "resultType": "complete" to every result, and "ttlMs" (0 or more) and "cacheScope" ("public" or "private") to server/discover and every list.',
   source: "MCP 2026-07-28, Overview: ResultType; Caching: Cacheable Results",
+  isGentle: true,
   async run(probe) {
     if (probe.facts.modern === undefined) return skipped(noModern);
     const session = await probe.open({ revision: modernRevision });

@@ -14,6 +14,7 @@ export const check: Check = {
   remedy:
     'Give every tool an inputSchema of { "type": "object", "properties": {…}, "required": […] }, texts for title and description, true or false for hints, and a name of letters, digits, _ - . with at most 128 characters.',
   source: "MCP 2025-11-25 and 2026-07-28, Tools: Tool, Tool Names; Tool of the schema",
+  isStatic: true,
   async run(probe) {
     const { facts } = probe;
     if (facts.tools.length === 0) return skipped("The server has no tools.");

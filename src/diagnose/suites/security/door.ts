@@ -8,7 +8,7 @@ import type { Answer, OpenOptions, Session } from "../../wire/session.ts";
 /** Who may come in, and from where: what the checks of this suite have in common. */
 
 export const foreignOrigin = "https://evil.example";
-export const needsCredentials = "No credentials were given; give those that the server wants with --header 'Authorization: Bearer …'.";
+export const needsCredentials = "No credentials were given; give those that the server wants with --token-env NAME (or --header 'Name: value').";
 
 /** The target of a check that is asked over HTTP only. */
 export function urlOf({ target }: Probe): UrlTarget {
@@ -17,7 +17,7 @@ export function urlOf({ target }: Probe): UrlTarget {
 }
 
 /** Who can send a request to it: this machine, this network, or everybody. Judged by the address alone, without a look-up. */
-export function placeOf({ url }: UrlTarget): "loopback" | "private" | "public" {
+export function placeOf({ url }: Pick<UrlTarget, "url">): "loopback" | "private" | "public" {
   const host = new URL(url).hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
   if (net.isIP(host) !== 0) return kindOf(host);
   if (host === "localhost" || host.endsWith(".localhost")) return "loopback";
@@ -56,6 +56,26 @@ export async function knock(probe: Probe, headers: Readonly<Record<string, strin
   // A server without tools has none to list.
   const isOpen = tools.result !== undefined || (probe.facts.tools.length === 0 && !isRefusal(tools));
   return { isOpen, answer: isOpen ? answer : tools, session };
+}
+
+/** Comes to the door with nothing that says who is calling: neither in the headers nor in the address. */
+export function knockAsNobody(probe: Probe): Promise<Knock> {
+  const { url, headers } = urlOf(probe);
+  return knock(probe, withoutCredentials(headers), { url: withoutSecrets(url) });
+}
+
+/** The names of what looks like a secret in an address. */
+export function secretNamesIn(url: string): string[] {
+  return [...new URL(url).searchParams.keys()].filter((name) => /token|key|secret|auth|password|sig/i.test(name));
+}
+
+/** An address without what looks like a secret in it; the rest may be needed to find the server. */
+export function withoutSecrets(url: string): string {
+  const names = secretNamesIn(url);
+  if (names.length === 0) return url;
+  const bare = new URL(url);
+  for (const name of names) bare.searchParams.delete(name);
+  return bare.href;
 }
 
 /** A plain no of the door, below the protocol. */

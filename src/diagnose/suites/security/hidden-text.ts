@@ -9,6 +9,7 @@ export const check: Check = {
   why: "Characters that are not drawn (tags, zero-width marks, direction overrides, terminal escapes) carry orders to the model that the person who approves the tool never sees.",
   remedy: "Take these characters out of the text. If you did not put them there, find out who did before anybody uses the server.",
   source: "MCP Security Best Practices; Unicode Technical Report 36",
+  isStatic: true,
   async run(probe) {
     const faults: Fault[] = [];
     const seen = new Set<string>();

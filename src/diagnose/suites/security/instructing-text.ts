@@ -42,6 +42,7 @@ export const check: Check = {
   remedy:
     "Say what the tool does, what it takes and what it gives. Take out whatever tells the model what to hide, to read elsewhere or to do with other tools.",
   source: "MCP 2025-11-25 and 2026-07-28, Tools: descriptions are untrusted; Security Best Practices",
+  isStatic: true,
   async run(probe) {
     const faults: Fault[] = [];
     const seen = new Set<string>();

@@ -1,5 +1,5 @@
 import { type Check, failed, passed } from "../../check.ts";
-import { cameBack, credentialsOf, knock, placeOf, urlOf, wentOut, withoutCredentials } from "./door.ts";
+import { cameBack, credentialsOf, knockAsNobody, placeOf, secretNamesIn, urlOf, wentOut } from "./door.ts";
 
 const who = { loopback: "every program of every user on this machine", private: "everybody on its network", public: "everybody on the internet" };
 
@@ -15,8 +15,8 @@ export const check: Check = {
   async run(probe) {
     const target = urlOf(probe);
     const place = placeOf(target);
-    const hasCredentials = Object.keys(credentialsOf(target.headers)).length > 0;
-    const { isOpen, answer } = await knock(probe, withoutCredentials(target.headers));
+    const hasCredentials = Object.keys(credentialsOf(target.headers)).length + secretNamesIn(target.url).length > 0;
+    const { isOpen, answer } = await knockAsNobody(probe);
     if (!isOpen) return passed();
     const evidence = [wentOut(probe, "a handshake and tools/list without credentials"), cameBack(probe, answer)];
     if (hasCredentials) {

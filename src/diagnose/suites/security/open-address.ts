@@ -12,5 +12,6 @@ export const check: Check = {
   remedy:
     'Narrow the argument (an enum, a pattern, or at least format: "uri"), and in the tool refuse private and link-local addresses after the name is looked up, redirects included.',
   source: "MCP Security Best Practices: Server-Side Request Forgery; OWASP, SSRF",
+  isStatic: true,
   run: async (probe) => judgeArguments(probe, addressNames, "an address"),
 };

@@ -11,5 +11,6 @@ export const check: Check = {
   why: "A tool that opens whatever path it is given reads and writes outside the folder it was made for: ../ , links and absolute paths lead there.",
   remedy: "Narrow the argument with a pattern, and in the tool resolve the path, links included, and refuse what is not below the folder that is served.",
   source: "MCP 2026-07-28, Resources: Security Considerations; CVE-2025-53109, CVE-2025-53110",
+  isStatic: true,
   run: async (probe) => judgeArguments(probe, pathNames, "a path"),
 };

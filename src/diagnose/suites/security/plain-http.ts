@@ -9,6 +9,7 @@ export const check: Check = {
   remedy: "Serve it over https, or bind it to 127.0.0.1 and reach it through a tunnel.",
   source: "MCP 2025-11-25 and 2026-07-28, Authorization: Communication Security",
   transport: "http",
+  isStatic: true,
   async run(probe) {
     const target = urlOf(probe);
     if (new URL(target.url).protocol === "https:") return passed();

@@ -9,6 +9,7 @@ export const check: Check = {
   why: "Names, descriptions and schemas are sent to every caller, to the model's maker and into logs. A key in a default or an example belongs to all of them.",
   remedy: "Take it out and have it replaced where it was made, because it is known now. Use a value that cannot be real, such as YOUR_API_KEY.",
   source: "MCP 2025-11-25 and 2026-07-28, Tools: Security Considerations",
+  isStatic: true,
   async run(probe) {
     const faults: Fault[] = [];
     const seen = new Set<string>();

@@ -1,7 +1,7 @@
 import { type Check, failed, passed, skipped } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
 import { fieldsOf, listOf, parseJson } from "../../wire/json.ts";
-import { cameBack, knock, urlOf, wentOut, withoutCredentials } from "./door.ts";
+import { cameBack, knockAsNobody, placeOf, urlOf, wentOut } from "./door.ts";
 
 export const check: Check = {
   id: "security/sign-in-hint",
@@ -14,7 +14,7 @@ export const check: Check = {
   transport: "http",
   isForLocked: true,
   async run(probe) {
-    const { isOpen, answer } = await knock(probe, withoutCredentials(urlOf(probe).headers));
+    const { isOpen, answer } = await knockAsNobody(probe);
     if (isOpen) return skipped("The server asks for no credentials.");
     const { status = 0, headers = {} } = answer.http ?? {};
     const hint = headers["www-authenticate"];
@@ -37,15 +37,25 @@ async function judgeMetadata(probe: Probe, hint: string, evidence: ReturnType<Pr
   if (named === undefined) return passed("It names a scheme, but no metadata: people have to get a token by other means.");
   const url = URL.parse(named);
   if (url === null || !/^https?:$/.test(url.protocol)) return failed({ title: "The address of the sign-in metadata is no http or https URL", evidence });
-  if (url.origin !== home.origin) {
+  if (!isSamePlace(url, home)) {
     if (url.protocol === "https:") return passed("The sign-in metadata lies on another address, which was not asked.");
     return failed({ title: "The sign-in metadata lies on another address without TLS", severity: "major", evidence });
   }
-  const answer = await probe.http({ method: "GET", url: url.href, isBare: true, headers: { accept: "application/json" } });
+  const own = new URL(home);
+  own.pathname = url.pathname;
+  own.search = url.search;
+  const answer = await probe.http({ method: "GET", url: own.href, isBare: true, headers: { accept: "application/json" } });
   const metadata = fieldsOf(parseJson(answer.text));
   if (answer.status === 200 && listOf(metadata.authorization_servers).length > 0) return passed();
   return failed({
     title: "The sign-in metadata that the refusal names cannot be read",
     evidence: [...evidence, probe.received(`HTTP ${answer.status} ${answer.text}`)],
   });
+}
+
+/** The same origin; on this machine whatever it is called, since localhost, 127.0.0.1 and [::1] are names of one place. */
+function isSamePlace(one: URL, other: URL): boolean {
+  if (one.origin === other.origin) return true;
+  const isLocal = [one, other].every(({ href }) => placeOf({ url: href }) === "loopback");
+  return isLocal && one.protocol === other.protocol && one.port === other.port;
 }

@@ -1,8 +1,7 @@
 import { type Check, failed, passed, skipped } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
 import type { HttpAnswer } from "../../wire/http.ts";
-import { httpCarrier, legacyRevision, modernRevision, WireSession } from "../../wire/session.ts";
-import { credentialsOf, knock, needsCredentials, placeOf, urlOf, withoutCredentials } from "./door.ts";
+import { credentialsOf, knock, needsCredentials, placeOf, secretNamesIn, urlOf, withoutCredentials, withoutSecrets } from "./door.ts";
 
 const fields = ["access_token", "token", "api_key"];
 
@@ -16,21 +15,19 @@ export const check: Check = {
   transport: "http",
   async run(probe) {
     const target = urlOf(probe);
-    const url = new URL(target.url);
-    const inUrl = [...url.searchParams.keys()].find((name) => /token|key|secret|auth|password|sig/i.test(name));
-    if (inUrl !== undefined) return (await judgeOwnAddress(probe)) ?? passed();
+    if (secretNamesIn(target.url).length > 0) return (await judgeOwnAddress(probe)) ?? passed();
     const [secret] = Object.values(credentialsOf(target.headers)).map((value) => value.replace(/^\w+\s+/, ""));
     if (secret === undefined) return skipped(needsCredentials);
     if (placeOf(target) !== "loopback" && !probe.isFull) return skipped("It puts your token into an address, which the server may log; --full does it.");
     const others = withoutCredentials(target.headers);
     if ((await knock(probe, others)).isOpen) return skipped("The server works without credentials; see security/no-credentials.");
     for (const field of fields) {
-      const answer = await greetAt(probe, `${url.href}?${field}=${encodeURIComponent(secret)}`, others);
+      const answer = await greetAt(probe, withField(target.url, field, secret), others);
       if (answer.isTaken)
         return failed({
           title: `The server takes the token from its address (?${field}=)`,
           evidence: [
-            probe.sent(`a handshake to ?${field}=<the token>, without credentials in the headers`),
+            probe.sent(`a handshake to ?${field}=••• (your token), without credentials in the headers`),
             probe.received(`HTTP ${answer.http?.status ?? 0}, a result`),
           ],
         });
@@ -38,7 +35,7 @@ export const check: Check = {
         return failed({
           title: "The server redirects to an address with the token in it",
           evidence: [
-            probe.sent(`a handshake to ?${field}=<the token>`),
+            probe.sent(`a handshake to ?${field}=••• (your token)`),
             probe.received(`HTTP ${answer.http.status}, Location: ${answer.http.headers.location}`),
           ],
         });
@@ -50,24 +47,22 @@ export const check: Check = {
 /** The address that was given holds a secret itself: does the server need it there? */
 async function judgeOwnAddress(probe: Probe) {
   const target = urlOf(probe);
-  const { origin, pathname } = new URL(target.url);
-  const answer = await greetAt(probe, `${origin}${pathname}`, target.headers);
+  const answer = await greetAt(probe, withoutSecrets(target.url), target.headers);
   if (answer.isTaken) return undefined;
   return failed({
     title: "The server wants its secret in the address",
-    evidence: [probe.sent("a handshake to the address without what follows the ?"), probe.received(`HTTP ${answer.http?.status ?? 0}`)],
+    evidence: [probe.sent("a handshake to the address without the secret in it"), probe.received(`HTTP ${answer.http?.status ?? 0}`)],
   });
 }
 
 /** A handshake with another address of the same server. */
 async function greetAt(probe: Probe, url: string, credentials: Readonly<Record<string, string>>): Promise<{ isTaken: boolean; http: HttpAnswer | undefined }> {
-  const revision = probe.facts.modern === undefined ? (probe.facts.legacy?.revision ?? legacyRevision) : modernRevision;
-  const carrier = httpCarrier((wish) => probe.http({ ...wish, url, isBare: true }));
-  const session = new WireSession(carrier, revision, { timeoutMs: probe.requestMs, credentials });
-  try {
-    const { result, http } = await session.begin();
-    return { isTaken: result !== undefined, http };
-  } finally {
-    await session.close();
-  }
+  const { answer } = await probe.greet({ url, credentials });
+  return { isTaken: answer.result !== undefined, http: answer.http };
+}
+
+function withField(url: string, field: string, value: string): string {
+  const changed = new URL(url);
+  changed.searchParams.set(field, value);
+  return changed.href;
 }

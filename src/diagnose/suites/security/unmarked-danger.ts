@@ -14,6 +14,7 @@ export const check: Check = {
   why: "Hosts ask their user before a call, or do not, by the tool's annotations. Without them some ask always, which people learn to click away, and some never.",
   remedy: "Give every tool annotations: destructiveHint: true for what cannot be taken back, readOnlyHint: true for what only reads.",
   source: "MCP 2025-11-25 and 2026-07-28, Tools: ToolAnnotations",
+  isStatic: true,
   async run(probe) {
     const { tools } = probe.facts;
     if (tools.length === 0) return skipped("The server has no tools.");

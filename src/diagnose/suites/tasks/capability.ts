@@ -14,6 +14,7 @@ export const check: Check = {
     'Declare exactly `"tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}` in the capabilities of 2025-11-25, and `"extensions": {"io.modelcontextprotocol/tasks": {}}` in those of 2026-07-28.',
   source:
     "MCP 2025-11-25, Tasks, Capabilities; SEP-2663, Capability Negotiation. Tried with the clients of the TypeScript SDKs 1.32 and 2.4; the slip of python-sdk #1853.",
+  isStatic: true,
   async run(probe) {
     const faults = [legacyFault(probe.facts, probe), modernFault(probe.facts, probe)].flatMap((fault) => fault ?? []);
     if (faults.length > 0) return failed(faults);

@@ -1,11 +1,14 @@
 import type { Check } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
-import { askEach, type Judgement } from "./generation.ts";
-import { isMade, makeTask, noTool } from "./make.ts";
+import { askEach, askTask, type Judgement, type Talk } from "./generation.ts";
+import { follow, isMade, type Made, type Missed, makeTask, noTool } from "./make.ts";
 
 /** Fewer can be tried out; a random UUID has 122. */
 const guessableBits = 64;
 const comfortableBits = 110;
+const endsMs = 3_000;
+const joined = "The server gives the same task for the same call";
+const nameAnother = "name another tool with --tool and --args.";
 
 export const check: Check = {
   id: "tasks/id",
@@ -14,11 +17,13 @@ export const check: Check = {
   why: "Whoever knows a task's id can read its result or cancel it wherever callers are not told apart, so an id that can be counted or tried out gives away other people's results.",
   remedy: "Make ids from at least 128 random bits of the system's generator, such as a random UUID; no counters, no times, no ordinary random numbers.",
   source: "MCP 2025-11-25, Tasks, Task Isolation and Access Control; SEP-2663, Security.",
+  limitMs: 20_000,
   isGentle: true,
   run: (probe) =>
     askEach(probe, { severity: severityFor(probe), unless: noTool(probe) }, async (talk): Promise<Judgement> => {
-      const [first, second] = [await makeTask(talk), await makeTask(talk)];
+      const first = await makeTask(talk);
       if (!isMade(first)) return { skip: first.why };
+      const second = await makeAnother(talk, first);
       if (!isMade(second)) return { skip: second.why };
       const { bits, what } = look(first.taskId, second.taskId);
       const evidence = [probe.measured(`Two ids, made one after the other, differ in ${what}: at most ${Math.floor(bits)} bits.`)];
@@ -30,6 +35,19 @@ export const check: Check = {
       return { problems: [] };
     }),
 };
+
+/** Makes a second task. The same call while the first one runs may be joined to it, which is no second task; so the first is ended then. */
+async function makeAnother(talk: Talk, first: Made): Promise<Made | Missed> {
+  const second = await makeTask(talk);
+  if (!isMade(second) || second.taskId !== first.taskId) return second;
+  await askTask(talk, "tasks/cancel", first.taskId);
+  const { end } = await follow(talk, first, endsMs);
+  if (end !== "terminal" && end !== "unknown") return { why: `${joined} and the first did not end; ${nameAnother}` };
+  const third = await makeTask(talk);
+  // An ended task that is handed out again is the same one, not two.
+  const isSame = isMade(third) && third.taskId === first.taskId && third.task.createdAt === first.task.createdAt;
+  return isSame ? { why: `${joined}, also after its end; ${nameAnother}` } : third;
+}
 
 /** Over pipes nobody else can ask, and with credentials the server can tell callers apart. */
 function severityFor({ target }: Probe): "major" | "minor" {

@@ -16,6 +16,7 @@ export const check: Check = {
   remedy:
     'Declare `tasks.requests.tools.call` in the capabilities, and give each slow tool `execution: { taskSupport: "optional" }`; leave both out when tools do not run as tasks.',
   source: "MCP 2025-11-25, Tasks, Tool-Level Negotiation. Tried with the clients of the TypeScript SDKs 1.32 and 2.4; bernstein #3079.",
+  isStatic: true,
   async run(probe) {
     const { facts } = probe;
     if (facts.legacy === undefined) return skipped("The server does not speak 2025-11-25.");
