@@ -34,10 +34,9 @@ function printed(probe: Probe, pipe: Pipe): Evidence[] {
     .slice(0, 20)
     .map(({ text }) => text)
     .join("\n");
-  return [
-    ...(out === "" ? [] : [probe.printed(out)]),
-    ...(pipe.stderr.trim() === "" ? [] : [{ kind: "printed", text: lastOf(probe.show(pipe.stderr, 20_000)) }]),
-  ];
+  const evidence = out === "" ? [] : [probe.printed(out)];
+  if (pipe.stderr.trim() === "") return evidence;
+  return [...evidence, { kind: "printed", text: lastOf(probe.show(pipe.stderr, 20_000)) }];
 }
 
 function refusal(json: unknown): { title: string; remedy: string } {
