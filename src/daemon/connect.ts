@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { closeSync, constants, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, constants, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
 import path from "node:path";
 import type { Readable } from "node:stream";
@@ -173,7 +173,8 @@ export function isAlive(pid: number): boolean {
 /** It has ended, and whoever started it has not asked about it: a front that is suspended never does. */
 function isZombie(pid: number): boolean {
   try {
-    return /\) Z /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
+    // Its first thread is one as soon as it is told to end; what it has open is closed by the last.
+    return /\) Z /.test(readFileSync(`/proc/${pid}/stat`, "latin1")) && readdirSync(`/proc/${pid}/task`).length === 1;
   } catch {
     return false;
   }
