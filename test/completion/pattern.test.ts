@@ -159,7 +159,7 @@ describe("hostile patterns", () => {
       readPattern(pattern).matches(text);
       make(pattern, { partial: text });
       // Each is cut off by its steps at some 20 ms; the bound is for a machine that does other things as well.
-      expect(performance.now() - start).toBeLessThan(500);
+      expect(performance.now() - start).toBeLessThan(5_000);
     }
   });
 });
