@@ -144,6 +144,13 @@ test("a server that wants credentials is not judged: it is said how to give them
   expect(code).toBe(1);
 });
 
+test("of a server that nobody could speak to, nothing is told but that", async () => {
+  const { code, stdout } = await runMeanwhile(["diagnose", "http://127.0.0.1:9/mcp", "--quiet"]);
+  expect(stdout).toMatch(/^http:\/\/127\.0\.0\.1:9\/mcp\nhttp · quick checks in [^\n]+\n\nno score {3}The server could not be spoken to/);
+  expect(stdout).toContain("Nothing listens at this address");
+  expect(code).toBe(1);
+});
+
 test("Ctrl-C ends it with 130, and no server is left behind", async () => {
   const folder = temporaryFolder();
   const file = path.join(folder, "pids");

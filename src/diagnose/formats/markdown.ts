@@ -43,9 +43,14 @@ function drawHead(report: Report): string {
   const name = target.server === undefined ? "" : `${code(`${target.server.name} ${target.server.version}`)} at `;
   const facts = [
     target.transport,
-    target.revisions.length === 0 ? "no revision" : target.revisions.map(code).join(", "),
-    target.tasks.length === 0 ? "no tasks" : `tasks ${target.tasks.map(code).join(", ")}`,
-    `${target.tools} ${target.tools === 1 ? "tool" : "tools"}`,
+    // Of a server that nobody could speak to, nothing is known.
+    ...(target.revisions.length === 0
+      ? []
+      : [
+          target.revisions.map(code).join(", "),
+          target.tasks.length === 0 ? "no tasks" : `tasks ${target.tasks.map(code).join(", ")}`,
+          `${target.tools} ${target.tools === 1 ? "tool" : "tools"}`,
+        ]),
     `${isFull ? "all checks" : "quick checks"} in ${formatDuration(durationMs)}`,
     `Meanwhile ${prose(madeBy.version)}`,
   ];

@@ -69,9 +69,14 @@ function drawHead(report: Report, page: Page): string[] {
   const name = target.server === undefined ? target.name : `${target.server.name} ${target.server.version}`;
   const facts = [
     target.transport,
-    ...(target.revisions.length > 0 ? [target.revisions.join(", ")] : []),
-    target.tasks.length === 0 ? "no tasks" : `tasks ${target.tasks.join(", ")}`,
-    `${target.tools} ${target.tools === 1 ? "tool" : "tools"}`,
+    // Of a server that nobody could speak to, nothing is known.
+    ...(target.revisions.length === 0
+      ? []
+      : [
+          target.revisions.join(", "),
+          target.tasks.length === 0 ? "no tasks" : `tasks ${target.tasks.join(", ")}`,
+          `${target.tools} ${target.tools === 1 ? "tool" : "tools"}`,
+        ]),
     `${isFull ? "all checks" : "quick checks"} in ${formatDuration(durationMs)}`,
   ];
   return [
