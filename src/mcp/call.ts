@@ -5,7 +5,7 @@ import type { CommandLogLevel, LogLine } from "../command/context.ts";
 import { asksFirst, type Outcome } from "../command/run.ts";
 import { isReference, resolveReference } from "../completion/references.ts";
 import { CommandError, InputError, messageOf, RequestError } from "../errors.ts";
-import { budgetOf } from "../host/budget.ts";
+import { type Budget, budgetOf } from "../host/budget.ts";
 import { findHost, type HostLimit, type HostOverride } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
 import { type CallEnding, type CallRequest, undelivered } from "../task/calls.ts";
@@ -79,10 +79,9 @@ function limitOf(options: CallOptions, ctx: ServerContext, server: CommandServer
   return { ...profile.limits[ctx.http === undefined ? "stdio" : "http"], host: profile.name };
 }
 
-/** How long a follow-up tool may wait here. */
-export function budgetMs(options: CallOptions, ctx: ServerContext, server: CommandServer): number {
-  // Nothing extends the wait of a tool that only looks: its limit counts as hard.
-  return budgetOf(limitOf(options, ctx, server), false, options.keepInlineMs).handleAfterMs;
+/** How long a follow-up tool may wait here; a client that sends a token with this call is taken to send one with the next. */
+export function budgetFor(options: CallOptions, ctx: ServerContext, server: CommandServer): Budget {
+  return budgetOf(limitOf(options, ctx, server), ctx.mcpReq._meta?.progressToken !== undefined, options.keepInlineMs);
 }
 
 /** One tools/call of a command. */
@@ -354,7 +353,7 @@ export class Call {
     }
     if (plain === undefined)
       throw new RequestError("busy", `${this.#entry.toolName} takes longer than this client waits, and follow-up tools are switched off.`);
-    return plain.toHandle(task, { budgetMs: budgetMs(this.#options, this.#ctx, this.#server), note });
+    return plain.toHandle(task, { budget: budgetFor(this.#options, this.#ctx, this.#server), note });
   }
 
   /** A task whose id nobody received could never be found again: on 2026-07-28 there is no list. */

@@ -5,6 +5,7 @@ import { describeArguments, unknownArguments } from "../command/issues.ts";
 import type { Message } from "../command/run.ts";
 import { type JsonSchema, type Schema, toJsonSchema, validate } from "../command/schema.ts";
 import { CommandError, RequestError } from "../errors.ts";
+import type { Budget } from "../host/budget.ts";
 import type { Engine } from "../task/engine.ts";
 import { ProgressReader } from "../task/progress.ts";
 import { statusLine, timeLeft } from "../task/status-line.ts";
@@ -20,7 +21,9 @@ import { type FindCommand, resultOf } from "./task-wire.ts";
  * what to call next, and these tools follow it up. They are never tasks themselves.
  */
 
-const defaultWaitSeconds = 30;
+/** An estimate of the rest is no promise: a follow-up that comes a moment before the end costs a model one more turn. */
+const restMarginPart = 0.25;
+const minRestMs = 10_000;
 
 export interface PlainOptions {
   readonly openEngine: () => Promise<Engine>;
@@ -34,7 +37,7 @@ export interface PlainOptions {
 export interface FollowUpCall {
   readonly ctx: ServerContext;
   readonly caller: Caller;
-  readonly budgetMs: number;
+  readonly budget: Budget;
 }
 
 /** A job as data: what it is, how far, and the one thing to do next. */
@@ -85,10 +88,13 @@ export class PlainRoad {
   }
 
   /** What a call that is not done yet is answered with. */
-  toHandle(task: Task, call: { readonly budgetMs: number; readonly note?: string | undefined }): Result {
-    const handle = this.#handleOf(task, call.budgetMs);
+  toHandle(task: Task, call: { readonly budget: Budget; readonly note?: string | undefined }): Result {
+    const handle = this.#handleOf(task, call.budget);
     const texts = [this.#sentence(task, handle), ...(call.note === undefined ? [] : [call.note])];
-    return this.#answer(handle, texts, task.taskId);
+    // A model pays for every word it reads: in the text the sentence stands once, and beside it what it takes to go on.
+    const { job_id, status, questions, next_action } = handle;
+    const needed = { job_id, status, ...(questions !== undefined && { questions }), next_action };
+    return this.#answer(handle, texts, { taskId: task.taskId, text: `${texts.join(" ")}\n${JSON.stringify(needed)}` });
   }
 
   async #run(name: string, followUp: FollowUp, input: unknown, call: FollowUpCall): Promise<Result> {
@@ -114,7 +120,7 @@ export class PlainRoad {
         effects: "read",
         input: z.object({
           job_id: job,
-          wait_seconds: z.number().min(0).optional().describe(`How long to wait at most (default ${defaultWaitSeconds})`),
+          wait_seconds: z.number().min(0).optional().describe("How long to wait at most (default: as long as this host allows)"),
           seen: z.number().optional().describe("The `seen` of the last answer"),
         }),
         run: (input: { job_id: string; wait_seconds?: number }, call) => this.#result(input, call),
@@ -161,7 +167,8 @@ export class PlainRoad {
     const { clock, find, isDebug, openEngine } = this.#options;
     const engine = await openEngine();
     let latest = await engine.get(callerKey(call.caller), input.job_id);
-    const waitMs = Math.min((input.wait_seconds ?? defaultWaitSeconds) * 1000, call.budgetMs);
+    const { handleAfterMs, heartbeatMs } = call.budget;
+    const waitMs = Math.min((input.wait_seconds ?? Number.POSITIVE_INFINITY) * 1000, handleAfterMs);
     const stop = new AbortController();
     const cancelTimer = clock.after(waitMs, () => stop.abort());
     const { signal } = call.ctx.mcpReq;
@@ -169,11 +176,13 @@ export class PlainRoad {
     signal.addEventListener("abort", onGone, { once: true });
     const sender = this.#sender(call.ctx);
     const reader = new ProgressReader(latest);
+    const timing = () => ({ elapsedMs: clock.now() - (latest.startedAt ?? clock.now()), estimateMs: latest.estimateMs });
     const onTask = (task: Task) => {
       latest = task;
       const update = reader.next(task);
-      if (update !== undefined) sender.update(update, { elapsedMs: clock.now() - (task.startedAt ?? clock.now()), estimateMs: task.estimateMs });
+      if (update !== undefined) sender.update(update, timing());
     };
+    const stopBeating = heartbeatMs === undefined ? undefined : repeat(clock, heartbeatMs, () => sender.beat(timing()));
     const isDone = (task: Task) => isTerminal(task) || openQuestions(task).some((question) => !question.isConfirmation);
     try {
       latest = await engine.wait(callerKey(call.caller), input.job_id, { until: isDone, signal: stop.signal, onTask });
@@ -181,6 +190,7 @@ export class PlainRoad {
       if (!stop.signal.aborted) throw error;
     } finally {
       cancelTimer();
+      stopBeating?.();
       sender.finish();
       signal.removeEventListener("abort", onGone);
     }
@@ -192,7 +202,7 @@ export class PlainRoad {
     const isCancelled = await engine.cancel(callerKey(call.caller), jobId);
     const task = await engine.get(callerKey(call.caller), jobId);
     const text = isCancelled ? `${task.command} was cancelled.` : `${task.command} had ended already (${task.status}).`;
-    return this.#answer({ job_id: task.taskId, status: task.status }, [text], task.taskId);
+    return this.#answer({ job_id: task.taskId, status: task.status }, [text], { taskId: task.taskId });
   }
 
   async #list(input: { limit: number; cursor?: string }, call: FollowUpCall): Promise<Result> {
@@ -228,7 +238,7 @@ export class PlainRoad {
     return this.toHandle(await engine.get(callerKey(call.caller), task.taskId), call);
   }
 
-  #handleOf(task: Task, budgetMs: number): Handle {
+  #handleOf(task: Task, budget: Budget): Handle {
     const { clock } = this.#options;
     const left = timeLeft(task, clock.now());
     const open = isTerminal(task) ? [] : openQuestions(task);
@@ -248,11 +258,11 @@ export class PlainRoad {
         ...(left !== undefined && { seconds_left: Math.ceil(left) }),
       },
       ...(questions.length > 0 && { questions }),
-      next_action: this.#nextAction(task, budgetMs),
+      next_action: this.#nextAction(task, budget, left),
     };
   }
 
-  #nextAction(task: Task, budgetMs: number): Handle["next_action"] & object {
+  #nextAction(task: Task, budget: Budget, secondsLeft: number | undefined): Handle["next_action"] & object {
     const answerable = isTerminal(task) ? [] : openQuestions(task).filter(({ isConfirmation }) => !isConfirmation);
     if (answerable.length > 0) {
       const answers = Object.fromEntries(
@@ -260,7 +270,8 @@ export class PlainRoad {
       );
       return { tool: this.#nameOf("task_answer"), arguments: { job_id: task.taskId, answers } };
     }
-    const wait_seconds = Math.max(1, Math.min(defaultWaitSeconds, Math.floor(budgetMs / 1000)));
+    const restMs = secondsLeft === undefined ? Number.POSITIVE_INFINITY : Math.max(minRestMs, secondsLeft * 1000 * (1 + restMarginPart));
+    const wait_seconds = Math.max(1, Math.floor(Math.min(budget.handleAfterMs, restMs) / 1000));
     // `seen` changes with every answer: some hosts stop a model that repeats the same call.
     return { tool: this.#nameOf("task_result"), arguments: { job_id: task.taskId, wait_seconds, seen: this.#seen(task) } };
   }
@@ -283,12 +294,12 @@ export class PlainRoad {
     return `${task.command} ${state}${line === "" ? "" : `: ${line}`}. It goes on by itself. Get its result with ${handle.next_action?.tool} and the arguments of next_action.`;
   }
 
-  #answer(data: object, texts: readonly string[], taskId?: string): Result {
+  #answer(data: object, texts: readonly string[], { taskId, text }: { readonly taskId?: string; readonly text?: string } = {}): Result {
     const timestamp = toTimestamp(this.#options.clock.now());
     const messages: Message[] = texts.map((text) => ({ type: "info", text, timestamp }));
     const envelope = { success: true, data, messages };
     return {
-      content: [{ type: "text", text: `${texts.join(" ")}\n${JSON.stringify(envelope)}` }],
+      content: [{ type: "text", text: text ?? `${texts.join(" ")}\n${JSON.stringify(envelope)}` }],
       structuredContent: envelope,
       ...(taskId !== undefined && { _meta: { "meanwhile/call": { taskId } } }),
     } as Result;
@@ -303,6 +314,15 @@ export class PlainRoad {
     const { toolPrefix } = this.#options;
     return toolPrefix === "" ? name : `${toolPrefix}_${name}`;
   }
+}
+
+/** Does something again and again until the returned function is called. */
+function repeat(clock: Clock, everyMs: number, act: () => void): () => void {
+  let cancel = clock.after(everyMs, function again() {
+    act();
+    cancel = clock.after(everyMs, again);
+  });
+  return () => cancel();
 }
 
 function toFollowUpTool(name: string, followUp: FollowUp): Tool {

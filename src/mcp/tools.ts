@@ -4,7 +4,7 @@ import type { Command } from "../command/command.ts";
 import { envelopeSchema } from "../command/envelope.ts";
 import { closest } from "../command/suggest.ts";
 import { type CommandStats, isTaskModeRecommended } from "../task/history.ts";
-import { asksForTask, budgetMs, Call, type CallOptions, speaksCoreTasks } from "./call.ts";
+import { asksForTask, budgetFor, Call, type CallOptions, speaksCoreTasks } from "./call.ts";
 import { callerOf } from "./caller.ts";
 import { errorResult } from "./results.ts";
 import type { CommandTools, Tool } from "./server.ts";
@@ -41,7 +41,7 @@ export function createTools(options: ToolsOptions): CommandTools {
       if (entry !== undefined) return new Call(options, entry, request, ctx, server).answer();
       const isFollowUp = plain?.inputSchema(request.name) !== undefined;
       if (isFollowUp && asksForTask(request, ctx, server)) throw wrongTaskSupport(request.name, "forbidden");
-      const followUp = plain?.call(request.name, request.arguments, { ctx, caller: callerOf(ctx), budgetMs: budgetMs(options, ctx, server) });
+      const followUp = plain?.call(request.name, request.arguments, { ctx, caller: callerOf(ctx), budget: budgetFor(options, ctx, server) });
       if (followUp !== undefined) return followUp;
       const problem = catalog.problemOf(request.name);
       if (problem === undefined) return undefined;

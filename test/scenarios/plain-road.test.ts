@@ -31,7 +31,8 @@ describe("a handle", () => {
       messages: [{ type: "info", text: sentence, timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) }],
     });
     expect(result.isError ?? false).toBe(false);
-    expect(textOf(result)).toBe(`${sentence}\n${JSON.stringify(result.structuredContent)}`);
+    const { status, next_action } = handleOf(result);
+    expect(textOf(result)).toBe(`${sentence}\n${JSON.stringify({ job_id, status, next_action })}`);
     expect((await project.show(job_id)).status).toBe("working");
   });
 

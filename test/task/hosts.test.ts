@@ -118,6 +118,22 @@ test.each(rows.filter(([, { isExtended, capabilities }]) => isExtended === true 
   },
 );
 
+/** What a model pays for one silent 20-minute command: its calls, and the characters of text it is given before the result. */
+const turnsOf = { "codex-mcp-client": 6, opencode: 4, "copilot-cli": 4, "claude-code": 4, "@cline/core": 28, "gemini-cli-mcp-client": 4 };
+/** One answer that says "not yet": a sentence and what to do next. */
+const maxCharacters = 420;
+
+test.each(rows.filter(([, { name, capabilities }]) => name in turnsOf && capabilities === undefined))(
+  "a 20-minute command costs a model few turns and few words, as %s",
+  async (_title, host) => {
+    const { clock, client } = await setUp(host);
+    const answers = [await patiently(host, clock, client, tool)];
+    await fetchResult(host, clock, client, answers[0] as Result, (result) => answers.push(result));
+    expect(answers.length, "calls").toBeLessThanOrEqual(turnsOf[host.name as keyof typeof turnsOf]);
+    for (const { content } of answers.slice(0, -1)) expect(textOf(content).length, textOf(content)).toBeLessThanOrEqual(maxCharacters);
+  },
+);
+
 test("every host we know by name is among them", () => {
   const names = hosts.map(({ name }) => name);
   expect(names).toEqual(expect.arrayContaining(knownHosts.map(({ name }) => name)));
@@ -157,10 +173,17 @@ async function patiently(host: Host, clock: FakeClock, client: WireClient, calle
   return resultOf(answered);
 }
 
+const textOf = (content: unknown): string => (content as { text: string }[]).map(({ text }) => text).join("");
 const isDone = ({ structuredContent }: Result): boolean => structuredContent?.data.minutes !== undefined;
 
 /** Does what the answer says, until the result is there. */
-async function fetchResult(host: Host, clock: FakeClock, client: WireClient, first: Result): Promise<Result> {
+async function fetchResult(
+  host: Host,
+  clock: FakeClock,
+  client: WireClient,
+  first: Result,
+  onAnswer: (result: Result) => void = () => undefined,
+): Promise<Result> {
   if (first.resultType === "task") return await pollModern(clock, client, first.taskId as string);
   if (first.task !== undefined) return await pollCore(clock, client, first.task.taskId);
   const asked = new Set<string>();
@@ -173,6 +196,7 @@ async function fetchResult(host: Host, clock: FakeClock, client: WireClient, fir
     expect(asked, "the arguments of next_action differ each time").not.toContain(words);
     asked.add(words);
     result = await patiently(host, clock, client, next, input);
+    onAnswer(result);
   }
   return result;
 }
