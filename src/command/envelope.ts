@@ -33,8 +33,7 @@ export function envelopeSchema(output: JsonSchema): JsonSchema {
     properties: {
       success: { type: "boolean" },
       data: { anyOf: [data, handle, emptyObject] },
-      messages: { type: "array", items: messageSchema },
-      log: { type: "array", items: { type: "object" } },
+      messages: { type: "array" },
     },
     required: ["success", "data", "messages"],
     // References such as #/$defs/Page point at the root, so definitions move up with the wrapping.
@@ -42,23 +41,8 @@ export function envelopeSchema(output: JsonSchema): JsonSchema {
   };
 }
 
-/** What stands in for the output while a slow call goes on as a job. */
-const handle: JsonSchema = {
-  type: "object",
-  properties: { job_id: { type: "string" }, status: { type: "string" }, next_action: { type: "object" } },
-  required: ["job_id", "status"],
-  description: "A job that goes on by itself: follow next_action for its result",
-};
+/** What stands in for the output while a slow call goes on as a job. Every tool lists all of this, so it says no more than a reader needs. */
+const handle: JsonSchema = { required: ["job_id", "status"] };
 
-const emptyObject: JsonSchema = { type: "object", maxProperties: 0, description: "Empty when success is false" };
-
-const messageSchema: JsonSchema = {
-  type: "object",
-  properties: {
-    type: { type: "string", enum: ["error", "warning", "info", "status", "success"] },
-    text: { type: "string" },
-    timestamp: { type: "string" },
-    details: {},
-  },
-  required: ["type", "text", "timestamp"],
-};
+/** What a failure holds. */
+const emptyObject: JsonSchema = { maxProperties: 0 };

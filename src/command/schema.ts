@@ -57,7 +57,25 @@ export function toJsonSchema(schema: Schema, side: "input" | "output"): JsonSche
   // Libraries name the draft in every schema; it is the protocol's default. What an author wrote stays as written.
   if (standard.vendor === ownVendor) return described;
   const { $schema: _draft, ...withoutDraft } = described;
-  return withoutDraft;
+  return withoutNoise(withoutDraft, side) as JsonSchema;
+}
+
+/** Keywords whose values are data, not schemas. */
+const dataKeywords: ReadonlySet<string> = new Set(["default", "const", "enum", "examples", "required"]);
+
+/**
+ * Leaves out what a library writes into every schema and nobody reads: the bounds of whole numbers that JavaScript can hold, and that an
+ * output holds no other fields than those it names. Clients pay for each tool's schema whenever they list the tools.
+ */
+function withoutNoise(value: unknown, side: "input" | "output"): unknown {
+  if (Array.isArray(value)) return value.map((item) => withoutNoise(item, side));
+  if (typeof value !== "object" || value === null) return value;
+  const isNoise = ([keyword, content]: [string, unknown]) =>
+    (keyword === "minimum" && content === Number.MIN_SAFE_INTEGER) ||
+    (keyword === "maximum" && content === Number.MAX_SAFE_INTEGER) ||
+    (keyword === "additionalProperties" && content === false && side === "output");
+  const entries = Object.entries(value).filter((entry) => !isNoise(entry));
+  return Object.fromEntries(entries.map(([keyword, content]) => [keyword, dataKeywords.has(keyword) ? content : withoutNoise(content, side)]));
 }
 
 /**
