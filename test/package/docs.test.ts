@@ -54,6 +54,15 @@ test("README shows code within its first 15 lines and has no open blanks", () =>
   expect(textOf("README.md")).not.toMatch(/\b[A-Z]{4,}_[A-Z]+\b s\b|CONFORMANCE\./);
 });
 
+test("docs/wire.md names every vendor key that the source reads or writes, and no other", () => {
+  const sources = globSync("src/{mcp,client,task,command}/**/*.ts", { cwd: root }).map((file) => readFileSync(path.join(root, file), "utf8"));
+  const keys = (text: string) => [...text.matchAll(/["`[]meanwhile\/([a-zA-Z]+)["`\]:]/g)].map((match) => match[1] as string);
+  const published = new Set(["client", "testing"]);
+  const used = new Set(sources.flatMap(keys).filter((key) => !published.has(key)));
+  const told = new Set(keys(textOf("docs/wire.md")).filter((key) => key !== "diagnose"));
+  expect([...told].sort()).toEqual([...used].sort());
+});
+
 /** A folder with nothing but Meanwhile installed, in which `meanwhile` and `node` are this repository's own. */
 function workplace(): string {
   const folder = temporaryFolder();
