@@ -13,7 +13,7 @@ export const servers = [
   {
     name: "Meanwhile",
     stdio: [program, "serve", "--in-process", ...commands],
-    http: [program, "serve", "--http", "--port", "0", ...commands],
+    http: [program, "serve", "--http", "--port", "0", "--allow-anonymous", ...commands],
     // Its answers come in the envelope { success, data, messages }, as every command's do.
     echoed: (structured) => structured.data?.text,
     revisions: ["2025-11-25", "2026-07-28"],

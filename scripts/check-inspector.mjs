@@ -238,7 +238,7 @@ async function main() {
   // The user's own Inspector, its daemon and its secrets stay out of it.
   const own = { HOME: folder, MCP_STORAGE_DIR: path.join(folder, "storage"), MCP_INSPECTOR_DAEMON_DIR: path.join(folder, "daemon") };
   const env = { ...process.env, ...own, MCP_INSPECTOR_SECRET_STORE: "file" };
-  const server = spawn(process.execPath, [executable, "serve", "--http", "--port", "0", "--no-bundled"], {
+  const server = spawn(process.execPath, [executable, "serve", "--http", "--port", "0", "--no-bundled", "--allow-anonymous"], {
     cwd: example,
     env: { ...process.env, MEANWHILE_HOME: path.join(folder, "http") },
     stdio: ["ignore", "ignore", "pipe"],

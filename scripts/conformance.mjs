@@ -18,7 +18,7 @@ const suiteLimitMs = 240_000;
 /** Serves the example, runs one revision's requirements against it, and stops it again. */
 export async function runConformance(requirements) {
   const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-conformance-"));
-  const server = spawn(process.execPath, [executable, "serve", "--http", "--port", "0", "--no-bundled"], {
+  const server = spawn(process.execPath, [executable, "serve", "--http", "--port", "0", "--no-bundled", "--allow-anonymous"], {
     cwd: example,
     env: { ...process.env, MEANWHILE_HOME: path.join(folder, "home") },
     stdio: ["ignore", "ignore", "pipe"],

@@ -28,9 +28,7 @@ export interface UserConfig {
   readonly bundled?: boolean;
   /** Put in front of every tool name: `wksm` makes wksm_report_build. */
   readonly toolPrefix?: string;
-  readonly http?: { readonly port?: number; readonly host?: string };
-  /** Refuse HTTP calls without the home's token. */
-  readonly requireToken?: boolean;
+  readonly http?: HttpConfig;
   /** `false`: commands are tools only, and no prompts. */
   readonly prompts?: boolean;
   readonly logLevel?: LogLevel;
@@ -46,6 +44,15 @@ export interface UserConfig {
   readonly diagnose?: DiagnoseConfig;
   /** Hands over the SDK's McpServer. */
   readonly mcp?: ServerHook;
+}
+
+export interface HttpConfig {
+  /** Default: 7337. */
+  readonly port?: number;
+  /** A loopback address. Default: 127.0.0.1. */
+  readonly host?: string;
+  /** Lets callers in without a token, as `anonymous`; they have nothing of the bundled commands. Default: false. */
+  readonly allowAnonymous?: boolean;
 }
 
 export interface DiagnoseConfig {
@@ -89,8 +96,7 @@ export interface Settings {
   readonly configFile: string | undefined;
   readonly commandFolders: readonly string[];
   readonly toolPrefix: string;
-  readonly http: { readonly port: number; readonly host: string };
-  readonly requireToken: boolean;
+  readonly http: { readonly port: number; readonly host: string; readonly allowAnonymous: boolean };
   readonly logLevel: LogLevel;
   readonly isDebug: boolean;
   readonly deferral: DeferralRules;
@@ -110,7 +116,7 @@ export interface Flags {
   readonly bundled?: boolean;
   readonly port?: number;
   readonly host?: string;
-  readonly requireToken?: boolean;
+  readonly allowAnonymous?: boolean;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -150,8 +156,11 @@ export async function loadSettings(from: { cwd: string; env: Environment; flags:
     configFile,
     commandFolders: folders,
     toolPrefix: config.toolPrefix ?? "",
-    http: { port: flags.port ?? portFrom(env.MEANWHILE_PORT) ?? config.http?.port ?? 7337, host: flags.host ?? config.http?.host ?? "127.0.0.1" },
-    requireToken: flags.requireToken ?? config.requireToken ?? false,
+    http: {
+      port: flags.port ?? portFrom(env.MEANWHILE_PORT) ?? config.http?.port ?? 7337,
+      host: flags.host ?? config.http?.host ?? "127.0.0.1",
+      allowAnonymous: flags.allowAnonymous ?? config.http?.allowAnonymous ?? false,
+    },
     logLevel: levelFrom(env.MEANWHILE_LOG) ?? config.logLevel ?? (isDebug ? "debug" : "info"),
     isDebug,
     deferral: deferralFrom(env, config.deferral ?? {}),
@@ -251,11 +260,6 @@ const isText = (value: unknown) => typeof value === "string" && value !== "";
 const isBoolean = (value: unknown) => typeof value === "boolean";
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null && !Array.isArray(value);
 export const isPort = (value: unknown) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 65535;
-const isHttp = (value: unknown) => {
-  if (typeof value !== "object" || value === null) return false;
-  const { port, host, ...others } = value as Record<string, unknown>;
-  return (port === undefined || isPort(port)) && (host === undefined || isText(host)) && Object.keys(others).length === 0;
-};
 /** A week: more than any wait, and less than a timer can hold. */
 const maxSeconds = 604_800;
 const isSeconds = (value: unknown) => typeof value === "number" && value >= 0 && value <= maxSeconds;
@@ -282,6 +286,12 @@ const deferralFields: Record<keyof DeferralConfig, Field> = {
   keepInlineSeconds: seconds,
 };
 
+const httpFields: Record<keyof HttpConfig, Field> = {
+  port: { check: isPort, expected: "a whole number from 0 to 65535" },
+  host: { check: isText, expected: "text" },
+  allowAnonymous: trueOrFalse,
+};
+
 const hostFields: Record<keyof HostOverride, Field> = {
   limitSeconds: { check: (value) => isSeconds(value) && value !== 0, expected: `seconds above 0, up to ${maxSeconds}` },
   isExtended: trueOrFalse,
@@ -297,8 +307,7 @@ const fields: Record<keyof UserConfig, Field> = {
     check: (value) => typeof value === "string" && /^([A-Za-z][A-Za-z0-9_]*)?$/.test(value),
     expected: "letters, digits and _, starting with a letter",
   },
-  http: { check: isHttp, expected: "{ port, host }" },
-  requireToken: trueOrFalse,
+  http: { check: isObject, expected: `{ ${Object.keys(httpFields).join(", ")} }`, fields: httpFields },
   logLevel: { check: (value) => logLevels.includes(value as LogLevel), expected: `one of ${logLevels.join(", ")}` },
   deferral: { check: isObject, expected: `{ ${Object.keys(deferralFields).join(", ")} }`, fields: deferralFields },
   hosts: { check: isObject, expected: "hosts by name", each: { check: isObject, expected: "{ limitSeconds, isExtended }", fields: hostFields } },
@@ -307,6 +316,11 @@ const fields: Record<keyof UserConfig, Field> = {
   prompts: { check: isBoolean, expected: "true or false" },
   diagnose: { check: isObject, expected: "{ allowPrivate }", fields: { allowPrivate: trueOrFalse } },
   mcp: { check: (value) => typeof value === "function", expected: "a function (server) => void" },
+};
+
+/** Settings that were, and what to do about one that is still there. */
+const gone: Readonly<Record<string, string>> = {
+  requireToken: "is no setting any more, because HTTP asks for the token by itself; take it out (`http.allowAnonymous` lets callers in without one)",
 };
 
 /** Holds a config to the rules, whole; throws one sentence that names the file, the setting and what it must be. */
@@ -323,6 +337,8 @@ export function checkConfig(value: unknown, file: string): UserConfig {
         checkField(entry, field, `${at}${name}`);
         continue;
       }
+      const farewell = at === "" && Object.hasOwn(gone, name) ? gone[name] : undefined;
+      if (farewell !== undefined) throw refuse(`\`${name}\` ${farewell}`);
       const guess = closest(name, Object.keys(known));
       throw refuse(`\`${at}${name}\` is not a setting${guess === undefined ? "" : `; did you mean \`${at}${guess}\`?`}`);
     }

@@ -46,6 +46,12 @@ export function commandFolders(cwd: string, config: ProjectConfig, flags: Projec
   return isBundled ? [...withoutPack, packFolder] : withoutPack;
 }
 
+/** True for a command that comes with Meanwhile, built or as its source, whichever folder it was found through. */
+export function isBundledFile(file: string): boolean {
+  const real = toReal(file);
+  return [packFolder, path.join(packageFolder, "commands")].some((folder) => real.startsWith(`${toReal(folder)}${path.sep}`));
+}
+
 /** True where there is nothing but the bundled commands: such servers are all one, wherever they are started. */
 export function isPackAlone(folders: readonly string[], configFile: string | undefined): boolean {
   return configFile === undefined && folders.includes(packFolder) && folders.every((folder) => folder === packFolder || !existsSync(folder));

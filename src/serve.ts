@@ -2,13 +2,13 @@ import { existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from "n
 import type { Readable, Writable } from "node:stream";
 import type { McpServerFactory, ServerCapabilities } from "@modelcontextprotocol/server";
 import { type Clock, systemClock } from "./clock.ts";
-import { type Catalog, openLiveCatalog } from "./command/catalog.ts";
+import { type Catalog, openLiveCatalog, withoutBundled } from "./command/catalog.ts";
 import { watchLoop } from "./command/loop-watch.ts";
 import type { Settings } from "./config.ts";
 import { messageOf, RuntimeError } from "./errors.ts";
 import { createFirstNumber, createId, createSecret } from "./ids.ts";
 import type { Logger } from "./log.ts";
-import { callerKey, fromAuthInfo, localUser } from "./mcp/caller.ts";
+import { anonymous, callerKey, fromAuthInfo, isKnown, localUser } from "./mcp/caller.ts";
 import { createCompletions } from "./mcp/completions.ts";
 import { PlainRoad } from "./mcp/plain.ts";
 import { PollLimit } from "./mcp/poll-limit.ts";
@@ -22,6 +22,7 @@ import { Tasks2025, tasksCapability } from "./mcp/tasks-2025.ts";
 import { serveTasks2026 } from "./mcp/tasks-2026.ts";
 import { createTools } from "./mcp/tools.ts";
 import { ensureHome, type Home } from "./paths.ts";
+import { isBundledFile } from "./project.ts";
 import type { Engine } from "./task/engine.ts";
 import type { CommandStats } from "./task/history.ts";
 import { liveStatuses } from "./task/task.ts";
@@ -49,17 +50,16 @@ export interface Runtime {
 }
 
 export async function openRuntime(settings: Settings, log: Logger, clock: Clock = systemClock): Promise<Runtime> {
-  const catalog = await openLiveCatalog({ folders: settings.commandFolders, toolPrefix: settings.toolPrefix, log, clock });
+  const catalog = await openLiveCatalog({ folders: settings.commandFolders, toolPrefix: settings.toolPrefix, log, clock, isBundled: isBundledFile });
   const served = new ServedTasks(settings, catalog, log, clock);
   const { isDebug, toolPrefix } = settings;
   const openEngine = async () => await served.engine();
   const common = { openEngine, find: (name: string) => catalog.get(name)?.command, clock, log, isDebug, polls: new PollLimit(clock) };
   const plain = settings.followUpTools ? new PlainRoad({ ...common, toolPrefix }) : undefined;
   const readStats = () => served.stats();
-  const tools = createTools({
+  const shared = {
     ...common,
     openEngine: () => served.engine(),
-    catalog,
     readStats,
     parked: new Map(),
     keepInlineMs: settings.deferral.keepInlineMs,
@@ -68,14 +68,24 @@ export async function openRuntime(settings: Settings, log: Logger, clock: Clock 
     plain,
     hosts: settings.hosts,
     hostName: settings.hostName,
+  };
+  // A server is made for one caller, so whatever it lists, calls, completes or suggests comes from the catalog of that caller.
+  const partsFrom = (visible: Catalog, readVisible: typeof readStats) => ({
+    tools: createTools({ ...shared, catalog: visible }),
+    resources: createResources(readVisible),
+    prompts: settings.prompts ? createPrompts(visible) : undefined,
+    completions: createCompletions({ catalog: visible, hasPrompts: settings.prompts, openEngine }),
   });
-  const resources = createResources(readStats);
-  const prompts = settings.prompts ? createPrompts(catalog) : undefined;
-  const completions = createCompletions({ catalog, hasPrompts: settings.prompts, openEngine });
-  const factory: McpServerFactory = async ({ era, authInfo }) => {
-    const caller = fromAuthInfo(authInfo) ?? localUser;
+  const forStrangers = withoutBundled(catalog);
+  const readForStrangers = async () => (await readStats()).filter(({ command }) => forStrangers.get(command) !== undefined);
+  const [parts, partsForStrangers] = [partsFrom(catalog, readStats), partsFrom(forStrangers, readForStrangers)];
+  const factory: McpServerFactory = async ({ era, authInfo, requestInfo }) => {
+    const caller = fromAuthInfo(authInfo) ?? (requestInfo === undefined ? localUser : anonymous);
     const capabilities = era === "modern" ? { extensions: { [tasksExtension]: {} } } : { tasks: tasksCapability(caller) };
-    const server = new CommandServer(settings, { tools, resources, prompts, completions, capabilities: capabilities as ServerCapabilities });
+    const server = new CommandServer(settings, {
+      ...(isKnown(caller) ? parts : partsForStrangers),
+      capabilities: capabilities as ServerCapabilities,
+    });
     try {
       await settings.mcp?.(server, { era });
     } catch (error) {
@@ -240,7 +250,7 @@ export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> 
     host: settings.http.host,
     port: settings.http.port,
     token,
-    requireToken: settings.requireToken,
+    allowAnonymous: settings.http.allowAnonymous,
     clock,
     log,
   });

@@ -16,8 +16,7 @@ describe("settings", () => {
       name: "meanwhile",
       configFile: undefined,
       toolPrefix: "",
-      http: { port: 7337, host: "127.0.0.1" },
-      requireToken: false,
+      http: { port: 7337, host: "127.0.0.1", allowAnonymous: false },
       logLevel: "info",
       isDebug: false,
     });
@@ -43,7 +42,10 @@ describe("settings", () => {
 
   test.each([
     ['{ "nmae": "x" }', "`nmae` is not a setting; did you mean `name`?"],
-    ['{ "http": { "port": 70000 } }', "`http` must be { port, host }"],
+    ['{ "http": { "port": 70000 } }', "`http.port` must be a whole number from 0 to 65535"],
+    ['{ "http": [] }', "`http` must be { port, host, allowAnonymous }"],
+    ['{ "http": { "allowAnonymous": "yes" } }', "`http.allowAnonymous` must be true or false"],
+    ['{ "requireToken": true }', "`requireToken` is no setting any more, because HTTP asks for the token by itself; take it out"],
     ['{ "toolPrefix": "a b" }', "`toolPrefix` must be letters, digits and _"],
     ['{ "logLevel": "loud" }', "`logLevel` must be one of debug, info, warn, error"],
     ['{ "deferral": [] }', "`deferral` must be { auto, tools, requireClientTasks,"],

@@ -15,6 +15,8 @@ export interface CatalogEntry {
   readonly path: readonly string[];
   readonly file: string;
   readonly command: Command;
+  /** Comes with Meanwhile, and reaches the user's own files and settings: callers whom nobody knows have nothing of it. */
+  readonly isBundled?: boolean;
 }
 
 /** A command file that could not be loaded, and why. */
@@ -22,6 +24,7 @@ export interface LoadProblem {
   readonly toolName: string;
   readonly file: string;
   readonly text: string;
+  readonly isBundled?: boolean;
 }
 
 /** All commands by name. */
@@ -41,6 +44,8 @@ export interface CatalogOptions {
   readonly folders: readonly string[];
   readonly toolPrefix: string;
   readonly log: Logger;
+  /** Whether a command file comes with Meanwhile; left out where everybody may see everything. */
+  readonly isBundled?: (file: string) => boolean;
 }
 
 /** Loads every command below the folders. Two of one name is an error; a broken file is a problem of its own. */
@@ -48,8 +53,14 @@ export async function openCatalog(options: CatalogOptions): Promise<Catalog> {
   return new LoadedCatalog(await loadAll(options));
 }
 
+export interface LiveCatalogOptions extends CatalogOptions {
+  readonly clock: Clock;
+  /** Live catalogs are served, and to strangers too: nobody may forget to say it. */
+  readonly isBundled: (file: string) => boolean;
+}
+
 /** The same, kept up to date while files are changed, added or removed. */
-export async function openLiveCatalog(options: CatalogOptions & { readonly clock: Clock }): Promise<Catalog> {
+export async function openLiveCatalog(options: LiveCatalogOptions): Promise<Catalog> {
   const catalog = new LoadedCatalog(await loadAll(options));
   catalog.closeWith(
     watchFolders({
@@ -71,6 +82,28 @@ export async function openLiveCatalog(options: CatalogOptions & { readonly clock
 interface Loaded {
   readonly entries: readonly CatalogEntry[];
   readonly problems: readonly LoadProblem[];
+}
+
+/** The catalog as callers see it whom nobody knows: what is bundled is not there, by no name and in no list. */
+export function withoutBundled(catalog: Catalog): Catalog {
+  let seen: { revision: number; entries: readonly CatalogEntry[] } | undefined;
+  const unlessBundled = <T extends { readonly isBundled?: boolean }>(item: T | undefined) => (item?.isBundled === true ? undefined : item);
+  return {
+    get entries() {
+      if (seen?.revision !== catalog.revision) seen = { revision: catalog.revision, entries: catalog.entries.filter((entry) => entry.isBundled !== true) };
+      return seen.entries;
+    },
+    get problems() {
+      return catalog.problems.filter((problem) => problem.isBundled !== true);
+    },
+    get revision() {
+      return catalog.revision;
+    },
+    get: (toolName) => unlessBundled(catalog.get(toolName)),
+    problemOf: (toolName) => unlessBundled(catalog.problemOf(toolName)),
+    onChange: (listener) => catalog.onChange(listener),
+    close: () => catalog.close(),
+  };
 }
 
 class LoadedCatalog implements Catalog {
@@ -119,7 +152,10 @@ class LoadedCatalog implements Catalog {
 async function loadAll(options: CatalogOptions): Promise<Loaded> {
   const found = options.folders.flatMap(discover).map((item) => withPrefix(item, options.toolPrefix));
   refuseClashes(found);
-  const loaded = await Promise.all(found.map(loadEntry));
+  const loaded = (await Promise.all(found.map(loadEntry))).map((item): CatalogEntry | LoadProblem => ({
+    ...item,
+    isBundled: options.isBundled?.(item.file) ?? false,
+  }));
   const entries = loaded.filter((item): item is CatalogEntry => "command" in item);
   const problems = loaded.filter((item): item is LoadProblem => "text" in item);
   for (const problem of problems) options.log.error(`command not loaded: ${problem.file}: ${problem.text}`);

@@ -26,7 +26,8 @@ export interface HttpOptions {
   readonly port: number;
   /** The home's token: who sends it is the local user. */
   readonly token: string;
-  readonly requireToken: boolean;
+  /** Lets in who sends no token, as `anonymous`. */
+  readonly allowAnonymous: boolean;
   readonly subscriptions: TaskSubscriptions;
   /** Knows callers by more than the home's token; undefined for a request it does not know. */
   readonly identify?: (request: IncomingMessage) => Caller | undefined;
@@ -122,8 +123,10 @@ class Endpoint {
     this.#refuseStrangers(request);
     const path = (request.url ?? "/").split("?", 1)[0];
     if (path === "/healthz") return Response.json({ status: "ok" });
+    // Before anything else is said: who may not come in learns nothing about what is here.
+    const caller = this.#callerOf(request);
     if (path !== "/mcp") throw new Refusal(404, "There is nothing here; MCP is at /mcp.");
-    return await this.#mcp(request, response, this.#callerOf(request));
+    return await this.#mcp(request, response, caller);
   }
 
   /** A web page must not reach us through its reader's browser: not by its own origin, not by a rebound name. */
@@ -140,15 +143,16 @@ class Endpoint {
   #callerOf(request: IncomingMessage): Caller {
     const known = this.#options.identify?.(request);
     if (known !== undefined) return known;
-    const { authorization } = request.headers;
+    if (hasTokenInUrl(request)) throw new Refusal(401, `A token in the URL is not taken, because URLs are kept and logged; ${cure}.`);
+    const [authorization, ...more] = authorizationsOf(request);
+    if (more.length > 0) throw new Refusal(401, `There is more than one Authorization header; ${cure}, once.`);
     if (authorization === undefined) {
-      if (this.#options.requireToken)
-        throw new Refusal(401, "This server needs the home's token: send Authorization: Bearer, with what `meanwhile token` prints.");
-      return anonymous;
+      if (this.#options.allowAnonymous) return anonymous;
+      throw new Refusal(401, `This server wants to know who calls; ${cure}, or start it with --allow-anonymous.`);
     }
     const given = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
-    const isSame = given !== undefined && isSameSecret(Buffer.from(given), this.#token);
-    if (!isSame) throw new Refusal(401, "The bearer token is not this home's; `meanwhile token` prints it.");
+    if (given === undefined) throw new Refusal(401, `The Authorization header holds no bearer token; ${cure}.`);
+    if (!isSameSecret(Buffer.from(given), this.#token)) throw new Refusal(401, `The bearer token is not this home's; ${cure}.`);
     return localUser;
   }
 
@@ -190,6 +194,19 @@ function publishChanges(server: McpServer, notify: ServerNotifier): McpServer {
   server.sendResourceListChanged = announce(() => notify.resourcesChanged());
   server.server.sendResourceUpdated = async ({ uri }) => notify.resourceUpdated(uri);
   return server;
+}
+
+/** What every caller who is refused for want of a token is told. */
+const cure = "send `Authorization: Bearer …` with what `meanwhile token` prints";
+
+/** All that were sent: node keeps the first of several and drops the rest without a word. */
+function authorizationsOf({ rawHeaders }: IncomingMessage): string[] {
+  return rawHeaders.filter((_value, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === "authorization");
+}
+
+function hasTokenInUrl({ url = "/" }: IncomingMessage): boolean {
+  const query = new URLSearchParams(url.split("?").slice(1).join("?"));
+  return query.has("access_token") || query.has("token");
 }
 
 /** Compares in a time that tells nothing; an empty secret is none. */

@@ -159,7 +159,7 @@ describe("flags", () => {
 
   test("of our own verbs", async () => {
     const { values } = project();
-    expect(await values("serve", "--http", "--")).toEqual(["--port", "--host", "--require-token", "--in-process", "--commands", "--no-bundled", "--help"]);
+    expect(await values("serve", "--http", "--")).toEqual(["--port", "--host", "--allow-anonymous", "--in-process", "--commands", "--no-bundled", "--help"]);
     expect(await values("serve", "--host", "")).toEqual([]);
     expect(await values("tasks", "")).toEqual(["list", "show", "result", "watch", "cancel", "answer", "prune"]);
     expect(await values("tasks", "result", "--")).toEqual(["--wait", "--json", "--target", "--header", "--token-env", "--revision", "--help"]);

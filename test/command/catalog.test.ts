@@ -120,7 +120,7 @@ describe("the catalog", () => {
 
 describe("a live catalog", () => {
   async function openLive(folder: string): Promise<{ catalog: Catalog; changed: () => Promise<void> }> {
-    const catalog = await openLiveCatalog({ folders: [folder], toolPrefix: "", log: silentLog, clock: systemClock });
+    const catalog = await openLiveCatalog({ folders: [folder], toolPrefix: "", log: silentLog, clock: systemClock, isBundled: () => false });
     onTestFinished(() => catalog.close());
     return { catalog, changed: () => new Promise((resolve) => catalog.onChange(resolve)) };
   }
@@ -179,7 +179,7 @@ describe("a live catalog", () => {
         seen.resolve();
       },
     };
-    const catalog = await openLiveCatalog({ folders: [folder], toolPrefix: "", log, clock: systemClock });
+    const catalog = await openLiveCatalog({ folders: [folder], toolPrefix: "", log, clock: systemClock, isBundled: () => false });
     onTestFinished(() => catalog.close());
     writeFiles(folder, { "a/b_c.ts": command("y") });
     await seen.promise;

@@ -62,7 +62,7 @@ async function goodOne(): Promise<Target> {
 }
 
 async function ownHttp(): Promise<Target> {
-  const child = spawn(process.execPath, [quickStart, executable, ...ownWords, "serve", "--http", "--port", "0"], {
+  const child = spawn(process.execPath, [quickStart, executable, ...ownWords, "serve", "--http", "--port", "0", "--allow-anonymous"], {
     cwd: temporaryFolder(),
     env: { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: temporaryFolder() },
   });

@@ -1,4 +1,5 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { cleanUp, temporaryFolder } from "./home.ts";
@@ -47,17 +48,25 @@ export async function runMeanwhile(words: readonly string[], options: { cwd?: st
   return { code, stdout: started.stdout(), stderr: started.stderr(), home: started.home };
 }
 
-/** Starts an HTTP server on a free port and waits until it listens. */
+/** Starts an HTTP server on a free port that lets strangers in, for tests that serve commands of their own, and waits until it listens. */
 export async function startHttp(
   words: readonly string[] = [],
   options: { cwd?: string; env?: Record<string, string> } = {},
-): Promise<Started & { url: string }> {
+): Promise<Started & { url: string; token: () => string }> {
+  return await startGuardedHttp(["--allow-anonymous", ...words], options);
+}
+
+/** The same as users start it: who comes without the home's token is refused. */
+export async function startGuardedHttp(
+  words: readonly string[] = [],
+  options: { cwd?: string; env?: Record<string, string> } = {},
+): Promise<Started & { url: string; token: () => string }> {
   const started = startMeanwhile(["serve", "--http", "--port", "0", ...words], options);
   const url = await waitFor(
     () => /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(started.stderr())?.[0],
     () => `no URL was printed: ${started.stderr()}`,
   );
-  return { ...started, url };
+  return { ...started, url, token: () => readFileSync(path.join(started.home, "token"), "utf8").trim() };
 }
 
 /** Polls until `look` finds something; time only guards against hanging. */

@@ -5,7 +5,7 @@ import { connect } from "../../src/client/index.ts";
 import { loadEntry } from "../../src/command/catalog.ts";
 import { discover } from "../../src/command/discover.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { startHttp, startMeanwhile } from "../helpers/meanwhile.ts";
+import { startGuardedHttp, startMeanwhile } from "../helpers/meanwhile.ts";
 import { kindOf } from "../helpers/project.ts";
 import { handleOf, overHttp, overPipes, type Result, resultOf, WireClient } from "../helpers/wire.ts";
 
@@ -55,7 +55,7 @@ test("every long command gives its result to a plain client, to a client of 2025
   const calls = longCalls(folder);
   expect(calls.map(([tool]) => tool).sort()).toEqual(long.sort());
 
-  const { url } = await startHttp([], started);
+  const { url } = await startGuardedHttp([], started);
   const token = readFileSync(path.join(home, "token"), "utf8").trim();
   const open = async (revision: string): Promise<Call> => {
     const client = await connect({ url, headers: { authorization: `Bearer ${token}` } }, { revision });

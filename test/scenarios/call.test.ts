@@ -9,7 +9,7 @@ import { main } from "../../src/cli/main.ts";
 import { quoteWord } from "../../src/cli/target.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { codeCache, executable, quickStart, runMeanwhile, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { codeCache, executable, quickStart, runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 
 /** `meanwhile call`, `tools <target>` and `tasks … --target` against real servers, in pipes. */
 
@@ -28,7 +28,7 @@ beforeAll(async () => {
   const home = mkdtempSync(path.join(tmpdir(), "meanwhile-"));
   const env = { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home };
   const commands = [...deferral, "--commands", path.join(fixtures, "questions/commands")];
-  const child = spawn(process.execPath, [quickStart, executable, ...commands, "serve", "--http", "--port", "0"], {
+  const child = spawn(process.execPath, [quickStart, executable, ...commands, "serve", "--http", "--port", "0", "--allow-anonymous"], {
     cwd: home,
     env,
     stdio: ["ignore", "ignore", "pipe"],
@@ -344,7 +344,7 @@ describe("how it ended is the exit code", () => {
 
 describe("a server is", () => {
   test("given its token from a variable, or a header; neither is ever shown", async () => {
-    const { url, home } = await startHttp([...deferral, "--require-token"]);
+    const { url, home } = await startGuardedHttp(deferral);
     const token = execFileSync(process.execPath, [quickStart, executable, "token"], {
       env: { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home },
       encoding: "utf8",

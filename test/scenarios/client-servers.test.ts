@@ -106,7 +106,10 @@ beforeAll(async () => {
   shared = mkdtempSync(path.join(tmpdir(), "meanwhile-client-"));
   home = path.join(shared, "home");
   writeFileSync(path.join(shared, "meanwhile.config.json"), config);
-  ours = await startDoor([quickStart, executable, "serve", "--http", "--port", "0", ...words], { cwd: shared, env: { MEANWHILE_HOME: home } });
+  ours = await startDoor([quickStart, executable, "serve", "--http", "--port", "0", "--allow-anonymous", ...words], {
+    cwd: shared,
+    env: { MEANWHILE_HOME: home },
+  });
   process.env[variable] = readFileSync(path.join(home, "token"), "utf8").trim();
 });
 

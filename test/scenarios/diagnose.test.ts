@@ -3,7 +3,7 @@ import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Report } from "../../src/diagnose/report.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { runMeanwhile, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { overHttp, resultOf, WireClient } from "../helpers/wire.ts";
 
 /** `meanwhile diagnose` as a person, a pipeline and a model use it. */
@@ -209,7 +209,7 @@ test("--async prints the story of its task; a killed client resumes by id", asyn
 describe("as the MCP tool diagnose_server", () => {
   const serve = async (config: object) => {
     const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify(config) });
-    const { url, home } = await startHttp([], { cwd });
+    const { url, home } = await startGuardedHttp([], { cwd });
     const token = readFileSync(path.join(home, "token"), "utf8").trim();
     const client = new WireClient(overHttp(url, { token }), { revision: "2025-11-25" });
     onTestFinished(() => client.close());

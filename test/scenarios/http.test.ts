@@ -1,9 +1,11 @@
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
-import { request } from "node:http";
+import { type IncomingHttpHeaders, request } from "node:http";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { runMeanwhile, startHttp, startMeanwhile } from "../helpers/meanwhile.ts";
+import { quoteWord } from "../../src/cli/target.ts";
+import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { codeCache, executable, quickStart, runMeanwhile, startGuardedHttp, startHttp, waitFor } from "../helpers/meanwhile.ts";
 
 const whoami = {
   "commands/who/am-i.ts": `import { defineCommand } from "meanwhile";
@@ -12,6 +14,12 @@ export default defineCommand({ summary: "Leaves a mark", run: (_input, task) => 
 };
 const project = () => writeFiles(temporaryFolder(), whoami);
 const ping = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "who_am_i" } });
+const initialize = JSON.stringify({
+  jsonrpc: "2.0",
+  id: 0,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } },
+});
 const plain = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
 /** Two servers for several tests: one that lets nobody run anything, in all of them, and one in which commands do run. */
@@ -21,17 +29,18 @@ const visited = shareAmongTests(() => startHttp([], { cwd: project() }));
 /** A request with whatever headers a hostile page or a careless client would send; fetch() would not let us. */
 function send(
   url: string,
-  options: { method?: string; path?: string; headers?: Record<string, string | undefined>; body?: string },
-): Promise<{ status: number; text: string }> {
+  options: { method?: string; path?: string; headers?: Record<string, string | string[] | undefined>; body?: string },
+): Promise<{ status: number; text: string; headers: IncomingHttpHeaders }> {
   return new Promise((resolve, reject) => {
-    const headers = Object.fromEntries(Object.entries({ ...plain, ...options.headers }).filter((entry): entry is [string, string] => entry[1] !== undefined));
+    const all: Record<string, string | string[] | undefined> = { ...plain, ...options.headers };
+    const headers = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
     const sent = request(new URL(options.path ?? "/mcp", url), { method: options.method ?? "POST", headers }, (response) => {
       let text = "";
       response.setEncoding("utf8").on("data", (part: string) => (text += part));
-      response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, text, headers: response.headers }));
     });
     sent.on("error", reject);
-    sent.end(options.method === "GET" ? undefined : (options.body ?? ping));
+    sent.end(options.method === "GET" || options.method === "DELETE" ? undefined : (options.body ?? ping));
   });
 }
 
@@ -105,17 +114,12 @@ describe("who is calling", () => {
     expect(statSync(home).mode & 0o777).toBe(0o700);
   });
 
-  test("with the token a caller is the local user, without it anonymous, with another refused", async () => {
+  test("with the token a caller is the local user, without it, where strangers are let in, anonymous", async () => {
     const server = await startHttp([], { cwd: project(), env: { MEANWHILE_LOG: "debug" } });
     const token = readFileSync(path.join(server.home, "token"), "utf8").trim();
     expect(await send(server.url, { headers: { authorization: `Bearer ${token}` } })).toMatchObject({ status: 200 });
     expect(await send(server.url, {})).toMatchObject({ status: 200 });
-    for (const wrong of [`Bearer ${token}x`, `Bearer ${token.slice(0, -1)}`, "Bearer", "Basic abc", `bearer  ${token} extra`]) {
-      expect(await send(server.url, { headers: { authorization: wrong } }), wrong).toMatchObject({
-        status: 401,
-        text: expect.stringContaining("The bearer token is not this home's"),
-      });
-    }
+    expect(await send(server.url, { headers: { authorization: `Bearer ${token}x` } })).toMatchObject({ status: 401 });
     const callers = [...server.stderr().matchAll(/"caller":"(\w+)"/g)].map((match) => match[1]);
     expect(callers).toEqual(["local", "anonymous"]);
     expect(server.stderr()).not.toContain(token);
@@ -123,24 +127,21 @@ describe("who is calling", () => {
 
   test("an empty token file lets nobody in: it is refused at start", async () => {
     const home = writeFiles(temporaryFolder(), { token: "" });
-    expect(await runMeanwhile(["serve", "--http", "--port", "0", "--require-token"], { env: { MEANWHILE_HOME: home } })).toMatchObject({
+    expect(await runMeanwhile(["serve", "--http", "--port", "0"], { env: { MEANWHILE_HOME: home } })).toMatchObject({
       code: 70,
       stderr: expect.stringContaining("holds no token; delete it"),
     });
   });
 
-  test("a token in the URL is no token", async () => {
-    const server = await startHttp(["--require-token"], { cwd: project() });
-    const token = readFileSync(path.join(server.home, "token"), "utf8").trim();
-    expect(await send(server.url, { path: `/mcp?access_token=${token}` })).toMatchObject({ status: 401 });
-  });
-
-  test("--require-token refuses who sends none, by a sentence that says where to get it", async () => {
-    const server = await startHttp(["--require-token"], { cwd: project() });
-    expect(await send(server.url, {})).toMatchObject({ status: 401, text: expect.stringContaining("meanwhile token") });
-    expect(existsSync(path.join(server.home, "ran"))).toBe(false);
-    const token = readFileSync(path.join(server.home, "token"), "utf8").trim();
-    expect(await send(server.url, { headers: { authorization: `Bearer ${token}` } })).toMatchObject({ status: 200 });
+  test("--require-token and requireToken say that they are not needed any more", async () => {
+    const { code, stderr } = await runMeanwhile(["serve", "--http", "--port", "0", "--require-token"]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^✗ --require-token is no flag any more, because HTTP asks for the token by itself; leave it out [^\n]+\n$/);
+    const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": '{ "requireToken": true }' });
+    expect(await runMeanwhile(["serve", "--http", "--port", "0"], { cwd })).toMatchObject({
+      code: 70,
+      stderr: expect.stringContaining("`requireToken` is no setting any more, because HTTP asks for the token by itself; take it out"),
+    });
   });
 
   test("a session belongs to who began it: with another identity it does not exist", async () => {
@@ -150,20 +151,82 @@ describe("who is calling", () => {
     const begun = await fetch(server.url, {
       method: "POST",
       headers: { ...plain, ...own },
-      body: JSON.stringify({
-        jsonrpc: "2.0",
-        id: 0,
-        method: "initialize",
-        params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } },
-      }),
+      body: initialize,
     });
     await begun.text();
     const session = { "mcp-session-id": begun.headers.get("mcp-session-id") as string };
     const stolen = await send(server.url, { headers: session });
     const invented = await send(server.url, { headers: { "mcp-session-id": "11111111-1111-4111-8111-111111111111" } });
-    expect(stolen).toEqual(invented);
+    expect(stolen.text).toBe(invented.text);
     expect(stolen.status).toBe(404);
     expect(await send(server.url, { headers: { ...session, ...own } })).toMatchObject({ status: 200 });
+  });
+});
+
+describe("a server as users start it asks every caller for the token", () => {
+  const guarded = shareAmongTests(() => startGuardedHttp([], { cwd: project(), env: { MEANWHILE_LOG: "debug" } }));
+  type Sent = { readonly path?: string; readonly headers?: Record<string, string | string[]> };
+  const bearer = (value: string) => ({ headers: { authorization: value } });
+
+  test.for<[string, (token: string) => Sent, string]>([
+    ["no token", () => ({}), "This server wants to know who calls"],
+    ["another token", (token) => bearer(`Bearer ${token.slice(0, -1)}${token.endsWith("A") ? "B" : "A"}`), "not this home's"],
+    ["the beginning of the token", (token) => bearer(`Bearer ${token.slice(0, -1)}`), "not this home's"],
+    ["a token with something behind it", (token) => bearer(`Bearer ${token}x`), "not this home's"],
+    ["a token with another word behind it", (token) => bearer(`Bearer ${token} extra`), "holds no bearer token"],
+    ["two tokens with a comma", (token) => bearer(`Bearer ${token},Bearer ${token}`), "holds no bearer token"],
+    ["an empty bearer", () => bearer("Bearer"), "holds no bearer token"],
+    ["an empty header", () => bearer(""), "holds no bearer token"],
+    ["the token without a scheme", (token) => bearer(token), "holds no bearer token"],
+    ["Basic", (token) => bearer(`Basic ${Buffer.from(`me:${token}`).toString("base64")}`), "holds no bearer token"],
+    ["a token in the URL", (token) => ({ path: `/mcp?access_token=${token}` }), "A token in the URL is not taken"],
+    ["a token in the URL by another name", (token) => ({ path: `/mcp?a=1&token=${token}` }), "A token in the URL is not taken"],
+    ["a token in the URL, beside the header", (token) => ({ path: `/mcp?token=${token}`, ...bearer(`Bearer ${token}`) }), "A token in the URL is not taken"],
+    ["a token in a cookie", (token) => ({ headers: { cookie: `token=${token}; access_token=${token}` } }), "This server wants to know who calls"],
+    [
+      "a token in other headers",
+      (token) => ({ headers: { "x-api-key": token, "proxy-authorization": `Bearer ${token}` } }),
+      "This server wants to know who calls",
+    ],
+    [
+      "two Authorization headers, the right one first",
+      (token) => ({ headers: { authorization: [`Bearer ${token}`, "Bearer other"] } }),
+      "more than one Authorization",
+    ],
+    [
+      "two Authorization headers, the right one last",
+      (token) => ({ headers: { authorization: ["Bearer other", `Bearer ${token}`] } }),
+      "more than one Authorization",
+    ],
+    ["the same Authorization header twice", (token) => ({ headers: { authorization: [`Bearer ${token}`, `Bearer ${token}`] } }), "more than one Authorization"],
+  ])("%s: 401, and a sentence that says what to send", async ([_title, make, sentence]) => {
+    const server = await guarded();
+    const sent = make(server.token());
+    for (const method of ["POST", "GET", "DELETE"]) {
+      const { status, text, headers } = await send(server.url, { ...sent, method });
+      const { error } = JSON.parse(text) as { error: { message: string } };
+      expect({ status, challenge: headers["www-authenticate"] }).toEqual({ status: 401, challenge: "Bearer" });
+      expect(error.message).toContain(sentence);
+      expect(error.message).toMatch(/^[^.]+; send `Authorization: Bearer …` with what `meanwhile token` prints[^.]*\.$/);
+      expect(text).not.toContain(server.token());
+    }
+    expect(existsSync(path.join(server.home, "ran"))).toBe(false);
+    expect(server.stderr()).not.toContain(server.token());
+  });
+
+  test("the scheme may be written in small letters", async () => {
+    const server = await startGuardedHttp([], { cwd: project() });
+    for (const scheme of ["bearer", "BEARER", "Bearer  "])
+      expect(await send(server.url, { headers: { authorization: `${scheme} ${server.token()}` } }), scheme).toMatchObject({ status: 200 });
+  });
+
+  test("a stream, and the end of a session, need it like everything else", async () => {
+    const server = await guarded();
+    const own = { authorization: `Bearer ${server.token()}` };
+    const begun = await send(server.url, { headers: own, body: initialize });
+    const session = { "mcp-session-id": begun.headers["mcp-session-id"] as string };
+    for (const method of ["GET", "DELETE", "POST"]) expect(await send(server.url, { method, headers: session })).toMatchObject({ status: 401 });
+    expect(await send(server.url, { method: "DELETE", headers: { ...session, ...own } })).toMatchObject({ status: 200 });
   });
 });
 
@@ -172,12 +235,7 @@ test("a request that is refused does not use up its id", async () => {
   const begun = await fetch(server.url, {
     method: "POST",
     headers: plain,
-    body: JSON.stringify({
-      jsonrpc: "2.0",
-      id: 0,
-      method: "initialize",
-      params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } },
-    }),
+    body: initialize,
   });
   await begun.text();
   const session = { "mcp-session-id": begun.headers.get("mcp-session-id") as string };
@@ -187,20 +245,62 @@ test("a request that is refused does not use up its id", async () => {
 
 test("health says ok, other paths say where MCP is", async () => {
   const { url } = await visited();
-  expect(await send(url, { method: "GET", path: "/healthz" })).toEqual({ status: 200, text: '{"status":"ok"}' });
+  expect(await send(url, { method: "GET", path: "/healthz" })).toMatchObject({ status: 200, text: '{"status":"ok"}' });
   expect(await send(url, { method: "GET", path: "/" })).toMatchObject({ status: 404, text: expect.stringContaining("MCP is at /mcp") });
 });
 
-test("the server prints its URL, how to add it and a first call that works, and stops on SIGTERM", async () => {
-  const server = startMeanwhile(["serve", "--http", "--port", "0"], { cwd: project() });
-  await new Promise<void>((resolve) => server.child.stderr.on("data", () => server.stderr().includes("Ctrl-C") && resolve()));
-  const text = server.stderr();
-  const curl = /curl -s (\S+) [\s\S]*-d '([^']+)'/.exec(text);
-  expect(text).toContain("claude mcp add --transport http meanwhile http://127.0.0.1:");
-  expect(await (await fetch(curl?.[1] as string, { method: "POST", headers: plain, body: curl?.[2] as string })).text()).toContain('"success":true');
-  server.child.kill("SIGTERM");
-  expect(await server.exited).toBe(0);
-  expect(server.stdout()).toBe("");
+describe("what the server prints", () => {
+  /** The line for a shell, as it stands there. */
+  const shellLine = (printed: string) => /^ {4}(sed [\s\S]+?\}')$/m.exec(printed)?.[1] as string;
+  const entryIn = (printed: string) => JSON.parse(/^ {4}\{[\s\S]+?^ {4}\}$/m.exec(printed)?.[0] as string) as object;
+
+  test("is what a client needs: an address, a header, a host's entry, and a line for a shell that works as it stands", async () => {
+    const server = await startGuardedHttp([], { cwd: project(), env: { MEANWHILE_HOME: path.join(temporaryFolder(), "a home's") } });
+    await waitFor(() => server.stderr().includes("Ctrl-C"));
+    const printed = server.stderr();
+    expect(printed).toContain(`at ${server.url}\n`);
+    expect(printed).toContain("    Authorization: Bearer <token>\n");
+    expect(entryIn(printed)).toEqual({ mcpServers: { meanwhile: { type: "http", url: server.url, headers: { Authorization: "Bearer <token>" } } } });
+    // Started from a pipe, so this may be a log.
+    expect(printed).not.toContain(server.token());
+    const { stdout, stderr } = spawnSync("sh", ["-c", shellLine(printed)], { encoding: "utf8", cwd: "/" });
+    expect(stderr).toBe("");
+    expect(stdout).toContain('"success":true');
+    server.child.kill("SIGTERM");
+    expect(await server.exited).toBe(0);
+    expect(server.stdout()).toBe("");
+  });
+
+  test("holds the token itself on a terminal, and its line for a shell keeps it off the command line", async () => {
+    const home = temporaryFolder();
+    const line = [process.execPath, quickStart, executable, "serve", "--http", "--port", "0"].map(quoteWord).join(" ");
+    const screen = spawn("/usr/bin/script", ["-qec", `stty cols 100 rows 40; exec ${line}`, "/dev/null"], {
+      cwd: project(),
+      env: { ...process.env, TERM: "xterm-256color", NO_COLOR: "1", NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home },
+    });
+    const exited = new Promise((resolve) => screen.on("close", resolve));
+    cleanUp(async () => {
+      // The terminal's end ends what runs in it.
+      screen.kill("SIGTERM");
+      await exited;
+    });
+    let printed = "";
+    screen.stdout.setEncoding("utf8").on("data", (text: string) => (printed += text.replaceAll("\r", "")));
+    await waitFor(() => printed.includes("Ctrl-C"));
+    const token = readFileSync(path.join(home, "token"), "utf8").trim();
+    expect(printed).toContain(`    Authorization: Bearer ${token}\n`);
+    expect(entryIn(printed)).toMatchObject({ mcpServers: { meanwhile: { headers: { Authorization: `Bearer ${token}` } } } });
+    expect(shellLine(printed)).not.toContain(token);
+    expect(spawnSync("sh", ["-c", shellLine(printed)], { encoding: "utf8", cwd: "/" }).stdout).toContain('"success":true');
+    screen.stdin.write("\x03");
+    expect(await exited).toBe(0);
+  });
+
+  test("says who is let in, where strangers are", async () => {
+    const { stderr } = await visited();
+    await waitFor(() => stderr().includes("Ctrl-C"));
+    expect(stderr()).toContain("Strangers are let in, but to no bundled command; who sends this header is you:");
+  });
 });
 
 test("a server whose log nobody reads any more goes on, and does not spin", async () => {

@@ -56,7 +56,7 @@ async function openDoor() {
     token,
     host: "127.0.0.1",
     port: 0,
-    requireToken: false,
+    allowAnonymous: true,
     identify: ({ headers }) => (typeof headers["x-caller"] === "string" ? (JSON.parse(headers["x-caller"]) as Caller) : undefined),
   });
   onTestFinished(async () => {

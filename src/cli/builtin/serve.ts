@@ -3,10 +3,12 @@ import { isPort, loadSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
 import { surviveCommands, takeStdout } from "../../process-guard.ts";
-import { openRuntime, type Runtime, serveRuntimeOverHttp, serveStreams } from "../../serve.ts";
+import { openRuntime, type Runtime, readToken, serveRuntimeOverHttp, serveStreams } from "../../serve.ts";
+import { toName } from "../../setup/launch.ts";
 import type { VerbCall } from "../main.ts";
 import type { Terminal } from "../terminal.ts";
 import { collect, parseVerb } from "../verb.ts";
+import { httpBanner } from "./http-banner.ts";
 
 /** How long tasks may go on when the server is told to stop. */
 const drainMs = 25_000;
@@ -14,11 +16,15 @@ const drainMs = 25_000;
 const closeMs = 3_000;
 
 export async function run(call: VerbCall): Promise<ExitCode> {
+  if (call.words.includes("--require-token"))
+    throw new UsageError(
+      "--require-token is no flag any more, because HTTP asks for the token by itself; leave it out (--allow-anonymous lets callers in without one).",
+    );
   const parsed = parseVerb("serve", "Serve the commands to MCP clients: over stdio, or over HTTP with --http", call.words, (program) => {
     program.option("--http", "serve Streamable HTTP instead of stdio");
     program.option("--port <number>", "HTTP port, 0 for any free one (default 7337)");
     program.option("--host <address>", "loopback address to listen on (default 127.0.0.1)");
-    program.option("--require-token", "refuse HTTP calls without the home's token");
+    program.option("--allow-anonymous", "let HTTP callers in without the home's token; they have no bundled commands");
     program.option("--in-process", "stdio without the daemon: what runs ends with this process");
     program.option("--commands <folder>", "a folder of commands; may be given several times", collect);
     program.option("--no-bundled", "without the commands that come with Meanwhile");
@@ -33,7 +39,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const commands = (options.commands as string[] | undefined) ?? call.flags.commands;
   const project = { ...(commands !== undefined && { commands }), ...((options.bundled === false || call.flags.bundled === false) && { bundled: false }) };
   if (options.http !== true && options.inProcess !== true && process.platform !== "win32") {
-    for (const name of ["port", "host", "requireToken"]) if (options[name] !== undefined) throw new UsageError(`--${toWord(name)} is for --http.`);
+    for (const name of ["port", "host", "allowAnonymous"]) if (options[name] !== undefined) throw new UsageError(`--${toWord(name)} is for --http.`);
     const { runFront } = await import("../../front.ts");
     return (await runFront(project)) as ExitCode;
   }
@@ -44,7 +50,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
       ...project,
       ...(port !== undefined && { port }),
       ...(options.host !== undefined && { host: options.host as string }),
-      ...(options.requireToken === true && { requireToken: true }),
+      ...(options.allowAnonymous === true && { allowAnonymous: true }),
     },
   });
   return options.http === true ? await overHttp(settings, call.terminal) : await overStdio(settings);
@@ -68,7 +74,9 @@ async function overHttp(settings: Settings, terminal: Terminal): Promise<ExitCod
   const runtime = await open(settings);
   const door = await serveRuntimeOverHttp(runtime);
   await runtime.startTasks();
-  terminal.say(nextSteps(door.url, runtime, terminal));
+  const { name, version, home, http } = settings;
+  const facts = { url: door.url, name: toName(name), version, entries: runtime.catalog.entries, home: home.folder, tokenFile: home.tokenFile };
+  terminal.say(httpBanner({ ...facts, token: readToken(home), allowAnonymous: http.allowAnonymous }, terminal));
   await new Promise<void>((resolve) => onStop(resolve));
   terminal.say("Stopping.\n");
   await runtime.close(drainMs);
@@ -91,33 +99,4 @@ function onStop(stop: () => void): void {
     stop();
   };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
-}
-
-function nextSteps(url: string, runtime: Runtime, terminal: Terminal): string {
-  const { bold, cyan, dim } = terminal.colors;
-  const { catalog, settings } = runtime;
-  const count = `${catalog.entries.length} command${catalog.entries.length === 1 ? "" : "s"}`;
-  const first = catalog.entries.find((entry) => entry.command.effects === "read" && ((entry.command.inputSchema.required ?? []) as string[]).length === 0);
-  const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${first?.toolName}"}}`;
-  const tryIt =
-    first === undefined
-      ? ["  Write a first command    meanwhile new hello/world"]
-      : [
-          `  Call one from here       meanwhile ${first.path.join(" ")}`,
-          `  Call one over HTTP       curl -s ${url} -H 'content-type: application/json' \\`,
-          `                             -H 'accept: application/json, text/event-stream' -d '${body}'`,
-        ];
-  return [
-    "",
-    `${bold("Meanwhile")} ${settings.version} serves ${count} at ${cyan(url)}`,
-    "",
-    `  Add it to Claude Code    claude mcp add --transport http meanwhile ${url}`,
-    `  Add it to another client ${dim("in its MCP settings")}  { "mcpServers": { "meanwhile": { "url": "${url}" } } }`,
-    ...tryIt,
-    `  Home                     ${settings.home.folder}`,
-    "",
-    dim("  Ctrl-C stops it."),
-    "",
-    "",
-  ].join("\n");
 }

@@ -48,7 +48,7 @@ export function toVerbWords(findTasks: FindTasks, ownTools: OwnTools = noTools):
         { word: "--http", description: "serve Streamable HTTP instead of stdio" },
         { word: "--port", description: "HTTP port, 0 for any free one (default 7337)", values: unknown },
         { word: "--host", description: "loopback address to listen on (default 127.0.0.1)", values: unknown },
-        { word: "--require-token", description: "refuse HTTP calls without the home's token" },
+        { word: "--allow-anonymous", description: "let HTTP callers in without the home's token; they have no bundled commands" },
         { word: "--in-process", description: "stdio without the daemon: what runs ends with this process" },
         commands,
         noBundled,
