@@ -62,9 +62,10 @@ async function goodOne(): Promise<Target> {
 }
 
 async function ownHttp(): Promise<Target> {
-  const child = spawn(process.execPath, [quickStart, executable, ...ownWords, "serve", "--http", "--port", "0", "--allow-anonymous"], {
+  const home = temporaryFolder();
+  const child = spawn(process.execPath, [quickStart, executable, ...ownWords, "serve", "--http", "--port", "0"], {
     cwd: temporaryFolder(),
-    env: { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: temporaryFolder() },
+    env: { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home },
   });
   children.push(child);
   let printed = "";
@@ -73,7 +74,7 @@ async function ownHttp(): Promise<Target> {
     () => /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(printed)?.[0],
     () => `no address was printed: ${printed}`,
   );
-  return reached(url);
+  return reached(url, { authorization: `Bearer ${readFileSync(path.join(home, "token"), "utf8").trim()}` });
 }
 
 const ownWords = ["--no-bundled", "--commands", path.join(root, "examples/everything/commands")];

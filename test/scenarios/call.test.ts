@@ -350,13 +350,17 @@ describe("a server is", () => {
       encoding: "utf8",
     }).trim();
     vi.stubEnv("THE_TOKEN", token);
-    const [without, byVariable, byHeader, detached] = await Promise.all([
+    const [without, wrong, byVariable, byHeader, detached] = await Promise.all([
       type(["call", url, "work_quick"]),
+      type(["call", url, "work_quick", "--header", "Authorization: Bearer another"]),
       type(["call", url, "work_quick", "--token-env", "THE_TOKEN"]),
       type(["call", url, "work_quick", "--header", `Authorization: Bearer ${token}`]),
       type(["call", url, "work_sync", "--detach", "--header", `Authorization: Bearer ${token}`]),
     ]);
-    expect(without).toMatchObject({ code: 1, stdout: "" });
+    expect(without).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("refuses us (HTTP status 401)") });
+    expect(without.stderr).toContain("for a server of your own: TOKEN=$(meanwhile token) meanwhile … --token-env TOKEN\n");
+    expect(wrong).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("The bearer token is not this home's") });
+    expect(wrong.stderr).not.toContain("--token-env");
     expect(byVariable.code, byVariable.stderr).toBe(0);
     expect(byHeader.code, byHeader.stderr).toBe(0);
     expect(detached.stderr).toContain(`--wait --target ${url} --header 'Authorization: …'\n`);

@@ -128,7 +128,7 @@ export async function withClient<T>(connecting: Connecting, work: (connected: Co
     client = await showConnecting(opening, connecting);
     return await work({ client, lendInterrupts, deadline: late.signal });
   } catch (error) {
-    const shown = signal.aborted ? signal.reason : toSentence(error);
+    const shown = signal.aborted ? signal.reason : toSentence(error, connecting.reach);
     throw client === undefined && shown instanceof CommandError ? withLastWords(shown, lastWords) : shown;
   } finally {
     stopClock?.();
@@ -185,12 +185,21 @@ function toWords({ commands = [], bundled }: GlobalFlags): string[] {
   return [...commands.flatMap((folder) => ["--commands", folder]), ...(bundled === false ? ["--no-bundled"] : [])];
 }
 
+const howToGiveToken =
+  "\n  Name the variable that holds the token with --token-env; for a server of your own: TOKEN=$(meanwhile token) meanwhile … --token-env TOKEN";
+
+/** True where nothing was sent that says who we are. The home's own token goes to no address by itself: anybody may listen there. */
+function wantsToken(error: unknown, { headers, tokenVariable }: Reach): boolean {
+  const isUnknown = tokenVariable === undefined && !Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
+  return isUnknown && error instanceof ConnectionError && error.status === 401;
+}
+
 /** A server's words are shown, never obeyed; and what it did is no bug of ours. */
-function toSentence(error: unknown): unknown {
+function toSentence(error: unknown, reach: Reach): unknown {
   const isOurs = error instanceof UsageError || error instanceof Cancelled || error instanceof TimedOut || error instanceof RuntimeError;
   const isBug = error instanceof TypeError || error instanceof ReferenceError;
   if (isOurs || isBug) return error;
-  const message = cleanLines(messageOf(error));
+  const message = `${cleanLines(messageOf(error))}${wantsToken(error, reach) ? howToGiveToken : ""}`;
   const isAboutWords = (error instanceof RequestError && error.kind === "params") || (error as { code?: unknown } | undefined)?.code === -32602;
   return isAboutWords ? new UsageError(message, { cause: error }) : new CommandError(message, { cause: error });
 }
