@@ -2,7 +2,7 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
-import { type Catalog, openCatalog, openLiveCatalog } from "../../src/command/catalog.ts";
+import { type Catalog, openCatalog, openLiveCatalog, withoutBundled } from "../../src/command/catalog.ts";
 import { discover } from "../../src/command/discover.ts";
 import { silentLog } from "../../src/log.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -116,6 +116,26 @@ describe("the catalog", () => {
     expect(catalog.get("monitor_sync")).toBeUndefined();
     expect((await open(folder, "longprefix")).problems[0]?.text).toContain("shorten toolPrefix or the name");
   });
+});
+
+test("what is bundled is there for those whom we know, and for others by no name, working or broken, also after a change", async () => {
+  const [own, pack] = [temporaryFolder(), temporaryFolder()];
+  writeFiles(own, { "a/mine.ts": command("Mine"), "a/broken.ts": "export default 1;" });
+  writeFiles(pack, { "b/theirs.ts": command("Theirs"), "b/wrong.ts": "export default 1;" });
+  const isBundled = (file: string) => file.startsWith(pack);
+  const catalog = await openLiveCatalog({ folders: [own, pack], toolPrefix: "x", log: silentLog, clock: systemClock, isBundled });
+  onTestFinished(() => catalog.close());
+  const strangers = withoutBundled(catalog);
+  const namesOf = ({ entries, problems }: Catalog) => [...entries, ...problems].map(({ toolName }) => toolName);
+  expect(namesOf(catalog)).toEqual(["x_a_mine", "x_b_theirs", "x_a_broken", "x_b_wrong"]);
+  expect(namesOf(strangers)).toEqual(["x_a_mine", "x_a_broken"]);
+  const changed = new Promise<void>((resolve) => strangers.onChange(resolve));
+  writeFiles(pack, { "b/more.ts": command("More") });
+  await changed;
+  expect(catalog.get("x_b_more")).toBeDefined();
+  expect(namesOf(strangers)).toEqual(["x_a_mine", "x_a_broken"]);
+  for (const name of ["x_b_theirs", "x_b_more", "x_b_wrong"]) expect([strangers.get(name), strangers.problemOf(name)]).toEqual([undefined, undefined]);
+  expect([strangers.get("x_a_mine"), strangers.problemOf("x_a_broken")]).toEqual([catalog.get("x_a_mine"), catalog.problemOf("x_a_broken")]);
 });
 
 describe("a live catalog", () => {
