@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import { createScanner, type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
 import { CommandError } from "../errors.ts";
+import { Nesting } from "./nesting.ts";
 import type { TextFormat } from "./text-format.ts";
 
 /** JSON, with comments and trailing commas where a host allows them. Everything outside the keys in question keeps its bytes. */
 export const jsonText: TextFormat = {
   read(text) {
+    checkNesting(text);
     const root = parseRoot(text);
     return root === undefined ? {} : (toValue(root) as Record<string, unknown>);
   },
@@ -13,6 +15,18 @@ export const jsonText: TextFormat = {
   remove: (text, keys) => removeAt(text, keys),
   nothing: "{}\n",
 };
+
+/** Before anything calls itself once a level. */
+function checkNesting(text: string): void {
+  const scanner = createScanner(text, true);
+  const nesting = new Nesting();
+  while (scanner.getPosition() < text.length) {
+    scanner.scan();
+    const sign = text[scanner.getTokenOffset()] ?? " ";
+    if ("{[".includes(sign)) nesting.enter();
+    if ("}]".includes(sign)) nesting.leave();
+  }
+}
 
 /** The outermost object; nothing when there are only blanks and comments. Throws what a person can act on. */
 function parseRoot(text: string): Node | undefined {

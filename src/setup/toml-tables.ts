@@ -1,4 +1,5 @@
 import { parse } from "@decimalturn/toml-patch";
+import { Nesting } from "./nesting.ts";
 
 /** The lines of one [table], from its header to its last line; what stands above the next header belongs to that one. */
 interface TableLines {
@@ -20,12 +21,30 @@ export function tablesOf(text: string): TableLines[] {
   });
 }
 
+/** Texts, comments, brackets, line ends, and runs of everything else. */
+const token = /"""[\s\S]*?(?<!\\)(?:\\\\)*"{3,5}|'''[\s\S]*?'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#[^\n]*|[[\]{}\n]|[^\s"'#[\]{}]+|[^\S\n]+/g;
+
+/** Brackets, and keys such as a.b.c, may not nest without end. */
+export function checkNesting(text: string): void {
+  const nesting = new Nesting();
+  for (const { 0: part } of text.matchAll(token)) {
+    if (part === "[" || part === "{") nesting.enter();
+    else if (part === "]" || part === "}") nesting.leave();
+    else if (part === "\n") nesting.endKey();
+    else if (!/^["'#]/.test(part)) for (const sign of part) stepOver(sign, nesting);
+  }
+}
+
+function stepOver(sign: string, nesting: Nesting): void {
+  if (sign === ".") nesting.step();
+  if (sign === ",") nesting.endKey();
+}
+
 /** Where a line begins with a header: [ is one only outside of texts and lists. */
 function headersOf(text: string): number[] {
   const found: number[] = [];
   let depth = 0;
   let isLineStart = true;
-  const token = /"""[\s\S]*?(?<!\\)(?:\\\\)*"{3,5}|'''[\s\S]*?'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#[^\n]*|[[\]{}\n]|[^\s"'#[\]{}]+|[^\S\n]+/g;
   for (const { 0: part, index } of text.matchAll(token)) {
     if (part === "\n") isLineStart = true;
     else if (/^[^\S\n]+$/.test(part)) continue;

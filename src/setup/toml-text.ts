@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { parse, patch, stringify } from "@decimalturn/toml-patch";
 import { CommandError } from "../errors.ts";
 import type { TextFormat } from "./text-format.ts";
-import { tablesOf } from "./toml-tables.ts";
+import { checkNesting, tablesOf } from "./toml-tables.ts";
 
 type Table = Record<string, unknown>;
 
@@ -14,6 +14,7 @@ type Table = Record<string, unknown>;
 export const tomlText: TextFormat = { read, set, remove, nothing: "" };
 
 function read(text: string): Table {
+  checkNesting(text);
   try {
     return toPlain(parse(text)) as Table;
   } catch (error) {
