@@ -3,6 +3,7 @@ import { CommandError, messageOf } from "../errors.ts";
 import { type ConfigFile, readConfigFile, removeEmptyFolders, replaceFile } from "./config-file.ts";
 import type { Entry, Host, Scope } from "./host.ts";
 import { jsonText } from "./json-text.ts";
+import { digestOfEntry, isOurEntry } from "./ownership.ts";
 import { type Deed, digestOf, type SetupRecord } from "./record.ts";
 import type { TextFormat } from "./text-format.ts";
 import { tomlText } from "./toml-text.ts";
@@ -24,37 +25,49 @@ export interface Change {
   readonly bytes: Buffer | undefined;
   /** How many objects around the entry would be ours. */
   readonly made: number;
+  /** The entry afterwards, when there is one of ours. */
+  readonly entry?: unknown;
+  /** The entry before was somebody else's. */
+  readonly isForeign?: boolean;
 }
 
-/** Our entry in a file: none, just as it would be written, or with other content. */
-export type EntryState = "none" | "same" | "other";
+/** The entry of our name in a file: none, just as it would be written, ours with other content, or one that setup did not write. */
+export type EntryState = "none" | "same" | "other" | "foreign";
 
 const formats: Readonly<Record<Host["format"], TextFormat>> = { json: jsonText, toml: tomlText };
 
 /** Looks without touching. Throws when the file cannot be read. */
-export function findEntry(target: Target, entry: Entry): EntryState {
-  const { config, keys } = open(target);
+export function findEntry(target: Target, record: SetupRecord, entry: Entry): EntryState {
+  const { before, config, keys } = open(target);
   const found = at(config, keys);
   if (found === undefined) return "none";
-  return holds(found, entry) ? "same" : "other";
+  if (holds(found, entry)) return "same";
+  return isOurEntry(found, record.find(before.file, target.name)) ? "other" : "foreign";
 }
 
-/** What adding our entry would change. */
-export function planAdd(target: Target, entry: Entry): Change {
+/** What adding our entry would change. Refuses an entry that setup did not write, unless it is to be replaced. */
+export function planAdd(target: Target, record: SetupRecord, { entry, isReplacing }: { readonly entry: Entry; readonly isReplacing: boolean }): Change {
   const { before, config, keys, format } = open(target);
   const found = at(config, keys);
   const unchanged: Change = { kind: "unchanged", target, before, bytes: before.bytes, made: 0 };
-  if (found !== undefined && holds(found, entry)) return unchanged;
-  const text = refuseByName(target, () => write(format, before.text, { keys, entry, found }));
-  checkOthers(target, config, format.read(text), keys);
+  if (isReplacing ? isDeepStrictEqual(found, entry) : found !== undefined && holds(found, entry)) return unchanged;
+  const isForeign = found !== undefined && !isOurEntry(found, record.find(before.file, target.name));
+  if (isForeign && !isReplacing) throw notOurs(target, "give ours another name with --name, or put ours in its place with --replace");
+  const text = refuseByName(target, () => write(format, before.text, { keys, entry, found, isKept: !isReplacing }));
+  const after = format.read(text);
+  checkOthers(target, config, after, keys);
   const made = keys.length - 1 - keys.slice(0, -1).filter((_, depth) => at(config, keys.slice(0, depth + 1)) !== undefined).length;
-  return { ...unchanged, kind: found === undefined ? "added" : "updated", bytes: toBytes(before, text), made };
+  return { ...unchanged, kind: found === undefined ? "added" : "updated", bytes: toBytes(before, text), made, entry: at(after, keys), isForeign };
 }
 
-/** An entry that starts a process keeps what its user added; one that named an address is replaced. */
-function write(format: TextFormat, text: string, { keys, entry, found }: { keys: readonly string[]; entry: Entry; found: unknown }): string {
-  const canKeep = isObject(found) && !["url", "serverUrl", "httpUrl"].some((key) => Object.hasOwn(found, key));
-  if (!canKeep) return format.set(found === undefined ? text : format.remove(text, keys), keys, entry);
+function notOurs({ host, file, name }: Target, cure: string): CommandError {
+  return new CommandError(`${file} was left alone: the entry ${name} that ${host.title} has there was not written by setup; ${cure}.`);
+}
+
+/** Our own entry keeps what its user added; one that is replaced leaves nothing behind, least of all its variables. */
+function write(format: TextFormat, text: string, options: { keys: readonly string[]; entry: Entry; found: unknown; isKept: boolean }): string {
+  const { keys, entry, found, isKept } = options;
+  if (!isKept || !isObject(found)) return format.set(found === undefined ? text : format.remove(text, keys), keys, entry);
   return Object.entries(entry).reduce((left, [key, value]) => format.set(left, [...keys, key], merge(found[key], value)), text);
 }
 
@@ -70,8 +83,7 @@ export function planRemove(target: Target, record: SetupRecord, entry: Entry): C
   const found = at(config, keys);
   if (before.bytes === undefined || found === undefined) return unchanged;
   const deed = record.find(before.file, target.name);
-  if (deed === undefined && !holds(found, entry))
-    throw new CommandError(`${target.file} was left alone: its entry ${target.name} was not written by setup; take it out by hand if you want it gone.`);
+  if (!holds(found, entry) && (deed === undefined || !isOurEntry(found, deed))) throw notOurs(target, "take it out by hand if you want it gone");
   const isAsLeft = deed?.after === digestOf(before.bytes);
   const kind = deed?.earlier === undefined ? "removed" : "restored";
   if (isAsLeft && deed.before === null) return { ...unchanged, kind, bytes: undefined };
@@ -111,7 +123,8 @@ export function applyChange(change: Change, record: SetupRecord): { readonly bac
   const { target, before, bytes, kind } = change;
   if (kind === "unchanged" || kind === "absent") return { backup: undefined };
   record.prepare();
-  const deed = record.find(before.file, target.name);
+  // Whoever wrote another entry in place of ours has ended what we knew of it.
+  const deed = change.isForeign === true ? undefined : record.find(before.file, target.name);
   const isOurs = before.bytes === undefined || (deed?.before === null && deed.after === digestOf(before.bytes));
   const backup = isOurs || before.bytes === undefined ? undefined : record.backUp(before.file, before.bytes);
   const folders = replaceFile({ file: before.file, expected: before.bytes, bytes, mode: target.scope === "user" ? 0o600 : 0o644 });
@@ -123,8 +136,8 @@ export function applyChange(change: Change, record: SetupRecord): { readonly bac
   return { backup };
 }
 
-function toDeed({ kind, target, before, bytes, made }: Change, earlier: Deed | undefined, folders: readonly string[]): Deed {
-  const now = { file: before.file, name: target.name, after: digestOf(bytes ?? Buffer.alloc(0)) };
+function toDeed({ kind, target, before, bytes, made, entry }: Change, earlier: Deed | undefined, folders: readonly string[]): Deed {
+  const now = { file: before.file, name: target.name, after: digestOf(bytes ?? Buffer.alloc(0)), entry: digestOfEntry(entry) };
   if (kind === "added") {
     const isNewFile = before.bytes === undefined;
     return { ...now, before: before.bytes === undefined ? null : digestOf(before.bytes), isNewFile, made, folders };

@@ -31,10 +31,13 @@ export function toUserLaunch(facts: LaunchFacts): Launch {
   return { command, args, env: facts.env };
 }
 
-/** For a project's files, which are shared: nothing of this machine. The project's config and commands folder are found by themselves. */
+/**
+ * For a project's files, which are shared: nothing of this machine. The project's config and commands folder are found by themselves.
+ * `--no`: where it is not installed, npx says so; it never fetches and runs whatever bears the name.
+ */
 export function toProjectLaunch(given: { readonly project: string; readonly folders: readonly string[]; readonly isBundled: boolean }): Launch {
   const folders = given.folders.flatMap((folder) => ["--commands", fromHere(given.project, folder)]);
-  return { command: "npx", args: ["meanwhile", "serve", ...folders, ...(given.isBundled ? [] : ["--no-bundled"])], env: {} };
+  return { command: "npx", args: ["--no", "meanwhile", "serve", ...folders, ...(given.isBundled ? [] : ["--no-bundled"])], env: {} };
 }
 
 /** With slashes on every system, and never like a flag. */

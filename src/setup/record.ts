@@ -25,6 +25,8 @@ export interface Deed {
   readonly made: number;
   /** Folders we made for the file, outermost first. */
   readonly folders: readonly string[];
+  /** The digest of the entry as we left it. */
+  readonly entry?: string;
 }
 
 const maxBackups = 50;

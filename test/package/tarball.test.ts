@@ -14,6 +14,8 @@ test("the tarball carries no Node binary and works when installed into an empty 
       "package/package.json",
       "package/README.md",
       "package/LICENSE",
+      "package/CHANGELOG.md",
+      "package/SECURITY.md",
       "package/bin/meanwhile.cjs",
       "package/dist/index.js",
       "package/dist/index.d.ts",
@@ -57,7 +59,20 @@ test("on a Node that is too old and without one of its own, one clear line and e
 /** Packs a copy of the tree: packing rewrites package.json for a moment, which other tests may be reading. */
 function pack(): string {
   const copy = path.join(temporaryFolder(), "copy");
-  for (const name of ["bin", "commands", "docs", "scripts", "src", "CHANGELOG.md", "LICENSE", "README.md", "package.json", "tsconfig.json", "tsdown.config.ts"])
+  for (const name of [
+    "bin",
+    "commands",
+    "docs",
+    "scripts",
+    "src",
+    "CHANGELOG.md",
+    "LICENSE",
+    "README.md",
+    "SECURITY.md",
+    "package.json",
+    "tsconfig.json",
+    "tsdown.config.ts",
+  ])
     cpSync(path.join(root, name), path.join(copy, name), { recursive: true });
   symlinkSync(path.join(root, "node_modules"), path.join(copy, "node_modules"));
   const original = readFileSync(path.join(copy, "package.json"), "utf8");

@@ -3,6 +3,7 @@ import path from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { replaceFile } from "../../src/setup/config-file.ts";
+import { hosts } from "../../src/setup/hosts/index.ts";
 import { jsonText } from "../../src/setup/json-text.ts";
 import { tomlText } from "../../src/setup/toml-text.ts";
 import { hostNamed, launch, workplace } from "./workplace.ts";
@@ -107,9 +108,9 @@ describe("added and removed, a file is as it was, byte for byte", () => {
   });
 });
 
-describe("an entry of our name that is there already", () => {
+describe("an entry of ours that is there already", () => {
   const old =
-    '{\n  "mcpServers": {\n    "meanwhile": {\n      "command": "old", // by hand\n      "timeout": 90,\n      "env": { "A": "1" }\n    },\n    "b": {}\n  }\n}\n';
+    '{\n  "mcpServers": {\n    "meanwhile": {\n      "command": "meanwhile", // by hand\n      "args": ["serve"],\n      "timeout": 90,\n      "env": { "A": "1" }\n    },\n    "b": {}\n  }\n}\n';
 
   test("is brought up to date in its place, and keeps what its user added", () => {
     const { add, read } = workplace("cline", old);
@@ -117,7 +118,7 @@ describe("an entry of our name that is there already", () => {
     expect(kind).toBe("updated");
     expect(readFileSync(backup ?? "", "utf8")).toBe(old);
     expect(read()).toBe(
-      '{\n  "mcpServers": {\n    "meanwhile": {\n      "command": "new", // by hand\n      "timeout": 90,\n      "env": {\n        "A": "1",\n        "B": "2"\n      },\n      "args": [\n        "x"\n      ]\n    },\n    "b": {}\n  }\n}\n',
+      '{\n  "mcpServers": {\n    "meanwhile": {\n      "command": "new", // by hand\n      "args": [\n        "x"\n      ],\n      "timeout": 90,\n      "env": {\n        "A": "1",\n        "B": "2"\n      }\n    },\n    "b": {}\n  }\n}\n',
     );
   });
 
@@ -127,13 +128,16 @@ describe("an entry of our name that is there already", () => {
     add({ command: "two", args: ["2"] });
     expect(remove().kind).toBe("restored");
     expect(read()).toBe(old);
-    expect(() => remove(), "now it is not ours any more").toThrow("was left alone: its entry meanwhile was not written by setup");
+    expect(() => remove(), "now it is not ours any more").toThrow("was not written by setup");
   });
 
   test.each([
     ["cline", old, (text: string) => text.replace('"b": {}', '"b": { "new": 1 }')],
-    ["cursor", '{ "mcpServers": { "meanwhile": { "url": "http://127.0.0.1:7337/mcp" } } }', (text: string) => text.replace("{", '{ "mine": true,')],
-    ["codex", '[mcp_servers.meanwhile]\ncommand = "old"\n\n[mcp_servers.meanwhile.env]\nA = "1"\n', (text: string) => `${text}\n[tui]\nx = 1\n`],
+    [
+      "codex",
+      '[mcp_servers.meanwhile]\ncommand = "meanwhile"\nargs = ["serve"]\n\n[mcp_servers.meanwhile.env]\nA = "1"\n',
+      (text: string) => `${text}\n[tui]\nx = 1\n`,
+    ],
   ])("comes back in %s with its values when the rest was changed in between", (id, text, change) => {
     const { add, remove, read, write, target } = workplace(id, text);
     const parse = (written: string) => (target.host.format === "json" ? jsonText : tomlText).read(written);
@@ -154,18 +158,14 @@ describe("an entry of our name that is there already", () => {
   });
 
   test("is left alone by a removal when setup never wrote it, unless it is just what setup would write", () => {
-    const foreign = workplace("cline", old);
-    expect(() => foreign.remove()).toThrow(`${foreign.file} was left alone: its entry meanwhile was not written by setup; take it out by hand`);
-    expect(foreign.read()).toBe(old);
+    const byUser = workplace("cline", old);
+    expect(() => byUser.remove()).toThrow(
+      `${byUser.file} was left alone: the entry meanwhile that Cline has there was not written by setup; take it out by hand`,
+    );
+    expect(byUser.read()).toBe(old);
     const byHand = workplace("cursor", JSON.stringify({ mcpServers: { meanwhile: hostNamed("cursor").toEntry(launch) } }));
     expect(byHand.remove().kind).toBe("removed");
     expect(JSON.parse(byHand.read())).toEqual({ mcpServers: {} });
-  });
-
-  test("is replaced when it named an address", () => {
-    const { add, read } = workplace("cursor", '{ "mcpServers": { "meanwhile": { "url": "http://127.0.0.1:7337/mcp" }, "b": {} } }');
-    expect(add().kind).toBe("updated");
-    expect(JSON.parse(read()).mcpServers).toEqual({ b: {}, meanwhile: hostNamed("cursor").toEntry(launch) });
   });
 
   test("two updates, and the removal still brings back the first text", () => {
@@ -178,14 +178,90 @@ describe("an entry of our name that is there already", () => {
 
   test("in TOML its other keys, its tables and its comments stay", () => {
     const before =
-      '# ours\n[mcp_servers.meanwhile]\ncommand = "old" # by hand\nstartup_timeout_sec = 20\n\n[mcp_servers.meanwhile.env]\nA = "1"\n\n# next\n[mcp_servers.b]\ncommand = "b"\n';
+      '# ours\n[mcp_servers.meanwhile]\ncommand = "meanwhile" # by hand\nargs = ["serve"]\nstartup_timeout_sec = 20\n\n[mcp_servers.meanwhile.env]\nA = "1"\n\n# next\n[mcp_servers.b]\ncommand = "b"\n';
     const { add, remove, read } = workplace("codex", before);
     expect(add({ command: "new", args: ["x"], env: { B: "2" } }).kind).toBe("updated");
     expect(read()).toBe(
-      '# ours\n[mcp_servers.meanwhile]\ncommand = "new" # by hand\nstartup_timeout_sec = 20\nargs = [ "x" ]\n\n[mcp_servers.meanwhile.env]\nA = "1"\nB = "2"\n\n# next\n[mcp_servers.b]\ncommand = "b"\n',
+      '# ours\n[mcp_servers.meanwhile]\ncommand = "new" # by hand\nargs = ["x"]\nstartup_timeout_sec = 20\n\n[mcp_servers.meanwhile.env]\nA = "1"\nB = "2"\n\n# next\n[mcp_servers.b]\ncommand = "b"\n',
     );
     remove();
     expect(read()).toBe(before);
+  });
+
+  test.each([
+    ["as setup writes it", "/usr/bin/node", ["/opt/meanwhile/bin/meanwhile.cjs", "-C", "/srv/p", "serve"], true],
+    ["for a project", "npx", ["--no", "meanwhile", "serve"], true],
+    ["for a project, by an earlier version", "npx", ["meanwhile", "serve", "--no-bundled"], true],
+    ["by npx with a version", "npx", ["-y", "meanwhile@0.1.0", "-C", "/srv/p", "serve"], true],
+    ["on Windows", "cmd", ["/c", "npx", "-y", "meanwhile@0.1.0", "serve"], true],
+    ["by Windows' node", "C:\\node\\node.exe", ["C:\\m\\bin\\meanwhile.cjs", "serve"], true],
+    ["by its name alone", "/usr/local/bin/meanwhile", ["serve"], true],
+    ["another package", "npx", ["-y", "meanwhile-but-mine", "serve"], false],
+    ["another verb", "meanwhile", ["daemon", "stop"], false],
+    ["a word that is not the verb", "meanwhile", ["call", "serve"], false],
+    ["a shell around it", "sh", ["-c", "meanwhile serve"], false],
+    ["another program with our words", "github-mcp", ["meanwhile.cjs", "serve"], false],
+  ])("is known by what it runs: %s", (_, command, args, isOurs) => {
+    const { add } = workplace("cursor", JSON.stringify({ mcpServers: { meanwhile: { command, args } } }));
+    if (isOurs) expect(add().kind).toBe("updated");
+    else expect(() => add()).toThrow("was not written by setup");
+  });
+});
+
+/** A server of another tool under the name we would take, with what must never reach us. */
+const another = { command: "github-mcp", args: ["stdio"] };
+const token = "ghp_0123456789";
+const foreignFiles: Record<string, (variables: string) => string> = {
+  json: (key) => `{\n  "${key}": {\n    "meanwhile": ${JSON.stringify({ ...another, env: { TOKEN: token } })},\n    "b": {}\n  }\n}\n`,
+  jsonc: (key) =>
+    `// mine\n{\n  "${key}": {\n    /* GitHub */ "meanwhile": ${JSON.stringify({ ...another, env: { TOKEN: token } })}, // keep\n    "b": {},\n  },\n}\n`,
+  "an address": (key) => `{ "${key}": { "meanwhile": { "url": "https://api.example/mcp", "headers": { "Authorization": "${token}" } }, "b": {} } }\n`,
+  "one list": (key) =>
+    `{ "${key}": { "meanwhile": { "type": "local", "command": ["github-mcp", "stdio"], "environment": { "TOKEN": "${token}" } }, "b": {} } }\n`,
+  toml: (key) => `[${key}.meanwhile]\ncommand = "github-mcp"\nargs = ["stdio"]\n\n[${key}.meanwhile.env]\nTOKEN = "${token}"\n\n[${key}.b]\ncommand = "b"\n`,
+  "inline toml": (key) => `[${key}]\nmeanwhile = { command = "github-mcp", env = { TOKEN = "${token}" } }\nb = { command = "b" }\n`,
+};
+
+describe("an entry of another tool", () => {
+  const cases = hosts.flatMap(({ id, format }) =>
+    Object.keys(foreignFiles)
+      .filter((name) => name.endsWith("toml") === (format === "toml"))
+      .map((name) => [id, name] as const),
+  );
+
+  test.each(cases)("in %s, written as %s, is refused, and --replace takes nothing of it along", (id, layout) => {
+    const { host } = workplace(id).target;
+    const text = foreignFiles[layout]?.(host.place({}).join(".")) ?? "";
+    const { add, replace, remove, read, file } = workplace(id, text);
+    const refusal = `${file} was left alone: the entry meanwhile that ${host.title} has there was not written by setup; `;
+    expect(() => add()).toThrow(`${refusal}give ours another name with --name, or put ours in its place with --replace.`);
+    expect(() => remove()).toThrow(`${refusal}take it out by hand if you want it gone.`);
+    expect(read()).toBe(text);
+
+    const { kind, backup } = replace();
+    expect(kind).toBe("updated");
+    expect(readFileSync(backup ?? "", "utf8")).toBe(text);
+    expect(read()).not.toContain(token);
+    expect(read()).not.toContain("github");
+    const format = host.format === "json" ? jsonText : tomlText;
+    const servers = format.read(read())[host.place({})[0] ?? ""];
+    expect(servers).toEqual({ b: expect.anything(), meanwhile: host.toEntry(launch) });
+    expect(replace().kind).toBe("unchanged");
+    expect(remove().kind, "what was there before comes back").toBe("restored");
+    expect(read()).toBe(text);
+  });
+
+  test("written over ours later is not ours any more", () => {
+    const { add, replace, remove, read, write } = workplace("cursor", "{}");
+    add();
+    const theirs = JSON.stringify({ mcpServers: { meanwhile: another } });
+    write(theirs);
+    expect(() => add()).toThrow("was not written by setup");
+    expect(() => remove()).toThrow("was not written by setup");
+    expect(read()).toBe(theirs);
+    replace();
+    expect(remove().kind).toBe("restored");
+    expect(read()).toBe(theirs);
   });
 });
 
@@ -312,6 +388,36 @@ describe("refused, in one sentence, and left alone", () => {
     mkdirSync(path.dirname(other.file), { recursive: true });
     symlinkSync("/nowhere/at/all", other.file);
     expect(() => other.add()).toThrow(/is a link that leads nowhere/);
+  });
+});
+
+describe("nested 200,000 deep", { timeout: 60_000 }, () => {
+  const deep = 200_000;
+  const around = (open: string, close: string) => open.repeat(deep) + close.repeat(deep);
+  test.each([
+    ["JSON objects", "cursor", around('{"a":', "}").replace("}", "1}")],
+    ["JSON lists", "claude-code", `{"a":${around("[", "]")}}`],
+    ["lists that never end", "zed", `{"a":${"[".repeat(deep)}`],
+    ["among the servers, with comments", "cline", `{"mcpServers": /* x */ ${around('{"a":[', "]}")}}`],
+    ["TOML lists", "codex", `a = ${around("[", "]")}\n`],
+    ["TOML tables in one line", "codex", `a = ${around("{a = ", "}").replace("}", "1}")}\n`],
+    ["a TOML key", "codex", `${"a.".repeat(deep)}a = 1\n`],
+    ["a TOML key of quoted parts", "codex", `${'"a" . '.repeat(deep)}a = 1\n`],
+    ["a TOML header", "codex", `[${"a.".repeat(deep)}a]\n`],
+    ["a TOML header of a list", "codex", `[[${"a.".repeat(deep)}a]]\n`],
+    ["TOML keys in tables in one line", "codex", `x = ${`{${"a.".repeat(100)}b = `.repeat(2_000)}1${"}".repeat(2_000)}\n`],
+  ])("%s: one sentence, and the file is left alone", (_, id, text) => {
+    const { add, remove, replace, read, file, folder } = workplace(id, text);
+    for (const act of [add, remove, replace])
+      expect(() => act()).toThrow(`${file} was left alone: it nests deeper than 200 levels, which no settings of a host do.`);
+    expect(read()).toBe(text);
+    expect(existsSync(path.join(folder, "home"))).toBe(false);
+  });
+
+  test("what only looks deep is taken", () => {
+    const flat = `a = [${"1.5, ".repeat(500)}]\n${"# [[[[ a.b.c\n".repeat(300)}t = "${"[.".repeat(300)}"\n${"x.y.z = 1\n".replace("x", "k")}`;
+    expect(workplace("codex", flat).add().kind).toBe("added");
+    expect(workplace("cursor", `{ "a": [${"[], ".repeat(5_000)}[]], "t": "${"[{".repeat(300)}" }`).add().kind).toBe("added");
   });
 });
 

@@ -57,12 +57,12 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
     expect(rows.slice(1, 5)).toEqual([
       ["codex", "yes", "broken", "~/.codex/config.toml"],
       ["cursor", "yes", "no", "~/.cursor/mcp.json"],
-      ["gemini", "yes", "other", "~/.gemini/settings.json"],
+      ["gemini", "yes", "foreign", "~/.gemini/settings.json"],
       ["claude-code", "no", "no", "~/.claude.json"],
     ]);
     expect(rows).toHaveLength(13);
     expect(Math.max(...out.split("\n").map((line) => line.length)), "it fits a terminal").toBeLessThanOrEqual(80);
-    expect(err).toContain("meanwhile setup --all ");
+    expect(err).toContain("meanwhile setup cursor ");
     expect([fingerprint(home), fingerprint(cwd)]).toEqual(before);
   });
 
@@ -130,25 +130,33 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
     expect(err).toContain(`It runs  MEANWHILE_HOME='${cwd}/my home' ${process.execPath} ${executable} -C ${cwd} serve\n`);
   });
 
-  test("an entry that was there before comes back, and one that setup never wrote is not taken away", async () => {
-    const own = '{ "mcpServers": { "meanwhile": { "command": "mine" } } }\n';
-    const { setup, read } = user({ ".cursor/mcp.json": own, ".gemini/settings.json": own });
-    await setup(["cursor"]);
-    expect(read(".cursor/mcp.json")).not.toBe(own);
-    const { code, err } = await setup(["--remove", "--all"]);
+  test("an entry of another tool is refused, also by --dry-run and --remove, until --replace takes its place and --remove puts it back", async () => {
+    const own = '{ "mcpServers": { "github": { "command": "mine", "env": { "TOKEN": "ghp_0123" } } } }\n';
+    const { setup, read, home } = user({ ".cursor/mcp.json": own, ".gemini/settings.json": own });
+    const before = fingerprint(home);
+    const why = (host: string, cure: string) => `: the entry github that ${host} has there was not written by setup; ${cure}.\n`;
+    const cure = "give ours another name with --name, or put ours in its place with --replace";
+    for (const words of [["cursor"], ["cursor", "--dry-run"]]) {
+      const { code, out, err } = await setup([...words, "--name", "github"]);
+      expect([code, out, err]).toEqual([1, "", `✗ Cursor: ${home}/.cursor/mcp.json was left alone${why("Cursor", cure)}`]);
+    }
+    expect(fingerprint(home)).toBe(before);
+
+    expect((await setup(["cursor", "--name", "github", "--replace"])).err).toMatch(/✓ Cursor: updated github in .*\n {2}Backup /);
+    expect(read(".cursor/mcp.json")).not.toContain("ghp_0123");
+    const { code, err } = await setup(["--remove", "--all", "--name", "github"]);
     expect(code).toBe(1);
-    expect(err).toContain("✓ Cursor: put meanwhile in ~/.cursor/mcp.json back as it was before setup\n");
-    expect(err).toMatch(
-      /✗ Gemini CLI: \S+settings\.json was left alone: its entry meanwhile was not written by setup; take it out by hand if you want it gone\.\n/,
-    );
+    expect(err).toContain("✓ Cursor: put github in ~/.cursor/mcp.json back as it was before setup\n");
+    expect(err).toContain(why("Gemini CLI", "take it out by hand if you want it gone"));
     expect([read(".cursor/mcp.json"), read(".gemini/settings.json")]).toEqual([own, own]);
+    expect(await setup(["cursor", "--remove", "--replace"])).toMatchObject({ code: 2, err: expect.stringContaining("do not go together") });
   });
 
   test("--project writes what can be shared, and says what is needed", async () => {
     const { setup, cwd, home } = user({}, { "tools/a/b.ts": "", "meanwhile.config.json": '{ "name": "Ada\'s reports" }' });
     const { code, err } = await setup(["claude-code", "vscode", "--project", "--commands", "tools"]);
     expect(code).toBe(0);
-    const args = ["meanwhile", "serve", "--commands", "tools"];
+    const args = ["--no", "meanwhile", "serve", "--commands", "tools"];
     expect(JSON.parse(readFileSync(path.join(cwd, ".mcp.json"), "utf8"))).toEqual({ mcpServers: { "Ada-s-reports": { type: "stdio", command: "npx", args } } });
     expect(JSON.parse(readFileSync(path.join(cwd, ".vscode/mcp.json"), "utf8")).servers).toHaveProperty("Ada-s-reports");
     expect(statSync(path.join(cwd, ".mcp.json")).mode & 0o777).toBe(0o644);

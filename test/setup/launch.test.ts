@@ -31,7 +31,7 @@ test("what npx has fetched is asked for again, with its version", () => {
 
 test("a project's entry has nothing of this machine, and no folder that reads like a flag", () => {
   const launch = toProjectLaunch({ project: "/srv/p", folders: ["/srv/p/x/y", "/srv/p/-rf", "/srv/p"], isBundled: true });
-  expect(launch).toEqual({ command: "npx", args: ["meanwhile", "serve", "--commands", "x/y", "--commands", "./-rf", "--commands", "."], env: {} });
+  expect(launch).toEqual({ command: "npx", args: ["--no", "meanwhile", "serve", "--commands", "x/y", "--commands", "./-rf", "--commands", "."], env: {} });
 });
 
 test("a name is letters, digits, - and _; one from a config is made to fit", () => {

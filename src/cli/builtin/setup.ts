@@ -24,6 +24,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     program.option("--all", "every host that is installed; with --remove, every one that has the entry");
     program.option("--project", "the project's file in this folder, to be shared, in place of your own");
     program.option("--remove", "take the entry away");
+    program.option("--replace", "put the entry in place of one that setup did not write; nothing of that one is kept but a backup");
     program.option("--dry-run", "print what would change as a diff, and change nothing");
     program.option("--name <name>", "what the hosts call it (default: the name in the config, or meanwhile)");
     program.option("--commands <folder>", "a folder of commands; may be given several times", collect);
@@ -49,6 +50,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     terminal: call.terminal,
   };
   const isDryRun = options.dryRun === true;
+  if (options.replace === true && options.remove === true) throw new UsageError("--replace and --remove do not go together; use one of them.");
   if (parsed.operands.length === 0 && options.all !== true && !(isDryRun && options.remove !== true)) {
     if (options.remove === true) throw new UsageError("Say from which hosts to take it, or --all; meanwhile setup lists them.");
     return showHosts(setup);
@@ -56,7 +58,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const chosen = parsed.operands.length > 0 ? parsed.operands.map(hostNamed) : hostsWith(setup, options.remove === true);
   if (chosen.length === 0) return nothingToDo(setup, options.remove === true);
   const targets = [...new Set(chosen)].map((host) => toTarget(setup, host));
-  return changeAll(setup, targets, { isRemoval: options.remove === true, isDryRun });
+  return changeAll(setup, targets, { isRemoval: options.remove === true, isReplacing: options.replace === true, isDryRun });
 }
 
 interface Setup {
@@ -123,10 +125,10 @@ function toTarget({ scope, machine, name }: Setup, host: Host): Target {
   return { host, scope, file, name };
 }
 
-function stateOf({ launch }: Setup, target: Target): "no" | "yes" | "other" | "broken" {
+function stateOf({ launch, record }: Setup, target: Target): "no" | "yes" | "other" | "foreign" | "broken" {
   try {
-    const state = findEntry(target, target.host.toEntry(launch));
-    return state === "none" ? "no" : state === "same" ? "yes" : "other";
+    const state = findEntry(target, record, target.host.toEntry(launch));
+    return state === "none" ? "no" : state === "same" ? "yes" : state;
   } catch {
     return "broken";
   }
@@ -145,7 +147,8 @@ function showHosts(setup: Setup): ExitCode {
   const widths = heads.map((_, column) => Math.max(...[heads, ...rows].map((row) => row[column]?.length ?? 0)) + 2);
   const toLine = (row: readonly string[]) => `${row.map((cell, column) => (column === heads.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))).join("")}\n`;
   const { bold, dim, green, yellow } = isPainted(terminal) ? terminal.colors : plain;
-  const paint = (row: readonly string[]) => (row[2] === "yes" ? green : row[2] === "other" || row[2] === "broken" ? yellow : row[1] === "no" ? dim : String);
+  const paint = (row: readonly string[]) =>
+    row[2] === "yes" ? green : ["other", "foreign", "broken"].includes(row[2] ?? "") ? yellow : row[1] === "no" ? dim : String;
   terminal.print(bold(toLine(heads)) + rows.map((row) => paint(row)(toLine(row))).join(""));
   terminal.say(nextSteps(setup, rows));
   return Exit.Ok;
@@ -170,13 +173,21 @@ function nextSteps({ terminal, scope, name }: Setup, rows: readonly (readonly st
   return `\n${steps.map(([words = "", what]) => `  ${cyan(words.padEnd(width))}${what}\n`).join("")}`;
 }
 
-function changeAll(setup: Setup, targets: readonly Target[], how: { readonly isRemoval: boolean; readonly isDryRun: boolean }): ExitCode {
+interface How {
+  readonly isRemoval: boolean;
+  readonly isReplacing: boolean;
+  readonly isDryRun: boolean;
+}
+
+function changeAll(setup: Setup, targets: readonly Target[], how: How): ExitCode {
   const { terminal, launch } = setup;
   const { red, dim } = terminal.colors;
   let failed = 0;
   for (const target of targets) {
     try {
-      const change = how.isRemoval ? planRemove(target, setup.record, target.host.toEntry(launch)) : planAdd(target, target.host.toEntry(launch));
+      const entry = target.host.toEntry(launch);
+      const { isReplacing } = how;
+      const change = how.isRemoval ? planRemove(target, setup.record, entry) : planAdd(target, setup.record, { entry, isReplacing });
       const isFound = isInstalled(target.host, setup.machine);
       if (how.isDryRun) showDiff(setup, change);
       else report(setup, change, { isFound, backup: applyChange(change, setup.record).backup });
