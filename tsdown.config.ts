@@ -25,5 +25,7 @@ export default defineConfig([
   },
   // A server on stdio starts with every session of a host: one file of the kind that Node loads fastest.
   { entry: { front: "src/front.ts" }, format: "cjs", platform: "node", target: "node22.18", dts: false, clean: false },
+  // Whose the home is, is asked before anything in it is used.
+  { entry: { paths: "src/paths.ts" }, format: "cjs", platform: "node", target: "node22.18", dts: false, clean: false },
   { entry: pack, format: "esm", platform: "node", fixedExtension: false, target: "node22.18", deps: { neverBundle: [/^meanwhile/] }, dts: false, clean: false },
 ]);

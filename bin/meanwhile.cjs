@@ -38,15 +38,7 @@ function startFront() {
 }
 
 function start() {
-  const { enableCompileCache } = require("node:module");
-  const home = process.env.MEANWHILE_HOME || path.join(require("node:os").homedir(), ".meanwhile");
-  // Compiled code is kept in the user's own folder: a shared temporary one could be prepared by somebody else.
-  try {
-    require("node:fs").mkdirSync(home, { recursive: true, mode: 0o700 });
-    enableCompileCache(path.join(home, "cache", "code"));
-  } catch {
-    // Without the cache everything works, only slower; an unusable home is reported by the command that needs it.
-  }
+  keepCompiledCode();
   const entry = path.join(__dirname, "..", "dist", "bin.js");
   import(require("node:url").pathToFileURL(entry).href).catch((error) => {
     if (error?.code === "ERR_MODULE_NOT_FOUND" && String(error.message).includes(entry)) {
@@ -56,6 +48,20 @@ function start() {
     }
     process.exitCode = 70;
   });
+}
+
+/** Compiled code is kept in the user's own folder: whoever prepares it runs code as this user, so nobody else may have had a hand in it. */
+function keepCompiledCode() {
+  try {
+    const { homeAt, isOwnCache, refusalOfHome } = require(path.join(__dirname, "..", "dist", "paths.cjs"));
+    const home = homeAt(process.env);
+    if (refusalOfHome(home) !== undefined) return;
+    const folder = path.join(home.folder, "cache", "code");
+    require("node:fs").mkdirSync(folder, { recursive: true, mode: 0o700 });
+    if (isOwnCache(folder)) require("node:module").enableCompileCache(folder);
+  } catch {
+    // Without the cache everything works, only slower; an unusable home is reported by the command that needs it.
+  }
 }
 
 function restartWithOwnNode() {

@@ -2,6 +2,7 @@ import { main } from "./cli/main.ts";
 import { openTerminal } from "./cli/terminal.ts";
 import { loadSettings, publicSettings } from "./config.ts";
 import { armFailpoint } from "./failpoint.ts";
+import { homeAt, refusalOfHome } from "./paths.ts";
 
 armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
 
@@ -27,6 +28,13 @@ process.on("beforeExit", () => {
   terminal.say("✗ It ended without a result: it waits for something that will never come.\n");
   process.exit(1);
 });
+
+// Before a single file of a home is read: somebody else may have put there what we would run or trust.
+const refusal = refusalOfHome(homeAt(process.env));
+if (refusal !== undefined) {
+  terminal.say(`${terminal.colors.red("✗")} ${refusal}\n`);
+  process.exit(70);
+}
 
 const code = await main({
   words,

@@ -7,7 +7,7 @@ import { closest } from "./command/suggest.ts";
 import { messageOf, RuntimeError, UsageError } from "./errors.ts";
 import type { HostOverride } from "./host/profiles.ts";
 import { type LogLevel, logLevels } from "./log.ts";
-import { type Home, homeAt } from "./paths.ts";
+import { type Home, openHome, openStoreFile } from "./paths.ts";
 import { commandFolders, daemonKey, findConfigFile, isPackAlone, type ProjectConfig, packageVersion, projectParts } from "./project.ts";
 import { type DeferralRules, defaultDeferral } from "./task/deferral.ts";
 
@@ -127,7 +127,7 @@ const defaultIdleMs = 15 * 60_000;
 /** Flags over environment over the project's file over the user's file over defaults. */
 export async function loadSettings(from: { cwd: string; env: Environment; flags: Flags }): Promise<Settings> {
   const { cwd, env, flags } = from;
-  const home = homeAt(env);
+  const home = openHome(env);
   const configFile = findConfigFile(cwd);
   const user = existsSync(home.configFile) ? readJsonConfig(home.configFile) : {};
   const project = configFile === undefined ? {} : await readConfig(configFile);
@@ -145,7 +145,7 @@ export async function loadSettings(from: { cwd: string; env: Environment; flags:
     version: packageVersion(),
     instructions: config.instructions,
     home,
-    storeFile: env.MEANWHILE_STORE ? path.resolve(cwd, env.MEANWHILE_STORE) : home.tasksFile,
+    storeFile: openStoreFile(home, env, cwd),
     project: projectId(projectParts(folders, configFile)),
     daemon: {
       key: daemonKey({ folders, configFile, userConfigFile: home.configFile, env, names: config.env ?? [] }),

@@ -3,9 +3,19 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, watch, writeFi
 import path from "node:path";
 import { type DaemonAddress, DaemonUnreachable, KeyOutdated, reachDaemon } from "./daemon/connect.ts";
 import { Pump } from "./daemon/pump.ts";
-import { UsageError } from "./errors.ts";
-import { type Home, homeAt } from "./paths.ts";
-import { commandFolders, daemonKey, executable, findConfigFile, fingerprint, keyVariable, type ProjectConfig, type ProjectFlags } from "./project.ts";
+import { RuntimeError, UsageError } from "./errors.ts";
+import { type Home, openHome } from "./paths.ts";
+import {
+  commandFolders,
+  daemonKey,
+  executable,
+  findConfigFile,
+  fingerprint,
+  hasConfigFile,
+  keyVariable,
+  type ProjectConfig,
+  type ProjectFlags,
+} from "./project.ts";
 
 /**
  * `meanwhile serve` over stdio: finds out which daemon serves this project, connects to it or starts it, and carries
@@ -52,6 +62,7 @@ export async function runFront(flags: ProjectFlags): Promise<number> {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => process.exit(0));
   setImmediate(stayLean);
   try {
+    openHome(process.env);
     const reach = () => atAddress(flags, reachDaemon);
     const onUnreachable = (error: Error) => process.stderr.write(`✗ ${error.message}\n`);
     const pump = new Pump({ input: process.stdin, output: process.stdout, reach, onUnreachable });
@@ -59,7 +70,7 @@ export async function runFront(flags: ProjectFlags): Promise<number> {
     await pump.run();
     return 0;
   } catch (error) {
-    const isKnown = error instanceof DaemonUnreachable || error instanceof UsageError;
+    const isKnown = error instanceof DaemonUnreachable || error instanceof UsageError || error instanceof RuntimeError;
     process.stderr.write(`✗ ${isKnown ? (error as Error).message : (error as Error).stack}\n`);
     if (error instanceof ConfigUnreadable) return error.exitCode;
     return error instanceof UsageError ? 2 : 70;
@@ -69,7 +80,7 @@ export async function runFront(flags: ProjectFlags): Promise<number> {
 /** Where there is no project yet, a first command makes one, and the session goes on with that project's daemon. */
 function watchForProject({ commands }: ProjectFlags, onProject: () => void): void {
   const cwd = process.cwd();
-  const isThere = () => findConfigFile(cwd) !== undefined || existsSync(path.join(cwd, "commands"));
+  const isThere = () => hasConfigFile(cwd) || existsSync(path.join(cwd, "commands"));
   if (commands !== undefined || isThere()) return;
   try {
     const watcher = watch(cwd, { persistent: false }, () => {
@@ -107,7 +118,7 @@ export async function atAddress<T>(flags: ProjectFlags, act: (address: DaemonAdd
 export async function addressOf(flags: ProjectFlags): Promise<DaemonAddress> {
   const cwd = process.cwd();
   const { env } = process;
-  const home = homeAt(env);
+  const home = openHome(env);
   const configFile = findConfigFile(cwd);
   const words = [...(flags.commands ?? []).flatMap((folder) => ["--commands", folder]), ...(flags.bundled === false ? ["--no-bundled"] : [])];
   const config = { ...readUserConfig(home), ...(configFile === undefined ? {} : await readProjectConfig(home, configFile, words)) };

@@ -1,6 +1,7 @@
-import { chmodSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, type Stats, statSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
+import { RuntimeError } from "./errors.ts";
 
 /** Everything Meanwhile keeps on a machine lives in one folder of its user. */
 export interface Home {
@@ -16,8 +17,10 @@ export interface Home {
   readonly packSocket: string;
 }
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** Names the home folder and what is in it; touches nothing. */
-export function homeAt(env: Readonly<Record<string, string | undefined>>): Home {
+export function homeAt(env: Environment): Home {
   const folder = path.resolve(env.MEANWHILE_HOME || path.join(homedir(), ".meanwhile"));
   return {
     folder,
@@ -31,8 +34,103 @@ export function homeAt(env: Readonly<Record<string, string | undefined>>): Home 
   };
 }
 
+/** The home of this user. Throws before anything in it is read when others may have had their hands in it. */
+export function openHome(env: Environment): Home {
+  const home = homeAt(env);
+  refuse(refusalOfHome(home));
+  return home;
+}
+
 /** Makes the home folder, readable by its user alone. */
 export function ensureHome(home: Home): void {
+  refuse(refusalOfHome(home));
   mkdirSync(home.folder, { recursive: true, mode: 0o700 });
   if ((statSync(home.folder).mode & 0o077) !== 0) chmodSync(home.folder, 0o700);
+}
+
+/** The file that keeps the tasks. Throws before anything in it is read when others may have had their hands in it. */
+export function openStoreFile(home: Home, env: Environment, cwd: string): string {
+  if (!env.MEANWHILE_STORE) return home.tasksFile;
+  const file = path.resolve(cwd, env.MEANWHILE_STORE);
+  // Whoever may write beside a database can lay a log there, which is carried over into it.
+  const parts = [path.dirname(file), file, ...["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`)];
+  for (const part of parts) refuse(refusalOf(part, { isRootTrusted: true, cure: "set MEANWHILE_STORE to a file in a folder of your own" }));
+  return file;
+}
+
+function refuse(refusal: string | undefined): void {
+  if (refusal !== undefined) throw new RuntimeError("HOME_UNUSABLE", refusal);
+}
+
+/**
+ * Says why nothing of a home may be read; undefined when it is this user's alone, or not there. What a home holds is code that is run
+ * (command folders in its config, compiled code), secrets, and sockets that are trusted: it has to be this user's, and no one else may write it.
+ */
+export function refusalOfHome(home: Home): string | undefined {
+  const cure = "set MEANWHILE_HOME to a folder of your own";
+  const inside = [home.configFile, home.tokenFile, home.tasksFile, home.runFolder];
+  const refusals = [home.folder, ...inside].map((part) => refusalOf(part, { isRootTrusted: part !== home.folder, cure }));
+  return refusals.find((refusal) => refusal !== undefined);
+}
+
+/** True when a folder for compiled code is this user's alone; anything in it is run. */
+export function isOwnCache(folder: string): boolean {
+  return (
+    refusalOf(path.dirname(folder), { isRootTrusted: false, cure: "" }) === undefined && refusalOf(folder, { isRootTrusted: false, cure: "" }) === undefined
+  );
+}
+
+/**
+ * Says why a project's config must not be loaded. A project may be shared by a group, and a container reads as root what its
+ * mounted volume's user wrote; a file that anybody may write, or that a stranger wrote, is nobody's word.
+ */
+export function refusalOfProjectFile(file: string): string | undefined {
+  const facts = look(statSync, file);
+  const own = process.getuid?.();
+  if (facts === undefined || own === undefined) return undefined;
+  if (own !== 0 && !isTrusted(facts.uid, own, true))
+    return `${file} belongs to another user (uid ${facts.uid}, you are ${own}), and would be run as you; work on a copy of your own, or have its owner changed.`;
+  if ((facts.mode & 0o002) !== 0)
+    return `${file} may be written by anybody (mode ${toMode(facts)}), and would be run as you; read it through, then chmod o-w ${file}.`;
+  return undefined;
+}
+
+interface Rule {
+  /** Root could do anything anyway; what it has put into a user's folder is fine. */
+  readonly isRootTrusted: boolean;
+  readonly cure: string;
+}
+
+/** On Windows there is no owner to ask for. */
+function refusalOf(file: string, { isRootTrusted, cure }: Rule): string | undefined {
+  const own = process.getuid?.();
+  const link = look(lstatSync, file);
+  const facts = link?.isSymbolicLink() === true ? look(statSync, file) : link;
+  if (own === undefined || link === undefined || facts === undefined) return undefined;
+  const stranger = [
+    link.isSymbolicLink() && !isTrusted(link.uid, own, true) ? link.uid : undefined,
+    isTrusted(facts.uid, own, isRootTrusted) ? undefined : facts.uid,
+  ];
+  const uid = stranger.find((found) => found !== undefined);
+  if (uid !== undefined) return `${file} belongs to another user (uid ${uid}, you are ${own}), so nothing in it was read; ${cure}.`;
+  if ((facts.mode & 0o022) !== 0)
+    return `${file} may be written by others (mode ${toMode(facts)}), so nothing in it was read; if what is there is yours, chmod go-w ${file}, or ${cure}.`;
+  return undefined;
+}
+
+function isTrusted(uid: number, own: number, isRootTrusted: boolean): boolean {
+  return uid === own || (isRootTrusted && uid === 0);
+}
+
+function toMode({ mode }: Stats): string {
+  return (mode & 0o7777).toString(8).padStart(4, "0");
+}
+
+/** What cannot even be looked at cannot be read either; whoever needs it says so. */
+function look(ask: (file: string, options: { throwIfNoEntry: false }) => Stats | undefined, file: string): Stats | undefined {
+  try {
+    return ask(file, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
 }

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { UsageError } from "./errors.ts";
+import { RuntimeError, UsageError } from "./errors.ts";
+import { refusalOfProjectFile } from "./paths.ts";
 
 /**
  * What a project is, without loading any of its code: a front names its daemon by this in a blink,
@@ -30,8 +31,17 @@ export function packageVersion(): string {
   return (JSON.parse(readFileSync(path.join(packageFolder, "package.json"), "utf8")) as { version: string }).version;
 }
 
+/** The project's config file. Throws when a stranger wrote it, or anybody may: it would be run as this user. */
 export function findConfigFile(cwd: string): string | undefined {
-  return configNames.map((name) => path.join(cwd, name)).find((file) => existsSync(file));
+  const found = configNames.map((name) => path.join(cwd, name)).find((file) => existsSync(file));
+  const refusal = found === undefined ? undefined : refusalOfProjectFile(found);
+  if (refusal !== undefined) throw new RuntimeError("CONFIG_INVALID", refusal);
+  return found;
+}
+
+/** Whether a folder has a config file, whoever wrote it. */
+export function hasConfigFile(cwd: string): boolean {
+  return configNames.some((name) => existsSync(path.join(cwd, name)));
 }
 
 /** Every folder that commands are looked for in; one that is not there yet may come. */

@@ -45,7 +45,7 @@ const verbs = {
 export type VerbName = keyof typeof verbs;
 
 /** Our own verbs, with what each does. */
-const listedVerbs = Object.entries(verbs).map(([name, { summary }]) => ({ name: name as VerbName, summary }));
+export const listedVerbs = Object.entries(verbs).map(([name, { summary }]) => ({ name: name as VerbName, summary }));
 
 export interface VerbCall {
   readonly words: readonly string[];

@@ -4,6 +4,7 @@ import { createConnection, type Socket } from "node:net";
 import path from "node:path";
 import type { Readable } from "node:stream";
 import { sleep, systemClock } from "../clock.ts";
+import { RuntimeError } from "../errors.ts";
 import { ensureHome, type Home } from "../paths.ts";
 import { type Greeting, type Reply, readReply, toLine } from "./greeting.ts";
 import { type DaemonRecord, ensurePrivateFolder, readRecord, refusalOf } from "./record.ts";
@@ -136,6 +137,7 @@ function prepareHome(home: Home): void {
     ensureHome(home);
     ensurePrivateFolder(home.runFolder);
   } catch (error) {
+    if (error instanceof RuntimeError) throw error;
     throw new DaemonUnreachable(`Cannot use the home folder ${home.folder}: ${(error as Error).message}; set MEANWHILE_HOME to a folder of your own.`);
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { CommandError, messageOf } from "../errors.ts";
+import { CommandError, messageOf, RuntimeError } from "../errors.ts";
 import { ensureHome, type Home } from "../paths.ts";
 
 /**
@@ -53,6 +53,7 @@ export class SetupRecord {
       ensureHome(this.#home);
       mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     } catch (cause) {
+      if (cause instanceof RuntimeError) throw cause;
       throw new CommandError(`Nothing was changed: a backup cannot be kept in ${this.#folder}: ${messageOf(cause)}.`, { cause });
     }
   }

@@ -44,10 +44,10 @@ describe("a home", () => {
     await runMeanwhile(["daemon", "stop"], { cwd: home.cwd, env: { MEANWHILE_HOME: folder } });
   });
 
-  test("that everybody may use is made its user's alone, and a planted log is not written through", async () => {
+  test("that everybody may read is made its user's alone, and a planted log is not written through", async () => {
     const home = new DaemonHome();
     mkdirSync(home.home);
-    chmodSync(home.home, 0o777);
+    chmodSync(home.home, 0o755);
     const victim = path.join(temporaryFolder(), "victim");
     writeFileSync(victim, "");
     symlinkSync(victim, path.join(home.home, "daemon.log"));

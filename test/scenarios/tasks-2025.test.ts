@@ -1,4 +1,4 @@
-import { rmdirSync } from "node:fs";
+import { mkdtempSync, rmdirSync } from "node:fs";
 import path from "node:path";
 import { Client as ClientV2, type Transport as TransportV2, StreamableHTTPClientTransport as V2Http } from "@modelcontextprotocol/client";
 import { StdioClientTransport as V2Pipe } from "@modelcontextprotocol/client/stdio";
@@ -523,12 +523,12 @@ describe("a store that fails", () => {
   });
 
   test("one that cannot even be opened is -32603 as well", async () => {
-    const served = await start("stdio", { env: { MEANWHILE_STORE: temporaryFolder() } });
+    const served = await start("stdio", { env: { MEANWHILE_STORE: mkdtempSync(path.join(temporaryFolder(), "store-")) } });
     await refusesAll(await served.connect(), "11111111-1111-4111-8111-111111111111");
   });
 
   test("one that cannot even be opened takes away neither the list of tools nor, once it is mended, the tools", async () => {
-    const store = temporaryFolder();
+    const store = mkdtempSync(path.join(temporaryFolder(), "store-"));
     const wire = await (await start("stdio", { env: { MEANWHILE_STORE: store } })).connect();
     const listed = await wire.request("tools/list");
     expect(JSON.stringify(listed)).not.toContain(store);

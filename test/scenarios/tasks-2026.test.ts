@@ -1,3 +1,4 @@
+import { mkdtempSync } from "node:fs";
 import path from "node:path";
 import { Client, type JSONRPCMessage, StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -554,7 +555,7 @@ describe("a store that fails", () => {
   });
 
   test("one that cannot even be opened is -32603 as well", async () => {
-    const served = await start("stdio", { env: { MEANWHILE_STORE: temporaryFolder() } });
+    const served = await start("stdio", { env: { MEANWHILE_STORE: mkdtempSync(path.join(temporaryFolder(), "store-")) } });
     await refusesAll(await connect(served), "11111111-1111-4111-8111-111111111111");
   });
 });

@@ -5,7 +5,7 @@ import type { DaemonStatus } from "../../daemon/greeting.ts";
 import { readRecords, removeRecord } from "../../daemon/record.ts";
 import { CommandError, Exit, type ExitCode, messageOf, RuntimeError, UsageError } from "../../errors.ts";
 import { addressOf, atAddress } from "../../front.ts";
-import { type Home, homeAt } from "../../paths.ts";
+import { type Home, openHome } from "../../paths.ts";
 import type { VerbCall } from "../main.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { parseVerb } from "../verb.ts";
@@ -52,7 +52,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     return Exit.Ok;
   }
   try {
-    return await subverb.run({ call, terminal: call.terminal, home: homeAt(process.env), options: parsed.options });
+    return await subverb.run({ call, terminal: call.terminal, home: openHome(process.env), options: parsed.options });
   } catch (error) {
     throw error instanceof DaemonUnreachable ? new RuntimeError("HOME_UNUSABLE", error.message, { cause: error }) : error;
   }

@@ -1,5 +1,5 @@
 import { Exit, type ExitCode } from "../../errors.ts";
-import { homeAt } from "../../paths.ts";
+import { openHome } from "../../paths.ts";
 import { readToken } from "../../serve.ts";
 import type { VerbCall } from "../main.ts";
 import { parseVerb } from "../verb.ts";
@@ -7,6 +7,6 @@ import { parseVerb } from "../verb.ts";
 export async function run(call: VerbCall): Promise<ExitCode> {
   const program = parseVerb("token", "Print the token that makes an HTTP caller the local user: Authorization: Bearer <token>", call.words);
   if ("help" in program) call.terminal.print(program.help);
-  else call.terminal.print(`${readToken(homeAt(process.env))}\n`);
+  else call.terminal.print(`${readToken(openHome(process.env))}\n`);
   return Exit.Ok;
 }

@@ -1,0 +1,136 @@
+import { chmodSync, chownSync, lchownSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { RuntimeError } from "../src/errors.ts";
+import { ensureHome, homeAt, openHome, openStoreFile, refusalOfProjectFile } from "../src/paths.ts";
+import { temporaryFolder, writeFiles } from "./helpers/home.ts";
+
+const nobody = 65_534;
+const isRoot = process.getuid?.() === 0;
+const own = process.getuid?.();
+
+/** A home with everything in it, as Meanwhile makes it. */
+function fullHome() {
+  const folder = path.join(temporaryFolder(), "home");
+  const home = homeAt({ MEANWHILE_HOME: folder });
+  ensureHome(home);
+  mkdirSync(home.runFolder, { mode: 0o700 });
+  for (const file of [home.configFile, home.tokenFile, home.tasksFile]) writeFileSync(file, "{}", { mode: 0o600 });
+  return { folder, home, env: { MEANWHILE_HOME: folder } };
+}
+
+function refusal(act: () => unknown): string {
+  try {
+    act();
+  } catch (error) {
+    expect(error).toBeInstanceOf(RuntimeError);
+    expect((error as RuntimeError).code).toBe("HOME_UNUSABLE");
+    return (error as Error).message;
+  }
+  return "";
+}
+
+describe("a home", () => {
+  test("that is this user's alone is taken, and so is one that is not there or may be read by others", () => {
+    const { folder, env } = fullHome();
+    expect(openHome(env).folder).toBe(folder);
+    chmodSync(folder, 0o755);
+    expect(openHome(env).folder).toBe(folder);
+    expect(openHome({ MEANWHILE_HOME: path.join(folder, "none") }).folder).toBe(path.join(folder, "none"));
+    expect(openHome({ MEANWHILE_HOME: path.join(folder, "token", "below-a-file") }).folder).toContain("below-a-file");
+  });
+
+  test.each(["", "config.json", "token", "tasks.db", "run"])(
+    "in which others may write %j is refused, with the mode and the cure, and is not mended",
+    (part) => {
+      const { folder, env, home } = fullHome();
+      const file = path.join(folder, part);
+      const before = statSync(file).mode & 0o7777;
+      for (const bits of [0o020, 0o002, 0o022]) {
+        chmodSync(file, before | bits);
+        const mode = (before | bits).toString(8).padStart(4, "0");
+        const sentence = `${file} may be written by others (mode ${mode}), so nothing in it was read; if what is there is yours, chmod go-w ${file}, or set MEANWHILE_HOME to a folder of your own.`;
+        expect(refusal(() => openHome(env))).toBe(sentence);
+        expect(refusal(() => ensureHome(home))).toBe(sentence);
+        expect(statSync(file).mode & 0o7777).toBe(before | bits);
+      }
+      chmodSync(file, before);
+      expect(refusal(() => openHome(env))).toBe("");
+    },
+  );
+
+  test.runIf(isRoot).each(["", "config.json", "token", "tasks.db", "run"])("in which %j is another user's is refused", (part) => {
+    const { folder, env } = fullHome();
+    chownSync(path.join(folder, part), nobody, nobody);
+    expect(refusal(() => openHome(env))).toBe(
+      `${path.join(folder, part)} belongs to another user (uid ${nobody}, you are ${own}), so nothing in it was read; set MEANWHILE_HOME to a folder of your own.`,
+    );
+  });
+
+  test.runIf(isRoot)("that is a link is judged by where it leads, and by whose link it is", () => {
+    const { folder, env } = fullHome();
+    const link = path.join(temporaryFolder(), "link");
+    symlinkSync(folder, link);
+    expect(refusal(() => openHome({ MEANWHILE_HOME: link }))).toBe("");
+    lchownSync(link, nobody, nobody);
+    expect(refusal(() => openHome({ MEANWHILE_HOME: link }))).toContain("belongs to another user");
+    lchownSync(link, 0, 0);
+    chownSync(folder, nobody, nobody);
+    expect(refusal(() => openHome({ MEANWHILE_HOME: link }))).toContain("belongs to another user");
+    expect(refusal(() => openHome(env))).toContain("belongs to another user");
+  });
+
+  test.each([0o000, 0o002, 0o077])("made under umask %o is its user's alone", (umask) => {
+    const before = process.umask(umask);
+    try {
+      const { folder, env } = fullHome();
+      expect(statSync(folder).mode & 0o777).toBe(0o700);
+      expect(refusal(() => openHome(env))).toBe("");
+    } finally {
+      process.umask(before);
+    }
+  });
+});
+
+describe("a store of one's own choice", () => {
+  const open = (file: string) => refusal(() => openStoreFile(homeAt({}), { MEANWHILE_STORE: file }, "/"));
+
+  test("is taken where nobody else may write", () => {
+    const file = path.join(temporaryFolder(), "tasks.db");
+    expect(open(file)).toBe("");
+    writeFileSync(file, "", { mode: 0o600 });
+    expect(open(file)).toBe("");
+  });
+
+  test.each(["tasks.db", "tasks.db-wal", "tasks.db-shm", "tasks.db-journal"])("is refused when others may write %s, or its folder, or own it", (name) => {
+    const folder = writeFiles(temporaryFolder(), { [name]: "" });
+    const file = path.join(folder, "tasks.db");
+    chmodSync(path.join(folder, name), 0o666);
+    expect(open(file)).toBe(
+      `${path.join(folder, name)} may be written by others (mode 0666), so nothing in it was read; if what is there is yours, chmod go-w ${path.join(folder, name)}, or set MEANWHILE_STORE to a file in a folder of your own.`,
+    );
+    chmodSync(path.join(folder, name), 0o600);
+    chmodSync(folder, 0o1777);
+    expect(open(file)).toContain(`${folder} may be written by others (mode 1777)`);
+    chmodSync(folder, 0o700);
+    if (!isRoot) return;
+    chownSync(path.join(folder, name), nobody, nobody);
+    expect(open(file)).toContain(`${path.join(folder, name)} belongs to another user (uid ${nobody}, you are 0)`);
+  });
+});
+
+describe("a project's config", () => {
+  test("that anybody may write is refused; one that a group shares is taken", () => {
+    const file = path.join(writeFiles(temporaryFolder(), { "meanwhile.config.json": "{}" }), "meanwhile.config.json");
+    chmodSync(file, 0o664);
+    expect(refusalOfProjectFile(file)).toBeUndefined();
+    chmodSync(file, 0o666);
+    expect(refusalOfProjectFile(file)).toBe(`${file} may be written by anybody (mode 0666), and would be run as you; read it through, then chmod o-w ${file}.`);
+  });
+
+  test.runIf(isRoot)("of another user is taken by root, who reads mounted volumes", () => {
+    const file = path.join(writeFiles(temporaryFolder(), { "meanwhile.config.json": "{}" }), "meanwhile.config.json");
+    chownSync(file, nobody, nobody);
+    expect(refusalOfProjectFile(file)).toBeUndefined();
+  });
+});
