@@ -5,7 +5,7 @@ import { RuntimeError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Home } from "../paths.ts";
 import type { Broker } from "./broker.ts";
-import { ensurePrivateFolder, fitsSocket, lockFile, readRecord, refusalOf, removeRecord, socketFile, writeRecord } from "./record.ts";
+import { ensurePrivateFolder, fitsSocket, forgetSocketFolder, lockFile, placeSocket, readRecord, refusalOf, removeRecord, writeRecord } from "./record.ts";
 
 export interface Lock {
   release(): void;
@@ -56,7 +56,7 @@ export class Lifecycle {
     const isShort = fitsSocket(options.home.packSocket);
     const known = options.isPackAlone && isShort ? options.takeLock(lockFile(options.home, "mcp")) : undefined;
     this.#locks = known === undefined ? [lock] : [lock, known];
-    this.#socket = known === undefined ? socketFile(options.home, options.key) : options.home.packSocket;
+    this.#socket = known === undefined ? placeSocket(options.home, options.key) : options.home.packSocket;
   }
 
   get socket(): string {
@@ -81,6 +81,7 @@ export class Lifecycle {
     this.#cancelLook?.();
     this.#broker?.stopListening();
     if (this.#isOwnSocket()) rmSync(this.#socket, { force: true });
+    forgetSocketFolder(this.#socket);
     removeRecord(home, key, pid);
     for (const lock of this.#locks.splice(0)) lock.release();
     this.#left.resolve({ isNow });

@@ -1,4 +1,4 @@
-import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Home } from "../paths.ts";
@@ -15,11 +15,50 @@ const maxSocketBytes = 100;
 export const recordFile = (home: Home, key: string): string => path.join(home.runFolder, `${key}.json`);
 export const lockFile = (home: Home, key: string): string => path.join(home.runFolder, `${key}.lock`);
 
-/** The socket of a key, in the home or, where that path is too long, in a folder of this user's among the temporary ones. */
-export function socketFile(home: Home, key: string): string {
-  const inHome = path.join(home.runFolder, `${key}.sock`);
+/**
+ * Where a daemon puts its socket: in the home or, where that path is too long, in a folder of this user's among the temporary ones.
+ * Its name is known to everybody, so somebody else may have taken it; then a new folder is made, and the record says where it is.
+ */
+export function placeSocket(home: Home, key: string): string {
+  const name = `${key}.sock`;
+  const inHome = path.join(home.runFolder, name);
   if (fitsSocket(inHome)) return inHome;
-  return path.join(tmpdir(), `meanwhile-${ownUid()}`, `${key}.sock`);
+  const last = readRecord(home, key)?.socket;
+  const known = [...(last === undefined || !isSpare(path.dirname(last)) ? [] : [path.dirname(last)]), usualFolder()];
+  const folder = known.find((found) => fitsSocket(path.join(found, name)) && isPrivate(found));
+  return path.join(folder ?? makeSpare(name), name);
+}
+
+/** Gives up the folder that was made for one socket. */
+export function forgetSocketFolder(socket: string): void {
+  if (!isSpare(path.dirname(socket))) return;
+  try {
+    rmdirSync(path.dirname(socket));
+  } catch {
+    // Somebody else has removed it, or a socket of another daemon of ours lies in it.
+  }
+}
+
+const usualFolder = () => path.join(tmpdir(), `meanwhile-${ownUid()}`);
+const isSpare = (folder: string) => new RegExp(`^meanwhile-${ownUid()}-\\w{6}$`).test(path.basename(folder));
+
+/** Of two temporary folders, the first whose path is short enough. */
+function makeSpare(name: string): string {
+  const usual = usualFolder();
+  const isShort = fitsSocket(path.join(`${usual}-123456`, name));
+  return mkdtempSync(`${isShort ? usual : path.join("/tmp", path.basename(usual))}-`);
+}
+
+/** True for a folder of this user's alone, which is made where there is none; others may have put things into one that they may write. */
+function isPrivate(folder: string): boolean {
+  const stat = lstatSync(folder, { throwIfNoEntry: false });
+  if (stat !== undefined && (stat.mode & 0o022) !== 0) return false;
+  try {
+    ensurePrivateFolder(folder);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 export function fitsSocket(file: string): boolean {

@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, cpSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -262,6 +262,28 @@ describe("the socket", () => {
     await client.close();
     expect((await runMeanwhile([...ownCommands, "daemon", "stop"], { cwd: home.cwd, env: { MEANWHILE_HOME: long, TMPDIR: temporary } })).code).toBe(0);
     expect(isRunning(pid)).toBe(false);
+  });
+
+  test("lies in another folder when a stranger has taken that one's name, and is found there by whoever comes next", async () => {
+    const home = new DaemonHome();
+    const long = path.join(home.home, "x".repeat(100));
+    const temporary = temporaryFolder();
+    const taken = path.join(temporary, `meanwhile-${process.getuid?.()}`);
+    mkdirSync(taken);
+    if (process.getuid?.() === 0) chownSync(taken, 65_534, 65_534);
+    else chmodSync(taken, 0o777);
+    const env = { MEANWHILE_HOME: long, TMPDIR: temporary };
+    const client = await home.connect({ env });
+    const { pid } = dataOf<Said>(await client.call("say_back"));
+    onTestFinished(() => kill(pid));
+    const second = await home.connect({ env });
+    expect(dataOf<Said>(await second.call("say_back")).pid).toBe(pid);
+    expect(readdirSync(taken)).toEqual([]);
+    const [own = ""] = readdirSync(temporary).filter((name) => name !== path.basename(taken));
+    expect(statSync(path.join(temporary, own)).mode & 0o777).toBe(0o700);
+    await Promise.all([client.close(), second.close()]);
+    expect((await runMeanwhile([...ownCommands, "daemon", "stop"], { cwd: home.cwd, env })).code).toBe(0);
+    expect(readdirSync(temporary), "nothing is left of it").toEqual([path.basename(taken)]);
   });
 
   test("cannot be reached by another user", async () => {
