@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import path from "node:path";
 import type { McpServer } from "@modelcontextprotocol/server";
 import { loadModule } from "./command/load.ts";
 import { closest } from "./command/suggest.ts";

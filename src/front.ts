@@ -16,6 +16,7 @@ import {
   type ProjectConfig,
   type ProjectFlags,
 } from "./project.ts";
+import { cleanLines } from "./shown.ts";
 
 /**
  * `meanwhile serve` over stdio: finds out which daemon serves this project, connects to it or starts it, and carries
@@ -64,14 +65,14 @@ export async function runFront(flags: ProjectFlags): Promise<number> {
   try {
     openHome(process.env);
     const reach = () => atAddress(flags, reachDaemon);
-    const onUnreachable = (error: Error) => process.stderr.write(`✗ ${error.message}\n`);
+    const onUnreachable = (error: Error) => process.stderr.write(`✗ ${cleanLines(error.message)}\n`);
     const pump = new Pump({ input: process.stdin, output: process.stdout, reach, onUnreachable });
     watchForProject(flags, () => pump.moveOn());
     await pump.run();
     return 0;
   } catch (error) {
     const isKnown = error instanceof DaemonUnreachable || error instanceof UsageError || error instanceof RuntimeError;
-    process.stderr.write(`✗ ${isKnown ? (error as Error).message : (error as Error).stack}\n`);
+    process.stderr.write(`✗ ${cleanLines((isKnown ? (error as Error).message : (error as Error).stack) ?? "")}\n`);
     if (error instanceof ConfigUnreadable) return error.exitCode;
     return error instanceof UsageError ? 2 : 70;
   }

@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import type { DestinationStream, Logger as Pino } from "pino";
+import { cleanLines } from "./shown.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 export const logLevels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
@@ -37,7 +38,7 @@ export function openLog(options: LogOptions): Logger {
 /** Loaded with the first line that is written: most starts write none. */
 function openPino({ level, isTerminal, write, facts }: LogOptions): Pino {
   const { pino, stdSerializers, stdTimeFunctions } = createRequire(import.meta.url)("pino") as typeof import("pino");
-  const destination: DestinationStream = { write: isTerminal ? (line) => write(toReadableLine(line)) : write };
+  const destination: DestinationStream = { write: isTerminal ? (line) => write(cleanLines(toReadableLine(line))) : write };
   return pino({ level, base: facts ?? null, timestamp: stdTimeFunctions.isoTime, serializers: { error: stdSerializers.err } }, destination);
 }
 

@@ -3,7 +3,7 @@ import { discover, type FoundCommand } from "../command/discover.ts";
 import { closest } from "../command/suggest.ts";
 import { CommandError, Exit, type ExitCode, exitCodeOf, messageOf, UsageError } from "../errors.ts";
 import type { RunFacts } from "./run.ts";
-import type { Terminal } from "./terminal.ts";
+import { cleanLines, type Terminal } from "./terminal.ts";
 import { beforeDashes, domainHelp, parseTyped, rootHelp } from "./usage.ts";
 
 /** What the command line needs to know of the project; settings themselves are not its business. */
@@ -60,7 +60,7 @@ export async function main(cli: Cli): Promise<ExitCode> {
     return await dispatch(cli);
   } catch (error) {
     const { colors } = cli.terminal;
-    cli.terminal.say(`${colors.red("✗")} ${messageOf(error)}\n`);
+    cli.terminal.say(`${colors.red("✗")} ${cleanLines(messageOf(error))}\n`);
     const code = exitCodeOf(error);
     const isBug = code === Exit.Internal && (error as Error | undefined)?.name !== "RuntimeError";
     if (isBug && error instanceof Error) cli.terminal.say(`${error.stack}\n`);

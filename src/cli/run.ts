@@ -86,7 +86,7 @@ async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry:
   terminal.say(`${colors.red("✗")} ${clean(outcome.message)}\n`);
   for (const message of outcome.messages) {
     const { stack } = (message.details ?? {}) as { stack?: string };
-    if (stack !== undefined) terminal.say(`${stack}\n`);
+    if (stack !== undefined) terminal.say(`${cleanLines(stack)}\n`);
   }
   if (outcome.ending === "cancelled") return Exit.Cancelled;
   if (outcome.cause === "timeout") return Exit.TimedOut;

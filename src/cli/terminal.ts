@@ -2,8 +2,11 @@ import { createColors } from "picocolors";
 import { type Clock, formatDuration, systemClock } from "../clock.ts";
 import type { Answer, Question } from "../command/context.ts";
 import type { JsonSchema } from "../command/schema.ts";
+import { clean, toShown } from "../shown.ts";
 import { secondsLeft } from "../task/estimate.ts";
 import type { ProgressUpdate } from "../task/progress.ts";
+
+export { clean, cleanLines } from "../shown.ts";
 
 /** The person's end of the line: data out, words and progress beside it, keys in. */
 export interface Terminal {
@@ -16,10 +19,12 @@ export interface Terminal {
   readonly rows: number;
   /** Data goes to a terminal too, which would obey what is in it. */
   readonly isDataShown: boolean;
-  /** Data, to stdout. */
+  /** Data, to stdout. On a screen nothing in it is obeyed but our colours; in a pipe it stays as it is. */
   print(text: string): void;
-  /** Words for the person, to stderr. */
+  /** Words for the person, to stderr, where nothing in them is obeyed but our colours. */
   say(text: string): void;
+  /** Takes away what stands on this line, or on so many lines above it. */
+  erase(lines?: number): void;
   readInput(): Promise<string>;
   /** Ctrl-C is `interrupt`; a terminal that is closed, or a polite kill, is `leave`. */
   onInterrupt(listener: (how: "interrupt" | "leave") => void): () => void;
@@ -43,8 +48,9 @@ export function openTerminal(write: (text: string) => unknown, options: { noColo
       return stderr.rows ?? 24;
     },
     isDataShown: stdout.isTTY === true,
-    print: write,
-    say: (text) => stderr.write(text),
+    print: (text) => write(stdout.isTTY === true ? toShown(text, { hasColor }) : text),
+    say: (text) => stderr.write(toShown(text, { hasColor })),
+    erase: (lines = 0) => stderr.write(lines === 0 ? "\r\x1b[2K" : `\x1b[${lines}A\x1b[0J`),
     async readInput() {
       const parts: Buffer[] = [];
       for await (const part of stdin as AsyncIterable<Buffer>) parts.push(part);
@@ -141,7 +147,8 @@ export class StageView {
     const left = fit([bar, words].filter(Boolean).join("  "), room - 2 - timeRoom);
     const text = [left, time].filter(Boolean).join("  ");
     const painted = bar === "" ? text : `${colors.cyan(text.slice(0, barWidth))}${text.slice(barWidth)}`;
-    this.#terminal.say(`\r\x1b[2K${colors.cyan(spinner)} ${painted}`);
+    this.#terminal.erase();
+    this.#terminal.say(`${colors.cyan(spinner)} ${painted}`);
     this.#isDrawn = true;
   }
 
@@ -173,7 +180,7 @@ export class StageView {
   #erase(): void {
     if (!this.#isDrawn) return;
     this.#isDrawn = false;
-    this.#terminal.say("\r\x1b[2K");
+    this.#terminal.erase();
   }
 }
 
@@ -198,16 +205,6 @@ export function fit(text: string, room: number): string {
     kept += letter;
   }
   return text;
-}
-
-/** What a command says is shown, never obeyed: control characters would move the cursor or recolour the screen. */
-export function clean(text: string): string {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
-}
-
-/** The same for text of several lines. */
-export function cleanLines(text: string): string {
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]+/g, " ");
 }
 
 /** Asks in the terminal, one line a field, on stderr. Esc and Ctrl-C both cancel the question; `onCtrlC` tells them apart. */
@@ -246,15 +243,15 @@ async function promptField(prompts: Prompts, message: string, field: JsonSchema,
     if (isRequired && (text ?? "") === "") return "An answer is needed.";
     return isNumber && !Number.isFinite(Number(text)) ? "A number, please." : undefined;
   };
-  const answer = await prompts.text({ message, validate, output, ...(isPlain(field.default) && { initialValue: `${field.default}` }) });
+  const answer = await prompts.text({ message, validate, output, ...(isPlain(field.default) && { initialValue: clean(`${field.default}`) }) });
   return isNumber && typeof answer === "string" && answer !== "" ? Number(answer) : answer;
 }
 
 function choicesOf(field: JsonSchema): { value: string; label: string }[] | undefined {
   const from = field.type === "array" ? ((field.items ?? {}) as JsonSchema) : field;
-  if (Array.isArray(from.enum)) return from.enum.map((value) => ({ value: String(value), label: String(value) }));
+  if (Array.isArray(from.enum)) return from.enum.map((value) => ({ value: String(value), label: clean(String(value)) }));
   const titled = (from.oneOf ?? from.anyOf) as { const?: unknown; title?: string }[] | undefined;
-  return titled?.map((item) => ({ value: String(item.const), label: item.title ?? String(item.const) }));
+  return titled?.map((item) => ({ value: String(item.const), label: clean(item.title ?? String(item.const)) }));
 }
 
 function fieldLabel(name: string, field: JsonSchema): string {

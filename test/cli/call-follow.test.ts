@@ -23,6 +23,7 @@ function follow(options: Partial<RemoteOptions> = {}, work?: (follow: FollowOpti
     isDataShown: false,
     print: () => {},
     say: (text) => (said += text),
+    erase: () => (said += "\r\x1b[2K"),
     readInput: () => Promise.resolve(""),
     onInterrupt(listener) {
       signal = listener;
@@ -118,7 +119,13 @@ test("a question has the screen for itself: what is said meanwhile is said after
 test("the time left of a task that is met on its way counts from its beginning", () => {
   let said = "";
   const clock = new FakeClock();
-  const terminal: Partial<Terminal> = { colors: createColors(false), isLive: true, columns: 80, say: (text) => (said += text) };
+  const terminal: Partial<Terminal> = {
+    colors: createColors(false),
+    isLive: true,
+    columns: 80,
+    say: (text) => (said += text),
+    erase: () => (said += "\r\x1b[2K"),
+  };
   const view = new StageView(terminal as Terminal, { clock, elapsedMs: 30_000 });
   view.progress({ value: 50, total: 100, percentage: 50, message: undefined, context: undefined });
   clock.advance(100);

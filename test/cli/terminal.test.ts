@@ -16,6 +16,7 @@ function open(isLive: boolean, columns = 80) {
     isDataShown: false,
     print: () => {},
     say: (text) => (said += text),
+    erase: () => (said += "\r\x1b[2K"),
     readInput: () => Promise.resolve(""),
     onInterrupt: () => () => {},
     leave: () => {},

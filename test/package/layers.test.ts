@@ -7,7 +7,8 @@ const table: Record<string, readonly string[] | "*"> = {
   "errors.ts": [],
   "clock.ts": [],
   "ids.ts": [],
-  "log.ts": [],
+  "log.ts": ["shown.ts"],
+  "shown.ts": [],
   "paths.ts": ["errors.ts"],
   "process-guard.ts": [],
   "failpoint.ts": [],
@@ -25,10 +26,10 @@ const table: Record<string, readonly string[] | "*"> = {
   client: ["errors.ts", "clock.ts", "ids.ts", "lines.ts", "log.ts"],
   diagnose: ["command", "client", "host", "errors.ts", "clock.ts", "ids.ts", "lines.ts", "machine.ts", "log.ts"],
   setup: ["paths.ts", "errors.ts", "log.ts"],
-  cli: ["command", "task", "client", "paths.ts", "errors.ts", "clock.ts", "log.ts"],
+  cli: ["command", "task", "client", "paths.ts", "errors.ts", "clock.ts", "log.ts", "shown.ts"],
   "cli/builtin": "*",
   "project.ts": ["errors.ts", "paths.ts"],
-  "front.ts": ["daemon", "project.ts", "paths.ts", "errors.ts"],
+  "front.ts": ["daemon", "project.ts", "paths.ts", "errors.ts", "shown.ts"],
   "serve.ts": "*",
   "tasks.ts": "*",
   "attempt.ts": "*",
@@ -81,9 +82,20 @@ test("a front loads nothing but Node's own modules and a few small files of ours
   };
   visit("src/front.ts");
   expect([...seen].sort()).toEqual(
-    ["clock", "daemon/connect", "daemon/greeting", "daemon/pump", "daemon/record", "daemon/session", "errors", "front", "lines", "paths", "project"].map(
-      (name) => `src/${name}.ts`,
-    ),
+    [
+      "clock",
+      "daemon/connect",
+      "daemon/greeting",
+      "daemon/pump",
+      "daemon/record",
+      "daemon/session",
+      "errors",
+      "front",
+      "lines",
+      "paths",
+      "project",
+      "shown",
+    ].map((name) => `src/${name}.ts`),
   );
 });
 

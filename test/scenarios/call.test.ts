@@ -69,6 +69,7 @@ async function type(words: readonly string[]): Promise<{ code: number; stdout: s
     isDataShown: false,
     print: (text) => (stdout += text),
     say: (text) => (stderr += text),
+    erase: () => {},
     readInput: () => Promise.resolve(""),
     onInterrupt: () => () => {},
     leave: () => {},

@@ -7,6 +7,7 @@ import { CommandError, Exit, type ExitCode, messageOf, RuntimeError, UsageError 
 import { addressOf, atAddress } from "../../front.ts";
 import { type Home, openHome } from "../../paths.ts";
 import type { VerbCall } from "../main.ts";
+import { printData } from "../run.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { parseVerb } from "../verb.ts";
 
@@ -209,9 +210,11 @@ async function logs({ home, terminal, options }: Context): Promise<ExitCode> {
 async function printFrom(file: string, start: number, terminal: Terminal): Promise<number> {
   if (!existsSync(file)) return 0;
   let end = start;
+  // A letter may stand across two reads.
+  const decoder = new TextDecoder();
   for await (const chunk of createReadStream(file, { start })) {
     end += (chunk as Buffer).length;
-    terminal.print((chunk as Buffer).toString("utf8"));
+    printData(decoder.decode(chunk as Buffer, { stream: true }), terminal);
   }
   return end;
 }

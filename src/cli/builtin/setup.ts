@@ -193,7 +193,7 @@ function changeAll(setup: Setup, targets: readonly Target[], how: How): ExitCode
       else report(setup, change, { isFound, backup: applyChange(change, setup.record).backup });
     } catch (error) {
       failed++;
-      terminal.say(`${red("✗")} ${target.host.title}: ${messageOf(error)}\n`);
+      terminal.say(`${red("✗")} ${target.host.title}: ${cleanLines(messageOf(error))}\n`);
     }
   }
   if (!how.isRemoval && failed < targets.length) terminal.say(`${dim("It runs")}  ${toLine(launch)}\n${remarks(setup)}`);

@@ -10,7 +10,7 @@ import { followTask, localCaller, printResult } from "../follow.ts";
 import type { VerbCall } from "../main.ts";
 import { formatData } from "../output.ts";
 import { describeTask, liveTable, taskTable } from "../tasks-view.ts";
-import type { Terminal } from "../terminal.ts";
+import { clean, type Terminal } from "../terminal.ts";
 import { type ParsedVerb, parseVerb } from "../verb.ts";
 import { declareReach } from "./connect-target.ts";
 import { startDetachedWorker } from "./detached.ts";
@@ -170,7 +170,7 @@ async function answer(context: Context): Promise<ExitCode> {
   const given: Answer = context.options.decline === true ? { action: "decline" } : await readAnswer(question, operands.slice(1), terminal);
   if (!(await tasks.engine.answer(localCaller, task.taskId, { [question.key]: given }))) throw new CommandError("Somebody else has answered it meanwhile.");
   context.revive(await tasks.engine.get(localCaller, task.taskId));
-  terminal.say(`${terminal.colors.green("✓")} Answered «${question.message}»\n`);
+  terminal.say(`${terminal.colors.green("✓")} Answered «${clean(question.message)}»\n`);
   return Exit.Ok;
 }
 
@@ -218,6 +218,7 @@ function redraw(page: readonly Task[], drawn: number, terminal: Terminal, now: n
   // One line more than the screen is high would scroll it on every redraw.
   const shown = page.slice(0, Math.max(1, terminal.rows - 3)).map((task) => ({ ...task, taskId: task.taskId.slice(0, 8) }));
   const text = `${heading}${page.length === 0 ? "No tasks.\n" : taskTable(shown, now, terminal.columns)}`;
-  terminal.say(`${drawn > 0 ? `\x1b[${drawn}A` : ""}\x1b[0J${text}`);
+  if (drawn > 0) terminal.erase(drawn);
+  terminal.say(text);
   return text.split("\n").length - 1;
 }

@@ -7,7 +7,7 @@ import { toTool } from "../../mcp/tools.ts";
 import { isTaskModeRecommended, type KnownDurations } from "../../task/history.ts";
 import type { GlobalFlags, VerbCall } from "../main.ts";
 import { readTarget, type Target, toCommand } from "../target.ts";
-import { clean, type Terminal } from "../terminal.ts";
+import { clean, cleanLines, type Terminal } from "../terminal.ts";
 import { beforeDashes } from "../usage.ts";
 import { collect, parseVerb } from "../verb.ts";
 import { declareReach, toReach } from "./connect-target.ts";
@@ -108,5 +108,5 @@ function marks(command: Catalog["entries"][number]["command"]): string {
 
 function reportProblems(catalog: Catalog, terminal: Terminal): void {
   const { red } = terminal.colors;
-  for (const problem of catalog.problems) terminal.say(`${red("✗")} ${problem.toolName} is missing: ${problem.file}: ${problem.text}\n`);
+  for (const problem of catalog.problems) terminal.say(`${red("✗")} ${problem.toolName} is missing: ${clean(problem.file)}: ${cleanLines(problem.text)}\n`);
 }

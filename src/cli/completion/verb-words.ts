@@ -127,6 +127,7 @@ export function toVerbWords(findTasks: FindTasks, ownTools: OwnTools = noTools):
         { word: "--all", description: "every host that is installed; with --remove, every one that has the entry" },
         { word: "--project", description: "the project's file in this folder, to be shared, in place of your own" },
         { word: "--remove", description: "take the entry away" },
+        { word: "--replace", description: "put the entry in place of one that setup did not write; nothing of that one is kept but a backup" },
         { word: "--dry-run", description: "print what would change as a diff, and change nothing" },
         { word: "--name", description: "what the hosts call it (default: the name in the config, or meanwhile)", values: unknown },
         commands,
