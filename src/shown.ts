@@ -20,7 +20,6 @@ export function cleanLines(text: string): string {
 }
 
 /** Bold, dim, red, green, yellow, cyan, and their ends: the colours that our own words have. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: colours are made of them.
 const ownColors = /(\x1b\[(?:1|2|22|31|32|33|36|39)m)/;
 
 /** The same for lines of our own, whose colours stay. */
