@@ -1,7 +1,7 @@
 import http, { type IncomingMessage } from "node:http";
 import https from "node:https";
 import { env } from "node:process";
-import { sleep, systemClock } from "../clock.ts";
+import { type Clock, systemClock } from "../clock.ts";
 import { UsageError } from "../errors.ts";
 import type { UrlTarget } from "./client.ts";
 import { ConnectionError } from "./errors.ts";
@@ -9,17 +9,17 @@ import { exchange, retryAfterMs, toConnectionError } from "./http-request.ts";
 import { type Link, type LinkEvents, maxMessageBytes, modernRevision, type SendOptions, tooLarge } from "./link.ts";
 import { cut, type Message, readMessage, textOf, writeMessage } from "./message.ts";
 import { headerValue } from "./param-headers.ts";
+import { maxInVain, Resumes } from "./resumes.ts";
 import { EventSplitter, type ServerEvent } from "./sse.ts";
 
 /** Streamable HTTP of every revision: a POST for each message, its answer as JSON or on a stream, and before 2026-07-28 a stream for the server's own messages. */
 
-const defaultRetryMs = 1_000;
 /** Too many requests, and what proxies say for a server that is not there right now. */
 const passingStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 /** What these say is about the connection, whatever message comes with them. */
 const connectionStatuses: ReadonlySet<number> = new Set([401, 403, ...passingStatuses]);
-/** How often a broken stream is opened again before it counts as lost. */
-const maxResumes = 5;
+/** How often the server's own stream is asked for in vain before it is left alone. */
+const maxFailures = 5;
 
 export function openHttp(target: UrlTarget, events: LinkEvents): HttpLink {
   return new HttpLink(checkUrl(target.url), headersOf(target), events);
@@ -30,16 +30,18 @@ export class HttpLink implements Link {
   readonly #url: URL;
   readonly #own: Readonly<Record<string, string>>;
   readonly #events: LinkEvents;
+  readonly #clock: Clock;
   readonly #agent: http.Agent;
   readonly #closing = new AbortController();
   #revision: string | undefined;
   #session: string | undefined;
   #isPushed = false;
 
-  constructor(url: URL, own: Readonly<Record<string, string>>, events: LinkEvents) {
+  constructor(url: URL, own: Readonly<Record<string, string>>, events: LinkEvents, clock: Clock = systemClock) {
     this.#url = url;
     this.#own = own;
     this.#events = events;
+    this.#clock = clock;
     this.#agent = new (url.protocol === "https:" ? https : http).Agent({ keepAlive: true });
   }
 
@@ -146,28 +148,30 @@ export class HttpLink implements Link {
   /** Reads until the answer has come; a stream that breaks before is opened again where the server said how. */
   async #readStream(first: IncomingMessage, message: Message, signal: AbortSignal): Promise<void> {
     let isAnswered = false;
-    let last: { id?: string | undefined; retryMs: number } = { retryMs: defaultRetryMs };
+    const resumes = new Resumes(this.#clock);
     const receive = (event: ServerEvent) => {
-      last = { id: event.id ?? last.id, retryMs: event.retryMs ?? last.retryMs };
       const received = event.data === "" ? undefined : readMessage(event.data);
+      resumes.heard(event, received);
       if (received === undefined) return;
       if (received.method === undefined && received.id === message.id) isAnswered = true;
       this.#events.onMessage(received);
     };
-    let response = first;
-    for (let resumes = 0; ; resumes++) {
-      const before = last.id;
+    for (let response = first; ; ) {
       try {
         for await (const event of this.#eventsOf(response, signal)) receive(event);
       } catch (error) {
-        if (signal.aborted || last.id === undefined) throw error;
+        if (signal.aborted || resumes.lastId === undefined) throw error;
       }
-      if (last.id !== before) resumes = 0;
       if (isAnswered || message.id === undefined) return;
-      if (last.id === undefined || resumes >= maxResumes)
-        throw new ConnectionError(`${this.#url.origin} closed the stream before it answered ${message.method}.`);
-      await sleep(systemClock, last.retryMs, signal);
-      response = await this.#resume(last.id, signal);
+      resumes.broke();
+      if (resumes.lastId === undefined) throw new ConnectionError(`${this.#url.origin} closed the stream before it answered ${message.method}.`);
+      if (resumes.isLost)
+        throw new ConnectionError(
+          `${this.#url.origin} closed the stream ${maxInVain} times in a row without anything on it, and has not answered ${message.method}.`,
+        );
+      await resumes.wait(signal);
+      response = await this.#resume(resumes.lastId, signal);
+      resumes.opened();
     }
   }
 
@@ -181,26 +185,28 @@ export class HttpLink implements Link {
   /** The stream for what the server sends by itself; a server that has none says so. */
   async #listen(onOpen: () => void): Promise<void> {
     const { signal } = this.#closing;
-    let last: { id?: string | undefined; retryMs: number } = { retryMs: defaultRetryMs };
-    for (let failures = 0; failures < maxResumes && !signal.aborted; failures++) {
+    const resumes = new Resumes(this.#clock);
+    for (let failures = 0; failures < maxFailures && !resumes.isLost && !signal.aborted; failures++) {
       try {
-        const headers = { ...this.#headers(), ...(last.id !== undefined && { "last-event-id": last.id }) };
+        const headers = { ...this.#headers(), ...(resumes.lastId !== undefined && { "last-event-id": resumes.lastId }) };
         const response = await exchange(this.#url, { method: "GET", headers, signal, agent: undefined });
         const isStream = response.statusCode === 200 && response.headers["content-type"]?.startsWith("text/event-stream") === true;
         if (!isStream) return void response.destroy();
         this.#isPushed = true;
         onOpen();
         failures = 0;
+        resumes.opened();
         for await (const event of this.#eventsOf(response, signal)) {
-          last = { id: event.id ?? last.id, retryMs: event.retryMs ?? last.retryMs };
           const received = event.data === "" ? undefined : readMessage(event.data);
+          resumes.heard(event, received);
           if (received !== undefined) this.#events.onMessage(received);
         }
       } catch {
         // Requests find out by themselves whether the server is gone.
       }
       this.#isPushed = false;
-      await sleep(systemClock, last.retryMs, signal).catch(() => undefined);
+      resumes.broke();
+      await resumes.wait(signal).catch(() => undefined);
     }
   }
 

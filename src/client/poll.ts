@@ -44,6 +44,15 @@ export function nextRetryMs(tries: number, retryAfterMs: number | undefined, ran
   return Math.round(Math.max(spread(wanted, random), retryAfterMs ?? 0));
 }
 
+/** A broken stream is not opened again sooner, however little its server asks for. */
+const minResumeMs = 500;
+const maxResumeMs = 10_000;
+
+/** Milliseconds until a broken stream is opened again: what the server asks for, and longer the more often that brought nothing. */
+export function nextResumeMs(inVain: number, retryMs: number): number {
+  return Math.max(Math.min(minResumeMs * 2 ** Math.min(inVain, 30), maxResumeMs), retryMs);
+}
+
 function spread(ms: number, random: Chance): number {
   return ms * (1 - jitter + 2 * jitter * random());
 }
