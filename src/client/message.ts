@@ -14,6 +14,8 @@ export interface Message {
 
 /** Deeper nesting could not be written again, nor compared, without running out of stack. */
 const maxDepth = 200;
+/** More than any result has that somebody means to read; ten times what our own servers take. */
+const maxElements = 1_000_000;
 
 /** Reads one message; undefined for what is none, such as a line that a server prints by accident. */
 export function readMessage(text: string): Message | undefined {
@@ -29,9 +31,10 @@ export function readMessage(text: string): Message | undefined {
   if (method !== undefined && typeof method !== "string") return undefined;
   if (params !== undefined && !isObject(params)) return undefined;
   if (error !== undefined && (!isObject(error) || typeof error.code !== "number")) return undefined;
-  if (!isDeeperThan(value, maxDepth)) return value as Message;
+  const excess = excessOf(value);
+  if (excess === undefined) return value as Message;
   // Who waits for it has to hear that it will not come.
-  return method === undefined && id != null ? { id, error: { code: -32603, message: `the answer is nested more than ${maxDepth} levels deep` } } : undefined;
+  return method === undefined && id != null ? { id, error: { code: -32603, message: `the answer ${excess}` } } : undefined;
 }
 
 export function writeMessage(message: Message): string {
@@ -72,11 +75,20 @@ export function cut(text: string, length = 300): string {
   return line.length <= length ? line : `${line.slice(0, length - 1)}…`;
 }
 
-function isDeeperThan(value: unknown, limit: number): boolean {
-  let level: unknown[] = [value];
+/** What there is too much of in a message. */
+function excessOf(message: Json): string | undefined {
+  let elements = 0;
+  let level: unknown[] = [message];
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > limit) return true;
-    level = level.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item).filter((inner) => typeof inner === "object") : []));
+    if (depth > maxDepth) return `is nested more than ${maxDepth} levels deep`;
+    const below: unknown[] = [];
+    for (const item of level) {
+      const inner = Object.values(item as object);
+      elements += inner.length;
+      if (elements > maxElements) return `holds more than ${maxElements.toLocaleString("en")} values`;
+      for (const value of inner) if (typeof value === "object" && value !== null) below.push(value);
+    }
+    level = below;
   }
-  return false;
+  return undefined;
 }

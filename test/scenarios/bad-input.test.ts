@@ -16,6 +16,8 @@ export default defineCommand({ summary: "Echo", input: z.object({ text: z.string
   "commands/good/slow.ts": `import { defineCommand } from "meanwhile";
 import { setTimeout } from "node:timers/promises";
 export default defineCommand({ summary: "Slow", effects: "read", run: async (_input, task) => { await setTimeout(600, undefined, { signal: task.signal }); return { slow: true }; } });`,
+  "commands/good/polluted.ts": `import { defineCommand } from "meanwhile";
+export default defineCommand({ summary: "Look", effects: "read", run: () => ({ polluted: "polluted" in {} || "polluted" in [] || "polluted" in (() => 0) }) });`,
   "commands/bad/syntax.ts": "export default {;",
   "commands/bad/throws.ts": `import { defineCommand } from "meanwhile";
 export default defineCommand({ summary: "Throws", run() { throw new Error("the disk is full"); } });`,
@@ -36,6 +38,12 @@ export default defineCommand({ summary: "Blocks everybody", async run() { await 
 import { defineCommand } from "meanwhile";
 export default defineCommand({ summary: "Never ends", run() { writeFileSync("started", ""); return new Promise(() => setInterval(() => {}, 1000)); } });`,
 };
+
+const keys = `{${Array.from({ length: 260_000 }, (_, at) => `"k${at.toString(36)}":0`).join()}}`;
+/** Small enough to be sent, and large enough to keep a careless reader busy for seconds. */
+const tooWide = [`"_meta":${keys}`, `"arguments":${keys}`, `"arguments":{"text":[${"0,".repeat(300_000)}0]}`].map(
+  (more) => `{"jsonrpc":"2.0","id":"wide","method":"tools/call","params":{"name":"good_echo",${more}}}`,
+);
 
 const project = () => writeFiles(temporaryFolder(), commands);
 
@@ -257,12 +265,30 @@ describe("over MCP", () => {
     expect(wire.server.stderr()).not.toMatch(/at .*\.js/);
   });
 
-  test("arguments named like JavaScript's own insides change nothing", async () => {
+  test("260,000 keys in _meta or in arguments, a list of 300,000: refused at once by the limit's name", async () => {
     const wire = await Wire.open();
-    wire.send(
-      '{"jsonrpc":"2.0","id":"proto","method":"tools/call","params":{"name":"good_add","arguments":{"a":1,"b":2,"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}}}',
-    );
-    expect(await wire.answer("proto")).toMatchObject({ result: { structuredContent: { success: true } } });
+    for (const [at, message] of tooWide.entries()) {
+      wire.send(message);
+      expect(await wire.answer(null, at + 1)).toMatchObject({
+        error: { code: -32600, message: expect.stringMatching(/more than 10,000 members|more than 100,000 values/) },
+      });
+      await wire.works();
+    }
+  });
+
+  test("arguments named like JavaScript's own insides, one to five levels deep, change nothing", async () => {
+    const wire = await Wire.open();
+    let evil = '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},"a":1,"b":2,"text":"x"}';
+    for (let depth = 1; depth <= 5; depth++) {
+      for (const name of ["good_add", "good_echo", "good_polluted"]) {
+        wire.send(
+          `{"jsonrpc":"2.0","id":"${name}-${depth}","method":"tools/call","params":{"name":"${name}","arguments":${evil},"_meta":${evil},"__proto__":${evil}}}`,
+        );
+        expect(await wire.answer(`${name}-${depth}`)).toBeDefined();
+      }
+      evil = `{"a":1,"b":2,"text":${evil},"__proto__":${evil},"constructor":{"prototype":${evil}}}`;
+    }
+    expect(await wire.call("good_polluted", {})).toMatchObject({ result: { structuredContent: { data: { polluted: false } } } });
     await wire.works();
   });
 });
@@ -292,6 +318,17 @@ describe("over HTTP", () => {
       expect(await response.json()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code, message: expect.stringContaining(sentence) } });
     }
     expect(await (await post(url, call("good_add", { a: 1, b: 2 }))).text()).toContain('"sum":3');
+  });
+
+  test("messages of 260,000 keys do not hold up anybody else", async () => {
+    const { url } = await startHttp(["--no-bundled"], { cwd: project() });
+    const refused = [...tooWide, ...tooWide, ...tooWide].map(async (body) => (await post(url, body)).status);
+    const others = Array.from({ length: 9 }, async () => (await post(url, call("good_add", { a: 1, b: 2 }))).text());
+    const started = performance.now();
+    for (const text of await Promise.all(others)) expect(text).toContain('"sum":3');
+    // Before they were refused, each held up everybody for seconds.
+    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(await Promise.all(refused)).toEqual(Array(9).fill(400));
   });
 
   test("an id twice in flight in one session: refused, and the first call keeps its answer", async () => {
