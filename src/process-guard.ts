@@ -80,3 +80,15 @@ export function surviveCommands(process: NodeJS.Process, options: { currentRun: 
     throw refusal;
   }) as typeof process.exit;
 }
+
+interface Harm {
+  readonly names: readonly string[];
+  readonly changes: readonly string[];
+}
+
+/** What the log says of a command that has changed built-ins, and of what comes of it. */
+export function describeHarm({ names, changes }: Harm, then: string, fileOf: (name: string) => string | undefined): string {
+  const who = names.map((name) => `${name} (${fileOf(name) ?? "its file is gone"})`).join(" or ") || "something that no command waits for";
+  const cure = 'isolation: "process" keeps such a command apart';
+  return `${who} changed what every command shares: ${changes.join(", ")}; that was undone, and ${then}; ${cure}`;
+}

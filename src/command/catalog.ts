@@ -2,6 +2,7 @@ import path from "node:path";
 import { type Clock, systemClock } from "../clock.ts";
 import { messageOf, RuntimeError } from "../errors.ts";
 import type { Logger } from "../log.ts";
+import { settleBuiltins } from "./builtins.ts";
 import { type Command, isCommand } from "./command.ts";
 import { discover, type FoundCommand, maxToolNameLength } from "./discover.ts";
 import { forgetModules, loadModule } from "./load.ts";
@@ -156,6 +157,11 @@ async function loadAll(options: CatalogOptions): Promise<Loaded> {
     ...item,
     isBundled: options.isBundled?.(item.file) ?? false,
   }));
+  const changes = settleBuiltins();
+  if (changes.length > 0) {
+    const folders = options.folders.join(", ");
+    options.log.error(`while the commands of ${folders} were loaded, ${changes.join(", ")}; that was undone, because every command would inherit it`);
+  }
   const entries = loaded.filter((item): item is CatalogEntry => "command" in item);
   const problems = loaded.filter((item): item is LoadProblem => "text" in item);
   for (const problem of problems) options.log.error(`command not loaded: ${problem.file}: ${problem.text}`);

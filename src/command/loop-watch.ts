@@ -1,17 +1,18 @@
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../log.ts";
-import { commandsSinceLastLook } from "./run.ts";
+import { commandsSinceLastLook, inspectBuiltins } from "./run.ts";
 
 const tickMs = 250;
 const blockedMs = 1_000;
 
-/** Notices when a command keeps everybody else waiting, and says which; ends when the returned function is called. */
+/** Notices when a command keeps everybody else waiting, or has changed what they share, and says which; ends when the returned function is called. */
 export function watchLoop(clock: Clock, log: Logger): () => void {
   let cancel = () => {};
   let lastAt = clock.monotonic();
   const tick = () => {
     const now = clock.monotonic();
     const lateMs = now - lastAt - tickMs;
+    inspectBuiltins();
     const names = commandsSinceLastLook();
     if (lateMs > blockedMs && names.length > 0) {
       log.warn(

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type Clock, formatDuration, toTimestamp } from "../clock.ts";
 import { Cancelled, CommandError, Declined, messageOf, ShuttingDown, TimedOut } from "../errors.ts";
+import { keepBuiltins, restoreBuiltins } from "./builtins.ts";
 import type { Command } from "./command.ts";
 import { type ContentBlock, contentProblem, isContent } from "./content.ts";
 import type { Answer, CommandContext, CommandLogLevel, Door, LogLine, Question, Steps } from "./context.ts";
@@ -86,6 +87,41 @@ export function commandsSinceLastLook(): string[] {
   return [...names];
 }
 
+/** Built-ins that everything in this process shares were changed, and by whom, as far as that is known. */
+export interface Harm {
+  /** The commands that ran meanwhile. */
+  readonly names: readonly string[];
+  readonly changes: readonly string[];
+}
+
+let onHarm: ((harm: Harm) => void) | undefined;
+
+/** From now on the built-ins are put back when a command has changed them; it fails, and `report` is told. */
+export function guardBuiltins(report: (harm: Harm) => void): void {
+  keepBuiltins();
+  onHarm = report;
+}
+
+/** Looks for changes that nobody has noticed yet, more thoroughly than is done around each run. */
+export function inspectBuiltins(): void {
+  // What is seen at a glance was seen at the end of every run: whoever did it is still at it.
+  checkBuiltins(() => [...running]);
+  const ended = () => [...endedNames].map((name): Run => ({ name, fail: () => undefined }));
+  checkBuiltins(() => [...running, ...ended()], true);
+}
+
+/** Who may have done it is asked only when the built-ins are in order again. One suspect is the culprit, and fails. */
+function checkBuiltins(suspects: () => readonly Run[], isThorough = false): void {
+  if (onHarm === undefined) return;
+  const changes = restoreBuiltins(isThorough);
+  if (changes.length === 0) return;
+  const found = suspects();
+  const names = [...new Set(found.map(({ name }) => name))];
+  const sentence = `changed what every command shares: ${changes.join(", ")}. That was undone; leave the built-ins alone, or set isolation: "process".`;
+  if (names.length === 1) for (const run of found) run.fail(new CommandError(`${run.name} ${sentence}`));
+  onHarm({ names, changes });
+}
+
 /** The run that the current code belongs to, if any. */
 export function currentRun(): Run | undefined {
   return runs.getStore();
@@ -155,9 +191,10 @@ class Attempt {
     const run: Run = { name: this.#options.name, fail: (error) => ended.resolve(this.#failed(error)) };
     running.add(run);
     try {
-      runs.run(run, () => this.#execute()).then(ended.resolve, (error: unknown) => ended.resolve(this.#failed(error)));
+      runs.run(run, () => this.#execute(run)).then(ended.resolve, (error: unknown) => ended.resolve(this.#failed(error)));
       return await ended.promise;
     } finally {
+      checkBuiltins(() => [...running]);
       running.delete(run);
       endedNames.add(run.name);
       this.#record.close();
@@ -168,11 +205,15 @@ class Attempt {
     }
   }
 
-  async #execute(): Promise<Outcome> {
+  async #execute(run: Run): Promise<Outcome> {
     const context = this.#context();
     const input = asksFirst(this.#command) ? await askFirst(this.#command, this.#input, (question) => this.#ask(question, context.signal)) : this.#input;
     context.signal.throwIfAborted();
-    const returned: unknown = await this.#command.run(input as never, context);
+    // What others have changed by now is not this one's doing.
+    if (running.size > 1) checkBuiltins(() => [...running].filter((other) => other !== run));
+    const returning: unknown = this.#command.run(input as never, context);
+    checkBuiltins(() => [run]);
+    const returned: unknown = await returning;
     // A result that arrives after the stop is no result: the caller was told it would not come.
     if (this.#stop.signal.aborted) return this.#stopped(this.#stop.signal.reason);
     return await this.#finish(returned);

@@ -1,12 +1,12 @@
 import { closeSync, writeSync } from "node:fs";
 import { systemClock } from "../../clock.ts";
-import { currentRun } from "../../command/run.ts";
+import { currentRun, guardBuiltins } from "../../command/run.ts";
 import { loadSettings, type Settings } from "../../config.ts";
 import { Broker } from "../../daemon/broker.ts";
 import { Lifecycle } from "../../daemon/lifecycle.ts";
 import { Exit, type ExitCode, messageOf } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
-import { surviveCommands, takeStdout } from "../../process-guard.ts";
+import { describeHarm, surviveCommands, takeStdout } from "../../process-guard.ts";
 import { keyVariable } from "../../project.ts";
 import { openRuntime, type Runtime, serveStreams } from "../../serve.ts";
 import { takeLock } from "../../store/sqlite/lock.ts";
@@ -57,6 +57,11 @@ async function serve(found: Settings, report: (word: string) => void): Promise<E
   }
   takeStdout(process);
   surviveCommands(process, { currentRun, onBug: (error) => log.error("nobody caught this; please report it", { error }) });
+  guardBuiltins((harm) => {
+    // What else they have changed is not known: only a fresh process is as it should be.
+    log.error(describeHarm(harm, "this daemon is replaced", (name) => runtime?.catalog.get(name)?.file));
+    lifecycle.leave();
+  });
   runtime = await openRuntime(settings, log);
   const leaving = new AbortController();
   const broker = createBroker(runtime, lifecycle, leaving.signal, log);

@@ -1,8 +1,8 @@
-import { currentRun } from "../../command/run.ts";
+import { currentRun, guardBuiltins } from "../../command/run.ts";
 import { isPort, loadSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
-import { surviveCommands, takeStdout } from "../../process-guard.ts";
+import { describeHarm, surviveCommands, takeStdout } from "../../process-guard.ts";
 import { openRuntime, type Runtime, readToken, serveRuntimeOverHttp, serveStreams } from "../../serve.ts";
 import { toName } from "../../setup/launch.ts";
 import type { VerbCall } from "../main.ts";
@@ -87,7 +87,11 @@ async function overHttp(settings: Settings, terminal: Terminal): Promise<ExitCod
 async function open(settings: Settings): Promise<Runtime> {
   const log: Logger = openLog({ level: settings.logLevel, isTerminal: process.stderr.isTTY === true, write: (text) => process.stderr.write(text) });
   surviveCommands(process, { currentRun, onBug: (error) => log.error("nobody caught this; please report it", { error }) });
-  return await openRuntime(settings, log);
+  let runtime: Runtime | undefined;
+  const advice = "this server should be restarted, since nobody knows what else was changed";
+  guardBuiltins((harm) => log.error(describeHarm(harm, advice, (name) => runtime?.catalog.get(name)?.file)));
+  runtime = await openRuntime(settings, log);
+  return runtime;
 }
 
 /** The first signal stops in good order, a second one at once. */
