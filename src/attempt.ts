@@ -3,8 +3,9 @@ import { loadEntry } from "./command/catalog.ts";
 import type { Door, Steps } from "./command/context.ts";
 import { currentRun, runCommand } from "./command/run.ts";
 import { Cancelled, ShuttingDown } from "./errors.ts";
-import { killGroup } from "./machine.ts";
+import { endStrays, killGroup } from "./machine.ts";
 import { surviveCommands } from "./process-guard.ts";
+import { runVariable } from "./project.ts";
 import type { FromChild, ToChild } from "./task/isolate.ts";
 
 /** The child process of an isolated attempt: runs one command once, speaking to its parent alone, and ends with it. */
@@ -13,7 +14,11 @@ const replies = new Map<number, PromiseWithResolvers<unknown>>();
 let lastId = 0;
 
 // The parent is gone, and with it whoever would end what the command has started.
-process.on("disconnect", () => killGroup(process.pid));
+const runName = process.env[runVariable];
+process.on("disconnect", () => {
+  if (runName !== undefined) endStrays(process.pid, `${runVariable}=${runName}`);
+  killGroup(process.pid);
+});
 process.on("message", (message) => void hear(message as ToChild));
 surviveCommands(process, { currentRun, onBug: () => process.exit(70) });
 

@@ -15,6 +15,7 @@ import {
   keyVariable,
   type ProjectConfig,
   type ProjectFlags,
+  runVariable,
 } from "./project.ts";
 import { cleanLines } from "./shown.ts";
 
@@ -128,7 +129,7 @@ export async function addressOf(flags: ProjectFlags): Promise<DaemonAddress> {
   return {
     home,
     key,
-    env: { ...env, [keyVariable]: key },
+    env: { ...env, [keyVariable]: key, [runVariable]: undefined },
     host: env.MEANWHILE_HOST?.trim() || undefined,
     // With room for what it allocates, a fifth less of its start goes into collecting garbage.
     command: [process.execPath, "--min-semi-space-size=16", executable, ...words, "_daemon", "--report"],

@@ -1,4 +1,4 @@
-import { readFileSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import { createId } from "./ids.ts";
 
@@ -43,6 +43,65 @@ export function killGroup(pid: number): void {
   }
 }
 
+/**
+ * Ends what a process has started and what has left its group since, and tells which processes those were. They are known by their parents,
+ * or by `mark`, a `NAME=value` that they have inherited in their environment. Needs /proc; elsewhere nobody is found.
+ */
+export function endStrays(leader: number, mark: string): number[] {
+  const strays = straysOf(leader, mark);
+  for (const pid of strays) killGroup(pid);
+  return strays;
+}
+
+interface Running {
+  readonly pid: number;
+  readonly parent: number;
+  readonly group: number;
+  readonly startedAt: number;
+}
+
+function straysOf(leader: number, mark: string): number[] {
+  const all = runningProcesses();
+  const parents = new Map(all.map(({ pid, parent }) => [pid, parent]));
+  // Whoever was there before it was not started by it. Most processes were, and their environment need not be read.
+  const since = Number(fieldsOf(leader)[19] ?? 0);
+  const isBelow = (pid: number): boolean => {
+    const parent = parents.get(pid) ?? 0;
+    return parent === leader || (parent > 1 && parent !== pid && isBelow(parent));
+  };
+  const isStray = ({ pid, group, startedAt }: Running) =>
+    pid !== leader && pid !== process.pid && group !== leader && startedAt >= since && (isBelow(pid) || isMarked(pid, mark));
+  return all.filter(isStray).map(({ pid }) => pid);
+}
+
+function isMarked(pid: number, mark: string): boolean {
+  return `\0${readOr(`/proc/${pid}/environ`, "")}`.includes(`\0${mark}\0`);
+}
+
+function runningProcesses(): Running[] {
+  return pidsOf("/proc").flatMap((pid) => {
+    const fields = fieldsOf(pid);
+    const [state = "Z", parent, group] = fields;
+    return state === "Z" ? [] : [{ pid, parent: Number(parent), group: Number(group), startedAt: Number(fields[19]) }];
+  });
+}
+
+function pidsOf(folder: string): number[] {
+  try {
+    return readdirSync(folder).map(Number).filter(Number.isInteger);
+  } catch {
+    return [];
+  }
+}
+
+/** What of our own environment is for whoever we start too: settings, but nothing that is between our own processes. */
+const forChildren: ReadonlySet<string> = new Set(["MEANWHILE_HOME", "MEANWHILE_STORE", "MEANWHILE_LOG", "MEANWHILE_DEBUG"]);
+
+/** The environment for a process that runs somebody else's code: all that is not ours, and of ours what it may know. */
+export function childEnvironment(): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("MEANWHILE_") || forChildren.has(name)));
+}
+
 function parse(worker: string): WorkerName | undefined {
   const [host, boot, pid, startedAt, namespace] = worker.split("|");
   if (host === undefined || boot === undefined || startedAt === undefined || namespace === undefined || !Number.isInteger(Number(pid))) return undefined;
@@ -72,9 +131,14 @@ function pidNamespace(): string {
 
 /** When a process began, in the kernel's ticks; undefined where the system does not tell. A zombie has ended. */
 function startOf(pid: number): string | undefined {
-  const stat = readOr(`/proc/${pid}/stat`, "");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const fields = fieldsOf(pid);
   return fields[0] === "Z" ? "zombie" : fields[19];
+}
+
+/** What the kernel says of a process, from its state on; nothing of one that is gone. */
+function fieldsOf(pid: number): (string | undefined)[] {
+  const stat = readOr(`/proc/${pid}/stat`, "");
+  return stat === "" ? [] : stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
 function readOr(file: string, otherwise: string): string {

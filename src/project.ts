@@ -86,8 +86,10 @@ export interface DaemonParts {
 
 /** How a daemon is told the key it is looked for by: its command line could be read by everybody. */
 export const keyVariable = "MEANWHILE_DAEMON_KEY";
+/** Names the isolated run that a process was started by; daemons are nobody's, whoever started them. */
+export const runVariable = "MEANWHILE_RUN";
 /** Where the home is, is said by where the socket lies; who the host is, is said by each connection. */
-const uncounted: ReadonlySet<string> = new Set(["MEANWHILE_HOME", "MEANWHILE_HOST", keyVariable]);
+const uncounted: ReadonlySet<string> = new Set(["MEANWHILE_HOME", "MEANWHILE_HOST", keyVariable, runVariable]);
 
 /**
  * Names the daemon that serves a project. Beside the project it counts the package's version, what the config files say,

@@ -5,8 +5,8 @@ import type { CatalogEntry } from "./command/catalog.ts";
 import { publicSettings, type Settings } from "./config.ts";
 import { ownCommand } from "./diagnose/command.ts";
 import type { Logger } from "./log.ts";
-import { createWorkerName, isKnownDead, killGroup } from "./machine.ts";
-import { packageFolder } from "./project.ts";
+import { childEnvironment, createWorkerName, endStrays, isKnownDead, killGroup } from "./machine.ts";
+import { packageFolder, runVariable } from "./project.ts";
 import { openSqliteStore } from "./store/sqlite/store.ts";
 import { Engine } from "./task/engine.ts";
 import { History } from "./task/history.ts";
@@ -29,7 +29,15 @@ export function openTasks(settings: Settings, log: Logger, clock: Clock = system
   const store = openSqliteStore(settings.storeFile, clock);
   const history = new History(store, clock, settings.project);
   const { project, isDebug } = settings;
-  const runIsolated = createIsolation({ clock, childFile: path.join(packageFolder, "dist", "attempt.js"), maxChildren: 2 * availableParallelism(), killGroup });
+  const runIsolated = createIsolation({
+    clock,
+    log,
+    childFile: path.join(packageFolder, "dist", "attempt.js"),
+    maxChildren: 2 * availableParallelism(),
+    killGroup,
+    env: (run) => ({ ...childEnvironment(), [runVariable]: run }),
+    endStrays: (pid, run) => endStrays(pid, `${runVariable}=${run}`),
+  });
   return {
     engine: new Engine({ store, history, clock, log, project, deferral: settings.deferral }),
     history,

@@ -1,10 +1,12 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { readFileSync } from "node:fs";
-import type { Clock } from "../clock.ts";
+import { type Clock, toTimestamp } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Answer, LogLine, ProgressReport, Question } from "../command/context.ts";
 import type { Outcome, RunOptions } from "../command/run.ts";
 import { messageOf, ShuttingDown, TimedOut } from "../errors.ts";
+import { createId } from "../ids.ts";
+import type { Logger } from "../log.ts";
 
 /** What the child is told. */
 export type ToChild =
@@ -36,6 +38,11 @@ export interface IsolationOptions {
   readonly maxChildren: number;
   /** Kills a process and all it has started. */
   readonly killGroup: (pid: number) => void;
+  /** The environment of a child. The run's name is in it, so that all it starts can be found. */
+  readonly env?: (run: string) => Readonly<Record<string, string | undefined>>;
+  /** Ends what a child has started and what has left its group; tells which processes those were. */
+  readonly endStrays?: (pid: number, run: string) => readonly number[];
+  readonly log?: Logger;
   readonly maxHeapMb?: number;
   readonly maxResidentMb?: number;
 }
@@ -70,6 +77,8 @@ class IsolatedRun {
   readonly #isolation: IsolationOptions;
   readonly #entry: CatalogEntry;
   readonly #options: RunOptions;
+  readonly #name = createId();
+  readonly #strays = new Set<number>();
   readonly #child: ChildProcess;
   readonly #ended = Promise.withResolvers<Outcome>();
   readonly #startedAt: number;
@@ -83,7 +92,8 @@ class IsolatedRun {
     this.#startedAt = isolation.clock.monotonic();
     const execArgv = [`--max-old-space-size=${isolation.maxHeapMb ?? 512}`];
     // Its own process group, so that what it starts is killed with it; its output is the operator's, not the protocol's.
-    this.#child = fork(isolation.childFile, [], { execArgv, stdio: ["ignore", 2, 2, "ipc"], detached: true, serialization: "json" });
+    const env = isolation.env?.(this.#name);
+    this.#child = fork(isolation.childFile, [], { execArgv, stdio: ["ignore", 2, 2, "ipc"], detached: true, serialization: "json", ...(env && { env }) });
   }
 
   async run(input: unknown): Promise<Outcome> {
@@ -97,12 +107,20 @@ class IsolatedRun {
     const { home, config, isDebug = false, attempt = 1 } = this.#options;
     const { file, toolName, path } = this.#entry;
     this.#tell({ type: "run", entry: { file, toolName, path }, input, options: { home, config, isDebug, attempt, steps: this.#options.steps?.all() ?? [] } });
-    try {
-      return await this.#ended.promise;
-    } finally {
-      for (const clean of this.#cleanups) clean();
-      this.#kill();
-    }
+    const outcome = await this.#ended.promise;
+    for (const clean of this.#cleanups) clean();
+    this.#kill();
+    return this.#withStrays(outcome);
+  }
+
+  /** The command has to know that what it left running does not run on. */
+  #withStrays(outcome: Outcome): Outcome {
+    const count = this.#strays.size;
+    if (count === 0) return outcome;
+    const text = `${count === 1 ? "A process" : `${count} processes`} that it had left behind ${count === 1 ? "was" : "were"} ended.`;
+    this.#isolation.log?.warn(`${this.#entry.toolName}: ${text}`, { pids: [...this.#strays] });
+    // Its own last word stays the last.
+    return { ...outcome, messages: outcome.messages.toSpliced(-1, 0, { type: "warning", text, timestamp: toTimestamp(this.#isolation.clock.now()) }) };
   }
 
   async #hear(message: FromChild): Promise<void> {
@@ -197,7 +215,16 @@ class IsolatedRun {
   }
 
   #kill(): void {
-    if (this.#child.pid !== undefined) this.#isolation.killGroup(this.#child.pid);
+    const { pid } = this.#child;
+    if (pid === undefined) return;
+    // First while it lives, because then everybody's parent is still known; and again for what was started meanwhile.
+    this.#endStrays(pid);
+    this.#isolation.killGroup(pid);
+    this.#endStrays(pid);
+  }
+
+  #endStrays(pid: number): void {
+    for (const stray of this.#isolation.endStrays?.(pid, this.#name) ?? []) this.#strays.add(stray);
   }
 }
 

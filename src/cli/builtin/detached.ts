@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import type { Settings } from "../../config.ts";
 import { ensureHome } from "../../paths.ts";
-import { executable } from "../../project.ts";
+import { executable, runVariable } from "../../project.ts";
 import type { GlobalFlags } from "../main.ts";
 
 /** Starts a process of its own that runs this project's tasks until nothing is left to do. */
@@ -14,6 +14,7 @@ export function startDetachedWorker(settings: Settings, flags: GlobalFlags): voi
     detached: true,
     stdio: ["ignore", log, log],
     cwd: process.cwd(),
+    env: { ...process.env, [runVariable]: undefined },
   });
   child.unref();
   closeSync(log);
