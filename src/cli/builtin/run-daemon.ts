@@ -21,9 +21,10 @@ const reportFd = 3;
 export async function run({ flags, words }: { flags: GlobalFlags; words: readonly string[] }): Promise<ExitCode> {
   const report = words.includes("--report") ? tellStarter : () => {};
   try {
-    const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
     const wanted = process.env[keyVariable];
+    // What commands start themselves inherits our environment, and this is between front and daemon alone.
     delete process.env[keyVariable];
+    const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
     // Under another key than we are looked for by, nobody would find us.
     if (wanted !== undefined && wanted !== settings.daemon.key) {
       report("another");
