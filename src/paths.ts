@@ -11,6 +11,8 @@ export interface Home {
   readonly tasksFile: string;
   readonly workerLog: string;
   readonly daemonLog: string;
+  /** The last reports of `meanwhile diagnose`. */
+  readonly reportsFolder: string;
   /** Sockets, locks and records of daemons. */
   readonly runFolder: string;
   /** The socket of the bundled commands alone. */
@@ -29,6 +31,7 @@ export function homeAt(env: Environment): Home {
     tasksFile: path.join(folder, "tasks.db"),
     workerLog: path.join(folder, "worker.log"),
     daemonLog: path.join(folder, "daemon.log"),
+    reportsFolder: path.join(folder, "reports"),
     runFolder: path.join(folder, "run"),
     packSocket: path.join(folder, "mcp.sock"),
   };

@@ -1,9 +1,11 @@
 import { toTimestamp } from "../clock.ts";
+import { type CalledTool, tellFailedWishes } from "./calls.ts";
 import { type Check, type SuiteName, severities, type Verdict } from "./check.ts";
 import { toStable } from "./deterministic.ts";
 import type { Facts } from "./facts.ts";
 import type { CheckResult, Finding, Report, ReportTarget } from "./report.ts";
-import { scoreOf } from "./score.ts";
+import { scoreOf, ungraded, whyUngraded } from "./score.ts";
+import { groupSkipped } from "./skipped.ts";
 import { nameOf, type Target } from "./target.ts";
 import { printable } from "./text.ts";
 import { fieldsOf, textOf } from "./wire/json.ts";
@@ -20,6 +22,7 @@ export interface Diagnosis {
   readonly target: Target;
   readonly facts: Facts;
   readonly asked: readonly Asked[];
+  readonly calls: readonly CalledTool[];
   readonly suites: readonly SuiteName[];
   readonly isFull: boolean;
   readonly isDeterministic: boolean;
@@ -29,24 +32,27 @@ export interface Diagnosis {
   readonly incomplete: string | undefined;
 }
 
-/** Nothing is said about a server that nobody could speak to. */
-const noScore: Report["score"] = { points: 0, grade: "F", lost: [], explanation: "The server could not be spoken to, so there is no score." };
-
 /** Makes the report of what was asked. */
 export function assemble(diagnosis: Diagnosis): Report {
-  const { asked, isDeterministic, incomplete } = diagnosis;
+  const { asked, isDeterministic, incomplete, facts } = diagnosis;
+  const calls = diagnosis.calls.map(({ tool, ...call }) => ({ tool: printable(tool, 200), ...call }));
+  const why = facts.problem === undefined ? whyUngraded(facts.tools.length, calls) : "The server could not be spoken to, so there is no grade.";
   const checks = asked.map(toResult);
   const findings = asked.flatMap(toFindings).sort((a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity));
+  const headline = tellFailedWishes(calls);
   const report: Report = {
+    ...(headline !== undefined && { headline }),
     schema: "meanwhile/diagnose",
     version: 1,
     madeBy: { name: "meanwhile", version: diagnosis.version },
-    target: describe(diagnosis.target, diagnosis.facts),
+    target: describe(diagnosis.target, facts),
     startedAt: toTimestamp(diagnosis.startedAt),
     durationMs: Math.round(diagnosis.durationMs),
     suites: diagnosis.suites,
     isFull: diagnosis.isFull,
-    score: diagnosis.facts.problem === undefined ? scoreOf(findings, checks) : noScore,
+    score: why === undefined ? scoreOf(findings, checks) : ungraded(why),
+    calls,
+    skipped: groupSkipped(checks),
     ...(incomplete !== undefined && { incomplete }),
     findings,
     checks,

@@ -1,8 +1,9 @@
 import { messageOf } from "../errors.ts";
 import { killGroup } from "../machine.ts";
+import { type CalledTool, CallLog } from "./calls.ts";
 import type { Verdict } from "./check.ts";
 import type { Facts } from "./facts.ts";
-import { type Job, runCheck, runSurvey } from "./job.ts";
+import { type Job, runCheck, runSurvey, runTrial } from "./job.ts";
 import { SessionPool } from "./probe.ts";
 import { checks } from "./suites/index.ts";
 import type { PipeEvents } from "./wire/pipe.ts";
@@ -11,16 +12,20 @@ import type { PipeEvents } from "./wire/pipe.ts";
 
 export type ToChild =
   | { readonly type: "survey"; readonly job: Job }
-  | { readonly type: "check"; readonly id: string; readonly job: Job & { readonly facts: Facts; readonly limitMs: number } };
+  | { readonly type: "check"; readonly id: string; readonly job: Job & { readonly facts: Facts; readonly limitMs: number } }
+  | { readonly type: "trial"; readonly names: readonly string[]; readonly job: Job & { readonly facts: Facts; readonly limitMs: number } };
 
 export type FromChild =
   | { readonly type: "facts"; readonly facts: Facts }
   | { readonly type: "verdict"; readonly verdict: Verdict }
+  | { readonly type: "tried" }
+  | { readonly type: "called"; readonly call: CalledTool }
   | { readonly type: "broken"; readonly message: string; readonly isLate: boolean }
   | { readonly type: "started" | "ended"; readonly pid: number };
 
 const pool = new SessionPool();
 const memory = new Map<string, Promise<unknown>>();
+const calls = new CallLog((call) => tell({ type: "called", call }));
 const servers = new Set<number>();
 const events: PipeEvents = {
   onStart: (pid) => {
@@ -45,9 +50,13 @@ process.on("uncaughtException", (error) => tell({ type: "broken", message: messa
 async function hear(message: ToChild): Promise<void> {
   try {
     if (message.type === "survey") return tell({ type: "facts", facts: await runSurvey(message.job, events) });
+    if (message.type === "trial") {
+      await runTrial(message.names, message.job, { events, calls });
+      return tell({ type: "tried" });
+    }
     const check = checks.find(({ id }) => id === message.id);
     if (check === undefined) throw new Error(`There is no check ${message.id}.`);
-    tell({ type: "verdict", verdict: await runCheck(check, message.job, { events, pool, memory }) });
+    tell({ type: "verdict", verdict: await runCheck(check, message.job, { events, pool, memory, calls }) });
   } catch (error) {
     tell({ type: "broken", message: messageOf(error), isLate: (error as Error | undefined)?.name === "TimedOut" });
   }

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { systemClock } from "../clock.ts";
 import { killGroup } from "../machine.ts";
+import { betterOf, type CalledTool } from "./calls.ts";
 import type { FromChild, ToChild } from "./child.ts";
 
 /**
@@ -13,10 +14,16 @@ export class CheckChild {
   readonly #memoryMb: number;
   #child: ChildProcess | undefined;
   #servers = new Set<number>();
+  readonly #calls = new Map<string, CalledTool>();
   #settle: ((reply: Reply) => void) | undefined;
 
   constructor(memoryMb: number) {
     this.#memoryMb = memoryMb;
+  }
+
+  /** What became of the calls of tools so far, whichever process made them. */
+  get calls(): ReadonlyMap<string, CalledTool> {
+    return this.#calls;
   }
 
   /** Has one thing done; what does not end in time, or takes too much, is killed. */
@@ -79,6 +86,7 @@ export class CheckChild {
   #hear(message: FromChild): void {
     if (message.type === "started") this.#servers.add(message.pid);
     else if (message.type === "ended") this.#servers.delete(message.pid);
+    else if (message.type === "called") this.#calls.set(message.call.tool, betterOf(this.#calls.get(message.call.tool), message.call));
     else this.#settle?.(message as Reply);
   }
 
@@ -94,7 +102,7 @@ export class CheckChild {
   }
 }
 
-export type Reply = Exclude<FromChild, { readonly type: "started" | "ended" }> | { readonly type: "killed"; readonly why: string };
+export type Reply = Exclude<FromChild, { readonly type: "started" | "ended" | "called" }> | { readonly type: "killed"; readonly why: string };
 
 function residentMb(pid: number | undefined): number | undefined {
   try {

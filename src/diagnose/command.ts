@@ -5,7 +5,7 @@ import { type JsonSchema, jsonSchema } from "../command/schema.ts";
 import { CommandError, UsageError } from "../errors.ts";
 import { type SuiteName, severities, suiteNames } from "./check.ts";
 import type { Report } from "./report.ts";
-import { hasScore } from "./score.ts";
+import { hasScore, whyNoScore } from "./score.ts";
 import type { Target, ToolWish } from "./target.ts";
 import { AddressRefused } from "./wire/addresses.ts";
 
@@ -81,7 +81,10 @@ const output = jsonSchema<Report>({
       type: "object",
       properties: { transport: text, name: text, server: { type: "object" }, revisions: textList, tasks: textList, tools: { type: "integer" } },
     },
-    score: { type: "object", properties: { points: { type: "number" }, grade: text, lost: { type: "array" }, explanation: text } },
+    score: {
+      type: "object",
+      properties: { points: { type: ["number", "null"] }, grade: { type: ["string", "null"] }, lost: { type: "array" }, explanation: text },
+    },
     findings: {
       type: "array",
       items: {
@@ -94,6 +97,9 @@ const output = jsonSchema<Report>({
       type: "array",
       items: { type: "object", properties: { id: text, outcome: text, note: text }, required: ["id", "outcome"] },
     },
+    headline: text,
+    calls: { type: "array" },
+    skipped: { type: "array" },
     incomplete: text,
   },
   required: ["target", "score", "findings", "checks"],
@@ -160,7 +166,8 @@ function toModel(report: Report): Report {
   const incomplete = report.incomplete
     ?.replace(/ --token-env NAME, or --header 'Name: value'/, " `headers`")
     .replace("give the variable that holds a token with", "give them in");
-  return { ...report, checks: checks as unknown as Report["checks"], ...(incomplete !== undefined && { incomplete }) };
+  const explanation = report.score.explanation.replace(/; (?:name one|make one work)[^;]*--args\.$/, ".");
+  return { ...report, score: { ...report.score, explanation }, checks: checks as unknown as Report["checks"], ...(incomplete !== undefined && { incomplete }) };
 }
 
 async function runDiagnosis({ target, tools, ...wish }: OwnWish, task: CommandContext): Promise<Report> {
@@ -174,6 +181,7 @@ async function runDiagnosis({ target, tools, ...wish }: OwnWish, task: CommandCo
       budgetMs: wish.budgetSeconds === undefined ? undefined : wish.budgetSeconds * 1000,
       memoryMb: wish.memoryMb,
       isDeterministic: wish.deterministic,
+      privateFolder: typeof task.config.home === "string" ? task.config.home : undefined,
       signal: task.signal,
       version: typeof task.config.version === "string" ? task.config.version : "",
       onStep: ({ done, total, suite, question }) => {
@@ -188,11 +196,12 @@ async function runDiagnosis({ target, tools, ...wish }: OwnWish, task: CommandCo
 }
 
 function summarize(report: Report): string {
-  const { score, findings, incomplete } = report;
+  const { findings, incomplete, headline } = report;
   const counts = severities.flatMap((severity) => {
     const count = findings.filter((finding) => finding.severity === severity).length;
     return count === 0 ? [] : [`${count} ${severity}${count === 1 || severity === "info" ? "" : "s"}`];
   });
-  const points = hasScore(report) ? `${score.points} of 100 (${score.grade})` : "no score";
-  return `${points}: ${counts.join(", ") || "nothing found"}${incomplete === undefined ? "" : `. ${incomplete}`}`;
+  const points = hasScore(report) ? `${report.score.points} of 100 (${report.score.grade})` : "no grade";
+  const why = hasScore(report) || incomplete !== undefined ? incomplete : whyNoScore(report);
+  return `${headline === undefined ? "" : `${headline} `}${points}: ${counts.join(", ") || "nothing found"}${why === undefined ? "" : `. ${why}`}`;
 }

@@ -9,7 +9,7 @@ import { hasScore, isJudged, severityRank } from "./score.ts";
 export interface Comparison {
   readonly before: Side;
   readonly after: Side;
-  /** Points of the second minus points of the first; left out where one of them has no score. */
+  /** Points of the second minus points of the first; left out where one of them has no grade. */
   readonly points?: number;
   readonly new: readonly NewFinding[];
   readonly gone: readonly Finding[];
@@ -30,8 +30,8 @@ export interface Side {
   readonly server?: { readonly name: string; readonly version: string };
   readonly madeBy: string;
   readonly startedAt: string;
-  /** Left out where the server could not be spoken to. */
-  readonly score?: Pick<Score, "points" | "grade">;
+  /** Left out where there is no grade. */
+  readonly score?: { readonly points: number; readonly grade: NonNullable<Score["grade"]> };
   readonly findings: number;
 }
 
@@ -73,7 +73,7 @@ export function compareReports(before: Report, after: Report): Comparison {
   return {
     before: toSide(before),
     after: toSide(after),
-    ...(hasScore(before) && hasScore(after) && { points: after.score.points - before.score.points }),
+    ...pointsBetween(before, after),
     new: worstFirst(
       [...newer].filter(([key]) => !older.has(key)).map(([, finding]) => ({ ...finding, isFirstLook: !isLookedAt(checksBefore, finding.check) })),
     ),
@@ -88,6 +88,10 @@ export function compareReports(before: Report, after: Report): Comparison {
     unjudged: before.checks.filter(isJudged).flatMap((check) => toUnjudged(check, checksAfter.get(check.id))),
     warnings: toWarnings(before, after),
   };
+}
+
+function pointsBetween(before: Report, after: Report): { points?: number } {
+  return hasScore(before) && hasScore(after) ? { points: after.score.points - before.score.points } : {};
 }
 
 export const failLimits = ["new", "worse", "unjudged", "any-finding"] as const;
@@ -133,13 +137,13 @@ function whyNot(check: CheckResult | undefined): string {
 }
 
 function toSide(report: Report): Side {
-  const { target, madeBy, startedAt, score, findings } = report;
+  const { target, madeBy, startedAt, findings } = report;
   return {
     target: target.name,
     ...(target.server !== undefined && { server: target.server }),
     madeBy: madeBy.version,
     startedAt,
-    ...(hasScore(report) && { score: { points: score.points, grade: score.grade } }),
+    ...(hasScore(report) && { score: { points: report.score.points, grade: report.score.grade } }),
     findings: findings.length,
   };
 }

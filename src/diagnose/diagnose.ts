@@ -1,10 +1,12 @@
 import { formatDuration, systemClock } from "../clock.ts";
 import { UsageError } from "../errors.ts";
 import { type Asked, assemble, suiteOf } from "./assemble.ts";
+import { type CalledTool, isSuccess } from "./calls.ts";
 import { type Check, type SuiteName, suiteNames } from "./check.ts";
 import { CheckChild, type Reply } from "./children.ts";
 import type { Facts } from "./facts.ts";
 import type { Job } from "./job.ts";
+import { findCallables } from "./probe.ts";
 import type { Report } from "./report.ts";
 import { checks as allChecks } from "./suites/index.ts";
 import { checkUrl, nameOf, type Target, type ToolWish } from "./target.ts";
@@ -25,6 +27,8 @@ export interface DiagnoseOptions {
   readonly memoryMb?: number | undefined;
   /** The same report for every run against the same server: without times, ids and figures. */
   readonly isDeterministic?: boolean | undefined;
+  /** A folder of the user's that no server should hand files out of: a file of ours lies there for a moment, to see who does. Default: that is not asked. */
+  readonly privateFolder?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Told before each check, and at the end. */
   readonly onStep?: (step: Step) => void;
@@ -51,6 +55,8 @@ const defaults = {
 };
 /** After so many checks that were cut off, the others get less time: this server will not get better. */
 const patienceFor = 2;
+/** How many tools are called only to see whether any of them works. */
+const maxTried = 8;
 /** How often a server on stdio is started in a full diagnosis, roughly. */
 const startsPerRun = 40;
 
@@ -68,11 +74,13 @@ export async function diagnose(options: DiagnoseOptions): Promise<Report> {
     if (options.budgetMs === undefined) run.extend(Math.min(startsPerRun * startMsOf(facts), defaults.fullBudgetMs));
     refuseUnknownTools(facts, options.tools ?? []);
     const asked = await run.ask(chosen, facts);
+    const calls = await run.tryCalls(facts);
     options.signal?.throwIfAborted();
     return assemble({
       target: options.target,
       facts,
       asked,
+      calls,
       suites: options.suites ?? suiteNames,
       isFull: options.isFull === true,
       isDeterministic: options.isDeterministic === true,
@@ -87,10 +95,10 @@ export async function diagnose(options: DiagnoseOptions): Promise<Report> {
 }
 
 /** The checks that were asked for, in their order. */
-function choose({ suites = suiteNames, isFull = false }: DiagnoseOptions): readonly Check[] {
+function choose({ suites = suiteNames }: DiagnoseOptions): readonly Check[] {
   for (const suite of suites) if (!suiteNames.includes(suite)) throw new UsageError(`There is no suite ${suite}; there are ${suiteNames.join(", ")}.`);
   if (suites.length === 0) throw new UsageError(`No suite is chosen; there are ${suiteNames.join(", ")}.`);
-  return allChecks.filter((check) => suites.includes(suiteOf(check)) && (isFull || check.isThorough !== true));
+  return allChecks.filter((check) => suites.includes(suiteOf(check)));
 }
 
 function refuseUnknownTools({ tools, problem }: Facts, wishes: readonly ToolWish[]): void {
@@ -161,6 +169,8 @@ class Run {
   async #askOne(check: Check, facts: Facts): Promise<Asked["verdict"]> {
     const isAskable = facts.problem === undefined || check.id === answersId || (facts.isLocked && check.isForLocked === true);
     if (!isAskable) return { outcome: "skipped", why: "The server could not be spoken to." };
+    if (check.isThorough === true && this.#options.isFull !== true)
+      return { outcome: "skipped", why: "It takes long or calls tools often, so it is asked with --full only." };
     const leftMs = this.#leftMs();
     if (leftMs <= 0) return { outcome: "unfinished", why: "The budget was used up before it was asked; --budget gives more." };
     const isImpatient = this.#cutOff >= patienceFor;
@@ -173,14 +183,47 @@ class Run {
     return { outcome: "unfinished", why: `It was not finished: ${describeReply(reply)}.` };
   }
 
+  /** What became of the tools' calls. Those that no check has made are made here: of tools that the user named, and of any while none has succeeded. */
+  async tryCalls(facts: Facts): Promise<readonly CalledTool[]> {
+    const { tools: wishes = [], signal } = this.#options;
+    if (facts.problem !== undefined || signal?.aborted === true) return [];
+    const { calls } = this.#child;
+    const hasSuccess = [...calls.values()].some(isSuccess);
+    const callables = findCallables(facts.tools, wishes);
+    const open = callables.filter(({ tool, isNamed }) => !calls.has(tool.name) && (isNamed || !hasSuccess)).slice(0, maxTried);
+    const limitMs = Math.min(defaults.limitMs, this.#leftMs());
+    const names = open.map(({ tool }) => tool.name);
+    if (names.length > 0 && limitMs > 0)
+      await this.#child.ask({ type: "trial", names, job: { ...this.#job(), facts, limitMs } }, limitMs + defaults.graceMs + 3 * startMsOf(facts), signal);
+    return [
+      ...wishes.map(
+        ({ name }) =>
+          calls.get(name) ??
+          uncalled(
+            name,
+            callables.some(({ tool }) => tool.name === name),
+          ),
+      ),
+      ...facts.tools.flatMap(({ name }) => (wishes.some((wish) => wish.name === name) ? [] : (calls.get(name) ?? []))),
+    ];
+  }
+
   #job(requestMs = defaults.requestMs): Job {
-    const { target, tools = [], isFull = false } = this.#options;
-    return { target, tools, isFull, requestMs };
+    const { target, tools = [], isFull = false, privateFolder } = this.#options;
+    return { target, tools, isFull, requestMs, privateFolder };
   }
 
   #leftMs(): number {
     return this.#endsAt - systemClock.monotonic();
   }
+}
+
+/** A tool that was named and that nobody could call. */
+function uncalled(tool: string, hasArguments: boolean): CalledTool {
+  const note = hasArguments
+    ? "the time was used up before it was its turn; --budget gives more"
+    : "no arguments could be guessed for it; give some with --args";
+  return { tool, isNamed: true, outcome: "not called", note };
 }
 
 /** What costs nothing comes first, then the question people have; should the time run out, these have their answers. */

@@ -1,5 +1,6 @@
 import { systemClock } from "../clock.ts";
 import { TimedOut } from "../errors.ts";
+import type { CallLog } from "./calls.ts";
 import { type Check, skipped, type Verdict } from "./check.ts";
 import type { Facts } from "./facts.ts";
 import { HandshakeFailed, LiveProbe, type SessionPool } from "./probe.ts";
@@ -13,6 +14,8 @@ export interface Job {
   readonly tools: readonly ToolWish[];
   readonly isFull: boolean;
   readonly requestMs: number;
+  /** A folder of the user's that no server should hand files out of. */
+  readonly privateFolder?: string | undefined;
 }
 
 /** What the process that runs checks keeps between them. */
@@ -20,6 +23,7 @@ interface Surroundings {
   readonly events: PipeEvents;
   readonly pool?: SessionPool;
   readonly memory?: Map<string, Promise<unknown>>;
+  readonly calls?: CallLog;
 }
 
 type CheckJob = Job & { readonly facts: Facts; readonly limitMs: number };
@@ -37,7 +41,7 @@ export async function runSurvey(job: Job, events: PipeEvents): Promise<Facts> {
 }
 
 /** Asks one question, within its time. */
-export async function runCheck(check: Check, job: CheckJob, { events, pool, memory }: Surroundings): Promise<Verdict> {
+export async function runCheck(check: Check, job: CheckJob, { events, pool, memory, calls }: Surroundings): Promise<Verdict> {
   if (check.transport !== undefined && check.transport !== job.facts.transport)
     return skipped(check.transport === "http" ? "It is asked of servers with a URL only." : "It is asked of servers that are started here only.");
   const over = new AbortController();
@@ -47,7 +51,7 @@ export async function runCheck(check: Check, job: CheckJob, { events, pool, memo
     over.abort(reason);
     late.reject(reason);
   });
-  const probe = new LiveProbe({ ...job, signal: over.signal, events, memory, pool: check.isGentle === true ? pool : undefined });
+  const probe = new LiveProbe({ ...job, signal: over.signal, events, memory, calls, pool: check.isGentle === true ? pool : undefined });
   let isSound = false;
   try {
     const verdict = await Promise.race([check.run(probe), late.promise]);
@@ -63,3 +67,20 @@ export async function runCheck(check: Check, job: CheckJob, { events, pool, memo
     if (!isSound && check.isGentle === true) await pool?.empty();
   }
 }
+
+/** Calls tools once, all at the same time, so that it is known whether they work; what came is kept by `calls`. */
+export async function runTrial(names: readonly string[], job: CheckJob, { events, calls }: Surroundings): Promise<void> {
+  const over = AbortSignal.timeout(job.limitMs + trialGraceMs);
+  const probe = new LiveProbe({ ...job, signal: over, events, calls });
+  try {
+    const session = await probe.open({ capabilities: {} });
+    const chosen = probe.callables.filter(({ tool }) => names.includes(tool.name));
+    await Promise.all(
+      chosen.map((callable) => session.request("tools/call", { name: callable.tool.name, arguments: callable.arguments }, { timeoutMs: job.limitMs })),
+    );
+  } finally {
+    await probe.close();
+  }
+}
+
+const trialGraceMs = 2_000;

@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "../clock.ts";
 import { CommandError } from "../errors.ts";
+import type { CallLog } from "./calls.ts";
 import type { Evidence } from "./check.ts";
 import type { Facts, Tool } from "./facts.ts";
 import { sampleArguments } from "./sample.ts";
@@ -30,6 +31,8 @@ export interface Probe {
   readonly requestMs: number;
   /** Tools that the user named, then those that say they only read; only such that arguments are known for. */
   readonly callables: readonly Callable[];
+  /** A folder of the user's that no server should hand files out of; undefined where none is known. */
+  readonly privateFolder: string | undefined;
   /** Opens a conversation; rejects with `HandshakeFailed` when the server refuses it. */
   open(options?: OpenOptions): Promise<Session>;
   /** Opens a conversation and hands over what came for the handshake, whatever it was. */
@@ -70,6 +73,10 @@ export interface ProbeOptions {
   readonly pool?: SessionPool | undefined;
   /** What was learned for several checks. */
   readonly memory?: Map<string, Promise<unknown>> | undefined;
+  /** Where calls of tools are kept. */
+  readonly calls?: CallLog | undefined;
+  /** A folder of the user's that no server should hand files out of. */
+  readonly privateFolder?: string | undefined;
 }
 
 /** Conversations over pipes that gentle checks hand on to each other. */
@@ -104,6 +111,8 @@ export class LiveProbe implements Probe {
   readonly requestMs: number;
   readonly callables: readonly Callable[];
   readonly pool: SessionPool | undefined;
+  readonly privateFolder: string | undefined;
+  readonly #calls: CallLog | undefined;
   readonly #memory: Map<string, Promise<unknown>>;
   readonly #events: PipeEvents;
   #target: Target;
@@ -118,6 +127,8 @@ export class LiveProbe implements Probe {
     this.requestMs = options.requestMs;
     this.callables = findCallables(options.facts.tools, options.tools);
     this.pool = options.pool;
+    this.privateFolder = options.privateFolder;
+    this.#calls = options.calls;
     this.#memory = options.memory ?? new Map();
     this.#events = options.events;
     this.#secrets = secretsOf(options.target);
@@ -168,6 +179,7 @@ export class LiveProbe implements Probe {
       firstMs: Math.max(options.timeoutMs ?? 0, this.requestMs + 2 * startMs),
       ...options,
       credentials,
+      onExchange: (exchange) => this.#calls?.note(exchange, this.callables, (text) => this.show(text)),
     });
     this.#open.add(session);
     return { session, answer: await session.begin() };
@@ -237,7 +249,8 @@ export class LiveProbe implements Probe {
   }
 }
 
-function findCallables(tools: readonly Tool[], wishes: readonly ToolWish[]): Callable[] {
+/** Tools that the user named, then those that say they only read; only such that arguments are known for. */
+export function findCallables(tools: readonly Tool[], wishes: readonly ToolWish[]): Callable[] {
   const named = wishes.flatMap((wish): Callable[] => {
     const tool = tools.find(({ name }) => name === wish.name);
     const args = wish.arguments ?? (tool === undefined ? undefined : sampleArguments(tool.inputSchema));

@@ -1,7 +1,10 @@
+import type { CalledTool } from "./calls.ts";
 import type { Evidence, Severity, SuiteName } from "./check.ts";
 
 /** What a diagnosis found. This is what JSON reports hold; docs/diagnose.schema.json describes it. */
 export interface Report {
+  /** Set where a call that the user named brought nothing: that comes before all else. */
+  readonly headline?: string;
   readonly schema: string;
   /** Grows when a field changes its meaning. */
   readonly version: 1;
@@ -17,8 +20,20 @@ export interface Report {
   /** Worst first, then in the order of the checks. */
   readonly findings: readonly Finding[];
   readonly score: Score;
+  /** What became of calls of tools, those that the user named first; a call that is wrong on purpose is none. */
+  readonly calls?: readonly CalledTool[];
+  /** What was not asked, by the reason. */
+  readonly skipped?: readonly SkippedChecks[];
   /** Set where the budget ran out or the server could not be reached: what that means for the report. */
   readonly incomplete?: string;
+}
+
+/** Checks that were not asked, all for the same reason. */
+export interface SkippedChecks {
+  readonly why: string;
+  readonly count: number;
+  /** Their ids. */
+  readonly checks: readonly string[];
 }
 
 export interface ReportTarget {
@@ -60,12 +75,12 @@ export interface Finding {
   readonly evidence: readonly Evidence[];
 }
 
-/** 100 minus what the findings cost, each check once, at its worst finding. */
+/** 100 minus what the findings cost, each check once, at its worst finding; null where nothing can be said of the server as a whole. */
 export interface Score {
-  readonly points: number;
-  readonly grade: "A" | "B" | "C" | "D" | "F";
+  readonly points: number | null;
+  readonly grade: "A" | "B" | "C" | "D" | "F" | null;
   /** What each costing check took away, worst first. */
   readonly lost: readonly { readonly check: string; readonly severity: Severity; readonly points: number }[];
-  /** One sentence. */
+  /** How the points came about, or why there are none, in one sentence. */
   readonly explanation: string;
 }

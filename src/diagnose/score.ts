@@ -1,4 +1,5 @@
 import { type Severity, severities } from "./check.ts";
+import { type CalledTool, isSuccess } from "./calls.ts";
 import type { CheckResult, Finding, Report, Score } from "./report.ts";
 
 const costs: Readonly<Record<Severity, number>> = { blocker: 30, major: 10, minor: 3, info: 0 };
@@ -20,7 +21,7 @@ type Weighed = Pick<Finding, "check" | "severity">;
 export function scoreOf(findings: readonly Weighed[], checks: readonly Judged[]): Score {
   const lost = toLost(findings);
   // A score that nothing was judged for would praise a server nobody could reach.
-  if (lost.length === 0 && !checks.some(isJudged)) return { points: 0, grade: "F", lost, explanation: explainNothing(checks) };
+  if (lost.length === 0 && !checks.some(isJudged)) return ungraded(explainNothing(checks));
   const points = Math.max(
     0,
     lost.reduce((left, item) => left - item.points, 100),
@@ -29,22 +30,43 @@ export function scoreOf(findings: readonly Weighed[], checks: readonly Judged[])
   return { points, grade: grade === "A" && isHalfDone(checks) ? "B" : grade, lost, explanation: explain(lost, checks) };
 }
 
+/** Nothing is said about a server as a whole. */
+export function ungraded(explanation: string): Score {
+  return { points: null, grade: null, lost: [], explanation };
+}
+
+/** Why a server gets no grade: none of its tools was seen to work. Undefined where one was. */
+export function whyUngraded(tools: number, calls: readonly CalledTool[]): string | undefined {
+  if (calls.some(isSuccess)) return undefined;
+  if (tools === 0) return "The server lists no tools, so nothing could be called and there is no grade.";
+  const made = calls.filter(({ outcome }) => outcome !== "not called");
+  if (made.length === 0)
+    return "No tool was called, so there is no grade: none says that it only reads (readOnlyHint) and takes arguments that can be guessed; name one that may be called with --tool <name> and --args.";
+  const [failed] = made.filter(({ outcome }) => outcome === "failed");
+  const told = failed ?? made[0];
+  const how = `${told?.tool} ${failed === undefined ? "had not ended" : "failed"}${told?.note === undefined ? "" : ` (${told.note.slice(0, maxNote)})`}`;
+  return `${made.length === 1 ? "The one tool that was called did not succeed" : `None of the ${made.length} tools that were called succeeded`}, so there is no grade: ${how}; make one work, or give arguments that do with --tool <name> and --args.`;
+}
+
+const maxNote = 160;
+
 /** The one check that says why nobody could speak to a server. */
 const answersId = "protocol/answers";
 
+type Scored = Pick<Report, "score"> & { readonly checks: readonly Judged[]; readonly findings: readonly Weighed[] };
+type Graded = Score & { readonly points: number; readonly grade: NonNullable<Score["grade"]> };
+
 /** False where nothing was judged but that the server does not answer: points for that would be points for nothing. */
-export function hasScore({
-  score,
-  checks,
-  findings,
-}: Pick<Report, "score"> & { readonly checks: readonly Judged[]; readonly findings: readonly Weighed[] }): boolean {
-  if (score.points === 0 && score.lost.length === 0) return false;
+export function hasScore<T extends Scored>(report: T): report is T & { readonly score: Graded } {
+  const { score, checks, findings } = report;
+  // Reports of before had 0 points, and nothing lost, where there was no grade.
+  if (score.grade === null || score.points === null || (score.points === 0 && score.lost.length === 0)) return false;
   return checks.some(({ outcome }) => outcome === "passed") || findings.some(({ check }) => check !== answersId);
 }
 
 /** Why there is none, in one sentence. */
 export function whyNoScore({ score }: Pick<Report, "score">): string {
-  return score.lost.length === 0 ? score.explanation : "The server could not be spoken to, so there is no score.";
+  return score.lost.length === 0 ? score.explanation : "The server could not be spoken to, so there is no grade.";
 }
 
 /** True when the check came to an answer. */
@@ -70,7 +92,7 @@ function toLost(findings: readonly Weighed[]): Score["lost"] {
     .sort((a, b) => b.points - a.points);
 }
 
-function gradeOf(points: number, lost: Score["lost"]): Score["grade"] {
+function gradeOf(points: number, lost: Score["lost"]): Graded["grade"] {
   if (points >= 75 && has(lost, "blocker")) return "C";
   if (points >= 90) return has(lost, "major") ? "B" : "A";
   if (points >= 75) return "B";

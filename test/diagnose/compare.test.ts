@@ -106,9 +106,9 @@ describe("two reports", () => {
 test("a server that could not be spoken to has no points to compare", () => {
   const comparison = compareReports(bad, unspoken(bad));
   expect(comparison.points).toBeUndefined();
-  expect(comparisonToTerminal(comparison)).toContain("\n21 F → no score\n");
-  expect(comparisonToMarkdown(comparison)).toMatch(/^## 21 F → no score\n/);
-  expect(comparisonToTerminal(compareReports(unspoken(bad), bad))).toContain("\nno score → 21 F\n");
+  expect(comparisonToTerminal(comparison)).toContain("\n21 F → no grade\n");
+  expect(comparisonToMarkdown(comparison)).toMatch(/^## 21 F → no grade\n/);
+  expect(comparisonToTerminal(compareReports(unspoken(bad), bad))).toContain("\nno grade → 21 F\n");
 });
 
 test("a limit fails at its own change and at those before it", () => {

@@ -33,7 +33,8 @@ describe("in a terminal", () => {
       "● minor  progress/rate",
       "· info  protocol/newest-revision",
       "  protocol     4 passed, 3 failed, 1 unfinished",
-      "F  21 of 100   22 findings: 1 blocker, 17 majors, 3 minors, 1 info; 2 checks not\n               finished\n",
+      "\nSkipped\n  2  The server declares no tasks.\n  1  The server declares no completions.\n",
+      "F  21 of 100   22 findings: 1 blocker, 17 majors, 3 minors, 1 info; 2 checks not\n               finished; 3 checks were skipped\n",
     ].map((part) => text.indexOf(part));
     expect(order).toEqual(order.toSorted((a, b) => a - b));
     expect(order).not.toContain(-1);
@@ -144,16 +145,54 @@ describe("in a terminal", () => {
       expect(toTerminal(report)).not.toContain(line);
   });
 
-  test("a server that could not be spoken to has no score, in no format", () => {
+  test("a server that could not be spoken to has no grade, in no format", () => {
     const report = unspoken(bad);
-    expect(toTerminal(report)).toMatch(/\nno score {3}The server could not be spoken to, so there is no score\.\n[\s\S]*\nno score {3}1 finding: 1 blocker\n$/);
-    expect(toMarkdown(report)).toMatch(/^## Diagnosis: no score\n/);
-    expect(toHtml(report)).toContain("<title>archive-tools: no score</title>");
-    expect(toHtml(report)).toContain('aria-label="no score"');
+    expect(toTerminal(report)).toMatch(
+      /\nno grade {3}The server could not be spoken to, so there is no grade\.\n[\s\S]*\nno grade {3}1 finding: 1 blocker; 19 checks were skipped\n$/,
+    );
+    expect(toMarkdown(report)).toMatch(/^## Diagnosis: no grade\n/);
+    expect(toHtml(report)).toContain("<title>archive-tools: no grade</title>");
+    expect(toHtml(report)).toContain('aria-label="no grade"');
     for (const draw of [toTerminal, toMarkdown, toHtml]) expect(draw(report)).not.toMatch(/\b0 of 100|[Gg]rade (?:<strong>)?F/);
   });
 
-  test.each([64, 80, 120])("no line is wider than %i columns", (width) => {
+  test("a call that the user named and that failed is the first line, in every format", () => {
+    const headline = "print, which you named, failed: Error: there is no printer.";
+    const report: Report = { headline, ...bad };
+    expect(toTerminal(report)).toMatch(new RegExp(`^✗ ${headline}\n\narchive-tools`));
+    expect(toMarkdown(report)).toMatch(new RegExp(`^\\*\\*✗ ${headline}\\*\\*\n\n## Diagnosis`));
+    expect(toJson(report)).toMatch(new RegExp(`^{\n {2}"headline": "${headline}",\n`));
+    expect(toHtml(report)).toContain(`<header class="top">\n<p class="headline" role="note"><strong>✗</strong> ${headline}</p>\n`);
+    expect(toSarif(report).indexOf(headline)).toBeGreaterThan(-1);
+    expect(toSarif(report).indexOf(headline)).toBeLessThan(toSarif(report).indexOf("The time of 60 s ran out"));
+  });
+
+  test("what was skipped is counted with its reasons, in every format", () => {
+    const count = "3 checks were skipped; they say nothing about the server.";
+    expect(toMarkdown(bad)).toContain(`### Skipped\n\n${count}\n\n| Checks | Why | Which |\n| --- | --- | --- |\n| 2 | The server declares no tasks. |`);
+    expect(toHtml(bad)).toContain(`<h2 id="skipped-title">Skipped</h2>\n<p>${count}</p>`);
+    expect(toHtml(bad)).toContain("<summary>2 checks: The server declares no tasks.</summary>");
+    expect(toSarif(bad)).toContain('"text": "2 checks skipped: The server declares no tasks."');
+    expect(toTerminal(bad, { isFull: true })).toContain("  1  The server declares no completions. (completion/");
+    const { checks } = good;
+    const all = { ...good, checks: checks.filter(({ outcome }) => outcome !== "skipped") };
+    for (const draw of [toTerminal, toMarkdown, toHtml, toSarif])
+      expect(draw(all)).not.toMatch(/### Skipped|id="skipped|\nSkipped\n|checks? skipped:|were skipped/);
+  });
+
+  test("what was called is counted", () => {
+    const calls = [
+      { tool: "print", isNamed: true, outcome: "succeeded" },
+      { tool: "export_archive", isNamed: false, outcome: "failed", note: "Error: no" },
+      { tool: "echo", isNamed: false, outcome: "task" },
+    ] as const;
+    const line = "3 of 4 tools called: 1 succeeded, 1 became a task, 1 failed";
+    for (const draw of [toTerminal, toMarkdown, toHtml]) expect(draw({ ...bad, calls })).toContain(line);
+    expect(toTerminal({ ...bad, calls: [] })).toContain("none of 4 tools called");
+    expect(readReport(toJson({ ...bad, calls }), "a.json").calls).toEqual(calls);
+  });
+
+  test.each([48, 60, 64, 80, 120])("no line is wider than %i columns", (width) => {
     for (const report of [good, bad, hostile, withMatrix(bad, 40)])
       for (const isFull of [false, true])
         for (const line of toTerminal(report, { width, isFull }).split("\n")) expect(Array.from(line).length, line).toBeLessThanOrEqual(width);
@@ -284,7 +323,7 @@ describe("whatever a report says stays a text", () => {
     everywhere((report) => {
       for (const line of withoutFences(toMarkdown(report))) {
         expect(line.replaceAll(/<\/?(?:details|summary|sub)>/g, "")).not.toContain("<");
-        if (line.startsWith("#")) expect(line).toMatch(/^(## Diagnosis: (?:\d+ of 100|no score)|### (⛔|🔴|🟡|🔵|Hosts$|Suites$))/);
+        if (line.startsWith("#")) expect(line).toMatch(/^(## Diagnosis: (?:\d+ of 100|no grade)|### (⛔|🔴|🟡|🔵|Hosts$|Suites$|Skipped$))/);
         if (line.startsWith("|")) expect([4, 5, 6]).toContain(line.replaceAll("\\|", "").split("|").length - 1);
       }
     });

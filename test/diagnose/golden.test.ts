@@ -1,9 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { diagnose } from "../../src/diagnose/diagnose.ts";
+import { toHtml } from "../../src/diagnose/formats/html.ts";
+import { toJson } from "../../src/diagnose/formats/json.ts";
+import { toMarkdown } from "../../src/diagnose/formats/markdown.ts";
+import { toSarif } from "../../src/diagnose/formats/sarif.ts";
+import { toTerminal } from "../../src/diagnose/formats/terminal.ts";
 import type { Report } from "../../src/diagnose/report.ts";
 import type { Target, ToolWish } from "../../src/diagnose/target.ts";
 import { startFixture } from "../fixtures/diagnose/server.mjs";
@@ -13,7 +19,7 @@ import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile
 
 /**
  * What the whole quick set says about servers that other people wrote, and about ours. Each golden file lists every finding with the reason
- * why it is true; a check that could not be finished is an entry too. Servers that take long to be asked everything are asked only with
+ * why it is true; a check that could not be finished is an entry too, and so is the grade, or why there is none. Servers that take long to be asked everything are asked only with
  * `MEANWHILE_GOLDEN=all`. `MEANWHILE_GOLDEN=write` writes what is seen; reasons are kept, and a new finding has none until somebody has looked at it.
  */
 
@@ -22,6 +28,10 @@ const modules = path.join(root, "node_modules/@modelcontextprotocol");
 const peers = path.join(root, "test/fixtures/diagnose/peers");
 
 interface Golden {
+  /** Null where no call of a tool succeeded. */
+  readonly grade: string | null;
+  /** Why there is no grade. */
+  readonly why?: string;
   readonly findings: Readonly<Record<string, { readonly severity: string; readonly title: string; readonly reason: string }>>;
   readonly unfinished: readonly string[];
 }
@@ -77,6 +87,12 @@ async function ownHttp(): Promise<Target> {
   return reached(url, { authorization: `Bearer ${readFileSync(path.join(home, "token"), "utf8").trim()}` });
 }
 
+/** What a server of files may serve, and where it must not look. */
+const [served, privateFolder] = ["served", "private"].map((name) => mkdtempSync(path.join(tmpdir(), `meanwhile-${name}-`))) as [string, string];
+afterAll(() => {
+  for (const folder of [served, privateFolder]) rmSync(folder, { recursive: true, force: true });
+});
+
 const ownWords = ["--no-bundled", "--commands", path.join(root, "examples/everything/commands")];
 
 const wanted = process.env.MEANWHILE_GOLDEN;
@@ -106,23 +122,49 @@ const servers: readonly { name: string; open: () => Target | Promise<Target>; to
     open: () => piped(process.execPath, path.join(modules, "server-everything/dist/index.js")),
     tools: [{ name: "trigger-long-running-operation", arguments: { duration: 3, steps: 6 } }],
   },
+  { name: "server-memory over stdio", open: () => piped(process.execPath, path.join(modules, "server-memory/dist/index.js")) },
+  {
+    name: "server-filesystem over stdio",
+    isCostly: true,
+    open: () => piped(process.execPath, path.join(modules, "server-filesystem/dist/index.js"), served),
+  },
+  // Its one tool runs whatever it is given, and does not say that it only reads: nobody calls it.
+  { name: "mcp-server-commands over stdio", open: () => piped(process.execPath, path.join(root, "node_modules/mcp-server-commands/build/index.js")) },
+  {
+    name: "playwright-mcp without a browser over stdio",
+    isCostly: true,
+    open: () =>
+      piped(process.execPath, path.join(root, "node_modules/@playwright/mcp/cli.js"), "--headless", "--isolated", "--executable-path", "/no/such/browser"),
+  },
   { name: "server-everything over HTTP", open: () => listening([path.join(modules, "server-everything/dist/index.js"), "streamableHttp"], "PORT") },
 ];
 
 describe.concurrent("the quick set finds exactly what is written down, with a reason each", () => {
   test.each(servers.filter(({ isCostly }) => isCostly !== true || wanted !== undefined))("$name", { timeout: 120_000 }, async ({ name, open, tools }) => {
-    const report = await diagnose({ target: await open(), tools, isDeterministic: true, budgetMs: 100_000, version: "0" });
+    const report = await diagnose({ target: await open(), tools, isDeterministic: true, budgetMs: 100_000, version: "0", privateFolder });
     const file = path.join(root, "test/fixtures/diagnose/golden", `${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}.json`);
-    const known: Golden = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Golden) : { findings: {}, unfinished: [] };
+    const known: Golden = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Golden) : { grade: null, findings: {}, unfinished: [] };
     const seen = toGolden(report, known);
     if (wanted === "write") writeFileSync(file, `${JSON.stringify(seen, undefined, 2)}\n`);
     else expect(seen, explain(report)).toEqual(known);
+    if (report.score.grade === null) for (const draw of [toTerminal, toJson, toHtml]) expect(onOneLine(draw(report)), draw.name).toContain(seen.why);
+    for (const draw of [toTerminal, toJson, toHtml, toMarkdown, toSarif]) expect(draw(report).toLowerCase(), draw.name).toContain("skipped");
     for (const [id, { reason }] of Object.entries(seen.findings)) expect(reason, `${id} has no reason: is it true?`).not.toBe("");
   });
 });
 
-function toGolden({ findings, checks }: Report, known: Golden): Golden {
+/** As it reads: a line's end and what stands before the next one are one space, and a page's signs are themselves. */
+function onOneLine(text: string): string {
+  return text
+    .replaceAll(/\s+/g, " ")
+    .replaceAll(/&(lt|gt|quot|#39);/g, (_all, name: string) => ({ lt: "<", gt: ">", quot: '"', "#39": "'" })[name] ?? "")
+    .replaceAll('\\"', '"');
+}
+
+function toGolden({ findings, checks, score }: Report, known: Golden): Golden {
   return {
+    grade: score.grade,
+    ...(score.grade === null && { why: score.explanation }),
     findings: Object.fromEntries(findings.map(({ id, severity, title }) => [id, { severity, title, reason: known.findings[id]?.reason ?? "" }])),
     unfinished: checks.filter(({ outcome }) => outcome === "unfinished").map(({ id }) => id),
   };

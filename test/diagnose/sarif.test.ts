@@ -84,8 +84,8 @@ test("title, reason and remedy are sentences of their own", () => {
   expect(runOf(report).results[0]?.message.text).toBe("It prints lines. Hosts stop. Print elsewhere.");
 });
 
-test("a server that could not be spoken to has no score", () => {
-  expect(runOf(unspoken(sample("bad"))).properties.score).toBe("no score");
+test("a server that could not be spoken to has no grade", () => {
+  expect(runOf(unspoken(sample("bad"))).properties.score).toBe("no grade");
 });
 
 test("blockers and majors are errors, minors warnings, infos notes", () => {
@@ -120,8 +120,10 @@ test("checks that could not be finished, and a diagnosis that ended early, are t
     "The time of 60 s ran out; one check was not run to its end.",
     expect.stringContaining("This could not be finished: Ended after 10 s"),
     expect.stringContaining("This could not be finished: Not run to its end"),
+    "2 checks skipped: The server declares no tasks.",
+    "1 check skipped: The server declares no completions.",
   ]);
-  expect(runOf(sample("good")).invocations[0]).toMatchObject({ executionSuccessful: true, toolExecutionNotifications: [] });
+  expect(runOf(sample("good")).invocations[0]).toMatchObject({ executionSuccessful: true, toolExecutionNotifications: [{ level: "note" }, { level: "note" }] });
   expect(runOf(sample("good")).properties.score).toEqual(sample("good").score);
 });
 

@@ -25,11 +25,11 @@ describe("points", () => {
 
   test("where no check came to an answer there is no praise", () => {
     expect(scoreOf([], [unfinished])).toMatchObject({
-      points: 0,
-      grade: "F",
+      points: null,
+      grade: null,
       explanation: "None of 1 check came to an answer, so there is nothing to score.",
     });
-    expect(scoreOf([], [])).toMatchObject({ points: 0, grade: "F" });
+    expect(scoreOf([], [])).toMatchObject({ points: null, grade: null });
   });
 });
 
@@ -85,7 +85,7 @@ test("more findings never give more points, and the order does not matter", () =
   fc.assert(
     fc.property(fc.array(finding, { maxLength: 12 }), finding, (findings, more) => {
       const { points, lost, grade } = scoreOf(findings, [passed]);
-      expect(scoreOf([...findings, more], [passed]).points).toBeLessThanOrEqual(points);
+      expect(scoreOf([...findings, more], [passed]).points).toBeLessThanOrEqual(points ?? Number.NaN);
       expect(scoreOf(findings.toReversed(), [passed]).points).toBe(points);
       expect(points).toBe(Math.max(0, 100 - lost.reduce((sum, item) => sum + item.points, 0)));
       if (findings.some(({ severity }) => severity === "blocker")) expect(["C", "D", "F"]).toContain(grade);
@@ -105,8 +105,8 @@ test("there is a score only where something else was judged than that the server
   expect(of([found("protocol/answers", "blocker")], [failed, skipped])).toBe(false);
   expect(of([found("protocol/answers", "minor")], [failed, passed])).toBe(true);
   expect(of([found("protocol/x", "blocker")], [failed])).toBe(true);
-  // Of a locked server a question or two can be judged; whoever made the report says that there is no score.
-  const none = { points: 0, grade: "F", lost: [], explanation: "The server could not be spoken to, so there is no score." } as const;
+  // Of a locked server a question or two can be judged; whoever made the report says that there is no grade.
+  const none = { points: 0, grade: "F", lost: [], explanation: "The server could not be spoken to, so there is no grade." } as const;
   expect(hasScore({ score: none, findings: [], checks: [passed] })).toBe(false);
 });
 

@@ -11,6 +11,8 @@ interface AskOptions {
   readonly tools?: readonly ToolWish[];
   readonly isFull?: boolean;
   readonly requestMs?: number;
+  /** Where a file may be laid that no server should hand out. */
+  readonly privateFolder?: string;
 }
 
 /** A server that is started by a command line: a fixture by its name, or any words. */
@@ -41,12 +43,13 @@ export async function ask(
     facts,
     memory,
     pool,
+    privateFolder,
   }: AskOptions & { readonly facts?: Facts; readonly memory?: Map<string, Promise<unknown>>; readonly pool?: SessionPool } = {},
 ): Promise<Verdict> {
   const known = facts ?? (await surveyed(target, { tools, isFull, requestMs }));
   return await runCheck(
     check,
-    { target, tools, isFull, requestMs, facts: known, limitMs: check.limitMs ?? 10_000 },
+    { target, tools, isFull, requestMs, facts: known, privateFolder, limitMs: check.limitMs ?? 10_000 },
     { events: nobody, ...(memory !== undefined && { memory }), ...(pool !== undefined && { pool }) },
   );
 }

@@ -24,7 +24,7 @@ const table: Record<string, readonly string[] | "*"> = {
   transport: ["mcp", "errors.ts", "clock.ts", "ids.ts", "lines.ts", "log.ts"],
   daemon: ["paths.ts", "errors.ts", "clock.ts", "lines.ts", "log.ts"],
   client: ["errors.ts", "clock.ts", "ids.ts", "lines.ts", "log.ts"],
-  diagnose: ["command", "client", "host", "errors.ts", "clock.ts", "ids.ts", "lines.ts", "machine.ts", "log.ts"],
+  diagnose: ["command", "client", "host", "project.ts", "errors.ts", "clock.ts", "ids.ts", "lines.ts", "machine.ts", "log.ts"],
   setup: ["paths.ts", "errors.ts", "log.ts"],
   cli: ["command", "task", "client", "paths.ts", "errors.ts", "clock.ts", "log.ts", "shown.ts"],
   "cli/builtin": "*",

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Report } from "../../src/diagnose/report.ts";
@@ -85,9 +85,74 @@ test("--format json prints nothing but the report; --fail-on decides the exit co
   const report = JSON.parse(broken.stdout) as Report;
   expect(report.findings.map(({ id }) => id)).toEqual(["protocol/unknown-method:2026-07-28"]);
   expect(report.findings[0]?.severity).not.toBe("blocker");
-  expect({ code: broken.code, stderr: broken.stderr }).toEqual({ code: 0, stderr: "" });
-  const strict = await runMeanwhile([...words, "--fail-on", "minor", ...command("protocol/unknown-method")]);
-  expect(strict.code).toBe(1);
+  expect(report.findings[0]?.severity).toBe("major");
+  expect({ code: broken.code, stderr: broken.stderr }).toEqual({ code: 1, stderr: "" });
+  const lenient = await runMeanwhile([...words, "--fail-on", "blocker", ...command("protocol/unknown-method")]);
+  expect(lenient.code).toBe(0);
+});
+
+describe("what was not seen to work", () => {
+  const failing = path.resolve(import.meta.dirname, "../fixtures/diagnose/failing.mjs");
+  const diagnose = (...words: string[]) => runMeanwhile(["diagnose", "--quiet", "--suites", "completion", ...words]);
+
+  test("a call that the user named and that failed is the first line, there is no grade, and that is not fine", async () => {
+    const { code, stdout } = await diagnose("--tool", "print", "--args", '{"page":1}', "--", process.execPath, failing);
+    expect(stdout).toMatch(/^✗ print, which you named, failed: Error: there is no printer\.\n/);
+    expect(stdout).toMatch(/\nno grade {3}The one tool that was called did not succeed, so there is no grade/);
+    expect(stdout).toMatch(/\nSkipped\n +\d+ /);
+    expect(code).toBe(1);
+  });
+
+  test("a tool that was named and that nobody could call is told as well", async () => {
+    const { code, stdout } = await diagnose("--format", "json", "--tool", "unguessable", "--", process.execPath, failing);
+    const { headline, calls, score } = JSON.parse(stdout) as Report;
+    expect(headline).toBe("unguessable, which you named, could not be called: no arguments could be guessed for it; give some with --args.");
+    expect(calls).toEqual([{ tool: "unguessable", isNamed: true, outcome: "not called", note: expect.any(String) }]);
+    expect({ code, grade: score.grade, points: score.points }).toEqual({ code: 1, grade: null, points: null });
+  });
+
+  test("a server none of whose tools may be called has no grade and says so, in every format", async () => {
+    const out = temporaryFolder();
+    const { code, stdout } = await diagnose("--out", out, "--", process.execPath, failing);
+    expect(stdout).toBe("");
+    const why = "No tool was called, so there is no grade: none says that it only reads";
+    for (const name of readdirSync(out)) expect(readFileSync(path.join(out, name), "utf8"), name).toContain(why);
+    expect((JSON.parse(readFileSync(path.join(out, "diagnose.json"), "utf8")) as Report).score).toMatchObject({ points: null, grade: null });
+    expect(code).toBe(0);
+  });
+});
+
+test("an F never exits 0, whatever --fail-on says", async () => {
+  const breaks = ["hidden-text", "secret-in-text", "hidden-text~instructions"].map((name) => `security/${name}`);
+  const worst = ["protocol/unknown-method", "protocol/unknown-tool", "protocol/lists~undone", "protocol/stdout", "protocol/ping", "completion/values"];
+  // Findings do not decide with `never`; the grade does all the same.
+  const words = ["diagnose", "--quiet", "--format", "json", "--fail-on", "never", "--suites", "protocol,completion,security"];
+  const { code, stdout } = await runMeanwhile([...words, ...command(...breaks, ...worst)]);
+  expect({ grade: (JSON.parse(stdout) as Report).score.grade, code }).toEqual({ grade: "F", code: 1 });
+});
+
+test("reports are kept in the home, for its user alone, the last fifty; compare takes the last two of a target", async () => {
+  const home = temporaryFolder();
+  const env = { MEANWHILE_HOME: home };
+  const reports = path.join(home, "reports");
+  const none = await runMeanwhile(["compare"], { env });
+  expect({ code: none.code, stderr: none.stderr }).toEqual({ code: 2, stderr: expect.stringContaining("No diagnosis was kept yet") });
+  writeFiles(reports, Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`2020-01-01T00-00-00.${String(at).padStart(3, "0")}Z-old.json`, "{}"])));
+  writeFiles(reports, { "mine.txt": "not theirs" });
+  const words = ["diagnose", "--suites", "completion"];
+  const first = await runMeanwhile([...words, ...command()], { env });
+  const kept = /✓ Report kept: (\S+)\n/.exec(first.stderr)?.[1] ?? "";
+  expect(kept).toMatch(new RegExp(`^${reports}/\\d{4}-[\\dTZ.-]+-fixture\\.json$`));
+  expect((JSON.parse(readFileSync(kept, "utf8")) as Report).score.grade).toBe("A");
+  expect([statSync(kept).mode & 0o777, statSync(home).mode & 0o777]).toEqual([0o600, 0o700]);
+  expect(readdirSync(reports).filter((name) => name.endsWith(".json"))).toHaveLength(50);
+  expect(readdirSync(reports)).toContain("mine.txt");
+  expect(readdirSync(reports)).not.toContain("2020-01-01T00-00-00.000Z-old.json");
+  const once = await runMeanwhile(["compare"], { env });
+  expect({ code: once.code, stderr: once.stderr }).toEqual({ code: 2, stderr: expect.stringContaining("2020-01-01T00-00-00.049Z-old.json is no report") });
+  await runMeanwhile([...words, "--quiet", ...command()], { env });
+  const twice = await runMeanwhile(["compare"], { env });
+  expect({ code: twice.code, last: twice.stdout.split("\n").at(-2) }).toEqual({ code: 0, last: "Nothing changed: 0 findings in both." });
 });
 
 test("--out writes every format, and --deterministic writes the same bytes again", async () => {
@@ -128,7 +193,7 @@ test("a server that does not answer is a blocker with the reason, and exit code 
   const { findings, incomplete, checks, score } = JSON.parse(stdout) as Report;
   expect(findings.map(({ id, severity }) => `${id} ${severity}`)).toEqual(["protocol/answers blocker"]);
   expect(JSON.stringify(findings)).toContain("no config");
-  expect(score.explanation).toBe("The server could not be spoken to, so there is no score.");
+  expect(score.explanation).toBe("The server could not be spoken to, so there is no grade.");
   expect(incomplete).toMatch(/could not be spoken to/);
   expect(new Set(checks.filter(({ id }) => id !== "protocol/answers").map(({ outcome }) => outcome))).toEqual(new Set(["skipped"]));
   expect(code).toBe(1);
@@ -140,13 +205,13 @@ test("a server that wants credentials is not judged: it is said how to give them
   const { findings, incomplete, score } = JSON.parse(stdout) as Report;
   expect(findings.filter(({ severity }) => severity === "blocker")).toEqual([]);
   expect(incomplete).toMatch(/wants credentials.*--token-env NAME/);
-  expect(score.explanation).toMatch(/there is no score/);
+  expect(score.explanation).toMatch(/there is no grade/);
   expect(code).toBe(1);
 });
 
 test("of a server that nobody could speak to, nothing is told but that", async () => {
   const { code, stdout } = await runMeanwhile(["diagnose", "http://127.0.0.1:9/mcp", "--quiet"]);
-  expect(stdout).toMatch(/^http:\/\/127\.0\.0\.1:9\/mcp\nhttp · quick checks in [^\n]+\n\nno score {3}The server could not be spoken to/);
+  expect(stdout).toMatch(/^http:\/\/127\.0\.0\.1:9\/mcp\nhttp · quick checks in [^\n]+\n\nno grade {3}The server could not be spoken to/);
   expect(stdout).toContain("Nothing listens at this address");
   expect(code).toBe(1);
 });

@@ -4,10 +4,13 @@ import { comparisonToJson, comparisonToMarkdown, comparisonToTerminal } from "..
 import { maxReportBytes, readReport } from "../../diagnose/formats/json.ts";
 import type { Report } from "../../diagnose/report.ts";
 import { Exit, type ExitCode, UsageError } from "../../errors.ts";
+import { homeAt } from "../../paths.ts";
 import type { VerbCall } from "../main.ts";
 import { parseVerb } from "../verb.ts";
+import { listKept } from "./kept-reports.ts";
 
 const description = `Show what changed between two reports of \`meanwhile diagnose --format json\`, older one first.
+Without any, the last diagnosis is compared with the one before it of the same target.
 
 Findings are compared by their ids. One that vanished because its check came to
 no answer is not gone: it was not looked at any more, and is listed as such.
@@ -25,7 +28,7 @@ const partBytes = 256 * 1024;
 
 export async function run(call: VerbCall): Promise<ExitCode> {
   const parsed = parseVerb("compare", description, call.words, (program) => {
-    program.argument("[before]").argument("[after]").usage("<before.json> <after.json> [options]");
+    program.argument("[before]").argument("[after]").usage("[<before.json> <after.json>] [options]");
     program.option("--fail-on <change>", `exit 1 at this change: ${failLimits.join(", ")}`);
     program.option("--format <format>", `how to print it: ${formats.join(", ")} (default terminal)`);
   });
@@ -36,10 +39,26 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const limit = oneOf("--fail-on", parsed.options.failOn, failLimits);
   const format = oneOf("--format", parsed.options.format, formats) ?? "terminal";
   const [before, after] = parsed.operands;
-  if (before === undefined || after === undefined) throw new UsageError("Give two reports, the older one first: `meanwhile compare before.json after.json`.");
-  const comparison = compareReports(load(before), load(after));
+  if (before !== undefined && after === undefined) throw new UsageError("Give two reports, the older one first: `meanwhile compare before.json after.json`.");
+  const comparison = before === undefined || after === undefined ? compareKept() : compareReports(load(before), load(after));
   call.terminal.print(draw(comparison, format, call));
   return limit !== undefined && failsAt(comparison, limit) ? Exit.CommandFailed : Exit.Ok;
+}
+
+/** The last report that is kept, and the one before it that is of the same target. */
+function compareKept(): ReturnType<typeof compareReports> {
+  const files = listKept(homeAt(process.env)).toReversed();
+  const [last] = files;
+  const after = last === undefined ? undefined : load(last);
+  for (const file of after === undefined ? [] : files.slice(1)) {
+    const before = load(file);
+    if (after !== undefined && before.target.name === after.target.name) return compareReports(before, after);
+  }
+  throw new UsageError(
+    after === undefined
+      ? "No diagnosis was kept yet; `meanwhile diagnose` keeps one, or give two reports: `meanwhile compare before.json after.json`."
+      : `There is one report of ${after.target.name} only; diagnose it once more, or give two reports: \`meanwhile compare before.json after.json\`.`,
+  );
 }
 
 function draw(comparison: ReturnType<typeof compareReports>, format: Format, { terminal }: VerbCall): string {

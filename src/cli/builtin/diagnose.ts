@@ -5,9 +5,10 @@ import { systemClock } from "../../clock.ts";
 import { closest } from "../../command/suggest.ts";
 import { type Severity, type SuiteName, severities, suiteNames } from "../../diagnose/check.ts";
 import type { Report } from "../../diagnose/report.ts";
-import { reaches } from "../../diagnose/score.ts";
+import { hasScore, reaches } from "../../diagnose/score.ts";
 import { checkUrl, type Target, type ToolWish } from "../../diagnose/target.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
+import { homeAt } from "../../paths.ts";
 import { executable, packageVersion } from "../../project.ts";
 import { ProgressTrack } from "../../task/progress.ts";
 import { readJsonArguments } from "../call-arguments.ts";
@@ -17,6 +18,7 @@ import { clean, StageView, type Terminal } from "../terminal.ts";
 import { beforeDashes } from "../usage.ts";
 import { collect, parseVerb } from "../verb.ts";
 import { readHeaders } from "./connect-target.ts";
+import { keepReport, keptReports } from "./kept-reports.ts";
 
 const description = `Say whether an MCP server will survive in the hosts people use, and what to change.
 
@@ -34,7 +36,9 @@ Examples:
   $ meanwhile diagnose --full --out reports -- npx -y @modelcontextprotocol/server-everything
   $ meanwhile diagnose . --suites tasks,hosts --tool report_build --args '{"quarter":"Q3"}'
 
-Exit codes: 0 fine, 1 a finding reaches --fail-on, 2 wrong words, 70 ours, 130 cancelled.
+Exit codes: 0 fine; 1 a finding reaches --fail-on, a call that you named failed,
+or the grade is F; 2 wrong words; 70 ours; 130 cancelled.
+The last ${keptReports} reports are kept in the home's folder reports; \`meanwhile compare\` shows what changed.
 `;
 
 /** What the words mean. */
@@ -112,7 +116,7 @@ function declare(program: Program): void {
   program.option("--poll-interval <ms>", "as a task: how often to look");
   program.option("--out <folder>", "write the reports there");
   program.option("--format <list>", `what to print, or with --out to write: ${formatNames.join(", ")} (default terminal; with --out all)`);
-  program.option("--fail-on <severity>", `exit 1 from this severity on: ${severities.join(", ")}, never (default blocker)`);
+  program.option("--fail-on <severity>", `exit 1 from this severity on: ${severities.join(", ")}, never, which leaves only an F to fail (default major)`);
   program.option("--quiet", "print nothing but the report");
 }
 
@@ -134,7 +138,7 @@ function readOutput(options: Readonly<Record<string, unknown>>): Output {
   const formats = readList(options.format, formatNames, "--format") ?? (out === undefined ? ["terminal"] : written);
   if (out === undefined && formats.length > 1)
     throw new UsageError("Several formats cannot be printed one after the other; --out <folder> writes them to files.");
-  const [failOn = "blocker", ...more] = readList(options.failOn, [...severities, "never"] as const, "--fail-on") ?? [];
+  const [failOn = "major", ...more] = readList(options.failOn, [...severities, "never"] as const, "--fail-on") ?? [];
   if (more.length > 0) throw new UsageError("--fail-on takes one severity.");
   if (out !== undefined) makeFolder(out);
   return { formats, out, failOn, isQuiet: options.quiet === true };
@@ -262,6 +266,7 @@ async function runHere(typed: Typed, terminal: Terminal): Promise<Report> {
       ...typed,
       signal: stop.signal,
       version: packageVersion(),
+      privateFolder: homeAt(process.env).folder,
       onStep: ({ done, total, suite, question }) => {
         const message = suite === undefined ? question : `${suite}: ${question}`;
         // Of the first few nobody could say how long the others take.
@@ -284,10 +289,27 @@ async function finish(report: Report | undefined, { formats, out, failOn, isQuie
     const files = await writeReports(report, formats, { out, terminal });
     if (!isQuiet) terminal.say(`${terminal.colors.green("✓")} Reports written to: ${clean(files.join(", "))}\n`);
   }
+  keep(report, { terminal, isQuiet });
+  return isFailure(report, failOn) ? Exit.CommandFailed : Exit.Ok;
+}
+
+/** Whether a pipeline has to stop. The worst grade stops it whatever was asked for. */
+function isFailure(report: Report, failOn: Output["failOn"]): boolean {
+  if (hasScore(report) && report.score.grade === "F") return true;
+  if (failOn === "never") return false;
   // A server that wants credentials was not judged, and that is not fine.
   const isLocked = report.checks.some(({ id, outcome }) => id === "protocol/answers" && outcome === "skipped");
-  if (failOn !== "never" && isLocked) return Exit.CommandFailed;
-  return failOn !== "never" && report.findings.some(({ severity }) => reaches(severity, failOn)) ? Exit.CommandFailed : Exit.Ok;
+  return isLocked || report.headline !== undefined || report.findings.some(({ severity }) => reaches(severity, failOn));
+}
+
+/** Into the home, so that it can be compared with the next one; a home that cannot be written to costs nobody the report. */
+function keep(report: Report, { terminal, isQuiet }: { terminal: Terminal; isQuiet: boolean }): void {
+  try {
+    const file = keepReport(homeAt(process.env), report, systemClock.now());
+    if (!isQuiet) terminal.say(`${terminal.colors.green("✓")} Report kept: ${clean(file)}\n`);
+  } catch (error) {
+    if (!isQuiet) terminal.say(`${terminal.colors.yellow("!")} The report is not kept in the home: ${clean(messageOf(error))}\n`);
+  }
 }
 
 /** Before anything else: a report that cannot be written is not worth waiting for. */

@@ -35,7 +35,7 @@ export const diagnoseFlags: readonly Flag[] = [
   },
   {
     word: "--fail-on",
-    description: "exit 1 from this severity on: blocker, major, minor, info, never (default blocker)",
+    description: "exit 1 from this severity on: blocker, major, minor, info, never, which leaves only an F to fail (default major)",
     values: choices("blocker", "major", "minor", "info", "never"),
   },
   { word: "--quiet", description: "print nothing but the report" },

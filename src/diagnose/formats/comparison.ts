@@ -85,7 +85,7 @@ function headline(before: Side, after: Side, points: number | undefined): string
 }
 
 function scoreIn({ score }: Side): string {
-  return score === undefined ? "no score" : `${score.points} ${score.grade}`;
+  return score === undefined ? "no grade" : `${score.points} ${score.grade}`;
 }
 
 function nameOf({ target, server }: Side, draw: (text: string) => string = clean): string {

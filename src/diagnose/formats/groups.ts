@@ -1,3 +1,4 @@
+import { callOutcomes } from "../calls.ts";
 import type { Severity, SuiteName } from "../check.ts";
 import type { CheckResult, Finding, Report } from "../report.ts";
 import { isJudged, severityRank } from "../score.ts";
@@ -63,10 +64,30 @@ export function tellNothing({ checks, incomplete }: Pick<Report, "checks" | "inc
   return { text: `Nothing was found in the ${judged === 1 ? "1 check that was" : `${judged} checks that were`} finished.`, isFine: false };
 }
 
+/** `3 of 14 tools called: 1 succeeded, 2 failed`; undefined where nothing is known of calls. */
+export function tellCalls({ target, calls }: Pick<Report, "target" | "calls">): string | undefined {
+  if (calls === undefined || target.tools === 0) return undefined;
+  const made = calls.filter(({ outcome }) => outcome !== "not called");
+  const counts = callOutcomes.flatMap((outcome) => {
+    const count = made.filter((call) => call.outcome === outcome).length;
+    return count === 0 ? [] : [`${count} ${outcome === "task" ? (count === 1 ? "became a task" : "became tasks") : outcome}`];
+  });
+  const who = `${made.length === 0 ? "none" : made.length} of ${countWords(target.tools, "tool")} called`;
+  return counts.length === 0 ? who : `${who}: ${counts.join(", ")}`;
+}
+
+/** `12 checks were skipped`: how many, for the line above the reasons; undefined where every one was asked. */
+export function tellSkipped(checks: readonly CheckResult[]): string | undefined {
+  const count = checks.filter(({ outcome }) => outcome === "skipped").length;
+  return count === 0 ? undefined : `${countWords(count, "check")} ${count === 1 ? "was" : "were"} skipped`;
+}
+
 const callingSuites: readonly SuiteName[] = ["hosts", "tasks", "progress"];
 
 /** Said where the questions about slow calls were left open because no tool may be called. */
-export function tellUncalled({ checks }: Pick<Report, "checks">): string | undefined {
+export function tellUncalled({ checks, score }: Pick<Report, "checks" | "score">): string | undefined {
+  // Where there is no grade, the reason says as much.
+  if (score.grade === null) return undefined;
   const isUncalled = ({ suite, outcome, note }: CheckResult) =>
     callingSuites.includes(suite) && outcome === "skipped" && /^No tool (?:was called:|says that it only reads)/.test(note ?? "");
   return checks.some(isUncalled) ? "No tool was called: name your slow one with --tool <name>" : undefined;

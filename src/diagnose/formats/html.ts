@@ -1,7 +1,8 @@
 import { formatDuration } from "../../clock.ts";
 import type { Report } from "../report.ts";
 import { hasScore, whyNoScore } from "../score.ts";
-import { countBySeverity, countBySuite, countWords, outcomes } from "./groups.ts";
+import { groupSkipped } from "../skipped.ts";
+import { countBySeverity, countBySuite, countWords, outcomes, tellCalls, tellSkipped } from "./groups.ts";
 import { drawFindings } from "./html-findings.ts";
 import { html, type Markup, sentence } from "./html-markup.ts";
 import { style } from "./html-style.ts";
@@ -12,7 +13,7 @@ const policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; 
 
 /** The report as one page that needs nothing else: no script, no request, light and dark, on paper too. */
 export function toHtml(report: Report): string {
-  const { target, score } = report;
+  const { target } = report;
   const name = target.server?.name ?? target.name;
   const matrices = drawMatrices(report.checks);
   const page = html`<!doctype html>
@@ -22,7 +23,7 @@ export function toHtml(report: Report): string {
 <meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${name}: ${hasScore(report) ? `${score.points} of 100, grade ${score.grade}` : "no score"}</title>
+<title>${name}: ${hasScore(report) ? `${report.score.points} of 100, grade ${report.score.grade}` : "no grade"}</title>
 <style>${style}</style>
 </head>
 <body>
@@ -32,6 +33,7 @@ ${drawHead(report)}
 <li><a href="#findings">Findings</a></li>
 ${matrices.length > 0 ? html`<li><a href="#hosts">Hosts</a></li>` : undefined}
 <li><a href="#suites">Suites</a></li>
+${report.checks.some(({ outcome }) => outcome === "skipped") ? html`<li><a href="#skipped">Skipped</a></li>` : undefined}
 <li><a href="#checks">All checks</a></li>
 </ul></nav>
 <main>
@@ -42,6 +44,7 @@ ${matrices.length > 0 ? html`<section id="hosts" aria-labelledby="hosts-title"><
 <section id="suites" aria-labelledby="suites-title"><h2 id="suites-title">Suites</h2>
 ${drawSuites(report)}
 </section>
+${drawSkipped(report)}
 <section id="checks" aria-labelledby="checks-title"><h2 id="checks-title">All checks</h2>
 ${drawChecks(report.checks)}
 </section>
@@ -54,15 +57,16 @@ ${drawChecks(report.checks)}
 }
 
 function drawHead(report: Report): Markup {
-  const { target, score, startedAt, durationMs, isFull, incomplete, findings } = report;
+  const { target, startedAt, durationMs, isFull, incomplete, findings, headline } = report;
   const title = target.server === undefined ? html`${target.name}` : html`${target.server.name} <span class="version">${target.server.version}</span>`;
   const counts = countBySeverity(findings).map(({ severity, count }) => html`<li class="chip ${severity}">${countWords(count, severity)}</li>`);
   return html`<header class="top">
+${headline === undefined ? undefined : html`<p class="headline" role="note"><strong>✗</strong> ${sentence(headline)}</p>`}
 <div class="what">
 <p class="kicker">Diagnosis of an MCP server</p>
 <h1>${title}</h1>
 <p class="target"><code>${target.name}</code></p>
-<p class="explanation">${hasScore(report) ? score.explanation : whyNoScore(report)}</p>
+<p class="explanation">${hasScore(report) ? report.score.explanation : whyNoScore(report)}</p>
 <ul class="chips" aria-label="Findings by severity">${counts.length === 0 ? html`<li class="chip">no findings</li>` : html`<li>${countWords(findings.length, "finding")}:</li>${counts}`}</ul>
 </div>
 ${drawDial(report)}
@@ -71,7 +75,7 @@ ${incomplete === undefined ? undefined : html`<p class="incomplete" role="note">
 <div><dt>Transport</dt><dd>${target.transport}</dd></div>
 <div><dt>Revisions</dt><dd>${drawList(target.revisions) ?? "none seen"}</dd></div>
 <div><dt>Tasks</dt><dd>${drawList(target.tasks) ?? "none declared"}</dd></div>
-<div><dt>Tools</dt><dd>${target.tools}</dd></div>
+<div><dt>Tools</dt><dd>${tellCalls(report) ?? target.tools}</dd></div>
 <div><dt>Checked</dt><dd><time datetime="${startedAt}">${startedAt.slice(0, 16).replace("T", " ")} UTC</time>, ${formatDuration(durationMs)}, ${isFull ? "all checks" : "quick checks"}</dd></div>
 </dl>
 </header>`;
@@ -85,15 +89,15 @@ function drawList(items: readonly string[]): Markup | undefined {
 const around = 2 * Math.PI * 52;
 
 function drawDial(report: Report): Markup {
-  const { points, grade } = report.score;
   if (!hasScore(report))
     return html`<figure class="dial">
-<svg viewBox="0 0 120 120" role="img" aria-label="no score">
+<svg viewBox="0 0 120 120" role="img" aria-label="no grade">
 <circle class="track" cx="60" cy="60" r="52"/>
 <text class="points" x="60" y="72">–</text>
 </svg>
-<figcaption><strong>no score</strong></figcaption>
+<figcaption><strong>no grade</strong></figcaption>
 </figure>`;
+  const { points, grade } = report.score;
   const filled = Math.round((around * points) / 100);
   return html`<figure class="dial grade-${grade}">
 <svg viewBox="0 0 120 120" role="img" aria-label="${points} of 100 points">
@@ -114,4 +118,18 @@ function drawSuites(report: Report): Markup {
     return html`<li class="tile"><h3>${suite}</h3><div class="bar" aria-hidden="true">${bars}</div><p>${words}</p></li>`;
   });
   return html`<ul class="tiles">${tiles}</ul>`;
+}
+
+/** What was not asked, by the reason. */
+function drawSkipped({ checks }: Report): Markup | undefined {
+  const count = tellSkipped(checks);
+  if (count === undefined) return undefined;
+  const items = groupSkipped(checks).map(
+    ({ why, count: number, checks: ids }) =>
+      html`<li><details class="more"><summary>${countWords(number, "check")}: ${sentence(why)}</summary><p>${ids.map((id, at) => html`<code>${id}</code>${at < ids.length - 1 ? ", " : ""}`)}</p></details></li>`,
+  );
+  return html`<section id="skipped" aria-labelledby="skipped-title"><h2 id="skipped-title">Skipped</h2>
+<p>${count}; they say nothing about the server.</p>
+<ul class="items">${items}</ul>
+</section>`;
 }

@@ -2,7 +2,19 @@ import { formatDuration } from "../../clock.ts";
 import type { Severity } from "../check.ts";
 import type { CheckResult, Finding, Report } from "../report.ts";
 import { hasScore, whyNoScore } from "../score.ts";
-import { countBySeverity, countBySuite, countWords, type FindingGroup, groupFindings, outcomes, tellNothing, tellUncalled } from "./groups.ts";
+import { groupSkipped } from "../skipped.ts";
+import {
+  countBySeverity,
+  countBySuite,
+  countWords,
+  type FindingGroup,
+  groupFindings,
+  outcomes,
+  tellCalls,
+  tellNothing,
+  tellSkipped,
+  tellUncalled,
+} from "./groups.ts";
 import { code, fenced, prose, table } from "./markdown-text.ts";
 import { briefly, cellLooks, type Matrix, matrixOf, statesIn, tellEverywhere, tellLeftOut, turned } from "./matrix.ts";
 
@@ -18,8 +30,10 @@ const outcomeMarks: Readonly<Record<CheckResult["outcome"], string>> = { passed:
 /** The report as a comment of a pull request; what does not fit into one is counted at its end. */
 export function toMarkdown(report: Report, options: { readonly maxLength?: number } = {}): string {
   const groups = groupFindings(report.findings);
-  const first = [drawHead(report), drawSummary(report, groups)].filter((block) => block !== "");
-  const rest = [...groups.map(drawGroup), ...report.checks.flatMap(drawMatrices), drawSuites(report), drawChecks(report)].filter((block) => block !== "");
+  const first = [drawHeadline(report), drawHead(report), drawSummary(report, groups)].filter((block) => block !== "");
+  const rest = [...groups.map(drawGroup), ...report.checks.flatMap(drawMatrices), drawSuites(report), drawSkipped(report), drawChecks(report)].filter(
+    (block) => block !== "",
+  );
   return fitBlocks(first, rest, options.maxLength ?? defaultMaxLength);
 }
 
@@ -38,8 +52,13 @@ function fitBlocks(first: readonly string[], rest: readonly string[], maxLength:
   return `${kept.join("\n\n")}\n`;
 }
 
+function drawHeadline({ headline }: Report): string {
+  return headline === undefined ? "" : `**✗ ${prose(headline)}**`;
+}
+
 function drawHead(report: Report): string {
-  const { target, score, durationMs, isFull, incomplete, madeBy } = report;
+  const { target, durationMs, isFull, incomplete, madeBy } = report;
+  const called = tellCalls(report);
   const name = target.server === undefined ? "" : `${code(`${target.server.name} ${target.server.version}`)} at `;
   const facts = [
     target.transport,
@@ -51,13 +70,14 @@ function drawHead(report: Report): string {
           target.tasks.length === 0 ? "no tasks" : `tasks ${target.tasks.map(code).join(", ")}`,
           `${target.tools} ${target.tools === 1 ? "tool" : "tools"}`,
         ]),
+    ...(called === undefined ? [] : [called]),
     `${isFull ? "all checks" : "quick checks"} in ${formatDuration(durationMs)}`,
     `Meanwhile ${prose(madeBy.version)}`,
   ];
   return [
-    `## Diagnosis: ${hasScore(report) ? `${score.points} of 100, grade ${score.grade}` : "no score"}`,
+    `## Diagnosis: ${hasScore(report) ? `${report.score.points} of 100, grade ${report.score.grade}` : "no grade"}`,
     `${name}${code(target.name)}  \n${facts.join(" · ")}`,
-    prose(hasScore(report) ? score.explanation : whyNoScore(report)),
+    prose(hasScore(report) ? report.score.explanation : whyNoScore(report)),
     ...(incomplete === undefined ? [] : [`**Incomplete.** ${prose(incomplete)}`]),
   ].join("\n\n");
 }
@@ -127,6 +147,12 @@ function legendOf(matrix: Matrix): string {
 function drawSuites(report: Report): string {
   const rows = countBySuite(report).map(({ suite, counts }) => [suite, ...outcomes.map((outcome) => (counts[outcome] === 0 ? "" : String(counts[outcome])))]);
   return rows.length === 0 ? "" : `### Suites\n\n${table(["Suite", ...outcomes], rows)}`;
+}
+
+/** What was not asked, by the reason. */
+function drawSkipped({ checks }: Report): string {
+  const rows = groupSkipped(checks).map(({ why, count, checks: ids }) => [String(count), prose(why), ids.map(code).join(", ")]);
+  return rows.length === 0 ? "" : `### Skipped\n\n${tellSkipped(checks)}; they say nothing about the server.\n\n${table(["Checks", "Why", "Which"], rows)}`;
 }
 
 function drawChecks({ checks }: Report): string {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { callOutcomes } from "../calls.ts";
 import { severities, suiteNames } from "../check.ts";
 import type { Report } from "../report.ts";
 
@@ -61,20 +62,36 @@ const finding = z
   })
   .meta({ id: "finding", description: "One thing that is wrong." });
 
+const call = z
+  .object({
+    tool: z.string().describe("Its name."),
+    isNamed: z.boolean().describe("True: the user named it."),
+    outcome: z.enum(callOutcomes).describe("The best that became of its calls; `task`: a task whose end nobody saw; `unanswered`: nobody waited for its end."),
+    note: z.exactOptional(z.string()).describe("What a failed call was answered with, or why there was none."),
+  })
+  .meta({ id: "call", description: "A tool that was called, and what became of it." });
+
+const skipped = z
+  .object({ why: z.string().describe("The reason."), count: z.int().min(1), checks: z.array(z.string()).describe("The ids of the checks.") })
+  .meta({ id: "skipped", description: "Checks that were not asked, all for the same reason." });
+
 const score = z
   .object({
-    points: z.int().min(0).max(100).describe("100 minus what was lost, never below 0."),
-    grade: z.enum(["A", "B", "C", "D", "F"]).describe("A from 90, B from 75, C from 60, D from 40; with a blocker no better than C."),
+    points: z.int().min(0).max(100).nullable().describe("100 minus what was lost, never below 0; null where there is no grade."),
+    grade: z
+      .enum(["A", "B", "C", "D", "F"])
+      .nullable()
+      .describe("A from 90, B from 75, C from 60, D from 40; with a blocker no better than C; null where no call of a tool succeeded."),
     lost: z
       .array(z.object({ check: z.string(), severity, points: z.int().min(0) }))
-
       .describe("What each check cost, worst first: blocker 30, major 10, minor 3."),
-    explanation: z.string().describe("How the points came about, in one sentence."),
+    explanation: z.string().describe("How the points came about, or why there are none, in one sentence."),
   })
   .meta({ id: "score", description: "What the findings leave of 100 points; each check costs once, at its worst finding." });
 
 export const reportSchema = z
   .object({
+    headline: z.exactOptional(z.string()).describe("Set where a call that the user named brought nothing, in one sentence."),
     schema: z.string().describe("What kind of document this is."),
     version: z.literal(1).describe("Grows when a field changes its meaning."),
     madeBy: z.object({ name: z.literal("meanwhile"), version: z.string() }).describe("Which Meanwhile made it."),
@@ -86,6 +103,8 @@ export const reportSchema = z
     checks: z.array(check).describe("Every check, in the order of the suites."),
     findings: z.array(finding).describe("Everything that is wrong, worst first."),
     score,
+    calls: z.exactOptional(z.array(call)).describe("The tools that were called, those that the user named first."),
+    skipped: z.exactOptional(z.array(skipped)).describe("What was not asked, by the reason, most first."),
     incomplete: z.exactOptional(z.string()).describe("Set where the diagnosis ended early: what that means for the report."),
   })
   .meta({

@@ -1,8 +1,10 @@
 import { toTimestamp } from "../../clock.ts";
 import type { Severity } from "../check.ts";
 import type { CheckResult, Finding, Report } from "../report.ts";
-import { hasScore } from "../score.ts";
+import { hasScore, whyNoScore } from "../score.ts";
+import { groupSkipped } from "../skipped.ts";
 import { checks as ourChecks } from "../suites/index.ts";
+import { countWords } from "./groups.ts";
 import { linesOf, oneLine, shorten } from "./inert.ts";
 import { prose } from "./markdown-text.ts";
 import { toPlainJson } from "./plain-json.ts";
@@ -30,7 +32,13 @@ export function toSarif(report: Report): string {
         automationDetails: { id: `meanwhile-diagnose/${location.uri}/` },
         invocations: [toInvocation(report, indexes)],
         results: report.findings.map((finding) => toResult(finding, indexes.get(finding.check) ?? 0, location)),
-        properties: { score: hasScore(report) ? report.score : "no score", target: report.target, suites: report.suites, isFull: report.isFull },
+        properties: {
+          score: hasScore(report) ? report.score : "no grade",
+          calls: report.calls,
+          target: report.target,
+          suites: report.suites,
+          isFull: report.isFull,
+        },
       },
     ],
   });
@@ -74,12 +82,23 @@ function toResult(finding: Finding, ruleIndex: number, location: { readonly uri:
   };
 }
 
-function toInvocation({ startedAt, durationMs, checks, incomplete }: Report, indexes: ReadonlyMap<string, number>): unknown {
+function toInvocation({ startedAt, durationMs, checks, incomplete, headline, ...report }: Report, indexes: ReadonlyMap<string, number>): unknown {
   const startedMs = Date.parse(startedAt);
   const times = Number.isNaN(startedMs) ? {} : { startTimeUtc: toTimestamp(startedMs), endTimeUtc: toTimestamp(startedMs + durationMs) };
   const unfinished = checks.filter(({ outcome }) => outcome === "unfinished").map((check) => toNotification(check, indexes.get(check.id) ?? 0));
-  const early = incomplete === undefined ? [] : [{ level: "error", message: { text: message(incomplete) } }];
-  return { executionSuccessful: incomplete === undefined, ...times, toolExecutionNotifications: [...early, ...unfinished] };
+  const told = hasScore({ ...report, checks }) ? undefined : whyNoScore(report);
+  const early = [headline, incomplete].flatMap((one) => (one === undefined ? [] : [{ level: "error", message: { text: message(one) } }]));
+  const ungraded = told === undefined ? [] : [{ level: "warning", message: { text: message(told) } }];
+  return { executionSuccessful: incomplete === undefined, ...times, toolExecutionNotifications: [...early, ...ungraded, ...unfinished, ...skippedIn(checks)] };
+}
+
+/** What was not asked: one note a reason. */
+function skippedIn(checks: readonly CheckResult[]): unknown[] {
+  return groupSkipped(checks).map(({ why, count, checks: ids }) => ({
+    level: "note",
+    message: { text: message(`${countWords(count, "check")} skipped: ${why}`) },
+    properties: { checks: ids.map(plain) },
+  }));
 }
 
 function toNotification({ id, question, note }: CheckResult, index: number): unknown {

@@ -40,7 +40,11 @@ function drawTable(matrix: Matrix, { colors, width }: Page): string[] {
     ...rows,
     ...drawLegend(statesIn(matrix), { colors, width }),
     ...shared.map(({ name, tools }) => colors.dim(`  ${cut(`${name}: ${tools.slice(1, 50).join(", ")}`, width - 2)}`)),
-    ...(hidden > 0 ? [colors.dim(`  ${hidden} more ${hidden === 1 ? "tool" : "tools"} did not fit here; --out <folder> writes them all`)] : []),
+    ...(hidden > 0
+      ? wrap(`${hidden} more ${hidden === 1 ? "tool" : "tools"} did not fit here; --out <folder> writes them all`, width - 2).map((line) =>
+          colors.dim(`  ${line}`),
+        )
+      : []),
   ];
 }
 

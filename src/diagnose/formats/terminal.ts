@@ -2,7 +2,19 @@ import { formatDuration } from "../../clock.ts";
 import type { Evidence, Severity } from "../check.ts";
 import type { CheckResult, Finding, Report } from "../report.ts";
 import { hasScore, whyNoScore } from "../score.ts";
-import { countBySuite, countWords, type FindingGroup, groupFindings, outcomes, tellFindings, tellNothing, tellUncalled } from "./groups.ts";
+import { groupSkipped } from "../skipped.ts";
+import {
+  countBySuite,
+  countWords,
+  type FindingGroup,
+  groupFindings,
+  outcomes,
+  tellCalls,
+  tellFindings,
+  tellNothing,
+  tellSkipped,
+  tellUncalled,
+} from "./groups.ts";
 import { linesOf, oneLine, shorten } from "./inert.ts";
 import { matrixOf } from "./matrix.ts";
 import { drawMatrix } from "./terminal-matrix.ts";
@@ -30,7 +42,7 @@ const same = (text: string) => text;
 export const noColors: Colors = { bold: same, cyan: same, dim: same, green: same, red: same, yellow: same };
 
 /** Narrower than this nothing can be laid out. */
-const minWidth = 64;
+const minWidth = 48;
 const maxText = 1_000;
 const shownPerGroup = 3;
 const shownEvidence = 2;
@@ -50,11 +62,13 @@ export function toPage(options: TerminalOptions): Page {
 export function toTerminal(report: Report, options: TerminalOptions = {}): string {
   const page = toPage(options);
   const parts = [
+    drawHeadline(report, page),
     drawHead(report, page),
     drawFindings(report, page),
     drawUncalled(report, page),
     ...drawMatrices(report, page),
     drawSuites(report, page),
+    drawSkipped(report, page),
     drawEnd(report, page),
   ];
   return `${parts
@@ -63,9 +77,16 @@ export function toTerminal(report: Report, options: TerminalOptions = {}): strin
     .join("\n\n")}\n`;
 }
 
+/** Whoever named a call wants to know first that it did not work. */
+function drawHeadline({ headline }: Report, { colors, width }: Page): string[] {
+  if (headline === undefined) return [];
+  return indent(wrap(text(headline), width - 2), "✗ ", "  ").map((line) => colors.bold(colors.red(line)));
+}
+
 function drawHead(report: Report, page: Page): string[] {
-  const { target, score, isFull, durationMs, incomplete } = report;
+  const { target, isFull, durationMs, incomplete } = report;
   const { colors, width } = page;
+  const called = tellCalls(report);
   const name = target.server === undefined ? target.name : `${target.server.name} ${target.server.version}`;
   const facts = [
     target.transport,
@@ -83,10 +104,11 @@ function drawHead(report: Report, page: Page): string[] {
     ...paragraph(name, width).map(colors.bold),
     ...(target.server === undefined ? [] : paragraph(target.name, width).map(colors.dim)),
     ...paragraph(facts.join(" · "), width).map(colors.dim),
+    ...(called === undefined ? [] : paragraph(called, width).map(colors.dim)),
     "",
     ...(hasScore(report)
-      ? hang(`${score.points} of 100  ${score.grade}`, scoreColor(report, colors), oneLine(score.explanation), width)
-      : hang("no score", scoreColor(report, colors), oneLine(whyNoScore(report)), width)),
+      ? hang(`${report.score.points} of 100  ${report.score.grade}`, scoreColor(report, colors), oneLine(report.score.explanation), width)
+      : hang("no grade", scoreColor(report, colors), oneLine(whyNoScore(report)), width)),
     ...(incomplete === undefined ? [] : hang("! Incomplete", colors.yellow, oneLine(incomplete), width)),
   ];
 }
@@ -177,6 +199,22 @@ function drawSuites(report: Report, page: Page): string[] {
   return [colors.bold("Suites"), ...lines, ...drawUnfinished(report.checks, page)];
 }
 
+/** What was not asked, by the reason. */
+function drawSkipped({ checks }: Report, { colors, width, isFull }: Page): string[] {
+  const groups = groupSkipped(checks);
+  const count = tellSkipped(checks);
+  if (count === undefined) return [];
+  const room = String(groups[0]?.count ?? 0).length;
+  return [
+    colors.bold("Skipped"),
+    ...groups.flatMap(({ why, count: number, checks: ids }) => {
+      const names = isFull ? ` (${ids.join(", ")})` : "";
+      const lines = wrap(text(`${why}${names}`), width - room - 4);
+      return lines.map((line, at) => colors.dim(`  ${at === 0 ? String(number).padStart(room) : " ".repeat(room)}  ${line}`));
+    }),
+  ];
+}
+
 /** Checks that ended early, together where they have the same reason. */
 function drawUnfinished(checks: readonly CheckResult[], { width, isFull }: Page): string[] {
   const byReason = new Map<string, string[]>();
@@ -193,10 +231,15 @@ function drawUnfinished(checks: readonly CheckResult[], { width, isFull }: Page)
 
 /** The last line is the one that is still on the screen. */
 function drawEnd(report: Report, { colors, width }: Page): string[] {
-  const { score, findings, checks } = report;
+  const { findings, checks } = report;
+  const skipped = tellSkipped(checks);
   const unfinished = checks.filter(({ outcome }) => outcome === "unfinished").length;
-  const counts = [tellFindings(findings), ...(unfinished > 0 ? [`${countWords(unfinished, "check")} not finished`] : [])];
-  const label = hasScore(report) ? `${score.grade}  ${score.points} of 100` : "no score";
+  const counts = [
+    tellFindings(findings),
+    ...(unfinished > 0 ? [`${countWords(unfinished, "check")} not finished`] : []),
+    ...(skipped === undefined ? [] : [skipped]),
+  ];
+  const label = hasScore(report) ? `${report.score.grade}  ${report.score.points} of 100` : "no grade";
   return hang(label, scoreColor(report, colors), counts.join("; "), width);
 }
 

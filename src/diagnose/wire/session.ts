@@ -26,6 +26,15 @@ export interface Answer {
   readonly http?: HttpAnswer;
 }
 
+/** What was asked and what came of it, for whoever keeps count. */
+export interface Exchange {
+  readonly method: string;
+  readonly params: Json;
+  readonly answer: Answer;
+  /** We have cancelled it ourselves, so its answer says nothing. */
+  readonly isCancelled: boolean;
+}
+
 /** A notification, or a request of the server's own. */
 export interface Heard {
   /** Monotonic milliseconds. */
@@ -122,20 +131,23 @@ const maxReplies = 20;
 /** A notification has no answer to wait for; over HTTP it is taken at once. */
 const notifyMs = 3_000;
 
+type SessionOptions = OpenOptions & { readonly timeoutMs: number; readonly onExchange?: (exchange: Exchange) => void };
+
 export class WireSession implements Session {
   readonly revision: string;
   readonly isModern: boolean;
   readonly heard: Heard[] = [];
   readonly #carrier: Carrier;
-  readonly #options: OpenOptions & { readonly timeoutMs: number };
+  readonly #options: SessionOptions;
   readonly #clientInfo: Json;
+  readonly #cancelled = new Set<unknown>();
   readonly #waiting = new Set<(heard: Heard) => void>();
   #hello: Json = {};
   #sessionId: string | undefined;
   #lastId = 0;
   #replies = 0;
 
-  constructor(carrier: Carrier, revision: string, options: OpenOptions & { readonly timeoutMs: number }) {
+  constructor(carrier: Carrier, revision: string, options: SessionOptions) {
     this.#carrier = carrier;
     this.revision = revision;
     this.isModern = revision >= modernRevision;
@@ -188,7 +200,7 @@ export class WireSession implements Session {
     const all = Object.fromEntries(Object.entries({ ...this.#headers(method, fieldsOf(message.params)), ...headers }).filter(([, value]) => value !== ""));
     const came = await this.#carrier.send(message, { timeoutMs, headers: all, onOther: (other) => this.#hear(other) });
     const { result, error } = came.message ?? {};
-    return {
+    const answer: Answer = {
       message: came.message,
       result: isObject(result) ? result : undefined,
       error: isObject(error) ? (error as unknown as NonNullable<Answer["error"]>) : undefined,
@@ -196,9 +208,12 @@ export class WireSession implements Session {
       elapsedMs: systemClock.monotonic() - startedAt,
       ...(came.http !== undefined && { http: came.http }),
     };
+    this.#options.onExchange?.({ method, params: fieldsOf(message.params), answer, isCancelled: this.#cancelled.has(message.id) });
+    return answer;
   }
 
   async notify(method: string, params?: Json): Promise<void> {
+    if (method === "notifications/cancelled" && params?.requestId !== undefined) this.#cancelled.add(params.requestId);
     const message = { jsonrpc: "2.0", method, ...this.#params(params, undefined) };
     const timeoutMs = Math.min(this.#options.timeoutMs, notifyMs);
     await this.#carrier.send(message, { timeoutMs, headers: this.#headers(method, undefined), onOther: (other) => this.#hear(other) });

@@ -119,6 +119,15 @@ describe("a server whose tools answer quickly", () => {
     expect(verdict).toMatchObject({ outcome: "skipped", why: expect.stringContaining("No call succeeded") });
   });
 
+  test("an error text is no quick answer, though isError is not set", async () => {
+    const { url, close } = await startFixture({ flags: { errorText: "Error: the clock is broken" } });
+    const verdict = await ask(check, reached(url), { facts, isFull: false });
+    await close();
+    expect(verdict).toMatchObject({ outcome: "skipped", why: expect.stringContaining("No call succeeded") });
+    expect(foretold(verdict, "read_clock")["Cline CLI"]).toMatchObject({ state: "unknown" });
+    expect(JSON.stringify(verdict)).not.toContain("answers quickly");
+  });
+
   test("passes when nothing was called and every tool is Meanwhile's", async () => {
     const tools = facts.tools.map((tool) => ({ ...tool, annotations: {}, json: { ...tool.json, _meta: { "meanwhile/tool": {} } } }));
     expect(await ask(check, reached(good.url), { facts: { ...facts, tools } })).toMatchObject({ outcome: "passed" });
@@ -150,7 +159,8 @@ describe("a server with a slow tool is told who cuts it", () => {
     const { url, close } = await startFixture({ breaks: [name] });
     const verdict = await ask(check, reached(url), { facts, isFull: false });
     await close();
-    expect(findingsIn({ [check.id]: verdict })).toEqual([{ id: checkOf(name), subject: "read_slowly", severity: "minor", title: expected[name] }]);
+    // Seven of fifteen hosts lose what it brings, and more than a third is major.
+    expect(findingsIn({ [check.id]: verdict })).toEqual([{ id: checkOf(name), subject: "read_slowly", severity: "major", title: expected[name] }]);
     // It hands out tasks, and the interactive Claude Code takes them.
     expect(foretold(verdict, "read_slowly")["Claude Code"]).toMatchObject({
       state: "ok",

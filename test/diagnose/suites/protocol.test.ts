@@ -117,6 +117,7 @@ const expected: Readonly<Record<string, readonly Told[]>> = {
   "protocol/unknown-tool": [{ subject: "unknown", title: "A call of a tool that does not exist is answered as a success" }],
   "protocol/unknown-tool~nameless": [{ subject: "nameless", title: "A call without the name of a tool is answered as a success" }],
   "protocol/bad-message": [{ subject: "batch", severity: "minor", title: "A batch of requests is answered with HTTP status 500" }],
+  "protocol/bad-message~printed": [{ subject: "broken JSON, printed", title: "Broken JSON makes the server print what is no message on its standard output" }],
   "protocol/notifications": [{ subject: "unknown", title: "A notification is answered with a message" }],
   "protocol/notifications~refused": [{ subject: "initialized", title: "notifications/initialized is refused" }],
   "protocol/notifications~status": [{ subject: "late cancel", severity: "minor", title: "A notification is accepted with another HTTP status than 202" }],
@@ -165,7 +166,7 @@ function inBoth({ title, ...told }: Told): Told[] {
   return ["2026-07-28", "2025-11-25"].map((subject) => ({ subject, ...told, title: `${title} (${subject})` }));
 }
 
-const started = /^protocol\/(?:answers~(?:leaves|pretty|headers)|early-request~(?:leaves|twice)|stdout|shutdown)/;
+const started = /^protocol\/(?:answers~(?:leaves|pretty|headers)|early-request~(?:leaves|twice)|bad-message~printed|stdout|shutdown)/;
 const silent = /^protocol\/answers~(?:leaves|pretty|headers)/;
 
 describe("a server that is wrong in one way is told exactly that", () => {
@@ -187,7 +188,7 @@ describe("a server that is wrong in one way is told exactly that", () => {
   const overPipes = protocol.filter(({ id, transport }) => transport === "stdio" || id === "protocol/early-request");
 
   test.concurrent.each(breaksOf("protocol").filter((name) => started.test(name) && !silent.test(name)))("%s, over stdio", async (name) => {
-    const suite = name === "protocol/shutdown" ? overPipes.filter(({ id }) => id === name) : overPipes;
+    const suite = /shutdown$|bad-message/.test(name) ? protocol.filter(({ id }) => id === checkOf(name)) : overPipes;
     const found = findingsIn(await askAll(suite, piped("server.mjs", "--break", name), { facts: { ...withoutSlow(facts), transport: "stdio" } }));
     expect(found).toEqual(expected[name]?.map((told) => ({ id: checkOf(name), ...told })));
   });

@@ -1,10 +1,14 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Facts } from "../../../src/diagnose/facts.ts";
 import { security } from "../../../src/diagnose/suites/security/index.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
+import { temporaryFolder } from "../../helpers/home.ts";
 import { askAll, breaksOf, checkOf, findingsIn, outcomesIn } from "../../helpers/suite.ts";
 
 const tokens = ["alpha-token-of-the-first", "beta-token-of-the-second"];
@@ -85,6 +89,11 @@ const hides = (what: string, more: Partial<Expected> = {}): Expected => ({
 const orders = (what: string): Expected => ({ ...clock, title: `The text of tool read_clock ${what}` });
 const bothTasks = (title: string): Expected[] => ["2025-11-25", "2026-07-28"].map((subject) => ({ subject, title }));
 
+const handedOut: readonly Expected[] = [
+  { subject: "read_page", severity: "blocker", title: "read_page hands out a file of its user's that nobody else may read (mode 0600)" },
+  { title: "read_page (path) takes any text as a path" },
+];
+
 /** What each broken server is told. */
 const expected: Readonly<Record<string, Expected | readonly Expected[]>> = {
   "security/no-credentials": {
@@ -123,6 +132,7 @@ const expected: Readonly<Record<string, Expected | readonly Expected[]>> = {
     title: "An error shows the text of a query or an error of the database",
   },
   "security/error-leak~environment": { subject: "environment variables", severity: "major", title: "An error shows environment variables" },
+  "security/error-leak~answer": { subject: "a stack trace", severity: "minor", title: "An answer shows a stack trace" },
   "security/error-leak~page": { subject: "a stack trace", severity: "minor", title: "An error shows a stack trace" },
   "security/hidden-text": hides("invisible letters (Unicode tags)"),
   "security/hidden-text~escape": hides("control characters that a terminal obeys"),
@@ -146,11 +156,20 @@ const expected: Readonly<Record<string, Expected | readonly Expected[]>> = {
   "security/secret-in-text": { subject: "tool read_mail", title: "The text of tool read_mail holds what looks like a GitHub token" },
   "security/open-address": { title: "read_page (url) takes any text as an address" },
   "security/open-path": { title: "read_file (path) takes any text as a path" },
+  "security/open-path~format": { title: "write_page (page) takes any text as a path" },
+  "security/open-path~described": { title: "write_page (page) takes any text as a path" },
+  "security/open-path~answers": { title: "read_page (page) takes any text as a path" },
+  "security/open-path~handed-out": handedOut,
+  "security/open-path~climbs": handedOut,
   "security/unmarked-danger": { subject: "delete_note", title: "delete_note does not say whether it destroys anything" },
   "security/unmarked-danger~reads": { subject: "deleteNote", severity: "minor", title: "deleteNote says that it only reads, and its name says otherwise" },
 };
 
 describe("a server that is wrong in one way is told exactly that", () => {
+  // One for all: of tests that run at the same time each would take the others' folders away.
+  const laid = mkdtempSync(path.join(tmpdir(), "meanwhile-"));
+  afterAll(() => rmSync(laid, { recursive: true }));
+
   /** What is judged by what the survey has read, without asking the server again. */
   const isRead = (name: string) => /-text$|open-address|open-path|danger/.test(checkOf(name));
   const read = security.filter(({ id }) => isRead(id));
@@ -160,7 +179,13 @@ describe("a server that is wrong in one way is told exactly that", () => {
     const isOpen = wanted.some((one) => one.isOpen === true);
     const { url, close } = await startFixture({ breaks: [name], tokens: isOpen ? [] : tokens });
     const target = isOpen ? reached(url) : asFirst(url);
-    const verdicts = isRead(name) ? await askAll(read, target, { facts: await surveyed(target) }) : await askAll(security, target, { facts });
+    const privateFolder = path.join(laid, encodeURIComponent(name));
+    mkdirSync(privateFolder);
+    const verdicts = isRead(name)
+      ? await askAll(read, target, { facts: await surveyed(target), privateFolder })
+      : await askAll(security, target, { facts, privateFolder });
+    // The file that nobody should hand out is gone again.
+    expect(readdirSync(privateFolder)).toEqual([]);
     await close();
     const found = wanted.map(({ isOpen: _isOpen, ...one }) => ({ id: checkOf(name), ...one }));
     expect(findingsIn(verdicts)).toEqual([...(isOpen ? [open] : []), ...found]);
@@ -174,6 +199,32 @@ describe("a server that is wrong in one way is told exactly that", () => {
   test("and every check has such a server, but the one about addresses", () => {
     expect(new Set([...breaksOf("security").map(checkOf), "security/plain-http"])).toEqual(new Set(security.map(({ id }) => id)));
     expect(Object.keys(expected)).toEqual(breaksOf("security"));
+  });
+});
+
+describe("over stdio, where the server is its user's own", () => {
+  const leaks = security.filter(({ id }) => id === "security/error-leak");
+  const over = { facts: undefined as unknown as Facts };
+  beforeAll(() => {
+    over.facts = { ...facts, transport: "stdio" };
+  });
+
+  test("a path in an error is no leak: the browser that is missing has to be named", async () => {
+    expect(findingsIn(await askAll(leaks, piped("server.mjs", "--break", "security/error-leak~path"), over))).toEqual([]);
+  });
+
+  test.each(["security/error-leak", "security/error-leak~answer"])("a stack is one: %s", async (name) => {
+    expect(findingsIn(await askAll(leaks, piped("server.mjs", "--break", name), over))).toEqual([{ id: "security/error-leak", ...expected[name] }]);
+  });
+
+  test("a file of mode 0600 that is handed out is seen there, too, and without a folder to lay one in nothing is said", async () => {
+    const paths = security.filter(({ id }) => id === "security/open-path");
+    const target = piped("server.mjs", "--break", "security/open-path~handed-out");
+    const own = await surveyed(target);
+    const privateFolder = temporaryFolder();
+    expect(findingsIn(await askAll(paths, target, { facts: own, privateFolder })).map(({ severity }) => severity)).toEqual(["blocker", undefined]);
+    expect(findingsIn(await askAll(paths, target, { facts: own })).map(({ severity }) => severity)).toEqual([undefined]);
+    expect(readdirSync(privateFolder)).toEqual([]);
   });
 });
 

@@ -1,3 +1,4 @@
+import { failureOf } from "../../failure.ts";
 import type { Facts } from "../../facts.ts";
 import { likelySlowFirst } from "../../likely-slow.ts";
 import type { Callable, Probe } from "../../probe.ts";
@@ -97,9 +98,11 @@ function isProgress({ method, params }: Readonly<Record<string, unknown>>, token
   return method === "notifications/progress" && fieldsOf(params).progressToken === token;
 }
 
-function isFailure({ error, result, problem, message }: Answer): boolean {
+/** An error, a text that tells of one, or no way to an answer at all: whatever it is, it is quick only because nothing was done. */
+function isFailure(answer: Answer): boolean {
+  const { problem, message } = answer;
   if (message === undefined) return problem !== undefined && !problem.startsWith("no answer within");
-  return error !== undefined || result?.isError === true;
+  return failureOf(answer) !== undefined;
 }
 
 function every({ clock }: Probe, ms: number, callback: () => void): () => void {

@@ -88,7 +88,7 @@ function findFault(probe: Probe, { tool, seen, predictions }: Case): Fault[] {
   return [
     {
       subject: name,
-      severity: weigh(seen, cuts),
+      severity: weigh(seen, cuts, predictions.length),
       title: `${name} is cut by ${cuts.length} of ${predictions.length} hosts when it takes long: ${listCuts(cuts)}`,
       remedy: remedyFor({ cuts, hosts: hostsKnown, seen, target: probe.target }),
       evidence: [describe(probe, tool.name, seen)],
@@ -96,10 +96,10 @@ function findFault(probe: Probe, { tool, seen, predictions }: Case): Fault[] {
   ];
 }
 
-/** The user's own tool, or one on its way to the limit, is worth more than one that is merely slow. */
-function weigh({ isNamed, elapsedMs }: Observation, cuts: readonly Prediction[]): Severity {
+/** What a third of the hosts lose, the user's own tool, and one on its way to the limit weigh more than one that is merely slow. */
+function weigh({ isNamed, elapsedMs }: Observation, cuts: readonly Prediction[], hosts: number): Severity {
   const shortest = Math.min(...cuts.map(({ survivesSeconds }) => survivesSeconds ?? Number.POSITIVE_INFINITY));
-  return isNamed || elapsedMs >= (shortest * 1000) / 2 ? "major" : "minor";
+  return isNamed || cuts.length * 3 >= hosts || elapsedMs >= (shortest * 1000) / 2 ? "major" : "minor";
 }
 
 function describe(probe: Probe, name: string, { elapsedMs, isFinished, isFailed, progress, silenceMs }: Observation) {

@@ -1,3 +1,4 @@
+import { failureOf } from "../../failure.ts";
 import { likelySlowFirst } from "../../likely-slow.ts";
 import type { Callable, Probe } from "../../probe.ts";
 import type { Json } from "../../wire/json.ts";
@@ -47,7 +48,7 @@ export function callTool(session: Session, { tool }: Callable, args: Json, timeo
   return session.request("tools/call", { name: tool.name, arguments: args }, { timeoutMs });
 }
 
-/** A result that is no error. */
-export function isGood({ result }: Answer): boolean {
-  return result !== undefined && result.isError !== true;
+/** A result that is no error, neither by its fields nor by its text. */
+export function isGood(answer: Answer): boolean {
+  return failureOf(answer) === undefined;
 }

@@ -3,7 +3,7 @@ import type { Probe } from "../../probe.ts";
 import type { HttpAnswer } from "../../wire/http.ts";
 import { isObject } from "../../wire/json.ts";
 import type { Session } from "../../wire/session.ts";
-import { bodyOf, harmless, headersOf, isAlive, verdictOf } from "./exchange.ts";
+import { bodyOf, harmless, headersOf, isAlive, isMessage, verdictOf } from "./exchange.ts";
 
 /** JSON-RPC has an answer for each; MCP has no batches since 2025-06-18, so refusing one is as right as answering it. */
 const cases: readonly { readonly subject: string; readonly what: string; readonly text: (session: Session) => string }[] = [
@@ -15,7 +15,7 @@ const cases: readonly { readonly subject: string; readonly what: string; readonl
 
 export const check: Check = {
   id: "protocol/bad-message",
-  question: "Does the server survive broken JSON, messages that are no requests, and batches?",
+  question: "Does the server survive broken JSON, messages that are no requests, and batches, and say nothing but messages to them?",
   severity: "major",
   why: "One bad message of one client must not end the work of all others, and a client that gets no answer over HTTP waits until its time is over.",
   remedy:
@@ -27,11 +27,22 @@ export const check: Check = {
     for (const { subject, what, text } of cases) {
       const body = text(session);
       const answer = session.pipe === undefined ? await post(probe, session, body) : undefined;
+      const since = session.pipe?.lines.length ?? 0;
       session.pipe?.write(`${body}\n`);
       const trouble = answer === undefined ? undefined : troubleOf(subject, answer);
       const evidence = [probe.sent(body), ...(answer === undefined ? [] : [probe.received(`HTTP ${answer.status}: ${answer.text || answer.ended}`)])];
       if (trouble !== undefined) faults.push({ subject, title: `${what} ${trouble.title}`, severity: trouble.severity, evidence });
-      if (await isAlive(session)) continue;
+      const isThere = await isAlive(session);
+      // What stands before the answer to the next request was printed for this message.
+      const noise = (session.pipe?.lines.slice(since) ?? []).filter((line) => line.text.trim() !== "" && !isMessage(line));
+      if (noise.length > 0)
+        faults.push({
+          subject: `${subject}, printed`,
+          title: `${what} makes the server print what is no message on its standard output`,
+          remedy: "Catch what your parser throws, and write it to the standard error; on the standard output answer with error −32700 or nothing.",
+          evidence: [probe.sent(body), ...noise.slice(0, 3).map(({ text: line }) => probe.printed(line))],
+        });
+      if (isThere) continue;
       // Whoever is gone cannot be asked about the rest.
       const words = session.pipe?.stderr.slice(-400) ?? "";
       const more = words.trim() === "" ? [] : [probe.printed(words)];

@@ -3,6 +3,7 @@ import type { Facts } from "../../facts.ts";
 import type { Probe } from "../../probe.ts";
 import type { HttpAnswer } from "../../wire/http.ts";
 import { isObject, type Json } from "../../wire/json.ts";
+import type { PrintedLine } from "../../wire/pipe.ts";
 import { type Answer, httpCarrier, modernRevision, pipeCarrier, type Session } from "../../wire/session.ts";
 
 /** What the checks of this suite have in common: the eras, messages as they are on the wire, and how they are shown. */
@@ -84,4 +85,10 @@ export function errorOf(message: Json | undefined): { readonly code: unknown; re
 /** Passed when nothing is wrong. */
 export function verdictOf(faults: readonly Fault[], note?: string): Verdict {
   return faults.length === 0 ? passed(note) : failed(faults);
+}
+
+/** True for a line that a client reads as a message. */
+export function isMessage({ json }: PrintedLine): boolean {
+  // What is wrong inside a message is the envelope's business.
+  return isObject(json) && (json.jsonrpc === "2.0" || json.id !== undefined);
 }

@@ -1,7 +1,6 @@
 import { type Check, type Fault, skipped } from "../../check.ts";
 import { isObject } from "../../wire/json.ts";
-import type { PrintedLine } from "../../wire/pipe.ts";
-import { verdictOf } from "./exchange.ts";
+import { isMessage, verdictOf } from "./exchange.ts";
 
 export const check: Check = {
   id: "protocol/stdout",
@@ -37,8 +36,3 @@ export const check: Check = {
     return verdictOf(faults);
   },
 };
-
-function isMessage({ json }: PrintedLine): boolean {
-  // What is wrong inside a message is the envelope's business.
-  return isObject(json) && (json.jsonrpc === "2.0" || json.id !== undefined);
-}

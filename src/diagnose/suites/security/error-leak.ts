@@ -2,7 +2,7 @@ import { type Check, type Fault, failed, passed } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
 import type { Json } from "../../wire/json.ts";
 import type { Session } from "../../wire/session.ts";
-import { findLeaks } from "./leaks.ts";
+import { findLeaks, findTrace, type Leak } from "./leaks.ts";
 
 /** Nothing that the server could run: a tool that cannot exist, and values of the wrong kind. A name of a megabyte does not fit into a header. */
 const badCalls: readonly { readonly what: string; readonly method: string; readonly params: Json; readonly headers?: Record<string, string> }[] = [
@@ -14,7 +14,7 @@ const badCalls: readonly { readonly what: string; readonly method: string; reado
 
 export const check: Check = {
   id: "security/error-leak",
-  question: "Do errors keep the server's inside to itself?",
+  question: "Do errors keep the server's inside to itself, and does no answer hold a stack trace?",
   severity: "minor",
   why: "Stack traces, file paths, queries and environment variables tell an attacker what to attack next, and they fill the model's context with what it cannot use.",
   remedy:
@@ -24,12 +24,14 @@ export const check: Check = {
     const session = await probe.open();
     const texts = [...(await askBadly(session)), ...(await sendNonsense(probe, session)), ...(await callBadly(probe, session))];
     const faults: Fault[] = [];
-    for (const { what, text } of texts) {
-      for (const { kind, severity, shown } of findLeaks(text)) {
-        if (faults.some(({ subject }) => subject === kind)) continue;
-        const title = `An error shows ${kind}`;
-        faults.push({ subject: kind, title, severity, evidence: [probe.sent(what), probe.received(shown)] });
-      }
+    const add = (title: string, what: string, { kind, severity, shown }: Leak) => {
+      if (!faults.some(({ subject }) => subject === kind)) faults.push({ subject: kind, title, severity, evidence: [probe.sent(what), probe.received(shown)] });
+    };
+    for (const { what, text } of texts)
+      for (const leak of findLeaks(text, { isLocal: probe.target.kind === "stdio" })) add(`An error shows ${leak.kind}`, what, leak);
+    for (const { what, text } of await callPlainly(probe, session)) {
+      const leak = findTrace(text);
+      if (leak !== undefined) add(`An answer shows ${leak.kind}`, what, leak);
     }
     return faults.length === 0 ? passed() : failed(faults);
   },
@@ -71,4 +73,16 @@ async function callBadly(probe: Probe, session: Session): Promise<Told[]> {
   const wrong = Object.fromEntries(Object.keys(tool.inputSchema.properties as Json).map((name) => [name, { wrong: ["kind", null] }]));
   const answer = await session.request("tools/call", { name: tool.name, arguments: wrong }, { timeoutMs: 3_000 });
   return [{ what: `a call of ${probe.show(tool.name, 80)} with objects for all arguments`, text: answer.http?.text ?? JSON.stringify(answer.message ?? "") }];
+}
+
+const maxCalls = 5;
+const plainMs = 1_500;
+
+/** Tools that may be called, as they are meant to be: nobody should find a trace in any answer. */
+async function callPlainly(probe: Probe, session: Session): Promise<Told[]> {
+  const calls = probe.callables.slice(0, maxCalls).map(async ({ tool, arguments: args }) => {
+    const answer = await session.request("tools/call", { name: tool.name, arguments: args }, { timeoutMs: plainMs });
+    return { what: `a call of ${probe.show(tool.name, 80)} with ${probe.show(JSON.stringify(args), 120)}`, text: JSON.stringify(answer.message ?? "") };
+  });
+  return await Promise.all(calls);
 }

@@ -43,8 +43,8 @@ const patterns: readonly { readonly kind: string; readonly severity: Severity; r
   },
 ];
 
-/** Looks for what belongs into a log. */
-export function findLeaks(text: string): Leak[] {
+/** Looks for what belongs into a log. A server that runs on its user's own machine, as this user, tells nobody anything by a path of it. */
+export function findLeaks(text: string, { isLocal = false }: { readonly isLocal?: boolean } = {}): Leak[] {
   // Blanked before it is cut: half a secret would not be known as one.
   const clean = redact(text);
   const found: Leak[] = [];
@@ -52,9 +52,14 @@ export function findLeaks(text: string): Leak[] {
     const at = clean.search(pattern);
     // Paths are part of most traces.
     const isTold = found.some((leak) => leak.kind === kind || (kind === ofDisk && leak.kind === trace));
-    if (at !== -1 && !isTold) found.push({ kind, severity, shown: clean.slice(Math.max(0, at - 80), at + 200) });
+    if (at !== -1 && !isTold && !(isLocal && kind === ofDisk)) found.push({ kind, severity, shown: clean.slice(Math.max(0, at - 80), at + 200) });
   }
   const secret = secretPatterns.find(({ pattern }) => pattern.test(text.slice(0, 10_000)));
   if (secret !== undefined) found.push({ kind: secret.name, severity: "major", shown: clean });
   return found;
+}
+
+/** Looks for a stack trace alone: what a tool is asked for may well be a path or a query. */
+export function findTrace(text: string): Leak | undefined {
+  return findLeaks(text).find(({ kind }) => kind === trace);
 }
