@@ -1,6 +1,6 @@
 import { failureIn, failureOf } from "./failure.ts";
 import type { Callable } from "./probe.ts";
-import { fieldsOf, type Json, textOf } from "./wire/json.ts";
+import { fieldsOf, textOf } from "./wire/json.ts";
 import type { Answer, Exchange } from "./wire/session.ts";
 
 /** What became of a tool's calls with the arguments that were chosen for it: the best that was seen. */
@@ -49,16 +49,11 @@ export class CallLog {
 
   /** Looks at what was asked and answered; `show` makes a server's words fit to be shown. */
   note(asked: Exchange, callables: readonly Callable[], show: (text: string) => string): void {
-    if (asked.method === "tools/call") return this.#noteCall(asked, callables, show);
+    if (asked.method === "tools/call") this.#noteCall(asked, callables, show);
     if (asked.method !== "tasks/get" && asked.method !== "tasks/result") return;
     const callable = this.#tasks.get(textOf(asked.params.taskId) ?? "");
     const seen = callable === undefined ? undefined : taskOutcome(asked);
     if (callable !== undefined && seen !== undefined) this.#keep(callable, seen, show);
-  }
-
-  /** What is known now, for whoever does not listen. */
-  get all(): readonly CalledTool[] {
-    return [...this.#best.values()];
   }
 
   #noteCall({ params, answer, isCancelled }: Exchange, callables: readonly Callable[], show: (text: string) => string): void {

@@ -1,0 +1,34 @@
+import path from "node:path";
+import { expect, test, vi } from "vitest";
+import { compare, diagnose } from "../../src/diagnose/index.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+
+// Time only guards against hanging: the machine may be busy.
+vi.setConfig({ testTimeout: 60_000 });
+
+const fixture = path.resolve(import.meta.dirname, "../fixtures/diagnose/server.mjs");
+
+test("diagnose() resolves with a report and compare() says what changed", async () => {
+  const wish = { suites: ["completion"], privateFolder: temporaryFolder() } as const;
+  const steps: string[] = [];
+  const good = await diagnose({ ...wish, command: [process.execPath, fixture], onStep: ({ question }) => steps.push(question) });
+  const bad = await diagnose({ ...wish, command: [process.execPath, fixture, "--break", "completion/values"] });
+  expect(good).toMatchObject({
+    score: { grade: "A", points: 100 },
+    findings: [],
+    calls: expect.arrayContaining([{ tool: "read_clock", isNamed: false, outcome: "succeeded" }]),
+  });
+  expect(good.madeBy.version).toMatch(/^\d+\.\d+\.\d+/);
+  expect(steps.at(-1)).toBe("Writing the report");
+  expect(compare(good, bad).new.map(({ check }) => check)).toEqual(["completion/values"]);
+});
+
+test.each([
+  [{}, "Say which server to diagnose"],
+  [{ command: [] }, "Say which server to diagnose"],
+  [{ url: "https://example.org/mcp", command: ["node"] }, "Say which server to diagnose"],
+  [{ url: "ftp://example.org" }, "no http or https URL"],
+  [{ url: "http://169.254.169.254/" }, "no public address"],
+])("%j is refused in one sentence", async (options, sentence) => {
+  await expect(diagnose(options)).rejects.toThrow(sentence);
+});
