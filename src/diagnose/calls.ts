@@ -12,6 +12,8 @@ export interface CalledTool {
   readonly outcome: (typeof callOutcomes)[number];
   /** What a failed call was answered with, or why there was none. */
   readonly note?: string;
+  /** While it is found out: this is how a task ended. */
+  readonly isEnd?: boolean;
 }
 
 /** Best first. */
@@ -66,10 +68,10 @@ export class CallLog {
     this.#keep(callable, taskId !== undefined ? { outcome: "task" } : isCancelled ? { outcome: "unanswered" } : callOutcome(answer), show);
   }
 
-  #keep({ tool, isNamed }: Callable, { outcome, note }: Seen, show: (text: string) => string): void {
+  #keep({ tool, isNamed }: Callable, { outcome, note, isEnd }: Seen, show: (text: string) => string): void {
     const known = this.#best.get(tool.name);
-    if (known !== undefined && rank(known.outcome) <= rank(outcome)) return;
-    const call: CalledTool = { tool: tool.name, isNamed, outcome, ...(note !== undefined && { note: show(note) }) };
+    const call: CalledTool = { tool: tool.name, isNamed, outcome, ...(note !== undefined && { note: show(note) }), ...(isEnd === true && { isEnd }) };
+    if (betterOf(known, call) === known) return;
     this.#best.set(tool.name, call);
     this.#onBetter(call);
   }
@@ -77,10 +79,11 @@ export class CallLog {
 
 const maxTasks = 1_000;
 
-type Seen = Pick<CalledTool, "outcome" | "note">;
+type Seen = Pick<CalledTool, "outcome" | "note" | "isEnd">;
 
-/** The better one of two that are about the same tool. */
+/** The better one of two that are about the same tool; the end of a task says more than that there is one. */
 export function betterOf(one: CalledTool | undefined, other: CalledTool): CalledTool {
+  if (one?.outcome === "task" && other.isEnd === true) return other;
   return one !== undefined && rank(one.outcome) <= rank(other.outcome) ? one : other;
 }
 
@@ -97,9 +100,9 @@ function callOutcome(answer: Answer): Seen {
 
 function taskOutcome({ method, answer: { result } }: Exchange): Seen | undefined {
   if (result === undefined) return undefined;
-  if (method === "tasks/get" && result.status === "failed") return { outcome: "failed", note: textOf(result.statusMessage) ?? "its task failed" };
+  if (method === "tasks/get" && result.status === "failed") return { outcome: "failed", note: textOf(result.statusMessage) ?? "its task failed", isEnd: true };
   const own = method === "tasks/result" ? result : result.status === "completed" ? fieldsOf(result.result) : undefined;
   if (own === undefined) return undefined;
   const note = failureIn(own);
-  return note === undefined ? { outcome: "succeeded" } : { outcome: "failed", note };
+  return note === undefined ? { outcome: "succeeded", isEnd: true } : { outcome: "failed", note, isEnd: true };
 }
