@@ -11,7 +11,7 @@ import type { Peer } from "./peer.ts";
  *
  * The SDK's own client starts a second process to find that out over stdio, and refuses the handles of tasks; so both are done here.
  * Old servers meet an unknown first message in three ways: they answer with an error, they say nothing, or they leave. An error is
- * followed by `initialize`; after a while of silence `initialize` is sent as well, and the first of both answers counts; who has left is
+ * followed by `initialize`; after a while of silence `initialize` is sent as well, and then its answer counts, unless it is an error or none; who has left is
  * started again (by the caller of this) and asked in the old way, unless it said that something else was wrong.
  */
 
@@ -73,7 +73,9 @@ export async function negotiate(peer: Peer, who: Introduction, mayProbe: boolean
     if (first !== undefined && first !== "silent") return first;
     const legacy = initialize(peer, who, either);
     if (first === undefined) return await legacy;
-    return await Promise.any([legacy, modern.then((dialect) => dialect ?? legacy)]).catch(() => legacy);
+    // A server that was only slow hears both, and the later message decides for it: what it says to `initialize` counts, while it says anything.
+    const late = modern.then(async (dialect) => dialect && (await sleep(systemClock, silenceMs, either).then(() => dialect)));
+    return await Promise.race([legacy.catch(() => modern), late.then((dialect) => dialect ?? legacy)]).then((dialect) => dialect ?? legacy);
   } finally {
     stop.abort();
   }

@@ -465,3 +465,14 @@ async function freePort(): Promise<number> {
   await once(server, "close");
   return port;
 }
+
+test("a server that is slow to start hears both ways to begin, and is then spoken to in one", async () => {
+  const { command, args, env, cwd } = overPipes(path.join(temporaryFolder(), "home")) as CommandTarget & { args: string[] };
+  // Longer than the client waits for an answer before it tries the other way.
+  const slowly = { command: "sh", args: ["-c", 'sleep 3; exec "$0" "$@"', command, ...args], env: env ?? {}, cwd: cwd ?? "" };
+  const client = await connect(slowly);
+  onTestFinished(() => client.close());
+  const result = await client.callTool("work_count", { to: 2 }, { asTask: true, timeoutMs: 50_000 });
+  expect(result.isError ?? false, JSON.stringify(result)).toBe(false);
+  expect(dataOf(result)).toMatchObject({ counted: 2 });
+});
