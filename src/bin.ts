@@ -1,8 +1,10 @@
-import { main } from "./cli/main.ts";
+import { main, type Project } from "./cli/main.ts";
 import { openTerminal } from "./cli/terminal.ts";
-import { loadSettings, publicSettings } from "./config.ts";
+import { loadSettings, publicSettings, readSettings, type Settings } from "./config.ts";
 import { armFailpoint } from "./failpoint.ts";
 import { homeAt, refusalOfHome } from "./paths.ts";
+import { isBundledFile, packageVersion } from "./project.ts";
+import { StoredCatalog } from "./stored-catalog.ts";
 
 armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
 
@@ -39,15 +41,15 @@ if (refusal !== undefined) {
 const code = await main({
   words,
   terminal,
-  async openProject(flags) {
+  version: packageVersion(),
+  readProject(flags) {
+    const { settings, notice } = readSettings({ cwd: process.cwd(), env: process.env, flags });
+    const stored = new StoredCatalog(settings.home, settings.commandFolders);
+    return { ...toProject(settings), notice, describe: (found) => stored.describe(found), isBundled: ({ file }) => isBundledFile(file) };
+  },
+  async loadProject(flags) {
     const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
-    return {
-      version: settings.version,
-      commandFolders: settings.commandFolders,
-      home: settings.home.folder,
-      config: publicSettings(settings),
-      isDebug: settings.isDebug,
-    };
+    return { ...toProject(settings), keep: (loaded) => new StoredCatalog(settings.home, settings.commandFolders).keep([loaded]) };
   },
   async protectStdout() {
     const { surviveCommands, takeStdout } = await import("./process-guard.ts");
@@ -62,6 +64,10 @@ isDone = true;
 // What a command left running must not keep the terminal: leave once everything written is out.
 await Promise.all([new Promise<void>((resolve) => write("", resolve)), new Promise<void>((resolve) => process.stderr.write("", () => resolve()))]);
 process.exit(code);
+
+function toProject(settings: Settings): Project {
+  return { commandFolders: settings.commandFolders, home: settings.home.folder, config: publicSettings(settings), isDebug: settings.isDebug };
+}
 
 function fail(error: unknown): void {
   terminal.say(`${error instanceof Error ? error.stack : String(error)}\n`);

@@ -7,7 +7,8 @@ import { messageOf, RuntimeError, UsageError } from "./errors.ts";
 import type { HostOverride } from "./host/profiles.ts";
 import { type LogLevel, logLevels } from "./log.ts";
 import { type Home, openHome, openStoreFile } from "./paths.ts";
-import { commandFolders, daemonKey, findConfigFile, isPackAlone, type ProjectConfig, packageVersion, projectParts } from "./project.ts";
+import { commandFolders, daemonKey, findConfigFile, isPackAlone, type ProjectConfig, packageVersion, projectParts, type Scope } from "./project.ts";
+import { readStoredConfig, readText, storeConfig, unloadedNotice } from "./stored-project.ts";
 import { type DeferralRules, defaultDeferral } from "./task/deferral.ts";
 
 /** Called for every MCP server that is made, to add resources, prompts and tools of one's own. */
@@ -116,6 +117,7 @@ export interface Flags {
   readonly port?: number;
   readonly host?: string;
   readonly allowAnonymous?: boolean;
+  readonly scope?: Scope;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -123,13 +125,53 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** How long a daemon stays when nobody needs it. */
 const defaultIdleMs = 15 * 60_000;
 
-/** Flags over environment over the project's file over the user's file over defaults. */
-export async function loadSettings(from: { cwd: string; env: Environment; flags: Flags }): Promise<Settings> {
-  const { cwd, env, flags } = from;
+interface Surroundings {
+  readonly cwd: string;
+  readonly env: Environment;
+  readonly flags: Flags;
+}
+
+/** Settings that were put together without running a project's code. */
+export interface KnownSettings {
+  readonly settings: Settings;
+  /** Says so where the config is code that nobody has loaded as it is now: its settings are those it had, or the defaults. */
+  readonly notice: string | undefined;
+}
+
+/** Flags over environment over the project's file over the user's file over defaults. Runs the project's config, where it is code. */
+export async function loadSettings(from: Surroundings): Promise<Settings> {
+  const configFile = findConfigFile(from.cwd, from.flags);
+  return toSettings(from, configFile, configFile === undefined ? {} : await loadConfig(openHome(from.env), configFile));
+}
+
+/** The same for all who only look: a config that is code counts as it was when it was last loaded. */
+export function readSettings(from: Surroundings): KnownSettings {
+  const configFile = findConfigFile(from.cwd, from.flags);
+  if (configFile === undefined) return { settings: toSettings(from, undefined, {}), notice: undefined };
+  if (isData(configFile)) return { settings: toSettings(from, configFile, readJsonConfig(configFile)), notice: undefined };
+  const stored = readStoredConfig(openHome(from.env), configFile);
+  const said = checkStored(stored?.said);
+  const isCurrent = stored?.isCurrent === true && said !== undefined;
+  return { settings: toSettings(from, configFile, said ?? {}), notice: isCurrent ? undefined : unloadedNotice(configFile, stored !== undefined) };
+}
+
+/** Data is read by everybody; code is run by those who are asked to. */
+function isData(configFile: string): boolean {
+  return configFile.endsWith(".json");
+}
+
+/** What was kept by another version may not be what this one takes. */
+function checkStored(said: unknown): UserConfig | undefined {
+  try {
+    return said === undefined ? undefined : checkConfig(said, "what was kept");
+  } catch {
+    return undefined;
+  }
+}
+
+function toSettings({ cwd, env, flags }: Surroundings, configFile: string | undefined, project: UserConfig): Settings {
   const home = openHome(env);
-  const configFile = findConfigFile(cwd);
   const user = existsSync(home.configFile) ? readJsonConfig(home.configFile) : {};
-  const project = configFile === undefined ? {} : await readConfig(configFile);
   const config: UserConfig = {
     ...user,
     ...project,
@@ -174,8 +216,8 @@ export async function loadSettings(from: { cwd: string; env: Environment; flags:
 }
 
 /** The part of a project's file that says which project it is. */
-export async function projectConfigOf(file: string): Promise<ProjectConfig> {
-  const { commands, bundled, env } = await readConfig(file);
+export async function projectConfigOf(home: Home, file: string): Promise<ProjectConfig> {
+  const { commands, bundled, env } = await loadConfig(home, file);
   return { ...(commands !== undefined && { commands }), ...(bundled !== undefined && { bundled }), ...(env !== undefined && { env }) };
 }
 
@@ -234,15 +276,18 @@ function levelFrom(value: string | undefined): LogLevel | undefined {
   return value as LogLevel;
 }
 
-async function readConfig(file: string): Promise<UserConfig> {
-  if (file.endsWith(".json")) return readJsonConfig(file);
+async function loadConfig(home: Home, file: string): Promise<UserConfig> {
+  if (isData(file)) return readJsonConfig(file);
+  const text = readText(file);
   let exported: unknown;
   try {
     exported = (await loadModule(file)).default;
   } catch (cause) {
     throw new RuntimeError("CONFIG_INVALID", `Cannot load ${file}: ${messageOf(cause).split("\n")[0]}`, { cause });
   }
-  return checkConfig(exported, file);
+  const said = checkConfig(exported, file);
+  storeConfig(home, file, { text, said });
+  return said;
 }
 
 function readJsonConfig(file: string): UserConfig {

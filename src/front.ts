@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, watch, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, watch } from "node:fs";
 import path from "node:path";
 import { type DaemonAddress, DaemonUnreachable, KeyOutdated, reachDaemon } from "./daemon/connect.ts";
 import { Pump } from "./daemon/pump.ts";
@@ -10,14 +10,17 @@ import {
   daemonKey,
   executable,
   findConfigFile,
-  fingerprint,
+  flagWords,
   hasConfigFile,
+  hasOwnFolders,
   keyVariable,
   type ProjectConfig,
   type ProjectFlags,
   runVariable,
+  type Scope,
 } from "./project.ts";
 import { cleanLines } from "./shown.ts";
+import { forgetConfig, isMade, readStoredConfig, unloadedNotice } from "./stored-project.ts";
 
 /**
  * `meanwhile serve` over stdio: finds out which daemon serves this project, connects to it or starts it, and carries
@@ -65,10 +68,16 @@ export async function runFront(flags: ProjectFlags): Promise<number> {
   setImmediate(stayLean);
   try {
     openHome(process.env);
-    const reach = () => atAddress(flags, reachDaemon);
+    // A project that comes later is somebody else's, until a person serves it: the session stays with what was there.
+    let scope = scopeOf(flags);
+    const reach = () => atAddress({ ...flags, ...(scope !== undefined && { scope }) }, reachDaemon);
     const onUnreachable = (error: Error) => process.stderr.write(`✗ ${cleanLines(error.message)}\n`);
     const pump = new Pump({ input: process.stdin, output: process.stdout, reach, onUnreachable });
-    watchForProject(flags, () => pump.moveOn());
+    if (scope === "pack")
+      watchForProject(() => {
+        scope = "folders";
+        pump.moveOn();
+      });
     await pump.run();
     return 0;
   } catch (error) {
@@ -79,16 +88,28 @@ export async function runFront(flags: ProjectFlags): Promise<number> {
   }
 }
 
-/** Where there is no project yet, a first command makes one, and the session goes on with that project's daemon. */
-function watchForProject({ commands }: ProjectFlags, onProject: () => void): void {
+/** How much of the working folder is there to be served, now. */
+function scopeOf(flags: ProjectFlags): Scope | undefined {
   const cwd = process.cwd();
-  const isThere = () => hasConfigFile(cwd) || existsSync(path.join(cwd, "commands"));
-  if (commands !== undefined || isThere()) return;
+  if (findConfigFile(cwd) !== undefined) return undefined;
+  return hasOwnFolders(commandFolders(cwd, readUserConfig(openHome(process.env)), flags)) ? "folders" : "pack";
+}
+
+/** Where there is no project yet, `meanwhile new` makes one, and the session goes on with that project's daemon. */
+function watchForProject(onProject: () => void): void {
+  const cwd = process.cwd();
+  const home = openHome(process.env);
+  const folder = path.join(cwd, "commands");
+  let isTold = false;
   try {
     const watcher = watch(cwd, { persistent: false }, () => {
-      if (!isThere()) return;
-      watcher.close();
-      onProject();
+      if (isMade(home, folder)) {
+        watcher.close();
+        onProject();
+      } else if (!isTold && (existsSync(folder) || hasConfigFile(cwd))) {
+        isTold = true;
+        process.stderr.write(`! ${cwd} has become a project after this server started, so nothing in it is loaded; start the server again to serve it.\n`);
+      }
     });
     watcher.on("error", () => watcher.close());
   } catch {
@@ -108,22 +129,22 @@ export async function atAddress<T>(flags: ProjectFlags, act: (address: DaemonAdd
   try {
     return await act(address);
   } catch (error) {
-    const configFile = findConfigFile(process.cwd());
+    const configFile = findConfigFile(process.cwd(), flags);
     if (!(error instanceof KeyOutdated) || configFile === undefined) throw error;
     // What code said depends on more than its own text: files that it imports, and variables.
-    rmSync(keptFile(address.home, configFile), { force: true });
+    forgetConfig(address.home, configFile);
     return await act(await addressOf(flags));
   }
 }
 
-/** Where this project's daemon is, and how it is started. */
-export async function addressOf(flags: ProjectFlags): Promise<DaemonAddress> {
+/** Where this project's daemon is, and how it is started; `mayLoad: false` runs no code for it. */
+export async function addressOf(flags: ProjectFlags, { mayLoad = true } = {}): Promise<DaemonAddress> {
   const cwd = process.cwd();
   const { env } = process;
   const home = openHome(env);
-  const configFile = findConfigFile(cwd);
-  const words = [...(flags.commands ?? []).flatMap((folder) => ["--commands", folder]), ...(flags.bundled === false ? ["--no-bundled"] : [])];
-  const config = { ...readUserConfig(home), ...(configFile === undefined ? {} : await readProjectConfig(home, configFile, words)) };
+  const configFile = findConfigFile(cwd, flags);
+  const words = flagWords(flags);
+  const config = { ...readUserConfig(home), ...(configFile === undefined ? {} : await readProjectConfig(home, configFile, mayLoad ? words : undefined)) };
   const folders = commandFolders(cwd, config, flags);
   const key = daemonKey({ folders, configFile, userConfigFile: home.configFile, env, names: config.env ?? [] });
   return {
@@ -142,25 +163,17 @@ function readUserConfig(home: Home): ProjectConfig {
   return existsSync(home.configFile) ? pick(readJson(home.configFile)) : {};
 }
 
-/** JSON is read here. Code has to be run, which takes longer than everything else, so what it said is kept until its text changes. */
-async function readProjectConfig(home: Home, file: string, words: readonly string[]): Promise<ProjectConfig> {
+/**
+ * JSON is read here. Code has to be run, which takes longer than everything else, so what it said counts until its text changes.
+ * Without the words that run it, it is not run.
+ */
+async function readProjectConfig(home: Home, file: string, words: readonly string[] | undefined): Promise<ProjectConfig> {
   if (file.endsWith(".json")) return pick(readJson(file));
-  const text = fingerprint(readFileSync(file, "utf8"));
-  const kept = keptFile(home, file);
-  const last = readJson(kept) as { readonly text?: string; readonly said?: unknown } | undefined;
-  if (last?.text === text) return pick(last.said);
-  const said = JSON.parse(await askProject(file, words)) as unknown;
-  try {
-    mkdirSync(home.runFolder, { recursive: true, mode: 0o700 });
-    writeFileSync(`${kept}.${process.pid}`, JSON.stringify({ text, said }), { mode: 0o600 });
-    renameSync(`${kept}.${process.pid}`, kept);
-  } catch {
-    // Without it the next start takes a little longer; an unusable home is reported when the daemon is started.
-  }
-  return pick(said);
+  const stored = readStoredConfig(home, file);
+  if (stored?.isCurrent === true) return pick(stored.said);
+  if (words === undefined) throw new DaemonUnreachable(unloadedNotice(file, stored !== undefined));
+  return pick(JSON.parse(await askProject(file, words)));
 }
-
-const keptFile = (home: Home, file: string) => path.join(home.runFolder, `config-${fingerprint(file)}.said`);
 
 /** Has another process of ours load the config, and ends it with us. */
 function askProject(file: string, words: readonly string[]): Promise<string> {

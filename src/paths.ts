@@ -1,4 +1,4 @@
-import { chmodSync, lstatSync, mkdirSync, type Stats, statSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, renameSync, type Stats, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
 import { RuntimeError } from "./errors.ts";
@@ -13,6 +13,8 @@ export interface Home {
   readonly daemonLog: string;
   /** The last reports of `meanwhile diagnose`. */
   readonly reportsFolder: string;
+  /** What help and completion show of commands, as they were last loaded. */
+  readonly catalogFolder: string;
   /** Sockets, locks and records of daemons. */
   readonly runFolder: string;
   /** The socket of the bundled commands alone. */
@@ -32,6 +34,7 @@ export function homeAt(env: Environment): Home {
     workerLog: path.join(folder, "worker.log"),
     daemonLog: path.join(folder, "daemon.log"),
     reportsFolder: path.join(folder, "reports"),
+    catalogFolder: path.join(folder, "cache", "catalog"),
     runFolder: path.join(folder, "run"),
     packSocket: path.join(folder, "mcp.sock"),
   };
@@ -136,4 +139,12 @@ function look(ask: (file: string, options: { throwIfNoEntry: false }) => Stats |
   } catch {
     return undefined;
   }
+}
+
+/** Puts a file of this user's alone in its place, whole or not at all. */
+export function writePrivately(file: string, text: string): void {
+  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+  const aside = `${file}.${process.pid}`;
+  writeFileSync(aside, text, { mode: 0o600 });
+  renameSync(aside, file);
 }

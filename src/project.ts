@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { RuntimeError, UsageError } from "./errors.ts";
@@ -20,6 +20,19 @@ export interface ProjectConfig {
 export interface ProjectFlags {
   readonly commands?: readonly string[];
   readonly bundled?: boolean;
+  readonly scope?: Scope;
+}
+
+/** How much of the working folder counts, for our own processes: `folders`, its commands and no config file; `pack`, nothing of it. Without one, all. */
+export type Scope = "folders" | "pack";
+
+/** The flags as the words that one process of ours gives another. */
+export function flagWords({ commands = [], bundled, scope }: ProjectFlags): string[] {
+  return [
+    ...commands.flatMap((folder) => ["--commands", folder]),
+    ...(bundled === false ? ["--no-bundled"] : []),
+    ...(scope === undefined ? [] : ["--scope", scope]),
+  ];
 }
 
 export const packageFolder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
@@ -32,8 +45,9 @@ export function packageVersion(): string {
 }
 
 /** The project's config file. Throws when a stranger wrote it, or anybody may: it would be run as this user. */
-export function findConfigFile(cwd: string): string | undefined {
-  const found = configNames.map((name) => path.join(cwd, name)).find((file) => existsSync(file));
+export function findConfigFile(cwd: string, { scope }: ProjectFlags = {}): string | undefined {
+  if (scope !== undefined) return undefined;
+  const found = configFilesOf(cwd)[0];
   const refusal = found === undefined ? undefined : refusalOfProjectFile(found);
   if (refusal !== undefined) throw new RuntimeError("CONFIG_INVALID", refusal);
   return found;
@@ -41,19 +55,29 @@ export function findConfigFile(cwd: string): string | undefined {
 
 /** Whether a folder has a config file, whoever wrote it. */
 export function hasConfigFile(cwd: string): boolean {
-  return configNames.some((name) => existsSync(path.join(cwd, name)));
+  return configFilesOf(cwd).length > 0;
+}
+
+function configFilesOf(cwd: string): string[] {
+  return configNames.map((name) => path.join(cwd, name)).filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile() === true);
+}
+
+/** Whether any of these folders is there and is not the pack's. */
+export function hasOwnFolders(folders: readonly string[]): boolean {
+  return folders.some((folder) => folder !== packFolder && existsSync(folder));
 }
 
 /** Every folder that commands are looked for in; one that is not there yet may come. */
 export function commandFolders(cwd: string, config: ProjectConfig, flags: ProjectFlags): string[] {
-  const own = (flags.commands ?? config.commands ?? ["commands"]).map((folder) => path.resolve(cwd, folder));
+  const named = flags.commands ?? config.commands ?? ["commands"];
+  const own = (flags.scope === "pack" ? named.filter((folder) => path.isAbsolute(folder)) : named).map((folder) => path.resolve(cwd, folder));
   for (const folder of flags.commands ?? []) {
     if (!existsSync(path.resolve(cwd, folder))) throw new UsageError(`--commands: there is no folder ${path.resolve(cwd, folder)}.`);
   }
   // In its own repository the pack's sources lie where a project's commands would: they are loaded once, built.
   const withoutPack = own.filter((folder) => toReal(folder) !== toReal(path.join(packageFolder, "commands")));
-  const isBundled = flags.bundled ?? config.bundled ?? true;
-  return isBundled ? [...withoutPack, packFolder] : withoutPack;
+  const hasPack = flags.bundled ?? config.bundled ?? true;
+  return hasPack ? [...withoutPack, packFolder] : withoutPack;
 }
 
 /** True for a command that comes with Meanwhile, built or as its source, whichever folder it was found through. */

@@ -23,6 +23,8 @@ import { serveTasks2026 } from "./mcp/tasks-2026.ts";
 import { createTools } from "./mcp/tools.ts";
 import { ensureHome, type Home } from "./paths.ts";
 import { isBundledFile } from "./project.ts";
+import { StoredCatalog } from "./stored-catalog.ts";
+import { isMade } from "./stored-project.ts";
 import type { Engine } from "./task/engine.ts";
 import type { CommandStats } from "./task/history.ts";
 import { liveStatuses } from "./task/task.ts";
@@ -50,7 +52,17 @@ export interface Runtime {
 }
 
 export async function openRuntime(settings: Settings, log: Logger, clock: Clock = systemClock): Promise<Runtime> {
-  const catalog = await openLiveCatalog({ folders: settings.commandFolders, toolPrefix: settings.toolPrefix, log, clock, isBundled: isBundledFile });
+  const { commandFolders: folders, toolPrefix: prefix, home } = settings;
+  const stored = new StoredCatalog(home, folders);
+  const catalog = await openLiveCatalog({
+    folders,
+    toolPrefix: prefix,
+    log,
+    clock,
+    isBundled: isBundledFile,
+    isServed: servedFolders(settings),
+    onLoad: (loaded) => stored.keep(loaded),
+  });
   const served = new ServedTasks(settings, catalog, log, clock);
   const { isDebug, toolPrefix } = settings;
   const openEngine = async () => await served.engine();
@@ -118,6 +130,12 @@ export async function openRuntime(settings: Settings, log: Logger, clock: Clock 
     running: () => served.running,
     close,
   };
+}
+
+/** A project's folders are its own, also those that come later. Where there was none, one that comes is served if this user has made it. */
+function servedFolders({ configFile, commandFolders, home }: Settings): (folder: string) => boolean {
+  const missing = configFile === undefined ? commandFolders.filter((folder) => !existsSync(folder)) : [];
+  return (folder) => !missing.includes(folder) || isMade(home, folder);
 }
 
 /** The tasks of a server: opened when first needed, so that a server which is only asked who it is touches nothing. */

@@ -1,33 +1,53 @@
 import { type CatalogEntry, type LoadProblem, loadEntry } from "../command/catalog.ts";
+import type { DescribedCommand } from "../command/command.ts";
 import { discover, type FoundCommand } from "../command/discover.ts";
 import { closest } from "../command/suggest.ts";
 import { CommandError, Exit, type ExitCode, exitCodeOf, messageOf, UsageError } from "../errors.ts";
 import type { RunFacts } from "./run.ts";
-import { cleanLines, type Terminal } from "./terminal.ts";
-import { beforeDashes, domainHelp, parseTyped, rootHelp } from "./usage.ts";
+import { clean, cleanLines, type Terminal } from "./terminal.ts";
+import { beforeDashes, commandHelp, domainHelp, parseTyped, rootHelp, unknownHelp, wantsHelpOf } from "./usage.ts";
 
 /** What the command line needs to know of the project; settings themselves are not its business. */
 export interface Project extends RunFacts {
-  readonly version: string;
   readonly commandFolders: readonly string[];
+}
+
+/** A project of which nothing was run. */
+export interface KnownProject extends Project {
+  /** What is not known of it for that reason. */
+  readonly notice: string | undefined;
+  /** A command as it was last loaded; undefined when its file has not been loaded as it is. */
+  describe(found: FoundCommand): Promise<DescribedCommand | undefined>;
+  /** Whether it comes with Meanwhile. */
+  isBundled(found: FoundCommand): boolean;
+}
+
+/** A project whose config was run, as its commands may be. */
+export interface LoadedProject extends Project {
+  /** Keeps what help and completion need of a command that was loaded. */
+  keep(loaded: CatalogEntry | LoadProblem): void;
 }
 
 /** Options that stand before the command. */
 export interface GlobalFlags {
   readonly commands?: readonly string[];
   readonly bundled?: boolean;
+  /** Said by our own processes: how much of the working folder counts. */
+  readonly scope?: "folders" | "pack";
 }
 
 export interface Cli {
   readonly words: readonly string[];
   readonly terminal: Terminal;
-  openProject(flags: GlobalFlags): Promise<Project>;
+  readonly version: string;
+  readProject(flags: GlobalFlags): KnownProject;
+  loadProject(flags: GlobalFlags): Promise<LoadedProject>;
   /** Makes stdout ours before an author's code is loaded. */
   protectStdout(): Promise<void>;
 }
 
 /** Verbs of our own, each in a file of its own that is loaded when it is used. */
-const verbs = {
+export const verbs = {
   serve: { summary: "serve the commands to MCP clients: stdio, or --http", load: () => import("./builtin/serve.ts") },
   call: { summary: "call a tool of any MCP server: call <url | command | socket> <tool> [key=value …]", load: () => import("./builtin/call.ts") },
   tools: { summary: "list the commands as MCP clients see them", load: () => import("./builtin/tools.ts") },
@@ -80,26 +100,59 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
     const verb = await verbs[first as keyof typeof verbs].load();
     return await verb.run({ words: words.slice(1), flags, terminal: cli.terminal, protectStdout: () => cli.protectStdout() });
   }
-  const project = await cli.openProject(flags);
-  if (wantsVersion) return say(cli, `${project.version}\n`);
+  if (wantsVersion) return say(cli, `${cli.version}\n`);
+  const project = cli.readProject(flags);
   const found = project.commandFolders.flatMap(discover);
   if (wantsHelp || first === undefined || (first === "help" && words.length === 1)) {
-    return say(cli, rootHelp(project.version, listedVerbs, found));
+    sayNotice(cli, project);
+    return say(cli, rootHelp(cli.version, listedVerbs, found));
   }
   if (first === "help") return await dispatch({ ...cli, words: [...words.slice(1), "--help"] });
   const match = longestMatch(found, words);
-  if (match === undefined) return await explainMiss(cli, found, words);
+  if (match === undefined) return await explainMiss(cli, project, found, words);
+  if (wantsHelpOf(words.slice(match.path.length))) return await explain(cli, project, match);
   await cli.protectStdout();
-  const entry = await loadEntry(match);
-  if (isProblem(entry)) throw new CommandError(`${match.path.join(" ")} could not be loaded from ${entry.file}: ${entry.text}`);
-  const parsed = parseTyped(entry, words.slice(match.path.length));
-  if ("help" in parsed) return say(cli, parsed.help);
+  if (project.isBundled(match)) return await runBundled(cli, project, match, words);
+  const loaded = await cli.loadProject(flags);
+  const own = longestMatch(loaded.commandFolders.flatMap(discover), words);
+  if (own === undefined) throw unknownCommand(found, words);
+  return await runFound(cli, own, words, { project: loaded, flags, onLoad: (entry) => loaded.keep(entry) });
+}
+
+/** What comes with Meanwhile is run without a look at the project's code, and as a task it is nobody's but the pack's. */
+async function runBundled(cli: Cli, project: KnownProject, match: FoundCommand, words: readonly string[]): Promise<ExitCode> {
+  if (match.path[0] === "config") sayNotice(cli, project);
+  return await runFound(cli, match, words, { project, flags: { scope: "pack" } });
+}
+
+interface Running {
+  readonly project: Project;
+  /** Those that name the project to whoever runs it as a task. */
+  readonly flags: GlobalFlags;
+  readonly onLoad?: (entry: CatalogEntry | LoadProblem) => void;
+}
+
+async function runFound(cli: Cli, found: FoundCommand, words: readonly string[], { project, flags, onLoad }: Running): Promise<ExitCode> {
+  const entry = await loadEntry(found);
+  onLoad?.(entry);
+  if (isProblem(entry)) throw new CommandError(`${found.path.join(" ")} could not be loaded from ${entry.file}: ${entry.text}`);
+  const parsed = parseTyped(entry, words.slice(entry.path.length));
   if (parsed.asTask !== undefined) {
     const { runAsTask } = await import("./builtin/as-task.ts");
     return await runAsTask(entry, parsed, cli.terminal, flags);
   }
   const { runInTerminal } = await import("./run.ts");
   return await runInTerminal(entry, parsed, cli.terminal, project);
+}
+
+/** `--help` behind a command: what is known of it without running its file. */
+async function explain(cli: Cli, project: KnownProject, found: FoundCommand): Promise<ExitCode> {
+  const command = await project.describe(found);
+  return say(cli, command === undefined ? unknownHelp(found) : commandHelp({ path: found.path, command }));
+}
+
+function sayNotice(cli: Cli, { notice }: KnownProject): void {
+  if (notice !== undefined) cli.terminal.say(`${cli.terminal.colors.yellow("!")} ${notice}\n`);
 }
 
 function say(cli: Cli, text: string): ExitCode {
@@ -122,6 +175,7 @@ function takeGlobals(all: readonly string[]): Globals {
   const words = [...all];
   const commands: string[] = [];
   let bundled: boolean | undefined;
+  let scope: GlobalFlags["scope"];
   let wantsHelp = false;
   let wantsVersion = false;
   while (words[0]?.startsWith("-")) {
@@ -131,12 +185,13 @@ function takeGlobals(all: readonly string[]): Globals {
       if (folder === undefined) throw new UsageError("--commands needs a folder.");
       commands.push(folder);
     } else if (word.startsWith("--commands=")) commands.push(word.slice("--commands=".length));
+    else if (word === "--scope") scope = words.shift() === "folders" ? "folders" : "pack";
     else if (word === "--no-bundled") bundled = false;
     else if (word === "--help" || word === "-h") wantsHelp = true;
     else if (word === "--version" || word === "-V") wantsVersion = true;
     else if (word !== "--no-color") throw new UsageError(`Unknown option ${word}; meanwhile --help lists them.`);
   }
-  const flags: GlobalFlags = { ...(commands.length > 0 && { commands }), ...(bundled !== undefined && { bundled }) };
+  const flags: GlobalFlags = { ...(commands.length > 0 && { commands }), ...(bundled !== undefined && { bundled }), ...(scope !== undefined && { scope }) };
   const before = beforeDashes(words);
   const kept = [...before.filter((word) => word !== "--no-color"), ...words.slice(before.length)];
   return { flags, words: kept, wantsHelp, wantsVersion };
@@ -148,16 +203,19 @@ function longestMatch(found: readonly FoundCommand[], words: readonly string[]):
   return fits.sort((a, b) => b.path.length - a.path.length)[0];
 }
 
-async function explainMiss(cli: Cli, found: readonly FoundCommand[], words: readonly string[]): Promise<ExitCode> {
+async function explainMiss(cli: Cli, project: KnownProject, found: readonly FoundCommand[], words: readonly string[]): Promise<ExitCode> {
   const typed = words.filter((word) => !word.startsWith("-"));
-  const inDomain = found.filter(({ path }) => typed.every((word, at) => path[at] === word));
-  if (inDomain.length > 0) {
-    await cli.protectStdout();
-    const entries = (await Promise.all(inDomain.map(loadEntry))).filter((item): item is CatalogEntry => !isProblem(item));
-    if (entries.length > 0) return say(cli, domainHelp(typed.join(" "), entries));
-  }
+  const inDomain = found.filter(({ path, problem }) => problem === undefined && typed.every((word, at) => path[at] === word));
+  sayNotice(cli, project);
+  if (inDomain.length === 0) throw unknownCommand(found, words);
+  const entries = await Promise.all(inDomain.map(async (one) => ({ path: one.path, summary: (await project.describe(one))?.summary })));
+  return say(cli, domainHelp(typed.join(" "), entries));
+}
+
+function unknownCommand(found: readonly FoundCommand[], words: readonly string[]): UsageError {
+  const typed = words.filter((word) => !word.startsWith("-"));
   const known = [...found.map(({ path }) => path.join(" ")), ...Object.keys(verbs)];
   const guess = closest(typed.slice(0, 2).join(" "), known) ?? closest(typed[0] ?? "", known);
-  const hint = guess === undefined ? "meanwhile --help lists what there is." : `did you mean \`meanwhile ${guess}\`?`;
-  throw new UsageError(`Unknown command \`${typed.slice(0, 2).join(" ")}\`; ${hint}`);
+  const hint = guess === undefined ? "meanwhile --help lists what there is." : `did you mean \`meanwhile ${clean(guess)}\`?`;
+  return new UsageError(`Unknown command \`${typed.slice(0, 2).join(" ")}\`; ${hint}`);
 }

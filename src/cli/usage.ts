@@ -1,5 +1,5 @@
 import { Option, Command as Program } from "commander";
-import type { CatalogEntry } from "../command/catalog.ts";
+import type { DescribedCommand } from "../command/command.ts";
 import type { FoundCommand } from "../command/discover.ts";
 import { UsageError } from "../errors.ts";
 import { type Parameter, readValue, toParameters } from "./arguments.ts";
@@ -21,14 +21,32 @@ export interface Typed {
   readonly inputFile: string | undefined;
 }
 
-export type Parsed = Typed | { readonly help: string };
+/** A command by the words it is called by, and what is known of it. */
+export interface Described {
+  readonly path: readonly string[];
+  readonly command: DescribedCommand;
+}
+
+/** Whether the words after a command's name ask for its help. */
+export function wantsHelpOf(words: readonly string[]): boolean {
+  return beforeDashes(words).some((word) => word === "--help" || word === "-h");
+}
+
+/** What `--help` prints behind a command. */
+export function commandHelp(entry: Described): string {
+  return `${toProgram(entry, toParameters(entry.command.inputSchema)).helpInformation()}${examplesOf(entry)}`;
+}
+
+/** The same for one whose file nobody has loaded as it is: what its name tells. */
+export function unknownHelp({ path, file }: FoundCommand): string {
+  return `Usage: meanwhile ${path.map(clean).join(" ")} …\n\n${clean(file)} has not been loaded as it is now;\nrun \`meanwhile tools\` once to see what it takes.\n`;
+}
 
 /** Reads the words after a command's name. Throws a UsageError that says which word is wrong. */
-export function parseTyped(entry: CatalogEntry, words: readonly string[]): Parsed {
+export function parseTyped(entry: Described, words: readonly string[]): Typed {
   const parameters = toParameters(entry.command.inputSchema);
   const program = toProgram(entry, parameters);
   const typed = beforeDashes(words);
-  if (typed.includes("--help") || typed.includes("-h")) return { help: `${program.helpInformation()}${examplesOf(entry)}` };
   try {
     program.parse(
       words.map((word, at) => (at < typed.length ? plainSwitch(word, parameters) : word)),
@@ -65,7 +83,7 @@ function plainSwitch(word: string, parameters: readonly Parameter[]): string {
   return value === "true" ? `--${name}` : `--no-${name}`;
 }
 
-function toProgram(entry: CatalogEntry, parameters: readonly Parameter[]): Program {
+function toProgram(entry: Described, parameters: readonly Parameter[]): Program {
   const { command } = entry;
   const program = quietProgram(`meanwhile ${entry.path.join(" ")}`);
   program.description(command.description === undefined ? command.summary : `${command.summary}\n\n${command.description}`);
@@ -141,7 +159,7 @@ function camelCase(word: string): string {
   return word.replace(/-([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-function examplesOf(entry: CatalogEntry): string {
+function examplesOf(entry: Described): string {
   const { examples } = entry.command;
   if (examples.length === 0) return "";
   return `\nExamples:\n${examples.map((example) => `  $ meanwhile ${entry.path.join(" ")}${example === "" ? "" : ` ${example}`}\n`).join("")}`;
@@ -165,7 +183,7 @@ export function rootHelp(version: string, verbs: readonly Verb[], found: readonl
     const [domain = "", ...rest] = path;
     domains.set(domain, [...(domains.get(domain) ?? []), rest.join(" ")]);
   }
-  const commands = [...domains].map(([domain, rests]) => [domain, rests.filter(Boolean).join(", ")] as const);
+  const commands = [...domains].map(([domain, rests]) => [clean(domain), clean(rests.filter(Boolean).join(", "))] as const);
   const width = Math.max(10, ...commands.map(([domain]) => domain.length), ...verbs.map((verb) => verb.name.length)) + 2;
   const rows = (pairs: readonly (readonly [string, string])[]) => pairs.map(([name, text]) => `  ${name.padEnd(width)}${text}`.trimEnd()).join("\n");
   return `meanwhile ${version}: write a command once, run it here and from any MCP client
@@ -193,9 +211,10 @@ ${rows(
 `;
 }
 
-/** `meanwhile report`: what there is in a domain. */
-export function domainHelp(domain: string, entries: readonly CatalogEntry[]): string {
-  const width = Math.max(...entries.map((entry) => entry.path.join(" ").length)) + 2;
-  const rows = entries.map((entry) => `  meanwhile ${entry.path.join(" ").padEnd(width)}${clean(entry.command.summary)}`);
-  return `Commands of ${domain}\n${rows.join("\n")}\n`;
+/** `meanwhile report`: what there is in a domain, and what each does, where it is known. */
+export function domainHelp(domain: string, entries: readonly { readonly path: readonly string[]; readonly summary: string | undefined }[]): string {
+  const width = Math.max(...entries.map(({ path }) => path.join(" ").length)) + 2;
+  const rows = entries.map(({ path, summary }) => `  meanwhile ${path.join(" ").padEnd(width)}${clean(summary ?? "")}`.trimEnd());
+  const isAllKnown = entries.every(({ summary }) => summary !== undefined);
+  return `Commands of ${domain}\n${rows.join("\n")}\n${isAllKnown ? "" : "\nRun `meanwhile tools` once to see what they do.\n"}`;
 }

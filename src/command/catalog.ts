@@ -47,6 +47,10 @@ export interface CatalogOptions {
   readonly log: Logger;
   /** Whether a command file comes with Meanwhile; left out where everybody may see everything. */
   readonly isBundled?: (file: string) => boolean;
+  /** False for a folder whose files must not be loaded, now; asked again after each change. Without it, all are. */
+  readonly isServed?: (folder: string) => boolean;
+  /** Told what was loaded, each time. */
+  readonly onLoad?: (loaded: readonly (CatalogEntry | LoadProblem)[]) => void;
 }
 
 /** Loads every command below the folders. Two of one name is an error; a broken file is a problem of its own. */
@@ -67,7 +71,12 @@ export async function openLiveCatalog(options: LiveCatalogOptions): Promise<Cata
     watchFolders({
       ...options,
       onChange: async (changed) => {
-        forgetModules(changed);
+        const { isServed = () => true, log } = options;
+        for (const folder of changed.filter((one) => !isServed(one)))
+          log.warn(`${folder} has come after this server started, so nothing in it is loaded; start the server again to serve it`);
+        const served = changed.filter((one) => isServed(one));
+        if (served.length === 0) return;
+        forgetModules(served);
         try {
           catalog.replace(await loadAll(options));
           options.log.info("commands reloaded", { commands: catalog.entries.length, problems: catalog.problems.length });
@@ -151,7 +160,11 @@ class LoadedCatalog implements Catalog {
 }
 
 async function loadAll(options: CatalogOptions): Promise<Loaded> {
-  const found = options.folders.flatMap(discover).map((item) => withPrefix(item, options.toolPrefix));
+  const { isServed = () => true } = options;
+  const found = options.folders
+    .filter((folder) => isServed(folder))
+    .flatMap(discover)
+    .map((item) => withPrefix(item, options.toolPrefix));
   refuseClashes(found);
   const loaded = (await Promise.all(found.map(loadEntry))).map((item): CatalogEntry | LoadProblem => ({
     ...item,
@@ -162,6 +175,7 @@ async function loadAll(options: CatalogOptions): Promise<Loaded> {
     const folders = options.folders.join(", ");
     options.log.error(`while the commands of ${folders} were loaded, ${changes.join(", ")}; that was undone, because every command would inherit it`);
   }
+  options.onLoad?.(loaded);
   const entries = loaded.filter((item): item is CatalogEntry => "command" in item);
   const problems = loaded.filter((item): item is LoadProblem => "text" in item);
   for (const problem of problems) options.log.error(`command not loaded: ${problem.file}: ${problem.text}`);

@@ -114,6 +114,9 @@ export interface Command {
   readonly run: (input: never, task: CommandContext) => unknown;
 }
 
+/** What help and completion need of a command; nothing of it has to be run. */
+export type DescribedCommand = Pick<Command, "summary" | "description" | "inputSchema" | "examples" | "confirm" | "complete">;
+
 const brand = Symbol.for("meanwhile.command");
 
 /** Makes a command; a wrong definition is refused here, by field, when the file is loaded. */

@@ -5,6 +5,8 @@ import { answerShell } from "../../src/cli/builtin/complete.ts";
 import { main } from "../../src/cli/main.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { loadOnce } from "../helpers/load-once.ts";
+import { noProject } from "../helpers/no-project.ts";
 
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -21,8 +23,7 @@ async function type(...words: string[]): Promise<{ code: number; printed: string
     readInput: () => Promise.resolve("[1]"),
     onInterrupt: () => () => {},
   };
-  const openProject = async () => ({ version: "1.2.3", commandFolders: [], home: "/nowhere", config: {}, isDebug: false });
-  const code = await main({ words, terminal: terminal as Terminal, openProject, protectStdout: async () => {} });
+  const code = await main({ words, terminal: terminal as Terminal, ...noProject });
   return { code, printed, said };
 }
 
@@ -105,8 +106,11 @@ describe("completion of a call", () => {
       "meanwhile.config.json": JSON.stringify({ bundled: false, ...config }),
     });
     const env = { MEANWHILE_HOME: path.join(cwd, "home") };
-    const ask = async (shell: string, ...words: string[]) =>
-      (await answerShell(["--shell", shell, "--", ...words], { verbs: [], cwd, env })).split("\n").slice(0, -1);
+    const loaded = loadOnce({ cwd, env });
+    const ask = async (shell: string, ...words: string[]) => {
+      await loaded;
+      return (await answerShell(["--shell", shell, "--", ...words], { verbs: [], cwd, env })).split("\n").slice(0, -1);
+    };
     return {
       zsh: (...words: string[]) => ask("zsh", "call", ...words),
       values: async (...words: string[]) => (await ask("zsh", ...words)).slice(1).map((line) => line.split("\t")[0]),

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { createColors } from "picocolors";
@@ -12,12 +12,15 @@ import { globalFlags, toVerbWords } from "../../src/cli/completion/verb-words.ts
 import { localCaller } from "../../src/cli/follow.ts";
 import { main, type VerbName } from "../../src/cli/main.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
-import { parseTyped } from "../../src/cli/usage.ts";
+import { commandHelp } from "../../src/cli/usage.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import { loadSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
 import { openTasks } from "../../src/tasks.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { loadOnce } from "../helpers/load-once.ts";
+import { runMeanwhile } from "../helpers/meanwhile.ts";
+import { noProject } from "../helpers/no-project.ts";
 
 const commandFile = pathToFileURL(path.resolve(import.meta.dirname, "../../src/command/command.ts")).href;
 const command = (text: string) =>
@@ -60,9 +63,17 @@ function project(files: Readonly<Record<string, string>> = {}) {
     { name: "serve", summary: "serve the commands" },
     { name: "tasks", summary: "list tasks" },
   ] as const;
-  const ask = async (shell: string, ...words: string[]) =>
+  let loaded: Promise<void> | undefined;
+  const load = () => (loaded ??= loadOnce({ cwd, env }));
+  /** In a folder where nothing has been loaded yet. */
+  const askAtFirst = async (shell: string, ...words: string[]) =>
     (await answerShell(["--shell", shell, "--", ...words], { verbs, cwd, env })).split("\n").slice(0, -1);
+  const ask = async (shell: string, ...words: string[]) => {
+    await load().catch(() => undefined);
+    return await askAtFirst(shell, ...words);
+  };
   return {
+    askAtFirst,
     cwd,
     env,
     zsh: (...words: string[]) => ask("zsh", ...words),
@@ -188,12 +199,19 @@ describe("values", () => {
     for (const word of ["--nonsense=", "--json=", "--bundled="]) expect(await values("report", "render", word)).toEqual([]);
   });
 
-  test("a completer of the author's gets what was given elsewhere, and its descriptions are shown", async () => {
-    const { zsh, values } = project();
-    expect(await zsh("report", "render", "sales", "")).toEqual(["values", "quarter\tThree months", "year"]);
-    expect(await values("report", "render", "--template", "year", "staff", "")).toEqual(["team"]);
-    expect(await values("report", "render", "--kind=staff", "--template", "")).toEqual(["team"]);
-    expect(await zsh("report", "render", "nothing", ""), "it knows none, and files would be wrong").toEqual(["values"]);
+  test("an argument whose completer is the author's code is left alone: it is not run, and files would be wrong", async () => {
+    const { zsh } = project();
+    expect(await zsh("report", "render", "sales", "")).toEqual(["values"]);
+    expect(await zsh("report", "render", "--slow", "")).toEqual(["values"]);
+  });
+
+  test("where the schema of such an argument has values, they are offered", async () => {
+    const { values } = project({
+      "commands/report/pick.ts": command(
+        'summary: "Pick", input: z.object({ one: z.enum(["a", "b"]) }), complete: { one: () => { throw new Error("run"); } },',
+      ),
+    });
+    expect(await values("report", "pick", "")).toEqual(["a", "b"]);
   });
 
   test("a list has each value once where it must, and takes what is left of the line", async () => {
@@ -252,26 +270,46 @@ describe("task ids", () => {
   });
 
   test("no store is made to look for them", async () => {
-    const { zsh, env } = project();
-    expect(await zsh("tasks", "show", "")).toEqual(["values"]);
+    const { askAtFirst, env } = project();
+    expect(await askAtFirst("zsh", "tasks", "show", "")).toEqual(["values"]);
     expect(existsSync(env.MEANWHILE_HOME)).toBe(false);
   });
 });
 
-describe("nothing is run that need not be", () => {
-  const loud = "throw new Error('loaded');";
-
-  test("no command is loaded for the first word, for verbs, or where bash shows no descriptions", async () => {
-    const { values, bash } = project({ "commands/report/render.ts": `globalThis.isLoaded = true; ${loud}` });
-    await values("");
-    await values("serve", "--");
-    expect(await bash("meanwhile report ")).toEqual(["values", "parts", "render", "wipe"]);
+describe("nothing of a project is run", () => {
+  test("not for names, for what they do, for flags, or for values; names are offered all the same", async () => {
+    const { askAtFirst } = project({ "commands/report/render.ts": "globalThis.isLoaded = true; throw new Error('loaded');" });
+    expect(await askAtFirst("zsh", "report", "")).toEqual(["values", "parts\tlist", "render", "wipe"]);
+    expect(await askAtFirst("zsh", "report", "render", "--")).toEqual(["values"]);
+    expect(await askAtFirst("zsh", "report", "wipe", "--")).toEqual(["values"]);
+    expect(await askAtFirst("zsh", "call", ".", "report_render", "")).toEqual(["values"]);
     expect(globalThis).not.toHaveProperty("isLoaded");
   });
 
-  test("a completer or a file that fails, and a question that is none, give no answer", async () => {
+  test("what a file says counts until its text changes", async () => {
+    const { cwd, env, zsh, values } = project();
+    expect(await zsh("report", "wipe", "--y")).toEqual(["values", "--yaml\tprint the result as YAML", "--yes\tgo ahead without asking"]);
+    writeFiles(cwd, { "commands/report/wipe.ts": command('summary: "Wipe more", input: z.object({ hard: z.boolean().optional() }),') });
+    expect(await zsh("report", "")).toEqual(["values", "parts\tlist", "render\tRender: a report", "wipe"]);
+    expect(await values("report", "wipe", "--")).toEqual([]);
+    await runMeanwhile(["tools"], { cwd, env });
+    expect(await zsh("report", "")).toEqual(["values", "parts\tlist", "render\tRender: a report", "wipe\tWipe more"]);
+    expect(await values("report", "wipe", "--h")).toEqual(["--hard", "--help"]);
+  });
+
+  test("a damaged catalog is as good as none", async () => {
+    const { askAtFirst, zsh, env } = project();
+    expect(await zsh("report", "parts", "")).toEqual(["values", "list\tList parts"]);
+    const folder = path.join(env.MEANWHILE_HOME, "cache/catalog");
+    const [name = ""] = readdirSync(folder);
+    for (const text of ["", "[]", "null", '{"parts/list.ts":5}', '{"parts/list.ts":{"digest":"x","command":{}}}', "{".repeat(10_000)]) {
+      writeFiles(folder, { [name]: text });
+      expect(await askAtFirst("zsh", "report", "parts", ""), text).toEqual(["values", "list"]);
+    }
+  });
+
+  test("a file that fails, and a question that is none, give no answer", async () => {
     const { zsh, ask } = project();
-    await expect(zsh("report", "render", "--slow", "")).rejects.toThrow("no network");
     expect(await zsh("broken", "file", "--")).toEqual(["values"]);
     expect(await ask("tcsh", "")).toEqual([]);
   });
@@ -372,7 +410,7 @@ describe("the words of the grammar are those of --help", () => {
     expect(withoutText(flagsOf(toCommandWords(made, async () => [])))).toEqual(withoutText(flagsIn(helpOf(made))));
   });
 
-  const helpOf = (made: Command) => (parseTyped({ command: made, toolName: "x", path: ["x"], file: "x.ts" }, ["--help"]) as { help: string }).help;
+  const helpOf = (made: Command) => commandHelp({ command: made, path: ["x"] });
   const flagsOf = ({ flags }: Grammar) =>
     flags.filter(({ isRare }) => isRare !== true).map(({ word, values, description }) => [word, values !== undefined, description]);
   /** The flags that a help text lists; a long description goes on in the next line. */
@@ -409,7 +447,6 @@ async function type(...words: string[]): Promise<{ code: number; printed: string
   let printed = "";
   let said = "";
   const terminal = { colors: createColors(false), print: (text) => (printed += text), say: (text) => (said += text) } as Partial<Terminal> as Terminal;
-  const openProject = async () => ({ version: "1.2.3", commandFolders: [], home: "/nowhere", config: {}, isDebug: false });
-  const code = await main({ words, terminal, openProject, protectStdout: async () => {} });
+  const code = await main({ words, terminal, ...noProject });
   return { code, printed, said };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { formatData } from "../../src/cli/output.ts";
-import { type Parsed, parseTyped, type Typed } from "../../src/cli/usage.ts";
+import { commandHelp, parseTyped } from "../../src/cli/usage.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import { content } from "../../src/command/content.ts";
 
@@ -24,8 +24,7 @@ const build = defineCommand({
   run: () => ({}),
 });
 const parse = (...words: string[]) => parseTyped(entryOf(build), words);
-const input = (...words: string[]) => (parse(...words) as Typed).input;
-const help = (parsed: Parsed) => ("help" in parsed ? parsed.help : "");
+const input = (...words: string[]) => parse(...words).input;
 
 describe("words become input", () => {
   test("required properties are positional, the rest are flags", () => {
@@ -68,7 +67,7 @@ describe("words become input", () => {
       }),
       run: () => ({}),
     });
-    const read = (...words: string[]) => (parseTyped(entryOf(command), words) as Typed).input;
+    const read = (...words: string[]) => parseTyped(entryOf(command), words).input;
     expect(read("--no-cache")).toEqual({ cache: false });
     expect(read("--arg-no-cache")).toEqual({ noCache: true });
     expect(read("--dry-run", "--arg-dry-run", "x", "--a-b", "y")).toEqual({ dryRun: true, dry_run: "x", "a--b": "y" });
@@ -82,7 +81,7 @@ describe("words become input", () => {
 
   test("a required list takes what is left", () => {
     const command = defineCommand({ summary: "x", input: z.object({ engine: z.string(), files: z.array(z.string()) }), run: () => ({}) });
-    expect((parseTyped(entryOf(command), ["text", "a.md", "b.md"]) as Typed).input).toEqual({ engine: "text", files: ["a.md", "b.md"] });
+    expect(parseTyped(entryOf(command), ["text", "a.md", "b.md"]).input).toEqual({ engine: "text", files: ["a.md", "b.md"] });
   });
 
   test("a wrong word is named, with what was meant and where to read on", () => {
@@ -93,7 +92,7 @@ describe("words become input", () => {
 });
 
 test("help shows usage, every argument with its default, and the examples", () => {
-  expect(help(parse("--help"))).toMatchInlineSnapshot(`
+  expect(commandHelp(entryOf(build))).toMatchInlineSnapshot(`
     "Usage: meanwhile report build <quarter> [options]
 
     Build the quarterly report

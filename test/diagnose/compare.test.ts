@@ -10,6 +10,7 @@ import { toJson } from "../../src/diagnose/formats/json.ts";
 import type { CheckResult, Finding, Report } from "../../src/diagnose/report.ts";
 import { sample, sampleFile, unspoken } from "../fixtures/diagnose/reports/samples.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { noProject } from "../helpers/no-project.ts";
 
 const bad = sample("bad");
 const idsOf = (findings: readonly Finding[]) => findings.map(({ id }) => id);
@@ -194,7 +195,6 @@ async function type(...words: string[]): Promise<{ code: number; printed: string
   let printed = "";
   let said = "";
   const terminal: Partial<Terminal> = { colors: createColors(false), isDataShown: false, print: (text) => (printed += text), say: (text) => (said += text) };
-  const openProject = async () => ({ version: "1.2.3", commandFolders: [], home: "/nowhere", config: {}, isDebug: false });
-  const code = await main({ words: ["compare", ...words], terminal: terminal as Terminal, openProject, protectStdout: async () => {} });
+  const code = await main({ words: ["compare", ...words], terminal: terminal as Terminal, ...noProject });
   return { code, printed, said };
 }

@@ -142,7 +142,7 @@ export async function killWorkers(home: string): Promise<void> {
 /** The daemons that run on a home, whatever their records say. Needs /proc; elsewhere the records are all we know. */
 export const daemonProcesses = (home: string) => processesOf(home, "_daemon");
 
-function processesOf(home: string, verb: string): number[] {
+export function processesOf(home: string, verb: string): number[] {
   return namesIn("/proc").flatMap((name) => {
     const pid = Number(name);
     if (!Number.isInteger(pid)) return [];

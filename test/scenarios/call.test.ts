@@ -10,6 +10,7 @@ import { quoteWord } from "../../src/cli/target.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { codeCache, executable, quickStart, runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { noProject } from "../helpers/no-project.ts";
 
 /** `meanwhile call`, `tools <target>` and `tasks … --target` against real servers, in pipes. */
 
@@ -74,8 +75,7 @@ async function type(words: readonly string[]): Promise<{ code: number; stdout: s
     onInterrupt: () => () => {},
     leave: () => {},
   };
-  const openProject = () => Promise.reject(new Error("no project is needed here"));
-  const code = await main({ words, terminal, openProject, protectStdout: async () => {} });
+  const code = await main({ words, terminal, ...noProject });
   return { code, stdout, stderr };
 }
 

@@ -9,17 +9,22 @@ import { runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 
 const hello = 'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "Hello", effects: "read", run: () => ({ hello: true }) });';
 
-test.for(["2025-11-25", "2026-07-28"])("a first command in an empty folder reaches the client that is connected there (%s)", async (revision) => {
-  const home = new DaemonHome();
-  rmSync(path.join(home.cwd, "a file"));
-  const client = await home.connect({ revision, words: [] });
-  const names = async () => ((await client.request("tools/list")).result as unknown as { tools: { name: string }[] }).tools.map(({ name }) => name);
-  expect(await names()).toContain("config");
-  expect(await names()).not.toContain("hello_world");
-  writeFiles(home.cwd, { "commands/hello/world.ts": hello });
-  await expect.poll(names, { timeout: 15_000 }).toContain("hello_world");
-  expect((await client.call("hello_world")).structuredContent).toMatchObject({ data: { hello: true } });
-});
+test.for(["2025-11-25", "2026-07-28"])(
+  "the first command that `meanwhile new` makes in an empty folder reaches the client that is connected there (%s)",
+  async (revision) => {
+    const home = new DaemonHome();
+    rmSync(path.join(home.cwd, "a file"));
+    const client = await home.connect({ revision, words: [] });
+    const names = async () => ((await client.request("tools/list")).result as unknown as { tools: { name: string }[] }).tools.map(({ name }) => name);
+    expect(await names()).toContain("config");
+    expect(await names()).not.toContain("hello_world");
+    expect(await runMeanwhile(["new", "hello/world"], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } })).toMatchObject({ code: 0 });
+    await expect.poll(names, { timeout: 15_000 }).toContain("hello_world");
+    expect((await client.call("hello_world", { name: "Ada" })).structuredContent).toMatchObject({ data: { greeting: "Hello, Ada!" } });
+    writeFiles(home.cwd, { "commands/hello/all.ts": hello });
+    await expect.poll(names, { timeout: 15_000 }).toContain("hello_all");
+  },
+);
 
 test("the daemon of the bundled commands alone works in nobody's folder: relative paths are refused, whole ones are not", async () => {
   const home = new DaemonHome();

@@ -1,14 +1,14 @@
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { systemClock } from "../../clock.ts";
-import { loadEntry } from "../../command/catalog.ts";
-import type { Command, Suggestion } from "../../command/command.ts";
-import { discover, type FoundCommand } from "../../command/discover.ts";
+import type { Suggestion } from "../../command/command.ts";
+import { discover } from "../../command/discover.ts";
 import { completeTaskId } from "../../completion/completers.ts";
 import { filterBy } from "../../completion/filter.ts";
-import { type Environment, loadSettings, type Settings } from "../../config.ts";
+import { type Environment, readSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { takeStdout } from "../../process-guard.ts";
+import { StoredCatalog } from "../../stored-catalog.ts";
 import type { TaskStatus } from "../../task/task.ts";
 import { completeLine, type Project } from "../completion/complete-line.ts";
 import type { Completed } from "../completion/grammar.ts";
@@ -34,7 +34,7 @@ export async function run(words: readonly string[], verbs: Project["verbs"]): Pr
   return Exit.Ok;
 }
 
-/** Keeps stdout for the answer, and the rest of the process silent: authors' files are loaded here, and may say what they like. */
+/** Keeps stdout for the answer, and the rest of the process silent. */
 function takeOver(): (text: string) => Promise<void> {
   const mute = (...parts: unknown[]) => {
     const done = parts.at(-1);
@@ -81,34 +81,41 @@ function withFitting(completed: Completed, current: string): Completed {
 }
 
 function toProject({ verbs, cwd, env }: Surroundings, { hasDescriptions }: { hasDescriptions: boolean }): Project {
-  let settings: Promise<Settings> | undefined;
+  let known: { readonly settings: Settings; readonly stored: StoredCatalog } | undefined;
   const open = (flags: GlobalFlags) => {
+    if (known !== undefined) return known;
     const commands = flags.commands?.map((folder) => folder.replace(/^~(?=\/|$)/, env.HOME ?? homedir()));
-    settings ??= loadSettings({ cwd, env, flags: { ...flags, ...(commands !== undefined && { commands }) } });
-    return settings;
+    const { settings } = readSettings({ cwd, env, flags: { ...flags, ...(commands !== undefined && { commands }) } });
+    known = { settings, stored: new StoredCatalog(settings.home, settings.commandFolders) };
+    return known;
   };
   return {
     verbs,
     async findCommands(flags) {
       // A config that cannot be read leaves our own verbs.
-      const { commandFolders = [] } = await open(flags).catch(() => ({}) as Partial<Settings>);
-      return commandFolders.flatMap(discover);
+      try {
+        return open(flags).settings.commandFolders.flatMap(discover);
+      } catch {
+        return [];
+      }
     },
-    toolPrefix: async (flags) => (await open(flags)).toolPrefix,
-    load,
+    toolPrefix: async (flags) => open(flags).settings.toolPrefix,
+    describe: async (flags, found) => await open(flags).stored.describe(found),
     async complete(command, request) {
       const { completeWithDescriptions } = await import("../../completion/complete.ts");
       const { suggestions } = await completeWithDescriptions(command.inputSchema, request, { completers: command.complete, limitMs: completerMs });
       return suggestions;
     },
-    summaryOf: async (found) => (hasDescriptions ? await inTime(load(found).then((command) => command?.summary)) : undefined),
-    findTasks: async (flags, statuses) => await findTasks((await open(flags)).storeFile, statuses),
+    summaryOf: async (flags, found) =>
+      hasDescriptions
+        ? await inTime(
+            open(flags)
+              .stored.describe(found)
+              .then((command) => command?.summary),
+          )
+        : undefined,
+    findTasks: async (flags, statuses) => await findTasks(open(flags).settings.storeFile, statuses),
   };
-}
-
-async function load(found: FoundCommand): Promise<Command | undefined> {
-  const entry = await loadEntry(found);
-  return "command" in entry ? entry.command : undefined;
 }
 
 async function inTime<T>(wanted: Promise<T>): Promise<T | undefined> {

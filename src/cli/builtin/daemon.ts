@@ -10,6 +10,7 @@ import type { VerbCall } from "../main.ts";
 import { printData } from "../run.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { parseVerb } from "../verb.ts";
+import { isLoadedBefore } from "./loaded-before.ts";
 
 interface Context {
   readonly call: VerbCall;
@@ -102,7 +103,7 @@ function recordsOf(home: Home): ReturnType<typeof readRecords> {
 /** This project's key; undefined where its config cannot be read, which is no reason to say nothing about daemons. */
 async function ownKey({ call }: Context): Promise<string | undefined> {
   try {
-    return (await addressOf(call.flags)).key;
+    return (await addressOf(call.flags, { mayLoad: false })).key;
   } catch (error) {
     if (!(error instanceof DaemonUnreachable)) throw error;
     call.terminal.say(`${call.terminal.colors.yellow("!")} Which daemon is this project's is not known: ${error.message}\n`);
@@ -169,9 +170,12 @@ async function stopOne({ home, options, terminal }: Context, key: string, daemon
 
 async function restart(context: Context): Promise<ExitCode> {
   const { home, terminal, call } = context;
-  const { key } = await addressOf(call.flags);
-  const running = (await findDaemons(home)).get(key);
-  if (running !== undefined) await stopOne(context, key, running);
+  const key = await ownKey(context);
+  const running = key === undefined ? undefined : (await findDaemons(home)).get(key);
+  if (key !== undefined && running !== undefined) await stopOne(context, key, running);
+  // To start the first one is to run the project's code, which is for those who serve it.
+  else if (key === undefined || !isLoadedBefore(call.flags))
+    throw new CommandError("No daemon of this project runs, and its files have not been loaded as they are now; the next `meanwhile serve` does both.");
   const started = await atAddress(call.flags, async (next) => {
     await startDaemon(next);
     return await askDaemon(home, next.key, { meanwhile: "status" });

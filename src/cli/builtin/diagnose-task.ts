@@ -33,7 +33,7 @@ export async function startDiagnosis(typed: Typed, options: StartOptions): Promi
   const { call, ttlMs, isDetached } = options;
   const entry = ownCommand(typed.tools.length === 0 ? "diagnose" : "diagnose_tools");
   if (entry === undefined) throw new Error("diagnose has no command of its own");
-  return await withTasks(call, async (tasks, revive) => {
+  return await withTasks(async (tasks, revive) => {
     const { target, tools, suites, isFull, budgetMs, memoryMb, isDeterministic } = typed;
     const input = {
       target,
@@ -65,7 +65,7 @@ interface TakeUpOptions {
 
 /** Takes up a diagnosis by its id, whoever started it. */
 export async function followDiagnosis(taskId: string, options: TakeUpOptions): Promise<Report | undefined> {
-  return await withTasks(options.call, async (tasks, revive) => {
+  return await withTasks(async (tasks, revive) => {
     const task = await tasks.engine.get(localCaller, taskId);
     if (!/^diagnose(_tools)?$/.test(task.command))
       throw new CommandError(`The task ${clean(taskId)} is no diagnosis but ${task.command}; meanwhile tasks result ${clean(taskId)} prints what it gave.`);
@@ -76,14 +76,16 @@ export async function followDiagnosis(taskId: string, options: TakeUpOptions): P
   });
 }
 
-async function withTasks<T>(call: VerbCall, work: (tasks: Tasks, revive: (task: Task) => void) => Promise<T>): Promise<T> {
-  const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
+async function withTasks<T>(work: (tasks: Tasks, revive: (task: Task) => void) => Promise<T>): Promise<T> {
+  // Nothing of the folder we are in is needed, and nothing of it is run, unless it is what is diagnosed.
+  const flags = { scope: "pack" } as const;
+  const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
   const tasks = openTasks(settings, silentLog);
   tasks.sweeper.start();
   try {
     // The work is done by a process of its own from the first moment, so that this terminal may be closed at any other.
     return await work(tasks, (task) => {
-      if (task.status === "queued") startDetachedWorker(settings, call.flags);
+      if (task.status === "queued" && task.project === settings.project) startDetachedWorker(settings, flags);
     });
   } finally {
     tasks.sweeper.stop();

@@ -1,7 +1,11 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { reservedDomains } from "../../command/discover.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
+import { createId } from "../../ids.ts";
+import { type Home, homeAt } from "../../paths.ts";
+import { findConfigFile } from "../../project.ts";
+import { rememberMade } from "../../stored-project.ts";
 import type { VerbCall } from "../main.ts";
 import { parseVerb } from "../verb.ts";
 
@@ -17,9 +21,10 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const folder = path.resolve(call.flags.commands?.[0] ?? "commands");
   const file = path.join(folder, ...words.slice(0, -1), `${words.at(-1)}.ts`);
   if (existsSync(file)) throw new UsageError(`${file} exists already; choose another name, or edit it.`);
+  const isFirst = !existsSync(folder) && call.flags.commands === undefined && findConfigFile(process.cwd()) === undefined;
   try {
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, template(words));
+    if (isFirst) makeProject(homeAt(process.env), folder, { name: path.relative(folder, file), text: template(words) });
+    else writeNew(file, template(words));
   } catch (cause) {
     throw new UsageError(`Cannot write ${file}: ${messageOf(cause)}; go to a folder you may write.`, { cause });
   }
@@ -30,6 +35,32 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   );
   call.terminal.print(`${shown}\n`);
   return Exit.Ok;
+}
+
+function writeNew(file: string, text: string): void {
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, text);
+}
+
+/** The folder is there at once, with its first command, and known to be ours: a session that is connected here takes up no other. */
+function makeProject(home: Home, folder: string, { name, text }: { readonly name: string; readonly text: string }): void {
+  const aside = `${folder}.${createId()}`;
+  try {
+    writeNew(path.join(aside, name), text);
+    remember(home, folder, aside);
+    renameSync(aside, folder);
+  } finally {
+    rmSync(aside, { recursive: true, force: true });
+  }
+}
+
+/** Without a note, sessions that are connected have to be started again. */
+function remember(home: Home, folder: string, aside: string): void {
+  try {
+    rememberMade(home, folder, aside);
+  } catch {
+    // The home cannot be written, which is reported by whoever needs it.
+  }
 }
 
 function checkName(name: string): string[] {

@@ -7,7 +7,7 @@ import type { Terminal } from "../terminal.ts";
 export async function run(call: { flags: GlobalFlags; terminal: Terminal; protectStdout(): Promise<void> }): Promise<ExitCode> {
   await call.protectStdout();
   // Refuses what is wrong with any of it, before a daemon is started for it.
-  const { configFile } = await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
-  call.terminal.print(JSON.stringify(configFile === undefined ? {} : await projectConfigOf(configFile)));
+  const { configFile, home } = await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
+  call.terminal.print(JSON.stringify(configFile === undefined ? {} : await projectConfigOf(home, configFile)));
   return Exit.Ok;
 }

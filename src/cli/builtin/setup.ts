@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
 import { closest } from "../../command/suggest.ts";
-import { type Flags, loadSettings, type Settings } from "../../config.ts";
+import { type Flags, readSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { executable, packageFolder } from "../../project.ts";
 import { applyChange, type Change, findEntry, planAdd, planRemove, type Target } from "../../setup/change.ts";
@@ -38,7 +38,9 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const commands = (options.commands as string[] | undefined) ?? call.flags.commands;
   const isBundled = options.bundled !== false && call.flags.bundled !== false;
   const flags = { ...(commands !== undefined && { commands }), ...(!isBundled && { bundled: false }) };
-  const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
+  const { settings, notice } = readSettings({ cwd: process.cwd(), env: process.env, flags });
+  // What the hosts call it may be said there.
+  if (notice !== undefined && options.name === undefined) call.terminal.say(`${call.terminal.colors.yellow("!")} ${notice}\n`);
   const machine = thisMachine();
   const scope: Scope = options.project === true ? "project" : "user";
   const setup: Setup = {

@@ -1,4 +1,4 @@
-import { loadSettings } from "../../config.ts";
+import { readSettings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { openTasks } from "../../tasks.ts";
@@ -14,7 +14,9 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     call.terminal.print(parsed.help);
     return Exit.Ok;
   }
-  const tasks = openTasks(await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags }), silentLog);
+  const { settings, notice } = readSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
+  if (notice !== undefined) call.terminal.say(`${call.terminal.colors.yellow("!")} ${notice}\n`);
+  const tasks = openTasks(settings, silentLog);
   const stats = await tasks.history.stats();
   await tasks.close();
   if (parsed.options.json === true) call.terminal.print(`${JSON.stringify(stats, null, 2)}\n`);

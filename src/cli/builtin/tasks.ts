@@ -1,6 +1,6 @@
 import { type Clock, sleep, systemClock } from "../../clock.ts";
 import type { Answer } from "../../command/context.ts";
-import { type Environment, loadSettings } from "../../config.ts";
+import { type Environment, readSettings, type Settings } from "../../config.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { isTerminal, liveStatuses, openQuestions, type Task, type TaskStatus } from "../../task/task.ts";
@@ -14,6 +14,7 @@ import { clean, type Terminal } from "../terminal.ts";
 import { type ParsedVerb, parseVerb } from "../verb.ts";
 import { declareReach } from "./connect-target.ts";
 import { startDetachedWorker } from "./detached.ts";
+import { isLoadedBefore } from "./loaded-before.ts";
 
 interface Context {
   readonly tasks: Tasks;
@@ -62,11 +63,10 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   if (["header", "tokenEnv", "revision"].some((option) => parsed.options[option] !== undefined))
     throw new UsageError("--header, --token-env and --revision say how to reach a server; name it with --target.");
   const env: Environment = process.env;
-  const settings = await loadSettings({ cwd: process.cwd(), env, flags: call.flags });
+  const { settings } = readSettings({ cwd: process.cwd(), env, flags: call.flags });
+  const pack = readSettings({ cwd: process.cwd(), env, flags: packAlone }).settings;
   const tasks = openTasks(settings, silentLog);
-  const revive = (task: Task) => {
-    if (task.status === "queued" && task.project === settings.project) startDetachedWorker(settings, call.flags);
-  };
+  const revive = toRevive({ call, settings, pack });
   try {
     await tasks.sweeper.interruptDead();
     return await subverb.run({ tasks, terminal: call.terminal, clock: systemClock, revive, ...parsed });
@@ -74,6 +74,32 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     tasks.sweeper.stop();
     await tasks.close();
   }
+}
+
+const packAlone = { scope: "pack" } as const;
+
+interface Reviving {
+  readonly call: VerbCall;
+  readonly settings: Settings;
+  /** Those of the bundled commands alone. */
+  readonly pack: Settings;
+}
+
+/** Starts a worker for a task that nobody runs; one of this project's only when that runs no code that was not run here before. */
+function toRevive({ call, settings, pack }: Reviving): (task: Task) => void {
+  let isTold = false;
+  return ({ status, project }) => {
+    if (status !== "queued") return;
+    if (project === pack.project) return startDetachedWorker(pack, packAlone);
+    if (project !== settings.project) return;
+    if (isLoadedBefore(call.flags)) return startDetachedWorker(settings, call.flags);
+    const { terminal } = call;
+    if (!isTold)
+      terminal.say(
+        `${terminal.colors.yellow("!")} Its project has changed since it was last loaded, so nobody is started to run it; \`meanwhile serve\` runs it.\n`,
+      );
+    isTold = true;
+  };
 }
 
 function parse(name: string, subverb: Subverb, words: readonly string[]): ParsedVerb {

@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
-import { type Catalog, openCatalog } from "../../command/catalog.ts";
+import { type Catalog, type CatalogOptions, openCatalog } from "../../command/catalog.ts";
 import { loadSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { toTool } from "../../mcp/tools.ts";
+import { StoredCatalog } from "../../stored-catalog.ts";
 import { isTaskModeRecommended, type KnownDurations } from "../../task/history.ts";
 import type { GlobalFlags, VerbCall } from "../main.ts";
 import { readTarget, type Target, toCommand } from "../target.ts";
@@ -39,7 +40,9 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     throw new UsageError("--header, --token-env and --revision say how to reach a server; give its target too.");
   await call.protectStdout();
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
-  const catalog = await openCatalog({ folders: settings.commandFolders, toolPrefix: settings.toolPrefix, log: silentLog });
+  const stored = new StoredCatalog(settings.home, settings.commandFolders);
+  const onLoad: CatalogOptions["onLoad"] = (loaded) => stored.keep(loaded);
+  const catalog = await openCatalog({ folders: settings.commandFolders, toolPrefix: settings.toolPrefix, log: silentLog, onLoad });
   call.terminal.print(options.json === true ? toJson(catalog, await readKnown(catalog, settings, call.terminal)) : toTable(catalog));
   reportProblems(catalog, call.terminal);
   return catalog.problems.length === 0 ? Exit.Ok : Exit.CommandFailed;

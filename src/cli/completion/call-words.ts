@@ -1,4 +1,4 @@
-import type { Command, Suggestion } from "../../command/command.ts";
+import type { DescribedCommand, Suggestion } from "../../command/command.ts";
 import { type Parameter, readValue, toParameters } from "../arguments.ts";
 import type { Complete } from "./command-words.ts";
 import { choices, type Flag, type Given, nothing, type Operand, toOffer, unknown } from "./grammar.ts";
@@ -6,7 +6,7 @@ import { choices, type Flag, type Given, nothing, type Operand, toOffer, unknown
 /** The tools of this project's own server, known without starting it. */
 export interface OwnTools {
   list(): Promise<readonly Suggestion[]>;
-  load(toolName: string): Promise<Command | undefined>;
+  describe(toolName: string): Promise<DescribedCommand | undefined>;
   readonly complete: Complete;
 }
 
@@ -33,7 +33,7 @@ export function toCallOperands(tools: OwnTools): Operand[] {
       name: "arguments",
       isList: true,
       values: async (typed, given) => {
-        const command = isOwn(given) ? await tools.load(given.get("tool")?.[0] ?? "") : undefined;
+        const command = isOwn(given) ? await tools.describe(given.get("tool")?.[0] ?? "") : undefined;
         return command === undefined ? nothing : toOffer(await completePair(command, typed, { pairs: given.get("arguments") ?? [], complete: tools.complete }));
       },
     },
@@ -46,7 +46,7 @@ interface Typed {
 }
 
 /** The names that are left, or the values of the one that stands before the `=`. */
-async function completePair(command: Command, typed: string, { pairs, complete }: Typed): Promise<Suggestion[]> {
+async function completePair(command: DescribedCommand, typed: string, { pairs, complete }: Typed): Promise<Suggestion[]> {
   const parameters = toParameters(command.inputSchema);
   const given = toGiven(parameters, pairs);
   const [, key, partial = ""] = /^([^=]+)=(.*)$/s.exec(typed) ?? [];

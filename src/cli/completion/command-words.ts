@@ -1,16 +1,16 @@
-import type { Command, Suggestion } from "../../command/command.ts";
+import type { DescribedCommand, Suggestion } from "../../command/command.ts";
 import type { JsonSchema } from "../../command/schema.ts";
 import { type Parameter, readValue, toParameters } from "../arguments.ts";
 import { type Flag, files, type Given, type Grammar, nothing, toOffer, unknown, type Values } from "./grammar.ts";
 
 /** Asks the completion engine for the values of one argument. */
 export type Complete = (
-  command: Command,
+  command: DescribedCommand,
   request: { readonly argument: string; readonly partial: string; readonly arguments: Readonly<Record<string, unknown>> },
 ) => Promise<readonly Suggestion[]>;
 
 /** The words that may stand behind a command: its arguments, as usage.ts reads them, and the flags that every command has. */
-export function toCommandWords(command: Command, complete: Complete): Grammar {
+export function toCommandWords(command: DescribedCommand, complete: Complete): Grammar {
   const parameters = toParameters(command.inputSchema);
   const valuesOf = (parameter: Parameter): Values => {
     return async (partial, given) => {
@@ -18,7 +18,7 @@ export function toCommandWords(command: Command, complete: Complete): Grammar {
       const known = parameter.isList && own !== undefined ? { ...others, [parameter.name]: own } : others;
       const hasCompleter = Object.hasOwn(command.complete, parameter.name);
       // An object is typed as JSON, and the engine would complete the names inside it.
-      if (isObject(parameter) && !hasCompleter) return nothing;
+      if (isObject(parameter) && command.complete[parameter.name] === undefined) return nothing;
       const suggestions = (await complete(command, { argument: parameter.name, partial, arguments: known })).filter(({ value }) =>
         isTypeable(value, parameter),
       );
@@ -35,7 +35,7 @@ export function toCommandWords(command: Command, complete: Complete): Grammar {
 }
 
 /** A test compares these with --help. */
-function ownFlags(command: Command): Flag[] {
+function ownFlags(command: DescribedCommand): Flag[] {
   return [
     { word: "--input", description: "read the arguments from a JSON file, or - for standard input", values: files },
     { word: "--json", description: "print the result as JSON" },

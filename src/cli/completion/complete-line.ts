@@ -1,4 +1,4 @@
-import type { Command, Suggestion } from "../../command/command.ts";
+import type { DescribedCommand, Suggestion } from "../../command/command.ts";
 import type { FoundCommand } from "../../command/discover.ts";
 import type { GlobalFlags, VerbName } from "../main.ts";
 import type { OwnTools } from "./call-words.ts";
@@ -13,12 +13,12 @@ export interface Project {
   findCommands(flags: GlobalFlags): Promise<readonly FoundCommand[]>;
   /** What stands before the name of every tool. */
   toolPrefix(flags: GlobalFlags): Promise<string>;
-  /** A command, unless its file cannot be loaded. */
-  load(found: FoundCommand): Promise<Command | undefined>;
+  /** A command as it was last loaded, unless its file is another by now. */
+  describe(flags: GlobalFlags, found: FoundCommand): Promise<DescribedCommand | undefined>;
   readonly complete: Complete;
   findTasks(flags: GlobalFlags, ...wanted: Parameters<FindTasks>): ReturnType<FindTasks>;
   /** What a command does, where somebody can read it and it is not long in coming. */
-  summaryOf(found: FoundCommand): Promise<string | undefined>;
+  summaryOf(flags: GlobalFlags, found: FoundCommand): Promise<string | undefined>;
 }
 
 interface Words {
@@ -61,10 +61,10 @@ function toOwnTools(flags: GlobalFlags, project: Project): OwnTools {
     return found.map((item) => ({ name: prefix === "" ? item.toolName : `${prefix}_${item.toolName}`, item }));
   };
   return {
-    list: async () => await Promise.all((await named()).map(async ({ name, item }) => ({ value: name, description: await project.summaryOf(item) }))),
-    async load(toolName) {
+    list: async () => await Promise.all((await named()).map(async ({ name, item }) => ({ value: name, description: await project.summaryOf(flags, item) }))),
+    async describe(toolName) {
       const known = (await named()).find(({ name }) => name === toolName);
-      return known && (await project.load(known.item));
+      return known && (await project.describe(flags, known.item));
     },
     complete: project.complete,
   };
@@ -85,7 +85,7 @@ async function completeCommand(line: Words, flags: GlobalFlags, project: Project
   const names = await namesBelow(line, flags, project);
   const fits = (await project.findCommands(flags)).filter(({ path }) => path.every((part, at) => words[at] === part));
   const match = fits.sort((a, b) => b.path.length - a.path.length)[0];
-  const command = match && (await project.load(match));
+  const command = match && (await project.describe(flags, match));
   if (match === undefined || command === undefined) return inPlace(names);
   const completed = await completeWord(toCommandWords(command, project.complete), words.slice(match.path.length), current);
   const { offer } = completed;
@@ -101,15 +101,21 @@ async function namesBelow({ words, current }: Words, flags: GlobalFlags, project
   const byName = [...Map.groupBy(below, ({ path }) => path[words.length] ?? "")];
   const begun = byName.filter(([name]) => name.startsWith(current));
   const wanted = begun.length > 0 ? begun : byName;
-  return await Promise.all(wanted.map(async ([value, found]) => ({ value, description: await describe(found, words.length + 1, project) })));
+  return await Promise.all(
+    wanted.map(async ([value, found]) => ({ value, description: await describe(found, words.length + 1, (one) => project.summaryOf(flags, one)) })),
+  );
 }
 
 function isBelow(path: readonly string[], words: readonly string[]): boolean {
   return path.length > words.length && words.every((word, at) => path[at] === word);
 }
 
-/** What a domain holds, or what a command does; for the latter its file has to be loaded. */
-async function describe(found: readonly FoundCommand[], depth: number, project: Project): Promise<string | undefined> {
+/** What a domain holds, or what a command does. */
+async function describe(
+  found: readonly FoundCommand[],
+  depth: number,
+  summaryOf: (found: FoundCommand) => Promise<string | undefined>,
+): Promise<string | undefined> {
   const below = found.filter(({ path }) => path.length > depth).map(({ path }) => path.slice(depth).join(" "));
-  return below.length === 0 && found[0] !== undefined ? await project.summaryOf(found[0]) : below.join(", ");
+  return below.length === 0 && found[0] !== undefined ? await summaryOf(found[0]) : below.join(", ");
 }

@@ -34,7 +34,7 @@ export type FindTasks = (statuses: readonly TaskStatus[] | undefined) => Promise
 
 const remote: readonly Flag[] = [target, ...reachFlags, help];
 
-const noTools: OwnTools = { list: async () => [], load: async () => undefined, complete: async () => [] };
+const noTools: OwnTools = { list: async () => [], describe: async () => undefined, complete: async () => [] };
 
 export function toVerbWords(findTasks: FindTasks, ownTools: OwnTools = noTools): Readonly<Record<VerbName, VerbWords>> {
   const task = (...statuses: readonly TaskStatus[]): Operand => ({

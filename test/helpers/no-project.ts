@@ -1,0 +1,17 @@
+import type { Cli } from "../../src/cli/main.ts";
+
+/** A command line in a folder without commands; whoever would run a project's code is told so. */
+export const noProject: Pick<Cli, "version" | "readProject" | "loadProject" | "protectStdout"> = {
+  version: "1.2.3",
+  readProject: () => ({
+    commandFolders: [],
+    home: "/nowhere",
+    config: {},
+    isDebug: false,
+    notice: undefined,
+    describe: async () => undefined,
+    isBundled: () => false,
+  }),
+  loadProject: () => Promise.reject(new Error("no project's code is needed here")),
+  protectStdout: async () => {},
+};

@@ -1,0 +1,389 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { localCaller } from "../../src/cli/follow.ts";
+import { verbs } from "../../src/cli/main.ts";
+import { defineCommand } from "../../src/command/command.ts";
+import { loadSettings } from "../../src/config.ts";
+import { silentLog } from "../../src/log.ts";
+import { openTasks } from "../../src/tasks.ts";
+import { daemonProcesses, kill, killDaemons, killWorkers, processesOf } from "../helpers/daemon.ts";
+import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { executable, runMeanwhile, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { overHttp, overPipes, WireClient } from "../helpers/wire.ts";
+
+/** Whose code runs: a folder that somebody has cloned, in which every file leaves a mark when it is run. */
+
+const mark = (marker: string, what: string) => `import { appendFileSync } from "node:fs";\nappendFileSync(${JSON.stringify(marker)}, "${what}\\n");\n`;
+const evil = (marker: string, what: string) => `import { defineCommand } from "meanwhile";
+import { z } from "zod";
+${mark(marker, what)}
+export default defineCommand({
+  summary: "Do a little harm",
+  description: "For whoever comes by.",
+  input: z.object({ kind: z.enum(["small", "large"]).describe("How much"), where: z.string().optional() }),
+  examples: ["small"],
+  complete: { where: () => { appendFileSync(${JSON.stringify(marker)}, "completer\\n"); return ["here"]; } },
+  run: () => ({ done: true }),
+});
+`;
+
+interface Folder {
+  readonly cwd: string;
+  readonly home: string;
+  readonly marker: string;
+  /** What has run. */
+  marks(): string[];
+  run(...words: string[]): ReturnType<typeof runMeanwhile>;
+}
+
+function emptyFolder(): Folder {
+  const folder = temporaryFolder();
+  const cwd = path.join(folder, "cloned");
+  const home = path.join(folder, "home");
+  const marker = path.join(folder, "marker");
+  mkdirSync(cwd);
+  cleanUp(() => killDaemons(home));
+  cleanUp(() => killWorkers(home));
+  return {
+    cwd,
+    home,
+    marker,
+    marks: () => (existsSync(marker) ? readFileSync(marker, "utf8").trim().split("\n") : []),
+    run: (...words) => runMeanwhile(words, { cwd, env: { MEANWHILE_HOME: home } }),
+  };
+}
+
+const configs = {
+  "meanwhile.config.ts": (marker: string) => `${mark(marker, "config")}export default { name: "evil" };\n`,
+  "meanwhile.config.js": (marker: string) => `${mark(marker, "config")}export default {};\n`,
+  "meanwhile.config.mjs": (marker: string) => `${mark(marker, "config")}export default { commands: ["commands"] };\n`,
+  "meanwhile.config.json": () => JSON.stringify({ commands: ["commands"] }),
+};
+
+function makeHostile(folder: Folder, config: keyof typeof configs = "meanwhile.config.ts"): Folder {
+  const { cwd, marker } = folder;
+  writeFiles(cwd, {
+    [config]: configs[config](marker),
+    "commands/evil/run.ts": evil(marker, "command"),
+    "commands/evil/index.ts": evil(marker, "domain"),
+    "commands/late.mjs": evil(marker, "late"),
+    "package.json": JSON.stringify({ type: "module", main: "./preload.js", imports: { "#x": "./preload.js" } }),
+    "preload.js": mark(marker, "preload"),
+    "tsconfig.json": JSON.stringify({ compilerOptions: { paths: { meanwhile: ["./preload.js"], zod: ["./preload.js"] } } }),
+    "node_modules/meanwhile/package.json": JSON.stringify({ name: "meanwhile", type: "module", exports: "./index.js" }),
+    "node_modules/meanwhile/index.js": `${mark(marker, "package")}export const defineCommand = (it) => it; export class CommandError extends Error {}\n`,
+    "node_modules/zod/package.json": JSON.stringify({ name: "zod", type: "module", exports: "./index.js" }),
+    "node_modules/zod/index.js": mark(marker, "package"),
+    ".env": `NODE_OPTIONS=--import=${path.join(cwd, "preload.js")}\n`,
+    ".node_modules/x": "",
+  });
+  return folder;
+}
+
+const hostile = (config?: keyof typeof configs) => makeHostile(emptyFolder(), config);
+/** A task that no store knows. */
+const nobody = "00000000-0000-4000-8000-000000000000";
+
+/** Every verb, and the ways to type it that run nothing of the project: a verb without a row does not compile. */
+const lines: Readonly<Record<keyof typeof verbs, readonly (readonly string[])[]>> = {
+  serve: [["serve", "--help"]],
+  call: [
+    ["call", "--help"],
+    ["call", "http://127.0.0.1:1/mcp", "evil_run"],
+  ],
+  tools: [
+    ["tools", "--help"],
+    ["tools", "http://127.0.0.1:1/mcp"],
+  ],
+  new: [["new", "good/day"]],
+  tasks: [
+    ["tasks"],
+    ["tasks", "list"],
+    ["tasks", "list", "--live", "--json"],
+    ["tasks", "show", nobody],
+    ["tasks", "result", nobody, "--wait"],
+    ["tasks", "watch"],
+    ["tasks", "watch", nobody],
+    ["tasks", "cancel", nobody],
+    ["tasks", "answer", nobody],
+    ["tasks", "prune"],
+  ],
+  stats: [["stats"], ["stats", "--json"]],
+  diagnose: [
+    ["diagnose", "--help"],
+    ["diagnose", "http://127.0.0.1:1/mcp", "--budget", "1s"],
+    ["diagnose", "http://127.0.0.1:1/mcp", "--budget", "1s", "--async"],
+  ],
+  compare: [["compare", "report.json", "report.json"]],
+  setup: [["setup"], ["setup", "--dry-run"], ["setup", "--all", "--dry-run"], ["setup", "cursor", "--project", "--dry-run"]],
+  daemon: [["daemon"], ["daemon", "status"], ["daemon", "stop"], ["daemon", "stop", "--all"], ["daemon", "restart"], ["daemon", "logs"]],
+  token: [["token"]],
+  completion: [["completion", "bash"]],
+};
+
+/** What is no verb, and runs nothing of the project either. */
+const others: readonly (readonly [string, readonly (readonly string[])[]])[] = [
+  ["no verb at all", [[], ["--version"], ["--help"], ["help"], ["mistyped"], ["taks", "list"], ["evi", "rn"]]],
+  [
+    "help of its commands",
+    [
+      ["help", "evil"],
+      ["help", "evil", "run"],
+      ["evil", "run", "-h"],
+      ["evil", "--help"],
+      ["late", "small", "--help"],
+    ],
+  ],
+  [
+    "help where the folder is named",
+    [
+      ["--commands", "commands", "evil", "run", "--help"],
+      ["help", "serve"],
+    ],
+  ],
+  ["what comes with Meanwhile", [["config"], ["config", "path"], ["config", "path", "--async"]]],
+];
+
+const good = 'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "Good day", effects: "read", run: () => ({}) });';
+
+/** A bash that has sourced the script: what is in COMPREPLY after Tab at the end of a line. */
+async function openBash({ cwd, home, run }: Folder): Promise<(line: string) => string[]> {
+  const { stdout: script } = await run("completion", "bash");
+  const bin = writeFiles(temporaryFolder(), { "completion.bash": script, meanwhile: `#!/bin/sh\nexec "${process.execPath}" "${executable}" "$@"\n` });
+  chmodSync(path.join(bin, "meanwhile"), 0o755);
+  const call = `source "$2/completion.bash"; PATH=$2:$PATH
+COMP_LINE=$1 COMP_POINT=\${#1} COMP_WORDS=($1) COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
+_meanwhile; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const env = { ...process.env, MEANWHILE_HOME: home, LC_ALL: "C.UTF-8" };
+  return (line) => {
+    const { stdout } = spawnSync("bash", ["--noprofile", "--norc", "-c", call, "bash", line, bin], { cwd, env, encoding: "utf8" });
+    return stdout.split("\n").filter((word) => word !== "");
+  };
+}
+
+test("every verb has its row", () => {
+  expect(Object.keys(lines)).toEqual(Object.keys(verbs));
+});
+
+describe("in a cloned folder nothing of it is run by", () => {
+  test.for([...Object.entries(lines), ...others])("%s", async ([, rows]) => {
+    const { cwd, run, marks } = hostile();
+    writeFileSync(path.join(cwd, "report.json"), "{}");
+    for (const words of rows) {
+      const { code, stdout, stderr } = await run(...words);
+      expect([0, 1, 2], `${words.join(" ")}: ${stdout}${stderr}`).toContain(code);
+      expect(marks(), words.join(" ")).toEqual([]);
+    }
+  });
+
+  test.for(["meanwhile.config.js", "meanwhile.config.mjs", "meanwhile.config.json"] as const)("them, whatever the config is written in: %s", async (config) => {
+    const { run, marks } = hostile(config);
+    for (const words of [["--help"], ["tasks", "list"], ["daemon", "status"], ["evil", "--help"], ["mistyped"]]) await run(...words);
+    expect(marks()).toEqual([]);
+  });
+
+  test("Tab in a real bash", async () => {
+    const folder = hostile();
+    const reply = await openBash(folder);
+    expect(reply("meanwhile ev")).toEqual(["evil"]);
+    expect(reply("meanwhile evil ")).toEqual(["run"]);
+    expect(reply("meanwhile evil run --")).toEqual([]);
+    expect(reply("meanwhile call . ")).toContain("evil_run");
+    expect(reply("meanwhile tasks show ")).toEqual([]);
+    for (const shell of ["zsh", "fish"])
+      expect(await folder.run("_complete", "--shell", shell, "--", "evil", "")).toMatchObject({ code: 0, stdout: "values\nrun\n" });
+    expect(folder.marks()).toEqual([]);
+  });
+
+  test("anybody, when the files are pipes, links that lead nowhere, or far too large", async () => {
+    const { cwd, run, marks } = emptyFolder();
+    mkdirSync(path.join(cwd, "commands"));
+    for (const name of ["meanwhile.config.ts", "commands/pipe.ts"]) spawnSync("mkfifo", [path.join(cwd, name)]);
+    symlinkSync("/nowhere", path.join(cwd, "commands/lost.ts"));
+    writeFileSync(path.join(cwd, "commands/large.ts"), "x".repeat(5_000_000));
+    for (const words of [
+      ["--help"],
+      ["tasks", "list"],
+      ["pipe", "--help"],
+      ["lost", "--help"],
+      ["large", "--help"],
+      ["_complete", "--shell", "zsh", "--", "pipe", ""],
+    ])
+      expect(await run(...words), words.join(" ")).toMatchObject({ code: 0 });
+    expect(marks()).toEqual([]);
+  });
+});
+
+test("the verbs that serve, list or run its commands do run it", async () => {
+  const { cwd, run, marks, marker } = hostile();
+  rmSync(path.join(cwd, "node_modules"), { recursive: true });
+  for (const words of [["tools"], ["evil", "run", "small"], ["late", "large", "--async"], ["call", ".", "evil_run", "kind=small"]]) {
+    rmSync(marker, { force: true });
+    expect(await run(...words)).toMatchObject({ code: 0 });
+    expect(marks(), words.join(" ")).toContain("config");
+  }
+});
+
+describe("after a load, help and completion show the project's commands, and still run nothing", () => {
+  const loaded = shareAmongTests(async () => {
+    const folder = hostile();
+    rmSync(path.join(folder.cwd, "node_modules"), { recursive: true });
+    expect(await folder.run("tools")).toMatchObject({ code: 0 });
+    rmSync(folder.marker);
+    return { ...folder, reply: await openBash(folder) };
+  });
+
+  test("help", async () => {
+    const { run, marks } = await loaded();
+    const { stdout, stderr } = await run("evil", "run", "--help");
+    expect(stderr).toBe("");
+    expect(stdout).toMatch(/^Usage: meanwhile evil run <kind> \[options\]\n\nDo a little harm\n\nFor whoever comes by\.\n/);
+    expect(stdout).toContain("How much (one of small, large)");
+    expect(stdout).toContain("--where <value>");
+    expect(stdout).toContain("$ meanwhile evil run small");
+    expect((await run("help", "late")).stdout).toMatch(/^Usage: meanwhile late <kind>/);
+    expect(await run("--help")).toMatchObject({ code: 0, stderr: "", stdout: expect.stringMatching(/^ {2}evil +run$/m) });
+    expect(marks()).toEqual([]);
+  });
+
+  test("completion", async () => {
+    const { run, marks, reply } = await loaded();
+    expect(reply("meanwhile evil run ")).toEqual(["small", "large"]);
+    expect(reply("meanwhile evil run small --w")).toEqual(["--where"]);
+    expect(reply("meanwhile evil run small --where ")).toEqual([]);
+    expect(reply("meanwhile call . evil_run kind=")).toEqual(["small", "large"]);
+    expect((await run("_complete", "--shell", "fish", "--", "evil", "")).stdout).toBe("values\nrun\tDo a little harm\nsmall\nlarge\n");
+    expect(marks()).toEqual([]);
+  });
+
+  test("a file that has changed since is a stranger's again, and so is the config", async () => {
+    const { cwd, run, marks, marker } = await loaded();
+    writeFileSync(path.join(cwd, "commands/evil/run.ts"), evil(marker, "changed"));
+    expect((await run("evil", "run", "--help")).stdout).toMatch(
+      /^Usage: meanwhile evil run …\n\n\S+run\.ts has not been loaded as it is now;\nrun `meanwhile tools` once/,
+    );
+    writeFileSync(path.join(cwd, "meanwhile.config.ts"), `${mark(marker, "changed")}export default {};`);
+    const { code, stderr } = await run("stats");
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "! meanwhile.config.ts has changed since it was last loaded; `meanwhile tools` loads it.\n" });
+    expect(marks()).toEqual([]);
+  });
+});
+
+describe("a task that waits for a worker", () => {
+  const queued = async ({ cwd, home, run }: Folder) => {
+    const { stdout } = await run("late", "small", "--detach");
+    await run("tasks", "result", stdout.trim(), "--wait");
+    const settings = await loadSettings({ cwd, env: { MEANWHILE_HOME: home }, flags: {} });
+    const tasks = openTasks(settings, silentLog);
+    const entry = { toolName: "late", path: ["late"], file: "late.mjs", command: defineCommand({ summary: "x", run: () => ({}) }) };
+    const { task } = await tasks.engine.create({ entry, input: { kind: "large" }, caller: localCaller, name: "late", reason: "test" });
+    await tasks.close();
+    return task.taskId;
+  };
+
+  test("is run where the files are those that made it, and not where they have changed", async () => {
+    const folder = hostile("meanwhile.config.json");
+    const { cwd, run, marks, marker, home } = folder;
+    rmSync(path.join(cwd, "node_modules"), { recursive: true });
+    expect(await run("tasks", "result", await queued(folder), "--wait")).toMatchObject({ code: 0 });
+    const next = await queued(folder);
+    await killWorkers(home);
+    writeFileSync(path.join(cwd, "commands/evil/run.ts"), evil(marker, "changed"));
+    rmSync(marker);
+    const watching = startMeanwhile(["tasks", "watch", next], { cwd, env: { MEANWHILE_HOME: home } });
+    await waitFor(
+      () => watching.stderr().includes("has changed since it was last loaded, so nobody is started to run it"),
+      () => `it said ${watching.stderr()}`,
+    );
+    expect(processesOf(home, "_work")).toEqual([]);
+    expect(marks()).toEqual([]);
+  });
+});
+
+describe("a server that was there before the project", () => {
+  const names = async (client: WireClient) => JSON.stringify((await client.request("tools/list")).result);
+  const connect = async (words: string[], { cwd, home }: Folder) => {
+    const server = startMeanwhile(["serve", ...words], { cwd, env: { MEANWHILE_HOME: home } });
+    const client = new WireClient(overPipes(server.child), { revision: "2025-11-25" });
+    cleanUp(() => client.close());
+    await client.begin();
+    return { server, client };
+  };
+  const killDaemon = async ({ home }: Folder, client: WireClient) => {
+    for (const pid of daemonProcesses(home)) kill(pid);
+    await waitFor(() => daemonProcesses(home).length === 0);
+    return await names(client);
+  };
+
+  test("over stdio takes up nothing, also with the next daemon", async () => {
+    const folder = emptyFolder();
+    const { server, client } = await connect([], folder);
+    expect(await names(client)).toContain("config_path");
+    makeHostile(folder);
+    await waitFor(
+      () => server.stderr().includes("has become a project after this server started"),
+      () => `it said ${server.stderr()}`,
+    );
+    const listed = await killDaemon(folder, client);
+    expect(listed).toContain("config_path");
+    expect(listed).not.toContain("evil_run");
+    expect(folder.marks()).toEqual([]);
+  });
+
+  test("over stdio with a folder of commands takes up no config that comes later", async () => {
+    const folder = emptyFolder();
+    writeFiles(folder.cwd, { "commands/good/day.ts": good });
+    const { client } = await connect([], folder);
+    expect(await names(client)).toContain("good_day");
+    writeFiles(folder.cwd, { "meanwhile.config.ts": configs["meanwhile.config.ts"](folder.marker) });
+    expect(await killDaemon(folder, client)).toContain("good_day");
+    expect(folder.marks()).toEqual([]);
+  });
+
+  test("in its own process takes up nothing", async () => {
+    const folder = emptyFolder();
+    const { server, client } = await connect(["--in-process"], folder);
+    expect(await names(client)).toContain("config_path");
+    makeHostile(folder);
+    await waitFor(
+      () => server.stderr().includes("has come after this server started"),
+      () => `it said ${server.stderr()}`,
+    );
+    expect(await names(client)).not.toContain("evil_run");
+    expect(folder.marks()).toEqual([]);
+  });
+
+  test("over HTTP takes up nothing, until `meanwhile new` has made it", async () => {
+    const folder = emptyFolder();
+    const server = await startHttp([], { cwd: folder.cwd, env: { MEANWHILE_HOME: folder.home } });
+    const token = readFileSync(path.join(folder.home, "token"), "utf8").trim();
+    const client = await new WireClient(overHttp(server.url, { token }), { revision: "2025-11-25" }).begin();
+    cleanUp(() => client.close());
+    makeHostile(folder);
+    await waitFor(
+      () => server.stderr().includes("has come after this server started"),
+      () => `it said ${server.stderr()}`,
+    );
+    expect(await names(client)).not.toContain("evil_run");
+    expect(folder.marks()).toEqual([]);
+    for (const name of readdirSync(folder.cwd)) rmSync(path.join(folder.cwd, name), { recursive: true });
+    expect(await folder.run("new", "good/day")).toMatchObject({ code: 0 });
+    await expect.poll(() => names(client), { timeout: 15_000 }).toContain("good_day");
+  });
+
+  test("a folder that took the place of the one that `meanwhile new` has made is a stranger's", async () => {
+    const folder = emptyFolder();
+    expect(await folder.run("new", "good/day")).toMatchObject({ code: 0 });
+    renameSync(path.join(folder.cwd, "commands"), `${folder.cwd}-commands`);
+    const { server, client } = await connect([], folder);
+    writeFiles(folder.cwd, { "commands/evil/run.ts": evil(folder.marker, "command") });
+    await waitFor(
+      () => server.stderr().includes("has become a project after this server started"),
+      () => `it said ${server.stderr()}`,
+    );
+    expect(await names(client)).not.toContain("evil_run");
+    expect(folder.marks()).toEqual([]);
+  });
+});
