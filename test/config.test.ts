@@ -1,6 +1,7 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { loadSettings, publicSettings } from "../src/config.ts";
+import { loadSettings, publicSettings, readSettings } from "../src/config.ts";
 import { UsageError } from "../src/errors.ts";
 import { defaultDeferral } from "../src/task/deferral.ts";
 import { temporaryFolder, writeFiles } from "./helpers/home.ts";
@@ -149,5 +150,45 @@ describe("settings of deferral", () => {
     const settings = await load(config({ followUpTools: false, errorsAsCompleted: true }), { env: { MEANWHILE_HOST: " opencode " } });
     expect(settings).toMatchObject({ followUpTools: false, errorsAsCompleted: true, hostName: "opencode" });
     expect(publicSettings(settings)).toMatchObject({ deferral: defaultDeferral, hosts: {}, hostName: "opencode" });
+  });
+});
+
+describe("settings without running a config that is code", () => {
+  const text = 'export default { name: "mine", commands: ["tools"], mcp() {} };';
+  const notLoaded = "meanwhile.config.ts has not been loaded yet; `meanwhile tools` loads it.";
+
+  function folder() {
+    const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.ts": text, "tools/x.ts": "" });
+    return { cwd, env: { MEANWHILE_HOME: path.join(cwd, "home") }, flags: {} };
+  }
+
+  test("are those of the last load, for this very file and text", async () => {
+    const from = folder();
+    expect(readSettings(from)).toMatchObject({ notice: notLoaded, settings: { name: "meanwhile", configFile: path.join(from.cwd, "meanwhile.config.ts") } });
+    const loaded = await loadSettings(from);
+    const { settings, notice } = readSettings(from);
+    expect(notice).toBeUndefined();
+    expect(settings).toEqual({ ...loaded, mcp: undefined });
+    const copy = { ...folder(), env: from.env };
+    expect(readSettings(copy), "the same text in another folder").toMatchObject({ notice: notLoaded, settings: { name: "meanwhile" } });
+    writeFiles(from.cwd, { "meanwhile.config.ts": `${text}\n` });
+    expect(readSettings(from)).toMatchObject({
+      notice: "meanwhile.config.ts has changed since it was last loaded; `meanwhile tools` loads it.",
+      settings: { name: "mine", project: loaded.project },
+    });
+  });
+
+  test("do without what is damaged, or what this version does not take", async () => {
+    const from = folder();
+    await loadSettings(from);
+    const run = path.join(from.cwd, "home/run");
+    const [name = ""] = readdirSync(run);
+    expect(statSync(path.join(run, name)).mode & 0o777).toBe(0o600);
+    const whole = JSON.parse(readFileSync(path.join(run, name), "utf8")) as object;
+    for (const damaged of ["", "null", "{", JSON.stringify({ ...whole, said: { nmae: "x" } }), JSON.stringify({ ...whole, said: 5 })]) {
+      writeFiles(run, { [name]: damaged });
+      const { notice, settings } = readSettings(from);
+      expect({ name: settings.name, isTold: notice !== undefined }, damaged).toEqual({ name: "meanwhile", isTold: true });
+    }
   });
 });
