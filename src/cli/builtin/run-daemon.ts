@@ -14,6 +14,8 @@ import type { GlobalFlags } from "../main.ts";
 
 /** How long tasks may go on when the daemon is told to stop. */
 const drainMs = 25_000;
+/** A call that fails at once is answered within this. */
+const answerMs = 100;
 /** Whoever started us waits for one word here. */
 const reportFd = 3;
 
@@ -61,7 +63,8 @@ async function serve(found: Settings, report: (word: string) => void): Promise<E
   guardBuiltins((harm) => {
     // What else they have changed is not known: only a fresh process is as it should be.
     log.error(describeHarm(harm, "this daemon is replaced", (name) => runtime?.catalog.get(name)?.file));
-    lifecycle.leave();
+    // The call it came by is answered first: nobody waits yet for one that has just begun.
+    systemClock.after(answerMs, () => lifecycle.leave());
   });
   runtime = await openRuntime(settings, log);
   const leaving = new AbortController();
