@@ -191,7 +191,8 @@ class Run {
     const hasSuccess = [...calls.values()].some(isSuccess);
     const callables = findCallables(facts.tools, wishes);
     const open = callables.filter(({ tool, isNamed }) => !calls.has(tool.name) && (isNamed || !hasSuccess)).slice(0, maxTried);
-    const limitMs = Math.min(defaults.limitMs, this.#leftMs());
+    const isImpatient = this.#cutOff >= patienceFor;
+    const limitMs = Math.min(isImpatient ? defaults.impatientMs : defaults.limitMs, this.#leftMs());
     const names = open.map(({ tool }) => tool.name);
     if (names.length > 0 && limitMs > 0)
       await this.#child.ask({ type: "trial", names, job: { ...this.#job(), facts, limitMs } }, limitMs + defaults.graceMs + 3 * startMsOf(facts), signal);

@@ -1,7 +1,7 @@
 import { closeSync, ftruncateSync, mkdirSync, openSync } from "node:fs";
 import path from "node:path";
 import { createColors } from "picocolors";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { main } from "../../src/cli/main.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { compareReports, failsAt } from "../../src/diagnose/compare.ts";
@@ -160,12 +160,14 @@ describe("meanwhile compare", () => {
   });
 
   test.each([
-    [[], "Give two reports, the older one first: `meanwhile compare before.json after.json`."],
-    [["a.json"], "Give two reports"],
+    [[], "No diagnosis was kept yet; `meanwhile diagnose` keeps one, or give two reports: `meanwhile compare before.json after.json`."],
+    [["a.json"], "Give two reports, the older one first: `meanwhile compare before.json after.json`."],
     [["a.json", "b.json", "--fail-on", "bad"], '--fail-on is one of new, worse, unjudged, any-finding, not "bad".'],
     [["a.json", "b.json", "--format", "html"], '--format is one of terminal, json, markdown, not "html".'],
     [["a.json", "b.json", "c.json"], "See: meanwhile compare --help"],
   ])("%j: wrong words exit 2", async (words, sentence) => {
+    vi.stubEnv("MEANWHILE_HOME", temporaryFolder());
+    onTestFinished(() => void vi.unstubAllEnvs());
     expect(await type(...words)).toMatchObject({ code: 2, printed: "", said: expect.stringContaining(sentence) });
   });
 

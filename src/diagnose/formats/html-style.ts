@@ -44,7 +44,7 @@ h1{font-size:2.25rem;line-height:1.2;font-weight:650;letter-spacing:-.02em;margi
 .dial .of{font-size:12px;fill:var(--soft)}
 .dial figcaption{margin-top:.35rem;color:var(--soft)}
 .dial strong{color:var(--text);font-size:1.25rem}
-.headline{grid-column:1/-1;margin:0;padding:.75rem 1rem;border-radius:.5rem;background:var(--blocker-ground);color:var(--blocker);font-weight:600;overflow-wrap:anywhere}
+.headline{order:-2;grid-column:1/-1;margin:0;padding:.75rem 1rem;border-radius:.5rem;background:var(--blocker-ground);color:var(--blocker);font-weight:600;overflow-wrap:anywhere}
 .incomplete{grid-column:1/-1;padding:.75rem 1rem;border-radius:.5rem;background:var(--minor-ground);color:var(--minor)}
 .facts{grid-column:1/-1;display:grid;grid-template-columns:repeat(auto-fit,minmax(8rem,1fr));gap:1rem;padding-top:1.25rem;border-top:1px solid var(--line)}
 .facts dt{color:var(--soft);font-size:.8125rem}
