@@ -48,12 +48,14 @@ async function run({ entry, input, options }: ToChild & { type: "run" }): Promis
       type: "outcome",
       outcome: { ending: "failed", cause: "command", message: `${entry.toolName} could not be loaded: ${loaded.text}`, messages: [], log: [], durationMs: 0 },
     });
-  const { home, config, isDebug, attempt } = options;
+  const { home, config, caller, origin, isDebug, attempt } = options;
   const outcome = await runCommand(loaded.command, input, {
     name: entry.toolName,
     clock: systemClock,
     home,
     config,
+    ...(caller !== undefined && { caller }),
+    ...(origin !== undefined && { origin }),
     isDebug,
     attempt,
     steps,

@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import path from "node:path";
 import type { McpServer } from "@modelcontextprotocol/server";
 import { loadModule } from "./command/load.ts";
 import { closest } from "./command/suggest.ts";
@@ -42,6 +44,8 @@ export interface UserConfig {
   readonly errorsAsCompleted?: boolean;
   /** `allowPrivate`: the tool diagnose_server may speak to this machine and to private networks. Default: false, because a model says where to go. */
   readonly diagnose?: DiagnoseConfig;
+  /** What the bundled commands may do for MCP clients. */
+  readonly pack?: PackConfig;
   /** Hands over the SDK's McpServer. */
   readonly mcp?: ServerHook;
 }
@@ -53,6 +57,11 @@ export interface HttpConfig {
   readonly host?: string;
   /** Lets callers in without a token, as `anonymous`; they have nothing of the bundled commands. Default: false. */
   readonly allowAnonymous?: boolean;
+}
+
+export interface PackConfig {
+  /** Files and folders that they may read through MCP, beside the session's working folder: whole paths, or such that begin with ~/. */
+  readonly roots?: readonly string[];
 }
 
 export interface DiagnoseConfig {
@@ -107,6 +116,7 @@ export interface Settings {
   readonly errorsAsCompleted: boolean;
   readonly prompts: boolean;
   readonly diagnose: { readonly allowPrivate: boolean };
+  readonly pack: { readonly roots: readonly string[] };
   readonly mcp: ServerHook | undefined;
 }
 
@@ -178,6 +188,7 @@ function toSettings({ cwd, env, flags }: Surroundings, configFile: string | unde
     http: { ...user.http, ...project.http },
     deferral: { ...user.deferral, ...project.deferral },
     hosts: { ...user.hosts, ...project.hosts },
+    pack: { ...user.pack, ...project.pack },
   };
   const isDebug = env.MEANWHILE_DEBUG === "1";
   const folders = commandFolders(cwd, config, flags);
@@ -211,6 +222,7 @@ function toSettings({ cwd, env, flags }: Surroundings, configFile: string | unde
     errorsAsCompleted: config.errorsAsCompleted ?? false,
     prompts: config.prompts ?? true,
     diagnose: { allowPrivate: config.diagnose?.allowPrivate ?? false },
+    pack: { roots: (config.pack?.roots ?? []).map(expandHome) },
     mcp: config.mcp,
   };
 }
@@ -225,6 +237,10 @@ export async function projectConfigOf(home: Home, file: string): Promise<Project
 export function publicSettings(settings: Settings): Readonly<Record<string, unknown>> {
   const { home, mcp: _hook, ...rest } = settings;
   return { ...rest, home: home.folder };
+}
+
+function expandHome(folder: string): string {
+  return folder === "~" || folder.startsWith("~/") ? path.join(homedir(), folder.slice(1)) : folder;
 }
 
 function projectId(parts: readonly string[]): string {
@@ -308,9 +324,13 @@ export const isPort = (value: unknown) => Number.isInteger(value) && (value as n
 const maxSeconds = 604_800;
 const isSeconds = (value: unknown) => typeof value === "number" && value >= 0 && value <= maxSeconds;
 
+const isRoot = (value: unknown) => isText(value) && path.isAbsolute(expandHome(value as string)) && !(value as string).includes("\0");
+
 interface Field {
   readonly check: (value: unknown) => boolean;
   readonly expected: string;
+  /** A tool may change it, when the person agrees. Without this a person has to do it, in a terminal or in the file: what is new is closed. */
+  readonly isOpen?: true;
   /** The fields of an object. */
   readonly fields?: Readonly<Record<string, Field>>;
   /** What stands behind any name of an object. */
@@ -341,24 +361,30 @@ const hostFields: Record<keyof HostOverride, Field> = {
   isExtended: trueOrFalse,
 };
 
+const packFields: Record<keyof PackConfig, Field> = {
+  roots: { check: (value) => Array.isArray(value) && value.every(isRoot), expected: "a list of whole paths, or such that begin with ~/" },
+};
+
 const fields: Record<keyof UserConfig, Field> = {
-  name: { check: isText, expected: "text" },
-  instructions: { check: isText, expected: "text" },
+  name: { check: isText, expected: "text", isOpen: true },
+  instructions: { check: isText, expected: "text", isOpen: true },
   commands: { check: (value) => Array.isArray(value) && value.every(isText), expected: "a list of folders" },
   env: { check: (value) => Array.isArray(value) && value.every(isText), expected: "a list of variable names" },
   bundled: trueOrFalse,
   toolPrefix: {
     check: (value) => typeof value === "string" && /^([A-Za-z][A-Za-z0-9_]*)?$/.test(value),
     expected: "letters, digits and _, starting with a letter",
+    isOpen: true,
   },
   http: { check: isObject, expected: `{ ${Object.keys(httpFields).join(", ")} }`, fields: httpFields },
-  logLevel: { check: (value) => logLevels.includes(value as LogLevel), expected: `one of ${logLevels.join(", ")}` },
-  deferral: { check: isObject, expected: `{ ${Object.keys(deferralFields).join(", ")} }`, fields: deferralFields },
-  hosts: { check: isObject, expected: "hosts by name", each: { check: isObject, expected: "{ limitSeconds, isExtended }", fields: hostFields } },
-  followUpTools: trueOrFalse,
-  errorsAsCompleted: trueOrFalse,
-  prompts: { check: isBoolean, expected: "true or false" },
+  logLevel: { check: (value) => logLevels.includes(value as LogLevel), expected: `one of ${logLevels.join(", ")}`, isOpen: true },
+  deferral: { check: isObject, expected: `{ ${Object.keys(deferralFields).join(", ")} }`, fields: deferralFields, isOpen: true },
+  hosts: { check: isObject, expected: "hosts by name", each: { check: isObject, expected: "{ limitSeconds, isExtended }", fields: hostFields }, isOpen: true },
+  followUpTools: { ...trueOrFalse, isOpen: true },
+  errorsAsCompleted: { ...trueOrFalse, isOpen: true },
+  prompts: { ...trueOrFalse, isOpen: true },
   diagnose: { check: isObject, expected: "{ allowPrivate }", fields: { allowPrivate: trueOrFalse } },
+  pack: { check: isObject, expected: "{ roots }", fields: packFields },
   mcp: { check: (value) => typeof value === "function", expected: "a function (server) => void" },
 };
 
@@ -366,6 +392,16 @@ const fields: Record<keyof UserConfig, Field> = {
 const gone: Readonly<Record<string, string>> = {
   requireToken: "is no setting any more, because HTTP asks for the token by itself; take it out (`http.allowAnonymous` lets callers in without one)",
 };
+
+/**
+ * Who may change a setting: a tool, when the person agrees; only a person, in a terminal or in the file, where it decides which
+ * code runs, which files may be read, who may connect or whom we may reach; nobody, because it is none.
+ */
+export function changeableBy(key: string): "tool" | "person" | "nobody" {
+  const [name = ""] = key.split(".");
+  if (!Object.hasOwn(fields, name)) return "nobody";
+  return fields[name as keyof UserConfig].isOpen === true ? "tool" : "person";
+}
 
 /** Holds a config to the rules, whole; throws one sentence that names the file, the setting and what it must be. */
 export function checkConfig(value: unknown, file: string): UserConfig {

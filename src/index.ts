@@ -1,10 +1,10 @@
 export { type Command, type CommandDefinition, type Completer, defineCommand, type Effects } from "./command/command.ts";
 export { audio, type Content, type ContentBlock, content, image, link, resource, text } from "./command/content.ts";
-export type { CommandContext, CommandLog, ProgressReport } from "./command/context.ts";
+export type { Caller, CallFacts, CommandContext, CommandLog, Origin, ProgressReport } from "./command/context.ts";
 export { type JsonSchema, jsonSchema } from "./command/schema.ts";
 export type { Completion, CompletionOptions, CompletionRequest } from "./completion/complete.ts";
 export { filterCompletions } from "./completion/filter.ts";
 export { complete } from "./completion/lazily.ts";
 export { type Resolved, resolveContext, resolveReference } from "./completion/references.ts";
-export { checkConfig, defineConfig, type ServerHook, type UserConfig } from "./config.ts";
+export { changeableBy, checkConfig, defineConfig, type ServerHook, type UserConfig } from "./config.ts";
 export { CommandError, Declined } from "./errors.ts";

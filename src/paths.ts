@@ -148,3 +148,10 @@ export function writePrivately(file: string, text: string): void {
   writeFileSync(aside, text, { mode: 0o600 });
   renameSync(aside, file);
 }
+
+/** Where a session works, as its client says; undefined where that is nowhere: programs with a window start their servers in `/`. */
+export function toWorkingFolder(said: unknown): string | undefined {
+  if (typeof said !== "string" || !path.isAbsolute(said) || said.includes("\0")) return undefined;
+  const folder = path.resolve(said);
+  return folder === path.parse(folder).root ? undefined : folder;
+}

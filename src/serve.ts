@@ -21,7 +21,7 @@ import { tasksExtension } from "./mcp/task-wire.ts";
 import { Tasks2025, tasksCapability } from "./mcp/tasks-2025.ts";
 import { serveTasks2026 } from "./mcp/tasks-2026.ts";
 import { createTools } from "./mcp/tools.ts";
-import { ensureHome, type Home } from "./paths.ts";
+import { ensureHome, type Home, toWorkingFolder } from "./paths.ts";
 import { isBundledFile } from "./project.ts";
 import { StoredCatalog } from "./stored-catalog.ts";
 import { isMade } from "./stored-project.ts";
@@ -220,6 +220,8 @@ export interface Streams {
   readonly write: (text: string) => boolean;
   /** Who the MCP host is, whatever it calls itself. */
   readonly host?: string | undefined;
+  /** The client's working folder, as it said. */
+  readonly folder?: unknown;
   /** Aborted when the server is about to leave: a connection on which nobody waits for an answer is closed then. */
   readonly leaving?: AbortSignal;
 }
@@ -232,6 +234,7 @@ export async function serveStreams(runtime: Runtime, streams: Streams): Promise<
   const factory: McpServerFactory = async (facts) => {
     const server = (await runtime.factory(facts)) as CommandServer;
     server.hostName = streams.host;
+    server.folder = toWorkingFolder(streams.folder);
     server.core.numberFrom(createFirstNumber());
     servers.add(server);
     return server;

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
+import { homedir } from "node:os";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { loadSettings, publicSettings, readSettings } from "../src/config.ts";
+import { changeableBy, loadSettings, publicSettings, readSettings, type UserConfig } from "../src/config.ts";
 import { UsageError } from "../src/errors.ts";
 import { defaultDeferral } from "../src/task/deferral.ts";
 import { temporaryFolder, writeFiles } from "./helpers/home.ts";
@@ -190,5 +191,50 @@ describe("settings without running a config that is code", () => {
       const { notice, settings } = readSettings(from);
       expect({ name: settings.name, isTold: notice !== undefined }, damaged).toEqual({ name: "meanwhile", isTold: true });
     }
+  });
+});
+
+describe("who may change a setting", () => {
+  /** Every setting there is: a new one has to be put here, and is closed to tools unless somebody opens it. */
+  const settings: Record<keyof UserConfig, "tool" | "person"> = {
+    name: "tool",
+    instructions: "tool",
+    toolPrefix: "tool",
+    logLevel: "tool",
+    deferral: "tool",
+    hosts: "tool",
+    followUpTools: "tool",
+    errorsAsCompleted: "tool",
+    prompts: "tool",
+    commands: "person",
+    env: "person",
+    bundled: "person",
+    mcp: "person",
+    http: "person",
+    diagnose: "person",
+    pack: "person",
+  };
+
+  test.each(Object.entries(settings))("%s: %s, and so for all that is inside it", (name, who) => {
+    expect([changeableBy(name), changeableBy(`${name}.x.y`)]).toEqual([who, who]);
+  });
+
+  test("what is no setting, nobody", () => {
+    for (const key of ["", "HTTP", " http", "__proto__", "constructor.name", "toString"]) expect(changeableBy(key), key).toBe("nobody");
+  });
+});
+
+describe("pack.roots", () => {
+  test("are whole paths, of the user's home too; a project's stand in place of the user's", async () => {
+    const home = { "config.json": '{ "pack": { "roots": ["~/notes", "/data"] } }' };
+    expect((await load({}, { home })).pack).toEqual({ roots: [path.join(homedir(), "notes"), "/data"] });
+    expect((await load({ "meanwhile.config.json": '{ "pack": { "roots": [] } }' }, { home })).pack).toEqual({ roots: [] });
+    expect((await load()).pack).toEqual({ roots: [] });
+  });
+
+  test.each(['["notes"]', '["~other/notes"]', '"/data"', "[1]", '[""]'])("%s is refused", async (roots) => {
+    await expect(load({ "meanwhile.config.json": `{ "pack": { "roots": ${roots} } }` })).rejects.toThrow(
+      "`pack.roots` must be a list of whole paths, or such that begin with ~/",
+    );
   });
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { systemClock } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
-import type { Door } from "../command/context.ts";
+import type { Door, Origin } from "../command/context.ts";
 import { type Outcome, runCommand, summaryLine } from "../command/run.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
 import { authorsEstimate } from "../task/history.ts";
@@ -19,13 +19,16 @@ export interface RunFacts {
 /** Runs a command for a person at a terminal, in its four stages. */
 export async function runInTerminal(entry: CatalogEntry, typed: Typed, terminal: Terminal, facts: RunFacts): Promise<ExitCode> {
   const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
+  const origin: Origin = { door: "terminal", folder: terminal.folder };
   const stop = new AbortController();
   const cancel = () => stop.abort(new Cancelled("Cancelled."));
   const stopListening = terminal.onInterrupt(() => {
     if (stop.signal.aborted) terminal.leave(Exit.Cancelled);
     else cancel();
   });
-  const view = typed.quiet ? undefined : new StageView(terminal, { estimateSeconds: secondsOf(authorsEstimate(entry.command, input)?.ms) });
+  const view = typed.quiet
+    ? undefined
+    : new StageView(terminal, { estimateSeconds: secondsOf(authorsEstimate(entry.command, input, { ...facts, origin })?.ms) });
   const track = new ProgressTrack({ clock: systemClock, deliver: (update) => view?.progress(update) });
   try {
     const name = entry.path.join(" ");
@@ -33,6 +36,8 @@ export async function runInTerminal(entry: CatalogEntry, typed: Typed, terminal:
       name,
       clock: systemClock,
       ...facts,
+      caller: { kind: "local" },
+      origin,
       signals: [stop.signal],
       door: toDoor({ view, track, cancel }, terminal, typed, facts.isDebug),
     });

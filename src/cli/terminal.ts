@@ -19,6 +19,8 @@ export interface Terminal {
   readonly rows: number;
   /** Data goes to a terminal too, which would obey what is in it. */
   readonly isDataShown: boolean;
+  /** The shell's working folder. */
+  readonly folder: string;
   /** Data, to stdout. On a screen nothing in it is obeyed but our colours; in a pipe it stays as it is. */
   print(text: string): void;
   /** Words for the person, to stderr, where nothing in them is obeyed but our colours. */
@@ -48,6 +50,9 @@ export function openTerminal(write: (text: string) => unknown, options: { noColo
       return stderr.rows ?? 24;
     },
     isDataShown: stdout.isTTY === true,
+    get folder() {
+      return process.cwd();
+    },
     print: (text) => write(stdout.isTTY === true ? toShown(text, { hasColor }) : text),
     say: (text) => stderr.write(toShown(text, { hasColor })),
     erase: (lines = 0) => stderr.write(lines === 0 ? "\r\x1b[2K" : `\x1b[${lines}A\x1b[0J`),

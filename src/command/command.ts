@@ -1,5 +1,5 @@
 import type { Content } from "./content.ts";
-import type { CommandContext } from "./context.ts";
+import type { CallFacts, CommandContext, Origin } from "./context.ts";
 import { type InferInput, type InferOutput, type JsonSchema, type Schema, toJsonSchema } from "./schema.ts";
 
 export type Effects = "read" | "write" | "destroy";
@@ -47,14 +47,14 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
   readonly output?: O;
   /** Expected to take long: a task at once where the client can take one. */
   readonly long?: boolean;
-  /** How long a run with this input will take: seconds, or a size that history turns into time. */
-  readonly estimate?: (input: InferOutput<I>) => Estimate;
+  /** How long a run with this input will take: seconds, or a size that history turns into time; undefined when that cannot be said. */
+  readonly estimate?: (input: InferOutput<I>, call: CallFacts) => Estimate | undefined;
   /** `read` changes nothing, `destroy` cannot be undone. Default: `write`. */
   readonly effects?: Effects;
   /** Running it twice with the same input is the same as once. */
   readonly idempotent?: boolean;
-  /** Asked before a run: a sentence, or one made from the input. `destroy` commands ask by default; `false` turns it off. */
-  readonly confirm?: string | false | ((input: InferOutput<I>) => string);
+  /** Asked before a run: a sentence, or one made from the input and where the call came from. `destroy` commands ask by default; `false` turns it off. */
+  readonly confirm?: string | false | ((input: InferOutput<I>, origin: Origin) => string | false);
   /**
    * Questions to settle before anything is started: asks, and may return the input changed. It must change nothing itself,
    * because it runs again with the answers.
@@ -96,10 +96,10 @@ export interface Command {
   readonly inputSchema: JsonSchema;
   readonly outputSchema: JsonSchema | undefined;
   readonly long: boolean;
-  readonly estimate: ((input: never) => Estimate) | undefined;
+  readonly estimate: ((input: never, call: CallFacts) => Estimate | undefined) | undefined;
   readonly effects: Effects;
   readonly idempotent: boolean;
-  readonly confirm: string | false | ((input: never) => string);
+  readonly confirm: string | false | ((input: never, origin: Origin) => string | false);
   readonly before: ((input: never, ask: CommandContext["ask"]) => unknown) | undefined;
   readonly taskSupport: TaskSupport;
   readonly timeout: number | undefined;

@@ -25,6 +25,23 @@ export interface CommandLog {
   error(text: string, details?: unknown): void;
 }
 
+/** Who asks: the user of this machine, somebody without a name, or whom a token names. */
+export type Caller =
+  | { readonly kind: "local" }
+  | { readonly kind: "anonymous" }
+  | { readonly kind: "token"; readonly issuer: string; readonly client: string; readonly subject: string };
+
+/** Where a call came from. It stays the same for every attempt, in whichever process that is. */
+export interface Origin {
+  /** `terminal`: a person has typed it. `mcp`: a client asked for it, and most likely a model. */
+  readonly door: "terminal" | "mcp";
+  /** The working folder of the shell, or of the client's session; undefined where there is none, as over HTTP. */
+  readonly folder: string | undefined;
+}
+
+/** Of a call of which nothing is known: this door may do least. */
+export const unknownOrigin: Origin = { door: "mcp", folder: undefined };
+
 /** What `run()` receives beside its input. */
 export interface CommandContext {
   /** Aborted when the caller cancels, time is up, or the server stops. Hand it to whatever can wait. */
@@ -33,6 +50,10 @@ export interface CommandContext {
   readonly home: string;
   /** The settings in force, defaults filled in. */
   readonly config: Readonly<Record<string, unknown>>;
+  /** Who asked for this run. */
+  readonly caller: Caller;
+  /** By which door they asked, and in which folder: relative paths are meant from there, not from the server's own. */
+  readonly origin: Origin;
   /** Which attempt this is: 1, and more after a retry or a crash. */
   readonly attempt: number;
   readonly log: CommandLog;
@@ -45,6 +66,9 @@ export interface CommandContext {
   /** Does a part of the work once: in a later attempt of the same task its value is remembered instead. The value must be JSON. */
   step<T>(name: string, work: () => T | Promise<T>): Promise<T>;
 }
+
+/** What is known of a call before anything runs. */
+export type CallFacts = Pick<CommandContext, "origin" | "home" | "config">;
 
 /** Where finished steps are remembered, as JSON. */
 export interface Steps {

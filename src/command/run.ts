@@ -4,7 +4,18 @@ import { Cancelled, CommandError, Declined, messageOf, ShuttingDown, TimedOut } 
 import { keepBuiltins, restoreBuiltins } from "./builtins.ts";
 import type { Command } from "./command.ts";
 import { type ContentBlock, contentProblem, isContent } from "./content.ts";
-import type { Answer, CommandContext, CommandLogLevel, Door, LogLine, Question, Steps } from "./context.ts";
+import {
+  type Answer,
+  type Caller,
+  type CommandContext,
+  type CommandLogLevel,
+  type Door,
+  type LogLine,
+  type Origin,
+  type Question,
+  type Steps,
+  unknownOrigin,
+} from "./context.ts";
 import { describeArguments, describeIssue, unknownArguments } from "./issues.ts";
 import { type JsonSchema, toFlatSchema, validate } from "./schema.ts";
 
@@ -52,6 +63,10 @@ export interface RunOptions {
   readonly home: string;
   readonly config: Readonly<Record<string, unknown>>;
   readonly door: Door;
+  /** Default: somebody without a name. */
+  readonly caller?: Caller;
+  /** Default: a client of which nothing is known. */
+  readonly origin?: Origin;
   /** Whichever is aborted first ends the run, and its reason says how. */
   readonly signals?: readonly AbortSignal[];
   /** Where the run puts, while it lives, the function that ends it: cheaper than a signal. */
@@ -207,7 +222,8 @@ class Attempt {
 
   async #execute(run: Run): Promise<Outcome> {
     const context = this.#context();
-    const input = asksFirst(this.#command) ? await askFirst(this.#command, this.#input, (question) => this.#ask(question, context.signal)) : this.#input;
+    const ask = (question: Question) => this.#ask(question, context.signal);
+    const input = asksFirst(this.#command) ? await askFirst(this.#command, this.#input, { ask, origin: context.origin }) : this.#input;
     context.signal.throwIfAborted();
     // What others have changed by now is not this one's doing.
     if (running.size > 1) checkBuiltins(() => [...running].filter((other) => other !== run));
@@ -261,13 +277,15 @@ class Attempt {
   }
 
   #context(): CommandContext {
-    const { home, config, door } = this.#options;
+    const { home, config, door, caller = { kind: "anonymous" }, origin = unknownOrigin } = this.#options;
     const record = this.#record;
     const line = (level: CommandLogLevel) => (text: string, details?: unknown) => record.line(level, text, details);
     return {
       signal: this.#stop.signal,
       home,
       config,
+      caller,
+      origin,
       attempt: this.#options.attempt ?? 1,
       log: { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") },
       announce: (text) => record.announce(text),
@@ -308,10 +326,10 @@ export function asksFirst(command: Command): boolean {
 }
 
 /** Settles what a command asks ahead of its run; the input it is then run with. Throws `Declined` on a no. */
-export async function askFirst(command: Command, input: unknown, ask: Ask): Promise<unknown> {
+export async function askFirst(command: Command, input: unknown, { ask, origin }: { ask: Ask; origin: Origin }): Promise<unknown> {
   const { confirm, before } = command;
-  if (confirm !== false) {
-    const message = typeof confirm === "string" ? confirm : confirm(input as never);
+  const message = typeof confirm === "function" ? confirm(input as never, origin) : confirm;
+  if (message !== false) {
     const answer = await ask({ message, schema: confirmation, isConfirmation: true });
     if (answer.action !== "accept" || answer.content.confirm !== true) throw new Declined(message);
   }

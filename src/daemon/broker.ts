@@ -4,10 +4,17 @@ import type { Logger } from "../log.ts";
 import { readFirstLine } from "./connect.ts";
 import { type DaemonStatus, type Greeting, type Reply, readGreeting, toLine } from "./greeting.ts";
 
+/** What a front says of its session, when there is a front. */
+export interface SessionFacts {
+  readonly host?: string | undefined;
+  /** Where the session works. */
+  readonly folder?: string | undefined;
+}
+
 export interface BrokerOptions {
   readonly key: string;
   /** Serves MCP on a connection until it ends. */
-  readonly onConnection: (socket: Socket, facts: { readonly host: string | undefined }) => Promise<void>;
+  readonly onConnection: (socket: Socket, facts: SessionFacts) => Promise<void>;
   readonly status: () => Omit<DaemonStatus, "connections">;
   /** Somebody asks the daemon to leave. */
   readonly onStop: (isNow: boolean) => void;
@@ -93,7 +100,7 @@ export class Broker {
       if (greeting !== undefined) return this.#greet(socket, greeting, (line?.length ?? 0) + 1);
       // Not one of ours: every byte of it is MCP.
       if (line !== undefined) socket.unshift(all.subarray(0, line.length + 1));
-      this.#serve(socket, undefined);
+      this.#serve(socket, {});
     });
   }
 
@@ -114,13 +121,13 @@ export class Broker {
     } else {
       reply({ meanwhile: "welcome", pid: status().pid });
       this.#fronts.set(socket, helloBytes);
-      this.#serve(socket, greeting.host);
+      this.#serve(socket, { host: greeting.host, folder: greeting.folder });
     }
   }
 
-  #serve(socket: Socket, host: string | undefined): void {
+  #serve(socket: Socket, facts: SessionFacts): void {
     this.#options
-      .onConnection(socket, { host })
+      .onConnection(socket, facts)
       .catch((error: unknown) => this.#options.log.error("a connection could not be served", { error }))
       .finally(() => this.#end(socket));
   }

@@ -43,7 +43,8 @@ const maxReplyBytes = 64 * 1024;
 
 /** A connection on which the daemon has said welcome; what comes next is MCP. */
 export async function reachDaemon(address: DaemonAddress): Promise<Socket> {
-  const hello: Greeting = { meanwhile: "hello", key: address.key, ...(address.host !== undefined && { host: address.host }) };
+  const { key, host, cwd: folder } = address;
+  const hello: Greeting = { meanwhile: "hello", key, ...(host !== undefined && { host }), folder };
   const end = systemClock.monotonic() + startLimitMs;
   for (;;) {
     const known = readRecord(address.home, address.key);

@@ -4,8 +4,8 @@
  */
 
 export type Greeting =
-  /** A front: what follows is MCP. `host` counts in place of what the client calls itself. */
-  | { readonly meanwhile: "hello"; readonly key: string; readonly host?: string }
+  /** A front: what follows is MCP. `host` counts in place of what the client calls itself; `folder` is where the session works. */
+  | { readonly meanwhile: "hello"; readonly key: string; readonly host?: string; readonly folder?: string }
   | { readonly meanwhile: "status" }
   | { readonly meanwhile: "stop"; readonly isNow: boolean };
 

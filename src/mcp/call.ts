@@ -1,7 +1,7 @@
 import { CLIENT_INFO_META_KEY, LOG_LEVEL_META_KEY, ProtocolError, type Result, type ServerContext } from "@modelcontextprotocol/server";
 import { type Clock, sleep, toTimestamp } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
-import type { CommandLogLevel, LogLine } from "../command/context.ts";
+import type { CommandLogLevel, LogLine, Origin } from "../command/context.ts";
 import { asksFirst, type Outcome } from "../command/run.ts";
 import { isReference, resolveReference } from "../completion/references.ts";
 import { CommandError, InputError, messageOf, RequestError } from "../errors.ts";
@@ -181,7 +181,8 @@ export class Call {
     // Nobody could confirm it later: an anonymous caller's tasks are not in the terminal's list.
     const isHopeless = !canAsk && asked.length === 0 && command.confirm !== false && !isKnown(this.#caller);
     if (!isHopeless && (!this.#isModern || (!canAsk && asked.length === 0))) return { answered: [] };
-    const ahead = await askAhead(command, this.#input, withAnswers(asked, (this.#ctx.mcpReq.inputResponses ?? {}) as Record<string, unknown>), clock);
+    const known = withAnswers(asked, (this.#ctx.mcpReq.inputResponses ?? {}) as Record<string, unknown>);
+    const ahead = await askAhead(command, this.#input, { known, clock, origin: this.#origin });
     if (ahead.kind === "ready") return { answered: ahead.answered };
     if (ahead.kind === "refused") return { result: errorResult(messageOf(ahead.error), clock) };
     if (isHopeless) return { result: errorResult(`${toolName} asks «${ahead.asked[0]?.message}», and ${whyNoAnswer(path)}.`, clock) };
@@ -249,6 +250,7 @@ export class Call {
       entry: this.#entry,
       input: this.#input,
       caller: callerKey(this.#caller),
+      origin: this.#origin,
       wish: {
         asked: this.#asked,
         canTakeTask,
@@ -363,6 +365,10 @@ export class Call {
     const cancel = () => this.#cancelTask(engine, task.taskId, undelivered);
     if (request.signal.aborted) cancel();
     else request.signal.addEventListener("abort", cancel, { once: true });
+  }
+
+  get #origin(): Origin {
+    return { door: "mcp", folder: this.#server.folder };
   }
 
   get #withLog(): boolean {

@@ -1,18 +1,11 @@
 import type { AuthInfo, ServerContext } from "@modelcontextprotocol/server";
+import type { Caller } from "../command/context.ts";
 
-/** Who asks. What one caller started, no other may see. */
-export type Caller =
-  | { readonly kind: "local" }
-  | { readonly kind: "anonymous" }
-  | { readonly kind: "token"; readonly issuer: string; readonly client: string; readonly subject: string };
+export { callerKey } from "../task/callers.ts";
+export type { Caller };
 
 export const localUser: Caller = { kind: "local" };
 export const anonymous: Caller = { kind: "anonymous" };
-
-/** What a caller's tasks are kept under: equal for the same caller and no other. */
-export function callerKey(caller: Caller): string {
-  return caller.kind === "token" ? `token:${JSON.stringify([caller.issuer, caller.client, caller.subject])}` : caller.kind;
-}
 
 /** False for callers who cannot be told apart: they reach tasks by id alone. */
 export function isKnown(caller: Caller): boolean {

@@ -2,7 +2,7 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypt
 import { CLIENT_CAPABILITIES_META_KEY, type InputRequests, ProtocolError, type ServerContext } from "@modelcontextprotocol/server";
 import type { Clock } from "../clock.ts";
 import type { Command } from "../command/command.ts";
-import type { Answer, Question } from "../command/context.ts";
+import type { Answer, Origin, Question } from "../command/context.ts";
 import { askFirst } from "../command/run.ts";
 import { validate } from "../command/schema.ts";
 import { createId } from "../ids.ts";
@@ -69,8 +69,15 @@ export type Ahead =
   | { readonly kind: "open"; readonly asked: readonly TaskQuestion[] }
   | { readonly kind: "refused"; readonly error: unknown };
 
+export interface AheadOptions {
+  /** What was asked before, with the answers that came. */
+  readonly known: readonly TaskQuestion[];
+  readonly clock: Clock;
+  readonly origin: Origin;
+}
+
 /** Asks what a command asks ahead of its run, as far as the answers go. Keeps nothing: the client carries it all. */
-export async function askAhead(command: Command, input: unknown, known: readonly TaskQuestion[], clock: Clock): Promise<Ahead> {
+export async function askAhead(command: Command, input: unknown, { known, clock, origin }: AheadOptions): Promise<Ahead> {
   const checked = command.input === undefined ? { ok: true as const, value: {} } : await validate(command.input, input ?? {});
   // Arguments that do not fit are refused where every call's are.
   if (!checked.ok) return { kind: "ready", answered: [] };
@@ -87,7 +94,7 @@ export async function askAhead(command: Command, input: unknown, known: readonly
     return new Promise(() => undefined);
   };
   try {
-    const outcome = await Promise.race([askFirst(command, checked.value, ask).then(() => "ready" as const), hasAsked.promise]);
+    const outcome = await Promise.race([askFirst(command, checked.value, { ask, origin }).then(() => "ready" as const), hasAsked.promise]);
     return outcome === "ready" ? { kind: "ready", answered: asked } : { kind: "open", asked };
   } catch (error) {
     return { kind: "refused", error };

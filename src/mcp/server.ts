@@ -83,6 +83,8 @@ export class CommandServer extends McpServer {
   tasks2025: Tasks2025 | undefined;
   /** Who the MCP host of this connection is, whatever it calls itself. */
   hostName: string | undefined;
+  /** The working folder of this connection's session; undefined where it has none. */
+  folder: string | undefined;
   /** Jobs this connection is told about: each once, however many calls have joined it. */
   readonly jobs = new Set<string>();
 

@@ -1,10 +1,11 @@
 import { type Clock, sleep } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
-import type { Answer, Door, LogLine, ProgressReport, Question, Steps } from "../command/context.ts";
+import type { Answer, Door, LogLine, Origin, ProgressReport, Question, Steps } from "../command/context.ts";
 import { type Outcome, type RunOptions, runCommand } from "../command/run.ts";
 import { Cancelled, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import type { Logger } from "../log.ts";
+import { toCaller } from "./callers.ts";
 import { authorsEstimate, type History } from "./history.ts";
 import { Inputs } from "./inputs.ts";
 import { checkStorable } from "./limits.ts";
@@ -48,6 +49,8 @@ export interface Watcher {
 export interface HeldCall {
   readonly entry: CatalogEntry;
   readonly input: unknown;
+  readonly caller: string;
+  readonly origin: Origin;
   readonly fresh: () => NewTask;
   readonly watcher: Watcher;
 }
@@ -78,6 +81,7 @@ export class Attempt {
   readonly #entry: CatalogEntry | undefined;
   readonly #input: unknown;
   readonly #call: HeldCall | undefined;
+  readonly #from: { readonly caller: string; readonly origin: Origin };
   readonly #startedAt: number;
   #stopper: ((reason: Error) => void) | undefined;
   #stopReason: Error | undefined;
@@ -103,6 +107,7 @@ export class Attempt {
     this.#options = options;
     this.#entry = start.entry;
     this.#startedAt = options.clock.monotonic();
+    this.#from = "task" in start ? start.task : start;
     if ("task" in start) {
       this.#input = start.task.input;
       this.#isHandedOut = true;
@@ -283,6 +288,8 @@ export class Attempt {
       clock,
       home,
       config,
+      caller: toCaller(this.#from.caller),
+      origin: this.#from.origin,
       isDebug,
       door: this.#door(),
       steps: this.#steps(kept),
@@ -411,8 +418,9 @@ export class Attempt {
   /** How long it took counts for the next estimate. */
   #remember(outcome: Outcome): void {
     const entry = this.#entry;
+    const { home, config, history } = this.#options;
     if (entry === undefined || outcome.ending !== "completed") return;
-    this.#options.history.add(entry.toolName, outcome.durationMs, authorsEstimate(entry.command, this.#input)?.work);
+    history.add(entry.toolName, outcome.durationMs, authorsEstimate(entry.command, this.#input, { home, config, origin: this.#from.origin })?.work);
   }
 
   /** The child process died, not we: the same rules as for a dead worker, without waiting for a lease. */

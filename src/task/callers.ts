@@ -1,2 +1,17 @@
+import type { Caller } from "../command/context.ts";
+
 /** Callers who cannot be told apart must not be given each other's runs. */
 export const anonymous = "anonymous";
+
+/** What a caller's tasks are kept under: equal for the same caller and no other. */
+export function callerKey(caller: Caller): string {
+  return caller.kind === "token" ? `token:${JSON.stringify([caller.issuer, caller.client, caller.subject])}` : caller.kind;
+}
+
+/** The caller of such a key; what is no key of ours is nobody we know. */
+export function toCaller(key: string): Caller {
+  if (key === "local") return { kind: "local" };
+  if (!key.startsWith("token:")) return { kind: "anonymous" };
+  const [issuer, client, subject] = JSON.parse(key.slice("token:".length)) as [string, string, string];
+  return { kind: "token", issuer, client, subject };
+}

@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
-import type { LogLine } from "../command/context.ts";
+import type { LogLine, Origin } from "../command/context.ts";
 import type { Outcome } from "../command/run.ts";
 import { Cancelled, CommandError } from "../errors.ts";
 import type { HostLimit } from "../host/profiles.ts";
@@ -40,6 +40,7 @@ export interface CallRequest {
   readonly entry: CatalogEntry;
   readonly input: unknown;
   readonly caller: string;
+  readonly origin: Origin;
   /** What this client asked for, and what it could take. */
   readonly wish: {
     /** 2025-11-25 by `params.task`; 2026-07-28 by a hint of ours. */
@@ -105,13 +106,14 @@ export class Calls {
   async call(request: CallRequest): Promise<CallEnding> {
     const { engine, worker, history } = this.#options;
     if (worker.isStopped) throw new CommandError("The server is shutting down; call again in a moment.");
-    const { entry, input, caller, idempotencyKey } = request;
-    const looked = history.look(entry.toolName, entry.command, input);
+    const { entry, input, caller, origin, idempotencyKey } = request;
+    const looked = history.look(entry.toolName, entry.command, input, origin);
     const outlook = looked instanceof Promise ? await looked : looked;
     const { estimateMs } = outlook;
     const decision = this.#decide(request, outlook);
     const { answered, progressToken, isNew } = request;
-    const creation = { entry, input, caller, answered, progressToken, isNew, reason: decision.reason, ...(idempotencyKey !== undefined && { idempotencyKey }) };
+    const asked = { entry, input, caller, origin, answered, progressToken, isNew };
+    const creation = { ...asked, reason: decision.reason, ...(idempotencyKey !== undefined && { idempotencyKey }) };
     if (decision.kind === "now") {
       const { task, isJoined, isRepeated } = await engine.create({
         ...creation,
@@ -139,7 +141,7 @@ export class Calls {
   async rejoin(taskId: string, request: CallRequest): Promise<CallEnding> {
     const { engine } = this.#options;
     const task = await engine.get(request.caller, taskId);
-    const { p95Ms } = await this.#options.history.look(request.entry.toolName, request.entry.command, request.input);
+    const { p95Ms } = await this.#options.history.look(request.entry.toolName, request.entry.command, request.input, request.origin);
     const decision = this.#decide(request, { p95Ms, estimateMs: task.estimateMs });
     const isAnswered = isTerminal(task);
     if (decision.kind === "now" && !isAnswered) return { kind: "deferred", as: decision.as, task, note: undefined };
@@ -179,6 +181,8 @@ export class Calls {
     const attempt = worker.runCall({
       entry: request.entry,
       input: request.input,
+      caller: request.caller,
+      origin: request.origin,
       fresh: () => this.#fresh(request, estimateMs, startedAt),
       watcher: {
         progress: (update) => watcher.progress(update, timing()),
@@ -337,14 +341,15 @@ export class Calls {
 
   #fresh(request: CallRequest, estimateMs: number | undefined, startedAt: number): NewTask {
     const { clock, project } = this.#options;
-    const { entry, input, caller } = request;
+    const { entry, input, caller, origin } = request;
     return {
       taskId: createId(),
       caller,
       project,
       command: entry.toolName,
       input: input ?? {},
-      digest: digestOf(entry.toolName, input ?? {}),
+      origin,
+      digest: digestOf(entry.toolName, input ?? {}, origin),
       idempotencyKey: undefined,
       reason: "answered while its client waits",
       ttlMs: defaultTtlMs,

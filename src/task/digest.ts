@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
+import type { Origin } from "../command/context.ts";
 
-/** Equal for equal calls, whatever the order of their keys. */
-export function digestOf(toolName: string, input: unknown): string {
+/** Equal for equal calls, whatever the order of their keys. A relative path means another file elsewhere, and another door may do more. */
+export function digestOf(toolName: string, input: unknown, origin?: Origin): string {
   return createHash("sha256")
-    .update(JSON.stringify([toolName, sorted(input)]))
+    .update(JSON.stringify([toolName, sorted(input), ...(origin === undefined ? [] : [origin.door, origin.folder ?? null])]))
     .digest("base64url");
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
-import type { Answer } from "../command/context.ts";
+import { type Answer, type Origin, unknownOrigin } from "../command/context.ts";
 import { describeIssue } from "../command/issues.ts";
 import { refuseInput } from "../command/run.ts";
 import { type JsonSchema, jsonSchema, validate } from "../command/schema.ts";
@@ -35,6 +35,8 @@ export interface CreateRequest {
   readonly entry: CatalogEntry;
   readonly input: unknown;
   readonly caller: string;
+  /** Where it was asked for. Default: a client of which nothing is known. */
+  readonly origin?: Origin;
   /** What the command is called in sentences; the tool's name by default. */
   readonly name?: string;
   /** Why this call becomes a task; shown by `tasks show`. */
@@ -88,12 +90,12 @@ export class Engine {
   /** Makes a call durable. When this resolves the task is on disk; when it throws, nothing was changed. */
   async create(request: CreateRequest, claim?: { worker: string; leaseMs: number }): Promise<CreatedTask> {
     const { store, history, clock, project, maxLive = maxLiveTasks } = this.#options;
-    const { entry, input, caller } = request;
+    const { entry, input, caller, origin = unknownOrigin } = request;
     const ttlMs = checkTtl(request.ttlMs);
     const refusal = request.isUnchecked === true ? undefined : await refuseInput(entry.command, input, request.name ?? entry.toolName);
     if (refusal !== undefined) throw new InputError(refusal);
     const { command, toolName } = entry;
-    const digest = digestOf(toolName, input ?? {});
+    const digest = digestOf(toolName, input ?? {}, origin);
     const created = await store.create(
       {
         taskId: createId(),
@@ -101,11 +103,12 @@ export class Engine {
         project,
         command: toolName,
         input: input ?? {},
+        origin,
         digest,
         idempotencyKey: request.idempotencyKey,
         reason: request.reason,
         ttlMs,
-        estimateMs: await history.estimateMs(toolName, command, input),
+        estimateMs: await history.estimateMs(toolName, command, input, origin),
         rules: rulesOf(command),
         createdAt: clock.now(),
         isCall: false,
@@ -128,9 +131,9 @@ export class Engine {
   }
 
   /** The live task that an equal call of this caller has started. */
-  async findEqual(request: Pick<CreateRequest, "entry" | "input" | "caller">): Promise<Task | undefined> {
+  async findEqual({ entry, input, caller, origin = unknownOrigin }: Pick<CreateRequest, "entry" | "input" | "caller" | "origin">): Promise<Task | undefined> {
     const { store, project } = this.#options;
-    return await store.findEqual(this.#scope(request.caller), project, digestOf(request.entry.toolName, request.input ?? {}));
+    return await store.findEqual(this.#scope(caller), project, digestOf(entry.toolName, input ?? {}, origin));
   }
 
   async get(caller: string, taskId: unknown): Promise<Task> {

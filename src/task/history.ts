@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { Command } from "../command/command.ts";
+import { type CallFacts, type Origin, unknownOrigin } from "../command/context.ts";
 import { validate } from "../command/schema.ts";
 import { bucketOf, quantile, totalOf } from "./quantiles.ts";
 import type { DurationCount, TaskStore } from "./store.ts";
@@ -49,6 +50,11 @@ interface Summary extends KnownDurations {
   readonly rateMs: number | undefined;
 }
 
+interface AuthorsEstimate {
+  readonly ms?: number;
+  readonly work?: number;
+}
+
 /** Working it out again pays once this part of the runs is new. */
 const worthPart = 0.05;
 
@@ -57,6 +63,7 @@ export class History {
   readonly #store: TaskStore;
   readonly #clock: Clock;
   readonly #prefix: string;
+  readonly #settings: Omit<CallFacts, "origin">;
   readonly #recent = new Map<string, Recent>();
   readonly #pending: Counts = new Map();
   /** On its way to the store, and perhaps not there yet. */
@@ -64,10 +71,11 @@ export class History {
   #written: Promise<void> = Promise.resolve();
   #cancelFlush: (() => void) | undefined;
 
-  /** Of one project: commands of the same name in another are other commands. */
-  constructor(store: TaskStore, clock: Clock, project = "") {
+  /** Of one project: commands of the same name in another are other commands. The settings are for the authors' estimates. */
+  constructor(store: TaskStore, clock: Clock, project = "", settings: Omit<CallFacts, "origin"> = { home: "", config: {} }) {
     this.#store = store;
     this.#clock = clock;
+    this.#settings = settings;
     this.#prefix = project === "" ? "" : `${project}/`;
   }
 
@@ -106,8 +114,8 @@ export class History {
   }
 
   /** Milliseconds a run will take: from enough history, scaled by its size, else the author's word. */
-  async estimateMs(name: string, command: Command, input: unknown): Promise<number | undefined> {
-    return (await this.look(name, command, input)).estimateMs;
+  async estimateMs(name: string, command: Command, input: unknown, origin?: Origin): Promise<number | undefined> {
+    return (await this.look(name, command, input, origin)).estimateMs;
   }
 
   /** How long a command takes, once it has run often enough to say; of other processes' runs the last second may be missing. */
@@ -116,9 +124,10 @@ export class History {
   }
 
   /** Both, at once where the answer is at hand: most calls want it, and few have time to wait. */
-  look(name: string, command: Command, input: unknown): Outlook | Promise<Outlook> {
+  look(name: string, command: Command, input: unknown, origin: Origin = unknownOrigin): Outlook | Promise<Outlook> {
     const summary = this.#summaryOf(name);
-    return summary instanceof Promise ? summary.then((value) => toOutlook(value, command, input)) : toOutlook(summary, command, input);
+    const said = () => (command.estimate === undefined ? undefined : authorsEstimate(command, input, { ...this.#settings, origin }));
+    return summary instanceof Promise ? summary.then((value) => toOutlook(value, said())) : toOutlook(summary, said());
   }
 
   /** What is known of every command that has run, as of now. */
@@ -190,8 +199,7 @@ function toKnown({ runs, p50Ms, p95Ms, p99Ms }: Summary): KnownDurations | undef
   return runs < enoughRuns ? undefined : { runs, p50Ms, p95Ms, p99Ms };
 }
 
-function toOutlook(summary: Summary, command: Command, input: unknown): Outlook {
-  const said = command.estimate === undefined ? undefined : authorsEstimate(command, input);
+function toOutlook(summary: Summary, said: AuthorsEstimate | undefined): Outlook {
   const { runs, p50Ms, p95Ms, rateMs } = summary;
   const isKnown = runs >= enoughRuns;
   const byWork = said?.work === undefined || rateMs === undefined ? undefined : rateMs * said.work;
@@ -220,9 +228,9 @@ function parsed(command: Command, input: unknown): unknown {
 }
 
 /** What the author says about a run's length: milliseconds, or a size. An estimate that throws says nothing. */
-export function authorsEstimate(command: Command, input: unknown): { ms?: number; work?: number } | undefined {
+export function authorsEstimate(command: Command, input: unknown, call: CallFacts): AuthorsEstimate | undefined {
   try {
-    const said = command.estimate?.(parsed(command, input) as never);
+    const said = command.estimate?.(parsed(command, input) as never, call);
     if (typeof said === "number") return Number.isFinite(said) && said >= 0 ? { ms: said * 1000 } : undefined;
     return said !== undefined && Number.isFinite(said.work) && said.work > 0 ? { work: said.work } : undefined;
   } catch {

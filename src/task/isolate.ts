@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { type Clock, toTimestamp } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
-import type { Answer, LogLine, ProgressReport, Question } from "../command/context.ts";
+import type { Answer, Caller, LogLine, Origin, ProgressReport, Question } from "../command/context.ts";
 import type { Outcome, RunOptions } from "../command/run.ts";
 import { messageOf, ShuttingDown, TimedOut } from "../errors.ts";
 import { createId } from "../ids.ts";
@@ -26,6 +26,8 @@ export type FromChild =
 export interface ChildOptions {
   readonly home: string;
   readonly config: Readonly<Record<string, unknown>>;
+  readonly caller: Caller | undefined;
+  readonly origin: Origin | undefined;
   readonly isDebug: boolean;
   readonly attempt: number;
   readonly steps: readonly (readonly [string, string])[];
@@ -104,9 +106,10 @@ class IsolatedRun {
     this.#watchSignals();
     this.#watchDeadline();
     this.#watchMemory();
-    const { home, config, isDebug = false, attempt = 1 } = this.#options;
+    const { home, config, caller, origin, isDebug = false, attempt = 1 } = this.#options;
     const { file, toolName, path } = this.#entry;
-    this.#tell({ type: "run", entry: { file, toolName, path }, input, options: { home, config, isDebug, attempt, steps: this.#options.steps?.all() ?? [] } });
+    const steps = this.#options.steps?.all() ?? [];
+    this.#tell({ type: "run", entry: { file, toolName, path }, input, options: { home, config, caller, origin, isDebug, attempt, steps } });
     const outcome = await this.#ended.promise;
     for (const clean of this.#cleanups) clean();
     this.#kill();

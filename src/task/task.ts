@@ -1,5 +1,5 @@
 import type { ContentBlock } from "../command/content.ts";
-import type { Answer, LogLine, Question } from "../command/context.ts";
+import type { Answer, LogLine, Origin, Question } from "../command/context.ts";
 import type { Message } from "../command/run.ts";
 
 /**
@@ -68,7 +68,9 @@ export interface NewTask {
   readonly project: string;
   readonly command: string;
   readonly input: unknown;
-  /** Equal for equal calls: same command, same input. */
+  /** By which door it was asked for, and in which folder: whoever runs it, now or later, goes by that. */
+  readonly origin: Origin;
+  /** Equal for equal calls: same command, same input, same origin. */
   readonly digest: string;
   readonly idempotencyKey: string | undefined;
   /** Why this call became a task. */

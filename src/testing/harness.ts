@@ -1,5 +1,6 @@
+import path from "node:path";
 import type { Command } from "../command/command.ts";
-import type { Answer } from "../command/context.ts";
+import type { Answer, Origin } from "../command/context.ts";
 import { createId } from "../ids.ts";
 import { openMemoryStore } from "../store/memory.ts";
 import { Engine } from "../task/engine.ts";
@@ -26,8 +27,16 @@ export interface Harness {
 const caller = "tester";
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** Opens a harness for commands by name; `home` is the folder that they keep data in. */
-export function createHarness(commands: Readonly<Record<string, Command>>, { home = "" }: { readonly home?: string } = {}): Harness {
+export interface HarnessOptions {
+  /** What `task.home` is. */
+  readonly home?: string;
+  /** Where the commands are called from. Default: a terminal in the working folder. */
+  readonly origin?: Origin;
+}
+
+/** Opens a harness for commands by name. */
+export function createHarness(commands: Readonly<Record<string, Command>>, options: HarnessOptions = {}): Harness {
+  const { home = "", origin = { door: "terminal", folder: path.resolve() } } = options;
   const clock = new FakeClock();
   const store = openMemoryStore(clock);
   const history = new History(store, clock);
@@ -49,7 +58,7 @@ export function createHarness(commands: Readonly<Record<string, Command>>, { hom
     async create(name, input) {
       const entry = find(name);
       if (entry === undefined) throw new Error(`The harness has no command ${name}; it has ${Object.keys(commands).join(", ")}.`);
-      return (await engine.create({ entry, input, caller, reason: "test", isNew: true })).task;
+      return (await engine.create({ entry, input, caller, origin, reason: "test", isNew: true })).task;
     },
     async settle() {
       current.worker.start();

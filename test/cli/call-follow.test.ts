@@ -21,6 +21,7 @@ function follow(options: Partial<RemoteOptions> = {}, work?: (follow: FollowOpti
     columns: 80,
     rows: 24,
     isDataShown: false,
+    folder: process.cwd(),
     print: () => {},
     say: (text) => (said += text),
     erase: () => (said += "\r\x1b[2K"),

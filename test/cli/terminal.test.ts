@@ -14,6 +14,7 @@ function open(isLive: boolean, columns = 80) {
     columns,
     rows: 24,
     isDataShown: false,
+    folder: process.cwd(),
     print: () => {},
     say: (text) => (said += text),
     erase: () => (said += "\r\x1b[2K"),

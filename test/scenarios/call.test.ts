@@ -68,6 +68,7 @@ async function type(words: readonly string[]): Promise<{ code: number; stdout: s
     columns: 80,
     rows: 24,
     isDataShown: false,
+    folder: process.cwd(),
     print: (text) => (stdout += text),
     say: (text) => (stderr += text),
     erase: () => {},

@@ -256,6 +256,7 @@ function stepOf(model: Model, op: Operation): Step | undefined {
         project: op.project,
         command: "text_count",
         input: { made },
+        origin: { door: "mcp", folder: undefined },
         digest: `d${op.digest}`,
         idempotencyKey: op.key === undefined ? undefined : `k${op.key}`,
         reason: "asked for",

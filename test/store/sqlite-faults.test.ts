@@ -36,6 +36,7 @@ const fresh = (taskId: string, facts: Partial<NewTask> = {}): NewTask => ({
   project: "home",
   command: "text_count",
   input: {},
+  origin: { door: "mcp", folder: undefined },
   digest: taskId,
   idempotencyKey: undefined,
   reason: "asked for",
@@ -144,7 +145,7 @@ describe("opening", () => {
   test("a database of the first schema is brought up to date, and every task in it goes on", async () => {
     const file = makeFirst(temporaryFolder());
     const store = open(file);
-    const shown = { isCall: false, questions: [], progressToken: undefined };
+    const shown = { isCall: false, questions: [], progressToken: undefined, origin: { door: "mcp", folder: undefined } };
     const { tasks } = await store.list(scope(), { limit: 10 });
     expect(tasks).toMatchObject([
       { taskId: "ended", status: "completed", ...shown },
@@ -162,7 +163,7 @@ describe("opening", () => {
     await store.create(call, begun);
     expect(await store.get(scope(), "call")).toMatchObject({ isCall: true, progressToken: 7 });
     await store.close();
-    expect(versionOf(file)).toBe(2);
+    expect(versionOf(file)).toBe(3);
     expect((await open(file).list(scope(), { limit: 10, withCalls: true })).tasks).toHaveLength(4);
   });
 

@@ -23,6 +23,7 @@ export async function runAsTask(found: CatalogEntry, typed: Typed, terminal: Ter
       entry,
       input,
       caller: localCaller,
+      origin: { door: "terminal", folder: terminal.folder },
       name: entry.path.join(" "),
       reason: `asked for with --${typed.asTask === "detach" ? "detach" : "async"}`,
       isNew: typed.isNew,

@@ -47,7 +47,9 @@ export async function startDiagnosis(typed: Typed, options: StartOptions): Promi
       ...(options.pollIntervalMs !== undefined && { pollIntervalMs: options.pollIntervalMs }),
     };
     const reason = `asked for with --${isDetached ? "detach" : "async"}`;
-    const { task } = await tasks.engine.create({ entry, input, caller: localCaller, name: "diagnose", reason, ...(ttlMs !== undefined && { ttlMs }) });
+    const origin = { door: "terminal", folder: call.terminal.folder } as const;
+    const asked = { entry, input, caller: localCaller, origin, name: "diagnose", reason };
+    const { task } = await tasks.engine.create({ ...asked, ...(ttlMs !== undefined && { ttlMs }) });
     if (!isDetached) return await follow(task, tasks, { ...options, revive, endpoint: nameOf(target), isQuiet: typed.isQuiet });
     revive(task);
     const { terminal } = call;

@@ -94,7 +94,7 @@ function createBroker(runtime: Runtime, lifecycle: Lifecycle, leaving: AbortSign
   const startedAt = clock.now();
   return new Broker({
     key: settings.daemon.key,
-    onConnection: (socket, { host }) => serveStreams(runtime, { input: socket, output: socket, write: (text) => socket.write(text), host, leaving }),
+    onConnection: (socket, facts) => serveStreams(runtime, { input: socket, output: socket, write: (text) => socket.write(text), ...facts, leaving }),
     status: () => ({
       pid: process.pid,
       version: settings.version,

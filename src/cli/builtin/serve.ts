@@ -64,7 +64,8 @@ async function overStdio(settings: Settings): Promise<ExitCode> {
   const stdout = takeStdout(process);
   const runtime = await open(settings);
   const stopped = new Promise<void>((resolve) => onStop(resolve));
-  await Promise.race([stopped, serveStreams(runtime, { input: process.stdin, output: stdout.stream, write: (text) => stdout.write(text) })]);
+  const streams = { input: process.stdin, output: stdout.stream, write: (text: string) => stdout.write(text), folder: process.cwd() };
+  await Promise.race([stopped, serveStreams(runtime, streams)]);
   await runtime.close(0);
   return Exit.Ok;
 }

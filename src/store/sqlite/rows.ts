@@ -37,6 +37,8 @@ export interface TaskRow {
   readonly is_call: number;
   /** JSON: 7 and "7" are different tokens. */
   readonly progress_token: string | null;
+  readonly door: string;
+  readonly folder: string | null;
 }
 
 export type Values = Record<string, string | number | null>;
@@ -65,6 +67,8 @@ export function fromTask(task: LiveTask): Values {
     isCall: task.isCall ? 1 : 0,
     questions: JSON.stringify(task.questions),
     progressToken: task.progressToken === undefined ? null : JSON.stringify(task.progressToken),
+    door: task.origin.door,
+    folder: task.origin.folder ?? null,
   };
 }
 
@@ -80,6 +84,7 @@ export function toTask(row: TaskRow): Task {
     project: row.project,
     command: row.command,
     input: row.input === null ? undefined : JSON.parse(row.input),
+    origin: { door: row.door === "terminal" ? ("terminal" as const) : ("mcp" as const), folder: row.folder ?? undefined },
     digest: row.digest,
     idempotencyKey: row.idempotency_key ?? undefined,
     reason: row.reason,

@@ -12,10 +12,10 @@ export const statements = {
   insert: `
     insert into tasks (task_id, caller, project, command, digest, idempotency_key, input, reason, ttl_ms, estimate_ms,
                        is_safe, max_attempts, backoff_ms, status, fence, attempts, worker, lease_until,
-                       not_before, created_at, updated_at, started_at, is_call, questions, progress_token)
+                       not_before, created_at, updated_at, started_at, is_call, questions, progress_token, door, folder)
     values (:taskId, :caller, :project, :command, :digest, :idempotencyKey, :input, :reason, :ttlMs, :estimateMs,
             :isSafe, :maxAttempts, :backoffMs, :status, :fence, :attempts, :worker, :leaseUntil,
-            :createdAt, :createdAt, :createdAt, :startedAt, :isCall, :questions, :progressToken)
+            :createdAt, :createdAt, :createdAt, :startedAt, :isCall, :questions, :progressToken, :door, :folder)
     returning *`,
 
   findByKey: "select * from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey",
@@ -27,7 +27,7 @@ export const statements = {
   list: `
     select number, task_id, caller, project, command, digest, idempotency_key, null as input, reason, ttl_ms, estimate_ms,
            is_safe, max_attempts, backoff_ms, status, status_message, version, fence, attempts, crashes, not_before, worker, lease_until,
-           progress, questions, created_at, updated_at, started_at, finished_at, expires_at, is_call, progress_token
+           progress, questions, created_at, updated_at, started_at, finished_at, expires_at, is_call, progress_token, door, folder
     from tasks
     where caller = :caller and number < :before and (expires_at is null or expires_at > :now)
       and (:project is null or project = :project)

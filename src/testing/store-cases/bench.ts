@@ -50,6 +50,7 @@ export class Bench {
       project: "home",
       command: "text_count",
       input: { page: this.#made },
+      origin: { door: "mcp", folder: "/home/ada" },
       digest: `digest-${this.#made}`,
       idempotencyKey: undefined,
       reason: "asked for",

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Task } from "../../task/task.ts";
 import type { StoreCase } from "../store-suite.ts";
 import { assertTask, assertUnchanged, done, onStore, plain, question, ttlMs } from "./bench.ts";
 
@@ -54,6 +55,31 @@ export const creatingCases: readonly StoreCase[] = [
     outcome.data.names.push("changed after settle");
     assertTask(await bench.read(taskId), { outcome: { ...done, data: { names: ["a"] } } });
   }),
+
+  ...(
+    [
+      { door: "terminal", folder: "/home/ada/Ünïcödé \n 🙂" },
+      { door: "terminal", folder: undefined },
+      { door: "mcp", folder: "/home/ada" },
+      { door: "mcp", folder: undefined },
+    ] as const
+  ).map((origin) =>
+    onStore(`create: a task keeps where it was asked for, for whoever runs it: ${JSON.stringify(origin)}`, async (bench) => {
+      const { taskId } = await bench.make({ origin });
+      assertTask((await bench.claim()) as Task, { origin });
+      await bench.store.interrupt({ worker: "w1" }, bench.now);
+      assertTask((await bench.claim({ worker: "w2" })) as Task, { origin });
+      assertTask(await bench.read(taskId), { origin });
+      const call = await bench.journal({ origin });
+      await bench.store.handOut(call, { reason: "it took too long", ttlMs, rules: { isSafe: true, maxAttempts: 1, backoffMs: 0 } }, bench.now);
+      assertTask(await bench.read(call.taskId), { origin });
+      const { tasks } = await bench.store.list(bench.scope(), { limit: 10 });
+      assert.deepEqual(
+        tasks.map((task) => task.origin),
+        [origin, origin],
+      );
+    }),
+  ),
 
   onStore("create: an id that is taken is refused, and the task there stays as it is", async (bench) => {
     const { taskId } = await bench.make();
