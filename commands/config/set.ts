@@ -1,4 +1,4 @@
-import { CommandError, checkConfig, defineCommand } from "meanwhile";
+import { CommandError, changeableBy, checkConfig, defineCommand } from "meanwhile";
 import { z } from "zod";
 import { readUserFile, replaceUserFile, valueAt, withValue } from "./_user-file.ts";
 
@@ -9,7 +9,8 @@ export default defineCommand({
   summary: "Change a setting in the user's config file",
   description:
     "The whole file is checked before it is replaced in one go; a wrong value changes nothing. A running server takes it up when it starts again. " +
-    "Environment, flags and a project's own config file still win over it.",
+    "Environment, flags and a project's own config file still win over it. " +
+    "Through MCP it asks the person first; what decides which code runs, which files may be read, who may connect or whom diagnose may reach is changed in a terminal only.",
   input: z.object({
     key: z.string().describe("The setting, with dots for what is inside: toolPrefix, http.port, deferral.auto"),
     value: z.string().describe("JSON, or plain text: 8080, true, '[\"a\"]', wksm; null takes the setting away"),
@@ -22,9 +23,11 @@ export default defineCommand({
   }),
   effects: "write",
   idempotent: true,
+  confirm: ({ key, value }, { door }) => (door === "mcp" && changeableBy(key) === "tool" ? questionFor(key, value) : false),
   examples: ["http.port 8080", "toolPrefix wksm", "deferral.auto null"],
   summarize: ({ key, new_value }) => (new_value === null ? `${key} is back to its default` : `${key} is now ${JSON.stringify(new_value)}`),
   run({ key, value }, task) {
+    if (task.origin.door !== "terminal" && changeableBy(key) === "person") throw new CommandError(refusalOf(key));
     const keys = key.split(".");
     if (keys.includes("")) throw new CommandError(`\`key\` ${key === "" ? "is empty" : `${key} has an empty part`}; write e.g. http.port.`);
     if (value === "") throw new CommandError("`value` is empty; give JSON or a text, or null to take the setting away.");
@@ -42,6 +45,20 @@ export default defineCommand({
     throw new CommandError("The config file is being changed by somebody else all the time; nothing was changed, try again.");
   },
 });
+
+/** So much of a value fits into a question. */
+const maxShown = 300;
+
+function questionFor(key: string, value: string): string {
+  const shown = value.length > maxShown ? `${value.slice(0, maxShown)}… (${value.length} characters)` : value;
+  return value === "null" ? `Take the setting ${key} away?` : `Change the setting ${key} to ${shown}?`;
+}
+
+/** A model must not widen its own rights, whatever it was told. */
+function refusalOf(key: string): string {
+  const [name] = key.split(".");
+  return `\`key\` ${key.slice(0, maxShown)} is changed by a person, not through a tool: \`${name}\` is one of the settings that decide what may be done; run in a terminal: meanwhile config set ${name} …`;
+}
 
 function check(config: object, file: string): void {
   try {
