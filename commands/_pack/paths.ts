@@ -9,7 +9,7 @@ import { reasonOf } from "./reason.ts";
  * not UTF-8, and every control character, is percent-escaped. What is shown can be given again.
  */
 
-/** A path somebody gave: real, inside an allowed root. */
+/** A path somebody gave: real, and in reach. */
 export interface GivenPath {
   /** Links resolved, as far as the path exists. */
   readonly path: Buffer;
@@ -19,59 +19,13 @@ export interface GivenPath {
 
 const separator = Buffer.from("/");
 
-/** The folders that commands of the pack may look into: `MEANWHILE_PACK_ROOTS`, or the user's home and the working folder. */
-export function allowedRoots(): Buffer[] {
-  const given = (process.env.MEANWHILE_PACK_ROOTS ?? "").split(path.delimiter).filter((root) => root !== "");
-  // Programs with a window start their servers in `/`: that is no choice of anybody's.
-  const working = isNowhere() ? [] : [process.cwd()];
-  const roots = given.length > 0 ? given.map((root) => path.resolve(expandHome(root))) : [homedir(), ...working];
-  return roots.map((root) => realPathOf(Buffer.from(root)));
-}
-
-/** Resolves a path that was given as text, and refuses one that lies outside the allowed roots, links and all. */
-export function resolveGiven(text: string, field = "path"): GivenPath {
-  if (text === "") throw new CommandError(`\`${field}\` is empty; give a file or a folder.`);
-  if (text.includes("\0")) throw new CommandError(`\`${field}\` holds a NUL character, which no file name can.`);
-  // One daemon serves sessions of every folder: whose folder would it be?
-  if (!isWhole(text) && isNowhere()) {
-    throw new CommandError(`\`${field}\` ${text} is relative, and this server works in no folder of yours; give the whole path, or one that begins with ~/.`);
-  }
-  const real = realPathOfGiven(text);
-  const roots = allowedRoots();
-  if (!roots.some((root) => isInside(real, root))) {
-    const allowed = roots.map(showName).join(", ");
-    throw new CommandError(`\`${field}\` ${showName(real)} lies outside the allowed folders (${allowed}); set MEANWHILE_PACK_ROOTS to allow others.`);
-  }
-  return { path: real, shown: showName(real), kind: kindOf(real) };
-}
-
-/**
- * Refuses a file that was opened and lies outside the allowed folders. Its path was looked at before, but a folder on the way
- * may have become a link since then; what is open stays what it is.
- */
-export function checkOpened(descriptor: number, file: Buffer): void {
-  const real = pathOfOpened(descriptor) ?? realPathOf(file);
-  const from = `${process.env.MEANWHILE_PACK_ROOTS}\0${process.cwd()}`;
-  if (known.from === from && known.roots.some((root) => isInside(real, root))) return;
-  known = { from, roots: allowedRoots() };
-  if (!known.roots.some((root) => isInside(real, root))) throw new CommandError("it lies outside the allowed folders, behind a link");
-}
-
-/** As they were when last looked at: asking anew for every file would take longer than reading it. */
-let known: { readonly from: string; readonly roots: readonly Buffer[] } = { from: "", roots: [] };
-
 /** What the system says where an open file lies; undefined where it does not say. */
-function pathOfOpened(descriptor: number): Buffer | undefined {
+export function pathOfOpened(descriptor: number): Buffer | undefined {
   try {
     return readlinkSync(`/proc/self/fd/${descriptor}`, "buffer");
   } catch {
     return undefined; // Only Linux has it.
   }
-}
-
-/** Where a path leads that was given as text, wherever that is. */
-export function realPathOfGiven(text: string): Buffer {
-  return realPathOf(toBytes(path.resolve(expandHome(text))));
 }
 
 /** True for the folder itself and everything below it. */
@@ -139,26 +93,13 @@ function targetOf(file: Buffer): Buffer | undefined {
   }
 }
 
-function isNowhere(): boolean {
-  return process.cwd() === path.parse(process.cwd()).root;
-}
-
-function isWhole(text: string): boolean {
-  return path.isAbsolute(expandHome(text));
-}
-
-function expandHome(text: string): string {
+/** A leading `~` is the user's home. */
+export function expandHome(text: string): string {
   return text === "~" || text.startsWith("~/") ? path.join(homedir(), text.slice(1)) : text;
 }
 
-/** What is there under these very characters, else what they stand for when they are escapes. */
-function toBytes(text: string): Buffer {
-  const literal = Buffer.from(text);
-  const read = readName(text);
-  return read.equals(literal) || kindOf(literal) !== "missing" ? literal : read;
-}
-
-function kindOf(file: Buffer): GivenPath["kind"] {
+/** What is there; refuses what cannot be looked at. */
+export function kindOf(file: Buffer): GivenPath["kind"] {
   try {
     const stat = statSync(file, { throwIfNoEntry: false });
     if (stat === undefined) return "missing";

@@ -20,6 +20,11 @@ export const troubleFields = {
   errors_total: z.number().int().describe("How many files failed in all"),
 };
 
+/** How many names a walk has passed over because they are closed to whoever asked. */
+export const hiddenField = {
+  hidden: z.number().int().describe("Passed over: names that begin with a dot, keys, hard links and the like, which MCP clients do not get"),
+};
+
 /** Collects what failed without growing beyond bounds. */
 export class Troubles {
   readonly #listed: Trouble[] = [];

@@ -1,6 +1,7 @@
 import { type BigIntStats, type Dirent, lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { setImmediate as giveWay } from "node:timers/promises";
 import { isInside, joinBytes } from "./paths.ts";
+import type { Reach } from "./reach.ts";
 
 /** A regular file, as the walk found it. */
 export interface WalkedFile {
@@ -20,6 +21,8 @@ export interface WalkedFolder {
 }
 
 export interface WalkOptions {
+  /** What is out of reach is passed over. */
+  readonly reach: Reach;
   /** Default: true. */
   readonly recursive?: boolean;
   /** The walk ends by throwing its reason. */
@@ -28,6 +31,8 @@ export interface WalkOptions {
   readonly skipsFolder?: (folder: Buffer, name: Buffer) => boolean;
   /** Leaves a file out before anything is asked about it. */
   readonly skipsFile?: (folder: Buffer, name: Buffer) => boolean;
+  /** Told of each file or folder that was passed over because it is out of reach. */
+  readonly onHidden?: (path: Buffer) => void;
   /** Told of each folder before it is read. */
   readonly onFolder?: (folder: Buffer) => void;
   /** Told of each file or folder that failed; the walk goes on. */
@@ -133,13 +138,21 @@ async function readFolder(folder: Buffer, walk: Walk): Promise<WalkedFolder | un
     if (pace.isOver()) await pace.giveWay();
     const name = Buffer.from(entry.name, "latin1");
     if (entry.isDirectory()) {
-      if (options.recursive !== false && options.skipsFolder?.(folder, name) !== true) pending.push(joinBytes(folder, name));
+      if (options.recursive === false || options.skipsFolder?.(folder, name) === true) continue;
+      const below = joinBytes(folder, name);
+      if (options.reach.hides(below, "folder")) options.onHidden?.(below);
+      else pending.push(below);
       continue;
     }
     if (!(entry.isFile() || entry.isSymbolicLink()) || options.skipsFile?.(folder, name) === true) continue;
     try {
-      const stat = entry.isSymbolicLink() ? followInside(joinBytes(folder, name), walk.root) : lstatSync(toPath(prefix, entry.name), { bigint: true });
-      if (stat.isFile()) files.push({ folder, name, size: Number(stat.size), mtimeNs: stat.mtimeNs, inode: stat.ino });
+      const target = entry.isSymbolicLink() ? followInside(joinBytes(folder, name), walk.root) : undefined;
+      const stat = target?.stat ?? lstatSync(toPath(prefix, entry.name), { bigint: true });
+      if (!stat.isFile()) continue;
+      if (!options.reach.isFree && isHidden(joinBytes(folder, name), target?.path, stat, options.reach)) {
+        failed.push(name);
+        options.onHidden?.(joinBytes(folder, name));
+      } else files.push({ folder, name, size: Number(stat.size), mtimeNs: stat.mtimeNs, inode: stat.ino });
     } catch (error) {
       if (entry.isFile()) failed.push(name);
       options.onError(joinBytes(folder, name), error);
@@ -162,7 +175,7 @@ function isAscii(text: string): boolean {
 }
 
 /** What a link inside the root leads to, when that is inside too. */
-function followInside(link: Buffer, root: Buffer): BigIntStats {
+function followInside(link: Buffer, root: Buffer): { readonly path: Buffer; readonly stat: BigIntStats } {
   let target: Buffer;
   try {
     target = realpathSync.native(link, "buffer");
@@ -170,7 +183,13 @@ function followInside(link: Buffer, root: Buffer): BigIntStats {
     throw (error as NodeJS.ErrnoException).code === "ENOENT" ? new Error("it is a link that leads nowhere") : error;
   }
   if (!isInside(target, root)) throw new Error("it is a link that leads out of the folder, and was not followed");
-  return statSync(target, { bigint: true });
+  return { path: target, stat: statSync(target, { bigint: true }) };
+}
+
+/** A link is as closed as what it leads to, and as its own name. */
+function isHidden(file: Buffer, target: Buffer | undefined, { nlink }: BigIntStats, reach: Reach): boolean {
+  const names = Number(nlink);
+  return target === undefined ? reach.hides(file, { names }) : reach.hides(file, { names: 1 }) || reach.hides(target, { names });
 }
 
 interface Pace {

@@ -5,7 +5,8 @@ import { type CommandContext, CommandError } from "meanwhile";
 import { z } from "zod";
 import { maxRowsAtOnce, whyNotStored } from "../_pack/database.ts";
 import { folderOf, isInside, joinBytes, nameOf, showName } from "../_pack/paths.ts";
-import { Troubles, troubleFields } from "../_pack/trouble.ts";
+import type { Reach } from "../_pack/reach.ts";
+import { hiddenField, Troubles, troubleFields } from "../_pack/trouble.ts";
 import { createPace, pathOf, type WalkedFile, walkFolders } from "../_pack/walk.ts";
 import { engineFor, transformBytes } from "../transform/_engines.ts";
 import { folderSkipper, isHidden } from "../transform/_skips.ts";
@@ -17,6 +18,7 @@ import { createWriter, type IngestFile } from "./_store.ts";
 export interface IngestOptions extends ChunkSizes {
   readonly maxBytes: number;
   readonly maxChunks: number;
+  readonly reach: Reach;
 }
 
 /** Where to take files from. */
@@ -42,6 +44,7 @@ export const ingestFields = {
   files_skipped: z.number().int(),
   skip_reasons: z.record(z.string(), z.number().int()).describe("How many were skipped for which reason"),
   skipped: z.array(z.object({ path: z.string(), reason: z.string() })).describe("Files that were skipped, the first 100 of them"),
+  ...hiddenField,
   ...troubleFields,
   duration_seconds: z.number(),
 };
@@ -67,7 +70,7 @@ export class IngestRun {
   readonly #skipped: { path: string; reason: string }[] = [];
   #waiting: IngestFile[] = [];
   #waitingChunks = 0;
-  #counts = { seen: 0, ingested: 0, unchanged: 0, removed: 0, chunks: 0, skipped: 0 };
+  #counts = { seen: 0, ingested: 0, unchanged: 0, removed: 0, chunks: 0, skipped: 0, hidden: 0 };
 
   constructor(db: Database.Database, options: IngestOptions, task: Pick<CommandContext, "signal" | "progress" | "home">) {
     if (options.overlap >= options.size) throw new CommandError("`overlap` must be smaller than `chunk_size`.");
@@ -117,6 +120,7 @@ export class IngestRun {
       files_skipped: this.#counts.skipped,
       skip_reasons: Object.fromEntries(this.#reasons),
       skipped: this.#skipped,
+      hidden: this.#counts.hidden,
       ...this.#troubles.toOutput(),
       duration_seconds: Math.round(performance.now() - this.#startedAt) / 1000,
     };
@@ -133,6 +137,8 @@ export class IngestRun {
     const folders = walkFolders(place.path, {
       recursive: place.recursive,
       signal: this.#task.signal,
+      reach: this.#options.reach,
+      onHidden: () => this.#counts.hidden++,
       skipsFolder: folderSkipper(this.#task.home),
       skipsFile: (folder, name) => (isHidden(name) && place.source === "") || !place.takes(showName(joinBytes(folder, name).subarray(length))),
       onError: (file, error) => this.#troubles.add(showName(file), error),
@@ -178,7 +184,7 @@ export class IngestRun {
     if (place.format === "files" && place.kind === "folder" && engine === undefined) throw new Skip(path.extname(name) === "" ? "no ending" : "unknown ending");
     if (file.size === 0) throw new Skip("empty");
     if (file.size > this.#options.maxBytes) throw new Skip("too large");
-    const { bytes, stamp } = readSource(whole, this.#options.maxBytes);
+    const { bytes, stamp } = readSource(whole, this.#options);
     if (engine !== "pdf" && engine !== "docx" && bytes.subarray(0, 65_536).includes(0) && !hasMark(bytes)) throw new Skip("binary");
     const { text, title } =
       place.format === "conversation"

@@ -3,7 +3,8 @@ import { type CommandContext, defineCommand } from "meanwhile";
 import { z } from "zod";
 import { writeAtOnce } from "../_pack/database.ts";
 import { compileGlob } from "../_pack/glob.ts";
-import { joinBytes, resolveGiven, showName } from "../_pack/paths.ts";
+import { joinBytes, showName } from "../_pack/paths.ts";
+import { openReach, type Reach } from "../_pack/reach.ts";
 import { Troubles, troubleFields } from "../_pack/trouble.ts";
 import { walk } from "../_pack/walk.ts";
 import { folderSkipper } from "../transform/_skips.ts";
@@ -47,12 +48,13 @@ export default defineCommand({
     const troubles = new Troubles();
     const places = knownPlaces();
     const found: Found[] = [];
+    const reach = openReach(task);
     for (const [at, place] of places.entries()) {
       task.progress({ done: at, total: places.length, message: `Looking at ${place.assistant}` });
-      const listed = await list(place, task, troubles);
+      const listed = await list(place, { ...task, reach, troubles });
       if (listed !== undefined && listed.files > 0) found.push(listed);
     }
-    await withIngested(task.home, (db) => remember(db, found));
+    await withIngested(task.home, (db) => remember(db, found, reach.isFree));
     return {
       sources: found.map(({ id, assistant, kind, real, files, bytes, newestAt, format }) => ({
         id,
@@ -70,11 +72,16 @@ export default defineCommand({
   },
 });
 
+interface Listing extends Pick<CommandContext, "signal" | "home"> {
+  readonly reach: Reach;
+  readonly troubles: Troubles;
+}
+
 /** Counts a place's files; undefined when it may not be looked into. */
-async function list(place: KnownPlace, task: Pick<CommandContext, "signal" | "home">, troubles: Troubles): Promise<Found | undefined> {
+async function list(place: KnownPlace, { signal, home, reach, troubles }: Listing): Promise<Found | undefined> {
   let real: Buffer;
   try {
-    real = resolveGiven(place.path).path;
+    real = reach.resolve(place.path).path;
   } catch (error) {
     troubles.add(place.path, error);
     return undefined;
@@ -85,8 +92,9 @@ async function list(place: KnownPlace, task: Pick<CommandContext, "signal" | "ho
   let newest = 0n;
   const all = walk(real, {
     recursive: spansFolders(place.pattern),
-    signal: task.signal,
-    skipsFolder: folderSkipper(task.home),
+    signal,
+    reach,
+    skipsFolder: folderSkipper(home),
     skipsFile: (folder, name) => !takes(showName(joinBytes(folder, name).subarray(real.length + 1))),
     onError: (file, error) => troubles.add(showName(file), error),
   });
@@ -98,13 +106,13 @@ async function list(place: KnownPlace, task: Pick<CommandContext, "signal" | "ho
   return { ...place, real, files, bytes, newestAt: files === 0 ? null : Number(newest / 1_000_000n) };
 }
 
-/** What is listed is what `ingest legacy` knows: the list before is replaced. */
-function remember(db: Database.Database, found: readonly Found[]): void {
+/** What is listed is what `ingest legacy` knows: the list before is replaced, unless only a part of it could be seen. */
+function remember(db: Database.Database, found: readonly Found[], isAll: boolean): void {
   const insert = db.prepare(
     `insert or replace into ingest_sources (id, assistant, kind, format, path, pattern, files, bytes, newest_at, found_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   writeAtOnce(db, () => {
-    db.exec("delete from ingest_sources");
+    if (isAll) db.exec("delete from ingest_sources");
     for (const { id, assistant, kind, format, real, pattern, files, bytes, newestAt } of found)
       insert.run(id, assistant, kind, format, real, pattern, files, bytes, newestAt, Date.now());
   });

@@ -2,7 +2,8 @@ import type Database from "better-sqlite3";
 import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
 import { compileGlob } from "../_pack/glob.ts";
-import { resolveGiven, showName } from "../_pack/paths.ts";
+import { showName } from "../_pack/paths.ts";
+import { openReach } from "../_pack/reach.ts";
 import { cutFields, toOptions } from "./_input.ts";
 import { spansFolders } from "./_places.ts";
 import { IngestRun, ingestFields } from "./_run.ts";
@@ -35,10 +36,11 @@ export default defineCommand({
       const sources = [...new Set(ids)].map((id) => findSource(db, id));
       const expected = sources.reduce((sum, { files }) => sum + files, 0);
       task.announce(`Ingesting ${sources.map(({ id }) => id).join(", ")}`);
-      const run = new IngestRun(db, toOptions(cut), task);
+      const reach = openReach(task);
+      const run = new IngestRun(db, toOptions(cut, reach), task);
       for (const { id, format, path, pattern } of sources) {
         // What was allowed when it was listed may not be today.
-        const given = resolveGiven(showName(path), "ids");
+        const given = reach.resolve(showName(path), "ids");
         const how = {
           source: id,
           format: format === "conversation" ? format : ("files" as const),

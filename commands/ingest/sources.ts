@@ -1,6 +1,7 @@
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
-import { type GivenPath, resolveGiven } from "../_pack/paths.ts";
+import type { GivenPath } from "../_pack/paths.ts";
+import { openReach } from "../_pack/reach.ts";
 import { countQuickly } from "../_pack/walk.ts";
 import { cutFields, toOptions } from "./_input.ts";
 import { IngestRun, ingestFields } from "./_run.ts";
@@ -17,15 +18,19 @@ export default defineCommand({
   }),
   output: z.object(ingestFields),
   long: true,
-  estimate: ({ paths, recursive }) => ({ work: paths.reduce((sum, path) => sum + countPath(resolveGiven(path, "paths"), recursive), 0) }),
+  estimate: ({ paths, recursive }, call) => {
+    const reach = openReach(call);
+    return { work: paths.reduce((sum, path) => sum + countPath(reach.resolve(path, "paths"), recursive), 0) };
+  },
   effects: "write",
   idempotent: true,
   examples: ["~/notes", "docs report.pdf --chunk-size 800 --overlap 100"],
   summarize: ({ files_ingested, files_unchanged, chunks_written, errors_total }) =>
     `${files_ingested} files in ${chunks_written} chunks, ${files_unchanged} unchanged, ${errors_total} failed`,
   async run(input, task) {
-    const options = toOptions(input);
-    const places = input.paths.map((path) => resolveGiven(path, "paths"));
+    const reach = openReach(task);
+    const options = toOptions(input, reach);
+    const places = input.paths.map((path) => reach.resolve(path, "paths"));
     const expected = places.reduce((sum, place) => sum + countPath(place, input.recursive), 0);
     task.announce(`Ingesting ${places.map(({ shown }) => shown).join(", ")}`);
     return await withIngested(task.home, async (db) => {

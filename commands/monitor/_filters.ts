@@ -1,7 +1,8 @@
 import type Database from "better-sqlite3";
 import { CommandError } from "meanwhile";
 import { compileGlob } from "../_pack/glob.ts";
-import { readName, resolveGiven } from "../_pack/paths.ts";
+import { readName } from "../_pack/paths.ts";
+import type { Reach } from "../_pack/reach.ts";
 
 /** The lists of the filter, in the order in which they are looked at. */
 export const filterLists = ["include_paths", "exclude_paths", "exclude_dirnames", "exclude_globs", "include_dirnames", "include_globs"] as const;
@@ -27,14 +28,14 @@ export function readFilters(db: Database.Database): FilterValues {
 }
 
 /** A value as it is kept; refuses what the list cannot hold. */
-export function checkFilterValue(list: FilterList, value: string, others: FilterValues): string {
+export function checkFilterValue(list: FilterList, value: string, { others, reach }: { others: FilterValues; reach: Reach }): string {
   if (value === "") throw new CommandError("`value` is empty; give a folder, a folder's name or a pattern.");
   if (list.endsWith("_globs")) {
     compileGlob(value);
     return value;
   }
   if (list.endsWith("_dirnames")) return checkDirname(list, value, others);
-  return resolveGiven(value, "value").shown;
+  return reach.resolve(value, "value").shown;
 }
 
 /** A path of the lists, as bytes. */

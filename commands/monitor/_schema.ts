@@ -44,10 +44,18 @@ insert into monitor_filter_settings (list, value) values
   ('exclude_globs', '*.tmp'), ('exclude_globs', '*.swp'), ('exclude_globs', '.DS_Store');
 `;
 
+/** What a person has put under the monitor, by typing it: MCP clients may read there. */
+const roots = `
+create table monitor_roots (
+  path blob primary key,
+  recursive integer not null
+) without rowid;
+`;
+
 /** Opens the pack's database with the monitor's tables, and closes it whatever happens. */
 export function withMonitor<T>(home: string, act: (db: Database.Database) => T | Promise<T>): Promise<T> {
   return withPack(home, (db) => {
-    ensureSchema(db, "monitor", [tables]);
+    ensureSchema(db, "monitor", [tables, roots]);
     return act(db);
   });
 }

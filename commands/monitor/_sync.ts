@@ -4,6 +4,7 @@ import { type HashedBatch, hashBatch } from "../_pack/hash-batch.ts";
 import { type FileState, isSameState } from "../_pack/hash-file.ts";
 import { type HashPool, openHashPool } from "../_pack/hash-pool.ts";
 import { folderOf, joinBytes, nameOf, showName } from "../_pack/paths.ts";
+import type { Reach } from "../_pack/reach.ts";
 import { reasonOf } from "../_pack/reason.ts";
 import { Troubles } from "../_pack/trouble.ts";
 import { createPace, type WalkedFile, type WalkedFolder, walkFolders } from "../_pack/walk.ts";
@@ -41,6 +42,8 @@ export interface SyncOptions {
   readonly db: Database.Database;
   /** Meanwhile's own folder, which is never monitored. */
   readonly home: Buffer;
+  /** What is closed to whoever asked stays as it is recorded. */
+  readonly reach: Reach;
   readonly signal: AbortSignal;
   /** Told as often as something was done. */
   readonly onProgress?: (done: number, found: number) => void;
@@ -123,7 +126,7 @@ export class Sync {
 
   /** True for a folder in which nothing is monitored. */
   skips(folder: Buffer): boolean {
-    return this.#decider.skipsFolder(folder);
+    return this.#decider.skipsFolder(folder) || this.#options.reach.hides(folder, "folder");
   }
 
   async close(): Promise<void> {
@@ -135,6 +138,12 @@ export class Sync {
     let isIn: (name: Buffer) => boolean = () => true;
     return {
       signal: this.#options.signal,
+      reach: this.#options.reach,
+      onHidden: (path: Buffer) => {
+        unreadable.add(toKey(path));
+        this.#found += 1;
+        this.#skip();
+      },
       ...(this.#options.onFolder !== undefined && { onFolder: this.#options.onFolder }),
       skipsFolder: (folder: Buffer, name: Buffer) => this.#decider.skipsFolder(joinBytes(folder, name)),
       skipsFile: (folder: Buffer, name: Buffer) => {

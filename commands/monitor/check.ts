@@ -1,6 +1,7 @@
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
-import { folderOf, nameOf, realPathOf, resolveGiven, showName } from "../_pack/paths.ts";
+import { folderOf, nameOf, realPathOf, showName } from "../_pack/paths.ts";
+import { openReach } from "../_pack/reach.ts";
 import { createDecider, type Decision } from "./_decide.ts";
 import { readFilters } from "./_filters.ts";
 import { nearestRule, priorityIn, readPriorities } from "./_priority.ts";
@@ -31,7 +32,7 @@ export default defineCommand({
   examples: ["~/notes/todo.md"],
   summarize: ({ is_monitored, reason }) => `${is_monitored ? "Monitored" : "Not monitored"}: ${reason}`,
   run({ path }, task) {
-    const given = resolveGiven(path);
+    const given = openReach(task).resolve(path);
     return withMonitor(task.home, (db) => {
       const decider = createDecider(readFilters(db), realPathOf(Buffer.from(task.home)));
       const decision = given.kind === "other" ? notRegular : decider.explain(given.path);

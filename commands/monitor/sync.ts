@@ -1,9 +1,11 @@
 import { readdirSync, statSync } from "node:fs";
 import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
-import { type GivenPath, joinBytes, realPathOf, resolveGiven } from "../_pack/paths.ts";
+import { type GivenPath, joinBytes, realPathOf } from "../_pack/paths.ts";
+import { openReach } from "../_pack/reach.ts";
 import { troubleFields } from "../_pack/trouble.ts";
 import { countQuickly } from "../_pack/walk.ts";
+import { forgetRoot, rememberRoot } from "./_roots.ts";
 import { withMonitor } from "./_schema.ts";
 import { Sync } from "./_sync.ts";
 import { rememberSync } from "./_syncs.ts";
@@ -19,7 +21,7 @@ export default defineCommand({
     "Files that vanished or are excluded are forgotten; a path that no longer exists is forgotten with all below it, and one that nobody knows is refused. " +
     "Links are followed only to files inside the folder. One file that fails is listed in `errors` and stops nothing.",
   input: z.object({
-    path: z.string().describe("File or folder, e.g. ~/notes; inside your home or the working folder"),
+    path: z.string().describe("File or folder, e.g. ~/notes"),
     recursive: z.boolean().default(false).describe("Also all folders below it"),
   }),
   output: z.object({
@@ -34,8 +36,8 @@ export default defineCommand({
     duration_seconds: z.number().describe("How long it took"),
   }),
   long: true,
-  estimate: ({ path, recursive }) => {
-    const given = resolveGiven(path);
+  estimate: ({ path, recursive }, call) => {
+    const given = openReach(call).resolve(path);
     return given.kind === "folder" ? countQuickly(given.path, { recursive }) / filesPerSecond : 1 / filesPerSecond;
   },
   effects: "write",
@@ -45,16 +47,20 @@ export default defineCommand({
     `${files_updated} updated, ${files_skipped} skipped, ${files_removed} removed${errors_total === 0 ? "" : `, ${errors_total} failed`}` +
     (folders === 0 ? "" : `; ${folders} ${folders === 1 ? "folder" : "folders"} below passed over (--recursive looks there, too)`),
   run({ path, recursive }, task) {
-    const given = resolveGiven(path);
+    const reach = openReach(task);
+    const given = reach.resolve(path);
     task.announce(`Syncing ${given.shown}`);
     return withMonitor(task.home, async (db) => {
       const startedAt = performance.now();
       // A later attempt may find that the first has forgotten it already.
       if (task.attempt === 1) checkKnown(given, new Tracked(db));
+      if (given.kind === "missing") forgetRoot(db, given.path);
+      else rememberRoot(db, { path: given.path, recursive }, task);
       let expected = 1;
       const sync = new Sync({
         db,
         home: realPathOf(Buffer.from(task.home)),
+        reach,
         signal: task.signal,
         onProgress: (done, found) => {
           const total = Math.max(expected, found, done);

@@ -1,8 +1,10 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
-import { joinBytes, realPathOf, resolveGiven, showName } from "../_pack/paths.ts";
+import { joinBytes, realPathOf, showName } from "../_pack/paths.ts";
+import { openReach } from "../_pack/reach.ts";
 import { troubleFields } from "../_pack/trouble.ts";
+import { rememberRoot } from "./_roots.ts";
 import { withMonitor } from "./_schema.ts";
 import { createResults, Sync } from "./_sync.ts";
 import { fromKey } from "./_tracked.ts";
@@ -39,7 +41,8 @@ export default defineCommand({
   summarize: ({ files_updated, files_removed, ended }) =>
     `${files_updated} updated, ${files_removed} removed${ended === "vanished" ? "; the folder is gone" : ""}`,
   async run({ path, recursive, seconds, rescan_seconds }, task) {
-    const given = resolveGiven(path);
+    const reach = openReach(task);
+    const given = reach.resolve(path);
     if (given.kind !== "folder") throw new CommandError(`\`path\` ${given.shown} is not a folder; use monitor sync for a single file.`);
     const root = given.path;
     const startedAt = performance.now();
@@ -56,7 +59,7 @@ export default defineCommand({
     const home = realPathOf(Buffer.from(task.home));
     const withSync = (act: (sync: Sync) => Promise<void>) =>
       withMonitor(task.home, async (db) => {
-        const sync = new Sync({ db, home, signal: task.signal, results, onFolder: (folder) => watched.add(folder) });
+        const sync = new Sync({ db, home, reach, signal: task.signal, results, onFolder: (folder) => watched.add(folder) });
         try {
           await act(sync);
         } finally {
@@ -65,6 +68,7 @@ export default defineCommand({
       });
     try {
       task.announce(`Watching ${given.shown}`);
+      await withMonitor(task.home, (db) => rememberRoot(db, { path: root, recursive }, task));
       let ended: "time" | "vanished" | undefined;
       let rescanAt = 0;
       while (ended === undefined) {

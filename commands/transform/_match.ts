@@ -1,7 +1,8 @@
 import path from "node:path";
 import { CommandError } from "meanwhile";
 import { compileGlob } from "../_pack/glob.ts";
-import { resolveGiven, showName } from "../_pack/paths.ts";
+import { showName } from "../_pack/paths.ts";
+import type { Reach } from "../_pack/reach.ts";
 import { pathOf, walk } from "../_pack/walk.ts";
 import { folderSkipper, isHidden } from "./_skips.ts";
 
@@ -14,12 +15,12 @@ export interface Pattern {
 }
 
 /** Splits a glob where its wildcards begin; the folder before them must be there and allowed. */
-export function readPattern(glob: string): Pattern {
+export function readPattern(glob: string, reach: Reach): Pattern {
   const parts = glob.split("/");
   const at = parts.findIndex((part) => wildcard.test(part));
   const fixed = at === -1 ? parts.length - 1 : at;
   const before = parts.slice(0, fixed).join("/");
-  const given = resolveGiven(before === "" ? (glob.startsWith("/") ? "/" : ".") : before, "glob");
+  const given = reach.resolve(before === "" ? (glob.startsWith("/") ? "/" : ".") : before, "glob");
   if (given.kind !== "folder") throw new CommandError(`\`glob\` ${glob} begins with ${given.shown}, which is no folder; check the path.`);
   const rest = parts.slice(fixed).join("/");
   if (rest === "") throw new CommandError(`\`glob\` ${glob} names a folder; add a pattern, e.g. ${path.join(glob, "**/*.pdf")}.`);
@@ -29,13 +30,16 @@ export function readPattern(glob: string): Pattern {
 export interface MatchOptions {
   /** Meanwhile's own folder, which is passed over. */
   readonly home: string;
+  readonly reach: Reach;
   readonly limit: number;
   readonly signal: AbortSignal;
   readonly onError: (path: string, error: unknown) => void;
+  /** Told how often something was passed over because it is closed. */
+  readonly onHidden: () => void;
 }
 
 /** The files that a glob means, as shown, in order. Names that begin with a dot only when the glob says so. */
-export async function matchFiles({ folder, rest }: Pattern, { home, limit, signal, onError }: MatchOptions): Promise<string[]> {
+export async function matchFiles({ folder, rest }: Pattern, { home, reach, limit, signal, onError, onHidden }: MatchOptions): Promise<string[]> {
   const matches = compileGlob(rest);
   const wantsHidden = /(?:^|\/)\./.test(rest);
   const skipsFolder = folderSkipper(home);
@@ -43,6 +47,8 @@ export async function matchFiles({ folder, rest }: Pattern, { home, limit, signa
   const length = folder.length + (folder.at(-1) === 0x2f ? 0 : 1);
   const files = walk(folder, {
     recursive: rest.includes("/") || rest.includes("**"),
+    reach,
+    onHidden,
     signal,
     skipsFolder: (parent, name) => (wantsHidden && isHidden(name) ? false : skipsFolder(parent, name)),
     skipsFile: (_parent, name) => !wantsHidden && isHidden(name),

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { CommandError } from "meanwhile";
-import { checkOpened } from "../_pack/paths.ts";
+import type { Reach } from "../_pack/reach.ts";
 
 /** A file's bytes, and by what to know that they are still the same. */
 export interface Source {
@@ -13,13 +13,13 @@ export function stampOf({ size, mtimeNs, inode }: { readonly size: number | bigi
   return `${size}-${mtimeNs}-${inode}`;
 }
 
-/** Reads a file as a whole; refuses one that is too large, or that changed meanwhile. */
-export function readSource(file: Buffer, maxBytes: number): Source {
+/** Reads a file as a whole; refuses one that is out of reach, too large, or that changed meanwhile. */
+export function readSource(file: Buffer, { maxBytes, reach }: { readonly maxBytes: number; readonly reach: Reach }): Source {
   const handle = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const before = fstatSync(handle, { bigint: true });
     if (!before.isFile()) throw new CommandError("it is not a regular file");
-    checkOpened(handle, file);
+    reach.checkOpened(handle, file);
     if (before.size > BigInt(maxBytes)) throw new CommandError(`it has ${before.size} bytes, at most ${maxBytes} are read`);
     const bytes = readAll(handle, Number(before.size));
     const after = fstatSync(handle, { bigint: true });

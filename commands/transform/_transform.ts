@@ -1,6 +1,7 @@
 import path from "node:path";
 import { CommandError } from "meanwhile";
 import { showName } from "../_pack/paths.ts";
+import type { Reach } from "../_pack/reach.ts";
 import { type Cache, sha256Of } from "./_cache.ts";
 import { type EngineName, type EngineOptions, engineFor, engineKey, type Transformed, transformBytes } from "./_engines.ts";
 import { readSource } from "./_source.ts";
@@ -9,6 +10,7 @@ export interface Wish {
   readonly engine: EngineName | "auto";
   readonly options: EngineOptions;
   readonly maxBytes: number;
+  readonly reach: Reach;
   readonly signal: AbortSignal;
 }
 
@@ -23,7 +25,7 @@ export interface TransformedFile extends Transformed {
 /** Turns one file into text, from the cache when it was done before. */
 export async function transformFile(cache: Cache, file: Buffer, wish: Wish): Promise<TransformedFile> {
   const shown = showName(file);
-  const { bytes } = readSource(file, wish.maxBytes);
+  const { bytes } = readSource(file, wish);
   const engine = wish.engine === "auto" ? chooseEngine(shown, bytes) : wish.engine;
   const sha256 = sha256Of(bytes);
   const key = cache.keyOf(sha256, engineKey(engine, wish.options, shown));

@@ -1,7 +1,8 @@
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
 import { readName } from "../_pack/paths.ts";
-import { reasonOf, type Trouble, Troubles, troubleFields } from "../_pack/trouble.ts";
+import { openReach } from "../_pack/reach.ts";
+import { hiddenField, reasonOf, type Trouble, Troubles, troubleFields } from "../_pack/trouble.ts";
 import { countQuickly } from "../_pack/walk.ts";
 import { type Cache, withCache } from "./_cache.ts";
 import { engineNames } from "./_engines.ts";
@@ -37,24 +38,37 @@ export default defineCommand({
     files_transformed: z.number().int().describe("Made in this run"),
     files_cached: z.number().int().describe("Made before"),
     characters: z.number().int().describe("Of all texts together"),
+    ...hiddenField,
     ...troubleFields,
     duration_seconds: z.number(),
   }),
   long: true,
-  estimate: ({ glob }) => ({ work: countQuickly(readPattern(glob).folder, { recursive: glob.includes("/") || glob.includes("**") }) }),
+  estimate: ({ glob }, call) => ({
+    work: countQuickly(readPattern(glob, openReach(call)).folder, { recursive: glob.includes("/") || glob.includes("**") }),
+  }),
   effects: "write",
   idempotent: true,
   examples: ['"papers/**/*.{pdf,docx}"', '"~/notes/*.md"'],
   summarize: ({ files_matched, files_cached, errors_total }) => `${files_matched} files, ${files_cached} of them from the cache, ${errors_total} failed`,
   async run({ glob, engine, links, limit, max_mb }, task) {
     const startedAt = performance.now();
-    const pattern = readPattern(glob);
+    const reach = openReach(task);
+    const pattern = readPattern(glob, reach);
     const troubles = new Troubles();
+    let passedOver = 0;
     const files = await task.step("list", () =>
-      matchFiles(pattern, { home: task.home, limit, signal: task.signal, onError: (file, error) => troubles.add(file, error) }),
+      matchFiles(pattern, {
+        home: task.home,
+        reach,
+        limit,
+        signal: task.signal,
+        onError: (file, error) => troubles.add(file, error),
+        onHidden: () => passedOver++,
+      }),
     );
+    const hidden = await task.step("hidden", () => passedOver);
     task.announce(`${files.length} files to transform`);
-    const wish: Wish = { engine, options: { links }, maxBytes: max_mb * 1024 * 1024, signal: task.signal };
+    const wish: Wish = { engine, options: { links }, maxBytes: max_mb * 1024 * 1024, reach, signal: task.signal };
     let counts = { transformed: 0, cached: 0, characters: 0 };
     await withCache(task.home, async (cache) => {
       await cache.sweep(task.signal);
@@ -76,6 +90,7 @@ export default defineCommand({
       files_transformed: counts.transformed,
       files_cached: counts.cached,
       characters: counts.characters,
+      hidden,
       ...troubles.toOutput(),
       duration_seconds: Math.round(performance.now() - startedAt) / 1000,
     };

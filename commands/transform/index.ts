@@ -1,6 +1,6 @@
 import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
-import { resolveGiven } from "../_pack/paths.ts";
+import { openReach } from "../_pack/reach.ts";
 import { reasonOf } from "../_pack/trouble.ts";
 import { withCache } from "./_cache.ts";
 import { engineNames } from "./_engines.ts";
@@ -37,11 +37,12 @@ export default defineCommand({
   examples: ["draft.pdf", "page.html --links", "data.tsv --engine csv --max-characters 2000"],
   summarize: ({ engine, characters, cached, title }) => `${title}: ${characters} characters by ${engine}${cached ? ", from the cache" : ""}`,
   async run({ file, engine, links, max_characters, max_mb }, task) {
-    const given = resolveGiven(file, "file");
+    const reach = openReach(task);
+    const given = reach.resolve(file, "file");
     if (given.kind !== "file")
       throw new CommandError(`\`file\` ${given.shown} is ${given.kind === "missing" ? "not there; check the path" : "no file; transform batch takes many"}.`);
     return await withCache(task.home, async (cache) => {
-      const wish = { engine, options: { links }, maxBytes: max_mb * 1024 * 1024, signal: task.signal };
+      const wish = { engine, options: { links }, maxBytes: max_mb * 1024 * 1024, reach, signal: task.signal };
       const made = await transformFile(cache, given.path, wish).catch((error: unknown) => {
         task.signal.throwIfAborted();
         throw new CommandError(`\`file\` ${given.shown} was not transformed: ${reasonOf(error)}.`, { cause: error });

@@ -4,6 +4,7 @@ import type Database from "better-sqlite3";
 import type { CommandContext } from "meanwhile";
 import { maxRowsAtOnce, maxWriteMs, whyNotStored } from "../_pack/database.ts";
 import { joinBytes, showName } from "../_pack/paths.ts";
+import type { Reach } from "../_pack/reach.ts";
 import { Troubles } from "../_pack/trouble.ts";
 import { countQuickly, createPace, pathOf, type WalkedFile, walkFolders } from "../_pack/walk.ts";
 import { folderSkipper, isHidden } from "../transform/_skips.ts";
@@ -28,16 +29,22 @@ export interface IndexCounts {
   readonly parsed: number;
   readonly unchanged: number;
   readonly removed: number;
+  /** Files and folders that are closed to whoever asked. */
+  readonly hidden: number;
   readonly troubles: Troubles;
 }
 
+interface Indexing extends Pick<CommandContext, "signal" | "progress" | "home"> {
+  readonly reach: Reach;
+}
+
 /** Brings what is known of a vault up to date: reads what changed, forgets what vanished, resolves what that touches. */
-export async function indexVault(db: Database.Database, vault: Vault, task: Pick<CommandContext, "signal" | "progress" | "home">): Promise<IndexCounts> {
+export async function indexVault(db: Database.Database, vault: Vault, task: Indexing): Promise<IndexCounts> {
   const run = new IndexRun(db, vault, task, (await import("yaml")).parse);
   await run.readChanged();
   const removed = await run.removeVanished();
   await run.resolveLinks();
-  return { parsed: run.parsed, unchanged: run.unchanged, removed, troubles: run.troubles };
+  return { parsed: run.parsed, unchanged: run.unchanged, removed, hidden: run.hidden, troubles: run.troubles };
 }
 
 /** Forgets a vault whose folder is gone, and says how many files it had. A run that is cut short leaves the rest for the next. */
@@ -63,7 +70,7 @@ async function letOthersWrite(signal: AbortSignal): Promise<void> {
 class IndexRun {
   readonly #db: Database.Database;
   readonly #vault: Vault;
-  readonly #task: Pick<CommandContext, "signal" | "progress" | "home">;
+  readonly #task: Indexing;
   readonly #parseYaml: (text: string) => unknown;
   readonly #writer;
   readonly #pace;
@@ -75,8 +82,9 @@ class IndexRun {
   readonly troubles = new Troubles();
   parsed = 0;
   unchanged = 0;
+  hidden = 0;
 
-  constructor(db: Database.Database, vault: Vault, task: Pick<CommandContext, "signal" | "progress" | "home">, parseYaml: (text: string) => unknown) {
+  constructor(db: Database.Database, vault: Vault, task: Indexing, parseYaml: (text: string) => unknown) {
     this.#db = db;
     this.#vault = vault;
     this.#task = task;
@@ -91,6 +99,8 @@ class IndexRun {
     let done = 0;
     const folders = walkFolders(root, {
       signal: this.#task.signal,
+      reach: this.#task.reach,
+      onHidden: (path) => this.#keep(path),
       skipsFolder: folderSkipper(this.#task.home),
       skipsFile: (_folder, name) => isHidden(name),
       onError: (path, error) => this.troubles.add(showName(path), error),
@@ -147,9 +157,20 @@ class IndexRun {
     this.#task.progress({ percentage: part * readingShare, message: `${done} files seen, ${this.parsed} notes read` });
   }
 
+  #below(whole: Buffer): Buffer {
+    return whole.subarray(this.#vault.root.length + (this.#vault.root.at(-1) === slash ? 0 : 1));
+  }
+
+  /** What is closed to whoever asked stays as it is known. */
+  #keep(hidden: Buffer): void {
+    this.hidden += 1;
+    const known = this.#writer.find(this.#below(hidden));
+    if (known !== undefined) this.#seen.add(known.id);
+  }
+
   #take(file: WalkedFile): void {
     const whole = pathOf(file);
-    const path = whole.subarray(this.#vault.root.length + (this.#vault.root.at(-1) === slash ? 0 : 1));
+    const path = this.#below(whole);
     const known = this.#writer.find(path);
     if (known !== undefined) this.#seen.add(known.id);
     if (known?.stamp === stampOf(file)) {
@@ -168,7 +189,7 @@ class IndexRun {
   }
 
   #read(file: Buffer, name: string): Pick<ChangedFile, "stamp" | "note"> {
-    const { bytes, stamp } = readSource(file, maxNoteBytes);
+    const { bytes, stamp } = readSource(file, { maxBytes: maxNoteBytes, reach: this.#task.reach });
     return { stamp, note: readNote(decodeText(bytes), name, this.#parseYaml) };
   }
 

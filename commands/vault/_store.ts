@@ -2,7 +2,8 @@ import { statSync } from "node:fs";
 import type Database from "better-sqlite3";
 import { type CommandContext, CommandError } from "meanwhile";
 import { ensureSchema, withPack } from "../_pack/database.ts";
-import { resolveGiven, showName } from "../_pack/paths.ts";
+import { showName } from "../_pack/paths.ts";
+import { openReach } from "../_pack/reach.ts";
 
 /**
  * What is known of a vault: its files (notes and what they may lead to), and of the notes their links, tags and headings.
@@ -63,6 +64,8 @@ const schema = [
   `alter table vault_vaults add column version integer not null default 0;
   drop index vault_links_by_name;
   create index vault_links_by_name on vault_links (vault, name_key, state);`,
+  // A person has typed it in a terminal: MCP clients may read there.
+  `alter table vault_vaults add column is_persons integer not null default 0;`,
 ];
 
 export interface Vault {
@@ -102,12 +105,12 @@ function isThere(folder: Buffer): boolean {
 }
 
 /** The vault that was meant, by its folder; without one, the one indexed last. */
-export function findVault(db: Database.Database, given: string): Vault {
+export function findVault(db: Database.Database, given: string, task: Pick<CommandContext, "origin" | "home" | "config" | "log">): Vault {
   const vaults = db.prepare("select id, root, indexed_at as indexedAt from vault_vaults order by indexed_at desc, id desc").all() as Vault[];
   const [latest] = vaults;
   if (latest === undefined) throw new CommandError("No vault has been indexed yet; run `vault index <folder>` first.");
   if (given === "") return latest;
-  const { path, shown } = resolveGiven(given, "vault");
+  const { path, shown } = openReach(task).resolve(given, "vault");
   const vault = vaults.find(({ root }) => root.equals(path));
   if (vault !== undefined) return vault;
   const known = vaults.map(({ root }) => showName(root)).join(", ");

@@ -29,7 +29,7 @@ export default defineCommand({
   },
   async run({ vault: given, limit }, task) {
     return await withVaults(task.home, (db) => {
-      const vault = findVault(db, given);
+      const vault = findVault(db, given, task);
       const { notes, links, external_links, broken_links } = countAll(db, vault.id);
       const broken = db.prepare(
         `select shown as note, line, target, heading, state from vault_links join vault_files on vault_files.id = note

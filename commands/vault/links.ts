@@ -47,7 +47,7 @@ export default defineCommand({
   summarize: ({ path, count, total }) => `${path}: ${total} links${count < total ? `, ${count} of them listed` : ""}`,
   async run({ note, direction, vault: given, limit }, task) {
     return await withVaults(task.home, (db) => {
-      const vault = findVault(db, given);
+      const vault = findVault(db, given, task);
       const { id, shown } = findNote(db, vault, note);
       const where = { both: "links.note = @id or links.dest = @id", to: "links.dest = @id", from: "links.note = @id" }[direction];
       const edges = db.prepare(

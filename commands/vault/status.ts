@@ -27,7 +27,7 @@ export default defineCommand({
   summarize: ({ root, notes, links, broken_links }) => `${root}: ${notes} notes, ${links} links, ${broken_links} broken`,
   async run({ vault: given }, task) {
     return await withVaults(task.home, (db) => {
-      const vault = findVault(db, given);
+      const vault = findVault(db, given, task);
       warnWhenGone(vault, task.log);
       const tags = db.prepare(
         `select tag, count(*) as notes from vault_tags join vault_files on vault_files.id = note where vault = ? group by tag order by notes desc, tag limit 20`,

@@ -25,8 +25,9 @@ function createPlace(config: object) {
     ".codex/history.jsonl": JSON.stringify({ session_id: "1", text: "typed words" }),
     "notes/a.md": "some words [[b]]",
     "notes/b.md": "more words [[a]]",
-    "meanwhile.config.json": JSON.stringify(config),
   });
+  // Over HTTP a session has no folder of its own, and a dot file is open only by its name.
+  writeFiles(folder, { "meanwhile.config.json": JSON.stringify({ ...config, pack: { roots: [folder, path.join(folder, ".codex")] } }) });
   const home = path.join(folder, ".meanwhile");
   return { folder, home, started: { cwd: folder, env: { HOME: folder, MEANWHILE_HOME: home } } };
 }

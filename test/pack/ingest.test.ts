@@ -12,6 +12,7 @@ import legacy from "../../commands/ingest/legacy.ts";
 import search from "../../commands/ingest/search.ts";
 import sources from "../../commands/ingest/sources.ts";
 import { Cancelled } from "../../src/errors.ts";
+import { anywhere } from "../fixtures/pack/reaches.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { run } from "../helpers/run.ts";
 
@@ -21,7 +22,6 @@ let folder: string;
 beforeEach(() => {
   home = temporaryFolder();
   folder = temporaryFolder();
-  vi.stubEnv("MEANWHILE_PACK_ROOTS", folder);
   vi.stubEnv("HOME", folder);
   onTestFinished(() => void vi.unstubAllEnvs());
 });
@@ -192,7 +192,7 @@ describe("ingest sources", () => {
     writeFiles(folder, Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`f${at}.txt`, `${"some words ".repeat(4_000)}`])));
     const db = openPack(home);
     db.pragma(`max_page_count = ${(db.pragma("page_count", { simple: true }) as number) + 100}`);
-    const options = { size: 1_000, overlap: 100, maxBytes: 1e6, maxChunks: 1_000 };
+    const options = { size: 1_000, overlap: 100, maxBytes: 1e6, maxChunks: 1_000, reach: anywhere };
     const ingest = new IngestRun(db, options, { home, signal: new AbortController().signal, progress() {} });
     await ingest.take({ path: Buffer.from(folder), kind: "folder", recursive: true, source: "", format: "files", takes: (name) => name !== "first.txt" }, 30);
     db.close();

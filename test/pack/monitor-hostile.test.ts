@@ -8,6 +8,7 @@ import { openHashPool } from "../../commands/_pack/hash-pool.ts";
 import { walkFolders } from "../../commands/_pack/walk.ts";
 import sync from "../../commands/monitor/sync.ts";
 import { Monitored, sha256 } from "../fixtures/pack/monitored.ts";
+import { anywhere } from "../fixtures/pack/reaches.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 
 const bytesOf = (root: string, name: Buffer) => Buffer.concat([Buffer.from(`${root}/`), name]);
@@ -166,7 +167,7 @@ test("a folder that vanishes during the walk is reported, and the walk goes on",
     if (folder.toString().endsWith("/b")) rmSync(folder, { recursive: true });
   };
   const onError = (file: Buffer, error: unknown) => void failed.push(`${path.basename(file.toString())}: ${(error as { code: string }).code}`);
-  for await (const { files } of walkFolders(Buffer.from(root), { onFolder, onError })) for (const { name } of files) met.push(name.toString());
+  for await (const { files } of walkFolders(Buffer.from(root), { reach: anywhere, onFolder, onError })) for (const { name } of files) met.push(name.toString());
   expect([met.sort(), failed]).toEqual([["1.txt", "3.txt"], ["b: ENOENT"]]);
 });
 

@@ -64,10 +64,11 @@ describe("the filter", () => {
     [{ list: "exclude_dirnames", value: "a/b" }, "is not the plain name of a folder; exclude_globs takes patterns, exclude_paths whole paths"],
     [{ list: "include_dirnames", value: ".git" }, "is in exclude_dirnames; remove it there first"],
     [{ list: "exclude_globs", value: "{a" }, "does not close its brace"],
-    [{ list: "exclude_paths", value: "/etc" }, "lies outside the allowed folders"],
+    [{ list: "exclude_paths", value: "/etc" }, "lies outside the folders that are open to MCP clients"],
     [{ list: "exclude_globs", value: "" }, "`value` is empty"],
   ])("refuses %j", async (input, sentence) => {
-    expect(await new Monitored().failure(add, input)).toContain(sentence);
+    const monitored = new Monitored();
+    expect(await monitored.failure(add, input, { origin: { door: "mcp", folder: monitored.root } })).toContain(sentence);
   });
 });
 

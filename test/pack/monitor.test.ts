@@ -4,8 +4,9 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { Held } from "../../commands/monitor/_held.ts";
 import sync from "../../commands/monitor/sync.ts";
-import type { ProgressReport } from "../../src/command/context.ts";
+import type { CallFacts, ProgressReport } from "../../src/command/context.ts";
 import { Monitored, sha256 } from "../fixtures/pack/monitored.ts";
+import { inSession, typed } from "../fixtures/pack/reaches.ts";
 import { writeFiles } from "../helpers/home.ts";
 import { run } from "../helpers/run.ts";
 
@@ -141,9 +142,11 @@ describe("monitor sync", () => {
 
   test("says beforehand how long it may take: a second for every hundred files", () => {
     const monitored = new Monitored(Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`d${at % 5}/${at}.txt`, "x"])));
-    const estimate = sync.estimate as unknown as (input: object) => number;
-    expect(estimate({ path: monitored.root, recursive: true })).toBeCloseTo(0.5);
-    expect(estimate({ path: monitored.root, recursive: false })).toBe(0);
+    const estimate = sync.estimate as unknown as (input: object, call: CallFacts) => number;
+    expect(estimate({ path: monitored.root, recursive: true }, typed)).toBeCloseTo(0.5);
+    expect(estimate({ path: monitored.root, recursive: false }, typed)).toBe(0);
+    expect(estimate({ path: ".", recursive: true }, inSession(monitored.root))).toBeCloseTo(0.5);
+    expect(() => estimate({ path: monitored.root, recursive: true }, inSession(monitored.home))).toThrow("lies outside");
   });
 
   test("stops within a moment when it is cancelled, also in the middle of a large file, and keeps what it has", async () => {

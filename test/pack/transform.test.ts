@@ -1,7 +1,8 @@
 import { appendFileSync, existsSync, globSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { strToU8, zipSync } from "fflate";
-import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
+import { openReach, type Reach } from "../../commands/_pack/reach.ts";
 import reset from "../../commands/database/reset.ts";
 import { type EngineName, transformBytes } from "../../commands/transform/_engines.ts";
 import { readSource } from "../../commands/transform/_source.ts";
@@ -12,6 +13,7 @@ import info from "../../commands/transform/info.ts";
 import list from "../../commands/transform/list.ts";
 import type { Steps } from "../../src/command/context.ts";
 import { Cancelled } from "../../src/errors.ts";
+import { anywhere, inSession, openRoots } from "../fixtures/pack/reaches.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { run } from "../helpers/run.ts";
 
@@ -21,8 +23,6 @@ let folder: string;
 beforeEach(() => {
   home = temporaryFolder();
   folder = temporaryFolder();
-  vi.stubEnv("MEANWHILE_PACK_ROOTS", folder);
-  onTestFinished(() => void vi.unstubAllEnvs());
 });
 
 async function dataOf(command: Parameters<typeof run>[0], input: object = {}, options: Parameters<typeof run>[2] = {}): Promise<Record<string, unknown>> {
@@ -263,25 +263,34 @@ describe("transform", () => {
       ["a.json", /a\.json was not transformed: it is no valid JSON/],
       ["none.txt", /none\.txt is not there; check the path/],
       [".", /is no file; transform batch takes many/],
-      ["out.txt", /outside the allowed folders/],
+      ["out.txt", /out\.txt lies outside the folders that are open to MCP clients \(.*\); a person can open it with the setting `pack\.roots`/],
     ] as const)
-      expect(await run(transform, { file: path.join(folder, file) }, { home })).toMatchObject({ ending: "failed", message: expect.stringMatching(sentence) });
+      expect(await run(transform, { file: path.join(folder, file) }, { home, origin: { door: "mcp", folder } })).toMatchObject({
+        ending: "failed",
+        message: expect.stringMatching(sentence),
+      });
   });
 
-  test("a file that a link has taken the place of is not read, where the link leads out of the allowed folders", () => {
-    const outside = writeFiles(temporaryFolder(), { "secret.txt": "secret", "d/secret.txt": "secret" });
-    symlinkSync(path.join(outside, "secret.txt"), path.join(folder, "a.txt"));
+  test("a file that a link has taken the place of is not read, where the link leads out of reach", () => {
+    const outside = writeFiles(temporaryFolder(), { "theirs.txt": "secret", "d/theirs.txt": "secret", ".hidden/a.txt": "secret", "server.key": "secret" });
+    symlinkSync(path.join(outside, "theirs.txt"), path.join(folder, "a.txt"));
     symlinkSync(path.join(outside, "d"), path.join(folder, "d"));
-    for (const name of ["a.txt", "d/secret.txt"])
-      expect(() => readSource(Buffer.from(path.join(folder, name)), 1_000)).toThrow("it lies outside the allowed folders, behind a link");
-    vi.stubEnv("MEANWHILE_PACK_ROOTS", outside);
-    expect(readSource(Buffer.from(path.join(folder, "a.txt")), 1_000).bytes.toString()).toBe("secret");
+    const read = (reach: Reach, name: string) => readSource(Buffer.from(path.join(folder, name)), { maxBytes: 1_000, reach }).bytes.toString();
+    for (const name of ["a.txt", "d/theirs.txt"])
+      expect(() => read(openReach(inSession(folder)), name)).toThrow("it lies outside the folders that are open to MCP clients");
+    const wider = { ...openRoots(outside), home };
+    expect(read(openReach(wider), "a.txt")).toBe("secret");
+    symlinkSync(path.join(outside, ".hidden"), path.join(folder, "plain"));
+    expect(() => read(openReach(wider), "plain/a.txt")).toThrow("it has a name that begins with a dot");
+    symlinkSync(path.join(outside, "server.key"), path.join(folder, "plain.txt"));
+    expect(() => read(openReach(wider), "plain.txt")).toThrow("it has the name of a key");
+    expect(read(anywhere, "plain/a.txt")).toBe("secret");
   });
 
   test("a file that grows while it is read is not taken for whole", () => {
-    vi.stubEnv("MEANWHILE_PACK_ROOTS", "/");
     // Its size is said to be 0, and there is more to read: as with a file that somebody writes to.
-    expect(() => readSource(Buffer.from("/proc/self/status"), 1_000)).toThrow("it changed while it was read; the next run takes it");
+    const read = () => readSource(Buffer.from("/proc/self/status"), { maxBytes: 1_000, reach: anywhere });
+    expect(read).toThrow("it changed while it was read; the next run takes it");
   });
 });
 
@@ -310,7 +319,7 @@ describe("transform batch", () => {
     const progress = ({ done }: { done?: number }) => (done ?? 0) >= 30 && stop.abort(new Cancelled());
     const first = await run(batch, { glob: `${folder}/*.txt` }, { home, steps, signals: [stop.signal], door: { progress } });
     expect(first.ending).toBe("cancelled");
-    expect([...steps.kept.keys()]).toEqual(["list", "files 1"]);
+    expect([...steps.kept.keys()]).toEqual(["list", "hidden", "files 1"]);
     // Neither the files of a finished step nor new ones are looked at again.
     rmSync(path.join(folder, "f00.txt"));
     writeFiles(folder, { "new.txt": "x" });

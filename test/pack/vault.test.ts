@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { openPack } from "../../commands/_pack/database.ts";
 import { indexVault, maxNoteBytes } from "../../commands/vault/_index.ts";
 import { findVault, withVaults } from "../../commands/vault/_store.ts";
@@ -11,6 +11,7 @@ import links from "../../commands/vault/links.ts";
 import status from "../../commands/vault/status.ts";
 import type { ProgressReport } from "../../src/command/context.ts";
 import { Cancelled } from "../../src/errors.ts";
+import { anywhere, typed } from "../fixtures/pack/reaches.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { run } from "../helpers/run.ts";
 
@@ -21,9 +22,10 @@ beforeEach(() => {
   home = temporaryFolder();
   notes = path.join(temporaryFolder(), "notes");
   mkdirSync(notes);
-  vi.stubEnv("MEANWHILE_PACK_ROOTS", path.dirname(notes));
-  onTestFinished(() => void vi.unstubAllEnvs());
 });
+
+/** What a run needs to know, when a person has typed it. */
+const task = () => ({ ...typed, home, signal: new AbortController().signal, progress() {} });
 
 async function dataOf(command: Parameters<typeof run>[0], input: object = {}): Promise<Record<string, unknown>> {
   const outcome = await run(command, input, { home });
@@ -67,7 +69,7 @@ async function resolveAgain(onRead: (isWriting: boolean) => void): Promise<void>
       };
       return statement;
     }) as typeof db.prepare);
-    await indexVault(db, findVault(db, ""), { home, signal: new AbortController().signal, progress() {} });
+    await indexVault(db, findVault(db, "", task()), { ...task(), reach: anywhere });
   });
 }
 
@@ -180,7 +182,7 @@ describe("vault index", () => {
     const db = openPack(home);
     const pages = db.pragma("page_count", { simple: true }) as number;
     db.pragma(`max_page_count = ${pages + 10}`);
-    const { troubles } = await indexVault(db, findVault(db, ""), { home, signal: new AbortController().signal, progress() {} });
+    const { troubles } = await indexVault(db, findVault(db, "", task()), { ...task(), reach: anywhere });
     db.close();
     expect(troubles.toOutput().errors[0]?.reason).toMatch(/not stored: the disk is full/);
     expect(troubles.total).toBeGreaterThan(20);
@@ -204,7 +206,7 @@ describe("vault index", () => {
       if (removed > 0) return;
       const other = openPack(home);
       const id = other.prepare("select id from vault_files where shown = 'b.md'").pluck().get() as number;
-      removed = createWriter(other, findVault(other, "").id).remove([id]);
+      removed = createWriter(other, findVault(other, "", task()).id).remove([id]);
       other.close();
     });
     expect(removed).toBe(1);
@@ -254,14 +256,18 @@ describe("vault index", () => {
     expect(await indexed({ "b.md": "[[a]]" })).toMatchObject({ notes_parsed: 1, notes: 1, links: 1, broken_links: 1 });
   });
 
-  test("refuses what is no folder of the allowed ones", async () => {
+  test("refuses what is no folder in reach", async () => {
     writeFiles(notes, { "a.md": "" });
     for (const [given, sentence] of [
       [path.join(notes, "a.md"), /`path` .* is no folder/],
       [path.join(notes, "none"), /is not there/],
-      ["/etc", /outside the allowed folders/],
+      ["/etc", /`path` \/etc lies outside the folders that are open to MCP clients/],
     ] as const)
-      expect(await run(index, { path: given }, { home })).toMatchObject({ ending: "failed", cause: "command", message: expect.stringMatching(sentence) });
+      expect(await run(index, { path: given }, { home, origin: { door: "mcp", folder: notes } })).toMatchObject({
+        ending: "failed",
+        cause: "command",
+        message: expect.stringMatching(sentence),
+      });
   });
 });
 
@@ -343,6 +349,6 @@ describe("vault links and check", () => {
     await dataOf(index, { path: other });
     expect(await dataOf(check, { vault: notes })).toMatchObject({ broken_count: 1 });
     expect(await dataOf(check)).toMatchObject({ root: other, broken_count: 0 });
-    await withVaults(home, (db) => expect(() => findVault(db, path.dirname(notes))).toThrow(/has not been indexed/));
+    await withVaults(home, (db) => expect(() => findVault(db, path.dirname(notes), task())).toThrow(/has not been indexed/));
   });
 });

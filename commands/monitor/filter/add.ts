@@ -1,6 +1,7 @@
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
 import { writeAtOnce } from "../../_pack/database.ts";
+import { openReach } from "../../_pack/reach.ts";
 import { checkFilterValue, filterLists, listDescription, readFilters } from "../_filters.ts";
 import { withMonitor } from "../_schema.ts";
 
@@ -22,7 +23,7 @@ export default defineCommand({
   summarize: ({ list, value_stored, already_exists }) => `${value_stored} ${already_exists ? "was already" : "is now"} in ${list}`,
   run({ list, value }, task) {
     return withMonitor(task.home, (db) => {
-      const stored = checkFilterValue(list, value, readFilters(db));
+      const stored = checkFilterValue(list, value, { others: readFilters(db), reach: openReach(task) });
       const { changes } = writeAtOnce(db, () => db.prepare("insert or ignore into monitor_filter_settings (list, value) values (?, ?)").run(list, stored));
       return { list, value_stored: stored, already_exists: changes === 0 };
     });

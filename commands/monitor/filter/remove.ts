@@ -1,7 +1,8 @@
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
 import { writeAtOnce } from "../../_pack/database.ts";
-import { realPathOfGiven, showName } from "../../_pack/paths.ts";
+import { showName } from "../../_pack/paths.ts";
+import { openReach } from "../../_pack/reach.ts";
 import { filterLists, listDescription } from "../_filters.ts";
 import { withMonitor } from "../_schema.ts";
 
@@ -21,7 +22,7 @@ export default defineCommand({
   run({ list, value }, task) {
     return withMonitor(task.home, (db) => {
       const remove = db.prepare("delete from monitor_filter_settings where list = ? and value in (?, ?)");
-      const { changes } = writeAtOnce(db, () => remove.run(list, value, list.endsWith("_paths") ? showName(realPathOfGiven(value)) : value));
+      const { changes } = writeAtOnce(db, () => remove.run(list, value, list.endsWith("_paths") ? showName(openReach(task).locate(value, "value")) : value));
       return { list, value_removed: value, not_found: changes === 0 };
     });
   },

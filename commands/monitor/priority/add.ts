@@ -1,7 +1,8 @@
 import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
 import { writeAtOnce } from "../../_pack/database.ts";
-import { folderOf, resolveGiven, showName } from "../../_pack/paths.ts";
+import { folderOf, showName } from "../../_pack/paths.ts";
+import { openReach } from "../../_pack/reach.ts";
 import { withMonitor } from "../_schema.ts";
 
 const put = "insert into monitor_priority_settings (path, priority) values (?, ?) on conflict (path) do update set priority = excluded.priority";
@@ -23,7 +24,7 @@ export default defineCommand({
   examples: ["~/notes 100"],
   summarize: ({ path_stored, new_priority, old_priority }) => `${path_stored} counts ${new_priority}${old_priority === null ? "" : `, before ${old_priority}`}`,
   run({ path, priority }, task) {
-    const given = resolveGiven(path);
+    const given = openReach(task).resolve(path);
     if (given.kind === "file" || given.kind === "other")
       throw new CommandError(`\`path\` ${given.shown} is not a folder; give the one that it lies in, ${showName(folderOf(given.path))}.`);
     return withMonitor(task.home, (db) => {

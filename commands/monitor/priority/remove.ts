@@ -1,7 +1,8 @@
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
 import { writeAtOnce } from "../../_pack/database.ts";
-import { realPathOfGiven, showName } from "../../_pack/paths.ts";
+import { showName } from "../../_pack/paths.ts";
+import { openReach } from "../../_pack/reach.ts";
 import { withMonitor } from "../_schema.ts";
 
 export default defineCommand({
@@ -17,7 +18,7 @@ export default defineCommand({
   summarize: ({ path_removed, not_found }) => `${path_removed} ${not_found ? "had no priority" : "has no priority any more"}`,
   run({ path }, task) {
     // A folder that is gone, or that is no longer allowed, can still be taken off.
-    const real = realPathOfGiven(path);
+    const real = openReach(task).locate(path);
     return withMonitor(task.home, (db) => {
       const { changes } = writeAtOnce(db, () => db.prepare("delete from monitor_priority_settings where path = ?").run(real));
       return { path_removed: showName(real), not_found: changes === 0 };

@@ -1,7 +1,7 @@
 import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
-import { resolveGiven } from "../../_pack/paths.ts";
-import { Troubles, troubleFields } from "../../_pack/trouble.ts";
+import { openReach } from "../../_pack/reach.ts";
+import { hiddenField, Troubles, troubleFields } from "../../_pack/trouble.ts";
 import { countQuickly } from "../../_pack/walk.ts";
 import { forgetVault, type IndexCounts, indexVault } from "../_index.ts";
 import { countAll, type Vault, withVaults } from "../_store.ts";
@@ -26,13 +26,14 @@ export default defineCommand({
     tags: z.number().int().describe("Different tags"),
     headings: z.number().int(),
     notes_with_backlinks: z.number().int().describe("Notes and files that another note leads to"),
+    ...hiddenField,
     ...troubleFields,
     duration_seconds: z.number(),
   }),
   long: true,
   // Reading a note takes about as long as looking at ten that have not changed; history learns which it mostly is.
-  estimate({ path }) {
-    return { work: countQuickly(resolveGiven(path).path, { recursive: true }) };
+  estimate({ path }, call) {
+    return { work: countQuickly(openReach(call).resolve(path).path, { recursive: true }) };
   },
   effects: "write",
   idempotent: true,
@@ -43,31 +44,33 @@ export default defineCommand({
       : `${notes} notes (${notes_parsed} read), ${links} links, ${broken_links} broken`,
   async run({ path }, task) {
     const startedAt = performance.now();
-    const { path: root, shown, kind } = resolveGiven(path);
+    const reach = openReach(task);
+    const { path: root, shown, kind } = reach.resolve(path);
     task.announce(`Indexing ${shown}`);
     return await withVaults(task.home, async (db) => {
       const known = db.prepare("select id, root, indexed_at as indexedAt from vault_vaults where root = ?").get(root) as Vault | undefined;
       if (kind !== "folder" && known === undefined)
         throw new CommandError(`\`path\` ${shown} is ${kind === "missing" ? "not there" : "no folder"}; give the folder that holds the notes.`);
-      const toOutput = (vault: number, { parsed, unchanged, removed, troubles }: IndexCounts) => ({
+      const toOutput = (vault: number, { parsed, unchanged, removed, hidden, troubles }: IndexCounts) => ({
         root: shown,
         notes_parsed: parsed,
         notes_unchanged: unchanged,
         files_removed: removed,
         ...countAll(db, vault),
+        hidden,
         ...troubles.toOutput(),
         duration_seconds: Math.round(performance.now() - startedAt) / 1000,
       });
       if (kind !== "folder" && known !== undefined) {
         const removed = await forgetVault(db, known, task);
         task.log.warn(`The folder ${shown} is gone; its ${removed} notes and other files, with their links, were forgotten.`);
-        return toOutput(known.id, { parsed: 0, unchanged: 0, removed, troubles: new Troubles() });
+        return toOutput(known.id, { parsed: 0, unchanged: 0, removed, hidden: 0, troubles: new Troubles() });
       }
       const upsert = db.prepare(
-        "insert into vault_vaults (root) values (?) on conflict (root) do update set root = root returning id, root, indexed_at as indexedAt",
+        "insert into vault_vaults (root, is_persons) values (?, ?) on conflict (root) do update set is_persons = max(is_persons, excluded.is_persons) returning id, root, indexed_at as indexedAt",
       );
-      const vault = upsert.get(root) as Vault;
-      const counts = await indexVault(db, vault, task);
+      const vault = upsert.get(root, task.origin.door === "terminal" ? 1 : 0) as Vault;
+      const counts = await indexVault(db, vault, { ...task, reach });
       db.prepare("update vault_vaults set indexed_at = ? where id = ?").run(Date.now(), vault.id);
       return toOutput(vault.id, counts);
     });
