@@ -187,7 +187,7 @@ describe("database reset", () => {
     const monitored = await withFiles(1_200);
     await monitored.data(addFilter, { list: "exclude_globs", value: "*.log" });
     const outcome = await reset.run({ domain: "monitor" } as never, { home: monitored.home, signal: new AbortController().signal } as never);
-    expect(outcome).toMatchObject({ domain: "monitor", deleted_count: 1_202 });
+    expect(outcome).toMatchObject({ domain: "monitor", deleted_count: 1_203 });
     expect(monitored.recorded()).toEqual({});
     expect(monitored.read((db) => db.prepare("select count(*) from monitor_filter_settings").pluck().get())).toBe(8);
     expect(await monitored.sync()).toMatchObject({ files_updated: 1_200 });
