@@ -2,7 +2,7 @@ import type { Clock } from "../clock.ts";
 import type { Answer, Question } from "../command/context.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
 import { BadCursor } from "../task/limits.ts";
-import type { Claim, ClaimWish, Created, CreateOptions, DurationCount, ListFilter, Page, Scope, TaskStore } from "../task/store.ts";
+import type { Claim, ClaimShares, ClaimWish, Created, CreateOptions, DurationCount, ListFilter, Page, Scope, TaskStore } from "../task/store.ts";
 import { isExpired, isTerminal, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskQuestion, type TaskRules } from "../task/task.ts";
 import { apply, begin, type TaskEvent } from "../task/transitions.ts";
 import { fromCursor, toCursor } from "./cursor.ts";
@@ -86,12 +86,13 @@ export class MemoryStore implements TaskStore, Dispatcher {
   }
 
   async claim(wish: ClaimWish): Promise<Task | undefined> {
+    const { project, now, taskId, shares } = wish;
+    const turns = new Map(shares?.turns);
+    const turnOf = ({ task }: Row) => (taskId === undefined ? (turns.get(task.caller) ?? 0) : 0);
     const ready = [...this.#rows.values()]
-      .filter(
-        ({ task }) =>
-          task.project === wish.project && task.status === "queued" && task.notBefore <= wish.now && (wish.taskId === undefined || task.taskId === wish.taskId),
-      )
-      .sort((a, b) => a.task.notBefore - b.task.notBefore || a.number - b.number)[0];
+      .filter(({ task }) => task.project === project && task.status === "queued" && task.notBefore <= now)
+      .filter(({ task }) => (taskId === undefined ? mayRun(task, shares) : task.taskId === taskId))
+      .sort((a, b) => turnOf(a) - turnOf(b) || a.task.notBefore - b.task.notBefore || a.number - b.number)[0];
     if (ready === undefined) return undefined;
     return this.#apply(ready, { type: "claim", worker: wish.worker, leaseMs: wish.leaseMs }, wish.now) ? copyOf(ready) : undefined;
   }
@@ -258,6 +259,12 @@ export class MemoryStore implements TaskStore, Dispatcher {
   #changed(taskId: string): void {
     for (const listener of this.#listeners) listener(taskId);
   }
+}
+
+/** False while its caller has as many of its kind running as there may be. */
+function mayRun({ caller, isEndless }: Task, shares: ClaimShares | undefined): boolean {
+  const full = (isEndless ? shares?.fullOfEndless : shares?.full) ?? [];
+  return full !== "everybody" && !full.includes(caller);
 }
 
 /** What a database would keep of a value, and nothing that others still hold. */

@@ -8,6 +8,7 @@ import type { Logger } from "../log.ts";
 import { toCaller } from "./callers.ts";
 import { authorsEstimate, type History } from "./history.ts";
 import { Inputs } from "./inputs.ts";
+import type { RunIsolated } from "./isolate.ts";
 import { checkStorable } from "./limits.ts";
 import { crashedOutcome, notRun, toProgress, toTaskOutcome, withSentence } from "./outcome.ts";
 import { ProgressTrack, type ProgressUpdate } from "./progress.ts";
@@ -28,7 +29,7 @@ export interface AttemptOptions {
   readonly config: Readonly<Record<string, unknown>>;
   readonly isDebug: boolean;
   /** Runs an attempt in a child process; absent where there can be none. */
-  readonly runIsolated?: (entry: CatalogEntry, input: unknown, options: RunOptions) => Promise<Outcome>;
+  readonly runIsolated?: RunIsolated;
   /** Called when there is a lease to keep. */
   readonly onClaim?: () => void;
   /** Called when a run has nothing to do but to wait for an answer. */

@@ -12,10 +12,11 @@ import { type Decision, type DeferralRules, decide } from "./deferral.ts";
 import { digestOf } from "./digest.ts";
 import type { Engine } from "./engine.ts";
 import type { History, Outlook } from "./history.ts";
-import { defaultTtlMs } from "./limits.ts";
+import { callPlaces, defaultTtlMs } from "./limits.ts";
 import { outcomeOf } from "./outcome.ts";
 import { ProgressReader, type ProgressUpdate } from "./progress.ts";
 import { rulesOf } from "./retry.ts";
+import { Shares } from "./shares.ts";
 import { isTerminal, type NewTask, openQuestions, type Task, type TaskQuestion } from "./task.ts";
 import type { Worker } from "./worker.ts";
 
@@ -98,6 +99,7 @@ type Event = "ended" | "asked" | "late" | "cancelled" | "lost";
 /** Answers calls: while the client waits where that is short, as a task where it is not. */
 export class Calls {
   readonly #options: CallsOptions;
+  readonly #held = new Shares(callPlaces);
 
   constructor(options: CallsOptions) {
     this.#options = options;
@@ -109,7 +111,6 @@ export class Calls {
     const { entry, input, caller, origin, idempotencyKey } = request;
     const looked = history.look(entry.toolName, entry.command, input, origin);
     const outlook = looked instanceof Promise ? await looked : looked;
-    const { estimateMs } = outlook;
     const decision = this.#decide(request, outlook);
     const { answered, progressToken, isNew } = request;
     const asked = { entry, input, caller, origin, answered, progressToken, isNew };
@@ -125,6 +126,7 @@ export class Calls {
       await this.#cancelTakenBack(task, request, isJoined);
       return { kind: "deferred", as: decision.as, task, note: isJoined ? this.#joined(task, isRepeated) : undefined };
     }
+    this.#refuseTooMany(caller);
     if (idempotencyKey !== undefined) {
       // To be remembered it has to be a task from the start, though it is answered like any call.
       const claim = { worker: worker.name, leaseMs: worker.leaseMs };
@@ -134,7 +136,7 @@ export class Calls {
     }
     const equal = engine.joinsEqual(creation) ? await engine.findEqual(creation) : undefined;
     if (equal !== undefined) return await this.#follow(equal, request, decision, this.#joined(equal, false));
-    return await this.#run(request, decision, estimateMs);
+    return await this.#run(request, decision, outlook);
   }
 
   /** A second leg of a call that was sent back with a question. */
@@ -142,9 +144,10 @@ export class Calls {
     const { engine } = this.#options;
     const task = await engine.get(request.caller, taskId);
     const { p95Ms } = await this.#options.history.look(request.entry.toolName, request.entry.command, request.input, request.origin);
-    const decision = this.#decide(request, { p95Ms, estimateMs: task.estimateMs });
+    const decision = this.#decide(request, { p95Ms, estimateMs: task.estimateMs, isEndless: task.isEndless });
     const isAnswered = isTerminal(task);
     if (decision.kind === "now" && !isAnswered) return { kind: "deferred", as: decision.as, task, note: undefined };
+    this.#refuseTooMany(request.caller);
     return await this.#follow(task, request, decision.kind === "now" ? nothingDeferred(decision.reason) : decision, undefined);
   }
 
@@ -171,8 +174,9 @@ export class Calls {
   }
 
   /** Runs it here, and hands it out when the client cannot wait any longer. */
-  async #run(request: CallRequest, decision: Inline, estimateMs: number | undefined): Promise<CallEnding> {
+  async #run(request: CallRequest, decision: Inline, outlook: Outlook): Promise<CallEnding> {
     const { worker, clock } = this.#options;
+    const { estimateMs } = outlook;
     const { watcher } = request;
     const startedAt = clock.monotonic();
     const timing = () => ({ elapsedMs: clock.monotonic() - startedAt, estimateMs });
@@ -183,7 +187,7 @@ export class Calls {
       input: request.input,
       caller: request.caller,
       origin: request.origin,
-      fresh: () => this.#fresh(request, estimateMs, startedAt),
+      fresh: () => this.#fresh(request, outlook, startedAt),
       watcher: {
         progress: (update) => watcher.progress(update, timing()),
         log: (line) => watcher.log(line),
@@ -194,6 +198,7 @@ export class Calls {
     const first = await Promise.race([attempt.outcome, nextTurn()]);
     if (first !== undefined && attempt.isUnrecorded) return this.#endedAtOnce(attempt, first);
     worker.holdCall(attempt);
+    void attempt.ended.then(this.#held.take(request.caller));
     void attempt.outcome.then(() => mail.put("ended"));
     const stopListening = this.#listen(mail, request, decision, timing);
     try {
@@ -275,6 +280,7 @@ export class Calls {
   async #follow(begun: Task, request: CallRequest, decision: Inline, note: string | undefined): Promise<CallEnding> {
     const { engine, clock } = this.#options;
     const { caller, watcher } = request;
+    const giveBack = this.#held.take(caller);
     const isOwn = note === undefined;
     const timing = () => ({ elapsedMs: clock.now() - (begun.startedAt ?? clock.now()), estimateMs: begun.estimateMs });
     const mail = new Mailbox();
@@ -308,7 +314,12 @@ export class Calls {
     } finally {
       stop.abort(new Cancelled());
       stopListening();
+      giveBack();
     }
+  }
+
+  #refuseTooMany(caller: string): void {
+    if (!this.#held.mayTake(caller)) throw new TooManyCalls(this.#held.heldBy(caller));
   }
 
   /** Everything that can end the wait from outside. */
@@ -339,7 +350,7 @@ export class Calls {
     };
   }
 
-  #fresh(request: CallRequest, estimateMs: number | undefined, startedAt: number): NewTask {
+  #fresh(request: CallRequest, { estimateMs, isEndless }: Outlook, startedAt: number): NewTask {
     const { clock, project } = this.#options;
     const { entry, input, caller, origin } = request;
     return {
@@ -354,6 +365,7 @@ export class Calls {
       reason: "answered while its client waits",
       ttlMs: defaultTtlMs,
       estimateMs,
+      isEndless,
       // Until it is handed out nobody would look for it, so it is never run again.
       rules: { isSafe: false, maxAttempts: 1, backoffMs: 0 },
       createdAt: Math.round(clock.now() - (clock.monotonic() - startedAt)),
@@ -368,6 +380,13 @@ export class Calls {
     return isRepeated
       ? `This idempotency key started the run ${seconds} s ago; a fresh key starts another.`
       : `Joined the run started ${seconds} s ago; _meta["meanwhile/new"]: true starts another.`;
+  }
+}
+
+/** The caller has as many calls running as there may be. */
+class TooManyCalls extends CommandError {
+  constructor(held: number) {
+    super(`There are ${held} running calls of yours already, the most there may be; wait for one to end, or cancel one.`);
   }
 }
 

@@ -96,6 +96,7 @@ export class Engine {
     if (refusal !== undefined) throw new InputError(refusal);
     const { command, toolName } = entry;
     const digest = digestOf(toolName, input ?? {}, origin);
+    const { estimateMs, isEndless } = await history.look(toolName, command, input, origin);
     const created = await store.create(
       {
         taskId: createId(),
@@ -108,7 +109,8 @@ export class Engine {
         idempotencyKey: request.idempotencyKey,
         reason: request.reason,
         ttlMs,
-        estimateMs: await history.estimateMs(toolName, command, input, origin),
+        estimateMs,
+        isEndless,
         rules: rulesOf(command),
         createdAt: clock.now(),
         isCall: false,

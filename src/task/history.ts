@@ -42,6 +42,8 @@ interface Recent {
 export interface Outlook {
   readonly estimateMs: number | undefined;
   readonly p95Ms: number | undefined;
+  /** Its author says that it never ends by itself. */
+  readonly isEndless: boolean;
 }
 
 /** What is worked out of a command's counts. */
@@ -53,6 +55,8 @@ interface Summary extends KnownDurations {
 interface AuthorsEstimate {
   readonly ms?: number;
   readonly work?: number;
+  /** It never ends by itself. */
+  readonly isEndless?: true;
 }
 
 /** Working it out again pays once this part of the runs is new. */
@@ -113,7 +117,7 @@ export class History {
     this.#cancelFlush ??= this.#clock.after(flushMs, () => void this.flush().catch(() => this.#flushLater()));
   }
 
-  /** Milliseconds a run will take: from enough history, scaled by its size, else the author's word. */
+  /** Milliseconds a run will take. */
   async estimateMs(name: string, command: Command, input: unknown, origin?: Origin): Promise<number | undefined> {
     return (await this.look(name, command, input, origin)).estimateMs;
   }
@@ -123,7 +127,7 @@ export class History {
     return toKnown(await this.#summaryOf(name));
   }
 
-  /** Both, at once where the answer is at hand: most calls want it, and few have time to wait. */
+  /** What to expect of a run, from enough history, scaled by its size, else the author's word; at once where the answer is at hand: most calls want it, and few have time to wait. */
   look(name: string, command: Command, input: unknown, origin: Origin = unknownOrigin): Outlook | Promise<Outlook> {
     const summary = this.#summaryOf(name);
     const said = () => (command.estimate === undefined ? undefined : authorsEstimate(command, input, { ...this.#settings, origin }));
@@ -203,7 +207,9 @@ function toOutlook(summary: Summary, said: AuthorsEstimate | undefined): Outlook
   const { runs, p50Ms, p95Ms, rateMs } = summary;
   const isKnown = runs >= enoughRuns;
   const byWork = said?.work === undefined || rateMs === undefined ? undefined : rateMs * said.work;
-  return { p95Ms: isKnown ? p95Ms : undefined, estimateMs: said?.work === undefined ? (isKnown ? p50Ms : said?.ms) : byWork };
+  const estimateMs = said?.work === undefined ? (isKnown ? p50Ms : said?.ms) : byWork;
+  const isEndless = said?.isEndless === true;
+  return { p95Ms: isKnown ? p95Ms : undefined, estimateMs: isEndless ? undefined : estimateMs, isEndless };
 }
 
 function toDurations(counts: readonly DurationCount[]): KnownDurations {
@@ -231,6 +237,7 @@ function parsed(command: Command, input: unknown): unknown {
 export function authorsEstimate(command: Command, input: unknown, call: CallFacts): AuthorsEstimate | undefined {
   try {
     const said = command.estimate?.(parsed(command, input) as never, call);
+    if (said === Number.POSITIVE_INFINITY) return { isEndless: true };
     if (typeof said === "number") return Number.isFinite(said) && said >= 0 ? { ms: said * 1000 } : undefined;
     return said !== undefined && Number.isFinite(said.work) && said.work > 0 ? { work: said.work } : undefined;
   } catch {

@@ -7,6 +7,9 @@ import type { Outcome, RunOptions } from "../command/run.ts";
 import { messageOf, ShuttingDown, TimedOut } from "../errors.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
+import { callerKey } from "./callers.ts";
+import { childPlaces } from "./limits.ts";
+import { FairQueue } from "./shares.ts";
 
 /** What the child is told. */
 export type ToChild =
@@ -54,21 +57,20 @@ const obeyMs = 2_000;
 const memoryCheckMs = 250;
 
 /** Runs attempts in child processes: bounded in memory, killed when they do not obey, harmless when they crash. */
-export function createIsolation(isolation: IsolationOptions): (entry: CatalogEntry, input: unknown, options: RunOptions) => Promise<Outcome> {
-  let free = isolation.maxChildren;
-  const waiting: (() => void)[] = [];
+export function createIsolation(isolation: IsolationOptions): RunIsolated {
+  const children = new FairQueue(childPlaces(isolation.maxChildren));
   return async (entry, input, options) => {
-    if (free === 0) await new Promise<void>((resolve) => waiting.push(resolve));
-    else free -= 1;
+    const leave = await children.enter(callerKey(options.caller ?? { kind: "anonymous" }));
     try {
       return await new IsolatedRun(isolation, entry, options).run(input);
     } finally {
-      const next = waiting.shift();
-      if (next === undefined) free += 1;
-      else next();
+      leave();
     }
   };
 }
+
+/** Runs a command in a child process, for a caller: children are shared between callers. */
+export type RunIsolated = (entry: CatalogEntry, input: unknown, options: RunOptions) => Promise<Outcome>;
 
 interface KillReason {
   readonly cause: "timeout" | "crash" | "cancelled";

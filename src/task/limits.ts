@@ -1,10 +1,36 @@
 import { CommandError, RequestError } from "../errors.ts";
+import type { ShareLimits } from "./shares.ts";
 
 export const defaultTtlMs = 24 * 60 * 60 * 1000;
 export const maxTtlMs = 7 * 24 * 60 * 60 * 1000;
 export const maxLiveTasks = 100;
 export const maxPageSize = 100;
 export const maxDepth = 64;
+
+/** Tasks that a worker runs at a time. */
+export function taskPlaces(total = 16): ShareLimits {
+  return { total, anonymous: partOf(total, 2), guaranteed: partOf(total, 4) };
+}
+
+/** The same for tasks that never end by themselves: they would keep a place for ever, so they have their own. */
+export function endlessPlaces(total = 16): ShareLimits {
+  return { total, anonymous: partOf(total, 4), guaranteed: partOf(total, 8) };
+}
+
+/** Child processes that run attempts. */
+export function childPlaces(total: number): ShareLimits {
+  return { total, anonymous: partOf(total, 2), guaranteed: 1 };
+}
+
+/**
+ * Calls that run while somebody waits for them, and what of them was handed out late and still runs. A late hand-out is never refused,
+ * so a caller has at most this many live tasks beside those that were made as tasks.
+ */
+export const callPlaces: ShareLimits = { total: 1_000, each: maxLiveTasks, anonymous: maxLiveTasks, guaranteed: 10 };
+
+function partOf(total: number, part: number): number {
+  return Math.max(1, Math.floor(total / part));
+}
 
 /** A cursor that was never one of ours. */
 export class BadCursor extends RequestError {

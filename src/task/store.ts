@@ -44,8 +44,20 @@ export interface ClaimWish {
   readonly worker: string;
   readonly leaseMs: number;
   readonly now: number;
-  /** Only this one. */
+  /** Only this one, whoever's turn it is. */
   readonly taskId?: string;
+  /** Absent: the one that has waited longest, whoever's it is. */
+  readonly shares?: ClaimShares;
+}
+
+/** Whose turn it is, in the eyes of the worker that asks. */
+export interface ClaimShares {
+  /** Callers who may have no more tasks run … */
+  readonly full: readonly string[] | "everybody";
+  /** … and no more endless ones, which have places of their own. */
+  readonly fullOfEndless: readonly string[] | "everybody";
+  /** The lowest number comes first; who has none comes before all. Of one caller, and of equals, the one that has waited longest. */
+  readonly turns: readonly (readonly [caller: string, turn: number])[];
 }
 
 /** One bucket of a command's durations, see quantiles.ts. */

@@ -78,6 +78,8 @@ export interface NewTask {
   /** How long the result is kept after the end. */
   readonly ttlMs: number;
   readonly estimateMs: number | undefined;
+  /** It never ends by itself, says its author: it runs in places of its own. */
+  readonly isEndless: boolean;
   readonly rules: TaskRules;
   readonly createdAt: number;
   /** True while it is only the journal of a call that is still being answered: not handed out, not listed, not counted, not joined, never run again. */

@@ -3,6 +3,9 @@ import { ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { Attempt, type AttemptOptions, type HeldCall } from "./attempt.ts";
 import type { Dispatcher } from "./dispatcher.ts";
+import { endlessPlaces, taskPlaces } from "./limits.ts";
+import { countByCaller, type ShareLimits, Turns, whoIsFull } from "./shares.ts";
+import type { ClaimShares } from "./store.ts";
 import type { Task } from "./task.ts";
 
 export interface WorkerOptions extends Omit<AttemptOptions, "leaseMs" | "onClaim"> {
@@ -25,7 +28,9 @@ export class Worker {
   readonly #options: WorkerOptions;
   readonly #leaseMs: number;
   readonly #attempts: AttemptOptions;
-  readonly #running = new Set<Attempt>();
+  readonly #places: { readonly ordinary: ShareLimits; readonly endless: ShareLimits };
+  readonly #running = new Map<Attempt, Task>();
+  readonly #turns = new Turns();
   readonly #calls = new Set<Attempt>();
   #isStarted = false;
   #isStopped = false;
@@ -40,6 +45,7 @@ export class Worker {
   constructor(options: WorkerOptions) {
     this.#options = options;
     this.#leaseMs = options.leaseMs ?? defaultLeaseMs;
+    this.#places = { ordinary: taskPlaces(options.concurrency), endless: endlessPlaces(options.concurrency) };
     this.#attempts = { ...options, leaseMs: this.#leaseMs, onClaim: () => this.#keepLeases(), onWaiting: () => this.#wake() };
   }
 
@@ -107,7 +113,7 @@ export class Worker {
     this.#cancelPoll?.();
     // A claim that is just being made is ours to finish too.
     await this.#pumped;
-    const attempts = [...this.#running, ...this.#calls];
+    const attempts = [...this.#running.keys(), ...this.#calls];
     const ended = Promise.all(attempts.map((attempt) => attempt.ended));
     const cancelDrain = this.#options.clock.after(drainMs, () => {
       for (const attempt of attempts) attempt.stop(new ShuttingDown());
@@ -118,11 +124,14 @@ export class Worker {
     this.#stopHeartbeat = undefined;
   }
 
-  /** Who waits for a person needs no place of its own. */
-  get #busy(): number {
-    let waiting = 0;
-    for (const attempt of this.#running) if (attempt.isWaiting) waiting += 1;
-    return this.#running.size - waiting;
+  /** Whose turn it is; undefined when nobody may have one more. Who waits for a person needs no place of its own. */
+  #shares(): ClaimShares | undefined {
+    const busy = [...this.#running].flatMap(([attempt, task]) => (attempt.isWaiting ? [] : [task]));
+    const heldBy = (isEndless: boolean) => countByCaller(busy.filter((task) => task.isEndless === isEndless).map(({ caller }) => caller));
+    const running = heldBy(false);
+    const full = whoIsFull(running, this.#places.ordinary);
+    const fullOfEndless = whoIsFull(heldBy(true), this.#places.endless);
+    return full === "everybody" && fullOfEndless === "everybody" ? undefined : { full, fullOfEndless, turns: this.#turns.order(running) };
   }
 
   #keepLeases(): void {
@@ -146,7 +155,7 @@ export class Worker {
     try {
       while (this.#wantsMore && this.#isStarted) {
         this.#wantsMore = false;
-        while (this.#isStarted && this.#busy < (this.#options.concurrency ?? 16) && (await this.#takeOne()));
+        while (this.#isStarted && (await this.#takeOne()));
       }
     } catch (error) {
       this.#options.log.error("claiming tasks failed; trying again in a second", { error });
@@ -160,16 +169,19 @@ export class Worker {
 
   async #takeOne(): Promise<boolean> {
     const { dispatcher, project, worker, clock, taskId } = this.#options;
-    const task = await dispatcher.next({ project, worker, leaseMs: this.#leaseMs, now: clock.now(), ...(taskId !== undefined && { taskId }) });
+    const shares = this.#shares();
+    if (shares === undefined) return false;
+    const task = await dispatcher.next({ project, worker, leaseMs: this.#leaseMs, now: clock.now(), shares, ...(taskId !== undefined && { taskId }) });
     if (task === undefined) return false;
     failpoint("after-claim");
+    this.#turns.serve(task.caller);
     this.#begin(task);
     return true;
   }
 
   #begin(task: Task): void {
     const attempt = new Attempt(this.#attempts, { task, entry: this.#options.find(task.command) });
-    this.#running.add(attempt);
+    this.#running.set(attempt, task);
     void attempt.ended.then(() => {
       this.#running.delete(attempt);
       this.#wake();

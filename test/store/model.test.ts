@@ -262,6 +262,7 @@ function stepOf(model: Model, op: Operation): Step | undefined {
         reason: "asked for",
         ttlMs,
         estimateMs: undefined,
+        isEndless: false,
         rules: { isSafe: op.isSafe, maxAttempts: 2, backoffMs: 50 },
         createdAt: now,
         isCall: op.isCall && op.begunBy !== undefined,

@@ -42,6 +42,7 @@ const fresh = (taskId: string, facts: Partial<NewTask> = {}): NewTask => ({
   reason: "asked for",
   ttlMs: 60_000,
   estimateMs: undefined,
+  isEndless: false,
   rules: { isSafe: true, maxAttempts: 1, backoffMs: 0 },
   createdAt: systemClock.now(),
   isCall: false,
@@ -163,7 +164,7 @@ describe("opening", () => {
     await store.create(call, begun);
     expect(await store.get(scope(), "call")).toMatchObject({ isCall: true, progressToken: 7 });
     await store.close();
-    expect(versionOf(file)).toBe(3);
+    expect(versionOf(file)).toBe(4);
     expect((await open(file).list(scope(), { limit: 10, withCalls: true })).tasks).toHaveLength(4);
   });
 

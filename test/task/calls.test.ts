@@ -755,3 +755,52 @@ describe("a worker that stops", () => {
     expect(work.runs).toHaveLength(1);
   });
 });
+
+describe("a caller has a bounded number of calls running", () => {
+  const most = 100;
+  const tooMany = "There are 100 running calls of yours already, the most there may be; wait for one to end, or cancel one.";
+
+  test("the next one is refused with the cure, another caller is served, and there is room again when one ends", async () => {
+    const { command, runs } = held();
+    const { start, door, rows } = setUp(command);
+    const calls = [];
+    for (let n = 0; n < most; n++) calls.push(await start(door(), { isNew: true }));
+    expect((await start(door(), { isNew: true })).error).toMatchObject({ message: tooMany });
+    expect((await start(door(), { isNew: true, idempotencyKey: "once" })).error).toMatchObject({ message: tooMany });
+    expect(await rows()).toEqual([]);
+    const others = await start(door(), { isNew: true, caller: "bob" });
+    expect(runs).toHaveLength(most + 1);
+    for (const run of runs) run.end();
+    await turns();
+    calls[0]?.ended.finish(true);
+    others.ended.finish(true);
+    await turns();
+    calls.push(await start(door(), { isNew: true }));
+    expect(runs).toHaveLength(most + 2);
+    runs.at(-1)?.end();
+    await turns();
+    for (const call of calls) call.ended.finish(true);
+  });
+
+  test("what is handed out late is not lost, though there are as many tasks as there may be, and counts until it has ended", async () => {
+    const { command, runs } = held();
+    const { engine, start, pass, door } = setUp(command);
+    const calls = [];
+    for (let n = 0; n < most; n++) calls.push(await start(door(), { isNew: true, limit: hard(5) }));
+    const entry = { command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
+    const create = () => engine.create({ entry, input: {}, caller, reason: "test", isNew: true });
+    for (let n = 0; n < most; n++) await create();
+    await pass(5_000);
+    for (const call of calls) expect(call.deferred.task.status).toBe("working");
+    expect((await start(door(), { isNew: true })).error).toMatchObject({ message: tooMany });
+    await expect(create()).rejects.toThrow("the most there may be");
+    for (let ended = 0; ended < runs.length; ended++) {
+      runs[ended]?.end();
+      await turns();
+    }
+    const last = await start(door(), { isNew: true });
+    runs.at(-1)?.end();
+    await turns();
+    last.ended.finish(true);
+  });
+});

@@ -1,3 +1,4 @@
+import type { ClaimShares } from "../../task/store.ts";
 import { isTerminal, type LiveTask, type Task, type TaskRules } from "../../task/task.ts";
 
 /** A row of the tasks table, as SQLite gives it. */
@@ -39,6 +40,7 @@ export interface TaskRow {
   readonly progress_token: string | null;
   readonly door: string;
   readonly folder: string | null;
+  readonly is_endless: number;
 }
 
 export type Values = Record<string, string | number | null>;
@@ -69,11 +71,18 @@ export function fromTask(task: LiveTask): Values {
     progressToken: task.progressToken === undefined ? null : JSON.stringify(task.progressToken),
     door: task.origin.door,
     folder: task.origin.folder ?? null,
+    isEndless: task.isEndless ? 1 : 0,
   };
 }
 
 export function fromRules(rules: TaskRules): Values {
   return { isSafe: rules.isSafe ? 1 : 0, maxAttempts: rules.maxAttempts, backoffMs: rules.backoffMs };
+}
+
+/** Who may be served now, and in which order, as the database takes it; null stands for nobody. */
+export function fromShares({ full = [], fullOfEndless = [], turns = [] }: Partial<ClaimShares> = {}): Values {
+  const toList = (callers: readonly string[] | "everybody") => (callers === "everybody" ? null : JSON.stringify(callers));
+  return { full: toList(full), fullOfEndless: toList(fullOfEndless), turns: JSON.stringify(turns) };
 }
 
 /** A row as the engine knows it. */
@@ -94,6 +103,7 @@ export function toTask(row: TaskRow): Task {
     createdAt: row.created_at,
     isCall: row.is_call === 1,
     progressToken: row.progress_token === null ? undefined : JSON.parse(row.progress_token),
+    isEndless: row.is_endless === 1,
     version: row.version,
     fence: row.fence,
     attempts: row.attempts,

@@ -7,15 +7,18 @@ const holds = "task_id = :taskId and fence = :fence and worker is not null and f
 const openQuestions = "(select count(*) from json_each(questions) where value ->> 'answer' is null)";
 /** Open questions outlive the worker that asked them. */
 const waitingStatus = `case when ${openQuestions} > 0 then 'input_required' else 'queued' end`;
+const claimed = `
+        status = 'working', fence = fence + 1, attempts = attempts + 1, worker = :worker, lease_until = :now + :leaseMs,
+        started_at = coalesce(started_at, :now), status_message = null, updated_at = :now, version = version + 1`;
 
 export const statements = {
   insert: `
     insert into tasks (task_id, caller, project, command, digest, idempotency_key, input, reason, ttl_ms, estimate_ms,
                        is_safe, max_attempts, backoff_ms, status, fence, attempts, worker, lease_until,
-                       not_before, created_at, updated_at, started_at, is_call, questions, progress_token, door, folder)
+                       not_before, created_at, updated_at, started_at, is_call, questions, progress_token, door, folder, is_endless)
     values (:taskId, :caller, :project, :command, :digest, :idempotencyKey, :input, :reason, :ttlMs, :estimateMs,
             :isSafe, :maxAttempts, :backoffMs, :status, :fence, :attempts, :worker, :leaseUntil,
-            :createdAt, :createdAt, :createdAt, :startedAt, :isCall, :questions, :progressToken, :door, :folder)
+            :createdAt, :createdAt, :createdAt, :startedAt, :isCall, :questions, :progressToken, :door, :folder, :isEndless)
     returning *`,
 
   findByKey: "select * from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey",
@@ -27,7 +30,7 @@ export const statements = {
   list: `
     select number, task_id, caller, project, command, digest, idempotency_key, null as input, reason, ttl_ms, estimate_ms,
            is_safe, max_attempts, backoff_ms, status, status_message, version, fence, attempts, crashes, not_before, worker, lease_until,
-           progress, questions, created_at, updated_at, started_at, finished_at, expires_at, is_call, progress_token, door, folder
+           progress, questions, created_at, updated_at, started_at, finished_at, expires_at, is_call, progress_token, door, folder, is_endless
     from tasks
     where caller = :caller and number < :before and (expires_at is null or expires_at > :now)
       and (:project is null or project = :project)
@@ -35,15 +38,37 @@ export const statements = {
       and (:withCalls = 1 or is_call = 0 or finished_at is not null)
     order by number desc limit :limit`,
 
+  /** Of each caller's queue only the first is looked at, however long the queue. */
   claim: `
     update tasks
-    set status = 'working', fence = fence + 1, attempts = attempts + 1, worker = :worker, lease_until = :now + :leaseMs,
-        started_at = coalesce(started_at, :now), status_message = null, updated_at = :now, version = version + 1
-    where number = (select number from tasks
-                    where status = 'queued' and project = :project and not_before <= :now
-                      and (:taskId is null or task_id = :taskId)
-                    order by not_before, number limit 1)
+    set ${claimed}
+    where number = (
+        with recursive waiting (is_endless, caller) as (
+          select kind.value, (select min(caller) from tasks where status = 'queued' and project = :project and is_endless = kind.value)
+          from json_each('[0,1]') as kind
+          union all
+          select is_endless,
+                 (select min(tasks.caller) from tasks
+                  where status = 'queued' and project = :project and tasks.is_endless = waiting.is_endless and tasks.caller > waiting.caller)
+          from waiting where caller is not null
+        )
+        select tasks.number
+        from waiting
+        join tasks on tasks.number = (
+          select number from tasks as queued
+          where status = 'queued' and project = :project and queued.is_endless = waiting.is_endless and queued.caller = waiting.caller and not_before <= :now
+          order by not_before, number limit 1)
+        where case waiting.is_endless
+              when 0 then :full is not null and waiting.caller not in (select value from json_each(:full))
+              else :fullOfEndless is not null and waiting.caller not in (select value from json_each(:fullOfEndless)) end
+        order by coalesce((select value ->> 1 from json_each(:turns) where value ->> 0 = waiting.caller), 0), tasks.not_before, tasks.number
+        limit 1)
       and status = 'queued'
+    returning *`,
+
+  claimNamed: `
+    update tasks set ${claimed}
+    where task_id = :taskId and status = 'queued' and project = :project and not_before <= :now
     returning *`,
 
   renew: `update tasks set lease_until = :now + :leaseMs where worker = :worker and ${live}`,

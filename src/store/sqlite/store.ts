@@ -11,7 +11,7 @@ import { begin, cancelledOutcome, interruptedCallOutcome, interruptedMessage, in
 import { fromCursor, toCursor } from "../cursor.ts";
 import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
 import { type OpenFile, openFiles, refuseReplaced } from "./replaced.ts";
-import { fromRules, fromTask, type TaskRow, toTask, type Values } from "./rows.ts";
+import { fromRules, fromShares, fromTask, type TaskRow, toTask, type Values } from "./rows.ts";
 import { statements } from "./statements.ts";
 
 /** Other processes' changes are looked for this often while someone waits, and this often otherwise. */
@@ -86,7 +86,11 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   async claim(wish: ClaimWish): Promise<Task | undefined> {
-    const task = await this.#quickly(() => this.#row("claim", { ...wish, taskId: wish.taskId ?? null }));
+    const { project, worker, leaseMs, now, taskId, shares } = wish;
+    const facts = { project, worker, leaseMs, now };
+    const task = await this.#quickly(() =>
+      taskId === undefined ? this.#row("claim", { ...facts, ...fromShares(shares) }) : this.#row("claimNamed", { ...facts, taskId }),
+    );
     if (task !== undefined) this.#changed(task.taskId);
     return task;
   }

@@ -56,6 +56,7 @@ export class Bench {
       reason: "asked for",
       ttlMs,
       estimateMs: undefined,
+      isEndless: false,
       rules: { isSafe: true, maxAttempts: 3, backoffMs: 1_000 },
       createdAt: this.now,
       isCall: false,

@@ -4,6 +4,9 @@ import { isTerminal } from "../../task/task.ts";
 import type { StoreCase } from "../store-suite.ts";
 import { assertTask, done, leaseMs, makeOneOfEach, onStore, plain, question } from "./bench.ts";
 
+/** What a worker says that runs nothing. */
+const nobodyFull = { full: [], fullOfEndless: [], turns: [] };
+
 export const claimingCases: readonly StoreCase[] = [
   onStore("claim: a queued task becomes a worker's, under a new fence", async (bench) => {
     const { taskId, createdAt } = await bench.make();
@@ -70,6 +73,74 @@ export const claimingCases: readonly StoreCase[] = [
     assert.deepEqual([(await bench.claim())?.caller, (await bench.claim())?.caller], ["ada", "bob"]);
   }),
 
+  onStore("claim: whose turn comes first is served first; of equals, who has waited longest", async (bench) => {
+    const tasks: Record<string, string> = {};
+    for (const caller of ["ada", "bob", "carl", "dora"]) tasks[caller] = (await bench.make({ caller })).taskId;
+    const turns = [
+      ["ada", 3],
+      ["bob", 2],
+      ["carl", 2],
+    ] as const;
+    const order: (string | undefined)[] = [];
+    for (let n = 0; n < 5; n++) order.push((await bench.claim({ shares: { ...nobodyFull, turns } }))?.caller);
+    assert.deepEqual(order, ["dora", "bob", "carl", "ada", undefined]);
+  }),
+
+  onStore("claim: whose turn it is changes nothing in the order of one caller's own tasks", async (bench) => {
+    const later = await bench.begin();
+    const ids = [(await bench.make()).taskId, (await bench.make()).taskId];
+    bench.clock.advance(10);
+    await bench.store.retryLater(later, bench.now - 1, "Later.", bench.now);
+    const turns = [["ada", 7]] as const;
+    const order: (string | undefined)[] = [];
+    for (let n = 0; n < 3; n++) order.push((await bench.claim({ shares: { ...nobodyFull, turns } }))?.taskId);
+    assert.deepEqual(order, [...ids, later.taskId]);
+  }),
+
+  onStore("claim: who is full is passed over, however long the queue in front", async (bench) => {
+    for (let n = 0; n < 20; n++) await bench.make({ caller: "anonymous" });
+    const own = await bench.make({ caller: 'token:["a","b\\"c"]' });
+    const shares = { ...nobodyFull, full: ["anonymous"] };
+    assert.equal((await bench.claim({ shares }))?.taskId, own.taskId);
+    assert.equal(await bench.claim({ shares }), undefined);
+    assert.equal(await bench.claim({ shares: { ...nobodyFull, full: ["somebody", own.caller, "anonymous"] } }), undefined);
+    assert.equal((await bench.claim({ shares: nobodyFull }))?.caller, "anonymous");
+  }),
+
+  onStore("claim: endless tasks are told apart, and who is full of them is full of nothing else", async (bench) => {
+    const endless = await bench.make({ isEndless: true });
+    const others = await bench.make({ caller: "bob", isEndless: true });
+    const ordinary = await bench.make();
+    assertTask(await bench.read(endless.taskId), { isEndless: true });
+    assertTask(await bench.read(ordinary.taskId), { isEndless: false });
+    assert.equal((await bench.claim({ shares: { ...nobodyFull, fullOfEndless: ["ada", "bob"] } }))?.taskId, ordinary.taskId);
+    assert.equal((await bench.claim({ shares: { ...nobodyFull, full: ["ada", "bob"], fullOfEndless: ["ada"] } }))?.taskId, others.taskId);
+    assert.equal(await bench.claim({ shares: { ...nobodyFull, fullOfEndless: "everybody" } }), undefined);
+    assert.equal((await bench.claim({ shares: { ...nobodyFull, full: "everybody" } }))?.taskId, endless.taskId);
+  }),
+
+  onStore("claim: nobody is served while everybody is full, except one that is named", async (bench) => {
+    const [first, second] = [await bench.make(), await bench.make({ isEndless: true })];
+    const shares = { ...nobodyFull, full: "everybody", fullOfEndless: "everybody" } as const;
+    assert.equal(await bench.claim({ shares }), undefined);
+    for (const { taskId } of [second, first]) assert.equal((await bench.claim({ shares, taskId }))?.taskId, taskId);
+  }),
+
+  onStore("claim: with turns too, not before its time, of its own project, and never the same twice", async (bench) => {
+    const shares = { ...nobodyFull, turns: [["ada", 1]] as const };
+    const late = await bench.begin({ caller: "bob" });
+    await bench.store.retryLater(late, bench.now + 100, "Later.", bench.now);
+    await bench.make({ caller: "bob", project: "away" });
+    const own = await bench.make();
+    const claims = await Promise.all(Array.from({ length: 5 }, (_, n) => bench.claim({ worker: `w${n}`, shares })));
+    assert.deepEqual(
+      claims.flatMap((task) => (task === undefined ? [] : [task.taskId])),
+      [own.taskId],
+    );
+    bench.clock.advance(100);
+    assert.equal((await bench.claim({ shares }))?.taskId, late.taskId);
+  }),
+
   onStore("claim: this one only, when it is named", async (bench) => {
     const [first, second] = [await bench.make(), await bench.make()];
     assert.equal((await bench.claim({ taskId: second.taskId }))?.taskId, second.taskId);
@@ -125,7 +196,7 @@ export const claimingCases: readonly StoreCase[] = [
       const fresh = { taskId: "t", caller: "ada", project: "home", command: "c", input: {}, digest: "d", idempotencyKey: undefined, reason: "asked for" };
       const rules = { isSafe: true, maxAttempts: 1, backoffMs: 0 };
       const origin = { door: "terminal", folder: undefined } as const;
-      const rest = { origin, ttlMs: 1, estimateMs: undefined, rules, isCall: false, questions: [], progressToken: undefined };
+      const rest = { origin, ttlMs: 1, estimateMs: undefined, isEndless: false, rules, isCall: false, questions: [], progressToken: undefined };
       await store.create({ ...fresh, ...rest, createdAt: systemClock.now() }, { joinsEqual: false, maxLive: 1 });
       const until = async () => {
         const task = await store.get({ caller: "ada", now: systemClock.now() }, "t");
