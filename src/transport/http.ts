@@ -16,8 +16,10 @@ import { internalErrorCode, RequestError, RuntimeError, requestErrors, UsageErro
 import type { Logger } from "../log.ts";
 import { anonymous, type Caller, localUser, toAuthInfo } from "../mcp/caller.ts";
 import { refuseListen, type TaskListen, type TaskSubscriptions, toTaskListen } from "../mcp/subscriptions.ts";
+import { Connections } from "./connections.ts";
 import { checkMessage, maxBodyBytes, parseJson } from "./frames.ts";
 import { keptOpen, withTasks } from "./listen.ts";
+import { writeResponse } from "./respond.ts";
 import { Sessions } from "./sessions.ts";
 
 export interface HttpOptions {
@@ -44,12 +46,19 @@ export interface HttpDoor {
 
 const loopback = new Set(["127.0.0.1", "localhost", "::1", "[::1]"]);
 
+/** How long a request's head, and all of it, may take: who sends nothing, or a byte at a time, holds nothing for long. */
+const patience = { headersTimeout: 10_000, requestTimeout: 60_000, connectionsCheckingInterval: 5_000 };
+
+/** Our own limits for each caller come first. */
+const maxSubscriptions = 10_000;
+
 /** Serves MCP at /mcp, every revision on one address. Resolves once it listens. */
 export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
   if (!loopback.has(options.host))
     throw new UsageError(`--host ${options.host} would be reachable from other machines, and there is no authentication yet; use 127.0.0.1 and a tunnel.`);
   const endpoint = new Endpoint(options);
-  const server = createServer((request, response) => void endpoint.handle(request, response));
+  const server = createServer(patience, (request, response) => void endpoint.handle(request, response));
+  server.on("connection", (socket) => endpoint.connections.add(socket));
   await listen(server, options);
   const { port } = server.address() as { port: number };
   return {
@@ -76,6 +85,7 @@ function listen(server: NodeServer, { host, port }: HttpOptions): Promise<void> 
 }
 
 class Endpoint {
+  readonly connections: Connections;
   readonly #options: HttpOptions;
   readonly #token: Buffer;
   readonly #modern: ReturnType<typeof createMcpHandler>;
@@ -83,10 +93,11 @@ class Endpoint {
 
   constructor(options: HttpOptions) {
     this.#options = options;
+    this.connections = new Connections(options.clock);
     this.#token = Buffer.from(options.token);
     const onerror = (error: Error) => options.log.debug(`mcp: ${error.message}`);
     const factory: McpServerFactory = async (facts) => publishChanges((await options.factory(facts)) as McpServer, this.#modern.notify);
-    this.#modern = createMcpHandler(factory, { legacy: "reject", onerror });
+    this.#modern = createMcpHandler(factory, { legacy: "reject", onerror, maxSubscriptions });
     this.#sessions = new Sessions({ factory: options.factory, clock: options.clock, onerror });
   }
 
@@ -102,13 +113,14 @@ class Endpoint {
 
   /** Never rejects: whatever goes wrong is answered. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (!this.connections.begin(request, response)) return;
     try {
       const answer = await this.#route(request, response);
-      await write(response, answer);
+      await writeResponse(response, answer, this.#options.clock);
     } catch (error) {
       const { status, code, message } = this.#describe(error);
       if (response.headersSent) response.destroy();
-      else await write(response, jsonError(status, code, message));
+      else await writeResponse(response, jsonError(status, code, message), this.#options.clock);
     }
   }
 
@@ -157,17 +169,25 @@ class Endpoint {
   }
 
   async #mcp(request: IncomingMessage, response: ServerResponse, caller: Caller): Promise<Response> {
+    this.connections.admit(request, response, caller);
     const gone = new AbortController();
+    const closed = new AbortController();
     response.on("close", () => {
+      closed.abort();
       if (!response.writableFinished) gone.abort();
     });
     const webRequest = toWebRequest(request, gone.signal);
     const authInfo = toAuthInfo(caller);
-    if (request.method !== "POST") return await this.#sessions.handle(webRequest, { caller, authInfo });
-    const parsedBody = checkMessage(parseJson(await readBody(request)));
+    if (request.method === "GET") this.connections.holdStream(caller, closed.signal);
+    if (request.method !== "POST") return await this.#sessions.handle(webRequest, { caller, authInfo, closed: closed.signal });
+    const body = await readBody(request);
+    await this.connections.pace(caller, body.length);
+    const parsedBody = checkMessage(parseJson(body));
     const isLegacy = await isLegacyRequest(webRequest, parsedBody);
     if (isLegacy) return await this.#sessions.handle(webRequest, { caller, authInfo, parsedBody });
+    if ("method" in parsedBody && parsedBody.method === "subscriptions/listen") this.connections.holdStream(caller, closed.signal);
     const listen = toTaskListen(parsedBody);
+    if (listen !== undefined) this.connections.holdTaskIds(caller, listen.taskIds.length, closed.signal);
     if (listen !== undefined) return await this.#listen(listen, webRequest, caller);
     return await this.#modern.fetch(webRequest, { authInfo, parsedBody });
   }
@@ -253,35 +273,4 @@ async function readBody(request: IncomingMessage): Promise<Buffer> {
   }
   if (size > maxBodyBytes) throw refusal();
   return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
-}
-
-async function write(to: ServerResponse, from: Response): Promise<void> {
-  const headers: Record<string, string> = Object.fromEntries(from.headers);
-  if (from.body === null) {
-    to.writeHead(from.status, headers).end();
-  } else if (headers["content-type"]?.startsWith("application/json")) {
-    const body = Buffer.from(await from.arrayBuffer());
-    to.writeHead(from.status, { ...headers, "content-length": String(body.length) }).end(body);
-  } else {
-    to.writeHead(from.status, headers);
-    to.flushHeaders();
-    await stream(to, from.body);
-  }
-}
-
-/** Copies a stream as fast as the client reads it, and stops reading when the client is gone. */
-async function stream(to: ServerResponse, body: ReadableStream<Uint8Array>): Promise<void> {
-  const reader = body.getReader();
-  const onClose = () => void reader.cancel().catch(() => undefined);
-  to.on("close", onClose);
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done || to.destroyed) break;
-      if (!to.write(value)) await new Promise<void>((resolve) => to.once("drain", resolve).once("close", resolve));
-    }
-  } finally {
-    to.off("close", onClose);
-    to.end();
-  }
 }

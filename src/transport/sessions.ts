@@ -11,10 +11,9 @@ import { RequestError } from "../errors.ts";
 import { createId } from "../ids.ts";
 import { type Caller, callerKey } from "../mcp/caller.ts";
 import type { CommandServer } from "../mcp/server.ts";
+import { limitsOf, nameOf, tooManyRequests } from "./limits.ts";
 import { Replay } from "./replay.ts";
 
-/** Clients before 2026-07-28 hold a session: one transport and one server each, found by a header. */
-const maxSessions = 1_000;
 /** How long a client that lost its connection is asked to wait before it comes back. */
 const retryMs = 1_000;
 
@@ -33,8 +32,11 @@ interface From {
   readonly caller: Caller;
   readonly authInfo: AuthInfo;
   readonly parsedBody?: unknown;
+  /** Aborted when the response is over, whichever way. */
+  readonly closed?: AbortSignal;
 }
 
+/** Clients before 2026-07-28 hold a session: one transport and one server each, found by a header. Who has too many loses its own, and nobody else's. */
 export class Sessions {
   readonly #options: { factory: McpServerFactory; clock: Clock; onerror: (error: Error) => void };
   readonly #stateless: ReturnType<typeof legacyStatelessFallback>;
@@ -63,6 +65,7 @@ export class Sessions {
 
   async #begin(request: Request, from: From): Promise<Response> {
     const { factory, clock } = this.#options;
+    this.#refuseWithoutRoom(from.caller);
     const inFlight = new Set<string | number>();
     const server = (await factory({ era: "legacy", authInfo: from.authInfo, requestInfo: request })) as CommandServer;
     const transport = new WebStandardStreamableHTTPServerTransport({
@@ -70,7 +73,7 @@ export class Sessions {
       eventStore: new Replay(),
       retryInterval: retryMs,
       onsessioninitialized: (id) => {
-        this.#makeRoom();
+        this.#makeRoom(from.caller);
         const session = { transport, server, caller: from.caller, inFlight, lastUsedAt: clock.now(), streams: 0 };
         server.core.isPushable = () => session.streams > 0;
         this.#sessions.set(id, session);
@@ -100,13 +103,14 @@ export class Sessions {
     if (isJSONRPCRequest(parsedBody)) {
       if (session.inFlight.has(parsedBody.id))
         throw new RequestError("request", `The id ${JSON.stringify(parsedBody.id)} belongs to a call that is still running; use a fresh id.`);
+      this.#refuseTooMany(session.caller);
       session.inFlight.add(parsedBody.id);
     } else this.#forgetCancelled(session, parsedBody);
     const response = await session.transport.handleRequest(request, from);
     if (request.method === "GET" && response.ok) {
       session.streams += 1;
       session.server.core.streamOpened();
-      request.signal.addEventListener("abort", () => (session.streams -= 1), { once: true });
+      (from.closed ?? request.signal).addEventListener("abort", () => (session.streams -= 1), { once: true });
     }
     // What was refused was never begun, so its id is free again.
     if (response.status >= 400 && isJSONRPCRequest(parsedBody)) session.inFlight.delete(parsedBody.id);
@@ -118,12 +122,39 @@ export class Sessions {
     if (method === "notifications/cancelled" && params?.requestId !== undefined) session.inFlight.delete(params.requestId);
   }
 
-  /** The session that has been silent longest makes room; its client will begin a new one. */
-  #makeRoom(): void {
-    if (this.#sessions.size < maxSessions) return;
-    const idle = [...this.#sessions].filter(([, session]) => session.inFlight.size === 0);
-    const [id, session] = (idle.length > 0 ? idle : [...this.#sessions]).reduce((oldest, next) => (next[1].lastUsedAt < oldest[1].lastUsedAt ? next : oldest));
-    this.#sessions.delete(id);
-    void session.server.close();
+  #of(caller: Caller): [string, Session][] {
+    const key = callerKey(caller);
+    return [...this.#sessions].filter(([, session]) => callerKey(session.caller) === key);
   }
+
+  #refuseWithoutRoom(caller: Caller): void {
+    const own = this.#of(caller);
+    if (own.length < limitsOf(caller).sessions || own.some(([, session]) => isIdle(session))) return;
+    throw new RequestError(
+      "busy",
+      `There are ${own.length} sessions of ${nameOf(caller)} already, all of them in use; end one with DELETE, then begin another.`,
+    );
+  }
+
+  /** Calls of clients that broke off are still in flight. */
+  #refuseTooMany(caller: Caller): void {
+    const running = this.#of(caller).reduce((sum, [, { inFlight }]) => sum + inFlight.size, 0);
+    if (running >= limitsOf(caller).requests) throw tooManyRequests(caller, running);
+  }
+
+  /** The caller's own session that has been silent longest makes room; its client will begin a new one. */
+  #makeRoom(caller: Caller): void {
+    const own = this.#of(caller);
+    if (own.length < limitsOf(caller).sessions) return;
+    const silent = own.filter(([, session]) => isIdle(session)).toSorted(([, a], [, b]) => a.lastUsedAt - b.lastUsedAt);
+    for (const [id, session] of silent.slice(0, own.length + 1 - limitsOf(caller).sessions)) {
+      this.#sessions.delete(id);
+      void session.server.close();
+    }
+  }
+}
+
+/** A call that runs, or a stream that is open, protects its session. */
+function isIdle({ inFlight, streams }: Session): boolean {
+  return inFlight.size === 0 && streams === 0;
 }

@@ -1,0 +1,166 @@
+import { readFileSync } from "node:fs";
+import { Agent, type IncomingMessage, request } from "node:http";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { startHttp, waitFor } from "../helpers/meanwhile.ts";
+import { type Fields, ModernClient, modernMeta, SessionClient, takesTasks } from "../helpers/raw.ts";
+
+/** A stranger takes whatever can be taken; the local user's task starts, and the session from before answers. */
+
+const command = (name: string, rest: string) =>
+  `import { defineCommand } from "meanwhile";\nexport default defineCommand({ summary: "${name}", effects: "read", ${rest} });`;
+const forever = "run: (_input, { signal }) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))";
+const commands = {
+  "commands/work/hold.ts": command("Goes on until it is cancelled", `long: true, ${forever}`),
+  "commands/work/watch.ts": command("Never ends by itself", `long: true, estimate: () => Infinity, ${forever}`),
+  "commands/work/quick.ts": command("Ends at once", "run: () => ({ done: true })"),
+};
+
+const shared = shareAmongTests(async () => {
+  const server = await startHttp(["--no-bundled"], { cwd: writeFiles(temporaryFolder(), commands) });
+  const token = readFileSync(path.join(server.home, "token"), "utf8").trim();
+  return { ...server, me: { headers: { authorization: `Bearer ${token}` } } };
+});
+
+interface Answered {
+  readonly status: number;
+  readonly text: string;
+  readonly sessionId: string | undefined;
+}
+
+/** A stranger who sends very much, over fifty connections at a time. */
+class Stranger {
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 50 });
+  readonly #url: string;
+
+  constructor(url: string) {
+    this.#url = url;
+    cleanUp(() => this.#agent.destroy());
+  }
+
+  #begin(method: string, headers: Fields, body: string | undefined, agent: Agent | false): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const all = { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers };
+      request(this.#url, { method, agent, headers: all }, resolve).on("error", reject).end(body);
+    });
+  }
+
+  async send(message: Fields, headers: Fields = {}): Promise<Answered> {
+    const response = await this.#begin("POST", headers, JSON.stringify({ jsonrpc: "2.0", ...message }), this.#agent);
+    let text = "";
+    for await (const part of response.setEncoding("utf8")) text += part;
+    return { status: response.statusCode ?? 0, text, sessionId: response.headers["mcp-session-id"] as string | undefined };
+  }
+
+  /** Calls a tool as a task. */
+  async task(name: string, n: number): Promise<Answered> {
+    const _meta = { ...modernMeta(takesTasks), "meanwhile/task": {} };
+    const headers = { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": name };
+    return await this.send({ id: n, method: "tools/call", params: { name, arguments: {}, _meta } }, headers);
+  }
+
+  async initialize(): Promise<Answered> {
+    const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "stranger", version: "1" } };
+    return await this.send({ id: 0, method: "initialize", params });
+  }
+
+  /** Opens a stream and never reads from it. */
+  async openStream(sessionId: string): Promise<number> {
+    const response = await this.#begin("GET", { accept: "text/event-stream", "mcp-session-id": sessionId }, undefined, false);
+    cleanUp(() => void response.destroy());
+    return response.statusCode ?? 0;
+  }
+
+  many<T>(count: number, act: (n: number) => Promise<T>): Promise<T[]> {
+    return Promise.all(Array.from({ length: count }, (_, n) => act(n)));
+  }
+}
+
+/** How often each of them was the answer. */
+function tally(answers: readonly unknown[]): Record<string, number> {
+  return Object.fromEntries([...Map.groupBy(answers, String)].map(([answer, all]) => [answer, all.length]));
+}
+
+const kindOf = ({ status, text }: Answered) =>
+  text.includes('"resultType":"task"')
+    ? "task"
+    : text.includes("There are 100 tasks of yours already, the most there may be")
+      ? "refused"
+      : `${status} ${text}`;
+
+/** Runs a task of the local user's to its end: as a client of 2025-11-25 does. */
+async function runTask(me: SessionClient): Promise<{ readonly text: string; readonly ms: number }> {
+  const startedAt = performance.now();
+  const { result } = await me.request("tools/call", { name: "work_quick", arguments: {}, task: {} });
+  const ended = await me.request("tasks/result", { taskId: result?.task.taskId });
+  return { text: JSON.stringify(ended.result ?? ended.error), ms: performance.now() - startedAt };
+}
+
+test("a stranger with 1,000 tasks, watches and sessions: the local user's task starts, and the session from before answers", async () => {
+  const { url, me } = await shared();
+  const mine = await SessionClient.begin(url, me);
+  const stranger = new Stranger(url);
+  const watches = await stranger.many(40, (n) => stranger.task("work_watch", n));
+  expect(tally(watches.map(kindOf))).toEqual({ task: 40 });
+  const tasks = await stranger.many(960, (n) => stranger.task("work_hold", n));
+  expect(tally(tasks.map(kindOf))).toEqual({ task: 60, refused: 900 });
+  const sessions = await stranger.many(1_200, () => stranger.initialize());
+  expect(tally(sessions.map(({ status }) => status))).toEqual({ 200: 1_200 });
+  const ran = await runTask(mine);
+  expect(ran.text).toContain('"done":true');
+  // Measured: some tens of milliseconds; a second is promised, and this machine may be busy with other things.
+  expect(ran.ms).toBeLessThan(10_000);
+  expect((await mine.request("ping")).result).toEqual({});
+  const alive = await stranger.many(2, async (n) => {
+    const { status } = await stranger.send({ id: 1, method: "ping" }, { "mcp-session-id": sessions.at(n === 0 ? 0 : -1)?.sessionId });
+    return status;
+  });
+  expect(alive).toEqual([404, 200]);
+});
+
+test("streams that nobody reads: strangers have a hundred together, and the local user opens one and runs a task", async () => {
+  const { url, me } = await shared();
+  const mine = await SessionClient.begin(url, me);
+  const stranger = new Stranger(url);
+  const sessions = await stranger.many(110, () => stranger.initialize());
+  const opened: number[] = [];
+  for (const { sessionId } of sessions) opened.push(await stranger.openStream(sessionId ?? ""));
+  expect(tally(opened)).toEqual({ 200: 100, 429: 10 });
+  const stream = await mine.openStream();
+  expect(stream.status).toBe(200);
+  expect((await runTask(mine)).text).toContain('"done":true');
+  // The streams protect their sessions from the stranger's own flood.
+  await stranger.many(150, () => stranger.initialize());
+  const first = await stranger.send({ id: 1, method: "ping" }, { "mcp-session-id": sessions[0]?.sessionId });
+  expect(first.status).toBe(200);
+});
+
+test("a flood of notifications and requests: the local user gets an answer, and a listen of a stranger's is bounded", async () => {
+  const { url, me } = await shared();
+  const mine = await SessionClient.begin(url, me);
+  const stranger = new Stranger(url);
+  const { sessionId } = await stranger.initialize();
+  let isOver = false;
+  const flood = stranger
+    .many(2_000, (n) =>
+      stranger.send(n % 2 === 0 ? { method: "notifications/initialized" } : { id: n, method: "tools/list" }, { "mcp-session-id": sessionId ?? "" }),
+    )
+    .finally(() => (isOver = true));
+  const pings: number[] = [];
+  while (!isOver) {
+    const startedAt = performance.now();
+    expect((await mine.request("ping")).result).toEqual({});
+    pings.push(performance.now() - startedAt);
+  }
+  expect(tally((await flood).map(({ status }) => status))).toEqual({ 200: 1_000, 202: 1_000 });
+  expect(pings.length).toBeGreaterThan(5);
+  expect(Math.max(...pings)).toBeLessThan(5_000);
+  const listens = new ModernClient(url, { capabilities: takesTasks });
+  const manyIds = Array.from({ length: 600 }, (_, n) => `task-${n}`);
+  const { stream } = await listens.listen(manyIds);
+  const second = await listens.request("subscriptions/listen", { notifications: { taskIds: manyIds } });
+  expect([second.status, second.text]).toEqual([429, expect.stringContaining("listen to fewer")]);
+  stream.drop();
+  await waitFor(() => stream.isOver);
+});

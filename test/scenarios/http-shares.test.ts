@@ -1,0 +1,200 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { expect, test } from "vitest";
+import { anonymous as stranger, type Caller, localUser } from "../../src/mcp/caller.ts";
+import { Connections } from "../../src/transport/connections.ts";
+import { writeResponse } from "../../src/transport/respond.ts";
+import { FakeClock } from "../helpers/fake-clock.ts";
+import { cleanUp } from "../helpers/home.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
+
+/** What the HTTP door counts, on real sockets and a clock that we move. Who sends `who: me` is the local user. */
+async function open(handle: (request: IncomingMessage, response: ServerResponse, caller: Caller) => void) {
+  const clock = new FakeClock();
+  const connections = new Connections(clock);
+  const errors: string[] = [];
+  const server = createServer((request, response) => {
+    if (!connections.begin(request, response)) return;
+    const caller = request.headers.who === "me" ? localUser : stranger;
+    try {
+      if (request.url === "/401") return void response.writeHead(401).end();
+      connections.admit(request, response, caller);
+      handle(request, response, caller);
+    } catch (error) {
+      errors.push((error as Error).message);
+      response.writeHead(429).end();
+    }
+  });
+  let accepted = 0;
+  server.on("connection", (socket) => {
+    accepted += 1;
+    connections.add(socket);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  cleanUp(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const { port } = server.address() as AddressInfo;
+  /** A connection that has sent this; resolves once the server has it. */
+  const dial = async (text: string): Promise<Socket & { received: string }> => {
+    const socket = Object.assign(connect(port, "127.0.0.1"), { received: "" });
+    cleanUp(() => void socket.destroy());
+    socket.on("error", () => undefined);
+    socket.on("data", (part) => (socket.received += part));
+    const before = accepted;
+    await once(socket, "connect");
+    if (text !== "") socket.write(text);
+    await waitFor(() => accepted > before);
+    return socket;
+  };
+  return { clock, connections, dial, errors };
+}
+
+const get = (path: string, who = "") => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n${who === "" ? "" : `who: ${who}\r\n`}\r\n`;
+
+test("connections that say nothing, or a part of a head, make room for others; who sends a request at once is served among thousands", async () => {
+  const { clock, dial } = await open((_request, response) => void response.end("served"));
+  const silent = [];
+  for (let n = 0; n < 251; n++) silent.push(await dial(n % 2 === 0 ? "" : "POST /mcp HTTP/1.1\r\n"));
+  expect(silent.filter(({ destroyed }) => destroyed)).toEqual([]);
+  clock.advance(1_000);
+  const closed = once(silent[0] as Socket, "close");
+  const mine = await dial(get("/", "me"));
+  await waitFor(() => mine.received.includes("served"));
+  await closed;
+  expect(silent[1]?.destroyed).toBe(false);
+});
+
+test("a connection that was refused stays one that nobody knows", async () => {
+  const { clock, dial } = await open(() => undefined);
+  const wrong = await dial(get("/401"));
+  await waitFor(() => wrong.received.includes("401"));
+  for (let n = 0; n < 249; n++) await dial("");
+  clock.advance(1_000);
+  const closed = once(wrong, "close");
+  await dial("");
+  await closed;
+});
+
+test("strangers lose their own idle connections, and their next request is refused where too many run; the local user is served", async () => {
+  const held: ServerResponse[] = [];
+  const { dial, errors } = await open((request, response) => (request.url === "/hold" ? void held.push(response) : void response.end("served")));
+  const idle = await dial(get("/"));
+  await waitFor(() => idle.received.includes("served"));
+  const idleToo = [];
+  for (let n = 0; n < 249; n++) {
+    const socket = await dial(get("/"));
+    await waitFor(() => socket.received.includes("served"));
+    idleToo.push(socket);
+  }
+  const closed = once(idle, "close");
+  const next = await dial(get("/"));
+  await waitFor(() => next.received.includes("served"));
+  await closed;
+  for (const socket of [...idleToo, next].slice(0, 200)) socket.write(get("/hold"));
+  await waitFor(() => held.length === 200);
+  const more = await dial(get("/"));
+  await waitFor(() => more.received.includes("429"));
+  expect(errors.at(-1)).toBe("There are 200 requests of callers without a credential without an answer already, the most there may be; wait for one to end.");
+  const mine = await dial(get("/", "me"));
+  await waitFor(() => mine.received.includes("served"));
+  held[0]?.end("over");
+  const again = await dial(get("/"));
+  await waitFor(() => again.received.includes("served"));
+});
+
+test("a connection that sends on without waiting for answers is closed", async () => {
+  const { dial } = await open(() => undefined);
+  const fine = await dial(get("/").repeat(16));
+  const flooding = await dial(get("/").repeat(17));
+  await once(flooding, "close");
+  expect(fine.destroyed).toBe(false);
+});
+
+test("streams and tasks that are listened to are counted for each caller, until they are over", async () => {
+  const { connections } = await open(() => undefined);
+  const first = new AbortController();
+  connections.holdStream(stranger, first.signal);
+  connections.holdTaskIds(stranger, 1_000, first.signal);
+  for (let n = 1; n < 100; n++) connections.holdStream(stranger, new AbortController().signal);
+  const { signal } = new AbortController();
+  expect(() => connections.holdStream(stranger, signal)).toThrow(
+    "There are 100 open streams of callers without a credential already, the most there may be; close one, then open another.",
+  );
+  expect(() => connections.holdTaskIds(stranger, 1, signal)).toThrow("listen to fewer");
+  connections.holdStream(localUser, signal);
+  connections.holdTaskIds(localUser, 1_000, signal);
+  first.abort();
+  connections.holdStream(stranger, signal);
+  connections.holdTaskIds(stranger, 1_000, signal);
+});
+
+/** A stream to a client, and a way to write to it as somebody does who does not wait. */
+async function openStream() {
+  const clock = new FakeClock();
+  let write = (_text: string): void => undefined;
+  let isCancelled = false;
+  const over = Promise.withResolvers<void>();
+  const server = createServer((_request, response) => {
+    response.on("close", () => over.resolve());
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => void (write = (text) => controller.enqueue(Buffer.from(text))),
+      cancel: () => void (isCancelled = true),
+    });
+    void writeResponse(response, new Response(body, { headers: { "content-type": "text/event-stream" } }), clock);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  cleanUp(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const client = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  cleanUp(() => void client.destroy());
+  client.on("error", () => undefined);
+  client.write(get("/"));
+  await once(client, "readable");
+  return { client, clock, over: over.promise, write: (text: string) => write(text), isCancelled: () => isCancelled };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+const megabyte = "x".repeat(1024 * 1024);
+
+test("a stream that nobody reads is closed once too much is unread, and nobody writes to it any more", async () => {
+  const { write, over, isCancelled } = await openStream();
+  let isOver = false;
+  void over.then(() => (isOver = true));
+  let written = 0;
+  for (; written < 200 && !isOver; written++) {
+    write(megabyte);
+    await turn();
+  }
+  await over;
+  expect(isCancelled()).toBe(true);
+  // What the system keeps of a connection comes on top.
+  expect(written).toBeLessThan(60);
+});
+
+test("one that has a little unread for long is closed; one that is read goes on, whatever comes", async () => {
+  const slow = await openStream();
+  // More than the system takes, less than is too much at once.
+  for (let n = 0; n < 14; n++) slow.write(megabyte);
+  await turn();
+  slow.clock.advance(10_001);
+  slow.write("more");
+  slow.clock.advance(10_001);
+  slow.write("and more");
+  await slow.over;
+  const read = await openStream();
+  let received = 0;
+  read.client.on("data", (part) => (received += part.length));
+  for (let n = 1; n <= 60; n++) {
+    read.write(megabyte);
+    await waitFor(() => received >= n * megabyte.length);
+    read.clock.advance(1_000);
+  }
+  expect(read.isCancelled()).toBe(false);
+});

@@ -1,0 +1,69 @@
+import type { McpServerFactory } from "@modelcontextprotocol/server";
+import { expect, onTestFinished, test } from "vitest";
+import { type Caller, anonymous as stranger, localUser, toAuthInfo } from "../../src/mcp/caller.ts";
+import { CommandServer } from "../../src/mcp/server.ts";
+import { Sessions } from "../../src/transport/sessions.ts";
+import { FakeClock } from "../helpers/fake-clock.ts";
+
+/** The sessions of a door without its socket, and what clients do with them. */
+function setUp() {
+  const clock = new FakeClock();
+  const factory: McpServerFactory = async () => {
+    const tools = { list: async () => [], inputSchema: () => undefined, call: () => undefined, unknown: () => new Error("unknown") };
+    const parts = { tools, resources: { list: () => [], read: () => undefined }, prompts: undefined, capabilities: {} };
+    const server = new CommandServer({ name: "x", version: "0", instructions: undefined }, { ...parts, completions: { complete: () => undefined } });
+    server.serveAll();
+    return server;
+  };
+  const sessions = new Sessions({ factory, clock, onerror: () => undefined });
+  onTestFinished(() => sessions.close());
+  const send = async (caller: Caller, message: object | undefined, id?: string) => {
+    clock.advance(1);
+    const headers = { accept: "application/json, text/event-stream", "content-type": "application/json", ...(id !== undefined && { "mcp-session-id": id }) };
+    const over = new AbortController();
+    const request = new Request("http://localhost/mcp", { method: message === undefined ? "GET" : "POST", headers, signal: over.signal });
+    const parsedBody = message === undefined ? undefined : { jsonrpc: "2.0", ...message };
+    const response = await sessions.handle(request, { caller, authInfo: toAuthInfo(caller), parsedBody, closed: over.signal });
+    onTestFinished(() => response.body?.cancel());
+    return { status: response.status, id: response.headers.get("mcp-session-id") ?? "", over: () => over.abort() };
+  };
+  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } };
+  const begin = async (caller: Caller) => (await send(caller, { id: 0, method: "initialize", params })).id;
+  const statusOf = async (caller: Caller, id: string) => (await send(caller, { id: 1, method: "ping" }, id)).status;
+  return { begin, statusOf, openStream: (caller: Caller, id: string) => send(caller, undefined, id) };
+}
+
+test("a stranger's sessions push out the stranger's own, oldest first, and never somebody else's", async () => {
+  const { begin, statusOf } = setUp();
+  const own = await begin(localUser);
+  const others: string[] = [];
+  for (let n = 0; n < 203; n++) others.push(await begin(stranger));
+  expect(await Promise.all(others.slice(0, 4).map((id) => statusOf(stranger, id)))).toEqual([404, 404, 404, 200]);
+  expect(await statusOf(stranger, others.at(-1) ?? "")).toBe(200);
+  expect(await statusOf(localUser, own)).toBe(200);
+});
+
+test("an open stream protects its session as long as it is open", async () => {
+  const { begin, statusOf, openStream } = setUp();
+  const [held, dropped] = [await begin(stranger), await begin(stranger)];
+  await openStream(stranger, held);
+  (await openStream(stranger, dropped)).over();
+  for (let n = 0; n < 200; n++) await begin(stranger);
+  expect([await statusOf(stranger, held), await statusOf(stranger, dropped)]).toEqual([200, 404]);
+});
+
+test("where all are in use the next is refused with the cure, also for the local user, and others are served", async () => {
+  const { begin, statusOf, openStream } = setUp();
+  const streams: { over: () => void }[] = [];
+  let first = "";
+  for (let n = 0; n < 500; n++) {
+    const id = await begin(localUser);
+    if (n === 0) first = id;
+    streams.push(await openStream(localUser, id));
+  }
+  await expect(begin(localUser)).rejects.toThrow("There are 500 sessions of yours already, all of them in use; end one with DELETE, then begin another.");
+  expect(await statusOf(localUser, first)).toBe(200);
+  expect(await begin(stranger)).not.toBe("");
+  streams[7]?.over();
+  expect(await begin(localUser)).not.toBe("");
+});
