@@ -39,6 +39,8 @@ export interface TaskListen {
 }
 
 const maxTaskIds = 1_000;
+/** The same of all that one pipe listens to. */
+const maxTaskIdsOfPipe = 10_000;
 
 /** Reads a request to listen to tasks; undefined when it is something else. */
 export function toTaskListen(message: unknown): TaskListen | undefined {
@@ -172,6 +174,11 @@ export class TaskListenTransport implements Transport {
   async #begin(listen: TaskListen): Promise<void> {
     const refusal = refuseListen(listen);
     if (refusal !== undefined) return await this.#inner.send(refusal);
+    const held = [...this.#open.values()].reduce((sum, { listen: { taskIds } }) => sum + taskIds.length, 0);
+    if (held + listen.taskIds.length > maxTaskIdsOfPipe) {
+      const message = `There are ${held} tasks that are listened to here, of ${maxTaskIdsOfPipe} at a time; listen to fewer.`;
+      return await this.#inner.send({ jsonrpc: "2.0", id: listen.id, error: { code: internalErrorCode, message } });
+    }
     const stop = new AbortController();
     // A client that is gone again before the tasks were found must not be followed for ever.
     this.#open.set(listen.id, { listen, taskIds: [], stop });

@@ -38,7 +38,7 @@ export class Pace {
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       this.#left -= next.units;
       next.begin();
-      if (this.#left <= 0) return this.#count();
+      if (this.#left <= 0) break;
     }
     if (this.#left === this.#perTurn) this.#onIdle();
     else this.#count();

@@ -8,6 +8,9 @@ import { parseMessage } from "./frames.ts";
 /** What may be dropped rather than kept for a client that does not read. */
 const droppable = new Set(["notifications/progress", "notifications/message"]);
 const maxUnreadBytes = 1024 * 1024;
+/** So many messages of one client, or so much of them, are begun before others have their turn. */
+const messagesATurn = 100;
+const unitBytes = 64 * 1024;
 
 export interface LineTransportOptions {
   readonly input: Readable;
@@ -31,6 +34,14 @@ export class LineTransport implements Transport {
   /** Requests that stand until somebody ends them: nobody waits for their answer. */
   readonly #standing = new Set<string | number>();
   #outbox: string[] = [];
+  /** What has come and waits for its turn. */
+  readonly #chunks: Buffer[] = [];
+  #lines: Iterator<Buffer | "tooLong"> | undefined;
+  #leftThisTurn = messagesATurn;
+  #isCountingTurn = false;
+  #waitsForTurn = false;
+  #waitsForDrain = false;
+  #isEnded = false;
   #isLeaving = false;
   #isClosed = false;
 
@@ -88,8 +99,46 @@ export class LineTransport implements Transport {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    for (const line of this.#splitter.push(chunk)) this.#receive(line);
+    this.#chunks.push(chunk);
+    if (!this.#waitsForTurn) this.#receiveSome();
   };
+
+  /** Begins what has come, as much as leaves others their turn; until the rest has begun nothing more is read. */
+  #receiveSome(): void {
+    if (!this.#isCountingTurn) setImmediate(this.#onTurn);
+    this.#isCountingTurn = true;
+    while (!this.#isClosed) {
+      this.#waitsForTurn = this.#leftThisTurn <= 0;
+      if (this.#waitsForTurn) return void this.#options.input.pause();
+      const line = this.#nextLine();
+      if (line === undefined) return;
+      this.#leftThisTurn -= 1 + line.length / unitBytes;
+      this.#receive(line);
+    }
+  }
+
+  readonly #onTurn = (): void => {
+    this.#isCountingTurn = false;
+    this.#leftThisTurn = messagesATurn;
+    if (!this.#waitsForTurn) return;
+    this.#receiveSome();
+    if (this.#isEnded) this.#onEnd();
+    else this.#resume();
+  };
+
+  #nextLine(): Buffer | "tooLong" | undefined {
+    for (;;) {
+      const next = this.#lines?.next();
+      if (next !== undefined && next.done !== true) return next.value;
+      const chunk = this.#chunks.shift();
+      this.#lines = chunk === undefined ? undefined : this.#splitter.push(chunk);
+      if (chunk === undefined) return undefined;
+    }
+  }
+
+  #resume(): void {
+    if (!this.#isClosed && !this.#waitsForTurn && !this.#waitsForDrain) this.#options.input.resume();
+  }
 
   #receive(line: Buffer | "tooLong"): void {
     try {
@@ -131,11 +180,13 @@ export class LineTransport implements Transport {
     const text = this.#outbox.length === 1 ? (this.#outbox[0] as string) : this.#outbox.join("");
     this.#outbox = [];
     const hasRoom = this.#options.write(text);
+    this.#waitsForDrain = !hasRoom;
     if (!hasRoom) this.#options.input.pause();
   };
 
   readonly #onDrain = (): void => {
-    if (!this.#isClosed) this.#options.input.resume();
+    this.#waitsForDrain = false;
+    this.#resume();
   };
 
   readonly #onBroken = (error: Error): void => {
@@ -144,7 +195,9 @@ export class LineTransport implements Transport {
     void this.close();
   };
 
+  /** What came before the end is still received. */
   readonly #onEnd = (): void => {
-    void this.close();
+    this.#isEnded = true;
+    if (!this.#waitsForTurn) void this.close();
   };
 }

@@ -141,8 +141,12 @@ async function openStream() {
   const server = createServer((_request, response) => {
     response.on("close", () => over.resolve());
     const body = new ReadableStream<Uint8Array>({
-      start: (controller) => void (write = (text) => controller.enqueue(Buffer.from(text))),
-      cancel: () => void (isCancelled = true),
+      start(controller) {
+        write = (text) => controller.enqueue(Buffer.from(text));
+      },
+      cancel() {
+        isCancelled = true;
+      },
     });
     void writeResponse(response, new Response(body, { headers: { "content-type": "text/event-stream" } }), clock);
   });
