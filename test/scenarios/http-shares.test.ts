@@ -38,27 +38,26 @@ async function open(handle: (request: IncomingMessage, response: ServerResponse,
     await new Promise((resolve) => server.close(resolve));
   });
   const { port } = server.address() as AddressInfo;
-  /** A connection that has sent this; resolves once the server has it. */
+  /** A connection that has sent this. */
   const dial = async (text: string): Promise<Socket & { received: string }> => {
     const socket = Object.assign(connect(port, "127.0.0.1"), { received: "" });
     cleanUp(() => void socket.destroy());
     socket.on("error", () => undefined);
     socket.on("data", (part) => (socket.received += part));
-    const before = accepted;
     await once(socket, "connect");
     if (text !== "") socket.write(text);
-    await waitFor(() => accepted > before);
     return socket;
   };
-  return { clock, connections, dial, errors };
+  return { clock, connections, dial, errors, isKnown: (count: number) => waitFor(() => accepted >= count) };
 }
 
 const get = (path: string, who = "") => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n${who === "" ? "" : `who: ${who}\r\n`}\r\n`;
 
 test("connections that say nothing, or a part of a head, make room for others; who sends a request at once is served among thousands", async () => {
-  const { clock, dial } = await open((_request, response) => void response.end("served"));
+  const { clock, dial, isKnown } = await open((_request, response) => void response.end("served"));
   const silent = [];
   for (let n = 0; n < 251; n++) silent.push(await dial(n % 2 === 0 ? "" : "POST /mcp HTTP/1.1\r\n"));
+  await isKnown(251);
   expect(silent.filter(({ destroyed }) => destroyed)).toEqual([]);
   clock.advance(1_000);
   const closed = once(silent[0] as Socket, "close");
@@ -69,10 +68,11 @@ test("connections that say nothing, or a part of a head, make room for others; w
 });
 
 test("a connection that was refused stays one that nobody knows", async () => {
-  const { clock, dial } = await open(() => undefined);
+  const { clock, dial, isKnown } = await open(() => undefined);
   const wrong = await dial(get("/401"));
   await waitFor(() => wrong.received.includes("401"));
   for (let n = 0; n < 249; n++) await dial("");
+  await isKnown(250);
   clock.advance(1_000);
   const closed = once(wrong, "close");
   await dial("");
@@ -84,12 +84,8 @@ test("strangers lose their own idle connections, and their next request is refus
   const { dial, errors } = await open((request, response) => (request.url === "/hold" ? void held.push(response) : void response.end("served")));
   const idle = await dial(get("/"));
   await waitFor(() => idle.received.includes("served"));
-  const idleToo = [];
-  for (let n = 0; n < 249; n++) {
-    const socket = await dial(get("/"));
-    await waitFor(() => socket.received.includes("served"));
-    idleToo.push(socket);
-  }
+  const idleToo = await Promise.all(Array.from({ length: 249 }, () => dial(get("/"))));
+  await waitFor(() => idleToo.every(({ received }) => received.includes("served")));
   const closed = once(idle, "close");
   const next = await dial(get("/"));
   await waitFor(() => next.received.includes("served"));
