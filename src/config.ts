@@ -44,7 +44,7 @@ export interface UserConfig {
   readonly errorsAsCompleted?: boolean;
   /** `allowPrivate`: the tool diagnose_server may speak to this machine and to private networks. Default: false, because a model says where to go. */
   readonly diagnose?: DiagnoseConfig;
-  /** What the bundled commands may do for MCP clients. */
+  /** What the bundled commands may do for MCP clients, and what one document may take of those that read it. */
   readonly pack?: PackConfig;
   /** Hands over the SDK's McpServer. */
   readonly mcp?: ServerHook;
@@ -62,6 +62,16 @@ export interface HttpConfig {
 export interface PackConfig {
   /** Files and folders that they may read through MCP, beside the session's working folder: whole paths, or such that begin with ~/. */
   readonly roots?: readonly string[];
+  /** Megabytes of memory for reading a document. Default: 192. */
+  readonly memoryMb?: number;
+  /** Seconds for reading a document. Default: 60. */
+  readonly documentSeconds?: number;
+  /** Files inside a document, its pages, columns, links, headings or tags: so many of each. Default: 10,000. */
+  readonly documentParts?: number;
+  /** Megabytes that are unpacked from a document, all parts together. Default: 32. */
+  readonly unpackedMb?: number;
+  /** Megabytes of text that may come of a document. Default: 32. */
+  readonly textMb?: number;
 }
 
 export interface DiagnoseConfig {
@@ -116,7 +126,7 @@ export interface Settings {
   readonly errorsAsCompleted: boolean;
   readonly prompts: boolean;
   readonly diagnose: { readonly allowPrivate: boolean };
-  readonly pack: { readonly roots: readonly string[] };
+  readonly pack: Required<PackConfig>;
   readonly mcp: ServerHook | undefined;
 }
 
@@ -131,6 +141,8 @@ export interface Flags {
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
+
+const defaultPack: Required<PackConfig> = { roots: [], memoryMb: 192, documentSeconds: 60, documentParts: 10_000, unpackedMb: 32, textMb: 32 };
 
 /** How long a daemon stays when nobody needs it. */
 const defaultIdleMs = 15 * 60_000;
@@ -222,7 +234,7 @@ function toSettings({ cwd, env, flags }: Surroundings, configFile: string | unde
     errorsAsCompleted: config.errorsAsCompleted ?? false,
     prompts: config.prompts ?? true,
     diagnose: { allowPrivate: config.diagnose?.allowPrivate ?? false },
-    pack: { roots: (config.pack?.roots ?? []).map(expandHome) },
+    pack: { ...defaultPack, ...config.pack, roots: (config.pack?.roots ?? defaultPack.roots).map(expandHome) },
     mcp: config.mcp,
   };
 }
@@ -361,8 +373,18 @@ const hostFields: Record<keyof HostOverride, Field> = {
   isExtended: trueOrFalse,
 };
 
+const wholeFrom = (least: number, most: number): Field => ({
+  check: (value) => Number.isInteger(value) && (value as number) >= least && (value as number) <= most,
+  expected: `a whole number from ${least} to ${most}`,
+});
+
 const packFields: Record<keyof PackConfig, Field> = {
   roots: { check: (value) => Array.isArray(value) && value.every(isRoot), expected: "a list of whole paths, or such that begin with ~/" },
+  memoryMb: wholeFrom(128, 16_384),
+  documentSeconds: { check: (value) => isSeconds(value) && value !== 0, expected: `seconds above 0, up to ${maxSeconds}` },
+  documentParts: wholeFrom(1, 1_000_000),
+  unpackedMb: wholeFrom(1, 4_096),
+  textMb: wholeFrom(1, 256),
 };
 
 const fields: Record<keyof UserConfig, Field> = {
@@ -384,7 +406,7 @@ const fields: Record<keyof UserConfig, Field> = {
   errorsAsCompleted: { ...trueOrFalse, isOpen: true },
   prompts: { ...trueOrFalse, isOpen: true },
   diagnose: { check: isObject, expected: "{ allowPrivate }", fields: { allowPrivate: trueOrFalse } },
-  pack: { check: isObject, expected: "{ roots }", fields: packFields },
+  pack: { check: isObject, expected: `{ ${Object.keys(packFields).join(", ")} }`, fields: packFields },
   mcp: { check: (value) => typeof value === "function", expected: "a function (server) => void" },
 };
 

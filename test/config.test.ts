@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { defaultLimits, limitsOf } from "../commands/_pack/limits.ts";
 import { changeableBy, loadSettings, publicSettings, readSettings, type UserConfig } from "../src/config.ts";
 import { UsageError } from "../src/errors.ts";
 import { defaultDeferral } from "../src/task/deferral.ts";
@@ -21,7 +22,24 @@ describe("settings", () => {
       http: { port: 7337, host: "127.0.0.1", allowAnonymous: false },
       logLevel: "info",
       isDebug: false,
+      pack: { roots: [], ...defaultLimits },
     });
+    // Commands that are embedded without settings keep to the same.
+    expect(limitsOf({})).toEqual(limitsOf(publicSettings(await load())));
+  });
+
+  test("what a document may take is bounded by settings that are held to their ranges", async () => {
+    const home = { "config.json": '{ "pack": { "memoryMb": 512, "textMb": 8 } }' };
+    const settings = await load({ "meanwhile.config.json": '{ "pack": { "textMb": 4 } }' }, { home });
+    expect(settings.pack).toEqual({ roots: [], ...defaultLimits, memoryMb: 512, textMb: 4 });
+    for (const [name, value] of [
+      ["memoryMb", 64],
+      ["documentSeconds", 0],
+      ["documentParts", 1.5],
+      ["unpackedMb", 0],
+      ["textMb", "8"],
+    ] as const)
+      await expect(load({ "meanwhile.config.json": JSON.stringify({ pack: { [name]: value } }) }), name).rejects.toThrow(`\`pack.${name}\` must be `);
   });
 
   test("flags win over environment, environment over project, project over user", async () => {

@@ -1,4 +1,4 @@
-import { CommandError } from "meanwhile";
+import { Unreadable } from "../_pack/limits.ts";
 import { decodeText } from "../transform/_text.ts";
 
 /**
@@ -39,7 +39,7 @@ function* readDocuments(text: string, name: string): Generator<unknown> {
       yield JSON.parse(text);
       return;
     } catch (error) {
-      throw new CommandError(`it is no valid JSON: ${(error as Error).message}`);
+      throw new Unreadable(`it is no valid JSON: ${(error as Error).message}`);
     }
   }
   for (const line of text.split("\n")) {

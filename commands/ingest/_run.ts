@@ -4,15 +4,17 @@ import type Database from "better-sqlite3";
 import { type CommandContext, CommandError } from "meanwhile";
 import { z } from "zod";
 import { maxRowsAtOnce, whyNotStored } from "../_pack/database.ts";
+import { limitsOf } from "../_pack/limits.ts";
 import { folderOf, isInside, joinBytes, nameOf, showName } from "../_pack/paths.ts";
 import type { Reach } from "../_pack/reach.ts";
+import { readDocument } from "../_pack/readers.ts";
 import { hiddenField, Troubles, troubleFields } from "../_pack/trouble.ts";
 import { createPace, pathOf, type WalkedFile, walkFolders } from "../_pack/walk.ts";
-import { engineFor, transformBytes } from "../transform/_engines.ts";
+import { engineFor } from "../transform/_engines.ts";
 import { folderSkipper, isHidden } from "../transform/_skips.ts";
-import { readSource, stampOf } from "../transform/_source.ts";
-import { type Chunk, type ChunkSizes, cutIntoChunks } from "./_chunks.ts";
-import { readConversation } from "./_conversation.ts";
+import { stampOf, withSource } from "../transform/_source.ts";
+import type { Chunk, ChunkSizes } from "./_chunks.ts";
+import type { IngestHead, IngestHow } from "./_reader.ts";
 import { createWriter, type IngestFile } from "./_store.ts";
 
 export interface IngestOptions extends ChunkSizes {
@@ -60,7 +62,7 @@ const maxChunksWaiting = 100;
 export class IngestRun {
   readonly #db: Database.Database;
   readonly #options: IngestOptions;
-  readonly #task: Pick<CommandContext, "signal" | "progress" | "home">;
+  readonly #task: Pick<CommandContext, "signal" | "progress" | "home" | "config">;
   readonly #writer;
   readonly #pace;
   readonly #startedAt = performance.now();
@@ -72,7 +74,7 @@ export class IngestRun {
   #waitingChunks = 0;
   #counts = { seen: 0, ingested: 0, unchanged: 0, removed: 0, chunks: 0, skipped: 0, hidden: 0 };
 
-  constructor(db: Database.Database, options: IngestOptions, task: Pick<CommandContext, "signal" | "progress" | "home">) {
+  constructor(db: Database.Database, options: IngestOptions, task: Pick<CommandContext, "signal" | "progress" | "home" | "config">) {
     if (options.overlap >= options.size) throw new CommandError("`overlap` must be smaller than `chunk_size`.");
     this.#db = db;
     this.#options = options;
@@ -93,7 +95,7 @@ export class IngestRun {
       }
     } finally {
       // Also when the run is stopped: what was read need not be read again.
-      this.#store();
+      await this.#store();
     }
     this.#report(expected);
     await this.#forgetVanished(place.path);
@@ -159,7 +161,7 @@ export class IngestRun {
       }
       const read = await this.#read(file, whole, place);
       if (known !== undefined) this.#seen.add(known.id);
-      this.#wait({ path: whole, shown, cut, source: place.source, ...read });
+      await this.#wait({ path: whole, shown, cut, source: place.source, ...read });
     } catch (error) {
       this.#task.signal.throwIfAborted();
       if (error instanceof Skip) {
@@ -184,19 +186,16 @@ export class IngestRun {
     if (place.format === "files" && place.kind === "folder" && engine === undefined) throw new Skip(path.extname(name) === "" ? "no ending" : "unknown ending");
     if (file.size === 0) throw new Skip("empty");
     if (file.size > this.#options.maxBytes) throw new Skip("too large");
-    const { bytes, stamp } = readSource(whole, this.#options);
-    if (engine !== "pdf" && engine !== "docx" && bytes.subarray(0, 65_536).includes(0) && !hasMark(bytes)) throw new Skip("binary");
-    const { text, title } =
-      place.format === "conversation"
-        ? readConversation(bytes, name)
-        : await transformBytes(engine ?? "text", { bytes, name, options: { links: false }, signal: this.#task.signal });
-    const chunks: Chunk[] = [];
-    for (const chunk of cutIntoChunks(text, this.#options)) {
-      if (chunks.length === this.#options.maxChunks) throw new Skip("too many chunks");
-      chunks.push(chunk);
-    }
-    if (chunks.length === 0) throw new Skip("no text");
-    return { stamp, engine: place.format === "conversation" ? "conversation" : (engine ?? "text"), title: title || name, bytes: bytes.length, chunks };
+    const { size, overlap, maxChunks } = this.#options;
+    const how: IngestHow = { engine: place.format === "conversation" ? "conversation" : (engine ?? "text"), name, size, overlap, maxChunks };
+    return await withSource(whole, this.#options, async (source) => {
+      if (engine !== "pdf" && engine !== "docx" && source.head.includes(0) && !hasMark(source.head)) throw new Skip("binary");
+      const document = { domain: "ingest", how, size: source.size, pieces: () => source.pieces() } as const;
+      const { head, items } = await readDocument<IngestHead, Chunk>(document, limitsOf(this.#task.config), this.#task.signal);
+      if (head.hasTooMany) throw new Skip("too many chunks");
+      if (items.length === 0) throw new Skip("no text");
+      return { stamp: source.stamp, engine: how.engine, title: head.title || name, bytes: source.size, chunks: items };
+    });
   }
 
   #skip(shown: string, reason: string): void {
@@ -205,19 +204,19 @@ export class IngestRun {
     if (this.#skipped.length < maxSkipsListed) this.#skipped.push({ path: shown, reason });
   }
 
-  #wait(file: IngestFile): void {
+  async #wait(file: IngestFile): Promise<void> {
     this.#waiting.push(file);
     this.#waitingChunks += file.chunks.length;
-    if (this.#waitingChunks >= maxChunksWaiting) this.#store();
+    if (this.#waitingChunks >= maxChunksWaiting) await this.#store();
   }
 
-  #store(): void {
+  async #store(): Promise<void> {
     const files = this.#waiting;
     const stored = new Set<IngestFile>();
     this.#waiting = [];
     this.#waitingChunks = 0;
     try {
-      this.#writer.store(files, (id, file) => {
+      await this.#writer.store(files, (id, file) => {
         stored.add(file);
         this.#seen.add(id);
         this.#counts.ingested++;

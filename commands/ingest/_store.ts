@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
+import { setImmediate as giveWay } from "node:timers/promises";
 import type Database from "better-sqlite3";
-import { ensureSchema, maxRowsAtOnce, withPack, writeAtOnce } from "../_pack/database.ts";
+import { ensureSchema, maxRowsAtOnce, maxWriteMs, withPack, writeAtOnce } from "../_pack/database.ts";
 import type { Chunk } from "./_chunks.ts";
 
 /**
@@ -78,8 +79,8 @@ export interface KnownFile {
 
 export interface IngestWriter {
   find(path: Buffer): KnownFile | undefined;
-  /** Stores files in short transactions; told of each when it is safe. */
-  store(files: readonly IngestFile[], onStored: (id: number, file: IngestFile) => void): void;
+  /** Stores files in short transactions, with a turn for everybody else between them; told of each when it is safe. */
+  store(files: readonly IngestFile[], onStored: (id: number, file: IngestFile) => void): Promise<void>;
   remove(ids: readonly number[]): void;
 }
 
@@ -122,18 +123,20 @@ export function createWriter(db: Database.Database): IngestWriter {
 
   return {
     find: (path) => find.get(path) as KnownFile | undefined,
-    store(files, onStored) {
+    async store(files, onStored) {
       const rows = allRows(files);
       for (let isDone = false; !isDone; ) {
         const stored: { id: number; file: IngestFile }[] = [];
         writeAtOnce(db, () => {
-          for (let written = 0; written < maxRowsAtOnce && !isDone; written++) {
+          const end = performance.now() + maxWriteMs / 2;
+          for (let written = 0; written < maxRowsAtOnce && !isDone && (written === 0 || performance.now() < end); written++) {
             const next = rows.next();
             isDone = next.done === true;
             if (next.value !== undefined) stored.push(next.value);
           }
         });
         for (const { id, file } of stored) onStored(id, file);
+        await giveWay();
       }
     },
     remove(ids) {

@@ -1,25 +1,17 @@
-import { unzipSync } from "fflate";
-import { CommandError } from "meanwhile";
+import { Unreadable } from "../_pack/limits.ts";
 import type { EngineInput, Transformed } from "./_engines.ts";
 import { parseMarkup } from "./_markup.ts";
 import { Page } from "./_page.ts";
+import { unpack } from "./_zip.ts";
 
-/** A small file can unpack to a very large one; beyond this it is refused. */
-const maxUnpacked = 64 * 1024 * 1024;
 const parts = new Set(["word/document.xml", "word/_rels/document.xml.rels", "docProps/core.xml"]);
 
 /** The text of a Word document: of its body, in reading order, deleted passages left out. */
-export function fromDocx({ bytes, options }: EngineInput): Transformed {
-  const files = unzipSync(bytes, {
-    filter({ name: part, originalSize }) {
-      if (!parts.has(part)) return false;
-      if (originalSize > maxUnpacked) throw new CommandError(`it unpacks to ${originalSize} bytes, at most ${maxUnpacked} are read`);
-      return true;
-    },
-  });
-  const textOf = (part: string) => (files[part] === undefined ? "" : new TextDecoder().decode(files[part]));
+export function fromDocx({ bytes, options, limits }: EngineInput): Transformed {
+  const files = unpack(bytes, parts, limits);
+  const textOf = (part: string) => new TextDecoder().decode(files.get(part));
   const body = textOf("word/document.xml");
-  if (body === "") throw new CommandError("it holds no Word document");
+  if (body === "") throw new Unreadable("it holds no Word document");
   const links = options.links ? readLinks(textOf("word/_rels/document.xml.rels")) : new Map<string, string>();
   return { text: readBody(body, links), title: readTitle(textOf("docProps/core.xml")), facts: {} };
 }

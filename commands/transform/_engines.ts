@@ -1,5 +1,5 @@
 import path from "node:path";
-import { CommandError } from "meanwhile";
+import { type Limits, Unreadable } from "../_pack/limits.ts";
 
 export const engineNames = ["text", "markdown", "html", "pdf", "docx", "csv", "json", "code"] as const;
 export type EngineName = (typeof engineNames)[number];
@@ -24,7 +24,7 @@ export interface EngineInput {
   /** The file's name, for its ending. */
   readonly name: string;
   readonly options: EngineOptions;
-  readonly signal?: AbortSignal;
+  readonly limits: Limits;
 }
 
 interface Engine {
@@ -40,6 +40,10 @@ interface Engine {
   readonly usesEnding?: true;
   readonly load: () => Promise<(input: EngineInput) => Transformed | Promise<Transformed>>;
 }
+
+/** Longer ones are no titles. */
+const maxTitle = 1_000;
+const maxFact = 10_000;
 
 /** Libraries are loaded when their engine is first used: a start must not wait for them. */
 const engines: readonly Engine[] = [
@@ -82,7 +86,7 @@ const engines: readonly Engine[] = [
   {
     name: "docx",
     summary: "The text of a Word document, with # headings, - lists and | tables",
-    library: "fflate, htmlparser2",
+    library: "htmlparser2",
     endings: ["docx"],
     version: 1,
     options: ["links"],
@@ -146,22 +150,26 @@ export function engineKey(name: EngineName, options: EngineOptions, fileName: st
   return JSON.stringify([name, engine.version, Object.fromEntries(used), ending]);
 }
 
-/** Turns a file's bytes into text. What the engine cannot read is one sentence without the file's name. */
+/** Turns a file's bytes into text, in the process that reads documents. What the engine cannot read is an `Unreadable`. */
 export async function transformBytes(name: EngineName, input: EngineInput): Promise<Transformed> {
   const act = await engineOf(name).load();
   try {
-    return await act(input);
+    const { text, title, facts } = await act(input);
+    return {
+      text,
+      title: title.slice(0, maxTitle),
+      facts: Object.fromEntries(Object.entries(facts).map(([name, fact]) => [name, typeof fact === "string" ? fact.slice(0, maxFact) : fact])),
+    };
   } catch (error) {
-    input.signal?.throwIfAborted();
-    if (error instanceof CommandError) throw error;
+    if (error instanceof Unreadable) throw error;
     // Some libraries end their sentences, others do not; who tells it sets the full stop.
     const reason = (error instanceof Error ? error.message : String(error)).replace(/[.\s]+$/, "");
-    throw new CommandError(`it could not be read as ${name}: ${reason}`, { cause: error });
+    throw new Unreadable(`it could not be read as ${name}: ${reason}`, { cause: error });
   }
 }
 
 function engineOf(name: EngineName): Engine {
   const engine = byName.get(name);
-  if (engine === undefined) throw new CommandError(`There is no engine ${name}; known: ${engineNames.join(", ")}.`);
+  if (engine === undefined) throw new Unreadable(`there is no engine ${name}; known: ${engineNames.join(", ")}`);
   return engine;
 }

@@ -1,5 +1,5 @@
 import path from "node:path";
-import { CommandError } from "meanwhile";
+import { Unreadable } from "../_pack/limits.ts";
 import type { EngineInput, Transformed } from "./_engines.ts";
 import { Lines } from "./_lines.ts";
 import { decodeText } from "./_text.ts";
@@ -13,11 +13,11 @@ const longNumber = /[\d.]{16}|\d[eE][-+]?\d/;
 const raw = JSON as unknown as { rawJSON(text: string): { readonly rawJSON: string }; isRawJSON(value: unknown): value is { readonly rawJSON: string } };
 
 /** Each value on a line with the path to it: `authors[0].name: Ada`. JSON Lines: one document a line. */
-export function fromJson({ bytes, name }: EngineInput): Transformed {
+export function fromJson({ bytes, name, limits }: EngineInput): Transformed {
   const text = decodeText(bytes);
   const isLines = [".jsonl", ".ndjson"].includes(path.extname(name).toLowerCase());
   const { documents, facts } = isLines ? readLines(text) : { documents: [parseOne(text)], facts: {} };
-  const lines = new Lines();
+  const lines = new Lines(limits);
   for (const [at, document] of documents.entries()) addLines(lines, document, isLines ? `[${at}]` : "", 0);
   return { text: lines.toText(), title: "", facts: { documents: documents.length, values: lines.count, ...facts } };
 }
@@ -45,7 +45,7 @@ function parseOne(text: string, line?: number): unknown {
     return longNumber.test(text) ? JSON.parse(text, keepDigits) : JSON.parse(text);
   } catch (error) {
     const where = line === undefined ? "" : ` in line ${line}`;
-    throw isTooDeep(error) ? tooDeep(where) : new CommandError(`it is no valid JSON${where}: ${(error as Error).message}`);
+    throw isTooDeep(error) ? tooDeep(where) : new Unreadable(`it is no valid JSON${where}: ${(error as Error).message}`);
   }
 }
 
@@ -72,4 +72,4 @@ function toJson(value: unknown): string {
 
 /** The language has no depth that is too much, only a stack that ends. */
 const isTooDeep = (error: unknown) => error instanceof RangeError && error.message.includes("call stack");
-const tooDeep = (where = "") => new CommandError(`its values are nested too deep${where}; thousands of lists or objects lie inside one another`);
+const tooDeep = (where = "") => new Unreadable(`its values are nested too deep${where}; thousands of lists or objects lie inside one another`);

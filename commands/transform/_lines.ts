@@ -1,24 +1,34 @@
-import { CommandError } from "meanwhile";
+import { BeyondLimit, bytesOf, type Limits } from "../_pack/limits.ts";
 
-/** Engines that repeat a name on every line could make gigabytes of a small file; a longer text than this is refused. */
-const maxCharacters = 128 * 1024 * 1024;
+/** So many lines are made one text: a million small ones would take several times their size. */
+const linesAtOnce = 10_000;
 
-/** Puts a text together line by line. */
+/** Puts a text together line by line. Engines that repeat a name on every line could make gigabytes of a small file: there is a limit. */
 export class Lines {
-  readonly #lines: string[] = [];
+  readonly #limits: Limits;
+  readonly #texts: string[] = [];
+  #lines: string[] = [];
   #characters = 0;
+  count = 0;
 
-  get count(): number {
-    return this.#lines.length;
+  constructor(limits: Limits) {
+    this.#limits = limits;
   }
 
   add(line: string): void {
     this.#characters += line.length + 1;
-    if (this.#characters > maxCharacters) throw new CommandError(`its text would have more than ${maxCharacters} characters`);
-    this.#lines.push(`${line}\n`);
+    if (this.#characters > bytesOf(this.#limits.textMb)) throw new BeyondLimit(`its text has more than ${this.#limits.textMb} MB`, "textMb");
+    this.count += 1;
+    if (this.#lines.push(line) === linesAtOnce) this.#flush();
   }
 
   toText(): string {
-    return this.#lines.join("");
+    this.#flush();
+    return this.#texts.join("");
+  }
+
+  #flush(): void {
+    if (this.#lines.length > 0) this.#texts.push(`${this.#lines.join("\n")}\n`);
+    this.#lines = [];
   }
 }

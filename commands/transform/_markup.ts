@@ -1,5 +1,5 @@
 import { type Handler, Parser, type ParserOptions } from "htmlparser2";
-import { CommandError } from "meanwhile";
+import { Unreadable } from "../_pack/limits.ts";
 
 /** Nobody writes deeper than this, and the parser's time grows with the square of it. */
 const maxDepth = 2_000;
@@ -11,7 +11,7 @@ export function parseMarkup(text: string, handler: Partial<Handler>, options: Pa
     {
       ...handler,
       onopentag(tag, attributes, isImplied) {
-        if (++depth > maxDepth) throw new CommandError(`its elements are nested more than ${maxDepth} deep`);
+        if (++depth > maxDepth) throw new Unreadable(`its elements are nested more than ${maxDepth} deep`);
         handler.onopentag?.(tag, attributes, isImplied);
       },
       onclosetag(tag, isImplied) {

@@ -1,21 +1,20 @@
-import { CommandError } from "meanwhile";
 import { getDocumentProxy } from "unpdf";
+import { BeyondLimit, bytesOf, Unreadable } from "../_pack/limits.ts";
 import type { EngineInput, Transformed } from "./_engines.ts";
 
-/** More pages than any book has; a file that claims more is not read to its end. */
-const maxPages = 10_000;
-
-/** The text of a PDF, page by page, so that a cancel is noticed between two of them. */
-export async function fromPdf({ bytes, signal }: EngineInput): Promise<Transformed> {
-  // The library takes the bytes for its own, so it gets a copy; `verbosity: 0` keeps it from printing.
-  const document = await getDocumentProxy(new Uint8Array(bytes), { verbosity: 0 }).catch((error: Error) => {
-    if (error.name === "PasswordException") throw new CommandError("it is locked with a password");
+/** The text of a PDF, page by page. */
+export async function fromPdf({ bytes, limits }: EngineInput): Promise<Transformed> {
+  // The library takes the memory for its own: what shares it with others is copied. `verbosity: 0` keeps it from printing.
+  const isShared = bytes.byteLength < bytes.buffer.byteLength;
+  const document = await getDocumentProxy(isShared ? new Uint8Array(bytes) : new Uint8Array(bytes.buffer), { verbosity: 0 }).catch((error: Error) => {
+    if (error.name === "PasswordException") throw new Unreadable("it is locked with a password");
     throw error;
   });
   try {
+    if (document.numPages > limits.documentParts) throw new BeyondLimit(`it has more than ${limits.documentParts} pages`, "documentParts");
     const pages: string[] = [];
-    for (let number = 1; number <= Math.min(document.numPages, maxPages); number++) {
-      signal?.throwIfAborted();
+    let characters = 0;
+    for (let number = 1; number <= document.numPages; number++) {
       const page = await document.getPage(number);
       const { items } = await page.getTextContent();
       pages.push(
@@ -25,6 +24,8 @@ export async function fromPdf({ bytes, signal }: EngineInput): Promise<Transform
           .trim(),
       );
       page.cleanup();
+      characters += pages.at(-1)?.length ?? 0;
+      if (characters > bytesOf(limits.textMb)) throw new BeyondLimit(`its text has more than ${limits.textMb} MB`, "textMb");
     }
     const { info } = await document.getMetadata();
     const title = (info as { Title?: unknown }).Title;

@@ -1,5 +1,6 @@
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
+import { limitsOf } from "../_pack/limits.ts";
 import { readName } from "../_pack/paths.ts";
 import { openReach } from "../_pack/reach.ts";
 import { hiddenField, reasonOf, type Trouble, Troubles, troubleFields } from "../_pack/trouble.ts";
@@ -68,7 +69,8 @@ export default defineCommand({
     );
     const hidden = await task.step("hidden", () => passedOver);
     task.announce(`${files.length} files to transform`);
-    const wish: Wish = { engine, options: { links }, maxBytes: max_mb * 1024 * 1024, reach, signal: task.signal };
+    const limits = limitsOf(task.config);
+    const wish: Wish = { engine, options: { links }, maxBytes: max_mb * 1024 * 1024, reach, limits, signal: task.signal };
     let counts = { transformed: 0, cached: 0, characters: 0 };
     await withCache(task.home, async (cache) => {
       await cache.sweep(task.signal);

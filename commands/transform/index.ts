@@ -1,5 +1,6 @@
 import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
+import { limitsOf } from "../_pack/limits.ts";
 import { openReach } from "../_pack/reach.ts";
 import { reasonOf } from "../_pack/trouble.ts";
 import { withCache } from "./_cache.ts";
@@ -42,7 +43,8 @@ export default defineCommand({
     if (given.kind !== "file")
       throw new CommandError(`\`file\` ${given.shown} is ${given.kind === "missing" ? "not there; check the path" : "no file; transform batch takes many"}.`);
     return await withCache(task.home, async (cache) => {
-      const wish = { engine, options: { links }, maxBytes: max_mb * 1024 * 1024, reach, signal: task.signal };
+      const limits = limitsOf(task.config);
+      const wish = { engine, options: { links }, maxBytes: max_mb * 1024 * 1024, reach, limits, signal: task.signal };
       const made = await transformFile(cache, given.path, wish).catch((error: unknown) => {
         task.signal.throwIfAborted();
         throw new CommandError(`\`file\` ${given.shown} was not transformed: ${reasonOf(error)}.`, { cause: error });

@@ -3,15 +3,16 @@ import { setTimeout as wait } from "node:timers/promises";
 import type Database from "better-sqlite3";
 import type { CommandContext } from "meanwhile";
 import { maxRowsAtOnce, maxWriteMs, whyNotStored } from "../_pack/database.ts";
+import { limitsOf } from "../_pack/limits.ts";
 import { joinBytes, showName } from "../_pack/paths.ts";
 import type { Reach } from "../_pack/reach.ts";
+import { readDocument } from "../_pack/readers.ts";
 import { Troubles } from "../_pack/trouble.ts";
 import { countQuickly, createPace, pathOf, type WalkedFile, walkFolders } from "../_pack/walk.ts";
 import { folderSkipper, isHidden } from "../transform/_skips.ts";
-import { readSource, stampOf } from "../transform/_source.ts";
-import { decodeText } from "../transform/_text.ts";
+import { stampOf, withSource } from "../transform/_source.ts";
 import { isNoteName, nameIn } from "./_names.ts";
-import { readNote } from "./_note.ts";
+import { type NotePart, toNote } from "./_note-parts.ts";
 import { Resolver } from "./_resolve.ts";
 import type { Vault } from "./_store.ts";
 import { type ChangedFile, createWriter, type VaultWriter } from "./_write.ts";
@@ -34,13 +35,13 @@ export interface IndexCounts {
   readonly troubles: Troubles;
 }
 
-interface Indexing extends Pick<CommandContext, "signal" | "progress" | "home"> {
+interface Indexing extends Pick<CommandContext, "signal" | "progress" | "home" | "config"> {
   readonly reach: Reach;
 }
 
 /** Brings what is known of a vault up to date: reads what changed, forgets what vanished, resolves what that touches. */
 export async function indexVault(db: Database.Database, vault: Vault, task: Indexing): Promise<IndexCounts> {
-  const run = new IndexRun(db, vault, task, (await import("yaml")).parse);
+  const run = new IndexRun(db, vault, task);
   await run.readChanged();
   const removed = await run.removeVanished();
   await run.resolveLinks();
@@ -71,7 +72,6 @@ class IndexRun {
   readonly #db: Database.Database;
   readonly #vault: Vault;
   readonly #task: Indexing;
-  readonly #parseYaml: (text: string) => unknown;
   readonly #writer;
   readonly #pace;
   /** Rows of files that are there. */
@@ -84,11 +84,10 @@ class IndexRun {
   unchanged = 0;
   hidden = 0;
 
-  constructor(db: Database.Database, vault: Vault, task: Indexing, parseYaml: (text: string) => unknown) {
+  constructor(db: Database.Database, vault: Vault, task: Indexing) {
     this.#db = db;
     this.#vault = vault;
     this.#task = task;
-    this.#parseYaml = parseYaml;
     this.#writer = createWriter(db, vault.id);
     this.#pace = createPace(task.signal);
   }
@@ -108,7 +107,7 @@ class IndexRun {
     try {
       for await (const { files } of folders) {
         for (const file of files) {
-          this.#take(file);
+          await this.#take(file);
           done++;
           if (!this.#pace.isOver()) continue;
           this.#tellRead(done, expected);
@@ -168,7 +167,7 @@ class IndexRun {
     if (known !== undefined) this.#seen.add(known.id);
   }
 
-  #take(file: WalkedFile): void {
+  async #take(file: WalkedFile): Promise<void> {
     const whole = pathOf(file);
     const path = this.#below(whole);
     const known = this.#writer.find(path);
@@ -180,17 +179,21 @@ class IndexRun {
     try {
       const shown = showName(path);
       const isNote = isNoteName(shown);
-      const read = isNote ? this.#read(whole, nameIn(shown)) : { stamp: stampOf(file), note: undefined };
+      const read = isNote ? await this.#read(whole, nameIn(shown)) : { stamp: stampOf(file), note: undefined };
       this.#change({ id: known?.id, path, shown, ...read });
       if (isNote) this.parsed++;
     } catch (error) {
+      this.#task.signal.throwIfAborted();
       this.troubles.add(showName(whole), error);
     }
   }
 
-  #read(file: Buffer, name: string): Pick<ChangedFile, "stamp" | "note"> {
-    const { bytes, stamp } = readSource(file, { maxBytes: maxNoteBytes, reach: this.#task.reach });
-    return { stamp, note: readNote(decodeText(bytes), name, this.#parseYaml) };
+  #read(file: Buffer, name: string): Promise<Pick<ChangedFile, "stamp" | "note">> {
+    return withSource(file, { maxBytes: maxNoteBytes, reach: this.#task.reach }, async (source) => {
+      const document = { domain: "vault", how: { name }, size: source.size, pieces: () => source.pieces() } as const;
+      const { head, items } = await readDocument<{ title: string }, NotePart>(document, limitsOf(this.#task.config), this.#task.signal);
+      return { stamp: source.stamp, note: toNote(head.title, items) };
+    });
   }
 
   #change(file: ChangedFile): void {

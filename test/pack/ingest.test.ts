@@ -193,7 +193,7 @@ describe("ingest sources", () => {
     const db = openPack(home);
     db.pragma(`max_page_count = ${(db.pragma("page_count", { simple: true }) as number) + 100}`);
     const options = { size: 1_000, overlap: 100, maxBytes: 1e6, maxChunks: 1_000, reach: anywhere };
-    const ingest = new IngestRun(db, options, { home, signal: new AbortController().signal, progress() {} });
+    const ingest = new IngestRun(db, options, { home, config: {}, signal: new AbortController().signal, progress() {} });
     await ingest.take({ path: Buffer.from(folder), kind: "folder", recursive: true, source: "", format: "files", takes: (name) => name !== "first.txt" }, 30);
     db.close();
     const { files_ingested, errors_total, errors } = ingest.toOutput();
