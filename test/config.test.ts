@@ -245,9 +245,9 @@ describe("who may change a setting", () => {
 describe("pack.roots", () => {
   test("are whole paths, of the user's home too; a project's stand in place of the user's", async () => {
     const home = { "config.json": '{ "pack": { "roots": ["~/notes", "/data"] } }' };
-    expect((await load({}, { home })).pack).toEqual({ roots: [path.join(homedir(), "notes"), "/data"] });
-    expect((await load({ "meanwhile.config.json": '{ "pack": { "roots": [] } }' }, { home })).pack).toEqual({ roots: [] });
-    expect((await load()).pack).toEqual({ roots: [] });
+    expect((await load({}, { home })).pack).toMatchObject({ roots: [path.join(homedir(), "notes"), "/data"] });
+    expect((await load({ "meanwhile.config.json": '{ "pack": { "roots": [] } }' }, { home })).pack.roots).toEqual([]);
+    expect((await load()).pack.roots).toEqual([]);
   });
 
   test.each(['["notes"]', '["~other/notes"]', '"/data"', "[1]", '[""]'])("%s is refused", async (roots) => {

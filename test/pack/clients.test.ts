@@ -47,7 +47,7 @@ function longCalls(folder: string): readonly (readonly [tool: string, input: Rea
   ];
 }
 
-test("every long command gives its result to a plain client, to a client of 2025 and to a client of 2026", { timeout: 60_000 }, async () => {
+test("every long command gives its result to a plain client, to a client of 2025 and to a client of 2026", { timeout: 180_000 }, async () => {
   // A host that is not known is taken to wait sixty seconds; one without any patience gets a handle wherever the time is known beforehand.
   const { folder, home, started } = createPlace({ hosts: { hasty: { limitSeconds: 0.001 } } });
   for (let at = 0; at < 16; at++) mkdirSync(path.join(folder, `many/${at}`), { recursive: true });
@@ -110,7 +110,7 @@ function like(data: object): Record<string, unknown> {
   );
 }
 
-test("a prefix gives all of the pack its older names, and under these, too, no model can confirm a reset for its user", { timeout: 60_000 }, async () => {
+test("a prefix gives all of the pack its older names, and under these, too, no model can confirm a reset for its user", { timeout: 180_000 }, async () => {
   const { folder, started } = createPlace({ toolPrefix: "wksm" });
   const { child } = startMeanwhile(["serve", "--in-process"], started);
   const client = await new WireClient(overPipes(child), { revision: "2025-06-18" }).begin();
