@@ -27,7 +27,9 @@ export async function followTask(task: Task, options: FollowOptions): Promise<Ex
   const leave = new AbortController();
   const asked = new Set<string>();
   let choosing = false;
-  const view = options.isQuiet ? undefined : new StageView(terminal, { estimateSeconds: task.estimateMs === undefined ? undefined : task.estimateMs / 1000 });
+  const view = options.isQuiet
+    ? undefined
+    : new StageView(terminal, { estimateSeconds: task.isProven && task.estimateMs !== undefined ? task.estimateMs / 1000 : undefined });
   const stopListening = terminal.onInterrupt((how) => {
     // The work is done elsewhere: a terminal that is closed leaves it alone.
     if (how === "leave") return leave.abort(new Detached());

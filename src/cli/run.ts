@@ -26,9 +26,7 @@ export async function runInTerminal(entry: CatalogEntry, typed: Typed, terminal:
     if (stop.signal.aborted) terminal.leave(Exit.Cancelled);
     else cancel();
   });
-  const view = typed.quiet
-    ? undefined
-    : new StageView(terminal, { estimateSeconds: secondsOf(authorsEstimate(entry.command, input, { ...facts, origin })?.ms) });
+  const view = typed.quiet ? undefined : new StageView(terminal);
   const track = new ProgressTrack({ clock: systemClock, deliver: (update) => view?.progress(update) });
   try {
     const name = entry.path.join(" ");

@@ -255,6 +255,7 @@ export class Call {
         asked: this.#asked,
         canTakeTask,
         canTakeUnasked: !this.#isModern && speaksCoreTasks(this.#server),
+        declaresTasks: canTakeTask || (this.#capabilities as { tasks?: unknown }).tasks !== undefined,
         takesJobs: !this.#isModern && this.#capabilities.experimental?.[jobsCapability] !== undefined,
         canFollowUp: this.#options.plain !== undefined,
       },

@@ -8,7 +8,7 @@ import { CommandError, RequestError } from "../errors.ts";
 import type { Budget } from "../host/budget.ts";
 import type { Engine } from "../task/engine.ts";
 import { ProgressReader } from "../task/progress.ts";
-import { statusLine, timeLeft } from "../task/status-line.ts";
+import { statusLine, timeLeft, timingOf } from "../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskStatus } from "../task/task.ts";
 import { type Caller, callerKey, isKnown } from "./caller.ts";
 import { ProgressSender } from "./progress.ts";
@@ -176,7 +176,7 @@ export class PlainRoad {
     signal.addEventListener("abort", onGone, { once: true });
     const sender = this.#sender(call.ctx);
     const reader = new ProgressReader(latest);
-    const timing = () => ({ elapsedMs: clock.now() - (latest.startedAt ?? clock.now()), estimateMs: latest.estimateMs });
+    const timing = () => timingOf(latest, clock.now());
     const onTask = (task: Task) => {
       latest = task;
       const update = reader.next(task);

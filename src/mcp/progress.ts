@@ -1,6 +1,6 @@
 import type { Timing } from "../task/calls.ts";
 import { secondsLeft } from "../task/estimate.ts";
-import type { ProgressUpdate } from "../task/progress.ts";
+import { type ProgressUpdate, withoutDust } from "../task/progress.ts";
 import { toWords } from "../task/status-line.ts";
 import type { TrackedToken } from "../task/tokens.ts";
 
@@ -56,7 +56,7 @@ export class ProgressSender {
   #pass(): number {
     this.#total = undefined;
     this.#isPast = true;
-    this.#value += 1e-6 * Math.max(1, this.#value);
+    this.#value = withoutDust(this.#value + 1e-6 * Math.max(1, this.#value));
     return this.#value;
   }
 
@@ -70,7 +70,7 @@ export class ProgressSender {
   #raise({ value, total }: ProgressUpdate): number | undefined {
     if (!this.#isPast) this.#total = total ?? this.#total;
     const isFirst = this.#value < 0;
-    const raised = value > this.#value ? value : isFirst ? 0 : this.#value + 1e-6 * (this.#total ?? Math.max(1, this.#value));
+    const raised = value > this.#value ? value : isFirst ? 0 : withoutDust(this.#value + 1e-6 * (this.#total ?? Math.max(1, this.#value)));
     if (!Number.isFinite(raised) || raised <= this.#value || (this.#total !== undefined && raised > this.#total)) return undefined;
     this.#value = raised;
     return raised;

@@ -99,6 +99,9 @@ export class Attempt {
   #inputs: Inputs | undefined;
   #isHandedOut = false;
   #asking = 0;
+  #askedAt = 0;
+  /** How long it had nothing to do but to wait for a person. */
+  #waitedMs = 0;
   #lastReport: ProgressReport | undefined;
   #announced: string | undefined;
   /** How the run ended, as soon as it has. Never rejects. */
@@ -365,6 +368,7 @@ export class Attempt {
     await this.#writeJournal();
     if (this.#inputs === undefined) throw new Cancelled("The task is no longer ours.");
     this.#asking += 1;
+    if (this.#asking === 1) this.#askedAt = this.#options.clock.monotonic();
     const onAsked = () => {
       this.#options.onWaiting?.();
       this.#call?.watcher.asked?.();
@@ -373,6 +377,7 @@ export class Attempt {
       return await this.#inputs.ask(question, signal, onAsked);
     } finally {
       this.#asking -= 1;
+      if (this.#asking === 0) this.#waitedMs += this.#options.clock.monotonic() - this.#askedAt;
     }
   }
 
@@ -421,7 +426,9 @@ export class Attempt {
     const entry = this.#entry;
     const { home, config, history } = this.#options;
     if (entry === undefined || outcome.ending !== "completed") return;
-    history.add(entry.toolName, outcome.durationMs, authorsEstimate(entry.command, this.#input, { home, config, origin: this.#from.origin })?.work);
+    // The time that a person took to answer is not the command's.
+    const ms = Math.max(0, outcome.durationMs - this.#waitedMs);
+    history.add(entry.toolName, ms, authorsEstimate(entry.command, this.#input, { home, config, origin: this.#from.origin }));
   }
 
   /** The child process died, not we: the same rules as for a dead worker, without waiting for a lease. */

@@ -17,6 +17,7 @@ import { outcomeOf } from "./outcome.ts";
 import { ProgressReader, type ProgressUpdate } from "./progress.ts";
 import { rulesOf } from "./retry.ts";
 import { Shares } from "./shares.ts";
+import { timingOf } from "./status-line.ts";
 import { isTerminal, type NewTask, openQuestions, type Task, type TaskQuestion } from "./task.ts";
 import type { Worker } from "./worker.ts";
 
@@ -48,6 +49,8 @@ export interface CallRequest {
     readonly asked: { readonly ttlMs: unknown } | undefined;
     readonly canTakeTask: boolean;
     readonly canTakeUnasked: boolean;
+    /** 2025-11-25: it names tasks among its capabilities. */
+    readonly declaresTasks: boolean;
     readonly takesJobs: boolean;
     readonly canFollowUp: boolean;
   };
@@ -144,14 +147,14 @@ export class Calls {
     const { engine } = this.#options;
     const task = await engine.get(request.caller, taskId);
     const { p95Ms } = await this.#options.history.look(request.entry.toolName, request.entry.command, request.input, request.origin);
-    const decision = this.#decide(request, { p95Ms, estimateMs: task.estimateMs, isEndless: task.isEndless });
+    const decision = this.#decide(request, { p95Ms, estimateMs: task.estimateMs, isEndless: task.isEndless, isProven: task.isProven });
     const isAnswered = isTerminal(task);
     if (decision.kind === "now" && !isAnswered) return { kind: "deferred", as: decision.as, task, note: undefined };
     this.#refuseTooMany(request.caller);
     return await this.#follow(task, request, decision.kind === "now" ? nothingDeferred(decision.reason) : decision, undefined);
   }
 
-  #decide(request: CallRequest, { estimateMs, p95Ms }: Outlook): Decision {
+  #decide(request: CallRequest, { estimateMs, p95Ms, isEndless }: Outlook): Decision {
     const { deferral } = this.#options;
     const { entry, wish, limit } = request;
     return decide(
@@ -161,9 +164,11 @@ export class Calls {
         taskSupport: entry.command.taskSupport,
         historyP95Ms: p95Ms,
         estimateMs,
+        isEndless,
         isAsked: wish.asked !== undefined,
         canTakeTask: wish.canTakeTask,
         canTakeUnasked: wish.canTakeUnasked,
+        declaresTasks: wish.declaresTasks,
         takesJobs: wish.takesJobs,
         canFollowUp: wish.canFollowUp,
         limit,
@@ -176,9 +181,9 @@ export class Calls {
   /** Runs it here, and hands it out when the client cannot wait any longer. */
   async #run(request: CallRequest, decision: Inline, outlook: Outlook): Promise<CallEnding> {
     const { worker, clock } = this.#options;
-    const { estimateMs } = outlook;
     const { watcher } = request;
     const startedAt = clock.monotonic();
+    const estimateMs = outlook.isProven ? outlook.estimateMs : undefined;
     const timing = () => ({ elapsedMs: clock.monotonic() - startedAt, estimateMs });
     const mail = new Mailbox();
     const cannotAsk = request.whenAsked === "handOut" && decision.deferAs === undefined;
@@ -282,7 +287,7 @@ export class Calls {
     const { caller, watcher } = request;
     const giveBack = this.#held.take(caller);
     const isOwn = note === undefined;
-    const timing = () => ({ elapsedMs: clock.now() - (begun.startedAt ?? clock.now()), estimateMs: begun.estimateMs });
+    const timing = () => timingOf(begun, clock.now());
     const mail = new Mailbox();
     const stopListening = this.#listen(mail, request, decision, timing);
     const shown = new Set<string>();
@@ -350,7 +355,7 @@ export class Calls {
     };
   }
 
-  #fresh(request: CallRequest, { estimateMs, isEndless }: Outlook, startedAt: number): NewTask {
+  #fresh(request: CallRequest, { estimateMs, isEndless, isProven }: Outlook, startedAt: number): NewTask {
     const { clock, project } = this.#options;
     const { entry, input, caller, origin } = request;
     return {
@@ -366,6 +371,7 @@ export class Calls {
       ttlMs: defaultTtlMs,
       estimateMs,
       isEndless,
+      isProven,
       // Until it is handed out nobody would look for it, so it is never run again.
       rules: { isSafe: false, maxAttempts: 1, backoffMs: 0 },
       createdAt: Math.round(clock.now() - (clock.monotonic() - startedAt)),

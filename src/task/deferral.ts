@@ -3,6 +3,7 @@
  *
  * 1. the client asked for a task, which the command allows, or takes job notifications and the command is long → at once;
  * 2. the client can take a task and the command is long (declared, listed, or by its history) → a task at once;
+ *    a command that does not end by itself → at once, whatever the client can take;
  * 3. otherwise the call runs while the client waits, and is deferred late, without starting again: as a task after a short
  *    patience where the client can take one, else as a plain handle just before its host would cut the call.
  */
@@ -45,12 +46,16 @@ export interface CallFacts {
   /** Only with enough runs to tell. */
   readonly historyP95Ms: number | undefined;
   readonly estimateMs: number | undefined;
+  /** It does not end by itself, says its author. */
+  readonly isEndless: boolean;
   /** 2025-11-25: the request holds `params.task`; 2026-07-28: it hints at one with `_meta["meanwhile/task"]`. */
   readonly isAsked: boolean;
   /** 2026-07-28: the request declares the tasks extension. */
   readonly canTakeTask: boolean;
   /** 2025-11-25: the client asked for nothing but could poll. */
   readonly canTakeUnasked: boolean;
+  /** The client names tasks among its capabilities. */
+  readonly declaresTasks: boolean;
   /** The client declared `experimental["meanwhile/jobs"]`. */
   readonly takesJobs: boolean;
   /** The plain follow-up tools are listed. */
@@ -74,7 +79,7 @@ export type Decision =
 /** Decides about one call; the same facts and rules always give the same decision. */
 export function decide(facts: CallFacts, rules: DeferralRules = defaultDeferral): Decision {
   const { toolName, canTakeTask, taskSupport, estimateMs } = facts;
-  const long = isLong(facts, rules);
+  const long = facts.isEndless ? endless(toolName) : isLong(facts, rules);
   const budget = budgetOf(facts.limit, facts.hasProgressToken, rules.keepInlineMs);
   const { heartbeatMs } = budget;
   const stay = (reason: string): Decision => ({ kind: "inline", deferAs: undefined, deferAfterMs: undefined, heartbeatMs, reason });
@@ -86,7 +91,8 @@ export function decide(facts: CallFacts, rules: DeferralRules = defaultDeferral)
   if (!rules.isAuto) return stay("only tasks that the client asks for are made");
 
   if (canTakeTask && long) return { kind: "now", as: "task", reason: `${long.claim} and the client takes tasks` };
-  if (facts.canTakeUnasked && rules.isUnsolicited && long) return { kind: "now", as: "task", reason: `${long.claim} and tasks are given unasked` };
+  const mayGiveUnasked = rules.isUnsolicited && facts.canTakeUnasked && (facts.declaresTasks || !rules.requiresClientTasks);
+  if (mayGiveUnasked && long) return { kind: "now", as: "task", reason: `${long.claim} and tasks are given unasked` };
 
   if (canTakeTask) {
     const isPatienceShorter = rules.patienceMs <= budget.handleAfterMs;
@@ -96,9 +102,14 @@ export function decide(facts: CallFacts, rules: DeferralRules = defaultDeferral)
   }
   if (rules.requiresClientTasks) return stay("the client takes no tasks, and nothing else is to be given");
   if (!facts.canFollowUp) return stay("the client takes no tasks, and the follow-up tools are off");
+  if (facts.isEndless) return { kind: "now", as: "handle", reason: endless(toolName).claim };
   if (long && estimateMs !== undefined && estimateMs > budget.handleAfterMs)
     return { kind: "now", as: "handle", reason: `${long.claim} and needs about ${toSeconds(estimateMs)}; ${budget.why}` };
   return { kind: "inline", deferAs: "handle", deferAfterMs: budget.handleAfterMs, heartbeatMs, reason: budget.why };
+}
+
+function endless(toolName: string): { readonly why: string; readonly claim: string } {
+  return { why: "does not end by itself", claim: `${toolName} does not end by itself` };
 }
 
 /** Why a command counts as long, in short and as a claim about it; undefined when it does not. */

@@ -96,7 +96,7 @@ export class Engine {
     if (refusal !== undefined) throw new InputError(refusal);
     const { command, toolName } = entry;
     const digest = digestOf(toolName, input ?? {}, origin);
-    const { estimateMs, isEndless } = await history.look(toolName, command, input, origin);
+    const { estimateMs, isEndless, isProven } = await history.look(toolName, command, input, origin);
     const created = await store.create(
       {
         taskId: createId(),
@@ -111,6 +111,7 @@ export class Engine {
         ttlMs,
         estimateMs,
         isEndless,
+        isProven,
         rules: rulesOf(command),
         createdAt: clock.now(),
         isCall: false,

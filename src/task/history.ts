@@ -41,6 +41,8 @@ interface Recent {
 /** What is to be expected of one call: each number only where there is enough to go by. */
 export interface Outlook {
   readonly estimateMs: number | undefined;
+  /** Runs have shown that such estimates hold: without that nobody is told how long it will still take. */
+  readonly isProven: boolean;
   readonly p95Ms: number | undefined;
   /** Its author says that it never ends by itself. */
   readonly isEndless: boolean;
@@ -50,9 +52,11 @@ export interface Outlook {
 interface Summary extends KnownDurations {
   /** Milliseconds a unit of work, once there are enough runs to say. */
   readonly rateMs: number | undefined;
+  /** By what the author's estimates were off, once there are enough runs to say. */
+  readonly scale: number | undefined;
 }
 
-interface AuthorsEstimate {
+export interface AuthorsEstimate {
   readonly ms?: number;
   readonly work?: number;
   /** It never ends by itself. */
@@ -83,11 +87,12 @@ export class History {
     this.#prefix = project === "" ? "" : `${project}/`;
   }
 
-  /** Remembers a successful run. `work` is its size, when the command tells one. */
-  add(command: string, ms: number, work: number | undefined): void {
+  /** Remembers a successful run, and how it compares with what its author said of it. */
+  add(command: string, ms: number, said: AuthorsEstimate | undefined): void {
     const key = this.#prefix + command;
     this.#add({ command: key, kind: "time", bucket: bucketOf(ms), count: 1 });
-    if (work !== undefined && work > 0) this.#add({ command: key, kind: "rate", bucket: bucketOf(ms / work), count: 1 });
+    if (said?.work !== undefined) this.#add({ command: key, kind: "rate", bucket: bucketOf(ms / said.work), count: 1 });
+    if (said?.ms !== undefined) this.#add({ command: key, kind: "scale", bucket: bucketOf(scaleOf(ms, said.ms)), count: 1 });
     this.#flushLater();
   }
 
@@ -187,10 +192,20 @@ export class History {
   }
 }
 
+const kinds: readonly DurationCount["kind"][] = ["time", "rate", "scale"];
+
+/**
+ * By what an author's estimate has to be multiplied. Of a short run start-up is all there is to see, which says nothing about a long one: a
+ * second on both sides makes it count for little.
+ */
+function scaleOf(ms: number, estimatedMs: number): number {
+  return (ms + 1_000) / (estimatedMs + 1_000);
+}
+
 function addTo(counts: Counts, count: DurationCount): void {
   const buckets = counts.get(count.command) ?? new Map<number, DurationCount>();
   if (buckets.size === 0) counts.set(count.command, buckets);
-  const key = 2 * count.bucket + (count.kind === "rate" ? 1 : 0);
+  const key = kinds.length * count.bucket + kinds.indexOf(count.kind);
   const known = buckets.get(key);
   buckets.set(key, known === undefined ? count : { ...count, count: count.count + known.count });
 }
@@ -204,12 +219,17 @@ function toKnown({ runs, p50Ms, p95Ms, p99Ms }: Summary): KnownDurations | undef
 }
 
 function toOutlook(summary: Summary, said: AuthorsEstimate | undefined): Outlook {
-  const { runs, p50Ms, p95Ms, rateMs } = summary;
+  const { runs, p95Ms } = summary;
+  return { p95Ms: runs >= enoughRuns ? p95Ms : undefined, isEndless: said?.isEndless === true, ...estimateFrom(summary, said) };
+}
+
+/** What the author says of this very input, corrected by what history knows of such words; without a word of the author's, history alone. */
+function estimateFrom({ runs, p50Ms, rateMs, scale }: Summary, said: AuthorsEstimate | undefined): Pick<Outlook, "estimateMs" | "isProven"> {
+  if (said?.isEndless === true) return { estimateMs: undefined, isProven: false };
+  if (said?.work !== undefined) return { estimateMs: rateMs === undefined ? undefined : rateMs * said.work, isProven: rateMs !== undefined };
+  if (said?.ms !== undefined) return { estimateMs: said.ms * (scale ?? 1), isProven: scale !== undefined };
   const isKnown = runs >= enoughRuns;
-  const byWork = said?.work === undefined || rateMs === undefined ? undefined : rateMs * said.work;
-  const estimateMs = said?.work === undefined ? (isKnown ? p50Ms : said?.ms) : byWork;
-  const isEndless = said?.isEndless === true;
-  return { p95Ms: isKnown ? p95Ms : undefined, estimateMs: isEndless ? undefined : estimateMs, isEndless };
+  return { estimateMs: isKnown ? p50Ms : undefined, isProven: isKnown };
 }
 
 function toDurations(counts: readonly DurationCount[]): KnownDurations {
@@ -219,7 +239,12 @@ function toDurations(counts: readonly DurationCount[]): KnownDurations {
 
 function toSummary(counts: readonly DurationCount[]): Summary {
   const rates = counts.filter((count) => count.kind === "rate");
-  return { ...toDurations(counts), rateMs: totalOf(rates) < enoughRuns ? undefined : quantile(rates, 0.5) };
+  const scales = counts.filter((count) => count.kind === "scale");
+  return {
+    ...toDurations(counts),
+    rateMs: totalOf(rates) < enoughRuns ? undefined : quantile(rates, 0.5),
+    scale: totalOf(scales) < enoughRuns ? undefined : quantile(scales, 0.5),
+  };
 }
 
 /** True when a caller does better to run it as a task: its author says it is long, or its history does. */

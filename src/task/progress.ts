@@ -65,7 +65,7 @@ export class ProgressTrack {
 
   #raise(report: ProgressReport): boolean {
     const fraction = this.#fractionOf(report);
-    const value = fraction === undefined || this.#total === undefined ? report.done : fraction * this.#total;
+    const value = fraction === undefined || this.#total === undefined ? report.done : Math.min(this.#total, withoutDust(fraction * this.#total));
     if (value === undefined || !Number.isFinite(value) || value <= this.#value) return value === 0 && this.#deliveredValue < 0;
     this.#value = value;
     if (fraction !== undefined) this.#fraction = fraction;
@@ -107,7 +107,7 @@ export class ProgressTrack {
     if (!this.#isPending) return;
     this.#isPending = false;
     if (this.#value <= this.#deliveredValue) {
-      const raised = this.#deliveredValue + nudge * (this.#total ?? Math.max(1, this.#deliveredValue));
+      const raised = withoutDust(this.#deliveredValue + nudge * (this.#total ?? Math.max(1, this.#deliveredValue)));
       // Past the end, or where numbers are too large to differ, there is no room left to say more.
       if (!Number.isFinite(raised) || raised <= this.#deliveredValue || (this.#total !== undefined && raised > this.#total)) return;
       this.#value = raised;
@@ -142,6 +142,11 @@ export class ProgressReader {
     const { value, total, message, percentage, context } = progress;
     return { value, total, message, percentage, context };
   }
+}
+
+/** Without what calculating with fractions leaves behind: 110, not 109.99999999999999. */
+export function withoutDust(value: number): number {
+  return Number(value.toPrecision(15));
 }
 
 function clamp(fraction: number): number {

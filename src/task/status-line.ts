@@ -1,6 +1,6 @@
 import { formatDuration } from "../clock.ts";
 import { secondsLeft } from "./estimate.ts";
-import { isTerminal, openQuestions, type Task } from "./task.ts";
+import { isTerminal, openQuestions, type Task, waitedMs } from "./task.ts";
 
 /** The newest thing to say about a task, in one line: what it asks, how far it is (`Page 3 of 12 (25%, about 34 s left)`), how it ended. */
 export function statusLine(task: Task, now: number): string {
@@ -19,14 +19,21 @@ function numbersOf(task: Task, now: number): string {
   return [percentage, left === undefined || left < 1 ? "" : `about ${toWords(left)} left`].filter(Boolean).join(", ");
 }
 
+/** How long a task has been at work, and how long it will be, as far as runs have shown; a person's time does not count. */
+export function timingOf(task: Task, now: number): { readonly elapsedMs: number; readonly estimateMs: number | undefined } {
+  const elapsedMs = task.startedAt === undefined ? 0 : Math.max(0, now - task.startedAt - waitedMs(task, now));
+  return { elapsedMs, estimateMs: task.isProven ? task.estimateMs : undefined };
+}
+
 /** Seconds a live task still needs, when that can be told. */
 export function timeLeft(task: Task, now: number): number | undefined {
   if (task.startedAt === undefined || isTerminal(task)) return undefined;
+  const { elapsedMs, estimateMs } = timingOf(task, now);
   return secondsLeft({
-    elapsedMs: now - task.startedAt,
+    elapsedMs,
     percentage: task.progress?.percentage,
-    estimateSeconds: task.estimateMs === undefined ? undefined : task.estimateMs / 1000,
-    reportedMs: task.updatedAt - task.startedAt,
+    estimateSeconds: estimateMs === undefined ? undefined : estimateMs / 1000,
+    reportedMs: timingOf(task, task.updatedAt).elapsedMs,
   });
 }
 

@@ -63,7 +63,8 @@ export interface ClaimShares {
 /** One bucket of a command's durations, see quantiles.ts. */
 export interface DurationCount {
   readonly command: string;
-  readonly kind: "time" | "rate";
+  /** How long runs took; how long a unit of their work took; or how far off their author's estimates were. */
+  readonly kind: "time" | "rate" | "scale";
   readonly bucket: number;
   readonly count: number;
 }

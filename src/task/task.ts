@@ -59,6 +59,7 @@ export interface TaskQuestion extends Question {
   readonly key: string;
   readonly askedAt: number;
   readonly answer?: Answer;
+  readonly answeredAt?: number;
 }
 
 /** What a task begins with. Handing out a journalled call sets its reason, ttl and rules anew. */
@@ -78,6 +79,8 @@ export interface NewTask {
   /** How long the result is kept after the end. */
   readonly ttlMs: number;
   readonly estimateMs: number | undefined;
+  /** Runs have shown that such estimates hold. */
+  readonly isProven: boolean;
   /** It never ends by itself, says its author: it runs in places of its own. */
   readonly isEndless: boolean;
   readonly rules: TaskRules;
@@ -134,6 +137,18 @@ export function isTerminal(task: Task): task is EndedTask {
 /** Questions that wait for an answer. */
 export function openQuestions(task: Pick<TaskState, "questions">): TaskQuestion[] {
   return task.questions.filter((question) => question.answer === undefined);
+}
+
+/** Milliseconds in which a task had an open question: a person's time, not the command's. */
+export function waitedMs({ questions }: Pick<TaskState, "questions">, now: number): number {
+  let until = Number.NEGATIVE_INFINITY;
+  let waited = 0;
+  for (const { askedAt, answer, answeredAt } of questions.toSorted((a, b) => a.askedAt - b.askedAt)) {
+    const end = answer === undefined ? now : (answeredAt ?? askedAt);
+    waited += Math.max(0, end - Math.max(askedAt, until));
+    until = Math.max(until, end);
+  }
+  return waited;
 }
 
 /** True when the result's time is over; such a task looks like one that never was. */

@@ -116,14 +116,14 @@ export function apply(task: Task, event: TaskEvent, now: number): Transition {
     case "interrupt":
       return interrupt(task, now);
     case "cancel":
-      return end(task, cancelledOutcome(event.message), now);
+      return end(task, cancelledOutcome(event.message, task.startedAt === undefined ? 0 : now - task.startedAt), now);
   }
 }
 
 function answer(task: LiveTask, event: { key: string; answer: Answer }, now: number): Transition {
   const isOpen = openQuestions(task).some((question) => question.key === event.key);
   if (!isOpen) return refuse("notAsked");
-  const questions = task.questions.map((question) => (question.key === event.key ? { ...question, answer: event.answer } : question));
+  const questions = task.questions.map((question) => (question.key === event.key ? { ...question, answer: event.answer, answeredAt: now } : question));
   const hasMore = questions.some((question) => question.answer === undefined);
   if (hasMore) return change(task, now, { questions });
   // With a worker waiting it goes on; without one it is run again, its answers replayed.
@@ -144,8 +144,8 @@ function interrupt(task: LiveTask, now: number): Transition {
   return end({ ...task, ...counts }, interruptedOutcome(task.rules.isSafe, counts.crashes), now);
 }
 
-export function cancelledOutcome(message: string): TaskOutcome {
-  return { ending: "cancelled", message, messages: [], log: [], durationMs: 0 };
+export function cancelledOutcome(message: string, durationMs: number): TaskOutcome {
+  return { ending: "cancelled", message, messages: [], log: [], durationMs };
 }
 
 export function interruptedMessage(crashes: number): string {

@@ -263,6 +263,7 @@ function stepOf(model: Model, op: Operation): Step | undefined {
         ttlMs,
         estimateMs: undefined,
         isEndless: false,
+        isProven: false,
         rules: { isSafe: op.isSafe, maxAttempts: 2, backoffMs: 50 },
         createdAt: now,
         isCall: op.isCall && op.begunBy !== undefined,

@@ -43,6 +43,7 @@ const fresh = (taskId: string, facts: Partial<NewTask> = {}): NewTask => ({
   ttlMs: 60_000,
   estimateMs: undefined,
   isEndless: false,
+  isProven: false,
   rules: { isSafe: true, maxAttempts: 1, backoffMs: 0 },
   createdAt: systemClock.now(),
   isCall: false,
@@ -164,7 +165,7 @@ describe("opening", () => {
     await store.create(call, begun);
     expect(await store.get(scope(), "call")).toMatchObject({ isCall: true, progressToken: 7 });
     await store.close();
-    expect(versionOf(file)).toBe(4);
+    expect(versionOf(file)).toBe(5);
     expect((await open(file).list(scope(), { limit: 10, withCalls: true })).tasks).toHaveLength(4);
   });
 

@@ -103,7 +103,7 @@ function setUp(command: Command, rules: Partial<DeferralRules> = {}) {
       isLost: () => door.isLost,
       dropped: door.dropped.signal,
       ...others,
-      wish: { asked: undefined, canTakeTask: false, canTakeUnasked: false, takesJobs: false, canFollowUp: true, ...wish },
+      wish: { asked: undefined, canTakeTask: false, canTakeUnasked: false, declaresTasks: false, takesJobs: false, canFollowUp: true, ...wish },
       limit: { ...limit, host: "a-host" },
     };
     const waiting = new Waiting(engine.call(request));
@@ -438,9 +438,9 @@ describe("what the client hears meanwhile", () => {
     for (let second = 0; second < 70; second++) await pass(1_000);
     expect(client.heard.map(({ at }) => at)).toEqual([20, 40, 60]);
     expect(client.heard.map(({ message }) => message)).toEqual([
-      "Still running after 20 s, about 1 min 10 s left",
-      "Still running after 40 s, about 50 s left",
-      "Still running after 1 min 0 s, about 30 s left",
+      "Still running after 20 s",
+      "Still running after 40 s",
+      "Still running after 1 min 0 s",
     ]);
     expectRising(client);
     work.run.end();
@@ -581,7 +581,7 @@ describe("a question", () => {
         input: {},
         caller,
         origin: { door: "mcp", folder: undefined },
-        wish: { asked: undefined, canTakeTask: false, canTakeUnasked: false, takesJobs: false, canFollowUp: true },
+        wish: { asked: undefined, canTakeTask: false, canTakeUnasked: false, declaresTasks: false, takesJobs: false, canFollowUp: true },
         limit: { ...waits, host: "a-host" },
         progressToken: undefined,
         isNew: false,

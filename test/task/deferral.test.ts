@@ -13,9 +13,11 @@ const plain: CallFacts = {
   taskSupport: "optional",
   historyP95Ms: undefined,
   estimateMs: undefined,
+  isEndless: false,
   isAsked: false,
   canTakeTask: false,
   canTakeUnasked: false,
+  declaresTasks: false,
   takesJobs: false,
   canFollowUp: true,
   limit: codex,
@@ -193,4 +195,20 @@ describe("settings", () => {
       reason: "report_build is declared long and needs about 31 s; calls are kept open for 30 s at most",
     });
   });
+});
+
+test("a command that does not end by itself is deferred at once, whatever the client can take", () => {
+  const watch = { ...plain, isEndless: true };
+  expect(decide({ ...watch, canTakeTask: true })).toMatchObject({ kind: "now", as: "task", reason: "report_build does not end by itself and the client takes tasks" });
+  expect(decide({ ...watch, takesJobs: true })).toMatchObject({ kind: "now", as: "job" });
+  expect(decide(watch)).toMatchObject({ kind: "now", as: "handle", reason: "report_build does not end by itself" });
+  expect(decide({ ...watch, limit: { ...plain.limit, limitMs: undefined } }), "also where the host would wait").toMatchObject({ kind: "now", as: "handle" });
+});
+
+test("a task that nobody asked for is given to a client without tasks only where none are required", () => {
+  const unasked = { ...plain, ...long, canTakeUnasked: true };
+  const rules = { ...defaultDeferral, isUnsolicited: true };
+  expect(decide(unasked, rules)).toMatchObject({ kind: "now", as: "task" });
+  expect(decide(unasked, { ...rules, requiresClientTasks: true })).toMatchObject({ kind: "inline", deferAs: undefined });
+  expect(decide({ ...unasked, declaresTasks: true }, { ...rules, requiresClientTasks: true })).toMatchObject({ kind: "now", as: "task" });
 });

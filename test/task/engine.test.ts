@@ -300,7 +300,7 @@ describe.each([
   test("history takes over from the author, scaled by size", async () => {
     const sized = defineCommand({ summary: "x", input: z.object({ files: z.number() }), estimate: ({ files }) => ({ work: files }), run: () => ({}) });
     expect(await history.estimateMs("do_it", sized, { files: 10 })).toBeUndefined();
-    for (let run = 0; run < 5; run++) history.add("do_it", 1_000, 100);
+    for (let run = 0; run < 5; run++) history.add("do_it", 1_000, { work: 100 });
     expect(await history.estimateMs("do_it", sized, { files: 200 })).toBeCloseTo(2_000, -2);
     const said = defineCommand({ summary: "x", estimate: () => 45, run: () => ({}) });
     expect(await history.estimateMs("other", said, {})).toBe(45_000);

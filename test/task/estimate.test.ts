@@ -46,7 +46,7 @@ async function foresee(draw: (chance: () => number) => Run, options: { isSized: 
   const clock = new FakeClock();
   const history = new History(openMemoryStore(clock), clock);
   const past = Array.from({ length: 30 }, () => draw(chance));
-  for (const run of past) history.add("do_it", msOf(run), isSized ? run.units : undefined);
+  for (const run of past) history.add("do_it", msOf(run), isSized ? { work: run.units } : undefined);
   const ahead = Array.from({ length: 30 }, () => draw(chance));
   const foreseen = await Promise.all(
     ahead.map(async (run) => ({ run, estimateMs: (await history.estimateMs("do_it", isSized ? sized : plain, { units: run.units })) as number })),

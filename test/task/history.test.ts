@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { openMemoryStore } from "../../src/store/memory.ts";
 import { History, isTaskModeRecommended } from "../../src/task/history.ts";
@@ -33,7 +34,7 @@ describe("what is known of a command", () => {
     add(1_000, 90);
     add(3_000, 4);
     add(9_000, 2);
-    for (let run = 0; run < 5; run++) history.add("sized", 2_000, 1_000);
+    for (let run = 0; run < 5; run++) history.add("sized", 2_000, { work: 1_000 });
     const known = await history.known("do_it");
     expect(known?.runs).toBe(100);
     expect(known?.p50Ms).toBeCloseTo(1_000, -2);
@@ -179,4 +180,42 @@ test("task mode is recommended for a command that is declared long, or of which 
   expect(isTaskModeRecommended({ long: false }, known(10_000))).toBe(false);
   expect(isTaskModeRecommended({ long: false }, known(10_001))).toBe(true);
   expect(isTaskModeRecommended({ long: false }, known(60_000, 4))).toBe(false);
+});
+
+describe("what an author says of this input", () => {
+  const synced = defineCommand({
+    summary: "x",
+    input: z.object({ files: z.number() }),
+    estimate: ({ files }) => files / 100,
+    run: () => ({}),
+  });
+  const estimateOf = (files: number) => ({ ms: files * 10 });
+
+  test("is never replaced by what other inputs took: after five of one file, 12,000 take what their author says, within a factor of two", async () => {
+    const { history } = setUp();
+    for (let run = 0; run < 5; run++) history.add("do_it", 40, estimateOf(1));
+    const { estimateMs = 0, isProven } = await history.look("do_it", synced, { files: 12_000 });
+    expect(estimateMs).toBeGreaterThan(60_000);
+    expect(estimateMs).toBeLessThan(240_000);
+    expect(isProven).toBe(true);
+  });
+
+  test("is corrected by how far off such words were", async () => {
+    const { history } = setUp();
+    for (let run = 0; run < 5; run++) history.add("do_it", 180_000, estimateOf(6_000));
+    const { estimateMs = 0 } = await history.look("do_it", synced, { files: 12_000 });
+    expect(estimateMs / 360_000).toBeCloseTo(1, 1);
+  });
+
+  test("counts from the first run on, and is then not proven", async () => {
+    const { history } = setUp();
+    expect(await history.look("do_it", synced, { files: 100 })).toEqual({ estimateMs: 1_000, isProven: false, isEndless: false, p95Ms: undefined });
+  });
+
+  test("that it does not end by itself stays so, whatever history knows", async () => {
+    const { history, add } = setUp();
+    add(1_000, 10);
+    const watch = defineCommand({ summary: "x", estimate: () => Number.POSITIVE_INFINITY, run: () => ({}) });
+    expect(await history.look("do_it", watch, {})).toMatchObject({ estimateMs: undefined, isEndless: true });
+  });
 });

@@ -91,3 +91,13 @@ describe("progress", () => {
     );
   });
 });
+
+test("values on the wire are clean: what calculating leaves behind is left out", () => {
+  const { sent, progress, clock } = track();
+  progress.report({ done: 0, total: 1_000 });
+  for (const percentage of [11, 29, 57, 58]) {
+    clock.advance(1_000);
+    progress.report({ percentage });
+  }
+  expect(sent.map(({ value }) => value)).toEqual([0, 110, 290, 570, 580]);
+});

@@ -41,6 +41,7 @@ export interface TaskRow {
   readonly door: string;
   readonly folder: string | null;
   readonly is_endless: number;
+  readonly is_proven: number;
 }
 
 export type Values = Record<string, string | number | null>;
@@ -72,6 +73,7 @@ export function fromTask(task: LiveTask): Values {
     door: task.origin.door,
     folder: task.origin.folder ?? null,
     isEndless: task.isEndless ? 1 : 0,
+    isProven: task.isProven ? 1 : 0,
   };
 }
 
@@ -104,6 +106,7 @@ export function toTask(row: TaskRow): Task {
     isCall: row.is_call === 1,
     progressToken: row.progress_token === null ? undefined : JSON.parse(row.progress_token),
     isEndless: row.is_endless === 1,
+    isProven: row.is_proven === 1,
     version: row.version,
     fence: row.fence,
     attempts: row.attempts,

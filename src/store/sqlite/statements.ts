@@ -15,10 +15,10 @@ export const statements = {
   insert: `
     insert into tasks (task_id, caller, project, command, digest, idempotency_key, input, reason, ttl_ms, estimate_ms,
                        is_safe, max_attempts, backoff_ms, status, fence, attempts, worker, lease_until,
-                       not_before, created_at, updated_at, started_at, is_call, questions, progress_token, door, folder, is_endless)
+                       not_before, created_at, updated_at, started_at, is_call, questions, progress_token, door, folder, is_endless, is_proven)
     values (:taskId, :caller, :project, :command, :digest, :idempotencyKey, :input, :reason, :ttlMs, :estimateMs,
             :isSafe, :maxAttempts, :backoffMs, :status, :fence, :attempts, :worker, :leaseUntil,
-            :createdAt, :createdAt, :createdAt, :startedAt, :isCall, :questions, :progressToken, :door, :folder, :isEndless)
+            :createdAt, :createdAt, :createdAt, :startedAt, :isCall, :questions, :progressToken, :door, :folder, :isEndless, :isProven)
     returning *`,
 
   findByKey: "select * from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey",
@@ -30,7 +30,7 @@ export const statements = {
   list: `
     select number, task_id, caller, project, command, digest, idempotency_key, null as input, reason, ttl_ms, estimate_ms,
            is_safe, max_attempts, backoff_ms, status, status_message, version, fence, attempts, crashes, not_before, worker, lease_until,
-           progress, questions, created_at, updated_at, started_at, finished_at, expires_at, is_call, progress_token, door, folder, is_endless
+           progress, questions, created_at, updated_at, started_at, finished_at, expires_at, is_call, progress_token, door, folder, is_endless, is_proven
     from tasks
     where caller = :caller and number < :before and (expires_at is null or expires_at > :now)
       and (:project is null or project = :project)
@@ -87,7 +87,7 @@ export const statements = {
 
   answer: `
     update tasks
-    set questions = (select json_group_array(json(case when value ->> 'key' = :key then json_set(value, '$.answer', json(:answer)) else value end)) from json_each(questions)),
+    set questions = (select json_group_array(json(case when value ->> 'key' = :key then json_set(value, '$.answer', json(:answer), '$.answeredAt', :now) else value end)) from json_each(questions)),
         status = case when ${openQuestions} > 1 then status when worker is null then 'queued' else 'working' end,
         not_before = case when ${openQuestions} = 1 and worker is null then max(not_before, :now) else not_before end,
         updated_at = :now, version = version + 1
@@ -102,7 +102,7 @@ export const statements = {
 
   cancel: `
     update tasks
-    set status = 'cancelled', outcome = :outcome, status_message = :statusMessage, worker = null, lease_until = null,
+    set status = 'cancelled', outcome = json_set(:outcome, '$.durationMs', coalesce(:now - started_at, 0)), status_message = :statusMessage, worker = null, lease_until = null,
         updated_at = :now, finished_at = :now, expires_at = :now + ttl_ms, version = version + 1
     where task_id = :taskId and caller = :caller and ${live}`,
 

@@ -81,7 +81,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   async cancel(scope: Scope, taskId: string, message: string): Promise<boolean> {
-    const outcome = JSON.stringify(cancelledOutcome(message));
+    const outcome = JSON.stringify(cancelledOutcome(message, 0));
     return await this.#end("cancel", { taskId, caller: scope.caller, now: scope.now, statusMessage: message, outcome });
   }
 

@@ -40,7 +40,7 @@ export const askingCases: readonly StoreCase[] = [
     assert.equal(await bench.store.answer(bench.scope(), claim.taskId, "q1", accepted), true);
     assertTask(await bench.read(claim.taskId), {
       status: "working",
-      questions: [{ ...asked, answer: accepted }],
+      questions: [{ ...asked, answer: accepted, answeredAt: bench.now }],
       lease,
       fence: 1,
       attempts: 1,

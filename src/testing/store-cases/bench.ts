@@ -57,6 +57,7 @@ export class Bench {
       ttlMs,
       estimateMs: undefined,
       isEndless: false,
+      isProven: false,
       rules: { isSafe: true, maxAttempts: 3, backoffMs: 1_000 },
       createdAt: this.now,
       isCall: false,

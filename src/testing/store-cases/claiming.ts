@@ -196,7 +196,17 @@ export const claimingCases: readonly StoreCase[] = [
       const fresh = { taskId: "t", caller: "ada", project: "home", command: "c", input: {}, digest: "d", idempotencyKey: undefined, reason: "asked for" };
       const rules = { isSafe: true, maxAttempts: 1, backoffMs: 0 };
       const origin = { door: "terminal", folder: undefined } as const;
-      const rest = { origin, ttlMs: 1, estimateMs: undefined, isEndless: false, rules, isCall: false, questions: [], progressToken: undefined };
+      const rest = {
+        origin,
+        ttlMs: 1,
+        estimateMs: undefined,
+        isEndless: false,
+        isProven: false,
+        rules,
+        isCall: false,
+        questions: [],
+        progressToken: undefined,
+      };
       await store.create({ ...fresh, ...rest, createdAt: systemClock.now() }, { joinsEqual: false, maxLive: 1 });
       const until = async () => {
         const task = await store.get({ caller: "ada", now: systemClock.now() }, "t");

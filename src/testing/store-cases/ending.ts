@@ -47,12 +47,13 @@ export const endingCases: readonly StoreCase[] = [
     await bench.store.ask(asking, question, bench.now);
     bench.clock.advance(5);
     for (const { taskId } of [queued, working, asking]) {
-      const { version } = await bench.read(taskId);
+      const { version, startedAt } = await bench.read(taskId);
+      const durationMs = startedAt === undefined ? 0 : bench.now - startedAt;
       assert.equal(await bench.store.cancel(bench.scope(), taskId, "No longer needed."), true);
       assertTask(await bench.read(taskId), {
         status: "cancelled",
         statusMessage: "No longer needed.",
-        outcome: { ending: "cancelled", message: "No longer needed.", messages: [], log: [], durationMs: 0 },
+        outcome: { ending: "cancelled", message: "No longer needed.", messages: [], log: [], durationMs },
         finishedAt: bench.now,
         updatedAt: bench.now,
         expiresAt: bench.now + ttlMs,
