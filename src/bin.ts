@@ -4,6 +4,7 @@ import { loadSettings, publicSettings, readSettings, type Settings } from "./con
 import { armFailpoint } from "./failpoint.ts";
 import { homeAt, refusalOfHome } from "./paths.ts";
 import { isBundledFile, packageVersion } from "./project.ts";
+import { findForTerminal, findServed } from "./project-commands.ts";
 import { StoredCatalog } from "./stored-catalog.ts";
 
 armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
@@ -45,7 +46,14 @@ const code = await main({
   readProject(flags) {
     const { settings, notice } = readSettings({ cwd: process.cwd(), env: process.env, flags });
     const stored = new StoredCatalog(settings.home, settings.commandFolders);
-    return { ...toProject(settings), notice, describe: (found) => stored.describe(found), isBundled: ({ file }) => isBundledFile(file) };
+    const served = new Set(findServed(settings).map(({ file }) => file));
+    return {
+      ...toProject(settings),
+      notice,
+      describe: (found) => stored.describe(found),
+      isBundled: ({ file }) => isBundledFile(file),
+      isServed: ({ file }) => served.has(file),
+    };
   },
   async loadProject(flags) {
     const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
@@ -66,7 +74,7 @@ await Promise.all([new Promise<void>((resolve) => write("", resolve)), new Promi
 process.exit(code);
 
 function toProject(settings: Settings): Project {
-  return { commandFolders: settings.commandFolders, home: settings.home.folder, config: publicSettings(settings), isDebug: settings.isDebug };
+  return { commands: findForTerminal(settings), home: settings.home.folder, config: publicSettings(settings), isDebug: settings.isDebug };
 }
 
 function fail(error: unknown): void {

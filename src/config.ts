@@ -9,7 +9,18 @@ import { messageOf, RuntimeError, UsageError } from "./errors.ts";
 import type { HostOverride } from "./host/profiles.ts";
 import { type LogLevel, logLevels } from "./log.ts";
 import { type Home, openHome, openStoreFile } from "./paths.ts";
-import { commandFolders, daemonKey, findConfigFile, isPackAlone, type ProjectConfig, packageVersion, projectParts, type Scope } from "./project.ts";
+import {
+  type Bundled,
+  bundledDomains,
+  commandSources,
+  daemonKey,
+  findConfigFile,
+  isPackAlone,
+  type ProjectConfig,
+  packageVersion,
+  projectParts,
+  type Scope,
+} from "./project.ts";
 import { readStoredConfig, readText, storeConfig, unloadedNotice } from "./stored-project.ts";
 import { type DeferralRules, defaultDeferral } from "./task/deferral.ts";
 
@@ -26,8 +37,8 @@ export interface UserConfig {
   readonly commands?: readonly string[];
   /** Environment variables that commands depend on: other values, another daemon. */
   readonly env?: readonly string[];
-  /** `false` leaves the bundled commands out. */
-  readonly bundled?: boolean;
+  /** The commands that come with Meanwhile: `true` serves them beside the project's own, a list only these domains of them, `false` none. Default: all, where the project has no command of its own. */
+  readonly bundled?: Bundled;
   /** Put in front of every tool name: `wksm` makes wksm_report_build. */
   readonly toolPrefix?: string;
   readonly http?: HttpConfig;
@@ -114,6 +125,8 @@ export interface Settings {
   readonly daemon: { readonly key: string; readonly isPackAlone: boolean; readonly env: readonly string[]; readonly idleMs: number };
   readonly configFile: string | undefined;
   readonly commandFolders: readonly string[];
+  /** Undefined where nobody has said it: then they are served as long as there is no other command. */
+  readonly bundled: Bundled | undefined;
   readonly toolPrefix: string;
   readonly http: { readonly port: number; readonly host: string; readonly allowAnonymous: boolean };
   readonly logLevel: LogLevel;
@@ -203,22 +216,23 @@ function toSettings({ cwd, env, flags }: Surroundings, configFile: string | unde
     pack: { ...user.pack, ...project.pack },
   };
   const isDebug = env.MEANWHILE_DEBUG === "1";
-  const folders = commandFolders(cwd, config, flags);
+  const sources = commandSources(cwd, config, flags);
   return {
     name: config.name ?? "meanwhile",
     version: packageVersion(),
     instructions: config.instructions,
     home,
     storeFile: openStoreFile(home, env, cwd),
-    project: projectId(projectParts(folders, configFile)),
+    project: projectId(projectParts(sources, configFile)),
     daemon: {
-      key: daemonKey({ folders, configFile, userConfigFile: home.configFile, env, names: config.env ?? [] }),
-      isPackAlone: isPackAlone(folders, configFile),
+      key: daemonKey({ sources, configFile, userConfigFile: home.configFile, env, names: config.env ?? [] }),
+      isPackAlone: isPackAlone(sources, configFile),
       env: config.env ?? [],
       idleMs: secondsFrom(env, "MEANWHILE_IDLE_SECONDS") ?? defaultIdleMs,
     },
     configFile,
-    commandFolders: folders,
+    commandFolders: sources.folders,
+    bundled: sources.bundled,
     toolPrefix: config.toolPrefix ?? "",
     http: {
       port: flags.port ?? portFrom(env.MEANWHILE_PORT) ?? config.http?.port ?? 7337,
@@ -338,9 +352,23 @@ const isSeconds = (value: unknown) => typeof value === "number" && value >= 0 &&
 
 const isRoot = (value: unknown) => isText(value) && path.isAbsolute(expandHome(value as string)) && !(value as string).includes("\0");
 
+function isBundledChoice(value: unknown): boolean {
+  return isBoolean(value) || (Array.isArray(value) && unknownDomain(value) === undefined);
+}
+
+function unknownDomain(value: readonly unknown[]): unknown {
+  const known = bundledDomains();
+  return value.find((domain) => !known.includes(domain as string));
+}
+
+function describeBundled(value: unknown): string {
+  const wrong = Array.isArray(value) ? `, not ${JSON.stringify(unknownDomain(value))}` : "";
+  return `true, false, or a list of domains of the bundled commands (${bundledDomains().join(", ")})${wrong}`;
+}
+
 interface Field {
   readonly check: (value: unknown) => boolean;
-  readonly expected: string;
+  readonly expected: string | ((value: unknown) => string);
   /** A tool may change it, when the person agrees. Without this a person has to do it, in a terminal or in the file: what is new is closed. */
   readonly isOpen?: true;
   /** The fields of an object. */
@@ -392,7 +420,7 @@ const fields: Record<keyof UserConfig, Field> = {
   instructions: { check: isText, expected: "text", isOpen: true },
   commands: { check: (value) => Array.isArray(value) && value.every(isText), expected: "a list of folders" },
   env: { check: (value) => Array.isArray(value) && value.every(isText), expected: "a list of variable names" },
-  bundled: trueOrFalse,
+  bundled: { check: isBundledChoice, expected: describeBundled },
   toolPrefix: {
     check: (value) => typeof value === "string" && /^([A-Za-z][A-Za-z0-9_]*)?$/.test(value),
     expected: "letters, digits and _, starting with a letter",
@@ -448,7 +476,7 @@ export function checkConfig(value: unknown, file: string): UserConfig {
 
   function checkField(entry: unknown, field: Field, at: string): void {
     if (entry === undefined) return;
-    if (!field.check(entry)) throw refuse(`\`${at}\` must be ${field.expected}`);
+    if (!field.check(entry)) throw refuse(`\`${at}\` must be ${typeof field.expected === "string" ? field.expected : field.expected(entry)}`);
     if (field.fields !== undefined) checkFields(entry as object, field.fields, `${at}.`);
     if (field.each !== undefined) for (const [name, value] of Object.entries(entry as object)) checkField(value, field.each, `${at}.${name}`);
   }

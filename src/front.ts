@@ -6,7 +6,7 @@ import { Pump } from "./daemon/pump.ts";
 import { RuntimeError, UsageError } from "./errors.ts";
 import { type Home, openHome } from "./paths.ts";
 import {
-  commandFolders,
+  commandSources,
   daemonKey,
   executable,
   findConfigFile,
@@ -53,6 +53,7 @@ export function readFrontWords(words: readonly string[]): ProjectFlags | undefin
       if (folder === undefined) return undefined;
       commands.push(folder);
     } else if (word.startsWith("--commands=")) commands.push(word.slice("--commands=".length));
+    else if (word === "--bundled") bundled = true;
     else if (word === "--no-bundled") bundled = false;
     else if (word === "serve" && !isServe) isServe = true;
     else if (word !== "--no-color") return undefined;
@@ -92,7 +93,7 @@ export async function runFront(flags: ProjectFlags): Promise<number> {
 function scopeOf(flags: ProjectFlags): Scope | undefined {
   const cwd = process.cwd();
   if (findConfigFile(cwd) !== undefined) return undefined;
-  return hasOwnFolders(commandFolders(cwd, readUserConfig(openHome(process.env)), flags)) ? "folders" : "pack";
+  return hasOwnFolders(commandSources(cwd, readUserConfig(openHome(process.env)), flags)) ? "folders" : "pack";
 }
 
 /** Where there is no project yet, `meanwhile new` makes one, and the session goes on with that project's daemon. */
@@ -145,8 +146,8 @@ export async function addressOf(flags: ProjectFlags, { mayLoad = true } = {}): P
   const configFile = findConfigFile(cwd, flags);
   const words = flagWords(flags);
   const config = { ...readUserConfig(home), ...(configFile === undefined ? {} : await readProjectConfig(home, configFile, mayLoad ? words : undefined)) };
-  const folders = commandFolders(cwd, config, flags);
-  const key = daemonKey({ folders, configFile, userConfigFile: home.configFile, env, names: config.env ?? [] });
+  const sources = commandSources(cwd, config, flags);
+  const key = daemonKey({ sources, configFile, userConfigFile: home.configFile, env, names: config.env ?? [] });
   return {
     home,
     key,
@@ -207,7 +208,7 @@ function pick(value: unknown): ProjectConfig {
   const { commands, bundled, env } = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
   return {
     ...(isList(commands) && { commands }),
-    ...(typeof bundled === "boolean" && { bundled }),
+    ...((typeof bundled === "boolean" || isList(bundled)) && { bundled }),
     ...(isList(env) && { env }),
   };
 }

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { RuntimeError, UsageError } from "./errors.ts";
@@ -12,7 +12,7 @@ import { refusalOfProjectFile } from "./paths.ts";
 /** The part of a config file that says which project it is. */
 export interface ProjectConfig {
   readonly commands?: readonly string[];
-  readonly bundled?: boolean;
+  readonly bundled?: Bundled;
   /** Variables whose values make another daemon. */
   readonly env?: readonly string[];
 }
@@ -23,14 +23,29 @@ export interface ProjectFlags {
   readonly scope?: Scope;
 }
 
-/** How much of the working folder counts, for our own processes: `folders`, its commands and no config file; `pack`, nothing of it. Without one, all. */
-export type Scope = "folders" | "pack";
+/**
+ * Which bundled commands are served: all, none, or those of these domains, beside the project's own. Where nothing is said, all of
+ * them, as long as the project has no command of its own.
+ */
+export type Bundled = boolean | readonly string[];
+
+/**
+ * How much of the working folder counts, for our own processes: `folders`, its commands and no config file; `pack`, nothing of it;
+ * `bundled`, nothing but the bundled commands, whatever any config says. Without one, all.
+ */
+export type Scope = "folders" | "pack" | "bundled";
+
+/** Where a project's commands are looked for, and which bundled ones are served. */
+export interface CommandSources {
+  readonly folders: readonly string[];
+  readonly bundled: Bundled | undefined;
+}
 
 /** The flags as the words that one process of ours gives another. */
 export function flagWords({ commands = [], bundled, scope }: ProjectFlags): string[] {
   return [
     ...commands.flatMap((folder) => ["--commands", folder]),
-    ...(bundled === false ? ["--no-bundled"] : []),
+    ...(bundled === undefined ? [] : [bundled ? "--bundled" : "--no-bundled"]),
     ...(scope === undefined ? [] : ["--scope", scope]),
   ];
 }
@@ -63,12 +78,13 @@ function configFilesOf(cwd: string): string[] {
 }
 
 /** Whether any of these folders is there and is not the pack's. */
-export function hasOwnFolders(folders: readonly string[]): boolean {
+export function hasOwnFolders({ folders }: CommandSources): boolean {
   return folders.some((folder) => folder !== packFolder && existsSync(folder));
 }
 
-/** Every folder that commands are looked for in; one that is not there yet may come. */
-export function commandFolders(cwd: string, config: ProjectConfig, flags: ProjectFlags): string[] {
+/** Every folder that commands are looked for in; one that is not there yet may come. Folders that were typed are all there is, unless more is asked for. */
+export function commandSources(cwd: string, config: ProjectConfig, flags: ProjectFlags): CommandSources {
+  if (flags.scope === "bundled") return { folders: [packFolder], bundled: true };
   const named = flags.commands ?? config.commands ?? ["commands"];
   const own = (flags.scope === "pack" ? named.filter((folder) => path.isAbsolute(folder)) : named).map((folder) => path.resolve(cwd, folder));
   for (const folder of flags.commands ?? []) {
@@ -76,8 +92,37 @@ export function commandFolders(cwd: string, config: ProjectConfig, flags: Projec
   }
   // In its own repository the pack's sources lie where a project's commands would: they are loaded once, built.
   const withoutPack = own.filter((folder) => toReal(folder) !== toReal(path.join(packageFolder, "commands")));
-  const hasPack = flags.bundled ?? config.bundled ?? true;
-  return hasPack ? [...withoutPack, packFolder] : withoutPack;
+  const bundled = flags.bundled ?? config.bundled;
+  const hasPack = bundled ?? (flags.commands === undefined || withoutPack.length === 0);
+  return { folders: hasPack === false ? withoutPack : [...withoutPack, packFolder], bundled };
+}
+
+/** The folders whose commands can be run in a terminal, where what is bundled is at hand beside a project's own unless it was refused. */
+export function terminalFolders({ folders, bundled }: CommandSources): readonly string[] {
+  return bundled === false ? folders : [...folders.filter((folder) => folder !== packFolder), packFolder];
+}
+
+/** What is served of the commands that were found in a project's folders. */
+export function selectServed<T extends Findable>(found: readonly T[], bundled: Bundled | undefined): readonly T[] {
+  const isOfPack = ({ file }: T) => file.startsWith(`${packFolder}${path.sep}`);
+  if (bundled === undefined) return found.every(isOfPack) ? found : found.filter((one) => !isOfPack(one));
+  if (typeof bundled === "boolean") return found;
+  return found.filter((one) => !isOfPack(one) || bundled.includes(one.path[0] ?? ""));
+}
+
+interface Findable {
+  readonly file: string;
+  readonly path: readonly string[];
+}
+
+/** The first words of the bundled commands. */
+export function bundledDomains(): string[] {
+  const names = readdirSync(packFolder).filter((name) => !name.startsWith("_") && !name.startsWith(".") && (!name.includes(".") || name.endsWith(".js")));
+  return names.map((name) => path.parse(name).name).sort();
+}
+
+export function isPackFolder(folder: string): boolean {
+  return folder === packFolder;
 }
 
 /** True for a command that comes with Meanwhile, built or as its source, whichever folder it was found through. */
@@ -87,19 +132,29 @@ export function isBundledFile(file: string): boolean {
 }
 
 /** True where there is nothing but the bundled commands: such servers are all one, wherever they are started. */
-export function isPackAlone(folders: readonly string[], configFile: string | undefined): boolean {
+export function isPackAlone({ folders }: CommandSources, configFile: string | undefined): boolean {
   return configFile === undefined && folders.includes(packFolder) && folders.every((folder) => folder === packFolder || !existsSync(folder));
 }
 
 /** What makes up a project, each by its real path: its folders, and its config file. The pack is the pack, wherever it is installed. */
-export function projectParts(folders: readonly string[], configFile: string | undefined): string[] {
-  const known = isPackAlone(folders, configFile) ? [packFolder] : folders;
-  const parts = [...known, ...(configFile === undefined ? [] : [configFile])];
-  return parts.map((part) => (part === packFolder ? "the bundled pack" : toReal(part)));
+export function projectParts(sources: CommandSources, configFile: string | undefined): string[] {
+  const isAlone = isPackAlone(sources, configFile);
+  const own = isAlone ? [] : sources.folders.filter((folder) => folder !== packFolder);
+  return [...own.map(toReal), ...packParts(sources, isAlone), ...(configFile === undefined ? [] : [toReal(configFile)])];
+}
+
+/**
+ * A project that says nothing of the pack has it among its parts whether or not it is served: its first command makes no other
+ * project of it. One that serves both is another, because whoever serves its own commands alone could not run its tasks.
+ */
+function packParts({ folders, bundled }: CommandSources, isAlone: boolean): string[] {
+  if (bundled === false && !folders.includes(packFolder)) return [];
+  if (typeof bundled === "object") return [`the bundled pack: ${[...bundled].sort().join(", ")}`];
+  return [bundled === true && !isAlone ? "the bundled pack beside them" : "the bundled pack"];
 }
 
 export interface DaemonParts {
-  readonly folders: readonly string[];
+  readonly sources: CommandSources;
   readonly configFile: string | undefined;
   /** The user's own config file, which may be missing. */
   readonly userConfigFile: string;
@@ -119,11 +174,11 @@ const uncounted: ReadonlySet<string> = new Set(["MEANWHILE_HOME", "MEANWHILE_HOS
  * Names the daemon that serves a project. Beside the project it counts the package's version, what the config files say,
  * the variables that the config names, and our own, because a daemon keeps the environment it was started with.
  */
-export function daemonKey({ folders, configFile, userConfigFile, env, names }: DaemonParts): string {
+export function daemonKey({ sources, configFile, userConfigFile, env, names }: DaemonParts): string {
   const ours = Object.keys(env).filter((name) => name.startsWith("MEANWHILE_") && !uncounted.has(name));
   const values = [...new Set([...ours, ...names])].sort().map((name) => [name, env[name] ?? null]);
   const texts = [configFile, userConfigFile].map((file) => (file !== undefined && existsSync(file) ? readFileSync(file, "utf8") : null));
-  return fingerprint([packageVersion(), packageFolder, projectParts(folders, configFile), texts, values]);
+  return fingerprint([packageVersion(), packageFolder, projectParts(sources, configFile), texts, values]);
 }
 
 const multipliers = [0x01000193, 0x85ebca6b, 0xc2b2ae35, 0x27d4eb2f];

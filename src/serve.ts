@@ -22,8 +22,7 @@ import { Tasks2025, tasksCapability } from "./mcp/tasks-2025.ts";
 import { serveTasks2026 } from "./mcp/tasks-2026.ts";
 import { createTools } from "./mcp/tools.ts";
 import { ensureHome, type Home, toWorkingFolder } from "./paths.ts";
-import { isBundledFile } from "./project.ts";
-import { StoredCatalog } from "./stored-catalog.ts";
+import { servedCatalog } from "./project-commands.ts";
 import { isMade } from "./stored-project.ts";
 import type { Engine } from "./task/engine.ts";
 import type { CommandStats } from "./task/history.ts";
@@ -52,17 +51,7 @@ export interface Runtime {
 }
 
 export async function openRuntime(settings: Settings, log: Logger, clock: Clock = systemClock): Promise<Runtime> {
-  const { commandFolders: folders, toolPrefix: prefix, home } = settings;
-  const stored = new StoredCatalog(home, folders);
-  const catalog = await openLiveCatalog({
-    folders,
-    toolPrefix: prefix,
-    log,
-    clock,
-    isBundled: isBundledFile,
-    isServed: servedFolders(settings),
-    onLoad: (loaded) => stored.keep(loaded),
-  });
+  const catalog = await openLiveCatalog({ ...servedCatalog(settings, log), clock, isServed: servedFolders(settings) });
   const served = new ServedTasks(settings, catalog, log, clock);
   const { isDebug, toolPrefix } = settings;
   const openEngine = async () => await served.engine();

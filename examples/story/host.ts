@@ -5,7 +5,7 @@ import { connect, type FollowOptions } from "meanwhile/client";
 
 const [what, given = ""] = process.argv.slice(2);
 const meanwhile = path.resolve(import.meta.dirname, "../../bin/meanwhile.cjs");
-const client = await connect({ command: process.execPath, args: [meanwhile, "serve", "--no-bundled"], cwd: import.meta.dirname });
+const client = await connect({ command: process.execPath, args: [meanwhile, "serve"], cwd: import.meta.dirname });
 
 const say = (word: string, value: unknown) => process.stdout.write(`${JSON.stringify({ [word]: value })}\n`);
 const options: FollowOptions = {

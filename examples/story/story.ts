@@ -52,7 +52,7 @@ try {
   );
   tell(`${lines.length} pages were made, none twice.`);
 } finally {
-  if (daemonStatus().pid > 0) execFileSync(process.execPath, [meanwhile, "--no-bundled", "daemon", "stop"], { env, cwd: import.meta.dirname, stdio: "ignore" });
+  if (daemonStatus().pid > 0) execFileSync(process.execPath, [meanwhile, "daemon", "stop"], { env, cwd: import.meta.dirname, stdio: "ignore" });
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
@@ -99,7 +99,7 @@ function draw({ share, message }: Progress): void {
 }
 
 function daemonStatus(): { pid: number; connections: number; running: number } {
-  const told = execFileSync(process.execPath, [meanwhile, "--no-bundled", "daemon", "status", "--json"], { env, cwd: import.meta.dirname, encoding: "utf8" });
+  const told = execFileSync(process.execPath, [meanwhile, "daemon", "status", "--json"], { env, cwd: import.meta.dirname, encoding: "utf8" });
   const { daemons } = JSON.parse(told) as { daemons: { pid: number; connections: number; running: number }[] };
   return daemons[0] ?? { pid: 0, connections: 0, running: 0 };
 }

@@ -1,15 +1,17 @@
 import { type CatalogEntry, type LoadProblem, loadEntry } from "../command/catalog.ts";
 import type { DescribedCommand } from "../command/command.ts";
-import { discover, type FoundCommand } from "../command/discover.ts";
+import type { FoundCommand } from "../command/discover.ts";
 import { closest } from "../command/suggest.ts";
 import { CommandError, Exit, type ExitCode, exitCodeOf, messageOf, UsageError } from "../errors.ts";
 import type { RunFacts } from "./run.ts";
 import { clean, cleanLines, type Terminal } from "./terminal.ts";
-import { beforeDashes, commandHelp, domainHelp, parseTyped, rootHelp, unknownHelp, wantsHelpOf } from "./usage.ts";
+import { columnsOf } from "./tools-view.ts";
+import { beforeDashes, commandHelp, domainHelp, type HelpGroup, parseTyped, rootHelp, unknownHelp, wantsHelpOf } from "./usage.ts";
 
 /** What the command line needs to know of the project; settings themselves are not its business. */
 export interface Project extends RunFacts {
-  readonly commandFolders: readonly string[];
+  /** The files of the commands that can be run here. */
+  readonly commands: readonly FoundCommand[];
 }
 
 /** A project of which nothing was run. */
@@ -20,6 +22,8 @@ export interface KnownProject extends Project {
   describe(found: FoundCommand): Promise<DescribedCommand | undefined>;
   /** Whether it comes with Meanwhile. */
   isBundled(found: FoundCommand): boolean;
+  /** Whether MCP clients get it. */
+  isServed(found: FoundCommand): boolean;
 }
 
 /** A project whose config was run, as its commands may be. */
@@ -28,12 +32,15 @@ export interface LoadedProject extends Project {
   keep(loaded: CatalogEntry | LoadProblem): void;
 }
 
+const scopes = ["folders", "pack", "bundled"] as const;
+type Scope = (typeof scopes)[number];
+
 /** Options that stand before the command. */
 export interface GlobalFlags {
   readonly commands?: readonly string[];
   readonly bundled?: boolean;
   /** Said by our own processes: how much of the working folder counts. */
-  readonly scope?: "folders" | "pack";
+  readonly scope?: Scope;
 }
 
 export interface Cli {
@@ -102,10 +109,10 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
   }
   if (wantsVersion) return say(cli, `${cli.version}\n`);
   const project = cli.readProject(flags);
-  const found = project.commandFolders.flatMap(discover);
+  const found = project.commands;
   if (wantsHelp || first === undefined || (first === "help" && words.length === 1)) {
     sayNotice(cli, project);
-    return say(cli, rootHelp(cli.version, listedVerbs, found));
+    return say(cli, rootHelp({ version: cli.version, verbs: listedVerbs, groups: toGroups(project), columns: columnsOf(cli.terminal) }));
   }
   if (first === "help") return await dispatch({ ...cli, words: [...words.slice(1), "--help"] });
   const match = longestMatch(found, words);
@@ -114,7 +121,7 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
   await cli.protectStdout();
   if (project.isBundled(match)) return await runBundled(cli, project, match, words);
   const loaded = await cli.loadProject(flags);
-  const own = longestMatch(loaded.commandFolders.flatMap(discover), words);
+  const own = longestMatch(loaded.commands, words);
   if (own === undefined) throw unknownCommand(found, words);
   return await runFound(cli, own, words, { project: loaded, flags, onLoad: (entry) => loaded.keep(entry) });
 }
@@ -122,7 +129,7 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
 /** What comes with Meanwhile is run without a look at the project's code, and as a task it is nobody's but the pack's. */
 async function runBundled(cli: Cli, project: KnownProject, match: FoundCommand, words: readonly string[]): Promise<ExitCode> {
   if (match.path[0] === "config") sayNotice(cli, project);
-  return await runFound(cli, match, words, { project, flags: { scope: "pack" } });
+  return await runFound(cli, match, words, { project, flags: { scope: "bundled" } });
 }
 
 interface Running {
@@ -185,7 +192,8 @@ function takeGlobals(all: readonly string[]): Globals {
       if (folder === undefined) throw new UsageError("--commands needs a folder.");
       commands.push(folder);
     } else if (word.startsWith("--commands=")) commands.push(word.slice("--commands=".length));
-    else if (word === "--scope") scope = words.shift() === "folders" ? "folders" : "pack";
+    else if (word === "--scope") scope = toScope(words.shift());
+    else if (word === "--bundled") bundled = true;
     else if (word === "--no-bundled") bundled = false;
     else if (word === "--help" || word === "-h") wantsHelp = true;
     else if (word === "--version" || word === "-V") wantsVersion = true;
@@ -195,6 +203,22 @@ function takeGlobals(all: readonly string[]): Globals {
   const before = beforeDashes(words);
   const kept = [...before.filter((word) => word !== "--no-color"), ...words.slice(before.length)];
   return { flags, words: kept, wantsHelp, wantsVersion };
+}
+
+function toScope(word: string | undefined): Scope {
+  const scope = scopes.find((one) => one === word);
+  if (scope === undefined) throw new UsageError(`--scope must be one of ${scopes.join(", ")}.`);
+  return scope;
+}
+
+/** A project's own commands, and the bundled ones: those that MCP clients get, and those that are here in the terminal alone. */
+function toGroups({ commands, isBundled, isServed }: KnownProject): HelpGroup[] {
+  const bundled = commands.filter(isBundled);
+  return [
+    { heading: "Commands of this project", found: commands.filter((one) => !isBundled(one)) },
+    { heading: "Bundled commands", found: bundled.filter(isServed) },
+    { heading: "Bundled commands, in the terminal alone (--bundled serves them too)", found: bundled.filter((one) => !isServed(one)) },
+  ];
 }
 
 /** The command whose words are typed first; the longest wins, so a subcommand beats an argument. */
@@ -209,7 +233,7 @@ async function explainMiss(cli: Cli, project: KnownProject, found: readonly Foun
   sayNotice(cli, project);
   if (inDomain.length === 0) throw unknownCommand(found, words);
   const entries = await Promise.all(inDomain.map(async (one) => ({ path: one.path, summary: (await project.describe(one))?.summary })));
-  return say(cli, domainHelp(typed.join(" "), entries));
+  return say(cli, domainHelp(typed.join(" "), entries, columnsOf(cli.terminal)));
 }
 
 function unknownCommand(found: readonly FoundCommand[], words: readonly string[]): UsageError {

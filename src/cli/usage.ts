@@ -3,6 +3,7 @@ import type { DescribedCommand } from "../command/command.ts";
 import type { FoundCommand } from "../command/discover.ts";
 import { UsageError } from "../errors.ts";
 import { type Parameter, readValue, toParameters } from "./arguments.ts";
+import { wrap } from "../wrap.ts";
 import { clean } from "./terminal.ts";
 
 /** What was typed after a command's name. */
@@ -176,45 +177,75 @@ export interface Verb {
   readonly summary: string;
 }
 
-/** `meanwhile --help`. Names the project's commands without loading any. */
-export function rootHelp(version: string, verbs: readonly Verb[], found: readonly FoundCommand[]): string {
-  const domains = new Map<string, string[]>();
-  for (const { path } of found) {
-    const [domain = "", ...rest] = path;
-    domains.set(domain, [...(domains.get(domain) ?? []), rest.join(" ")]);
-  }
-  const commands = [...domains].map(([domain, rests]) => [clean(domain), clean(rests.filter(Boolean).join(", "))] as const);
-  const width = Math.max(10, ...commands.map(([domain]) => domain.length), ...verbs.map((verb) => verb.name.length)) + 2;
-  const rows = (pairs: readonly (readonly [string, string])[]) => pairs.map(([name, text]) => `  ${name.padEnd(width)}${text}`.trimEnd()).join("\n");
-  return `meanwhile ${version}: write a command once, run it here and from any MCP client
+/** Commands that belong together in the help; the first group is named even where it is empty. */
+export interface HelpGroup {
+  readonly heading: string;
+  readonly found: readonly FoundCommand[];
+}
 
-Usage: meanwhile <command> [arguments]
+export interface RootHelp {
+  readonly version: string;
+  readonly verbs: readonly Verb[];
+  readonly groups: readonly HelpGroup[];
+  /** How wide it may be. */
+  readonly columns: number;
+}
 
-Commands of this project
-${commands.length === 0 ? "  none yet; meanwhile new hello/world writes the first" : rows(commands)}
+type Row = readonly [name: string, text: string];
 
-Commands of Meanwhile
-${rows(verbs.map((verb) => [verb.name, verb.summary] as const))}
+const options: readonly Row[] = [
+  ["-C DIR", "as if started there; comes before everything else"],
+  ["--commands DIR", "a folder of commands; may be given several times"],
+  ["--bundled", "also the commands that come with Meanwhile, beside the project's own"],
+  ["--no-bundled", "without the commands that come with Meanwhile"],
+  ["--no-color", "no colours (also NO_COLOR=1)"],
+  ["--version", "print the version"],
+];
 
-Options
-${rows(
-  [
-    ["-C DIR", "as if started there; comes before everything else"],
-    ["--commands DIR", "a folder of commands; may be given several times"],
-    ["--no-bundled", "without the commands that come with Meanwhile"],
-    ["--no-color", "no colours (also NO_COLOR=1)"],
-    ["--version", "print the version"],
-  ].map(([name = "", text = ""]) => [name.padEnd(16), text] as const),
-)}
+/** `meanwhile --help`. Names the commands without loading any. */
+export function rootHelp({ version, verbs, groups, columns }: RootHelp): string {
+  const own = groups.filter(({ found }, at) => at === 0 || found.length > 0).map(({ heading, found }) => ({ heading, rows: toDomains(found) }));
+  const words: readonly Row[] = verbs.map((verb) => [verb.name, verb.summary]);
+  const width = Math.max(...[...own.flatMap(({ rows }) => rows), ...words, ...options].map(([name]) => name.length)) + 2;
+  const block = (heading: string, rows: readonly Row[]) =>
+    `${wrap(heading, columns).join("\n")}\n${rows.length === 0 ? "  none yet; meanwhile new hello/world writes the first" : toRows(rows, width, columns)}`;
+  return `${[
+    wrap(`meanwhile ${version}: write a command once, run it here and from any MCP client`, columns).join("\n"),
+    "Usage: meanwhile <command> [arguments]",
+    ...own.map(({ heading, rows }) => block(heading, rows)),
+    block("Commands of Meanwhile", words),
+    block("Options", options),
+    wrap("`meanwhile <command> --help` explains one of them.", columns).join("\n"),
+  ].join("\n\n")}\n`;
+}
 
-\`meanwhile <command> --help\` explains one of them.
-`;
+/** Each domain with the rest of its commands' words. */
+function toDomains(found: readonly FoundCommand[]): Row[] {
+  const domains = Map.groupBy(found, ({ path }) => path[0] ?? "");
+  return [...domains].map(([domain, inside]) => [
+    clean(domain),
+    clean(
+      inside
+        .map(({ path }) => path.slice(1).join(" "))
+        .filter(Boolean)
+        .join(", "),
+    ),
+  ]);
+}
+
+/** Names in a column of their own, what they mean beside them. */
+function toRows(rows: readonly Row[], width: number, columns: number): string {
+  return rows.map(([name, text]) => `  ${name.padEnd(width)}${wrap(text, columns - width - 2).join(`\n${" ".repeat(width + 2)}`)}`.trimEnd()).join("\n");
+}
+
+interface Named {
+  readonly path: readonly string[];
+  readonly summary: string | undefined;
 }
 
 /** `meanwhile report`: what there is in a domain, and what each does, where it is known. */
-export function domainHelp(domain: string, entries: readonly { readonly path: readonly string[]; readonly summary: string | undefined }[]): string {
-  const width = Math.max(...entries.map(({ path }) => path.join(" ").length)) + 2;
-  const rows = entries.map(({ path, summary }) => `  meanwhile ${path.join(" ").padEnd(width)}${clean(summary ?? "")}`.trimEnd());
+export function domainHelp(domain: string, entries: readonly Named[], columns: number): string {
+  const rows = entries.map(({ path, summary }): Row => [`meanwhile ${path.join(" ")}`, clean(summary ?? "")]);
   const isAllKnown = entries.every(({ summary }) => summary !== undefined);
-  return `Commands of ${domain}\n${rows.join("\n")}\n${isAllKnown ? "" : "\nRun `meanwhile tools` once to see what they do.\n"}`;
+  return `Commands of ${domain}\n${toRows(rows, Math.max(...rows.map(([name]) => name.length)) + 2, columns)}\n${isAllKnown ? "" : "\nRun `meanwhile tools` once to see what they do.\n"}`;
 }

@@ -17,6 +17,25 @@ export function parseVerb(name: string, description: string, words: readonly str
   return { options: program.opts(), operands: program.args };
 }
 
+/** The options that say which commands are meant. */
+export function declareProject(program: Program): void {
+  program.option("--commands <folder>", "a folder of commands; may be given several times", collect);
+  program.option("--bundled", "also the commands that come with Meanwhile, beside the project's own");
+  program.option("--no-bundled", "without the commands that come with Meanwhile");
+}
+
+/** What they say, behind the verb or before it. */
+export function toProjectFlags(options: Readonly<Record<string, unknown>>, given: ProjectFlags): ProjectFlags {
+  const commands = (options.commands as string[] | undefined) ?? given.commands;
+  const bundled = (options.bundled as boolean | undefined) ?? given.bundled;
+  return { ...(commands !== undefined && { commands }), ...(bundled !== undefined && { bundled }) };
+}
+
+interface ProjectFlags {
+  readonly commands?: readonly string[];
+  readonly bundled?: boolean;
+}
+
 /** For options that may be given several times. */
 export function collect(value: string, previous: readonly string[] | undefined): string[] {
   return [...(previous ?? []), value];

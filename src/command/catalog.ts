@@ -47,6 +47,8 @@ export interface CatalogOptions {
   readonly log: Logger;
   /** Whether a command file comes with Meanwhile; left out where everybody may see everything. */
   readonly isBundled?: (file: string) => boolean;
+  /** Which of the commands that were found are served, asked again after each change. Without it, all are. */
+  readonly select?: (found: readonly FoundCommand[]) => readonly FoundCommand[];
   /** False for a folder whose files must not be loaded, now; asked again after each change. Without it, all are. */
   readonly isServed?: (folder: string) => boolean;
   /** Told what was loaded, each time. */
@@ -160,12 +162,9 @@ class LoadedCatalog implements Catalog {
 }
 
 async function loadAll(options: CatalogOptions): Promise<Loaded> {
-  const { isServed = () => true } = options;
-  const found = options.folders
-    .filter((folder) => isServed(folder))
-    .flatMap(discover)
-    .map((item) => withPrefix(item, options.toolPrefix));
-  refuseClashes(found);
+  const { isServed = () => true, select = (all) => all } = options;
+  const found = select(options.folders.filter((folder) => isServed(folder)).flatMap(discover)).map((item) => withPrefix(item, options.toolPrefix));
+  refuseClashes(found, options.isBundled);
   const loaded = (await Promise.all(found.map(loadEntry))).map((item): CatalogEntry | LoadProblem => ({
     ...item,
     isBundled: options.isBundled?.(item.file) ?? false,
@@ -195,13 +194,20 @@ function withPrefix(found: FoundCommand, prefix: string): FoundCommand {
   };
 }
 
-function refuseClashes(found: readonly FoundCommand[]): void {
+function refuseClashes(found: readonly FoundCommand[], isBundled: CatalogOptions["isBundled"] = () => false): void {
   const files = new Map<string, string>();
-  for (const { toolName, file } of found) {
+  for (const { toolName, file, path: words } of found) {
     const other = files.get(toolName);
-    if (other !== undefined) throw new RuntimeError("COMMAND_CLASH", `Two commands are called ${toolName}: ${other} and ${file}; rename one.`);
+    if (other !== undefined) {
+      const cure = isBundled(file) || isBundled(other) ? cureOfBundled(words[0] ?? "") : "rename one";
+      throw new RuntimeError("COMMAND_CLASH", `Two commands are called ${toolName}: ${other} and ${file}; ${cure}.`);
+    }
     files.set(toolName, file);
   }
+}
+
+function cureOfBundled(domain: string): string {
+  return `rename yours, or leave the bundled one out: --no-bundled, or in the config \`bundled: false\` or a list of domains without ${domain}`;
 }
 
 /** Loads one command file; what is wrong with it becomes a problem, not an exception. */

@@ -13,7 +13,8 @@ export interface LaunchFacts {
   readonly folder: string;
   /** Other folders with commands, absolute. */
   readonly folders: readonly string[];
-  readonly isBundled: boolean;
+  /** Whether the bundled commands were asked for, or refused. */
+  readonly bundled: boolean | undefined;
   /** Variables that decide where tasks are kept. */
   readonly env: Readonly<Record<string, string>>;
 }
@@ -24,7 +25,7 @@ export interface LaunchFacts {
  * What npx has fetched may be cleared away any day, so there npx is asked again.
  */
 export function toUserLaunch(facts: LaunchFacts): Launch {
-  const words = ["-C", facts.folder, "serve", ...facts.folders.flatMap((folder) => ["--commands", folder]), ...(facts.isBundled ? [] : ["--no-bundled"])];
+  const words = ["-C", facts.folder, "serve", ...facts.folders.flatMap((folder) => ["--commands", folder]), ...bundledWords(facts.bundled)];
   if (!isFetchedByNpx(facts.executable)) return { command: facts.node, args: [facts.executable, ...words], env: facts.env };
   const npx = ["npx", "-y", `meanwhile@${facts.version}`, ...words];
   const [command = "", ...args] = facts.isWindows ? ["cmd", "/c", ...npx] : npx;
@@ -35,9 +36,13 @@ export function toUserLaunch(facts: LaunchFacts): Launch {
  * For a project's files, which are shared: nothing of this machine. The project's config and commands folder are found by themselves.
  * `--no`: where it is not installed, npx says so; it never fetches and runs whatever bears the name.
  */
-export function toProjectLaunch(given: { readonly project: string; readonly folders: readonly string[]; readonly isBundled: boolean }): Launch {
+export function toProjectLaunch(given: { readonly project: string; readonly folders: readonly string[]; readonly bundled: boolean | undefined }): Launch {
   const folders = given.folders.flatMap((folder) => ["--commands", fromHere(given.project, folder)]);
-  return { command: "npx", args: ["--no", "meanwhile", "serve", ...folders, ...(given.isBundled ? [] : ["--no-bundled"])], env: {} };
+  return { command: "npx", args: ["--no", "meanwhile", "serve", ...folders, ...bundledWords(given.bundled)], env: {} };
+}
+
+function bundledWords(bundled: boolean | undefined): string[] {
+  return bundled === undefined ? [] : [bundled ? "--bundled" : "--no-bundled"];
 }
 
 /** With slashes on every system, and never like a flag. */

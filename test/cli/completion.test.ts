@@ -131,7 +131,7 @@ describe("names", () => {
   test("options before the command say where commands are", async () => {
     const { values, zsh, cwd } = project();
     writeFiles(cwd, { "other/hidden/away.ts": "" });
-    expect(await values("--")).toEqual(["--commands", "--no-bundled", "--no-color", "--version", "--help"]);
+    expect(await values("--")).toEqual(["--commands", "--bundled", "--no-bundled", "--no-color", "--version", "--help"]);
     expect(await values("--no-bundled", "--commands", "other", "h")).toEqual(["help", "hidden"]);
     expect(await values("--commands=other", "--no-color", "hidden", "")).toEqual(["away"]);
     expect(await zsh("--commands", "")).toEqual(["folders"]);
@@ -170,7 +170,16 @@ describe("flags", () => {
 
   test("of our own verbs", async () => {
     const { values } = project();
-    expect(await values("serve", "--http", "--")).toEqual(["--port", "--host", "--allow-anonymous", "--in-process", "--commands", "--no-bundled", "--help"]);
+    expect(await values("serve", "--http", "--")).toEqual([
+      "--port",
+      "--host",
+      "--allow-anonymous",
+      "--in-process",
+      "--commands",
+      "--bundled",
+      "--no-bundled",
+      "--help",
+    ]);
     expect(await values("serve", "--host", "")).toEqual([]);
     expect(await values("tasks", "")).toEqual(["list", "show", "result", "watch", "cancel", "answer", "prune"]);
     expect(await values("tasks", "result", "--")).toEqual(["--wait", "--json", "--target", "--header", "--token-env", "--revision", "--help"]);

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, realpathSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { commandFolders, fingerprint, projectParts } from "../../src/project.ts";
+import { type Bundled, commandSources, fingerprint, type ProjectConfig, type ProjectFlags, projectParts } from "../../src/project.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 
 const program = path.resolve(import.meta.dirname, "../fixtures/daemon/keys.ts");
@@ -59,6 +59,7 @@ describe("a front and its daemon come to one key", { timeout: 30_000 }, () => {
       { flags: { commands: ["b"] } },
       { flags: { commands: ["a", "b"] } },
       { flags: { commands: ["a"], bundled: false } },
+      { flags: { commands: ["a"], bundled: true } },
     ]);
     isOne(keys.slice(0, 6));
     areMany(keys.slice(5));
@@ -76,6 +77,7 @@ describe("a front and its daemon come to one key", { timeout: 30_000 }, () => {
       { flags: { commands: ["c"] } },
       { files: { "home/config.json": '{"name":"mine"}' } },
       { files: { "home/config.json": '{"name":"mine","bundled":false}' } },
+      { files: { "home/config.json": '{"name":"mine","bundled":["vault"]}' } },
     ]);
     isOne(keys.slice(0, 2));
     areMany(keys.slice(1));
@@ -128,8 +130,26 @@ test("fingerprints of similar values differ, and fit a file name", () => {
 });
 
 test("the bundled pack is the same wherever it is installed: a task made by one installation is another one's to run", () => {
-  const folders = commandFolders(temporaryFolder(), {}, {});
-  expect(projectParts(folders, undefined)).toEqual(["the bundled pack"]);
+  const partsIn = (cwd: string, bundled?: Bundled) => projectParts(commandSources(cwd, bundled === undefined ? {} : { bundled }, {}), undefined);
+  const nowhere = temporaryFolder();
+  expect([undefined, true, ["vault", "monitor"]].map((bundled) => partsIn(nowhere, bundled))).toEqual([
+    ["the bundled pack"],
+    ["the bundled pack"],
+    ["the bundled pack: monitor, vault"],
+  ]);
   const own = writeFiles(temporaryFolder(), { "commands/x": "" });
-  expect(projectParts(commandFolders(own, {}, {}), undefined)).toEqual([path.join(realpathSync(own), "commands"), "the bundled pack"]);
+  expect(partsIn(own)).toEqual([path.join(realpathSync(own), "commands"), "the bundled pack"]);
+});
+
+test("a project stays the same with its first command, and is another where it serves the bundled ones too", () => {
+  const own = writeFiles(temporaryFolder(), { "commands/x": "" });
+  const partsWith = (config: ProjectConfig, flags: ProjectFlags = {}) => projectParts(commandSources(own, config, flags), undefined);
+  const empty = partsWith({});
+  writeFiles(own, { "commands/say/hello.ts": "" });
+  expect(partsWith({})).toEqual(empty);
+  expect(partsWith({}, { commands: ["commands"] })).toEqual(empty);
+  const parts = [empty, ...[true, false, ["monitor"], ["monitor", "vault"]].map((bundled) => partsWith({ bundled }))];
+  areMany(parts.map((part) => part.join()));
+  expect(partsWith({}, { bundled: true })).toEqual(partsWith({ bundled: true }));
+  expect(partsWith({ bundled: ["vault", "monitor"] })).toEqual(partsWith({ bundled: ["monitor", "vault"] }));
 });

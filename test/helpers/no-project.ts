@@ -4,13 +4,14 @@ import type { Cli } from "../../src/cli/main.ts";
 export const noProject: Pick<Cli, "version" | "readProject" | "loadProject" | "protectStdout"> = {
   version: "1.2.3",
   readProject: () => ({
-    commandFolders: [],
+    commands: [],
     home: "/nowhere",
     config: {},
     isDebug: false,
     notice: undefined,
     describe: async () => undefined,
     isBundled: () => false,
+    isServed: () => false,
   }),
   loadProject: () => Promise.reject(new Error("no project's code is needed here")),
   protectStdout: async () => {},

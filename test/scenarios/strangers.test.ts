@@ -131,7 +131,7 @@ export default defineCommand({ summary: "Says hello", effects: "read", run: () =
 
   /** Serves the pack beside a command of the project's own. */
   const packed = shareAmongTests(async () => {
-    const { url, token } = await startHttp([], { cwd: writeFiles(temporaryFolder(), { "commands/say/hello.ts": greet }) });
+    const { url, token } = await startHttp(["--bundled"], { cwd: writeFiles(temporaryFolder(), { "commands/say/hello.ts": greet }) });
     const local = new ModernClient(url, { headers: { authorization: `Bearer ${token()}` }, capabilities: takesTasks });
     const { tools } = (await local.request("tools/list")).result as { tools: { name: string }[] };
     const bundled = namesIn(tools).filter((name) => !name.startsWith("task_") && name !== "say_hello");

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { runMeanwhile } from "../helpers/meanwhile.ts";
+import { executable, runMeanwhile } from "../helpers/meanwhile.ts";
 
 test("meanwhile tools --json makes no store, and after five runs it says how long a command takes", async () => {
   const cwd = writeFiles(temporaryFolder(), {
@@ -10,7 +10,7 @@ test("meanwhile tools --json makes no store, and after five runs it says how lon
   });
   const env = { MEANWHILE_HOME: path.join(cwd, "home") };
   const list = async () => {
-    const { code, stdout } = await runMeanwhile(["tools", "--json", "--no-bundled"], { cwd, env });
+    const { code, stdout } = await runMeanwhile(["tools", "--json"], { cwd, env });
     expect(code).toBe(0);
     return (JSON.parse(stdout) as { tools: Record<string, unknown>[] }).tools;
   };
@@ -18,9 +18,45 @@ test("meanwhile tools --json makes no store, and after five runs it says how lon
   expect(before).toMatchObject([{ name: "work_quick", async: false, taskModeRecommended: false }]);
   expect(before[0]).not.toHaveProperty("stats");
   expect(existsSync(path.join(cwd, "home/tasks.db"))).toBe(false);
-  for (let run = 0; run < 5; run++)
-    expect(await runMeanwhile(["--no-bundled", "work", "quick", "--async", "--quiet"], { cwd, env })).toMatchObject({ code: 0 });
+  for (let run = 0; run < 5; run++) expect(await runMeanwhile(["work", "quick", "--async", "--quiet"], { cwd, env })).toMatchObject({ code: 0 });
   const stats = { runs: 5, p50Ms: expect.any(Number), p95Ms: expect.any(Number), p99Ms: expect.any(Number) };
   // The process that ran them writes their durations when it leaves, a moment after the answer.
   await expect.poll(list, { timeout: 30_000 }).toMatchObject([{ name: "work_quick", async: false, taskModeRecommended: false, stats }]);
+});
+
+test("A project's own commands are served alone, and with --bundled those of Meanwhile beside them; in a terminal both are at hand", async () => {
+  const cwd = writeFiles(temporaryFolder(), {
+    "commands/work/quick.ts": `import { defineCommand } from "meanwhile";\nexport default defineCommand({ summary: "x", run: () => ({}) });\n`,
+  });
+  const env = { MEANWHILE_HOME: path.join(cwd, "home") };
+  const served = async (...flags: string[]) => {
+    const { stdout } = await runMeanwhile(["tools", "--json", "--", process.execPath, executable, "serve", "--in-process", ...flags], { cwd, env });
+    const { tools } = JSON.parse(stdout) as { tools: { name: string }[] };
+    return tools.map(({ name }) => name).filter((name) => !name.startsWith("task_"));
+  };
+  const listed = async (...flags: string[]) => {
+    const { tools } = JSON.parse((await runMeanwhile(["tools", "--json", ...flags], { cwd, env })).stdout) as { tools: { name: string; bundled: boolean }[] };
+    return Object.fromEntries(tools.map(({ name, bundled }) => [name, bundled]));
+  };
+  expect(await served()).toEqual(["work_quick"]);
+  expect(await served("--bundled")).toEqual(expect.arrayContaining(["work_quick", "config_set", "vault_check"]));
+  expect(await listed()).toEqual({ work_quick: false });
+  expect(await listed("--bundled")).toMatchObject({ work_quick: false, config_set: true, vault_check: true });
+  const { stdout: help } = await runMeanwhile(["--help"], { cwd, env });
+  expect(help).toMatch(
+    /^Commands of this project\n {2}work +quick\n\nBundled commands, in the terminal alone \(--bundled serves them too\)\n {2}config +path, set\n/m,
+  );
+  const { stdout: both } = await runMeanwhile(["--bundled", "--help"], { cwd, env });
+  expect(both).toMatch(/^Bundled commands\n {2}config +path, set\n/m);
+  const { code, stdout } = await runMeanwhile(["config", "path", "--json"], { cwd, env });
+  expect({ code, path: JSON.parse(stdout) as unknown }).toMatchObject({ code: 0, path: { user: path.join(cwd, "home/config.json") } });
+  expect(await runMeanwhile(["--no-bundled", "config", "path"], { cwd, env })).toMatchObject({ code: 2 });
+});
+
+test("A bundled command runs as a task beside a project that leaves it out of its server", async () => {
+  const cwd = writeFiles(temporaryFolder(), { "commands/work/quick.ts": "", "meanwhile.config.json": '{"bundled":["vault"]}' });
+  const env = { MEANWHILE_HOME: path.join(cwd, "home") };
+  const { code, stdout, stderr } = await runMeanwhile(["config", "path", "--async", "--json"], { cwd, env });
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  expect(JSON.parse(stdout)).toMatchObject({ user: path.join(cwd, "home/config.json") });
 });

@@ -8,7 +8,7 @@ const facts = {
   isWindows: false,
   folder: "/srv/p",
   folders: ["/srv/a b", "/srv/c"],
-  isBundled: true,
+  bundled: undefined,
   env: {},
 };
 
@@ -21,16 +21,17 @@ test("a user's entry has whole paths and says its folder, since hosts have anoth
 });
 
 test("what npx has fetched is asked for again, with its version", () => {
-  const fetched = { ...facts, executable: "/home/ada/.npm/_npx/1f2e/node_modules/meanwhile/bin/meanwhile.cjs", folders: [], isBundled: false };
+  const fetched = { ...facts, executable: "/home/ada/.npm/_npx/1f2e/node_modules/meanwhile/bin/meanwhile.cjs", folders: [], bundled: false };
   expect(toUserLaunch(fetched)).toMatchObject({ command: "npx", args: ["-y", "meanwhile@1.2.3", "-C", "/srv/p", "serve", "--no-bundled"] });
   expect(toUserLaunch({ ...fetched, isWindows: true })).toMatchObject({
     command: "cmd",
     args: ["/c", "npx", "-y", "meanwhile@1.2.3", "-C", "/srv/p", "serve", "--no-bundled"],
   });
+  expect(toUserLaunch({ ...fetched, bundled: true }).args).toEqual(["-y", "meanwhile@1.2.3", "-C", "/srv/p", "serve", "--bundled"]);
 });
 
 test("a project's entry has nothing of this machine, and no folder that reads like a flag", () => {
-  const launch = toProjectLaunch({ project: "/srv/p", folders: ["/srv/p/x/y", "/srv/p/-rf", "/srv/p"], isBundled: true });
+  const launch = toProjectLaunch({ project: "/srv/p", folders: ["/srv/p/x/y", "/srv/p/-rf", "/srv/p"], bundled: undefined });
   expect(launch).toEqual({ command: "npx", args: ["--no", "meanwhile", "serve", "--commands", "x/y", "--commands", "./-rf", "--commands", "."], env: {} });
 });
 

@@ -2,12 +2,12 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { systemClock } from "../../clock.ts";
 import type { Suggestion } from "../../command/command.ts";
-import { discover } from "../../command/discover.ts";
 import { completeTaskId } from "../../completion/completers.ts";
 import { filterBy } from "../../completion/filter.ts";
 import { type Environment, readSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { takeStdout } from "../../process-guard.ts";
+import { findForTerminal, findServed } from "../../project-commands.ts";
 import { StoredCatalog } from "../../stored-catalog.ts";
 import type { TaskStatus } from "../../task/task.ts";
 import { completeLine, type Project } from "../completion/complete-line.ts";
@@ -94,11 +94,12 @@ function toProject({ verbs, cwd, env }: Surroundings, { hasDescriptions }: { has
     async findCommands(flags) {
       // A config that cannot be read leaves our own verbs.
       try {
-        return open(flags).settings.commandFolders.flatMap(discover);
+        return findForTerminal(open(flags).settings);
       } catch {
         return [];
       }
     },
+    findServed: async (flags) => findServed(open(flags).settings),
     toolPrefix: async (flags) => open(flags).settings.toolPrefix,
     describe: async (flags, found) => await open(flags).stored.describe(found),
     async complete(command, request) {

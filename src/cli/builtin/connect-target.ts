@@ -3,7 +3,7 @@ import type { Client, Target as ClientTarget } from "../../client/client.ts";
 import { ConnectionError } from "../../client/errors.ts";
 import { systemClock } from "../../clock.ts";
 import { Cancelled, CommandError, Exit, messageOf, RequestError, RuntimeError, TimedOut, UsageError } from "../../errors.ts";
-import { executable } from "../../project.ts";
+import { executable, flagWords } from "../../project.ts";
 import type { GlobalFlags } from "../main.ts";
 import { describeTarget, quoteWord, type Target } from "../target.ts";
 import { clean, cleanLines, StageView, type Terminal } from "../terminal.ts";
@@ -72,7 +72,7 @@ export function taskWords(what: string, reach: Reach): string {
 }
 
 function startWords({ target, flags }: Reach): string {
-  return ["meanwhile", ...(target.kind === "own" ? toWords(flags).map(quoteWord) : [])].join(" ");
+  return ["meanwhile", ...(target.kind === "own" ? flagWords(flags).map(quoteWord) : [])].join(" ");
 }
 
 /** The words that answer what a task of this target asks. */
@@ -171,7 +171,7 @@ function withLastWords(error: CommandError, printed: string): CommandError {
 function toClientTarget({ target, headers, tokenVariable, flags }: Reach): ClientTarget {
   switch (target.kind) {
     case "own":
-      return { command: process.execPath, args: [executable, ...toWords(flags), "serve"] };
+      return { command: process.execPath, args: [executable, ...flagWords(flags), "serve"] };
     case "url":
       return { url: target.url, headers, ...(tokenVariable !== undefined && { tokenVariable }) };
     case "socket":
@@ -179,10 +179,6 @@ function toClientTarget({ target, headers, tokenVariable, flags }: Reach): Clien
     case "command":
       return { command: target.command, args: target.args };
   }
-}
-
-function toWords({ commands = [], bundled }: GlobalFlags): string[] {
-  return [...commands.flatMap((folder) => ["--commands", folder]), ...(bundled === false ? ["--no-bundled"] : [])];
 }
 
 const howToGiveToken =

@@ -9,7 +9,7 @@ import { hasScore, reaches } from "../../diagnose/score.ts";
 import { checkUrl, type Target, type ToolWish } from "../../diagnose/target.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { homeAt } from "../../paths.ts";
-import { executable, packageVersion } from "../../project.ts";
+import { executable, flagWords, packageVersion } from "../../project.ts";
 import { ProgressTrack } from "../../task/progress.ts";
 import { readJsonArguments } from "../call-arguments.ts";
 import type { GlobalFlags, VerbCall } from "../main.ts";
@@ -236,8 +236,7 @@ function readOperand(operands: readonly string[], behind: readonly string[] | un
   const read = readTarget(word);
   if (read.kind === "url") return { kind: "http", url: checkUrl(read.url).href, headers: {}, policy: { allowsPrivate: false, allowsLoopback: false } };
   if (read.kind === "own") {
-    const words = [...(flags.commands ?? []).flatMap((folder) => ["--commands", folder]), ...(flags.bundled === false ? ["--no-bundled"] : [])];
-    return { kind: "stdio", argv: [process.execPath, executable, ...words, "serve"], cwd: process.cwd() };
+    return { kind: "stdio", argv: [process.execPath, executable, ...flagWords(flags), "serve"], cwd: process.cwd() };
   }
   if (read.kind === "socket") throw new UsageError("A socket cannot be diagnosed; give a URL, or the server's command behind --.");
   // In one word it looks like a mistyped URL as often as like a command, and a command is run.

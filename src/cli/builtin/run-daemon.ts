@@ -7,7 +7,7 @@ import { Lifecycle } from "../../daemon/lifecycle.ts";
 import { Exit, type ExitCode, messageOf } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
 import { describeHarm, surviveCommands, takeStdout } from "../../process-guard.ts";
-import { keyVariable } from "../../project.ts";
+import { isPackFolder, keyVariable } from "../../project.ts";
 import { openRuntime, type Runtime, serveStreams } from "../../serve.ts";
 import { takeLock } from "../../store/sqlite/lock.ts";
 import type { GlobalFlags } from "../main.ts";
@@ -72,7 +72,7 @@ async function serve(found: Settings, report: (word: string) => void): Promise<E
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => lifecycle.leave());
   await lifecycle.open(broker);
   report("ready");
-  log.info("the daemon listens", { socket: lifecycle.socket, version: settings.version, folders: settings.commandFolders });
+  log.info("the daemon listens", { socket: lifecycle.socket, version: settings.version, folders: foldersOf(runtime) });
   await runtime.startTasks().catch((error: unknown) => log.error("the tasks could not be opened; the next call tries again", { error }));
   const { isNow } = await lifecycle.left;
   // Whoever waits for nothing goes to the next daemon at once; the others when they have their answers.
@@ -89,6 +89,12 @@ function toServed(settings: Settings): Settings {
   return { ...settings, hostName: undefined, commandFolders: daemon.isPackAlone ? commandFolders.slice(-1) : commandFolders };
 }
 
+/** Those that are served now: the pack steps aside for a project's own commands. */
+function foldersOf({ settings, catalog }: Runtime): readonly string[] {
+  const hasPack = catalog.entries.some(({ isBundled }) => isBundled === true);
+  return settings.commandFolders.filter((folder) => hasPack || !isPackFolder(folder));
+}
+
 function createBroker(runtime: Runtime, lifecycle: Lifecycle, leaving: AbortSignal, log: Logger): Broker {
   const { settings, clock } = runtime;
   const startedAt = clock.now();
@@ -100,7 +106,7 @@ function createBroker(runtime: Runtime, lifecycle: Lifecycle, leaving: AbortSign
       version: settings.version,
       startedAt,
       cwd: process.cwd(),
-      folders: settings.commandFolders,
+      folders: foldersOf(runtime),
       configFile: settings.configFile,
       socket: lifecycle.socket,
       running: runtime.running(),

@@ -7,7 +7,7 @@ import { openRuntime, type Runtime, readToken, serveRuntimeOverHttp, serveStream
 import { toName } from "../../setup/launch.ts";
 import type { VerbCall } from "../main.ts";
 import type { Terminal } from "../terminal.ts";
-import { collect, parseVerb } from "../verb.ts";
+import { declareProject, parseVerb, toProjectFlags } from "../verb.ts";
 import { httpBanner } from "./http-banner.ts";
 
 /** How long tasks may go on when the server is told to stop. */
@@ -26,8 +26,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     program.option("--host <address>", "loopback address to listen on (default 127.0.0.1)");
     program.option("--allow-anonymous", "let HTTP callers in without the home's token; they have no bundled commands");
     program.option("--in-process", "stdio without the daemon: what runs ends with this process");
-    program.option("--commands <folder>", "a folder of commands; may be given several times", collect);
-    program.option("--no-bundled", "without the commands that come with Meanwhile");
+    declareProject(program);
   });
   if ("help" in parsed) {
     call.terminal.print(parsed.help);
@@ -36,8 +35,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const { options } = parsed;
   const port = options.port === undefined ? undefined : Number(options.port);
   if (port !== undefined && !isPort(port)) throw new UsageError(`--port must be a whole number from 0 to 65535, not ${String(options.port)}.`);
-  const commands = (options.commands as string[] | undefined) ?? call.flags.commands;
-  const project = { ...(commands !== undefined && { commands }), ...((options.bundled === false || call.flags.bundled === false) && { bundled: false }) };
+  const project = toProjectFlags(options, call.flags);
   if (options.http !== true && options.inProcess !== true && process.platform !== "win32") {
     for (const name of ["port", "host", "allowAnonymous"]) if (options[name] !== undefined) throw new UsageError(`--${toWord(name)} is for --http.`);
     const { runFront } = await import("../../front.ts");

@@ -4,7 +4,7 @@ import path from "node:path";
 import { closest } from "../../command/suggest.ts";
 import { type Flags, readSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
-import { executable, packageFolder } from "../../project.ts";
+import { executable, isPackFolder } from "../../project.ts";
 import { applyChange, type Change, findEntry, planAdd, planRemove, type Target } from "../../setup/change.ts";
 import { unifiedDiff } from "../../setup/diff.ts";
 import { fileOf, type Host, isInstalled, type Launch, type Scope } from "../../setup/host.ts";
@@ -14,7 +14,7 @@ import type { Machine } from "../../setup/machine.ts";
 import { SetupRecord } from "../../setup/record.ts";
 import type { VerbCall } from "../main.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
-import { collect, parseVerb } from "../verb.ts";
+import { declareProject, parseVerb, toProjectFlags } from "../verb.ts";
 
 const summary = "Add this server to MCP hosts, or take it away again; without a host, list them and change nothing";
 
@@ -27,17 +27,14 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     program.option("--replace", "put the entry in place of one that setup did not write; nothing of that one is kept but a backup");
     program.option("--dry-run", "print what would change as a diff, and change nothing");
     program.option("--name <name>", "what the hosts call it (default: the name in the config, or meanwhile)");
-    program.option("--commands <folder>", "a folder of commands; may be given several times", collect);
-    program.option("--no-bundled", "without the commands that come with Meanwhile");
+    declareProject(program);
   });
   if ("help" in parsed) {
     call.terminal.print(parsed.help);
     return Exit.Ok;
   }
   const { options } = parsed;
-  const commands = (options.commands as string[] | undefined) ?? call.flags.commands;
-  const isBundled = options.bundled !== false && call.flags.bundled !== false;
-  const flags = { ...(commands !== undefined && { commands }), ...(!isBundled && { bundled: false }) };
+  const flags = toProjectFlags(options, call.flags);
   const { settings, notice } = readSettings({ cwd: process.cwd(), env: process.env, flags });
   // What the hosts call it may be said there.
   if (notice !== undefined && options.name === undefined) call.terminal.say(`${call.terminal.colors.yellow("!")} ${notice}\n`);
@@ -47,7 +44,10 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     machine,
     scope,
     name: options.name === undefined ? toName(settings.name) : checkName(options.name as string),
-    launch: scope === "user" ? userLaunch(settings, flags) : toProjectLaunch({ project: machine.project, folders: foldersOf(commands ?? []), isBundled }),
+    launch:
+      scope === "user"
+        ? userLaunch(settings, flags)
+        : toProjectLaunch({ project: machine.project, folders: foldersOf(flags.commands ?? []), bundled: flags.bundled }),
     record: new SetupRecord(settings.home),
     terminal: call.terminal,
   };
@@ -83,8 +83,7 @@ const foldersOf = (folders: readonly string[]) => folders.map((folder) => path.r
 /** Started in the project's folder, or in one that is none's, the server finds what there is; only what was typed is said again. */
 function userLaunch(settings: Settings, flags: Flags): Launch {
   const { configFile, commandFolders, home } = settings;
-  const pack = path.join(packageFolder, "dist", "commands");
-  const own = flags.commands === undefined ? commandFolders.filter((folder) => folder !== pack) : [path.resolve("commands")];
+  const own = flags.commands === undefined ? commandFolders.filter((folder) => !isPackFolder(folder)) : [path.resolve("commands")];
   const isHere = (folder: string) => folder.startsWith(path.join(process.cwd(), path.sep)) && existsSync(folder);
   const isProject = configFile !== undefined || own.some(isHere);
   const env = Object.fromEntries(["MEANWHILE_HOME", "MEANWHILE_STORE"].flatMap((name) => (process.env[name] ? [[name, path.resolve(process.env[name])]] : [])));
@@ -95,7 +94,7 @@ function userLaunch(settings: Settings, flags: Flags): Launch {
     isWindows: process.platform === "win32",
     folder: isProject ? process.cwd() : home.folder,
     folders: foldersOf(flags.commands ?? []),
-    isBundled: configFile === undefined ? commandFolders.includes(pack) : flags.bundled !== false,
+    bundled: flags.bundled,
     env,
   });
 }

@@ -76,7 +76,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   }
 }
 
-const packAlone = { scope: "pack" } as const;
+const packAlone = { scope: "bundled" } as const;
 
 interface Reviving {
   readonly call: VerbCall;

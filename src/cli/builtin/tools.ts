@@ -1,16 +1,17 @@
 import { existsSync } from "node:fs";
-import { type Catalog, type CatalogOptions, openCatalog } from "../../command/catalog.ts";
+import { type Catalog, openCatalog } from "../../command/catalog.ts";
 import { loadSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { toTool } from "../../mcp/tools.ts";
-import { StoredCatalog } from "../../stored-catalog.ts";
+import { servedCatalog } from "../../project-commands.ts";
 import { isTaskModeRecommended, type KnownDurations } from "../../task/history.ts";
-import type { GlobalFlags, VerbCall } from "../main.ts";
+import type { VerbCall } from "../main.ts";
 import { readTarget, type Target, toCommand } from "../target.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
+import { columnsOf, toolsTable } from "../tools-view.ts";
 import { beforeDashes } from "../usage.ts";
-import { collect, parseVerb } from "../verb.ts";
+import { declareProject, parseVerb, toProjectFlags } from "../verb.ts";
 import { declareReach, toReach } from "./connect-target.ts";
 import { listRemoteTools } from "./remote-tools.ts";
 
@@ -24,8 +25,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const parsed = parseVerb("tools", description, own, (program) => {
     program.argument("[target]").usage("[target] [options]");
     program.option("--json", "print the whole list as JSON, schemas included");
-    program.option("--commands <folder>", "a folder of commands; may be given several times", collect);
-    program.option("--no-bundled", "without the commands that come with Meanwhile");
+    declareProject(program);
     declareReach(program);
   });
   if ("help" in parsed) {
@@ -33,25 +33,19 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     return Exit.Ok;
   }
   const { options, operands } = parsed;
-  const flags = toFlags(options, call.flags);
+  const flags = toProjectFlags(options, call.flags);
   const target = toTarget(operands[0], own.length === call.words.length ? undefined : call.words.slice(own.length + 1));
   if (target !== undefined) return await listRemoteTools({ reach: toReach(target, options, flags), terminal: call.terminal }, options.json === true);
   if (["header", "tokenEnv", "revision"].some((name) => options[name] !== undefined))
     throw new UsageError("--header, --token-env and --revision say how to reach a server; give its target too.");
   await call.protectStdout();
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
-  const stored = new StoredCatalog(settings.home, settings.commandFolders);
-  const onLoad: CatalogOptions["onLoad"] = (loaded) => stored.keep(loaded);
-  const catalog = await openCatalog({ folders: settings.commandFolders, toolPrefix: settings.toolPrefix, log: silentLog, onLoad });
-  call.terminal.print(options.json === true ? toJson(catalog, await readKnown(catalog, settings, call.terminal)) : toTable(catalog));
+  const catalog = await openCatalog(servedCatalog(settings, silentLog));
+  call.terminal.print(
+    options.json === true ? toJson(catalog, await readKnown(catalog, settings, call.terminal)) : toolsTable(catalog.entries, columnsOf(call.terminal)),
+  );
   reportProblems(catalog, call.terminal);
   return catalog.problems.length === 0 ? Exit.Ok : Exit.CommandFailed;
-}
-
-function toFlags(options: Readonly<Record<string, unknown>>, given: GlobalFlags): GlobalFlags {
-  const commands = (options.commands as string[] | undefined) ?? given.commands;
-  const isBundled = options.bundled !== false && given.bundled !== false;
-  return { ...(commands !== undefined && { commands }), ...(!isBundled && { bundled: false }) };
 }
 
 function toTarget(word: string | undefined, behind: readonly string[] | undefined): Target | undefined {
@@ -88,25 +82,13 @@ function toJson(catalog: Catalog, known: ReadonlyMap<string, KnownDurations>): s
       ...toTool(entry),
       command: `meanwhile ${entry.path.join(" ")}`,
       file: entry.file,
+      bundled: entry.isBundled === true,
       async: entry.command.long,
       taskModeRecommended: isTaskModeRecommended(entry.command, stats),
       ...(stats !== undefined && { stats }),
     };
   });
   return `${JSON.stringify({ tools, problems: catalog.problems }, null, 2)}\n`;
-}
-
-function toTable(catalog: Catalog): string {
-  if (catalog.entries.length === 0) return "No commands yet; meanwhile new hello/world writes the first.\n";
-  const rows = catalog.entries.map((entry) => [entry.toolName, `meanwhile ${entry.path.join(" ")}`, `${clean(entry.command.summary)}${marks(entry.command)}`]);
-  const heads = ["Tool", "In the terminal", "What it does"];
-  const widths = [0, 1].map((column) => Math.max(...[heads, ...rows].map((row) => row[column]?.length ?? 0)) + 2);
-  return [heads, ...rows].map((row) => `${row[0]?.padEnd(widths[0] ?? 0)}${row[1]?.padEnd(widths[1] ?? 0)}${row[2]}\n`).join("");
-}
-
-function marks(command: Catalog["entries"][number]["command"]): string {
-  const words = [command.long ? "long" : "", command.effects === "write" ? "" : command.effects].filter(Boolean);
-  return words.length === 0 ? "" : ` [${words.join(", ")}]`;
 }
 
 function reportProblems(catalog: Catalog, terminal: Terminal): void {

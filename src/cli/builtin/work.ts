@@ -7,7 +7,7 @@ import { loadSettings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { openLog } from "../../log.ts";
 import { describeHarm } from "../../process-guard.ts";
-import { StoredCatalog } from "../../stored-catalog.ts";
+import { servedCatalog } from "../../project-commands.ts";
 import { openTasks, type Tasks } from "../../tasks.ts";
 import { localCaller } from "../follow.ts";
 import type { GlobalFlags } from "../main.ts";
@@ -34,8 +34,7 @@ export async function run(call: { flags: GlobalFlags; protectStdout(): Promise<v
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
   const log = openLog({ level: settings.logLevel, isTerminal: false, write: (text) => process.stderr.write(text) });
   guardBuiltins((harm) => log.error(describeHarm(harm, "this worker goes on", (name) => catalog.get(name)?.file)));
-  const stored = new StoredCatalog(settings.home, settings.commandFolders);
-  const catalog = await openCatalog({ folders: settings.commandFolders, toolPrefix: settings.toolPrefix, log, onLoad: (loaded) => stored.keep(loaded) });
+  const catalog = await openCatalog(servedCatalog(settings, log));
   const tasks = openTasks(settings, log);
   const worker = tasks.createWorker((name) => catalog.get(name));
   const stopWatching = watchLoop(systemClock, log);

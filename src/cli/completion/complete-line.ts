@@ -9,8 +9,10 @@ import { type FindTasks, globalFlags, toVerbWords, type VerbWords } from "./verb
 /** What completion needs to know, looked up when it is needed. */
 export interface Project {
   readonly verbs: readonly { readonly name: VerbName; readonly summary: string }[];
-  /** The command files of the project that these options name. */
+  /** The files of the commands that can be run where these options are given. */
   findCommands(flags: GlobalFlags): Promise<readonly FoundCommand[]>;
+  /** Those of the commands that are served there. */
+  findServed(flags: GlobalFlags): Promise<readonly FoundCommand[]>;
   /** What stands before the name of every tool. */
   toolPrefix(flags: GlobalFlags): Promise<string>;
   /** A command as it was last loaded, unless its file is another by now. */
@@ -51,13 +53,14 @@ const inPlace = (suggestions: readonly Suggestion[]): Completed => ({ before: ""
 
 function toGlobalFlags(given: Given): GlobalFlags {
   const commands = given.get("--commands");
-  return { ...(commands !== undefined && { commands }), ...(given.has("--no-bundled") && { bundled: false }) };
+  const bundled = given.has("--no-bundled") ? false : given.has("--bundled") ? true : undefined;
+  return { ...(commands !== undefined && { commands }), ...(bundled !== undefined && { bundled }) };
 }
 
 function toOwnTools(flags: GlobalFlags, project: Project): OwnTools {
   const named = async () => {
     const prefix = await project.toolPrefix(flags);
-    const found = (await project.findCommands(flags)).filter(({ problem }) => problem === undefined);
+    const found = (await project.findServed(flags)).filter(({ problem }) => problem === undefined);
     return found.map((item) => ({ name: prefix === "" ? item.toolName : `${prefix}_${item.toolName}`, item }));
   };
   return {

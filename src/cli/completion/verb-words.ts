@@ -17,12 +17,14 @@ const json: Flag = { word: "--json", description: "print as JSON" };
 const now: Flag = { word: "--now", description: "wait for no task: safe ones are run again later, others end as interrupted" };
 const commands: Flag = { word: "--commands", description: "a folder of commands; may be given several times", values: folders, isRepeatable: true };
 const target: Flag = { word: "--target", description: "ask this server instead: a URL, a socket, a command line, or .", values: targets };
+const bundled: Flag = { word: "--bundled", description: "also the commands that come with Meanwhile, beside the project's own" };
 const noBundled: Flag = { word: "--no-bundled", description: "without the commands that come with Meanwhile" };
 
 /** What may stand before the verb or command. */
 export const globalFlags: readonly Flag[] = [
   { word: "-C", description: "as if started there; comes before everything else", values: folders },
   commands,
+  bundled,
   noBundled,
   { word: "--no-color", description: "no colours (also NO_COLOR=1)" },
   { word: "--version", description: "print the version" },
@@ -51,6 +53,7 @@ export function toVerbWords(findTasks: FindTasks, ownTools: OwnTools = noTools):
         { word: "--allow-anonymous", description: "let HTTP callers in without the home's token; they have no bundled commands" },
         { word: "--in-process", description: "stdio without the daemon: what runs ends with this process" },
         commands,
+        bundled,
         noBundled,
         help,
       ],
@@ -77,7 +80,7 @@ export function toVerbWords(findTasks: FindTasks, ownTools: OwnTools = noTools):
       operands: toCallOperands(ownTools),
     },
     tools: {
-      flags: [{ word: "--json", description: "print the whole list as JSON, schemas included" }, commands, noBundled, ...reachFlags, help],
+      flags: [{ word: "--json", description: "print the whole list as JSON, schemas included" }, commands, bundled, noBundled, ...reachFlags, help],
       operands: [{ name: "target", values: targets }],
     },
     new: { flags: [help], operands: [{ name: "command", values: unknown }] },
@@ -131,6 +134,7 @@ export function toVerbWords(findTasks: FindTasks, ownTools: OwnTools = noTools):
         { word: "--dry-run", description: "print what would change as a diff, and change nothing" },
         { word: "--name", description: "what the hosts call it (default: the name in the config, or meanwhile)", values: unknown },
         commands,
+        bundled,
         noBundled,
         help,
       ],

@@ -5,7 +5,7 @@ import { oneLine, shorten } from "./inert.ts";
 import { code, prose, table } from "./markdown-text.ts";
 import { toPlainJson } from "./plain-json.ts";
 import { type Page, paintSeverity, type TerminalOptions, toPage } from "./terminal.ts";
-import { cut, wrap } from "./wrap.ts";
+import { cut, wrap } from "../../wrap.ts";
 
 const firstLook = "its check came to no answer before";
 

@@ -18,7 +18,7 @@ import {
 import { linesOf, oneLine, shorten } from "./inert.ts";
 import { matrixOf } from "./matrix.ts";
 import { drawMatrix } from "./terminal-matrix.ts";
-import { cut, pad, wrap } from "./wrap.ts";
+import { cut, pad, wrap } from "../../wrap.ts";
 
 /** The few colours we use, as picocolors has them. */
 export interface Colors {

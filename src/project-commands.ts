@@ -1,0 +1,39 @@
+import type { CatalogOptions } from "./command/catalog.ts";
+import { discover, type FoundCommand } from "./command/discover.ts";
+import type { Logger } from "./log.ts";
+import type { Home } from "./paths.ts";
+import { type Bundled, isBundledFile, selectServed, terminalFolders } from "./project.ts";
+import { StoredCatalog } from "./stored-catalog.ts";
+
+/** The settings that say which commands a project has. */
+interface ProjectSettings {
+  readonly home: Home;
+  readonly commandFolders: readonly string[];
+  readonly bundled: Bundled | undefined;
+  readonly toolPrefix: string;
+}
+
+/** How the commands of a project are loaded, whoever serves, lists or runs them; what was loaded is kept. */
+export function servedCatalog({ home, commandFolders, bundled, toolPrefix }: ProjectSettings, log: Logger) {
+  const stored = new StoredCatalog(home, commandFolders);
+  return {
+    folders: commandFolders,
+    toolPrefix,
+    log,
+    isBundled: isBundledFile,
+    select: (found) => selectServed(found, bundled),
+    onLoad: (loaded) => stored.keep(loaded),
+  } satisfies CatalogOptions;
+}
+
+/** The command files whose commands MCP clients get; none is loaded. */
+export function findServed({ commandFolders, bundled }: ProjectSettings): readonly FoundCommand[] {
+  return selectServed(commandFolders.flatMap(discover), bundled);
+}
+
+/** The command files whose commands can be run in a terminal: a project's own, and the bundled ones whose words lead to none of them. */
+export function findForTerminal({ commandFolders, bundled }: ProjectSettings): readonly FoundCommand[] {
+  const found = terminalFolders({ folders: commandFolders, bundled }).flatMap(discover);
+  const own = found.filter(({ file }) => !isBundledFile(file));
+  return found.filter(({ file, path }) => !isBundledFile(file) || !own.some((one) => one.path.every((word, at) => path[at] === word)));
+}
