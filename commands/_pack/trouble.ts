@@ -14,10 +14,8 @@ const maxListed = 100;
 
 /** The two fields by which a command's output tells of single files that failed. */
 export const troubleFields = {
-  errors: z
-    .array(z.object({ path: z.string().describe("The file, unusual bytes percent-escaped"), reason: z.string().describe("Why it was left out") }))
-    .describe(`Files that failed, the first ${maxListed} of them`),
-  errors_total: z.number().int().describe("How many files failed in all"),
+  errors: z.array(z.object({ path: z.string(), reason: z.string() })).describe(`Files that failed, the first ${maxListed} of them`),
+  errors_total: z.number().int(),
 };
 
 /** How many names a walk has passed over because they are closed to whoever asked. */

@@ -3,7 +3,7 @@ import { z } from "zod";
 
 export default defineCommand({
   summary: "Show the settings in force",
-  description: "Shows every setting after flags, environment, config files and defaults have been put together.",
+  description: "After flags, environment, config files and defaults have been put together.",
   input: z.object({
     section: z.string().default("").describe("Only this setting, e.g. http"),
   }),

@@ -5,7 +5,7 @@ import { z } from "zod";
 export default defineCommand({
   summary: "Show where the settings come from",
   output: z.object({
-    home: z.string().describe("Meanwhile's folder on this machine"),
+    home: z.string(),
     user: z.string().describe("The user's own config file, whether or not it exists"),
     project: z.string().nullable().describe("The project's config file, if there is one"),
   }),

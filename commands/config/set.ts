@@ -19,7 +19,7 @@ export default defineCommand({
     key: z.string(),
     old_value: z.unknown().describe("What the file said before; null when it said nothing"),
     new_value: z.unknown().describe("What it says now; null when it says nothing"),
-    config_path: z.string().describe("The file that was written"),
+    config_path: z.string(),
   }),
   effects: "write",
   idempotent: true,

@@ -7,8 +7,8 @@ import { quote, readCollections } from "./_collections.ts";
 export default defineCommand({
   summary: "List what the bundled commands keep, and how much of it",
   output: z.object({
-    database: z.string().describe("The file that holds it all"),
-    size_bytes: z.number().int().describe("Its size on disk"),
+    database: z.string(),
+    size_bytes: z.number().int(),
     collections: z
       .array(
         z.object({

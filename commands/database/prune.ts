@@ -9,8 +9,8 @@ export default defineCommand({
     "Goes through everything recorded that names a file, and deletes what is about files that are gone. Files that cannot be looked at are kept, and so are a vault's notes: vault index takes care of those.",
   input: z.object({ domain: z.string().default("all").describe("Only what these commands recorded: monitor, vault, ingest, …") }),
   output: z.object({
-    checked_count: z.number().int().describe("How many files were looked for"),
-    deleted_count: z.number().int().describe("How many of them are gone and were forgotten"),
+    checked_count: z.number().int(),
+    deleted_count: z.number().int(),
     collections: z.array(z.object({ name: z.string(), checked: z.number().int(), deleted: z.number().int() })),
   }),
   long: true,

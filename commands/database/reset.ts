@@ -15,7 +15,7 @@ export default defineCommand({
   input: z.object({ domain: z.enum(domains).describe("Whose; `database list` shows what there is") }),
   output: z.object({
     domain: z.string(),
-    deleted_count: z.number().int().describe("How many rows were deleted"),
+    deleted_count: z.number().int(),
     files_removed: z.number().int().describe("How many cached texts were removed; only transform has them"),
     collections: z.array(z.object({ name: z.string(), deleted: z.number().int() })),
   }),

@@ -22,7 +22,7 @@ export default defineCommand({
   output: z.object({
     collection: z.string(),
     total: z.number().int().describe("How many rows fit the query"),
-    count: z.number().int().describe("How many are shown here"),
+    count: z.number().int(),
     rows: z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()]))),
     next_cursor: z.string().nullable().describe("For the next page; null when this is the last"),
   }),

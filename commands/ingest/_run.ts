@@ -44,7 +44,7 @@ export const ingestFields = {
   files_removed: z.number().int().describe("Ingested before and now gone, or skipped"),
   chunks_written: z.number().int(),
   files_skipped: z.number().int(),
-  skip_reasons: z.record(z.string(), z.number().int()).describe("How many were skipped for which reason"),
+  skip_reasons: z.record(z.string(), z.number().int()),
   skipped: z.array(z.object({ path: z.string(), reason: z.string() })).describe("Files that were skipped, the first 100 of them"),
   ...hiddenField,
   ...troubleFields,

@@ -25,12 +25,12 @@ export default defineCommand({
     sources: z.array(
       z.object({
         id: z.string().describe("For ingest legacy"),
-        assistant: z.string().describe("Whose it is"),
+        assistant: z.string(),
         kind: z.enum(["history", "notes"]),
         path: z.string(),
         files: z.number().int(),
         bytes: z.number().int(),
-        newest: z.string().nullable().describe("When its newest file was written"),
+        newest: z.string().nullable(),
         can_ingest: z.boolean().describe("False for databases of other programs"),
       }),
     ),

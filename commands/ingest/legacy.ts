@@ -24,7 +24,7 @@ export default defineCommand({
     ids: z.array(z.string().min(1)).min(1).max(100).describe("Which sources, e.g. claude-code obsidian-Notes"),
     ...cutFields,
   }),
-  output: z.object({ sources: z.array(z.string()).describe("The ids that were taken"), ...ingestFields }),
+  output: z.object({ sources: z.array(z.string()), ...ingestFields }),
   long: true,
   effects: "write",
   idempotent: true,

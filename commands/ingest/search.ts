@@ -29,7 +29,7 @@ export default defineCommand({
         snippet: z.string().describe("The words found are between « and »"),
       }),
     ),
-    count: z.number().int().describe("How many are listed"),
+    count: z.number().int(),
     has_more: z.boolean(),
     ignored: z.array(z.string()).describe("Words of the query that are so common that they were left out"),
     is_complete: z.boolean().describe("False when the words are so common that only the newest matches were ranked"),

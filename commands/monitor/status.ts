@@ -20,14 +20,14 @@ const count = z.number().int();
 export default defineCommand({
   summary: "Show how many files are monitored, how old they are, and when they were last synced",
   output: z.object({
-    database: z.string().describe("The file that keeps it all"),
-    tracked_files: count.describe("Files recorded"),
-    tracked_folders: count.describe("Folders that hold them"),
-    tracked_bytes: count.describe("Their sizes added up"),
+    database: z.string(),
+    tracked_files: count,
+    tracked_folders: count,
+    tracked_bytes: count,
     ages: z
       .object({ last_hour: count, last_day: count, last_week: count, last_month: count, last_year: count, older: count })
       .describe("Files by when they were last changed; each is counted once"),
-    last_sync: z.string().nullable().describe("When a sync last finished"),
+    last_sync: z.string().nullable(),
     syncs: z
       .array(
         z.object({

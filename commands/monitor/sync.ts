@@ -25,15 +25,15 @@ export default defineCommand({
     recursive: z.boolean().default(false).describe("Also all folders below it"),
   }),
   output: z.object({
-    path: z.string().describe("The real path that was synced"),
+    path: z.string(),
     files_processed: z.number().int().describe("Files looked at: updated, skipped or failed"),
     files_updated: z.number().int().describe("New or changed, and recorded"),
     files_skipped: z.number().int().describe("Unchanged, or excluded by the filter"),
     files_removed: z.number().int().describe("Forgotten: vanished or excluded"),
     folders_passed_over: z.number().int().describe("Folders right below that were not looked into, for want of `recursive`"),
-    bytes_read: z.number().int().describe("What had to be read"),
+    bytes_read: z.number().int(),
     ...troubleFields,
-    duration_seconds: z.number().describe("How long it took"),
+    duration_seconds: z.number(),
   }),
   long: true,
   estimate: ({ path, recursive }, call) => {

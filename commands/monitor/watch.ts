@@ -25,12 +25,12 @@ export default defineCommand({
     rescan_seconds: z.number().min(1).max(maxSeconds).default(600).describe("How often all of it is looked at again"),
   }),
   output: z.object({
-    path: z.string().describe("The real path that was watched"),
+    path: z.string(),
     ended: z.enum(["time", "vanished"]).describe("Why it ended: the time was over, or the folder is gone"),
     files_updated: z.number().int().describe("New or changed, and recorded, since the start"),
-    files_removed: z.number().int().describe("Forgotten since the start"),
+    files_removed: z.number().int(),
     ...troubleFields,
-    duration_seconds: z.number().describe("How long it watched"),
+    duration_seconds: z.number(),
   }),
   long: true,
   // Nobody knows when it will be cancelled.

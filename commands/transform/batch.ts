@@ -36,8 +36,8 @@ export default defineCommand({
   }),
   output: z.object({
     files_matched: z.number().int(),
-    files_transformed: z.number().int().describe("Made in this run"),
-    files_cached: z.number().int().describe("Made before"),
+    files_transformed: z.number().int(),
+    files_cached: z.number().int(),
     characters: z.number().int().describe("Of all texts together"),
     ...hiddenField,
     ...troubleFields,

@@ -24,7 +24,7 @@ export default defineCommand({
   output: z.object({
     source: z.string(),
     engine: z.enum(engineNames),
-    sha256: z.string().describe("Of the file's content"),
+    sha256: z.string(),
     title: z.string(),
     facts: z.record(z.string(), z.union([z.string(), z.number()])).describe("What else the engine found: pages, rows, a language"),
     characters: z.number().int().describe("Of the whole text"),

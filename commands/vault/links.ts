@@ -30,7 +30,7 @@ export default defineCommand({
     direction: z.string(),
     edges: z.array(
       z.object({
-        from: z.string().describe("The note that links"),
+        from: z.string(),
         to: z.string().describe("Where it leads: a path below the vault, or what is written where that leads to nothing"),
         line: z.number().int(),
         kind: z.enum(["wiki", "embed", "markdown"]),
@@ -39,8 +39,8 @@ export default defineCommand({
         state: z.enum(["resolved", "no_note", "no_heading", "external", "pending"]),
       }),
     ),
-    count: z.number().int().describe("How many are listed"),
-    total: z.number().int().describe("How many there are"),
+    count: z.number().int(),
+    total: z.number().int(),
   }),
   effects: "read",
   examples: ["plan", "projects/plan.md --direction to"],

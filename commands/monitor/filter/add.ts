@@ -14,8 +14,8 @@ export default defineCommand({
   }),
   output: z.object({
     list: z.enum(filterLists),
-    value_stored: z.string().describe("The value as it is kept"),
-    already_exists: z.boolean().describe("It was there before"),
+    value_stored: z.string(),
+    already_exists: z.boolean(),
   }),
   effects: "write",
   idempotent: true,

@@ -3,17 +3,17 @@ import { z } from "zod";
 import { writeAtOnce } from "../../_pack/database.ts";
 import { showName } from "../../_pack/paths.ts";
 import { openReach } from "../../_pack/reach.ts";
-import { filterLists, listDescription } from "../_filters.ts";
+import { filterLists } from "../_filters.ts";
 import { withMonitor } from "../_schema.ts";
 
 export default defineCommand({
   summary: "Take a value off a list of the filter",
-  description: `The lists: ${listDescription}. The next sync of a folder goes by it.`,
+  description: "`monitor filter show` has the lists and their values. The next sync of a folder goes by it.",
   input: z.object({ list: z.enum(filterLists).describe("Which list"), value: z.string().describe("The value, as `monitor filter show` shows it") }),
   output: z.object({
     list: z.enum(filterLists),
-    value_removed: z.string().describe("The value that is not on the list any more"),
-    not_found: z.boolean().describe("It was not there in the first place"),
+    value_removed: z.string(),
+    not_found: z.boolean(),
   }),
   effects: "write",
   idempotent: true,

@@ -15,7 +15,7 @@ export default defineCommand({
     priority: z.number().min(0).max(1_000_000).describe("Its number, e.g. 100"),
   }),
   output: z.object({
-    path_stored: z.string().describe("The real path"),
+    path_stored: z.string(),
     new_priority: z.number(),
     old_priority: z.number().nullable().describe("What it was before; null when it had none"),
   }),

@@ -9,8 +9,8 @@ export default defineCommand({
   summary: "Take a folder's priority away",
   input: z.object({ path: z.string().describe("The folder, as `monitor priority show` shows it") }),
   output: z.object({
-    path_removed: z.string().describe("The folder that has no priority of its own any more"),
-    not_found: z.boolean().describe("It had none in the first place"),
+    path_removed: z.string(),
+    not_found: z.boolean(),
   }),
   effects: "write",
   idempotent: true,

@@ -8,7 +8,7 @@ export default defineCommand({
   summary: "Show which folders count for how much",
   description:
     "A file's score is the number of the nearest folder here, × 0.9 for each folder further down and × 0.5 for each underscore a name begins with; 0 outside all of them.",
-  output: z.object({ priorities: z.array(z.object({ path: z.string(), priority: z.number() })).describe("Folders and their numbers") }),
+  output: z.object({ priorities: z.array(z.object({ path: z.string(), priority: z.number() })) }),
   effects: "read",
   summarize: ({ priorities }) => `${priorities.length} folders have a priority`,
   run(_input, task) {
