@@ -470,7 +470,9 @@ export function checkConfig(value: unknown, file: string): UserConfig {
       const farewell = at === "" && Object.hasOwn(gone, name) ? gone[name] : undefined;
       if (farewell !== undefined) throw refuse(`\`${name}\` ${farewell}`);
       const guess = closest(name, Object.keys(known));
-      throw refuse(`\`${at}${name}\` is not a setting${guess === undefined ? "" : `; did you mean \`${at}${guess}\`?`}`);
+      throw refuse(
+        `\`${at}${name}\` is not a setting; ${guess === undefined ? `there are ${Object.keys(known).join(", ")}` : `did you mean \`${at}${guess}\`?`}`,
+      );
     }
   }
 

@@ -1,5 +1,6 @@
-import type { CatalogOptions } from "./command/catalog.ts";
+import type { Catalog, CatalogOptions } from "./command/catalog.ts";
 import { discover, type FoundCommand } from "./command/discover.ts";
+import { closest } from "./command/suggest.ts";
 import type { Logger } from "./log.ts";
 import type { Home } from "./paths.ts";
 import { type Bundled, isBundledFile, selectServed, terminalFolders } from "./project.ts";
@@ -36,4 +37,16 @@ export function findForTerminal({ commandFolders, bundled }: ProjectSettings): r
   const found = terminalFolders({ folders: commandFolders, bundled }).flatMap(discover);
   const own = found.filter(({ file }) => !isBundledFile(file));
   return found.filter(({ file, path }) => !isBundledFile(file) || !own.some((one) => one.path.every((word, at) => path[at] === word)));
+}
+
+/** Says which of the tools that are to count as long are none; undefined when all are there. */
+export function unknownLongTools(names: readonly string[] = [], catalog: Catalog): string | undefined {
+  const unknown = names.filter((name) => catalog.get(name) === undefined && catalog.problemOf(name) === undefined);
+  if (unknown[0] === undefined) return undefined;
+  const guess = closest(
+    unknown[0],
+    catalog.entries.map(({ toolName }) => toolName),
+  );
+  const cure = guess === undefined ? "`meanwhile tools` lists what there is" : `did you mean ${guess}?`;
+  return `MEANWHILE_AUTO_TASK_TOOLS (\`deferral.tools\` in a config) names ${unknown.join(", ")}, which is no tool here; ${cure}`;
 }

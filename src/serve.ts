@@ -22,7 +22,7 @@ import { Tasks2025, tasksCapability } from "./mcp/tasks-2025.ts";
 import { serveTasks2026 } from "./mcp/tasks-2026.ts";
 import { createTools } from "./mcp/tools.ts";
 import { ensureHome, type Home, toWorkingFolder } from "./paths.ts";
-import { servedCatalog } from "./project-commands.ts";
+import { servedCatalog, unknownLongTools } from "./project-commands.ts";
 import { isMade } from "./stored-project.ts";
 import type { Engine } from "./task/engine.ts";
 import type { CommandStats } from "./task/history.ts";
@@ -52,6 +52,8 @@ export interface Runtime {
 
 export async function openRuntime(settings: Settings, log: Logger, clock: Clock = systemClock): Promise<Runtime> {
   const catalog = await openLiveCatalog({ ...servedCatalog(settings, log), clock, isServed: servedFolders(settings) });
+  const unknown = unknownLongTools(settings.deferral.tools, catalog);
+  if (unknown !== undefined) log.warn(unknown);
   const served = new ServedTasks(settings, catalog, log, clock);
   const { isDebug, toolPrefix } = settings;
   const openEngine = async () => await served.engine();

@@ -27,7 +27,7 @@ export interface Tasks {
 /** Opens the tasks of a home. Nothing is claimed or swept until a worker or the sweeper is started. */
 export function openTasks(settings: Settings, log: Logger, clock: Clock = systemClock): Tasks {
   const store = openSqliteStore(settings.storeFile, clock);
-  const history = new History(store, clock, settings.project, { home: settings.home.folder, config: publicSettings(settings) });
+  const history = new History(store, clock, settings.project, { home: settings.home.folder, config: publicSettings(settings), log });
   const { project, isDebug } = settings;
   const runIsolated = createIsolation({
     clock,

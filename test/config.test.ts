@@ -62,6 +62,14 @@ describe("settings", () => {
 
   test.each([
     ['{ "nmae": "x" }', "`nmae` is not a setting; did you mean `name`?"],
+    ['{ "sumary": "x" }', "`sumary` is not a setting; there are name, instructions, commands, env, bundled,"],
+    [
+      '{ "bundled": ["monitor", "monitr"] }',
+      '`bundled` must be true, false, or a list of domains of the bundled commands (config, database, diagnose-server, ingest, monitor, transform, vault), not "monitr"',
+    ],
+    ['{ "bundled": "monitor" }', "`bundled` must be true, false, or a list of domains of the bundled commands (config, database,"],
+    ['{ "bundled": [1] }', "vault), not 1"],
+    ['{ "http": { "port": "banana" } }', "`http.port` must be a whole number from 0 to 65535"],
     ['{ "http": { "port": 70000 } }', "`http.port` must be a whole number from 0 to 65535"],
     ['{ "http": [] }', "`http` must be { port, host, allowAnonymous }"],
     ['{ "http": { "allowAnonymous": "yes" } }', "`http.allowAnonymous` must be true or false"],

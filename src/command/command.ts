@@ -1,6 +1,7 @@
 import type { Content } from "./content.ts";
 import type { CallFacts, CommandContext, Origin } from "./context.ts";
 import { type InferInput, type InferOutput, type JsonSchema, type Schema, toJsonSchema } from "./schema.ts";
+import { closest } from "./suggest.ts";
 
 export type Effects = "read" | "write" | "destroy";
 export type Isolation = "server" | "process";
@@ -209,12 +210,17 @@ const fields: Record<string, { check: (value: unknown) => boolean; expected: str
 };
 
 function checkDefinition(definition: Record<string, unknown>): void {
+  // A mistyped name is also one that is missing, and the first is what there is to mend.
+  for (const name of Object.keys(definition)) {
+    if (Object.hasOwn(fields, name)) continue;
+    const guess = closest(name, Object.keys(fields));
+    throw new TypeError(
+      `\`${name}\` is not a field of a command; ${guess === undefined ? `known: ${Object.keys(fields).join(", ")}` : `did you mean \`${guess}\`?`}`,
+    );
+  }
   for (const [name, field] of Object.entries(fields)) {
     const value = definition[name];
     if (value === undefined && field.required !== true) continue;
     if (!field.check(value)) throw new TypeError(`\`${name}\` must be ${field.expected}${value === undefined ? ", and it is missing" : ""}`);
-  }
-  for (const name of Object.keys(definition)) {
-    if (!Object.hasOwn(fields, name)) throw new TypeError(`\`${name}\` is not a field of a command; known: ${Object.keys(fields).join(", ")}`);
   }
 }

@@ -2,6 +2,7 @@ import type { Clock } from "../clock.ts";
 import type { Command } from "../command/command.ts";
 import { type CallFacts, type Origin, unknownOrigin } from "../command/context.ts";
 import { validate } from "../command/schema.ts";
+import type { Logger } from "../log.ts";
 import { bucketOf, quantile, totalOf } from "./quantiles.ts";
 import type { DurationCount, TaskStore } from "./store.ts";
 
@@ -66,12 +67,19 @@ export interface AuthorsEstimate {
 /** Working it out again pays once this part of the runs is new. */
 const worthPart = 0.05;
 
+/** What an author's estimate may look at, and who hears of one that is none. */
+export interface HistorySettings extends Omit<CallFacts, "origin"> {
+  readonly log?: Pick<Logger, "warn">;
+}
+
 /** How long commands took, kept in the store; what this process adds is written every ten seconds and at the end. */
 export class History {
   readonly #store: TaskStore;
   readonly #clock: Clock;
   readonly #prefix: string;
-  readonly #settings: Omit<CallFacts, "origin">;
+  readonly #settings: HistorySettings;
+  /** Commands whose author has been told of an estimate that is none. */
+  readonly #told = new Set<string>();
   readonly #recent = new Map<string, Recent>();
   readonly #pending: Counts = new Map();
   /** On its way to the store, and perhaps not there yet. */
@@ -80,7 +88,7 @@ export class History {
   #cancelFlush: (() => void) | undefined;
 
   /** Of one project: commands of the same name in another are other commands. The settings are for the authors' estimates. */
-  constructor(store: TaskStore, clock: Clock, project = "", settings: Omit<CallFacts, "origin"> = { home: "", config: {} }) {
+  constructor(store: TaskStore, clock: Clock, project = "", settings: HistorySettings = { home: "", config: {} }) {
     this.#store = store;
     this.#clock = clock;
     this.#settings = settings;
@@ -135,8 +143,16 @@ export class History {
   /** What to expect of a run, from enough history, scaled by its size, else the author's word; at once where the answer is at hand: most calls want it, and few have time to wait. */
   look(name: string, command: Command, input: unknown, origin: Origin = unknownOrigin): Outlook | Promise<Outlook> {
     const summary = this.#summaryOf(name);
-    const said = () => (command.estimate === undefined ? undefined : authorsEstimate(command, input, { ...this.#settings, origin }));
+    const { home, config } = this.#settings;
+    const onOdd = (odd: string) => this.#tellOnce(name, odd);
+    const said = () => (command.estimate === undefined ? undefined : authorsEstimate(command, input, { home, config, origin }, onOdd));
     return summary instanceof Promise ? summary.then((value) => toOutlook(value, said())) : toOutlook(summary, said());
+  }
+
+  #tellOnce(name: string, odd: string): void {
+    if (this.#told.has(name)) return;
+    this.#told.add(name);
+    this.#settings.log?.warn(`${name}: ${odd}`);
   }
 
   /** What is known of every command that has run, as of now. */
@@ -258,14 +274,27 @@ function parsed(command: Command, input: unknown): unknown {
   return checked === undefined || checked instanceof Promise || !checked.ok ? input : checked.value;
 }
 
-/** What the author says about a run's length: milliseconds, or a size. An estimate that throws says nothing. */
-export function authorsEstimate(command: Command, input: unknown, call: CallFacts): AuthorsEstimate | undefined {
+/** A year: nobody waits longer, and whoever says more has meant milliseconds, or divided by nothing. */
+const maxEstimateSeconds = 31_536_000;
+
+/** What the author says about a run's length: milliseconds, or a size. What is neither, or throws, says nothing; `onOdd` hears what is wrong with it. */
+export function authorsEstimate(command: Command, input: unknown, call: CallFacts, onOdd: (sentence: string) => void = () => {}): AuthorsEstimate | undefined {
+  let said: unknown;
   try {
-    const said = command.estimate?.(parsed(command, input) as never, call);
-    if (said === Number.POSITIVE_INFINITY) return { isEndless: true };
-    if (typeof said === "number") return Number.isFinite(said) && said >= 0 ? { ms: said * 1000 } : undefined;
-    return said !== undefined && Number.isFinite(said.work) && said.work > 0 ? { work: said.work } : undefined;
+    said = command.estimate?.(parsed(command, input) as never, call);
   } catch {
     return undefined; // An estimate is a courtesy: one that fails must not fail the call.
   }
+  const { work } = (typeof said === "object" && said !== null ? said : {}) as { readonly work?: unknown };
+  if (said === Number.POSITIVE_INFINITY) return { isEndless: true };
+  if (said === undefined || work === 0) return undefined;
+  if (isWithin(said, maxEstimateSeconds)) return { ms: said * 1000 };
+  if (isWithin(work, Number.MAX_SAFE_INTEGER)) return { work };
+  const shown = work === undefined ? String(said) : `{ work: ${String(work)} }`;
+  onOdd(`\`estimate\` gave ${shown}, which is left out; it must give seconds from 0 to ${maxEstimateSeconds}, or { work } with a number above 0.`);
+  return undefined;
+}
+
+function isWithin(value: unknown, max: number): value is number {
+  return typeof value === "number" && value >= 0 && value <= max;
 }

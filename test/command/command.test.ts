@@ -47,7 +47,10 @@ describe("defineCommand", () => {
     [{ summary: "x", run, timeout: 0 }, "`timeout` must be a positive number of seconds"],
     [{ summary: "x", run, input: { name: "string" } }, "`input` must be a Standard Schema, e.g. z.object({ … })"],
     [{ summary: "x", run, input: z.string() }, "`input` must be an object schema"],
-    [{ summary: "x", run, timeuot: 5 }, "`timeuot` is not a field of a command; known: summary, run,"],
+    [{ summary: "x", run, timeuot: 5 }, "`timeuot` is not a field of a command; did you mean `timeout`?"],
+    [{ sumary: "x", run }, "`sumary` is not a field of a command; did you mean `summary`?"],
+    [{ summary: "x", run, colour: "red" }, "`colour` is not a field of a command; known: summary, run,"],
+    [{ summary: "x", run, estimate: Number.NaN }, "`estimate` must be a function (input) => seconds, or => { work }"],
   ])("refuses a wrong definition by field: %j", (definition, sentence) => {
     expect(() => defineCommand(definition as never)).toThrow(sentence);
   });

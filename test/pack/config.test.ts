@@ -23,7 +23,9 @@ describe("config set", () => {
   });
 
   test.each([
-    ["http.prt", "1", "`http` must be { port, host }"],
+    ["http.prt", "1", "`http.prt` is not a setting; did you mean `http.port`?"],
+    ["http.port", "banana", "`http.port` must be a whole number from 0 to 65535"],
+    ["bundled", '["monitr"]', "`bundled` must be true, false, or a list of domains of the bundled commands (config, database,"],
     ["nmae", "x", "`nmae` is not a setting; did you mean `name`?"],
     ["toolPrefix", "a b", "`toolPrefix` must be letters, digits and _"],
     ["mcp", "{}", "`mcp` must be a function"],

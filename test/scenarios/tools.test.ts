@@ -60,3 +60,26 @@ test("A bundled command runs as a task beside a project that leaves it out of it
   expect({ code, stderr }).toMatchObject({ code: 0 });
   expect(JSON.parse(stdout)).toMatchObject({ user: path.join(cwd, "home/config.json") });
 });
+
+test("MEANWHILE_AUTO_TASK_TOOLS with a name that no tool has is told by whoever lists or serves the tools, with the cure", async () => {
+  const cwd = writeFiles(temporaryFolder(), {
+    "commands/work/quick.ts": `import { defineCommand } from "meanwhile";\nexport default defineCommand({ summary: "x", run: () => ({}) });\n`,
+  });
+  const env = (names: string) => ({ MEANWHILE_HOME: path.join(cwd, "home"), MEANWHILE_AUTO_TASK_TOOLS: names });
+  const sentence = "MEANWHILE_AUTO_TASK_TOOLS (`deferral.tools` in a config) names nosuch, which is no tool here; `meanwhile tools` lists what there is";
+  for (const words of [["tools"], ["serve", "--in-process"]])
+    expect(await runMeanwhile(words, { cwd, env: env("work_quick,nosuch") })).toMatchObject({ code: 0, stderr: expect.stringContaining(sentence) });
+  const { stderr } = await runMeanwhile(["tools"], { cwd, env: env("work_quik") });
+  expect(stderr).toContain("names work_quik, which is no tool here; did you mean work_quick?");
+  expect(await runMeanwhile(["tools"], { cwd, env: env("work_quick") })).toMatchObject({ code: 0, stderr: "" });
+});
+
+test.for(["NaN", "-1", "1e300"])("An estimate of %s is told to whoever runs the command, names the field, and stops nothing", async (value) => {
+  const cwd = writeFiles(temporaryFolder(), {
+    "commands/work/odd.ts": `import { defineCommand } from "meanwhile";\nexport default defineCommand({ summary: "x", estimate: () => ${value}, run: () => ({}) });\n`,
+  });
+  const { code, stderr } = await runMeanwhile(["work", "odd"], { cwd, env: { MEANWHILE_HOME: path.join(cwd, "home") } });
+  expect(code).toBe(0);
+  expect(stderr).toContain("! `estimate` gave ");
+  expect(stderr).toContain(`${Number(value)}, which is left out; it must give seconds from 0 to 31536000, or { work } with a number above 0.\n`);
+});

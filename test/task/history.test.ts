@@ -219,3 +219,32 @@ describe("what an author says of this input", () => {
     expect(await history.look("do_it", watch, {})).toMatchObject({ estimateMs: undefined, isEndless: true });
   });
 });
+
+test.for<[shown: string, estimate: unknown]>([
+  ["NaN", Number.NaN],
+  ["-1", -1],
+  ["1e+300", 1e300],
+  ["soon", "soon"],
+  ["null", null],
+  ["{ work: NaN }", { work: Number.NaN }],
+  ["{ work: -1 }", { work: -1 }],
+])("an estimate of %s counts for nothing and is told once, with the field and the cure", async ([shown, estimate]) => {
+  const told: string[] = [];
+  const clock = new FakeClock();
+  const history = new History(openMemoryStore(clock), clock, "", { home: "", config: {}, log: { warn: (text) => told.push(text) } });
+  const odd = defineCommand({ summary: "x", estimate: () => estimate as number, run: () => ({}) });
+  for (let call = 0; call < 2; call++) expect(await history.estimateMs("do_it", odd, {})).toBeUndefined();
+  expect(told).toEqual([`do_it: \`estimate\` gave ${shown}, which is left out; it must give seconds from 0 to 31536000, or { work } with a number above 0.`]);
+});
+
+test.for<[title: string, estimate: unknown]>([
+  ["a command that does not end", Number.POSITIVE_INFINITY],
+  ["nothing to do", { work: 0 }],
+  ["nothing known", undefined],
+])("%s is no odd estimate", async ([, estimate]) => {
+  const told: string[] = [];
+  const clock = new FakeClock();
+  const history = new History(openMemoryStore(clock), clock, "", { home: "", config: {}, log: { warn: (text) => told.push(text) } });
+  await history.estimateMs("do_it", defineCommand({ summary: "x", estimate: () => estimate as number, run: () => ({}) }), {});
+  expect(told).toEqual([]);
+});

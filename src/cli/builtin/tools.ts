@@ -4,7 +4,7 @@ import { loadSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { toTool } from "../../mcp/tools.ts";
-import { servedCatalog } from "../../project-commands.ts";
+import { servedCatalog, unknownLongTools } from "../../project-commands.ts";
 import { isTaskModeRecommended, type KnownDurations } from "../../task/history.ts";
 import type { VerbCall } from "../main.ts";
 import { readTarget, type Target, toCommand } from "../target.ts";
@@ -45,6 +45,8 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     options.json === true ? toJson(catalog, await readKnown(catalog, settings, call.terminal)) : toolsTable(catalog.entries, columnsOf(call.terminal)),
   );
   reportProblems(catalog, call.terminal);
+  const unknown = unknownLongTools(settings.deferral.tools, catalog);
+  if (unknown !== undefined) call.terminal.say(`${call.terminal.colors.yellow("!")} ${clean(unknown)}\n`);
   return catalog.problems.length === 0 ? Exit.Ok : Exit.CommandFailed;
 }
 
