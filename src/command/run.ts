@@ -29,7 +29,11 @@ export interface Message {
 /** A completed run in one line: what `summarize` said, or that it is done. */
 export function summaryLine(outcome: Pick<RunFacts, "messages" | "durationMs">, name: string): string {
   const said = outcome.messages.at(-1);
-  return said?.type === "success" ? said.text : `${name} finished in ${formatDuration(outcome.durationMs)}`;
+  return said?.type === "success" ? said.text : finished(name, outcome.durationMs);
+}
+
+function finished(name: string, durationMs: number): string {
+  return `${name} finished in ${formatDuration(durationMs)}`;
 }
 
 /** How a run ended, in our own shape, which every door turns into its own. */
@@ -352,10 +356,11 @@ function asker(ask: Ask): CommandContext["ask"] {
   };
 }
 
-/** A summary is a courtesy: one that fails must not fail work that is done. */
-function summaryOf(summarize: () => string | undefined): string | undefined {
+/** A summary is a courtesy: one that fails, or says nothing, must not fail work that is done. */
+function summaryOf(summarize: () => unknown): string | undefined {
   try {
-    return summarize();
+    const summary = summarize();
+    return typeof summary === "string" && summary.trim() !== "" ? summary : undefined;
   } catch {
     return undefined;
   }
@@ -412,8 +417,10 @@ class Recorder {
 
   completed(result: { data: unknown; json: string; content?: readonly ContentBlock[] }, summary: string | undefined): Outcome {
     if (this.#ended !== undefined) return this.#ended;
-    if (summary !== undefined) this.#push("success", summary);
-    this.#ended = { ending: "completed", ...result, ...this.#facts(this.#durationMs()) };
+    const durationMs = this.#durationMs();
+    // Content speaks for itself, and has no messages beside it.
+    if (result.content === undefined) this.#push("success", summary ?? finished(this.#options.name, durationMs));
+    this.#ended = { ending: "completed", ...result, ...this.#facts(durationMs) };
     return this.#ended;
   }
 

@@ -110,8 +110,13 @@ describe("a run", () => {
     expect(outcome.messages).toMatchObject([{ type: "success", text: "4 counted" }]);
     expect(summaryLine(outcome, "count")).toBe("4 counted");
     const silent = await run(double, { value: 1 });
-    expect(silent.messages).toEqual([]);
-    expect(summaryLine(silent, "double")).toMatch(/^double finished in \d+ ms$/);
+    expect(silent.messages).toMatchObject([{ type: "success", text: expect.stringMatching(/^\S+ finished in \d+ ms$/) }]);
+    expect(summaryLine(silent, "double")).toBe(silent.messages[0]?.text);
+    for (const summarize of [() => "", () => 4 as never]) {
+      const odd = await run(defineCommand({ summary: "x", summarize, run: () => ({}) }));
+      expect(odd.messages.map(({ type, text }) => [type, / finished in /.test(text)])).toEqual([["success", true]]);
+    }
+    expect((await run(defineCommand({ summary: "x", run: () => content("said") }))).messages).toEqual([]);
   });
 
   test("a summary that fails does not fail work that is done", async () => {
@@ -183,6 +188,7 @@ describe("a run", () => {
     expect(outcome.messages.map(({ type, text }) => [type, text])).toEqual([
       ["status", "Starting"],
       ["warning", "careful"],
+      ["success", expect.stringMatching(/^test finished in \d+ ms$/)],
     ]);
     expect(outcome.log).toMatchObject([{ level: "warn", text: "careful", details: { at: 1 } }]);
   });

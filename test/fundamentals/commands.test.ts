@@ -40,7 +40,7 @@ test("A file in a folder is a tool, named by where it lies.", async () => {
 test("Every answer has the same shape: success, data, messages; as text too.", async () => {
   const client = await connect({ "commands/hello/world.ts": greet });
   const result = await client.callTool({ name: "hello_world", arguments: { name: "Ada" } });
-  expect(result.structuredContent).toMatchObject({ success: true, data: { greeting: "Hello, Ada!" }, messages: [] });
+  expect(result.structuredContent).toMatchObject({ success: true, data: { greeting: "Hello, Ada!" }, messages: [{ type: "success" }] });
   expect(JSON.parse((result.content[0] as { text: string }).text)).toEqual(result.structuredContent);
 });
 
