@@ -41,6 +41,7 @@ export default defineCommand({
   estimate: () => 2,
   effects: "write",
   idempotent: true,
+  aliases: ["discover_legacy_sources"],
   examples: [""],
   summarize: ({ sources }) => (sources.length === 0 ? "Nothing known was found" : `${sources.length} sources: ${sources.map(({ id }) => id).join(", ")}`),
   async run(_input, task) {

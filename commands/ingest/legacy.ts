@@ -28,6 +28,7 @@ export default defineCommand({
   long: true,
   effects: "write",
   idempotent: true,
+  aliases: [{ name: "ingest_legacy_sources", arguments: { selected_source_ids: "ids" } }],
   examples: ["claude-code", "codex obsidian-Notes"],
   summarize: ({ sources, files_ingested, chunks_written, files_unchanged }) =>
     `${sources.join(", ")}: ${files_ingested} files in ${chunks_written} chunks, ${files_unchanged} unchanged`,

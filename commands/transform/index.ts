@@ -35,6 +35,7 @@ export default defineCommand({
   }),
   effects: "write",
   idempotent: true,
+  aliases: [{ arguments: { file_path: "file" } }],
   examples: ["draft.pdf", "page.html --links", "data.tsv --engine csv --max-characters 2000"],
   summarize: ({ engine, characters, cached, title }) => `${title}: ${characters} characters by ${engine}${cached ? ", from the cache" : ""}`,
   async run({ file, engine, links, max_characters, max_mb }, task) {

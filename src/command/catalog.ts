@@ -2,6 +2,7 @@ import path from "node:path";
 import { type Clock, systemClock } from "../clock.ts";
 import { messageOf, RuntimeError } from "../errors.ts";
 import type { Logger } from "../log.ts";
+import type { ToolAlias } from "./aliases.ts";
 import { settleBuiltins } from "./builtins.ts";
 import { type Command, isCommand } from "./command.ts";
 import { discover, type FoundCommand, maxToolNameLength } from "./discover.ts";
@@ -16,6 +17,8 @@ export interface CatalogEntry {
   readonly path: readonly string[];
   readonly file: string;
   readonly command: Command;
+  /** Other names the tool answers to. Its own is among them where its arguments have other names. */
+  readonly aliases?: readonly ToolAlias[];
   /** Comes with Meanwhile, and reaches the user's own files and settings: callers whom nobody knows have nothing of it. */
   readonly isBundled?: boolean;
 }
@@ -35,6 +38,7 @@ export interface Catalog {
   readonly problems: readonly LoadProblem[];
   /** Grows with every change. */
   readonly revision: number;
+  /** By a tool's name, or another one it answers to. */
   get(toolName: string): CatalogEntry | undefined;
   problemOf(toolName: string): LoadProblem | undefined;
   onChange(listener: () => void): () => void;
@@ -133,7 +137,8 @@ class LoadedCatalog implements Catalog {
   replace(loaded: Loaded): void {
     this.entries = loaded.entries;
     this.problems = loaded.problems;
-    this.#byName = new Map(loaded.entries.map((entry) => [entry.toolName, entry]));
+    const named = loaded.entries.flatMap((entry) => [...(entry.aliases ?? []).map(({ name }) => [name, entry] as const), [entry.toolName, entry] as const]);
+    this.#byName = new Map(named);
     this.revision += 1;
     for (const listener of this.#listeners) listener();
   }
@@ -166,7 +171,7 @@ async function loadAll(options: CatalogOptions): Promise<Loaded> {
   const found = select(options.folders.filter((folder) => isServed(folder)).flatMap(discover)).map((item) => withPrefix(item, options.toolPrefix));
   refuseClashes(found, options.isBundled);
   const loaded = (await Promise.all(found.map(loadEntry))).map((item): CatalogEntry | LoadProblem => ({
-    ...item,
+    ...("command" in item ? withAliases(item, options.toolPrefix) : item),
     isBundled: options.isBundled?.(item.file) ?? false,
   }));
   const changes = settleBuiltins();
@@ -177,6 +182,7 @@ async function loadAll(options: CatalogOptions): Promise<Loaded> {
   options.onLoad?.(loaded);
   const entries = loaded.filter((item): item is CatalogEntry => "command" in item);
   const problems = loaded.filter((item): item is LoadProblem => "text" in item);
+  refuseAliasClashes(entries, found);
   for (const problem of problems) options.log.error(`command not loaded: ${problem.file}: ${problem.text}`);
   return { entries: entries.sort((a, b) => (a.toolName < b.toolName ? -1 : 1)), problems };
 }
@@ -208,6 +214,39 @@ function refuseClashes(found: readonly FoundCommand[], isBundled: CatalogOptions
 
 function cureOfBundled(domain: string): string {
   return `rename yours, or leave the bundled one out: --no-bundled, or in the config \`bundled: false\` or a list of domains without ${domain}`;
+}
+
+function withAliases(entry: CatalogEntry, prefix: string): CatalogEntry | LoadProblem {
+  // What an older copy of the package has made knows of none.
+  const { aliases: given = [] } = entry.command;
+  const aliases = given.map((alias) => ({
+    ...alias,
+    name: alias.name === undefined ? entry.toolName : prefix === "" ? alias.name : `${prefix}_${alias.name}`,
+  }));
+  const long = aliases.find(({ name }) => name.length > maxToolNameLength)?.name;
+  if (long === undefined) return aliases.length === 0 ? entry : { ...entry, aliases };
+  const text = `its alias ${long} has ${long.length} characters, at most ${maxToolNameLength} are allowed; shorten ${prefix === "" ? "it" : "toolPrefix or the alias"}`;
+  return { toolName: entry.toolName, file: entry.file, text };
+}
+
+/** A name that is not in any list must not take a call from a tool that is, nor from another of its kind. */
+function refuseAliasClashes(entries: readonly CatalogEntry[], found: readonly FoundCommand[]): void {
+  const tools = new Map(found.map(({ toolName, file }) => [toolName, file]));
+  const aliases = new Map<string, string>();
+  const clash = (text: string) => new RuntimeError("COMMAND_CLASH", text);
+  for (const { toolName, file, command, aliases: names = [] } of entries) {
+    for (const [at, { name }] of names.entries()) {
+      if (name === toolName) {
+        if (command.aliases[at]?.name !== undefined) throw clash(`${file} has its own name ${name} among its \`aliases\`; take it out.`);
+        continue;
+      }
+      const tool = tools.get(name);
+      if (tool !== undefined) throw clash(`The alias ${name} of ${file} is the name of another tool, ${tool}; take the alias out, or rename the tool.`);
+      const other = aliases.get(name);
+      if (other !== undefined) throw clash(`Two commands have the alias ${name}: ${other} and ${file}; take it out of one.`);
+      aliases.set(name, file);
+    }
+  }
 }
 
 /** Loads one command file; what is wrong with it becomes a problem, not an exception. */

@@ -1,3 +1,4 @@
+import { type Alias, readAliases } from "./aliases.ts";
 import type { Content } from "./content.ts";
 import type { CallFacts, CommandContext, Origin } from "./context.ts";
 import { type InferInput, type InferOutput, type JsonSchema, type Schema, toJsonSchema } from "./schema.ts";
@@ -33,6 +34,12 @@ type Suggestions = readonly (string | Suggestion)[];
 
 /** An author's own: the values for one argument. It may give all of them; those that do not fit `partial` are left out. */
 export type Completer = (partial: string, given: CompleterContext) => Suggestions | Promise<Suggestions>;
+
+/** Another name for the tool; `arguments` says what that name's arguments are called here. Without a name, for the tool's own. */
+export interface AliasDefinition<I> {
+  readonly name?: string;
+  readonly arguments?: { readonly [theirs: string]: keyof I & string };
+}
 
 type ArgumentPath<I> = (keyof I & string) | `${keyof I & string}.${string}`;
 
@@ -77,6 +84,8 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
   readonly references?: boolean;
   /** Values for arguments that know more than their schema; `"options.format"` for one inside. */
   readonly complete?: { readonly [argument in ArgumentPath<InferInput<I>>]?: Completer };
+  /** Other names the tool answers to, unlisted: after a rename, what people have written down goes on working. */
+  readonly aliases?: readonly (string | AliasDefinition<InferInput<I>>)[];
   /** Arguments worth showing in `--help`, as typed after the command's name. */
   readonly examples?: readonly string[];
   /** The result in one line. */
@@ -110,6 +119,7 @@ export interface Command {
   readonly envelope: boolean;
   readonly references: boolean;
   readonly complete: Readonly<Record<string, Completer | undefined>>;
+  readonly aliases: readonly Alias[];
   readonly examples: readonly string[];
   readonly summarize: ((output: never) => string) | undefined;
   readonly run: (input: never, task: CommandContext) => unknown;
@@ -126,12 +136,13 @@ export function defineCommand<I extends Schema = Schema<Record<string, never>>, 
 ): Command {
   checkDefinition(definition as unknown as Record<string, unknown>);
   const effects = definition.effects ?? "write";
+  const inputSchema = definition.input === undefined ? { type: "object", properties: {} } : toObjectSchema(definition.input, "input");
   const command: Command = {
     summary: definition.summary.trim(),
     description: definition.description?.trim(),
     input: definition.input,
     output: definition.output,
-    inputSchema: definition.input === undefined ? { type: "object", properties: {} } : toObjectSchema(definition.input, "input"),
+    inputSchema,
     outputSchema: definition.output === undefined ? undefined : toJsonSchema(definition.output, "output"),
     long: definition.long ?? false,
     estimate: definition.estimate as Command["estimate"],
@@ -147,6 +158,7 @@ export function defineCommand<I extends Schema = Schema<Record<string, never>>, 
     envelope: definition.envelope ?? true,
     references: definition.references ?? false,
     complete: (definition.complete as Command["complete"] | undefined) ?? {},
+    aliases: readAliases(definition.aliases ?? [], inputSchema),
     examples: definition.examples ?? [],
     summarize: definition.summarize as Command["summarize"],
     run: definition.run as Command["run"],
@@ -205,6 +217,7 @@ const fields: Record<string, { check: (value: unknown) => boolean; expected: str
   envelope: { check: isBoolean, expected: "true or false" },
   references: { check: isBoolean, expected: "true or false" },
   complete: { check: isCompleters, expected: "an object of functions (partial, { arguments, context, signal }) => values" },
+  aliases: { check: Array.isArray, expected: "a list of tool names, or of { name, arguments: { their_name: our_name } }" },
   examples: { check: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"), expected: "a list of texts" },
   summarize: { check: isFunction, expected: "a function (output) => text" },
 };

@@ -119,6 +119,7 @@ export const diagnoseServer: Command = defineCommand({
   long: true,
   effects: "read",
   estimate: ({ full }) => (full === true ? 90 : 15),
+  aliases: [{ name: "diagnose_mcp_server", arguments: { endpoint: "url" } }],
   examples: ["--url https://example.org/mcp", "--url https://example.org/mcp --full true"],
   summarize,
   run: async ({ url, headers = {}, ...wish }, task) => {

@@ -1,11 +1,12 @@
 import { ProtocolError, type Result, type ServerContext } from "@modelcontextprotocol/server";
-import type { Catalog } from "../command/catalog.ts";
+import { ownArgument, ownArguments } from "../command/aliases.ts";
+import type { Catalog, CatalogEntry } from "../command/catalog.ts";
 import type { Completer } from "../command/command.ts";
 import type { JsonSchema } from "../command/schema.ts";
 import { closest } from "../command/suggest.ts";
 import type { CompletionRequest } from "../completion/complete.ts";
 import { CompletionFailed } from "../completion/completion-failed.ts";
-import { internalErrorCode, requestErrors } from "../errors.ts";
+import { internalErrorCode, messageOf, requestErrors } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { callerKey, callerOf, isKnown } from "./caller.ts";
 
@@ -43,13 +44,15 @@ export function createCompletions(options: CompletionsOptions): OwnCompletions {
       const { ref, name } = (params ?? {}) as { ref?: { type?: unknown; name?: unknown } | null; name?: unknown };
       if (ref === undefined) {
         const tool = textOf(name, "name");
-        return answer(find(options, tool, ctx, authors) ?? refuse(options, tool), toVendorRequest(params), ctx);
+        return answer(find(options, tool, ctx, authors) ?? refuse(options, tool), toOwnNames(options.catalog.get(tool), tool, toVendorRequest(params)), ctx);
       }
       if (ref?.type === "ref/resource") return undefined;
       if (ref?.type !== "ref/prompt") throw new ProtocolError(requestErrors.params.code, '`ref.type` must be "ref/prompt" or "ref/resource".');
       const prompt = textOf(ref.name, "ref.name");
-      const command = options.hasPrompts && !authors.isPrompt(prompt) ? options.catalog.get(prompt)?.command : undefined;
-      return command === undefined ? undefined : answer({ schema: command.inputSchema, completers: command.complete }, toRequest(params), ctx);
+      const entry = options.hasPrompts && !authors.isPrompt(prompt) ? options.catalog.get(prompt) : undefined;
+      if (entry === undefined) return undefined;
+      const { inputSchema: schema, complete: completers } = entry.command;
+      return answer({ schema, completers }, toOwnNames(entry, prompt, toRequest(params)), ctx);
     },
   };
 }
@@ -97,6 +100,21 @@ function toVendorRequest(params: unknown): CompletionRequest {
     ...(rest.arguments !== undefined && { arguments: objectOf(rest.arguments, "arguments") }),
     ...(rest.context !== undefined && { context: objectOf(rest.context, "context") }),
   };
+}
+
+/** A request by the arguments' own names, for a tool that goes by several. */
+function toOwnNames(entry: CatalogEntry | undefined, calledAs: string, request: CompletionRequest): CompletionRequest {
+  if (entry?.aliases === undefined) return request;
+  const { argument, arguments: given } = request;
+  try {
+    return {
+      ...request,
+      ...(argument !== undefined && { argument: ownArgument(entry, calledAs, argument) }),
+      ...(given !== undefined && { arguments: ownArguments(entry, calledAs, given) as Record<string, unknown> }),
+    };
+  } catch (error) {
+    throw new ProtocolError(requestErrors.params.code, messageOf(error));
+  }
 }
 
 function textOf(value: unknown, field: string): string {

@@ -1,7 +1,8 @@
 import { ProtocolError, type Result } from "@modelcontextprotocol/server";
+import { ownArguments } from "../command/aliases.ts";
 import type { Catalog, CatalogEntry } from "../command/catalog.ts";
 import type { JsonSchema } from "../command/schema.ts";
-import { requestErrors } from "../errors.ts";
+import { messageOf, requestErrors } from "../errors.ts";
 
 /**
  * Every command is also a prompt, a slash command in most hosts: one message that asks the model to use the tool with these
@@ -31,9 +32,17 @@ export function createPrompts(catalog: Catalog): OwnPrompts {
       if (!isTexts(given)) throw new ProtocolError(requestErrors.params.code, "`arguments` must be an object of texts.");
       const entry = catalog.get(name);
       if (entry === undefined) throw new ProtocolError(requestErrors.params.code, `Prompt ${name} not found`);
-      return await toMessage(entry, given);
+      return await toMessage(entry, ownTexts(entry, name, given));
     },
   };
+}
+
+function ownTexts(entry: CatalogEntry, name: string, given: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  try {
+    return ownArguments(entry, name, given) as Record<string, string>;
+  } catch (error) {
+    throw new ProtocolError(requestErrors.params.code, messageOf(error));
+  }
 }
 
 function isTexts(given: unknown): given is Readonly<Record<string, string>> {

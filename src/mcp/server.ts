@@ -146,6 +146,11 @@ export class CommandServer extends McpServer {
     if (this.core.face?.prompts !== undefined) this.sendPromptListChanged();
   }
 
+  /** Whether the author has registered a tool of this name by hand. */
+  isAuthorsTool(name: string): boolean {
+    return super.toolInputSchemaJson(name) !== undefined;
+  }
+
   /** Where the SDK looks for the `x-mcp-header` marks of a tool's arguments. */
   override toolInputSchemaJson(name: string): Record<string, unknown> | undefined {
     return this.#tools.inputSchema(name) ?? super.toolInputSchemaJson(name);

@@ -1,13 +1,15 @@
 import { ProtocolError } from "@modelcontextprotocol/server";
+import { ownArguments } from "../command/aliases.ts";
 import type { Catalog, CatalogEntry } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
 import { envelopeSchema } from "../command/envelope.ts";
 import { closest } from "../command/suggest.ts";
+import { CommandError } from "../errors.ts";
 import { type CommandStats, isTaskModeRecommended } from "../task/history.ts";
 import { asksForTask, budgetFor, Call, type CallOptions, speaksCoreTasks } from "./call.ts";
 import { callerOf } from "./caller.ts";
 import { errorResult } from "./results.ts";
-import type { CommandTools, Tool } from "./server.ts";
+import type { CommandTools, Tool, ToolCall } from "./server.ts";
 import { wrongTaskSupport } from "./tasks-2025.ts";
 
 export interface ToolsOptions extends CallOptions {
@@ -38,7 +40,13 @@ export function createTools(options: ToolsOptions): CommandTools {
     inputSchema: (toolName) => catalog.get(toolName)?.command.inputSchema ?? plain?.inputSchema(toolName),
     call(request, ctx, server) {
       const entry = catalog.get(request.name);
-      if (entry !== undefined) return new Call(options, entry, request, ctx, server).answer();
+      if (entry !== undefined) {
+        // What an author has registered by hand is listed, and an alias is not: the call is meant for the former.
+        if (request.name !== entry.toolName && server.isAuthorsTool(request.name)) return undefined;
+        const own = toOwnNames(entry, request);
+        if (typeof own === "string") return Promise.resolve(errorResult(own, options.clock));
+        return new Call(options, entry, own, ctx, server).answer();
+      }
       const isFollowUp = plain?.inputSchema(request.name) !== undefined;
       if (isFollowUp && asksForTask(request, ctx, server)) throw wrongTaskSupport(request.name, "forbidden");
       const followUp = plain?.call(request.name, request.arguments, { ctx, caller: callerOf(ctx), budget: budgetFor(options, ctx, server) });
@@ -58,6 +66,17 @@ export function createTools(options: ToolsOptions): CommandTools {
       );
     },
   };
+}
+
+/** A call under the tool's own name, with its arguments by theirs; a sentence when that cannot be. */
+function toOwnNames(entry: CatalogEntry, request: ToolCall): ToolCall | string {
+  if (entry.aliases === undefined) return request;
+  try {
+    return { ...request, name: entry.toolName, arguments: ownArguments(entry, request.name, request.arguments) };
+  } catch (error) {
+    if (error instanceof CommandError) return error.message;
+    throw error;
+  }
 }
 
 async function listCommands({ catalog, readStats }: ToolsOptions): Promise<readonly Tool[]> {

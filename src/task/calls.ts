@@ -160,6 +160,7 @@ export class Calls {
     return decide(
       {
         toolName: entry.toolName,
+        ...(entry.aliases !== undefined && { aliases: entry.aliases.map(({ name }) => name) }),
         declaredLong: entry.command.long,
         taskSupport: entry.command.taskSupport,
         historyP95Ms: p95Ms,

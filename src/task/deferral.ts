@@ -41,6 +41,8 @@ export const defaultDeferral: DeferralRules = {
 /** What is known of one call when it comes in. */
 export interface CallFacts {
   readonly toolName: string;
+  /** Other names it answers to: a list of tools may hold any of them. */
+  readonly aliases?: readonly string[];
   readonly declaredLong: boolean;
   readonly taskSupport: "optional" | "required" | "forbidden";
   /** Only with enough runs to tell. */
@@ -114,12 +116,12 @@ function endless(toolName: string): { readonly why: string; readonly claim: stri
 
 /** Why a command counts as long, in short and as a claim about it; undefined when it does not. */
 export function isLong(
-  facts: Pick<CallFacts, "toolName" | "declaredLong" | "historyP95Ms">,
+  facts: Pick<CallFacts, "toolName" | "aliases" | "declaredLong" | "historyP95Ms">,
   rules: Pick<DeferralRules, "tools" | "longFromMs"> = defaultDeferral,
 ): { readonly why: string; readonly claim: string } | undefined {
-  const { toolName, declaredLong, historyP95Ms } = facts;
+  const { toolName, aliases = [], declaredLong, historyP95Ms } = facts;
   if (rules.tools === undefined && declaredLong) return { why: "declared long", claim: `${toolName} is declared long` };
-  if (rules.tools?.includes(toolName)) {
+  if (rules.tools?.some((name) => name === toolName || aliases.includes(name))) {
     const why = "listed in MEANWHILE_AUTO_TASK_TOOLS";
     return { why, claim: `${toolName} is ${why}` };
   }

@@ -1,3 +1,4 @@
+import { ownArguments } from "../command/aliases.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import { ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
@@ -180,11 +181,23 @@ export class Worker {
   }
 
   #begin(task: Task): void {
-    const attempt = new Attempt(this.#attempts, { task, entry: this.#options.find(task.command) });
+    const entry = this.#options.find(task.command);
+    const attempt = new Attempt(this.#attempts, { task: entry === undefined ? task : toOwnNames(task, entry), entry });
     this.#running.set(attempt, task);
     void attempt.ended.then(() => {
       this.#running.delete(attempt);
       this.#wake();
     });
+  }
+}
+
+/** A task on record under a name that its command only still answers to has the arguments of that name. */
+function toOwnNames(task: Task, entry: CatalogEntry): Task {
+  if (task.command === entry.toolName) return task;
+  try {
+    return { ...task, input: ownArguments(entry, task.command, task.input) };
+  } catch {
+    // Its own check of the input says what is wrong.
+    return task;
   }
 }
