@@ -52,7 +52,7 @@ export function flagWords({ commands = [], bundled, scope }: ProjectFlags): stri
 
 export const packageFolder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
 export const executable = path.join(packageFolder, "bin", "meanwhile.cjs");
-const packFolder = path.join(packageFolder, "dist", "commands");
+export const packFolder = path.join(packageFolder, "dist", "commands");
 const configNames = ["meanwhile.config.ts", "meanwhile.config.js", "meanwhile.config.mjs", "meanwhile.config.json"];
 
 export function packageVersion(): string {

@@ -1,16 +1,23 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { systemClock, toTimestamp } from "../clock.ts";
-import { openCatalog } from "../command/catalog.ts";
+import { ownArguments } from "../command/aliases.ts";
+import { type Catalog, type CatalogEntry, openCatalog } from "../command/catalog.ts";
 import type { Answer, Origin, ProgressReport, Question } from "../command/context.ts";
 import { type Envelope, toEnvelope } from "../command/envelope.ts";
 import { runCommand } from "../command/run.ts";
 import { closest } from "../command/suggest.ts";
+import { messageOf } from "../errors.ts";
+import { isBundledFile, packFolder } from "../project.ts";
 
 export interface CallToolOptions {
   /** Where the commands are. Default: `commands` in the working folder. */
   readonly commands?: string | readonly string[];
   readonly toolPrefix?: string;
-  /** What `task.home` is. */
+  /** `false`: the commands that come with Meanwhile are unknown. By default they are found where the folders have none of that name. */
+  readonly bundled?: boolean;
+  /** What `task.home` is. A bundled command without one gets an empty folder that is gone after the call. */
   readonly home?: string;
   /** What `task.config` is. */
   readonly config?: Readonly<Record<string, unknown>>;
@@ -26,35 +33,56 @@ const log = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** Calls a tool by its MCP name, in this process and without a transport; the envelope is the one a client gets, with the log. Never rejects for what a client would be told in it. */
 export async function callTool(name: string, args: Readonly<Record<string, unknown>> = {}, options: CallToolOptions = {}): Promise<Envelope> {
-  const { commands = "commands", toolPrefix = "", home = "", config = {}, onProgress, answer, signal } = options;
-  const origin: Origin = options.origin ?? { door: "terminal", folder: path.resolve() };
+  const { commands = "commands", toolPrefix = "", bundled = true } = options;
   if (typeof name !== "string" || name === "") return refusal("Say which tool to call: callTool(name, args).");
   const folders = (typeof commands === "string" ? [commands] : commands).map((folder) => path.resolve(folder));
-  const catalog = await openCatalog({ folders, toolPrefix, log });
-  const entry = catalog.get(name);
-  if (entry === undefined) {
+  const catalogs: Catalog[] = [];
+  for (const opened of [folders, ...(bundled ? [[packFolder]] : [])]) {
+    const catalog = await openCatalog({ folders: opened, toolPrefix, log });
+    const entry = catalog.get(name);
+    if (entry !== undefined) return await run(entry, { name, args, options });
     const problem = catalog.problemOf(name);
     if (problem !== undefined) return refusal(`${problem.file} could not be loaded: ${problem.text}`);
-    const known = catalog.entries.map(({ toolName }) => toolName);
-    const guess = closest(name, known);
-    return refusal(
-      `Unknown tool ${name}; ${guess === undefined ? `there are ${known.join(", ") || `none in ${folders.join(", ")}`}.` : `did you mean ${guess}?`}`,
-    );
+    catalogs.push(catalog);
   }
-  const outcome = await runCommand(entry.command, args, {
-    name,
-    clock: systemClock,
-    home,
-    config,
-    caller: { kind: "local" },
-    origin,
-    door: {
-      ...(onProgress !== undefined && { progress: onProgress }),
-      ...(answer !== undefined && { ask: async (question: Question) => await answer(question) }),
-    },
-    ...(signal !== undefined && { signals: [signal] }),
-  });
-  return toEnvelope(outcome, true);
+  const known = catalogs.flatMap(({ entries }) => entries.map(({ toolName }) => toolName));
+  const guess = closest(name, known);
+  return refusal(
+    `Unknown tool ${name}; ${guess === undefined ? `there are ${known.join(", ") || `none in ${folders.join(", ")}`}.` : `did you mean ${guess}?`}`,
+  );
+}
+
+interface Called {
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly options: CallToolOptions;
+}
+
+async function run(entry: CatalogEntry, { name, args, options }: Called): Promise<Envelope> {
+  const { config = {}, onProgress, answer, signal } = options;
+  const origin: Origin = options.origin ?? { door: "terminal", folder: path.resolve() };
+  // What comes with Meanwhile keeps its data there, and a test must not leave it in the working folder.
+  const ownHome = options.home === undefined && isBundledFile(entry.file) ? mkdtempSync(path.join(tmpdir(), "meanwhile-home-")) : undefined;
+  try {
+    const outcome = await runCommand(entry.command, ownArguments(entry, name, args), {
+      name: entry.toolName,
+      clock: systemClock,
+      home: options.home ?? ownHome ?? "",
+      config,
+      caller: { kind: "local" },
+      origin,
+      door: {
+        ...(onProgress !== undefined && { progress: onProgress }),
+        ...(answer !== undefined && { ask: async (question: Question) => await answer(question) }),
+      },
+      ...(signal !== undefined && { signals: [signal] }),
+    });
+    return toEnvelope(outcome, true);
+  } catch (error) {
+    return refusal(messageOf(error));
+  } finally {
+    if (ownHome !== undefined) rmSync(ownHome, { recursive: true, force: true });
+  }
 }
 
 function refusal(text: string): Envelope {

@@ -20,7 +20,7 @@ const table: Record<string, readonly string[] | "*"> = {
   completion: ["command", "errors.ts", "clock.ts"],
   task: ["command", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
   store: ["command", "task", "errors.ts", "clock.ts", "log.ts", "failpoint.ts"],
-  testing: ["command", "task", "store", "clock.ts", "ids.ts", "errors.ts"],
+  testing: ["command", "task", "store", "project.ts", "clock.ts", "ids.ts", "errors.ts"],
   mcp: ["completion", "command", "task", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
   transport: ["mcp", "errors.ts", "clock.ts", "ids.ts", "lines.ts", "log.ts"],
   daemon: ["paths.ts", "errors.ts", "clock.ts", "lines.ts", "log.ts"],

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { callTool } from "../../src/testing/call-tool.ts";
@@ -58,9 +59,31 @@ test("Where nobody answers, a question fails the call; a prefix is part of the n
   expect(envelope.messages.at(-1)?.text).toContain("Who are you?");
 });
 
-test("The bundled commands are called the same way, by whoever tests them.", async () => {
+test("The bundled commands are called by their names, too, where the folder has none of that name.", async () => {
   const home = temporaryFolder();
-  const envelope = await callTool("config_path", {}, { commands: path.resolve(import.meta.dirname, "../../commands"), home });
+  const folder = commands();
+  const envelope = await callTool("config_path", {}, { commands: folder, home });
   expect(envelope.success).toBe(true);
   expect(JSON.stringify(envelope.data)).toContain(home);
+  const transformed = await callTool("wksm_transform", { file_path: "README.md", engine: "markdown" }, { commands: folder, home, toolPrefix: "wksm" });
+  expect(transformed).toMatchObject({ success: true, data: { engine: "markdown" } });
+  expect(await callTool("config_path", {}, { commands: folder, home, bundled: false })).toMatchObject({ success: false });
+  const own = writeFiles(temporaryFolder(), {
+    "config/path.ts": `import { defineCommand } from ${JSON.stringify(source)};\nexport default defineCommand({ summary: "Mine", run: () => ({ mine: true }) });`,
+  });
+  expect(await callTool("config_path", {}, { commands: own })).toMatchObject({ data: { mine: true } });
+});
+
+test("A bundled command without a home leaves nothing behind.", async () => {
+  const envelope = await callTool("config_path", {}, { commands: commands() });
+  const { home } = envelope.data as { home: string };
+  expect([envelope.success, existsSync(home)]).toEqual([true, false]);
+});
+
+test("A tool is called by each of its other names; arguments given by two are an envelope that says so.", async () => {
+  const given = { endpoint: "http://127.0.0.1:1/mcp" };
+  const refused = await callTool("diagnose_mcp_server", given, { commands: commands() });
+  expect(refused.messages.at(-1)?.text).toMatch(/private|loopback|this machine/i);
+  const twice = await callTool("diagnose_mcp_server", { ...given, url: "http://127.0.0.1:1/mcp" }, { commands: commands() });
+  expect(twice).toMatchObject({ success: false, messages: [{ text: "`endpoint` is another name of `url`; give one of them." }] });
 });
