@@ -2,6 +2,7 @@ import { formatDuration, toTimestamp } from "../clock.ts";
 import type { CommandStats } from "../task/history.ts";
 import { statusLine } from "../task/status-line.ts";
 import { isTerminal, type Task } from "../task/task.ts";
+import type { TokenProgress } from "../task/token-progress.ts";
 import { clean, fit } from "./terminal.ts";
 
 /** Rows as columns of equal width; the last one may be cut to fit. */
@@ -29,6 +30,18 @@ export function liveTable(tasks: readonly Task[], now: number): string {
     newsOf(task, now),
   ]);
   return toColumns([["Task", "Command", "Status", "Age", "Token", "Latest"], ...rows]);
+}
+
+/** The calls that clients follow by a token. */
+export function tokenTable(all: readonly TokenProgress[]): string {
+  const rows = all.map(({ token, tool, status, percentage, message }) => [
+    clean(String(token)),
+    tool,
+    status,
+    percentage === undefined ? "-" : `${Math.floor(percentage)}%`,
+    clean(message ?? ""),
+  ]);
+  return toColumns([["Token", "Command", "Status", "Done", "Latest"], ...rows]);
 }
 
 export function statsTable(stats: readonly CommandStats[]): string {

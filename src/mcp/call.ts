@@ -330,6 +330,7 @@ export class Call {
     log.debug("call deferred", { tool: this.#entry.toolName, as, reason: task.reason });
     const caller = callerKey(this.#caller);
     const progressToken = this.#ctx.mcpReq._meta?.progressToken;
+    if (progressToken !== undefined && note === undefined) this.#dropTokenWithClient(engine, task);
     if (as === "job") {
       const answer = toJobAnswer(task, clock, note);
       const server = this.#server;
@@ -357,6 +358,18 @@ export class Call {
     if (plain === undefined)
       throw new RequestError("busy", `${this.#entry.toolName} takes longer than this client waits, and follow-up tools are switched off.`);
     return plain.toHandle(task, { budget: budgetFor(this.#options, this.#ctx, this.#server), note });
+  }
+
+  /** A token is its client's: on record, too, it goes with the client, while the task goes on. */
+  #dropTokenWithClient(engine: Engine, task: Task): void {
+    const { core } = this.#server;
+    const drop = () => {
+      engine
+        .dropToken(callerKey(this.#caller), task.taskId)
+        .catch((error: unknown) => this.#options.log.debug("the token of a client that is gone could not be dropped", { error }));
+    };
+    if (core.closed.aborted || this.#ctx.http?.req?.signal.aborted === true) drop();
+    else core.closed.addEventListener("abort", drop, { once: true });
   }
 
   /** A task whose id nobody received could never be found again: on 2026-07-28 there is no list. */
@@ -397,8 +410,10 @@ export class Call {
     const token = this.#ctx.mcpReq._meta?.progressToken;
     if (token === undefined) return undefined;
     const { core } = this.#server;
+    const { tokens } = this.#options;
+    tokens.dropWhenClosed(core, core.closed);
     // What we follow from this process is alive as long as the connection is.
-    return this.#options.tokens.track({ token, connection: core, tool: this.#entry.toolName, isAlive: () => !core.closed.aborted });
+    return tokens.track({ token, connection: core, tool: this.#entry.toolName, isAlive: () => !core.closed.aborted });
   }
 
   #sendLog(line: LogLine): void {

@@ -85,6 +85,13 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return this.#applyOwn(scope, taskId, { type: "cancel", message });
   }
 
+  async dropToken(scope: Scope, taskId: string): Promise<boolean> {
+    const row = this.#rows.get(taskId);
+    if (row === undefined || row.task.caller !== scope.caller || isTerminal(row.task) || row.task.progressToken === undefined) return false;
+    row.task = { ...row.task, progressToken: undefined };
+    return true;
+  }
+
   async claim(wish: ClaimWish): Promise<Task | undefined> {
     const { project, now, taskId, shares } = wish;
     const turns = new Map(shares?.turns);

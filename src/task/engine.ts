@@ -170,6 +170,11 @@ export class Engine {
     return await this.#options.store.cancel(this.#scope(caller), taskId, message);
   }
 
+  /** The client that followed a task by its token is gone. */
+  async dropToken(caller: string, taskId: string): Promise<void> {
+    await this.#options.store.dropToken(this.#scope(caller), taskId);
+  }
+
   /** Follows a task to its end, or until `until` holds. */
   async wait(
     caller: string,

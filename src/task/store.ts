@@ -83,6 +83,8 @@ export interface TaskStore {
   findEqual(scope: Scope, project: string, digest: string): Promise<Task | undefined>;
   answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean>;
   cancel(scope: Scope, taskId: string, message: string): Promise<boolean>;
+  /** The client that followed a live task by its token is gone, and the token with it. No news to anybody: nothing about the work has changed. */
+  dropToken(scope: Scope, taskId: string): Promise<boolean>;
 
   claim(wish: ClaimWish): Promise<Task | undefined>;
   /** Renews every lease of a worker; how many it still holds. */

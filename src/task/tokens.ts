@@ -46,6 +46,7 @@ const inert: TrackedToken = { update() {}, drop() {} };
 export class ProgressTokens {
   readonly #clock: Clock;
   readonly #byConnection = new Map<object, Map<string | number, Tracked>>();
+  readonly #watched = new WeakSet<object>();
   #cancelSweep: (() => void) | undefined;
 
   constructor(clock: Clock) {
@@ -73,6 +74,13 @@ export class ProgressTokens {
   /** Every live token, connection by connection, oldest first. */
   list(): readonly TokenView[] {
     return [...this.#byConnection.values()].flatMap((tokens) => [...tokens.values()].map((tracked) => tracked.view()));
+  }
+
+  /** Sees to it that a connection's tokens go with its client. */
+  dropWhenClosed(connection: object, closed: AbortSignal): void {
+    if (this.#watched.has(connection)) return;
+    this.#watched.add(connection);
+    closed.addEventListener("abort", () => this.dropConnection(connection), { once: true });
   }
 
   /** Forgets the tokens of a client that is gone. */

@@ -181,7 +181,7 @@ describe("flags", () => {
       "--help",
     ]);
     expect(await values("serve", "--host", "")).toEqual([]);
-    expect(await values("tasks", "")).toEqual(["list", "show", "result", "watch", "cancel", "answer", "prune"]);
+    expect(await values("tasks", "")).toEqual(["list", "show", "result", "progress", "watch", "cancel", "answer", "prune"]);
     expect(await values("tasks", "result", "--")).toEqual(["--wait", "--json", "--target", "--header", "--token-env", "--revision", "--help"]);
     expect(await values("completion", "")).toEqual(["bash", "zsh", "fish"]);
   });

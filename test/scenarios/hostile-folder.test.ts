@@ -108,6 +108,8 @@ const lines: Readonly<Record<keyof typeof verbs, readonly (readonly string[])[]>
     ["tasks", "watch", nobody],
     ["tasks", "cancel", nobody],
     ["tasks", "answer", nobody],
+    ["tasks", "progress"],
+    ["tasks", "progress", "7"],
     ["tasks", "prune"],
   ],
   stats: [["stats"], ["stats", "--json"]],

@@ -127,6 +127,19 @@ describe("a tracked token", () => {
   });
 });
 
+test("a connection's tokens go the moment it is closed, also those of later calls", () => {
+  const { tokens, connection, track, listed } = setUp();
+  const closed = new AbortController();
+  for (const token of ["t-1", "t-2"]) {
+    tokens.dropWhenClosed(connection, closed.signal);
+    track(token).drop();
+  }
+  track("t-3");
+  expect(listed()).toEqual(["t-3"]);
+  closed.abort();
+  expect(listed()).toEqual([]);
+});
+
 describe("a second call with a live token", () => {
   test("is not listed and says nothing; the token goes on speaking for the first", () => {
     const { tokens, connection, track } = setUp();

@@ -29,6 +29,7 @@ const statuses = ["working", "input_required", "completed", "failed", "cancelled
 export async function runRemoteTasks(name: string, call: RemoteCall): Promise<ExitCode> {
   const reach = toReach(readTarget(String(call.options.target)), call.options, call.flags);
   const subverb = Object.hasOwn(subverbs, name) ? subverbs[name] : undefined;
+  if (name === "progress") throw new UsageError("tasks progress is for your own calls; another server tells the client that holds the token, and nobody else.");
   if (subverb === undefined) throw new UsageError(`tasks ${name} is for your own tasks; another server forgets tasks when their time is over.`);
   refuseOptions(name, call);
   return await withClient({ reach, terminal: call.terminal }, (connected) => subverb({ ...call, ...connected, reach }));

@@ -3,13 +3,15 @@ import type { Answer } from "../../command/context.ts";
 import { type Environment, readSettings, type Settings } from "../../config.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
+import { listTokens, progressOfToken } from "../../task/token-progress.ts";
 import { isTerminal, liveStatuses, openQuestions, type Task, type TaskStatus } from "../../task/task.ts";
 import { openTasks, type Tasks } from "../../tasks.ts";
 import { readAnswer, readStatuses } from "../answer.ts";
 import { followTask, localCaller, printResult } from "../follow.ts";
 import type { VerbCall } from "../main.ts";
 import { formatData } from "../output.ts";
-import { describeTask, liveTable, taskTable } from "../tasks-view.ts";
+import { printData } from "../run.ts";
+import { describeTask, liveTable, taskTable, tokenTable } from "../tasks-view.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { type ParsedVerb, parseVerb } from "../verb.ts";
 import { declareReach } from "./connect-target.ts";
@@ -36,6 +38,7 @@ const subverbs: Record<string, Subverb> = {
   list: { usage: "list [--live] [--status s] [--limit n] [--cursor c] [--json]", summary: "your tasks, newest first", run: list },
   show: { usage: "show <task> [--json]", summary: "everything about one task, and why it is one", run: show },
   result: { usage: "result <task> [--wait] [--json]", summary: "what a task gave", run: result },
+  progress: { usage: "progress [token] [--json]", summary: "how far the call is that a client follows by this token; all of them", run: progress },
   watch: { usage: "watch [task]", summary: "a live view of your tasks, or follow one to its end", run: watch },
   cancel: { usage: "cancel <task>", summary: "stop a task", run: cancel },
   answer: { usage: "answer <task> [field=value …] [--decline]", summary: "answer what a task asks", run: answer },
@@ -106,6 +109,7 @@ function parse(name: string, subverb: Subverb, words: readonly string[]): Parsed
   return parseVerb(`tasks ${name}`, subverb.summary, words, (program) => {
     if (name === "answer") program.argument("<task>").argument("[answers...]");
     else if (name === "watch") program.argument("[task]");
+    else if (name === "progress") program.argument("[token]", "a progress token, as the client chose it");
     else if (subverb.usage.includes("<task>")) program.argument("<task>", "its id, or the beginning of it");
     if (name === "list")
       program
@@ -115,7 +119,7 @@ function parse(name: string, subverb: Subverb, words: readonly string[]): Parsed
         .option("--cursor <cursor>", "where the last page ended");
     if (name === "answer") program.option("--decline", "say no");
     if (name === "result") program.option("--wait", "wait for the end");
-    if (name === "list" || name === "show" || name === "result") program.option("--json", "print as JSON");
+    if (["list", "show", "result", "progress"].includes(name)) program.option("--json", "print as JSON");
     program.option("--target <target>", "ask this server instead: a URL, a socket, a command line, or .");
     declareReach(program);
   });
@@ -167,6 +171,23 @@ async function find({ tasks, operands }: Context): Promise<Task> {
 async function show(context: Context): Promise<ExitCode> {
   const described = describeTask(await find(context));
   context.terminal.print(await formatData({ data: described }, context.options.json === true ? "json" : "yaml"));
+  return Exit.Ok;
+}
+
+async function progress({ tasks, terminal, clock, options, operands }: Context): Promise<ExitCode> {
+  const [token] = operands;
+  const format = options.json === true ? "json" : "yaml";
+  if (token === undefined) {
+    const all = await listTokens(tasks.engine, localCaller, clock.now());
+    if (options.json === true) terminal.print(await formatData({ data: all }, "json"));
+    else terminal.print(all.length === 0 ? "Nothing that runs has a progress token.\n" : tokenTable(all));
+    return Exit.Ok;
+  }
+  const answer = await progressOfToken(tasks.engine, localCaller, { token, now: clock.now() });
+  if (!answer.ok) throw new CommandError(`${answer.message}${answer.error === "timeout" ? "" : " `meanwhile tasks progress` lists those there are."}`);
+  const { progress: found, others } = answer;
+  if (others.length > 0) terminal.say(`${terminal.colors.yellow("!")} ${others.length + 1} clients have chosen this token; this is the newest call.\n`);
+  printData(await formatData({ data: found }, format), terminal);
   return Exit.Ok;
 }
 

@@ -106,6 +106,11 @@ export function toVerbWords(findTasks: FindTasks, ownTools: OwnTools = noTools):
         },
         show: { summary: "everything about one task, and why it is one", flags: [json, ...remote], operands: [task()] },
         result: { summary: "what a task gave", flags: [{ word: "--wait", description: "wait for the end" }, json, ...remote], operands: [task()] },
+        progress: {
+          summary: "how far the call is that a client follows by this token; all of them",
+          flags: [json, ...remote],
+          operands: [{ name: "token", values: unknown }],
+        },
         watch: { summary: "a live view of your tasks, or follow one to its end", flags: remote, operands: [task()] },
         cancel: { summary: "stop a task", flags: remote, operands: [task(...liveStatuses)] },
         answer: {

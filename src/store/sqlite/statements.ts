@@ -106,6 +106,8 @@ export const statements = {
         updated_at = :now, finished_at = :now, expires_at = :now + ttl_ms, version = version + 1
     where task_id = :taskId and caller = :caller and ${live}`,
 
+  dropToken: `update tasks set progress_token = null where task_id = :taskId and caller = :caller and ${live} and progress_token is not null`,
+
   retryLater: `
     update tasks
     set status = ${waitingStatus}, worker = null, lease_until = null, not_before = :notBefore, status_message = :why,

@@ -85,6 +85,10 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return await this.#end("cancel", { taskId, caller: scope.caller, now: scope.now, statusMessage: message, outcome });
   }
 
+  async dropToken(scope: Scope, taskId: string): Promise<boolean> {
+    return (await this.#quickly(() => this.#run("dropToken", { taskId, caller: scope.caller }))) > 0;
+  }
+
   async claim(wish: ClaimWish): Promise<Task | undefined> {
     const { project, worker, leaseMs, now, taskId, shares } = wish;
     const facts = { project, worker, leaseMs, now };

@@ -161,6 +161,18 @@ export const callCases: readonly StoreCase[] = [
     assert.deepEqual(await listed(bench), [taskId]);
   }),
 
+  onStore("dropToken: a live task of its caller has none any more, and nothing else about it has changed", async (bench) => {
+    const { taskId } = await bench.make({ progressToken: 7 });
+    const before = await bench.read(taskId);
+    assert.equal(await bench.store.dropToken({ ...bench.scope(), caller: "bob" }, taskId), false, "somebody else's");
+    assert.equal(await timesHeard(bench, taskId, async () => assert.equal(await bench.store.dropToken(bench.scope(), taskId), true)), 0);
+    assert.deepEqual(plain(await bench.read(taskId)), plain({ ...before, progressToken: undefined }));
+    for (const id of [taskId, "never-was", "__proto__"]) assert.equal(await bench.store.dropToken(bench.scope(), id), false, id);
+    const ended = await bench.begin({ progressToken: "kept" });
+    await bench.store.settle(ended, done, bench.now);
+    assert.equal(await bench.store.dropToken(bench.scope(), ended.taskId), false, "what has ended");
+  }),
+
   onStore("create: a token comes back as it went in, a number as a number; so does what was asked ahead", async (bench) => {
     const tokens = [7, "7", 0, "", "null", -1.5, Number.MAX_SAFE_INTEGER, "O'Neil 🙂 \u2028 \"", undefined];
     for (const [n, progressToken] of tokens.entries()) {
