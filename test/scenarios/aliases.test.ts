@@ -37,7 +37,7 @@ const served = shareAmongTests(async () => {
   return { cwd, env, connect, local: await connect(core), modern: await connect(modern), stranger: await connect(core, true) };
 });
 
-const namesIn = ({ result }: Message, list: "tools" | "prompts") => (result?.[list] as { name: string }[]).map(({ name }) => name);
+const namesIn = (message: Message, list: "tools" | "prompts") => (resultOf(message)[list] as { name: string }[]).map(({ name }) => name);
 
 describe("a tool with other names", () => {
   test("answers to each of them, arguments and all, and is listed once", async () => {

@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { isTitled, titlesIn } from "../helpers/titles.ts";
 import { requirements } from "./requirements.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
@@ -67,23 +68,3 @@ describe("what counts as a test", () => {
     expect(titlesIn(text).some((found) => isTitled(found, "a title"))).toBe(false);
   });
 });
-
-interface Title {
-  readonly text: string;
-  /** One of several that begin alike. */
-  readonly isOpen: boolean;
-}
-
-/** The titles of a file's tests, without those that are skipped, commented out or known to fail. */
-function titlesIn(text: string): Title[] {
-  const single = text.matchAll(/^[ \t]*(?:test|onStore|onTwoStores)(?:\.concurrent|\.sequential)?\(\s*(["'`])((?:\\.|(?!\1).)*)\1/gms);
-  const several = text.matchAll(/^[ \t]*test\.(?:each|for)\b.*?\)\s*\(\s*(["'`])((?:\\.|(?!\1).)*)\1/gms);
-  return [
-    ...[...single].map(([, quote = "", title = ""]) => ({ text: title, isOpen: quote === "`" && title.includes("${") })),
-    ...[...several].map(([, , title = ""]) => ({ text: title, isOpen: true })),
-  ];
-}
-
-function isTitled({ text, isOpen }: Title, title: string): boolean {
-  return text === title || (isOpen && text.startsWith(title) && !/^\w/.test(text.slice(title.length)));
-}
