@@ -8,7 +8,7 @@ import type { CallOptions, Result, WireClient, WireOptions } from "../helpers/wi
 const [nov25, y26] = ["2025-11-25", "2026-07-28"] as const;
 const takesTasks = { extensions: { "io.modelcontextprotocol/tasks": {} } };
 const keyed = (key: string, more: object = {}): CallOptions => ({ meta: { "meanwhile/idempotencyKey": key, ...more } });
-const textsOf = ({ structuredContent }: Result) => structuredContent?.messages.map(({ text }) => text);
+const textsOf = ({ structuredContent }: Result) => structuredContent?.messages.filter(({ type }) => type !== "success").map(({ text }) => text);
 const jobsOf = async (client: WireClient) => (await client.call("task_list")).structuredContent?.data.jobs as { job_id: string }[];
 
 test.for([nov25, y26])("a key of callers who cannot be told apart is nobody's: each gets a run of its own (%s)", async (revision) => {
