@@ -3,25 +3,30 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
 import type { McpServer } from "@modelcontextprotocol/server";
+import { environmentNames, type Found, isVariableName } from "./command/environment.ts";
 import { loadModule } from "./command/load.ts";
 import { closest } from "./command/suggest.ts";
 import { messageOf, RuntimeError, UsageError } from "./errors.ts";
 import type { HostOverride } from "./host/profiles.ts";
 import { type LogLevel, logLevels } from "./log.ts";
-import { type Home, openHome, openStoreFile } from "./paths.ts";
+import { type Home, openHome, openStoreFile, readSalt } from "./paths.ts";
 import {
   type Bundled,
   bundledDomains,
+  type CommandSources,
   commandSources,
+  countedNames,
   daemonKey,
   findConfigFile,
+  isBundledFile,
   isPackAlone,
   type ProjectConfig,
+  packageFolder,
   packageVersion,
   projectParts,
   type Scope,
 } from "./project.ts";
-import { readStoredConfig, readText, storeConfig, unloadedNotice } from "./stored-project.ts";
+import { readStoredConfig, readStoredNames, readText, storeConfig, storeNames, unloadedNotice } from "./stored-project.ts";
 import { type DeferralRules, defaultDeferral } from "./task/deferral.ts";
 
 /** Called for every MCP server that is made, to add resources, prompts and tools of one's own. */
@@ -35,7 +40,7 @@ export interface UserConfig {
   readonly instructions?: string;
   /** Command folders, relative to the config file. Default: commands. */
   readonly commands?: readonly string[];
-  /** Environment variables that commands depend on: other values, another daemon. */
+  /** Environment variables that commands depend on, beside those that their code is seen to read: other values, another daemon. */
   readonly env?: readonly string[];
   /** The commands that come with Meanwhile: `true` serves them beside the project's own, a list only these domains of them, `false` none. Default: all, where the project has no command of its own. */
   readonly bundled?: Bundled;
@@ -122,7 +127,15 @@ export interface Settings {
   /** Names this set of folders and its config file: a worker runs only tasks of its own project. */
   readonly project: string;
   /** The process that serves this project to stdio clients. */
-  readonly daemon: { readonly key: string; readonly isPackAlone: boolean; readonly env: readonly string[]; readonly idleMs: number };
+  readonly daemon: {
+    readonly key: string;
+    readonly isPackAlone: boolean;
+    /** Variables whose values make another daemon: those that the config names, and those that the project's code reads. */
+    readonly env: readonly string[];
+    /** Those that the config names. */
+    readonly named: readonly string[];
+    readonly idleMs: number;
+  };
   readonly configFile: string | undefined;
   readonly commandFolders: readonly string[];
   /** Undefined where nobody has said it: then they are served as long as there is no other command. */
@@ -176,18 +189,36 @@ export interface KnownSettings {
 /** Flags over environment over the project's file over the user's file over defaults. Runs the project's config, where it is code. */
 export async function loadSettings(from: Surroundings): Promise<Settings> {
   const configFile = findConfigFile(from.cwd, from.flags);
-  return toSettings(from, configFile, configFile === undefined ? {} : await loadConfig(openHome(from.env), configFile));
+  const home = openHome(from.env);
+  return toSettings(from, configFile, configFile === undefined ? {} : await loadConfig(home, configFile), (sources) => {
+    const { names } = lookForNames(sources.folders, configFile);
+    storeNames(home, projectParts(sources, configFile), names);
+    return names;
+  });
+}
+
+/** The variables that a project's own files read, as they are now: those of its commands, and its config's where that is code. */
+export function lookForNames(folders: readonly string[], configFile: string | undefined): Found {
+  const own = folders.filter((folder) => !isBundledFile(path.join(folder, "any")));
+  const ours = ["src", "dist"].map((folder) => path.join(packageFolder, folder, path.sep));
+  return environmentNames({
+    folders: own,
+    files: configFile === undefined || isData(configFile) ? [] : [configFile],
+    skips: (file) => ours.some((folder) => file.startsWith(folder)),
+  });
 }
 
 /** The same for all who only look: a config that is code counts as it was when it was last loaded. */
 export function readSettings(from: Surroundings): KnownSettings {
   const configFile = findConfigFile(from.cwd, from.flags);
-  if (configFile === undefined) return { settings: toSettings(from, undefined, {}), notice: undefined };
-  if (isData(configFile)) return { settings: toSettings(from, configFile, readJsonConfig(configFile)), notice: undefined };
-  const stored = readStoredConfig(openHome(from.env), configFile);
+  const home = openHome(from.env);
+  const known = (sources: CommandSources) => readStoredNames(home, projectParts(sources, configFile));
+  if (configFile === undefined) return { settings: toSettings(from, undefined, {}, known), notice: undefined };
+  if (isData(configFile)) return { settings: toSettings(from, configFile, readJsonConfig(configFile), known), notice: undefined };
+  const stored = readStoredConfig(home, configFile);
   const said = checkStored(stored?.said);
   const isCurrent = stored?.isCurrent === true && said !== undefined;
-  return { settings: toSettings(from, configFile, said ?? {}), notice: isCurrent ? undefined : unloadedNotice(configFile, stored !== undefined) };
+  return { settings: toSettings(from, configFile, said ?? {}, known), notice: isCurrent ? undefined : unloadedNotice(configFile, stored !== undefined) };
 }
 
 /** Data is read by everybody; code is run by those who are asked to. */
@@ -204,7 +235,12 @@ function checkStored(said: unknown): UserConfig | undefined {
   }
 }
 
-function toSettings({ cwd, env, flags }: Surroundings, configFile: string | undefined, project: UserConfig): Settings {
+function toSettings(
+  { cwd, env, flags }: Surroundings,
+  configFile: string | undefined,
+  project: UserConfig,
+  namesRead: (sources: CommandSources) => readonly string[],
+): Settings {
   const home = openHome(env);
   const user = existsSync(home.configFile) ? readJsonConfig(home.configFile) : {};
   const config: UserConfig = {
@@ -217,6 +253,8 @@ function toSettings({ cwd, env, flags }: Surroundings, configFile: string | unde
   };
   const isDebug = env.MEANWHILE_DEBUG === "1";
   const sources = commandSources(cwd, config, flags);
+  const named = config.env ?? [];
+  const names = countedNames(named, namesRead(sources));
   return {
     name: config.name ?? "meanwhile",
     version: packageVersion(),
@@ -225,9 +263,10 @@ function toSettings({ cwd, env, flags }: Surroundings, configFile: string | unde
     storeFile: openStoreFile(home, env, cwd),
     project: projectId(projectParts(sources, configFile)),
     daemon: {
-      key: daemonKey({ sources, configFile, userConfigFile: home.configFile, env, names: config.env ?? [] }),
+      key: daemonKey({ sources, configFile, userConfigFile: home.configFile, env, names, salt: readSalt(home) }),
       isPackAlone: isPackAlone(sources, configFile),
-      env: config.env ?? [],
+      env: names,
+      named,
       idleMs: secondsFrom(env, "MEANWHILE_IDLE_SECONDS") ?? defaultIdleMs,
     },
     configFile,
@@ -419,7 +458,10 @@ const fields: Record<keyof UserConfig, Field> = {
   name: { check: isText, expected: "text", isOpen: true },
   instructions: { check: isText, expected: "text", isOpen: true },
   commands: { check: (value) => Array.isArray(value) && value.every(isText), expected: "a list of folders" },
-  env: { check: (value) => Array.isArray(value) && value.every(isText), expected: "a list of variable names" },
+  env: {
+    check: (value) => Array.isArray(value) && value.every(isVariableName),
+    expected: 'a list of names of variables, each of letters, digits and _ and not beginning with a digit, such as "ACME_KEY"',
+  },
   bundled: { check: isBundledChoice, expected: describeBundled },
   toolPrefix: {
     check: (value) => typeof value === "string" && /^([A-Za-z][A-Za-z0-9_]*)?$/.test(value),

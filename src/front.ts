@@ -4,9 +4,10 @@ import path from "node:path";
 import { type DaemonAddress, DaemonUnreachable, KeyOutdated, reachDaemon } from "./daemon/connect.ts";
 import { Pump } from "./daemon/pump.ts";
 import { RuntimeError, UsageError } from "./errors.ts";
-import { type Home, openHome } from "./paths.ts";
+import { ensureSalt, type Home, openHome, readSalt } from "./paths.ts";
 import {
   commandSources,
+  countedNames,
   daemonKey,
   executable,
   findConfigFile,
@@ -16,11 +17,12 @@ import {
   keyVariable,
   type ProjectConfig,
   type ProjectFlags,
+  projectParts,
   runVariable,
   type Scope,
 } from "./project.ts";
 import { cleanLines } from "./shown.ts";
-import { forgetConfig, isMade, readStoredConfig, unloadedNotice } from "./stored-project.ts";
+import { forgetConfig, isMade, readStoredConfig, readStoredNames, unloadedNotice } from "./stored-project.ts";
 
 /**
  * `meanwhile serve` over stdio: finds out which daemon serves this project, connects to it or starts it, and carries
@@ -124,22 +126,29 @@ function stayLean(): void {
   for (const flag of ["--no-opt", "--no-maglev"]) setFlagsFromString(flag);
 }
 
-/** Does something with the daemon's address, and again when the daemon finds that the config says something else by now. */
+/** Does something with the daemon's address, and again when the daemon finds that the config says, or the code reads, something else by now. */
 export async function atAddress<T>(flags: ProjectFlags, act: (address: DaemonAddress) => Promise<T>): Promise<T> {
   const address = await addressOf(flags);
   try {
     return await act(address);
   } catch (error) {
+    if (!(error instanceof KeyOutdated)) throw error;
     const configFile = findConfigFile(process.cwd(), flags);
-    if (!(error instanceof KeyOutdated) || configFile === undefined) throw error;
     // What code said depends on more than its own text: files that it imports, and variables.
-    forgetConfig(address.home, configFile);
-    return await act(await addressOf(flags));
+    if (configFile !== undefined) forgetConfig(address.home, configFile);
+    return await act(await addressOf(flags, { names: error.names }));
   }
 }
 
-/** Where this project's daemon is, and how it is started; `mayLoad: false` runs no code for it. */
-export async function addressOf(flags: ProjectFlags, { mayLoad = true } = {}): Promise<DaemonAddress> {
+interface Knowledge {
+  /** False: no code is run, and nothing is written. */
+  readonly mayLoad?: boolean;
+  /** The variables that make another daemon, as a daemon told them; without, as they were when the project was last loaded. */
+  readonly names?: readonly string[] | undefined;
+}
+
+/** Where this project's daemon is, and how it is started. */
+export async function addressOf(flags: ProjectFlags, { mayLoad = true, names: told }: Knowledge = {}): Promise<DaemonAddress> {
   const cwd = process.cwd();
   const { env } = process;
   const home = openHome(env);
@@ -147,10 +156,13 @@ export async function addressOf(flags: ProjectFlags, { mayLoad = true } = {}): P
   const words = flagWords(flags);
   const config = { ...readUserConfig(home), ...(configFile === undefined ? {} : await readProjectConfig(home, configFile, mayLoad ? words : undefined)) };
   const sources = commandSources(cwd, config, flags);
-  const key = daemonKey({ sources, configFile, userConfigFile: home.configFile, env, names: config.env ?? [] });
+  const names = told ?? countedNames(config.env ?? [], readStoredNames(home, projectParts(sources, configFile)));
+  if (mayLoad) ensureSalt(home);
+  const key = daemonKey({ sources, configFile, userConfigFile: home.configFile, env, names, salt: readSalt(home) });
   return {
     home,
     key,
+    names,
     env: { ...env, [keyVariable]: key, [runVariable]: undefined },
     host: env.MEANWHILE_HOST?.trim() || undefined,
     // With room for what it allocates, a fifth less of its start goes into collecting garbage.

@@ -1,4 +1,4 @@
-import { chmodSync, lstatSync, mkdirSync, renameSync, type Stats, statSync, writeFileSync } from "node:fs";
+import { chmodSync, linkSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, type Stats, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
 import { RuntimeError } from "./errors.ts";
@@ -17,6 +17,8 @@ export interface Home {
   readonly catalogFolder: string;
   /** Sockets, locks and records of daemons. */
   readonly runFolder: string;
+  /** What is told apart by its fingerprint, and must not be guessed from it, is said after this. */
+  readonly saltFile: string;
   /** The socket of the bundled commands alone. */
   readonly packSocket: string;
 }
@@ -36,6 +38,7 @@ export function homeAt(env: Environment): Home {
     reportsFolder: path.join(folder, "reports"),
     catalogFolder: path.join(folder, "cache", "catalog"),
     runFolder: path.join(folder, "run"),
+    saltFile: path.join(folder, "run", "salt"),
     packSocket: path.join(folder, "mcp.sock"),
   };
 }
@@ -52,6 +55,32 @@ export function ensureHome(home: Home): void {
   refuse(refusalOfHome(home));
   mkdirSync(home.folder, { recursive: true, mode: 0o700 });
   if ((statSync(home.folder).mode & 0o077) !== 0) chmodSync(home.folder, 0o700);
+}
+
+/** The home's salt, known to nobody else; empty where nothing was ever served. */
+export function readSalt(home: Home): string {
+  try {
+    return readFileSync(home.saltFile, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** Makes the home's salt, where there is none; of two makers the first one wins. */
+export function ensureSalt(home: Home): void {
+  if (readSalt(home) !== "") return;
+  // Loading it takes long, and this happens once in the life of a home.
+  const { randomBytes } = process.getBuiltinModule("node:crypto");
+  const aside = `${home.saltFile}.${process.pid}`;
+  try {
+    ensureHome(home);
+    writePrivately(aside, randomBytes(32).toString("base64url"));
+    linkSync(aside, home.saltFile);
+  } catch {
+    // Somebody else has made it; an unusable home is reported by whoever needs it.
+  } finally {
+    rmSync(aside, { force: true });
+  }
 }
 
 /** The file that keeps the tasks. Throws before anything in it is read when others may have had their hands in it. */

@@ -159,8 +159,10 @@ export interface DaemonParts {
   /** The user's own config file, which may be missing. */
   readonly userConfigFile: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The config's `env` list. */
+  /** Variables that make another daemon: the config's `env` list, and those that the project's code reads. */
   readonly names: readonly string[];
+  /** The home's own, see `fingerprint`. */
+  readonly salt: string;
 }
 
 /** How a daemon is told the key it is looked for by: its command line could be read by everybody. */
@@ -170,22 +172,28 @@ export const runVariable = "MEANWHILE_RUN";
 /** Where the home is, is said by where the socket lies; who the host is, is said by each connection. */
 const uncounted: ReadonlySet<string> = new Set(["MEANWHILE_HOME", "MEANWHILE_HOST", keyVariable, runVariable]);
 
+/** Variables that make another daemon, sorted, each once. What is between our own processes is none of them. */
+export function countedNames(...lists: readonly (readonly string[])[]): string[] {
+  return [...new Set(lists.flat())].filter((name) => name !== keyVariable && name !== runVariable).sort();
+}
+
 /**
  * Names the daemon that serves a project. Beside the project it counts the package's version, what the config files say,
- * the variables that the config names, and our own, because a daemon keeps the environment it was started with.
+ * the variables that the config names or the code reads, and our own, because a daemon keeps the environment it was started with.
  */
-export function daemonKey({ sources, configFile, userConfigFile, env, names }: DaemonParts): string {
+export function daemonKey({ sources, configFile, userConfigFile, env, names, salt }: DaemonParts): string {
   const ours = Object.keys(env).filter((name) => name.startsWith("MEANWHILE_") && !uncounted.has(name));
   const values = [...new Set([...ours, ...names])].sort().map((name) => [name, env[name] ?? null]);
   const texts = [configFile, userConfigFile].map((file) => (file !== undefined && existsSync(file) ? readFileSync(file, "utf8") : null));
-  return fingerprint([packageVersion(), packageFolder, projectParts(sources, configFile), texts, values]);
+  return fingerprint([salt, packageVersion(), packageFolder, projectParts(sources, configFile), texts, values]);
 }
 
 const multipliers = [0x01000193, 0x85ebca6b, 0xc2b2ae35, 0x27d4eb2f];
 
 /**
  * 128 bits that tell values apart, as a file name. Nothing is kept safe by it: whoever could make two alike runs code as this
- * user already. Loading node:crypto would take longer than everything else a front does.
+ * user already. Loading node:crypto would take longer than everything else a front does. The system shows the names of sockets to
+ * everybody, so what must not be guessed from one is said after a salt, which is as long as two of these and known to nobody else.
  */
 export function fingerprint(value: unknown): string {
   const bytes = Buffer.from(JSON.stringify(value));

@@ -50,8 +50,15 @@ export interface Runtime {
   close(drainMs: number): Promise<void>;
 }
 
-export async function openRuntime(settings: Settings, log: Logger, clock: Clock = systemClock): Promise<Runtime> {
-  const catalog = await openLiveCatalog({ ...servedCatalog(settings, log), clock, isServed: servedFolders(settings) });
+export interface RuntimeOptions {
+  readonly clock?: Clock;
+  /** Asked before changed commands are loaded; see `LiveCatalogOptions`. */
+  readonly mayReload?: (folders: readonly string[]) => boolean;
+}
+
+export async function openRuntime(settings: Settings, log: Logger, { clock = systemClock, mayReload }: RuntimeOptions = {}): Promise<Runtime> {
+  const live = { clock, isServed: servedFolders(settings), ...(mayReload !== undefined && { mayReload }) };
+  const catalog = await openLiveCatalog({ ...servedCatalog(settings, log), ...live });
   const unknown = unknownLongTools(settings.deferral.tools, catalog);
   if (unknown !== undefined) log.warn(unknown);
   const served = new ServedTasks(settings, catalog, log, clock);

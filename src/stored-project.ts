@@ -4,8 +4,8 @@ import { type Home, writePrivately } from "./paths.ts";
 import { fingerprint } from "./project.ts";
 
 /**
- * What is known of a project without running any of its code: what its config said when it was last loaded, and whether
- * this user has made it here. Both are kept in the user's home, where nothing that lies in a project's folder can write.
+ * What is known of a project without running any of its code: what its config said when it was last loaded, which variables
+ * its code reads, and whether this user has made it here. All of it is kept in the user's home, where nothing that lies in a project's folder can write.
  */
 
 /** What a config file written as code said when it was last loaded. */
@@ -47,6 +47,25 @@ export function storeConfig(home: Home, file: string, { text, said }: { readonly
 /** From now on it is as if this config had never been loaded. */
 export function forgetConfig(home: Home, file: string): void {
   rmSync(configFileOf(home, realpathSync(file)), { force: true });
+}
+
+const namesFileOf = (home: Home, parts: readonly string[]) => path.join(home.runFolder, `env-${fingerprint(parts)}.names`);
+
+/** The variables that the code of a project read when it was last looked at; none where nobody has looked. */
+export function readStoredNames(home: Home, parts: readonly string[]): string[] {
+  const { parts: whose, names } = readJson(namesFileOf(home, parts)) ?? {};
+  if (JSON.stringify(whose) !== JSON.stringify(parts) || !Array.isArray(names)) return [];
+  return names.filter((name) => typeof name === "string");
+}
+
+/** Keeps the names, never a value. */
+export function storeNames(home: Home, parts: readonly string[], names: readonly string[]): void {
+  if (JSON.stringify(readStoredNames(home, parts)) === JSON.stringify(names)) return;
+  try {
+    writePrivately(namesFileOf(home, parts), JSON.stringify({ parts, names }));
+  } catch {
+    // Without them a front asks once more; an unusable home is reported by whoever needs it.
+  }
 }
 
 /** What to tell whoever asks about a project whose config is code, and is not run for that. */

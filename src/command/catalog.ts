@@ -66,6 +66,8 @@ export async function openCatalog(options: CatalogOptions): Promise<Catalog> {
 
 export interface LiveCatalogOptions extends CatalogOptions {
   readonly clock: Clock;
+  /** False when the files as they are now are for another process to load: then what was loaded stays. Asked with every change, before anything is loaded. */
+  readonly mayReload?: (folders: readonly string[]) => boolean;
   /** Live catalogs are served, and to strangers too: nobody may forget to say it. */
   readonly isBundled: (file: string) => boolean;
 }
@@ -81,7 +83,7 @@ export async function openLiveCatalog(options: LiveCatalogOptions): Promise<Cata
         for (const folder of changed.filter((one) => !isServed(one)))
           log.warn(`${folder} has come after this server started, so nothing in it is loaded; start the server again to serve it`);
         const served = changed.filter((one) => isServed(one));
-        if (served.length === 0) return;
+        if (served.length === 0 || options.mayReload?.(options.folders.filter(isServed)) === false) return;
         forgetModules(served);
         try {
           catalog.replace(await loadAll(options));

@@ -112,7 +112,10 @@ function resolveImport(specifier: string, from: string): string[] {
   if (target === undefined) return [];
   const written = /\.[cm]?jsx?$/.test(target) ? [target, target.replace(/\.([cm]?)js(x?)$/, ".$1ts$2")] : [target];
   const guessed = endings.flatMap((ending) => [`${target}${ending}`, path.join(target, `index${ending}`)]);
-  return [...written, ...guessed].flatMap(toReal).filter((file) => endings.includes(path.extname(file))).slice(0, 1);
+  return [...written, ...guessed]
+    .flatMap(toReal)
+    .filter((file) => endings.includes(path.extname(file)))
+    .slice(0, 1);
 }
 
 function fromUrl(url: string): string | undefined {

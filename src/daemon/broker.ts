@@ -13,6 +13,8 @@ export interface SessionFacts {
 
 export interface BrokerOptions {
   readonly key: string;
+  /** The variables whose values make another daemon, as of now. */
+  readonly env: () => readonly string[];
   /** Serves MCP on a connection until it ends. */
   readonly onConnection: (socket: Socket, facts: SessionFacts) => Promise<void>;
   readonly status: () => Omit<DaemonStatus, "connections">;
@@ -71,6 +73,11 @@ export class Broker {
     cancelLimit();
   }
 
+  /** Has every front look for its daemon again. Whoever is no front has no environment of its own, and stays. */
+  sendOn(): void {
+    for (const socket of this.#fronts.keys()) socket.write(toLine({ meanwhile: "moved" }));
+  }
+
   #end(socket: Socket): void {
     const helloBytes = this.#fronts.get(socket);
     this.#fronts.delete(socket);
@@ -106,7 +113,7 @@ export class Broker {
 
   #greet(socket: Socket, greeting: Greeting, helloBytes: number): void {
     const reply = (message: Reply) => socket.write(toLine(message));
-    const { key, status, onStop } = this.#options;
+    const { key, env, status, onStop } = this.#options;
     if (greeting.meanwhile === "status") {
       // Whoever asks does not count.
       reply({ meanwhile: "status", ...status(), connections: this.#sockets.size - 1 });
@@ -119,7 +126,7 @@ export class Broker {
       reply({ meanwhile: "no", why: this.#isLeaving ? "leaving" : "another" });
       socket.end();
     } else {
-      reply({ meanwhile: "welcome", pid: status().pid });
+      reply({ meanwhile: "welcome", pid: status().pid, env: env() });
       this.#fronts.set(socket, helloBytes);
       this.#serve(socket, { host: greeting.host, folder: greeting.folder });
     }

@@ -14,6 +14,8 @@ import { type DaemonRecord, ensurePrivateFolder, readRecord, refusalOf } from ".
 export interface DaemonAddress {
   readonly home: Home;
   readonly key: string;
+  /** The variables that this key counts. */
+  readonly names: readonly string[];
   /** Counts in place of what the MCP client calls itself. */
   readonly host: string | undefined;
   /** Node, and the words that start the daemon. */
@@ -30,6 +32,13 @@ export class DaemonUnreachable extends Error {
 /** The daemon has read the project and come to another key than whoever started it. */
 export class KeyOutdated extends DaemonUnreachable {
   override readonly name = "KeyOutdated";
+  /** The variables that the key counts, as the daemon says. */
+  readonly names: readonly string[];
+
+  constructor(names: readonly string[]) {
+    super("The project's config says something else each time it is read, or its code reads other variables; serve with --in-process.");
+    this.names = names;
+  }
 }
 
 const startLimitMs = 30_000;
@@ -49,12 +58,18 @@ export async function reachDaemon(address: DaemonAddress): Promise<Socket> {
   for (;;) {
     const known = readRecord(address.home, address.key);
     const found = await greet(address, hello);
-    if (found?.reply?.meanwhile === "welcome") return found.socket;
+    if (found?.reply?.meanwhile === "welcome" && isSame(found.reply.env, address.names)) return found.socket;
     found?.socket.destroy();
+    // Its code reads other variables by now, and the values it has of them are another session's.
+    if (found?.reply?.meanwhile === "welcome") throw new KeyOutdated(found.reply.env);
     if (systemClock.monotonic() > end) throw silent(address, known, found !== undefined);
     if (found === undefined) await startOrWait(address, known);
     else await sleep(systemClock, lookAgainMs);
   }
+}
+
+function isSame(names: readonly string[], others: readonly string[]): boolean {
+  return names.length === others.length && names.every((name, at) => name === others[at]);
 }
 
 function silent({ home }: DaemonAddress, known: DaemonRecord | undefined, isThere: boolean): DaemonUnreachable {
@@ -205,7 +220,7 @@ export async function startDaemon({ home, command: [program, ...words], env, cwd
   });
   report.destroy();
   if (said.startsWith("failed ")) throw new DaemonUnreachable(said.slice("failed ".length).trim());
-  if (said === "another") throw new KeyOutdated("The project's config says something else each time it is read; serve with --in-process.");
+  if (said.startsWith("another ")) throw new KeyOutdated(JSON.parse(said.slice("another ".length)) as string[]);
   if (said === "late") {
     child.kill("SIGKILL");
     throw new DaemonUnreachable(`The daemon has not started within ${startLimitMs / 1000} s; see ${home.daemonLog}, or serve with --in-process.`);

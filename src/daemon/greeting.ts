@@ -10,11 +10,14 @@ export type Greeting =
   | { readonly meanwhile: "stop"; readonly isNow: boolean };
 
 export type Reply =
-  | { readonly meanwhile: "welcome"; readonly pid: number }
+  /** `env`: the variables whose values make another daemon, by name; which values it has is in its key alone. */
+  | { readonly meanwhile: "welcome"; readonly pid: number; readonly env: readonly string[] }
   /** Another daemon must be found or started. */
   | { readonly meanwhile: "no"; readonly why: "leaving" | "another" }
   /** The daemon ends this connection in good order: no need to come back before there is something to say. Of what it was sent after the hello it has heard so many bytes. */
   | { readonly meanwhile: "bye"; readonly heardBytes?: number }
+  /** The code reads other variables by now: there may be another daemon for this session. */
+  | { readonly meanwhile: "moved" }
   | ({ readonly meanwhile: "status" } & DaemonStatus);
 
 /** What a daemon tells about itself. */

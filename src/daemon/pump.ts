@@ -195,7 +195,7 @@ export class Pump {
       if (own.meanwhile === "bye") {
         this.#saidBye = true;
         this.#heardBytes = own.heardBytes;
-      }
+      } else if (own.meanwhile === "moved") this.moveOn();
       return;
     }
     if (this.#session.received(line)) this.#write(line);

@@ -15,6 +15,7 @@ async function openBroker() {
   let heard = "";
   const broker = new Broker({
     key: "k",
+    env: () => [],
     onConnection: (socket) => {
       served = socket;
       socket.on("data", (chunk: Buffer) => (heard += chunk.toString("utf8"))).resume();

@@ -72,6 +72,7 @@ async function open(options: Partial<LifecycleOptions> = {}): Promise<Opened> {
 const createBroker = () =>
   new Broker({
     key: "k",
+    env: () => [],
     onConnection: () => new Promise(() => undefined),
     status: () => ({ pid: 77, version: "0", startedAt: 0, cwd: "/", folders: [], configFile: undefined, socket: "", running: 0 }),
     onStop: () => undefined,

@@ -2,7 +2,6 @@ import { PassThrough } from "node:stream";
 import { Client, type Transport } from "@modelcontextprotocol/client";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { systemClock } from "../../src/clock.ts";
 import { loadSettings } from "../../src/config.ts";
 import { defineCommand } from "../../src/index.ts";
 import { silentLog } from "../../src/log.ts";
@@ -78,7 +77,7 @@ test("The config file hands over the SDK's server for what a command is not.", a
 async function connect(files: Record<string, string>): Promise<Client> {
   const cwd = writeFiles(temporaryFolder(), files);
   const settings = await loadSettings({ cwd, env: { MEANWHILE_HOME: temporaryFolder() }, flags: { bundled: false } });
-  const runtime = await openRuntime(settings, silentLog, systemClock);
+  const runtime = await openRuntime(settings, silentLog);
   const toServer = new PassThrough();
   const toClient = new PassThrough();
   const served = serveStreams(runtime, { input: toServer, output: toClient, write: (text) => toClient.write(text) });

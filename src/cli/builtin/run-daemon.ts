@@ -1,15 +1,16 @@
 import { closeSync, writeSync } from "node:fs";
 import { systemClock } from "../../clock.ts";
 import { currentRun, guardBuiltins } from "../../command/run.ts";
-import { loadSettings, type Settings } from "../../config.ts";
+import { loadSettings, lookForNames, type Settings } from "../../config.ts";
 import { Broker } from "../../daemon/broker.ts";
 import { Lifecycle } from "../../daemon/lifecycle.ts";
 import { Exit, type ExitCode, messageOf } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
 import { describeHarm, surviveCommands, takeStdout } from "../../process-guard.ts";
-import { isPackFolder, keyVariable } from "../../project.ts";
+import { countedNames, isPackFolder, keyVariable, projectParts } from "../../project.ts";
 import { openRuntime, type Runtime, serveStreams } from "../../serve.ts";
 import { takeLock } from "../../store/sqlite/lock.ts";
+import { storeNames } from "../../stored-project.ts";
 import type { GlobalFlags } from "../main.ts";
 
 /** How long tasks may go on when the daemon is told to stop. */
@@ -29,7 +30,7 @@ export async function run({ flags, words }: { flags: GlobalFlags; words: readonl
     const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
     // Under another key than we are looked for by, nobody would find us.
     if (wanted !== undefined && wanted !== settings.daemon.key) {
-      report("another");
+      report(`another ${JSON.stringify(settings.daemon.env)}`);
       return Exit.Ok;
     }
     return await serve(settings, report);
@@ -66,9 +67,18 @@ async function serve(found: Settings, report: (word: string) => void): Promise<E
     // The call it came by is answered first: nobody waits yet for one that has just begun.
     systemClock.after(answerMs, () => lifecycle.leave());
   });
-  runtime = await openRuntime(settings, log);
+  const variables = new Variables(settings, log);
+  let broker: Broker | undefined;
+  runtime = await openRuntime(settings, log, { mayReload: (folders) => variables.areStill(folders, () => broker?.sendOn()) });
+  // A file may have changed between the look at it and its loading.
+  if (!variables.areStill(settings.commandFolders)) {
+    report(`another ${JSON.stringify(variables.names)}`);
+    lifecycle.leave(true);
+    await runtime.close(0);
+    return Exit.Ok;
+  }
   const leaving = new AbortController();
-  const broker = createBroker(runtime, lifecycle, leaving.signal, log);
+  broker = createBroker({ runtime, lifecycle, leaving: leaving.signal, variables, log });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => lifecycle.leave());
   await lifecycle.open(broker);
   report("ready");
@@ -95,11 +105,47 @@ function foldersOf({ settings, catalog }: Runtime): readonly string[] {
   return settings.commandFolders.filter((folder) => hasPack || !isPackFolder(folder));
 }
 
-function createBroker(runtime: Runtime, lifecycle: Lifecycle, leaving: AbortSignal, log: Logger): Broker {
+/** The variables that make another daemon, as the project's files have them now. */
+class Variables {
+  readonly #settings: Settings;
+  readonly #log: Logger;
+  names: readonly string[];
+
+  constructor(settings: Settings, log: Logger) {
+    this.#settings = settings;
+    this.#log = log;
+    this.names = settings.daemon.env;
+  }
+
+  /** False when the code reads others than this daemon is named by: whose values it has of those is not known, so that code is not loaded here. */
+  areStill(folders: readonly string[], onOthers = () => {}): boolean {
+    const { home, configFile, commandFolders, bundled, daemon } = this.#settings;
+    const found = lookForNames(folders, configFile);
+    storeNames(home, projectParts({ folders: commandFolders, bundled }, configFile), found.names);
+    this.names = countedNames(daemon.named, found.names);
+    if (!found.isWhole) this.#log.warn("not every file was looked at for the variables it reads; name those that commands read in the setting `env`");
+    if (this.names.join() === daemon.env.join()) return true;
+    const differing = [...this.names.filter((name) => !daemon.env.includes(name)), ...daemon.env.filter((name) => !this.names.includes(name))];
+    this.#log.info(`the code reads other variables than when this daemon started: ${differing.join(", ")}; its sessions go to the daemons of their values`);
+    onOthers();
+    return false;
+  }
+}
+
+interface BrokerParts {
+  readonly runtime: Runtime;
+  readonly lifecycle: Lifecycle;
+  readonly leaving: AbortSignal;
+  readonly variables: Variables;
+  readonly log: Logger;
+}
+
+function createBroker({ runtime, lifecycle, leaving, variables, log }: BrokerParts): Broker {
   const { settings, clock } = runtime;
   const startedAt = clock.now();
   return new Broker({
     key: settings.daemon.key,
+    env: () => variables.names,
     onConnection: (socket, facts) => serveStreams(runtime, { input: socket, output: socket, write: (text) => socket.write(text), ...facts, leaving }),
     status: () => ({
       pid: process.pid,

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
+import { isVariableName } from "../../command/environment.ts";
 import { closest } from "../../command/suggest.ts";
 import { type Flags, readSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
@@ -14,7 +15,7 @@ import type { Machine } from "../../setup/machine.ts";
 import { SetupRecord } from "../../setup/record.ts";
 import type { VerbCall } from "../main.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
-import { declareProject, parseVerb, toProjectFlags } from "../verb.ts";
+import { collect, declareProject, parseVerb, toProjectFlags } from "../verb.ts";
 
 const summary = "Add this server to MCP hosts, or take it away again; without a host, list them and change nothing";
 
@@ -27,6 +28,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     program.option("--replace", "put the entry in place of one that setup did not write; nothing of that one is kept but a backup");
     program.option("--dry-run", "print what would change as a diff, and change nothing");
     program.option("--name <name>", "what the hosts call it (default: the name in the config, or meanwhile)");
+    program.option("--env <name=value>", "a variable for the commands, such as a key; may be given several times", collect);
     declareProject(program);
   });
   if ("help" in parsed) {
@@ -38,16 +40,19 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const { settings, notice } = readSettings({ cwd: process.cwd(), env: process.env, flags });
   // What the hosts call it may be said there.
   if (notice !== undefined && options.name === undefined) call.terminal.say(`${call.terminal.colors.yellow("!")} ${notice}\n`);
+  const variables = readVariables((options.env as string[] | undefined) ?? []);
+  if (options.remove === true && options.env !== undefined) throw new UsageError("--env and --remove do not go together; the variables go with the entry.");
   const machine = thisMachine();
   const scope: Scope = options.project === true ? "project" : "user";
+  const launch =
+    scope === "user"
+      ? userLaunch(settings, flags)
+      : toProjectLaunch({ project: machine.project, folders: foldersOf(flags.commands ?? []), bundled: flags.bundled });
   const setup: Setup = {
     machine,
     scope,
     name: options.name === undefined ? toName(settings.name) : checkName(options.name as string),
-    launch:
-      scope === "user"
-        ? userLaunch(settings, flags)
-        : toProjectLaunch({ project: machine.project, folders: foldersOf(flags.commands ?? []), bundled: flags.bundled }),
+    launch: { ...launch, env: { ...launch.env, ...variables } },
     record: new SetupRecord(settings.home),
     terminal: call.terminal,
   };
@@ -70,6 +75,21 @@ interface Setup {
   readonly launch: Launch;
   readonly record: SetupRecord;
   readonly terminal: Terminal;
+}
+
+/** What was typed as NAME=value. A value may be a secret, so no sentence repeats it. */
+function readVariables(words: readonly string[]): Record<string, string> {
+  const pairs = words.map((word): [string, string] => {
+    const at = word.indexOf("=");
+    const name = at === -1 ? word : word.slice(0, at);
+    if (at === -1 && isVariableName(name)) throw new UsageError(`--env ${name} has no value; write --env ${name}=value, or --env ${name}= for an empty one.`);
+    if (!isVariableName(name))
+      throw new UsageError(
+        `--env: ${JSON.stringify(clean(name))} is not the name of a variable; use letters, digits and _, the first no digit, as in --env ACME_KEY=value.`,
+      );
+    return [name, word.slice(at + 1)];
+  });
+  return Object.fromEntries(pairs);
 }
 
 function thisMachine(): Machine {
@@ -211,12 +231,14 @@ function quoted(word: string): string {
   return /^[\w@%+=:,./\\-]+$/.test(word) ? word : `'${clean(word).replaceAll("'", "'\\''")}'`;
 }
 
-function remarks({ scope, machine }: Setup): string {
+function remarks(setup: Setup): string {
+  const { scope, machine, launch } = setup;
   if (scope === "user")
     return isFetchedByNpx(executable) ? "         npx fetches it at each start; after npm install -g meanwhile run setup again for a faster one.\n" : "";
   const manifest = path.join(machine.project, "package.json");
   const isDependency = existsSync(manifest) && readFileSync(manifest, "utf8").includes('"meanwhile"');
-  return isDependency ? "" : "         Whoever uses the project needs it there: npm install --save-dev meanwhile\n";
+  const values = Object.keys(launch.env).length === 0 ? "" : "         The values are in a file of the project: whoever gets that reads them.\n";
+  return `${values}${isDependency ? "" : "         Whoever uses the project needs it there: npm install --save-dev meanwhile\n"}`;
 }
 
 function showDiff(setup: Setup, { kind, before, bytes, target }: Change): void {

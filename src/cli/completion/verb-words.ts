@@ -138,6 +138,7 @@ export function toVerbWords(findTasks: FindTasks, ownTools: OwnTools = noTools):
         { word: "--replace", description: "put the entry in place of one that setup did not write; nothing of that one is kept but a backup" },
         { word: "--dry-run", description: "print what would change as a diff, and change nothing" },
         { word: "--name", description: "what the hosts call it (default: the name in the config, or meanwhile)", values: unknown },
+        { word: "--env", description: "a variable for the commands, such as a key; may be given several times", values: unknown },
         commands,
         bundled,
         noBundled,
