@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
@@ -9,7 +9,7 @@ import { closest } from "./command/suggest.ts";
 import { messageOf, RuntimeError, UsageError } from "./errors.ts";
 import type { HostOverride } from "./host/profiles.ts";
 import { type LogLevel, logLevels } from "./log.ts";
-import { type Home, openHome, openStoreFile, readSalt } from "./paths.ts";
+import { ensureSalt, type Home, openHome, openStoreFile, readSalt } from "./paths.ts";
 import {
   type Bundled,
   bundledDomains,
@@ -28,6 +28,7 @@ import {
 } from "./project.ts";
 import { readStoredConfig, readStoredNames, readText, storeConfig, storeNames, unloadedNotice } from "./stored-project.ts";
 import { type DeferralRules, defaultDeferral } from "./task/deferral.ts";
+import type { Environment as Marks } from "./task/task.ts";
 
 /** Called for every MCP server that is made, to add resources, prompts and tools of one's own. */
 export type ServerHook = (server: McpServer, facts: { readonly era: "legacy" | "modern" }) => void | Promise<void>;
@@ -136,6 +137,8 @@ export interface Settings {
     readonly named: readonly string[];
     readonly idleMs: number;
   };
+  /** Marks of what this process has of the variables that the project's code reads, as it was started. */
+  readonly environment: Marks;
   readonly configFile: string | undefined;
   readonly commandFolders: readonly string[];
   /** Undefined where nobody has said it: then they are served as long as there is no other command. */
@@ -193,6 +196,8 @@ export async function loadSettings(from: Surroundings): Promise<Settings> {
   return toSettings(from, configFile, configFile === undefined ? {} : await loadConfig(home, configFile), (sources) => {
     const { names } = lookForNames(sources.folders, configFile);
     storeNames(home, projectParts(sources, configFile), names);
+    // Nothing is marked where nothing is read.
+    if (names.length > 0) ensureSalt(home);
     return names;
   });
 }
@@ -269,6 +274,7 @@ function toSettings(
       named,
       idleMs: secondsFrom(env, "MEANWHILE_IDLE_SECONDS") ?? defaultIdleMs,
     },
+    environment: markValues(home, env, names),
     configFile,
     commandFolders: sources.folders,
     bundled: sources.bundled,
@@ -298,9 +304,16 @@ export async function projectConfigOf(home: Home, file: string): Promise<Project
   return { ...(commands !== undefined && { commands }), ...(bundled !== undefined && { bundled }), ...(env !== undefined && { env }) };
 }
 
+/** Tells values apart without saying anything about them; the same value has the same mark in all processes of a home. */
+export function markValues(home: Home, env: Environment, names: readonly string[]): Marks {
+  const salt = readSalt(home);
+  const markOf = (name: string, value: string) => createHmac("sha256", salt).update(`${name}\0${value}`).digest("base64url").slice(0, 22);
+  return Object.fromEntries(names.map((name) => [name, env[name] === undefined ? "" : markOf(name, env[name])]));
+}
+
 /** The part of the settings that a command may see. */
 export function publicSettings(settings: Settings): Readonly<Record<string, unknown>> {
-  const { home, mcp: _hook, ...rest } = settings;
+  const { home, mcp: _hook, environment: _marks, ...rest } = settings;
   return { ...rest, home: home.folder };
 }
 

@@ -26,10 +26,10 @@ import { servedCatalog, unknownLongTools } from "./project-commands.ts";
 import { isMade } from "./stored-project.ts";
 import type { Engine } from "./task/engine.ts";
 import type { CommandStats } from "./task/history.ts";
-import { liveStatuses } from "./task/task.ts";
+import { type Environment, liveStatuses } from "./task/task.ts";
 import { ProgressTokens } from "./task/tokens.ts";
 import type { Worker } from "./task/worker.ts";
-import type { Tasks } from "./tasks.ts";
+import type { Tasks, TasksOptions } from "./tasks.ts";
 import type { HttpDoor } from "./transport/http.ts";
 
 /** Catalog, tools, tasks and the SDK's servers put together; doors are opened on it. */
@@ -54,14 +54,16 @@ export interface RuntimeOptions {
   readonly clock?: Clock;
   /** Asked before changed commands are loaded; see `LiveCatalogOptions`. */
   readonly mayReload?: (folders: readonly string[]) => boolean;
+  /** What this process has of the variables that the project's code reads. Default: what the settings say. */
+  readonly environment?: () => Environment;
 }
 
-export async function openRuntime(settings: Settings, log: Logger, { clock = systemClock, mayReload }: RuntimeOptions = {}): Promise<Runtime> {
+export async function openRuntime(settings: Settings, log: Logger, { clock = systemClock, mayReload, environment }: RuntimeOptions = {}): Promise<Runtime> {
   const live = { clock, isServed: servedFolders(settings), ...(mayReload !== undefined && { mayReload }) };
   const catalog = await openLiveCatalog({ ...servedCatalog(settings, log), ...live });
   const unknown = unknownLongTools(settings.deferral.tools, catalog);
   if (unknown !== undefined) log.warn(unknown);
-  const served = new ServedTasks(settings, catalog, log, clock);
+  const served = new ServedTasks(settings, catalog, log, { clock, ...(environment !== undefined && { environment }) });
   const { isDebug, toolPrefix } = settings;
   const openEngine = async () => await served.engine();
   const common = { openEngine, find: (name: string) => catalog.get(name)?.command, clock, log, isDebug, polls: new PollLimit(clock) };
@@ -141,16 +143,16 @@ class ServedTasks {
   readonly #settings: Settings;
   readonly #catalog: Catalog;
   readonly #log: Logger;
-  readonly #clock: Clock;
+  readonly #options: TasksOptions;
   #opened: Promise<{ tasks: Tasks; worker: Worker }> | undefined;
   #working: Engine | undefined;
   #worker: Worker | undefined;
 
-  constructor(settings: Settings, catalog: Catalog, log: Logger, clock: Clock) {
+  constructor(settings: Settings, catalog: Catalog, log: Logger, options: TasksOptions) {
     this.#settings = settings;
     this.#catalog = catalog;
     this.#log = log;
-    this.#clock = clock;
+    this.#options = options;
   }
 
   /** For requests: from the first one on, this process works on what is queued. */
@@ -175,8 +177,7 @@ class ServedTasks {
     if (this.running > 0) return true;
     if (this.#opened === undefined && !existsSync(this.#settings.storeFile)) return false;
     const { tasks } = await this.#open();
-    const { project } = this.#settings;
-    return (await tasks.engine.list(callerKey(localUser), { project, statuses: liveStatuses, withCalls: true, limit: 1 })).tasks.length > 0;
+    return await tasks.engine.hasOwn(callerKey(localUser), { statuses: liveStatuses, withCalls: true });
   }
 
   /** How long commands take; nothing is opened for a home that has no tasks yet. */
@@ -205,7 +206,7 @@ class ServedTasks {
 
   async #openOnce(): Promise<{ tasks: Tasks; worker: Worker }> {
     const { openTasks } = await import("./tasks.ts");
-    const tasks = openTasks(this.#settings, this.#log, this.#clock);
+    const tasks = openTasks(this.#settings, this.#log, this.#options);
     const worker = tasks.createWorker((name) => this.#catalog.get(name));
     tasks.engine.runCallsOn(worker);
     return { tasks, worker };

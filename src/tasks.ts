@@ -12,6 +12,7 @@ import { Engine } from "./task/engine.ts";
 import { History } from "./task/history.ts";
 import { createIsolation } from "./task/isolate.ts";
 import { Sweeper } from "./task/sweeper.ts";
+import type { Environment } from "./task/task.ts";
 import { Worker } from "./task/worker.ts";
 
 /** The engine on its database, and the parts that keep it going. */
@@ -24,8 +25,14 @@ export interface Tasks {
   close(): Promise<void>;
 }
 
+export interface TasksOptions {
+  readonly clock?: Clock;
+  /** What this process has of the variables that the project's code reads. Default: what the settings say. */
+  readonly environment?: () => Environment;
+}
+
 /** Opens the tasks of a home. Nothing is claimed or swept until a worker or the sweeper is started. */
-export function openTasks(settings: Settings, log: Logger, clock: Clock = systemClock): Tasks {
+export function openTasks(settings: Settings, log: Logger, { clock = systemClock, environment = () => settings.environment }: TasksOptions = {}): Tasks {
   const store = openSqliteStore(settings.storeFile, clock);
   const history = new History(store, clock, settings.project, { home: settings.home.folder, config: publicSettings(settings), log });
   const { project, isDebug } = settings;
@@ -39,7 +46,7 @@ export function openTasks(settings: Settings, log: Logger, clock: Clock = system
     endStrays: (pid, run) => endStrays(pid, `${runVariable}=${run}`),
   });
   return {
-    engine: new Engine({ store, history, clock, log, project, deferral: settings.deferral }),
+    engine: new Engine({ store, history, clock, log, project, environment, deferral: settings.deferral }),
     history,
     sweeper: new Sweeper({ store, clock, log, isDead: isKnownDead }),
     createWorker: (find, only) =>
@@ -51,6 +58,7 @@ export function openTasks(settings: Settings, log: Logger, clock: Clock = system
         clock,
         log,
         project,
+        environment,
         worker: createWorkerName(),
         home: settings.home.folder,
         config: publicSettings(settings),

@@ -3,7 +3,18 @@ import type { Answer, Question } from "../command/context.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
 import { BadCursor } from "../task/limits.ts";
 import type { Claim, ClaimShares, ClaimWish, Created, CreateOptions, DurationCount, ListFilter, Page, Scope, TaskStore } from "../task/store.ts";
-import { isExpired, isTerminal, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskQuestion, type TaskRules } from "../task/task.ts";
+import {
+  differingNames,
+  type Environment,
+  isExpired,
+  isTerminal,
+  type NewTask,
+  type Task,
+  type TaskOutcome,
+  type TaskProgress,
+  type TaskQuestion,
+  type TaskRules,
+} from "../task/task.ts";
 import { apply, begin, type TaskEvent } from "../task/transitions.ts";
 import { fromCursor, toCursor } from "./cursor.ts";
 
@@ -60,6 +71,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
       .filter(
         ({ task }) =>
           (filter.project === undefined || task.project === filter.project) &&
+          differingNames(task.environment, filter.environment).length === 0 &&
           (filter.statuses === undefined || filter.statuses.includes(task.status)) &&
           (filter.withCalls === true || !task.isCall || isTerminal(task)),
       )
@@ -72,8 +84,8 @@ export class MemoryStore implements TaskStore, Dispatcher {
     };
   }
 
-  async findEqual(scope: Scope, project: string, digest: string): Promise<Task | undefined> {
-    const equal = this.#equal({ caller: scope.caller, project, digest });
+  async findEqual(scope: Scope, project: string, digest: string, environment?: Environment): Promise<Task | undefined> {
+    const equal = this.#equal({ caller: scope.caller, project, digest, environment });
     return equal === undefined ? undefined : copyOf(equal);
   }
 
@@ -98,6 +110,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
     const turnOf = ({ task }: Row) => (taskId === undefined ? (turns.get(task.caller) ?? 0) : 0);
     const ready = [...this.#rows.values()]
       .filter(({ task }) => task.project === project && task.status === "queued" && task.notBefore <= now)
+      .filter(({ task }) => differingNames(task.environment, wish.environment).length === 0)
       .filter(({ task }) => (taskId === undefined ? mayRun(task, shares) : task.taskId === taskId))
       .sort((a, b) => turnOf(a) - turnOf(b) || a.task.notBefore - b.task.notBefore || a.number - b.number)[0];
     if (ready === undefined) return undefined;
@@ -222,9 +235,10 @@ export class MemoryStore implements TaskStore, Dispatcher {
   }
 
   /** The live, handed-out task of an equal call; the oldest one. */
-  #equal({ caller, project, digest }: Pick<NewTask, "caller" | "project" | "digest">): Row | undefined {
+  #equal({ caller, project, digest, environment }: Pick<NewTask, "caller" | "project" | "digest" | "environment">): Row | undefined {
+    const isEqual = (task: Task) => task.caller === caller && task.project === project && task.digest === digest;
     return [...this.#rows.values()].find(
-      ({ task }) => task.caller === caller && task.project === project && task.digest === digest && !isTerminal(task) && !task.isCall,
+      ({ task }) => isEqual(task) && !isTerminal(task) && !task.isCall && differingNames(task.environment, environment).length === 0,
     );
   }
 

@@ -18,7 +18,7 @@ import { ProgressReader, type ProgressUpdate } from "./progress.ts";
 import { rulesOf } from "./retry.ts";
 import { Shares } from "./shares.ts";
 import { timingOf } from "./status-line.ts";
-import { isTerminal, type NewTask, openQuestions, type Task, type TaskQuestion } from "./task.ts";
+import { type Environment, isTerminal, type NewTask, openQuestions, type Task, type TaskQuestion } from "./task.ts";
 import type { Worker } from "./worker.ts";
 
 /** How far a run is in time; the client's view of it is made from both. */
@@ -94,6 +94,7 @@ interface CallsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly project: string;
+  readonly environment?: () => Environment;
   readonly deferral: DeferralRules;
 }
 
@@ -357,12 +358,13 @@ export class Calls {
   }
 
   #fresh(request: CallRequest, { estimateMs, isEndless, isProven }: Outlook, startedAt: number): NewTask {
-    const { clock, project } = this.#options;
+    const { clock, project, environment } = this.#options;
     const { entry, input, caller, origin } = request;
     return {
       taskId: createId(),
       caller,
       project,
+      environment: environment?.(),
       command: entry.toolName,
       input: input ?? {},
       origin,

@@ -17,7 +17,7 @@ import type { History } from "./history.ts";
 import { checkTtl, maxLiveTasks, maxPageSize } from "./limits.ts";
 import { rulesOf } from "./retry.ts";
 import type { ListFilter, Page, Scope, TaskStore } from "./store.ts";
-import { isTerminal, openQuestions, type Task, type TaskQuestion } from "./task.ts";
+import { type Environment, isTerminal, openQuestions, type Task, type TaskQuestion } from "./task.ts";
 import type { Worker } from "./worker.ts";
 
 export interface EngineOptions {
@@ -27,6 +27,8 @@ export interface EngineOptions {
   readonly log: Logger;
   /** Tasks of this project are ours to run. */
   readonly project: string;
+  /** What this process has of the variables that the project's code reads. */
+  readonly environment?: () => Environment;
   readonly maxLive?: number;
   readonly deferral?: DeferralRules;
 }
@@ -117,6 +119,7 @@ export class Engine {
         isCall: false,
         progressToken: request.progressToken,
         questions: request.answered ?? [],
+        environment: this.#options.environment?.(),
       },
       { joinsEqual: this.joinsEqual(request), maxLive, ...(claim !== undefined && { claim }) },
     );
@@ -135,8 +138,14 @@ export class Engine {
 
   /** The live task that an equal call of this caller has started. */
   async findEqual({ entry, input, caller, origin = unknownOrigin }: Pick<CreateRequest, "entry" | "input" | "caller" | "origin">): Promise<Task | undefined> {
-    const { store, project } = this.#options;
-    return await store.findEqual(this.#scope(caller), project, digestOf(entry.toolName, input ?? {}, origin));
+    const { store, project, environment } = this.#options;
+    return await store.findEqual(this.#scope(caller), project, digestOf(entry.toolName, input ?? {}, origin), environment?.());
+  }
+
+  /** Whether there are tasks of a caller that a worker of this project and environment runs, now or later. */
+  async hasOwn(caller: string, filter: Pick<ListFilter, "statuses" | "withCalls">): Promise<boolean> {
+    const { project, environment } = this.#options;
+    return (await this.list(caller, { ...filter, project, ...(environment !== undefined && { environment: environment() }), limit: 1 })).tasks.length > 0;
   }
 
   async get(caller: string, taskId: unknown): Promise<Task> {

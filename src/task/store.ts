@@ -1,5 +1,5 @@
 import type { Answer, Question } from "../command/context.ts";
-import type { NewTask, Task, TaskOutcome, TaskProgress, TaskQuestion, TaskRules, TaskStatus } from "./task.ts";
+import type { Environment, NewTask, Task, TaskOutcome, TaskProgress, TaskQuestion, TaskRules, TaskStatus } from "./task.ts";
 
 /** A worker's right to write to one task. */
 export interface Claim {
@@ -14,7 +14,7 @@ export interface Scope {
 }
 
 export interface CreateOptions {
-  /** Give back a live task of the same caller, project and digest instead of making another. */
+  /** Give back a live task of the same caller, project, digest and environment instead of making another. */
   readonly joinsEqual: boolean;
   /** Refuse when the caller has this many live tasks. */
   readonly maxLive: number;
@@ -26,6 +26,8 @@ export type Created = { readonly kind: "created" | "joined" | "repeated"; readon
 
 export interface ListFilter {
   readonly project?: string;
+  /** Only those that do not differ from it. */
+  readonly environment?: Environment;
   readonly statuses?: readonly TaskStatus[];
   /** Calls that are still being answered, too. Those that ended on record are always listed. */
   readonly withCalls?: boolean;
@@ -41,6 +43,8 @@ export interface Page {
 
 export interface ClaimWish {
   readonly project: string;
+  /** What the worker's environment is; tasks that were asked for in one that differs are not for it. */
+  readonly environment?: Environment;
   readonly worker: string;
   readonly leaseMs: number;
   readonly now: number;
@@ -80,7 +84,7 @@ export interface TaskStore {
   get(scope: Scope, taskId: string): Promise<Task | undefined>;
   list(scope: Scope, filter: ListFilter): Promise<Page>;
   /** The live, handed-out task of an equal call; the oldest, when there are several. */
-  findEqual(scope: Scope, project: string, digest: string): Promise<Task | undefined>;
+  findEqual(scope: Scope, project: string, digest: string, environment?: Environment): Promise<Task | undefined>;
   answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean>;
   cancel(scope: Scope, taskId: string, message: string): Promise<boolean>;
   /** The client that followed a live task by its token is gone, and the token with it. No news to anybody: nothing about the work has changed. */

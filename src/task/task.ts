@@ -8,6 +8,7 @@ import type { Message } from "../command/run.ts";
  * task       a call made durable: one record, one terminal outcome, readable by its caller alone
  * caller     who asked; every way to a record goes through the caller it belongs to
  * project    a set of command folders and its config; a worker claims only tasks of its own project
+ * environment  marks of the variables a task depends on; a worker leaves alone what was asked for with other values
  * attempt    one run of a task; a crash ends an attempt, not the task
  * claim      a worker takes a queued task and with it the right to write
  * lease      how long that right lasts without being renewed
@@ -91,6 +92,16 @@ export interface NewTask {
   readonly questions: readonly TaskQuestion[];
   /** The token its client follows it by. */
   readonly progressToken: string | number | undefined;
+  /** What the code depended on where it was asked for; without one, whoever comes may run it. */
+  readonly environment?: Environment | undefined;
+}
+
+/** The variables that a project's code reads, each with a mark of its value that says nothing about the value itself. */
+export type Environment = Readonly<Record<string, string>>;
+
+/** The variables that both know, with other values. A name that only one of them knows is one that code no longer, or not yet, reads. */
+export function differingNames(one: Environment | undefined, other: Environment | undefined): string[] {
+  return Object.entries(one ?? {}).flatMap(([name, mark]) => (other !== undefined && Object.hasOwn(other, name) && other[name] !== mark ? [name] : []));
 }
 
 /** What may happen to a task whose attempt fails or whose worker dies. */

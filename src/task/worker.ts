@@ -7,12 +7,14 @@ import type { Dispatcher } from "./dispatcher.ts";
 import { endlessPlaces, taskPlaces } from "./limits.ts";
 import { countByCaller, type ShareLimits, Turns, whoIsFull } from "./shares.ts";
 import type { ClaimShares } from "./store.ts";
-import type { Task } from "./task.ts";
+import type { Environment, Task } from "./task.ts";
 
 export interface WorkerOptions extends Omit<AttemptOptions, "leaseMs" | "onClaim"> {
   readonly dispatcher: Dispatcher;
   readonly find: (command: string) => CatalogEntry | undefined;
   readonly project: string;
+  /** What this process has of the variables that the project's code reads. */
+  readonly environment?: () => Environment;
   readonly leaseMs?: number;
   readonly concurrency?: number;
   /** Only this task, whatever else is queued. */
@@ -169,10 +171,11 @@ export class Worker {
   }
 
   async #takeOne(): Promise<boolean> {
-    const { dispatcher, project, worker, clock, taskId } = this.#options;
+    const { dispatcher, project, environment, worker, clock, taskId } = this.#options;
     const shares = this.#shares();
     if (shares === undefined) return false;
-    const task = await dispatcher.next({ project, worker, leaseMs: this.#leaseMs, now: clock.now(), shares, ...(taskId !== undefined && { taskId }) });
+    const wish = { project, ...(environment !== undefined && { environment: environment() }), worker, leaseMs: this.#leaseMs, now: clock.now(), shares };
+    const task = await dispatcher.next({ ...wish, ...(taskId !== undefined && { taskId }) });
     if (task === undefined) return false;
     failpoint("after-claim");
     this.#turns.serve(task.caller);

@@ -1,11 +1,12 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { DaemonHome, dataOf, kill } from "../helpers/daemon.ts";
 import { writeFiles } from "../helpers/home.ts";
-import { waitFor } from "../helpers/meanwhile.ts";
-import type { WireClient } from "../helpers/wire.ts";
+import { runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { taskIdOf } from "../helpers/project.ts";
+import type { Result, WireClient } from "../helpers/wire.ts";
 
 /** What a host's entry sets in `env` reaches the command, and no other session's does. */
 
@@ -115,4 +116,51 @@ test("a command that begins to read a variable: connected sessions are sorted an
   const seen = await Promise.all([a, b].map((client) => seenBy(client as WireClient, "key")));
   expect(seen.map(({ value }) => value)).toEqual(["a", "b"]);
   expect(new Set([before.pid, ...seen.map(({ pid }) => pid)]).size).toBe(3);
+});
+
+/** Waits for a file, and tells what it has read. */
+const slow = `import { appendFileSync, existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { defineCommand } from "meanwhile";
+import { z } from "zod";
+export default defineCommand({
+  summary: "Waits, then tells", long: true, idempotent: true, estimate: () => 3600, input: z.object({ file: z.string() }),
+  async run({ file }, { signal }) {
+    appendFileSync(file, "started\\n");
+    while (!existsSync(file + ".go")) await sleep(20, undefined, { signal });
+    return { value: process.env.ACME_KEY ?? null, pid: process.pid };
+  },
+});`;
+
+test("a task runs with the environment it was asked for in: another session's daemon leaves it to the next one of its own", async () => {
+  const home = projectOf({ "slow.ts": slow });
+  const [ofA, ofB] = ["a", "b"].map((name) => path.join(home.cwd, name));
+  const capabilities = { tasks: {} };
+  const a = await home.connect({ words, capabilities, env: { ACME_KEY: "value-a" } });
+  const started = await a.call("slow", { file: ofA }, { task: {} });
+  await waitFor(() => existsSync(ofA as string));
+  const [daemonOfA] = home.daemons();
+  const b = await home.connect({ words, capabilities, env: { ACME_KEY: "value-b" } });
+  // Nobody of its kind is left; the daemon of the other sees that its worker is dead, and would take it up.
+  await a.close();
+  kill(daemonOfA?.pid as number);
+  const taskId = taskIdOf(started);
+  const stateOf = async () => JSON.parse((await home.terminal("tasks", "show", taskId, "--json")).stdout) as { status: string };
+  expect((await stateOf()).status).toBe("queued");
+  // An equal call of another session is no reason to join it; and what comes after it is taken first.
+  const own = await b.call("slow", { file: ofA }, { task: {} });
+  expect(taskIdOf(own)).not.toBe(taskId);
+  const after = await b.call("slow", { file: ofB }, { task: {} });
+  writeFileSync(`${ofA}.go`, "");
+  writeFileSync(`${ofB}.go`, "");
+  const resultOf = async (client: WireClient, id: string) => dataOf<Seen>((await client.request("tasks/result", { taskId: id })).result as Result);
+  expect([(await resultOf(b, taskIdOf(own))).value, (await resultOf(b, taskIdOf(after))).value]).toEqual(["value-b", "value-b"]);
+  expect((await stateOf()).status).toBe("queued");
+  const { stderr } = await runMeanwhile(["--no-bundled", "tasks", "result", taskId], {
+    cwd: home.cwd,
+    env: { MEANWHILE_HOME: home.home, ACME_KEY: "value-c" },
+  });
+  expect(stderr).not.toContain("value-");
+  const again = await home.connect({ words, capabilities, env: { ACME_KEY: "value-a" } });
+  expect((await resultOf(again, taskId)).value).toBe("value-a");
 });

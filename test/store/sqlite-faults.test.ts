@@ -165,7 +165,7 @@ describe("opening", () => {
     await store.create(call, begun);
     expect(await store.get(scope(), "call")).toMatchObject({ isCall: true, progressToken: 7 });
     await store.close();
-    expect(versionOf(file)).toBe(5);
+    expect(versionOf(file)).toBe(6);
     expect((await open(file).list(scope(), { limit: 10, withCalls: true })).tasks).toHaveLength(4);
   });
 

@@ -1,7 +1,7 @@
 import { closeSync, writeSync } from "node:fs";
 import { systemClock } from "../../clock.ts";
 import { currentRun, guardBuiltins } from "../../command/run.ts";
-import { loadSettings, lookForNames, type Settings } from "../../config.ts";
+import { loadSettings, lookForNames, markValues, type Settings } from "../../config.ts";
 import { Broker } from "../../daemon/broker.ts";
 import { Lifecycle } from "../../daemon/lifecycle.ts";
 import { Exit, type ExitCode, messageOf } from "../../errors.ts";
@@ -11,6 +11,7 @@ import { countedNames, isPackFolder, keyVariable, projectParts } from "../../pro
 import { openRuntime, type Runtime, serveStreams } from "../../serve.ts";
 import { takeLock } from "../../store/sqlite/lock.ts";
 import { storeNames } from "../../stored-project.ts";
+import type { Environment } from "../../task/task.ts";
 import type { GlobalFlags } from "../main.ts";
 
 /** How long tasks may go on when the daemon is told to stop. */
@@ -69,7 +70,10 @@ async function serve(found: Settings, report: (word: string) => void): Promise<E
   });
   const variables = new Variables(settings, log);
   let broker: Broker | undefined;
-  runtime = await openRuntime(settings, log, { mayReload: (folders) => variables.areStill(folders, () => broker?.sendOn()) });
+  runtime = await openRuntime(settings, log, {
+    mayReload: (folders) => variables.areStill(folders, () => broker?.sendOn()),
+    environment: () => variables.environment,
+  });
   // A file may have changed between the look at it and its loading.
   if (!variables.areStill(settings.commandFolders)) {
     report(`another ${JSON.stringify(variables.names)}`);
@@ -109,12 +113,16 @@ function foldersOf({ settings, catalog }: Runtime): readonly string[] {
 class Variables {
   readonly #settings: Settings;
   readonly #log: Logger;
+  /** As we were started: commands may write to theirs. */
+  readonly #env = { ...process.env };
   names: readonly string[];
+  environment: Environment;
 
   constructor(settings: Settings, log: Logger) {
     this.#settings = settings;
     this.#log = log;
     this.names = settings.daemon.env;
+    this.environment = settings.environment;
   }
 
   /** False when the code reads others than this daemon is named by: whose values it has of those is not known, so that code is not loaded here. */
@@ -123,6 +131,7 @@ class Variables {
     const found = lookForNames(folders, configFile);
     storeNames(home, projectParts({ folders: commandFolders, bundled }, configFile), found.names);
     this.names = countedNames(daemon.named, found.names);
+    this.environment = markValues(home, this.#env, this.names);
     if (!found.isWhole) this.#log.warn("not every file was looked at for the variables it reads; name those that commands read in the setting `env`");
     if (this.names.join() === daemon.env.join()) return true;
     const differing = [...this.names.filter((name) => !daemon.env.includes(name)), ...daemon.env.filter((name) => !this.names.includes(name))];

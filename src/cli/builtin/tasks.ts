@@ -3,8 +3,8 @@ import type { Answer } from "../../command/context.ts";
 import { type Environment, readSettings, type Settings } from "../../config.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
+import { differingNames, isTerminal, liveStatuses, openQuestions, type Task, type TaskStatus } from "../../task/task.ts";
 import { listTokens, progressOfToken } from "../../task/token-progress.ts";
-import { isTerminal, liveStatuses, openQuestions, type Task, type TaskStatus } from "../../task/task.ts";
 import { openTasks, type Tasks } from "../../tasks.ts";
 import { readAnswer, readStatuses } from "../answer.ts";
 import { followTask, localCaller, printResult } from "../follow.ts";
@@ -91,17 +91,20 @@ interface Reviving {
 /** Starts a worker for a task that nobody runs; one of this project's only when that runs no code that was not run here before. */
 function toRevive({ call, settings, pack }: Reviving): (task: Task) => void {
   let isTold = false;
-  return ({ status, project }) => {
+  const tell = (why: string) => {
+    const { terminal } = call;
+    if (!isTold) terminal.say(`${terminal.colors.yellow("!")} ${why}\n`);
+    isTold = true;
+  };
+  return ({ status, project, environment }) => {
     if (status !== "queued") return;
     if (project === pack.project) return startDetachedWorker(pack, packAlone);
     if (project !== settings.project) return;
+    const others = differingNames(environment, settings.environment);
+    if (others.length > 0)
+      return tell(`It was asked for with another value of ${others.join(", ")}, so nobody is started to run it here; a session with that value runs it.`);
     if (isLoadedBefore(call.flags)) return startDetachedWorker(settings, call.flags);
-    const { terminal } = call;
-    if (!isTold)
-      terminal.say(
-        `${terminal.colors.yellow("!")} Its project has changed since it was last loaded, so nobody is started to run it; \`meanwhile serve\` runs it.\n`,
-      );
-    isTold = true;
+    tell("Its project has changed since it was last loaded, so nobody is started to run it; `meanwhile serve` runs it.");
   };
 }
 

@@ -21,9 +21,8 @@ function leaveWhenGone(storeFile: string, leave: () => void): void {
 }
 
 /** Tasks that wait for their next attempt keep the worker; a moment passes before it looks again. */
-async function hasRetries(tasks: Tasks, project: string): Promise<boolean> {
-  const { tasks: queued } = await tasks.engine.list(localCaller, { statuses: ["queued"] });
-  const isLeft = queued.some((task) => task.project === project);
+async function hasRetries(tasks: Tasks): Promise<boolean> {
+  const isLeft = await tasks.engine.hasOwn(localCaller, { statuses: ["queued"] });
   if (isLeft) await sleep(systemClock, retryCheckMs);
   return isLeft;
 }
@@ -46,7 +45,7 @@ export async function run(call: { flags: GlobalFlags; protectStdout(): Promise<v
     process.exit(Exit.Internal);
   });
   do await worker.runUntilIdle();
-  while (await hasRetries(tasks, settings.project));
+  while (await hasRetries(tasks));
   stopWatching();
   tasks.sweeper.stop();
   await worker.stop();

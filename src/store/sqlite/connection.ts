@@ -8,10 +8,11 @@ import { calls } from "./migrations/002-calls.ts";
 import { origins } from "./migrations/003-origins.ts";
 import { fairShares } from "./migrations/004-fair-shares.ts";
 import { estimates } from "./migrations/005-estimates.ts";
+import { environments } from "./migrations/006-environments.ts";
 
 /** Below this, two processes that write and checkpoint at the same instant can lose committed rows. */
 const minimumVersion = [3, 51, 3] as const;
-const migrations = { statements: [tasks, calls, origins, fairShares, estimates] };
+const migrations = { statements: [tasks, calls, origins, fairShares, estimates, environments] };
 /** A file of this size is read through before it is trusted; a larger one would make every start wait. */
 const maxCheckedBytes = 64 * 1024 * 1024;
 

@@ -1,5 +1,5 @@
 import type { ClaimShares } from "../../task/store.ts";
-import { isTerminal, type LiveTask, type Task, type TaskRules } from "../../task/task.ts";
+import { type Environment, isTerminal, type LiveTask, type Task, type TaskRules } from "../../task/task.ts";
 
 /** A row of the tasks table, as SQLite gives it. */
 export interface TaskRow {
@@ -42,6 +42,7 @@ export interface TaskRow {
   readonly folder: string | null;
   readonly is_endless: number;
   readonly is_proven: number;
+  readonly environment: string | null;
 }
 
 export type Values = Record<string, string | number | null>;
@@ -74,7 +75,13 @@ export function fromTask(task: LiveTask): Values {
     folder: task.origin.folder ?? null,
     isEndless: task.isEndless ? 1 : 0,
     isProven: task.isProven ? 1 : 0,
+    environment: fromEnvironment(task.environment),
   };
+}
+
+/** Without any variables it is the same as none. */
+export function fromEnvironment(environment: Environment | undefined): string | null {
+  return environment === undefined || Object.keys(environment).length === 0 ? null : JSON.stringify(environment);
 }
 
 export function fromRules(rules: TaskRules): Values {
@@ -107,6 +114,7 @@ export function toTask(row: TaskRow): Task {
     progressToken: row.progress_token === null ? undefined : JSON.parse(row.progress_token),
     isEndless: row.is_endless === 1,
     isProven: row.is_proven === 1,
+    environment: row.environment === null ? undefined : JSON.parse(row.environment),
     version: row.version,
     fence: row.fence,
     attempts: row.attempts,

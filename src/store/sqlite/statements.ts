@@ -7,6 +7,9 @@ const holds = "task_id = :taskId and fence = :fence and worker is not null and f
 const openQuestions = "(select count(*) from json_each(questions) where value ->> 'answer' is null)";
 /** Open questions outlive the worker that asked them. */
 const waitingStatus = `case when ${openQuestions} > 0 then 'input_required' else 'queued' end`;
+/** No variable that both sides know has two values. */
+const fits = `(environment is null or :environment is null or not exists (
+        select 1 from json_each(environment) as its join json_each(:environment) as ours on ours.key = its.key where ours.value <> its.value))`;
 const claimed = `
         status = 'working', fence = fence + 1, attempts = attempts + 1, worker = :worker, lease_until = :now + :leaseMs,
         started_at = coalesce(started_at, :now), status_message = null, updated_at = :now, version = version + 1`;
@@ -15,14 +18,14 @@ export const statements = {
   insert: `
     insert into tasks (task_id, caller, project, command, digest, idempotency_key, input, reason, ttl_ms, estimate_ms,
                        is_safe, max_attempts, backoff_ms, status, fence, attempts, worker, lease_until,
-                       not_before, created_at, updated_at, started_at, is_call, questions, progress_token, door, folder, is_endless, is_proven)
+                       not_before, created_at, updated_at, started_at, is_call, questions, progress_token, door, folder, is_endless, is_proven, environment)
     values (:taskId, :caller, :project, :command, :digest, :idempotencyKey, :input, :reason, :ttlMs, :estimateMs,
             :isSafe, :maxAttempts, :backoffMs, :status, :fence, :attempts, :worker, :leaseUntil,
-            :createdAt, :createdAt, :createdAt, :startedAt, :isCall, :questions, :progressToken, :door, :folder, :isEndless, :isProven)
+            :createdAt, :createdAt, :createdAt, :startedAt, :isCall, :questions, :progressToken, :door, :folder, :isEndless, :isProven, :environment)
     returning *`,
 
   findByKey: "select * from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey",
-  findEqual: `select * from tasks where caller = :caller and project = :project and digest = :digest and ${live} and is_call = 0 order by number limit 1`,
+  findEqual: `select * from tasks where caller = :caller and project = :project and digest = :digest and ${live} and is_call = 0 and ${fits} order by number limit 1`,
   countLive: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} and is_call = 0 limit :maxLive)`,
 
   get: "select * from tasks where task_id = :taskId and caller = :caller and (expires_at is null or expires_at > :now)",
@@ -30,11 +33,12 @@ export const statements = {
   list: `
     select number, task_id, caller, project, command, digest, idempotency_key, null as input, reason, ttl_ms, estimate_ms,
            is_safe, max_attempts, backoff_ms, status, status_message, version, fence, attempts, crashes, not_before, worker, lease_until,
-           progress, questions, created_at, updated_at, started_at, finished_at, expires_at, is_call, progress_token, door, folder, is_endless, is_proven
+           progress, questions, created_at, updated_at, started_at, finished_at, expires_at, is_call, progress_token, door, folder, is_endless, is_proven, environment
     from tasks
     where caller = :caller and number < :before and (expires_at is null or expires_at > :now)
       and (:project is null or project = :project)
       and (:statuses is null or status in (select value from json_each(:statuses)))
+      and ${fits}
       and (:withCalls = 1 or is_call = 0 or finished_at is not null)
     order by number desc limit :limit`,
 
@@ -57,6 +61,7 @@ export const statements = {
         join tasks on tasks.number = (
           select number from tasks as queued
           where status = 'queued' and project = :project and queued.is_endless = waiting.is_endless and queued.caller = waiting.caller and not_before <= :now
+            and ${fits}
           order by not_before, number limit 1)
         where case waiting.is_endless
               when 0 then :full is not null and waiting.caller not in (select value from json_each(:full))
@@ -68,7 +73,7 @@ export const statements = {
 
   claimNamed: `
     update tasks set ${claimed}
-    where task_id = :taskId and status = 'queued' and project = :project and not_before <= :now
+    where task_id = :taskId and status = 'queued' and project = :project and not_before <= :now and ${fits}
     returning *`,
 
   renew: `update tasks set lease_until = :now + :leaseMs where worker = :worker and ${live}`,

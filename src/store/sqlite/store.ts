@@ -6,12 +6,21 @@ import { failpoint } from "../../failpoint.ts";
 import type { Dispatcher } from "../../task/dispatcher.ts";
 import { BadCursor } from "../../task/limits.ts";
 import type { Claim, ClaimWish, Created, CreateOptions, DurationCount, ListFilter, Page, Scope, TaskStore } from "../../task/store.ts";
-import { maxCrashes, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskQuestion, type TaskRules } from "../../task/task.ts";
+import {
+  type Environment,
+  maxCrashes,
+  type NewTask,
+  type Task,
+  type TaskOutcome,
+  type TaskProgress,
+  type TaskQuestion,
+  type TaskRules,
+} from "../../task/task.ts";
 import { begin, cancelledOutcome, interruptedCallOutcome, interruptedMessage, interruptedOutcome } from "../../task/transitions.ts";
 import { fromCursor, toCursor } from "../cursor.ts";
 import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
 import { type OpenFile, openFiles, refuseReplaced } from "./replaced.ts";
-import { fromRules, fromShares, fromTask, type TaskRow, toTask, type Values } from "./rows.ts";
+import { fromEnvironment, fromRules, fromShares, fromTask, type TaskRow, toTask, type Values } from "./rows.ts";
 import { statements } from "./statements.ts";
 
 /** Other processes' changes are looked for this often while someone waits, and this often otherwise. */
@@ -61,6 +70,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
       ...scope,
       before,
       project: filter.project ?? null,
+      environment: fromEnvironment(filter.environment),
       statuses: filter.statuses === undefined ? null : JSON.stringify(filter.statuses),
       withCalls: filter.withCalls ? 1 : 0,
       limit: filter.limit + 1,
@@ -71,8 +81,8 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return { tasks: page.map(toTask), nextCursor: rows.length > page.length && last !== undefined ? toCursor(scope.caller, last.number) : undefined };
   }
 
-  async findEqual(scope: Scope, project: string, digest: string): Promise<Task | undefined> {
-    return await this.#attempt(() => this.#row("findEqual", { caller: scope.caller, project, digest }));
+  async findEqual(scope: Scope, project: string, digest: string, environment?: Environment): Promise<Task | undefined> {
+    return await this.#attempt(() => this.#row("findEqual", { caller: scope.caller, project, digest, environment: fromEnvironment(environment) }));
   }
 
   async answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean> {
@@ -91,7 +101,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
 
   async claim(wish: ClaimWish): Promise<Task | undefined> {
     const { project, worker, leaseMs, now, taskId, shares } = wish;
-    const facts = { project, worker, leaseMs, now };
+    const facts = { project, worker, leaseMs, now, environment: fromEnvironment(wish.environment) };
     const task = await this.#quickly(() =>
       taskId === undefined ? this.#row("claim", { ...facts, ...fromShares(shares) }) : this.#row("claimNamed", { ...facts, taskId }),
     );
@@ -305,7 +315,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
       if (repeated !== undefined) return { kind: "repeated", task: repeated };
     }
     if (fresh.isCall) return undefined;
-    const equal = options.joinsEqual ? this.#row("findEqual", { caller, project, digest }) : undefined;
+    const equal = options.joinsEqual ? this.#row("findEqual", { caller, project, digest, environment: fromEnvironment(fresh.environment) }) : undefined;
     if (equal !== undefined) return { kind: "joined", task: equal };
     const live = this.#first<{ live: number }>("countLive", { caller, maxLive: options.maxLive })?.live ?? 0;
     return live >= options.maxLive ? { kind: "full", live } : undefined;

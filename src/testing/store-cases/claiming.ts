@@ -68,6 +68,24 @@ export const claimingCases: readonly StoreCase[] = [
     assert.equal((await bench.claim({ project: "away" }))?.project, "away");
   }),
 
+  onStore("claim: not what was asked for with another value of a variable that both know", async (bench) => {
+    const { taskId } = await bench.make({ environment: { KEY: "a", GONE: "x" } });
+    assert.deepEqual((await bench.read(taskId)).environment, { KEY: "a", GONE: "x" });
+    for (const environment of [{ KEY: "b" }, { KEY: "", GONE: "x" }, { KEY: "a", GONE: "y" }]) {
+      assert.equal(await bench.claim({ environment }), undefined);
+      assert.equal(await bench.claim({ environment, taskId }), undefined);
+    }
+    const later = await bench.make({ environment: { KEY: "b" } });
+    assert.equal((await bench.claim({ environment: { KEY: "b" } }))?.taskId, later.taskId);
+    assert.equal((await bench.claim({ environment: { KEY: "a", NEW: "z" } }))?.taskId, taskId);
+  }),
+
+  onStore("claim: whatever the environment, where one of the two knows none", async (bench) => {
+    const [first, second] = [await bench.make(), await bench.make({ environment: { KEY: "a" } })];
+    assert.equal((await bench.claim({ environment: { KEY: "b" } }))?.taskId, first.taskId);
+    assert.equal((await bench.claim({ environment: {} }))?.taskId, second.taskId);
+  }),
+
   onStore("claim: of any caller", async (bench) => {
     for (const caller of ["ada", "bob"]) await bench.make({ caller });
     assert.deepEqual([(await bench.claim())?.caller, (await bench.claim())?.caller], ["ada", "bob"]);

@@ -99,6 +99,17 @@ export const creatingCases: readonly StoreCase[] = [
     }
   }),
 
+  onStore("create: an equal call with another value of a variable is another task, and is found by its own", async (bench) => {
+    const first = await bench.make({ digest: "same", environment: { KEY: "a" } });
+    const other = await bench.create({ digest: "same", environment: { KEY: "b" } }, { joinsEqual: true });
+    assert.equal(other.kind, "created");
+    assert.equal((await bench.create({ digest: "same", environment: { KEY: "a", NEW: "z" } }, { joinsEqual: true })).kind, "joined");
+    assert.equal((await bench.store.findEqual(bench.scope(), "home", "same", { KEY: "a" }))?.taskId, first.taskId);
+    assert.equal(await bench.store.findEqual(bench.scope(), "home", "same", { KEY: "c" }), undefined);
+    const listed = async (environment: Record<string, string>) => (await bench.store.list(bench.scope(), { environment, limit: 10 })).tasks.length;
+    assert.deepEqual([await listed({ KEY: "a" }), await listed({ KEY: "c" }), await listed({})], [1, 0, 2]);
+  }),
+
   onStore("create: an equal call of another caller or project, or one that wants no company, is another task", async (bench) => {
     await bench.make({ digest: "same" });
     const kinds = [
