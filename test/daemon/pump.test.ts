@@ -189,6 +189,22 @@ test("told to move on, it goes over once nobody waits, and its client hears that
   await hears(2, 3);
 });
 
+test("a daemon that sends its sessions on is left as soon as nobody waits for an answer", async () => {
+  const { say, hears, answers, answered, daemon, reply } = await openPump();
+  say({ id: 1, method: "initialize", params: {} });
+  await hears(1, 1);
+  await reply(1, { id: 1, result: {} });
+  say({ method: "notifications/initialized" });
+  say({ id: 2, method: "tools/call", params: {} });
+  await hears(1, 2);
+  (await daemon(1)).socket.write('{"meanwhile":"moved"}\n');
+  await reply(1, { id: 2, result: { done: true } });
+  expect(await answered(2)).toMatchObject({ result: { done: true } });
+  await daemon(2);
+  await waitFor(() => answers.some(({ method }) => method === "notifications/tools/list_changed"));
+  expect(answers.some((answer) => "meanwhile" in answer)).toBe(false);
+});
+
 test("a request that is none is not answered a second time by the front", async () => {
   const { input, daemon, answers, say, hears } = await openPump();
   input.write('{"jsonrpc":"1.0","id":"old","method":"tools/call"}\n{"jsonrpc":"2.0","id":1.5,"method":"tools/call"}\n');

@@ -2,7 +2,9 @@ import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { parse } from "@decimalturn/toml-patch";
 import { describe, expect, test } from "vitest";
+import { hosts } from "../../src/setup/hosts/index.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { codeCache, executable } from "../helpers/meanwhile.ts";
 
@@ -26,6 +28,11 @@ function user(files: Readonly<Record<string, string>> = {}, project: Readonly<Re
     });
   const read = (name: string) => readFileSync(path.join(home, name), "utf8");
   return { home, cwd, setup, read };
+}
+
+interface Entry {
+  readonly env?: object;
+  readonly environment?: object;
 }
 
 interface Written {
@@ -128,6 +135,44 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
     const { setup, cwd } = user();
     const { err } = await setup(["cursor"], { MEANWHILE_HOME: `${cwd}/my home` });
     expect(err).toContain(`It runs  MEANWHILE_HOME='${cwd}/my home' ${process.execPath} ${executable} -C ${cwd} serve\n`);
+  });
+
+  test("--env writes variables into the entry, in the words of every host; again it keeps what is not named", async () => {
+    const { setup, read } = user();
+    const ids = hosts.map(({ id }) => id);
+    const { code, err } = await setup([...ids, "--env", "ACME_KEY=a=b c", "--env=EMPTY="]);
+    expect([code, err.match(/✓/g)?.length]).toEqual([0, ids.length]);
+    expect(err).toContain("It runs  ACME_KEY='a=b c' EMPTY=''");
+    const files = [...err.matchAll(/added meanwhile to ~\/(.+)$/gm)].map((match) => match[1] as string);
+    const envs = files.map((name) => {
+      const config = name.endsWith(".toml") ? parse(read(name)) : JSON.parse(read(name));
+      const { env, environment } = Object.values(config as object).flatMap((servers) => (servers as { meanwhile?: Entry }).meanwhile ?? [])[0] as Entry;
+      return [name, environment ?? env];
+    });
+    expect(envs).toHaveLength(ids.length);
+    for (const [name, env] of envs) expect(env, String(name)).toEqual({ ACME_KEY: "a=b c", EMPTY: "" });
+
+    await setup(["cursor", "--env", "ACME_KEY=new"]);
+    expect(JSON.parse(read(".cursor/mcp.json")).mcpServers.meanwhile.env).toEqual({ ACME_KEY: "new", EMPTY: "" });
+    await setup(["cursor"]);
+    expect(JSON.parse(read(".cursor/mcp.json")).mcpServers.meanwhile.env).toEqual({ ACME_KEY: "new", EMPTY: "" });
+    expect((await setup(["cursor", "--dry-run", "--env", "OTHER=x"])).out).toContain('+        "OTHER": "x"');
+    const shared = await setup(["cursor", "--project", "--env", "ACME_KEY=x"]);
+    expect(shared.err).toContain("The values are in a file of the project: whoever gets that reads them.");
+  });
+
+  test("--env with what is no name, or without a value, ends with 2 and a sentence that does not repeat the value", async () => {
+    const { setup, home } = user();
+    const said = async (...words: string[]) => {
+      const { code, err } = await setup(["cursor", ...words]);
+      expect([code, err.includes("s3cret")]).toEqual([2, false]);
+      return err;
+    };
+    for (const name of ["1X", "A B", "A-B", "", "A\u001b"])
+      expect(await said("--env", `${name}=s3cret`)).toMatch(/^✗ --env: ".*" is not the name of a variable; use letters, digits and _, the first no digit, /);
+    expect(await said("--env", "ACME_KEY")).toBe("✗ --env ACME_KEY has no value; write --env ACME_KEY=value, or --env ACME_KEY= for an empty one.\n");
+    expect(await said("--remove", "--env", "A=s3cret")).toContain("--env and --remove do not go together");
+    expect(existsSync(path.join(home, ".cursor"))).toBe(false);
   });
 
   test("an entry of another tool is refused, also by --dry-run and --remove, until --replace takes its place and --remove puts it back", async () => {
