@@ -237,9 +237,10 @@ class Reader {
     }
     if (this.#aliases.has(text.slice(start, end)) && at(asKey, text, end) !== undefined) return;
     const list = destructured.exec(before)?.[1];
-    if (list !== undefined) return this.#readList(list);
     const alias = assigned.exec(before)?.[1];
-    if (alias !== undefined && at(/\s*(?:[;,)\n]|$)/y, text, end) !== undefined && !/\bexport\s[^;{}]*$/.test(before)) this.#aliases.add(alias);
+    const isAlias = alias !== undefined && at(/\s*(?:[;,)\n]|$)/y, text, end) !== undefined && !/\bexport\s[^;{}]*$/.test(before);
+    if (list !== undefined) this.#readList(list);
+    else if (isAlias) this.#aliases.add(alias);
     else this.isOpen = true;
   }
 
