@@ -32,6 +32,7 @@ export default defineCommand({
   examples: ["claude-code", "codex obsidian-Notes"],
   summarize: ({ sources, files_ingested, chunks_written, files_unchanged }) =>
     `${sources.join(", ")}: ${files_ingested} files in ${chunks_written} chunks, ${files_unchanged} unchanged`,
+  saysNo: ({ errors_total }) => errors_total > 0,
   async run({ ids, ...cut }, task) {
     return await withIngested(task.home, async (db) => {
       const sources = [...new Set(ids)].map((id) => findSource(db, id));

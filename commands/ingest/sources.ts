@@ -25,8 +25,11 @@ export default defineCommand({
   effects: "write",
   idempotent: true,
   examples: ["~/notes", "docs report.pdf --chunk-size 800 --overlap 100"],
-  summarize: ({ files_ingested, files_unchanged, chunks_written, errors_total }) =>
-    `${files_ingested} files in ${chunks_written} chunks, ${files_unchanged} unchanged, ${errors_total} failed`,
+  summarize: ({ files_seen, files_ingested, files_unchanged, chunks_written, errors: [first], errors_total }) =>
+    files_seen === 0 && first !== undefined
+      ? `Nothing was ingested: ${first.path}: ${first.reason}`
+      : `${files_ingested} files in ${chunks_written} chunks, ${files_unchanged} unchanged, ${errors_total} failed`,
+  saysNo: ({ errors_total }) => errors_total > 0,
   async run(input, task) {
     const reach = openReach(task);
     const options = toOptions(input, reach);

@@ -27,6 +27,7 @@ export default defineCommand({
     if (is_valid) return `All ${links_checked} links lead somewhere`;
     return broken_count === 0 ? `The folder ${root} is gone` : `${broken_count} of ${links_checked} links are broken`;
   },
+  saysNo: ({ is_valid }) => !is_valid,
   async run({ vault: given, limit }, task) {
     return await withVaults(task.home, (db) => {
       const vault = findVault(db, given, task);

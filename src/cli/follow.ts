@@ -1,10 +1,9 @@
 import type { Answer } from "../command/context.ts";
-import { summaryLine } from "../command/run.ts";
 import { Exit, type ExitCode } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { type EndedTask, isTerminal, openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
-import { type Format, formatData } from "./output.ts";
-import { printData } from "./run.ts";
+import type { Format } from "./output.ts";
+import { printCompleted } from "./run.ts";
 import { askInTerminal, clean, StageView, type Terminal } from "./terminal.ts";
 
 /** Whoever sits at this machine. */
@@ -17,6 +16,8 @@ export interface FollowOptions {
   readonly format: Format;
   /** Confirmations are given without asking. */
   readonly isConfirmed: boolean;
+  /** The task is somebody else's doing: Ctrl-C leaves, and neither stops it nor says no to what it asks. */
+  readonly isWatching?: boolean;
   /** Sees every change. */
   readonly onTask?: (task: Task) => void;
 }
@@ -32,7 +33,7 @@ export async function followTask(task: Task, options: FollowOptions): Promise<Ex
     : new StageView(terminal, { estimateSeconds: task.isProven && task.estimateMs !== undefined ? task.estimateMs / 1000 : undefined });
   const stopListening = terminal.onInterrupt((how) => {
     // The work is done elsewhere: a terminal that is closed leaves it alone.
-    if (how === "leave") return leave.abort(new Detached());
+    if (how === "leave" || options.isWatching === true) return leave.abort(new Detached());
     if (choosing) return terminal.leave(Exit.Cancelled);
     choosing = true;
     void chooseHowToLeave(task, options, view).then((choice) => {
@@ -53,7 +54,7 @@ export async function followTask(task: Task, options: FollowOptions): Promise<Ex
     for (const question of openQuestions(current)) {
       if (asked.has(question.key)) continue;
       asked.add(question.key);
-      void answerQuestion(current.taskId, question, options, view);
+      void answerQuestion(current.taskId, question, options, view).then((isLeft) => isLeft && leave.abort(new Detached()));
     }
   };
   try {
@@ -94,11 +95,14 @@ export async function askHowToLeave(terminal: Terminal, view: StageView | undefi
   return answer.content.leave === "let it go on" ? "detach" : answer.content.leave === "stay" ? "stay" : "cancel";
 }
 
-async function answerQuestion(taskId: string, question: TaskQuestion, options: FollowOptions, view: StageView | undefined): Promise<void> {
+/** True where nobody wanted to answer and nobody has to. */
+async function answerQuestion(taskId: string, question: TaskQuestion, options: FollowOptions, view: StageView | undefined): Promise<boolean> {
   const { terminal, engine } = options;
   const answer = await giveAnswer(question, options, view);
+  if (answer?.action === "cancel" && options.isWatching === true) return true;
   if (answer !== undefined) await engine.answer(localCaller, taskId, { [question.key]: answer });
   else terminal.say(`  It asks «${clean(question.message)}»: meanwhile tasks answer ${taskId}\n`);
+  return false;
 }
 
 async function giveAnswer(question: TaskQuestion, { terminal, isConfirmed }: FollowOptions, view: StageView | undefined): Promise<Answer | undefined> {
@@ -112,11 +116,7 @@ export async function printResult(task: EndedTask, options: Pick<FollowOptions, 
   const { terminal, isQuiet, format } = options;
   const { colors } = terminal;
   const { outcome } = task;
-  if (outcome.ending === "completed") {
-    if (!isQuiet) terminal.say(`${colors.green("✓")} ${clean(summaryLine(outcome, task.command))}\n`);
-    printData(await formatData(outcome, format), terminal);
-    return Exit.Ok;
-  }
+  if (outcome.ending === "completed") return await printCompleted(outcome, { terminal, name: task.command, isQuiet, format });
   terminal.say(`${colors.red("✗")} ${clean(outcome.message)}\n`);
   if (outcome.ending === "cancelled") return Exit.Cancelled;
   return outcome.cause === "timeout" ? Exit.TimedOut : Exit.CommandFailed;

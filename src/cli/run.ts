@@ -6,7 +6,7 @@ import { type Outcome, runCommand, summaryLine } from "../command/run.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
 import { authorsEstimate } from "../task/history.ts";
 import { ProgressTrack } from "../task/progress.ts";
-import { formatData } from "./output.ts";
+import { type Format, formatData } from "./output.ts";
 import { askInTerminal, clean, cleanLines, StageView, type Terminal } from "./terminal.ts";
 import type { Typed } from "./usage.ts";
 
@@ -81,10 +81,12 @@ function toDoor(stage: Stage, terminal: Terminal, typed: Typed, isDebug: boolean
 async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry: CatalogEntry): Promise<ExitCode> {
   const { colors } = terminal;
   if (outcome.ending === "completed") {
-    const summary = summaryLine(outcome, entry.path.join(" "));
-    if (!typed.quiet) terminal.say(`${colors.green("✓")} ${clean(summary)}\n`);
-    printData(await formatData(outcome, typed.json ? "json" : typed.yaml ? "yaml" : "plain"), terminal);
-    return Exit.Ok;
+    return await printCompleted(outcome, {
+      terminal,
+      name: entry.path.join(" "),
+      isQuiet: typed.quiet,
+      format: typed.json ? "json" : typed.yaml ? "yaml" : "plain",
+    });
   }
   terminal.say(`${colors.red("✗")} ${clean(outcome.message)}\n`);
   for (const message of outcome.messages) {
@@ -96,6 +98,26 @@ async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry:
   if (outcome.cause !== "input") return Exit.CommandFailed;
   terminal.say(`  See: meanwhile ${entry.path.join(" ")} --help\n`);
   return Exit.Usage;
+}
+
+/** What a run that came to its end looks like; data that is a no looks like a failure, and is printed all the same. */
+export async function printCompleted(outcome: Completed, options: ResultView): Promise<ExitCode> {
+  const { terminal, name, isQuiet, format } = options;
+  const { colors } = terminal;
+  const saidNo = outcome.saidNo === true;
+  if (!isQuiet || saidNo) terminal.say(`${saidNo ? colors.red("✗") : colors.green("✓")} ${clean(summaryLine(outcome, name))}\n`);
+  printData(await formatData(outcome, format), terminal);
+  return saidNo ? Exit.CommandFailed : Exit.Ok;
+}
+
+type Completed = Omit<Extract<Outcome, { ending: "completed" }>, "json">;
+
+export interface ResultView {
+  readonly terminal: Terminal;
+  /** What was run, by the name people know it by. */
+  readonly name: string;
+  readonly isQuiet: boolean;
+  readonly format: Format;
 }
 
 /** Data for a person's screen is shown, never obeyed; data for a pipe is left as it is. */

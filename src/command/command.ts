@@ -90,6 +90,8 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
   readonly examples?: readonly string[];
   /** The result in one line. */
   readonly summarize?: (output: InferOutput<O>) => string;
+  /** True when the data is a no: in a terminal ✗ and exit code 1. The data is the result all the same, at every door. */
+  readonly saysNo?: (output: InferOutput<O>) => boolean;
   readonly run: (input: InferOutput<I>, task: CommandContext) => RunResult<O> | Promise<RunResult<O>>;
 }
 
@@ -122,6 +124,7 @@ export interface Command {
   readonly aliases: readonly Alias[];
   readonly examples: readonly string[];
   readonly summarize: ((output: never) => string) | undefined;
+  readonly saysNo: ((output: never) => boolean) | undefined;
   readonly run: (input: never, task: CommandContext) => unknown;
 }
 
@@ -161,6 +164,7 @@ export function defineCommand<I extends Schema = Schema<Record<string, never>>, 
     aliases: readAliases(definition.aliases ?? [], inputSchema),
     examples: definition.examples ?? [],
     summarize: definition.summarize as Command["summarize"],
+    saysNo: definition.saysNo as Command["saysNo"],
     run: definition.run as Command["run"],
   };
   return Object.defineProperty(command, brand, { value: true });
@@ -220,6 +224,7 @@ const fields: Record<string, { check: (value: unknown) => boolean; expected: str
   aliases: { check: Array.isArray, expected: "a list of tool names, or of { name, arguments: { their_name: our_name } }" },
   examples: { check: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"), expected: "a list of texts" },
   summarize: { check: isFunction, expected: "a function (output) => text" },
+  saysNo: { check: isFunction, expected: "a function (output) => true or false" },
 };
 
 function checkDefinition(definition: Record<string, unknown>): void {

@@ -27,9 +27,9 @@ export interface Message {
 }
 
 /** A completed run in one line: what `summarize` said, or that it is done. */
-export function summaryLine(outcome: Pick<RunFacts, "messages" | "durationMs">, name: string): string {
+export function summaryLine(outcome: Pick<RunFacts, "messages" | "durationMs"> & { readonly saidNo?: true }, name: string): string {
   const said = outcome.messages.at(-1);
-  return said?.type === "success" ? said.text : finished(name, outcome.durationMs);
+  return said !== undefined && (said.type === "success" || outcome.saidNo === true) ? said.text : finished(name, outcome.durationMs);
 }
 
 function finished(name: string, durationMs: number): string {
@@ -39,10 +39,19 @@ function finished(name: string, durationMs: number): string {
 /** How a run ended, in our own shape, which every door turns into its own. */
 export type Outcome = RunFacts &
   (
-    | { readonly ending: "completed"; readonly data: unknown; readonly json: string; readonly content?: readonly ContentBlock[] }
+    | ({ readonly ending: "completed" } & Given)
     | { readonly ending: "failed"; readonly cause: FailureCause; readonly message: string; readonly error?: unknown; readonly rpc?: RpcError }
     | { readonly ending: "cancelled"; readonly message: string }
   );
+
+/** What a run that came to its end has given. */
+interface Given {
+  readonly data: unknown;
+  readonly json: string;
+  readonly content?: readonly ContentBlock[];
+  /** The data is a no, which a person should not take for a yes. */
+  readonly saidNo?: true;
+}
 
 export interface RunFacts {
   readonly messages: readonly Message[];
@@ -240,7 +249,7 @@ class Attempt {
   }
 
   async #finish(returned: unknown): Promise<Outcome> {
-    const { output, summarize } = this.#command;
+    const { output, summarize, saysNo } = this.#command;
     if (isContent(returned)) {
       if (output !== undefined)
         return this.#record.failed("output", `${this.#options.name} declares an output schema but returned content(…); return the data, or remove \`output\`.`);
@@ -261,8 +270,8 @@ class Attempt {
     }
     const json = toJson(data, this.#options.name);
     return this.#record.completed(
-      { data, json },
-      summaryOf(() => summarize?.(data as never)),
+      { data, json, ...(tolerate(() => saysNo?.(data as never)) === true && { saidNo: true as const }) },
+      tolerate(() => toLine(summarize?.(data as never))),
     );
   }
 
@@ -356,11 +365,15 @@ function asker(ask: Ask): CommandContext["ask"] {
   };
 }
 
-/** A summary is a courtesy: one that fails, or says nothing, must not fail work that is done. */
-function summaryOf(summarize: () => unknown): string | undefined {
+/** A summary that says nothing is none. */
+function toLine(summary: unknown): string | undefined {
+  return typeof summary === "string" && summary.trim() !== "" ? summary : undefined;
+}
+
+/** What is said about a result is a courtesy: one that fails must not fail work that is done. */
+function tolerate<T>(say: () => T | undefined): T | undefined {
   try {
-    const summary = summarize();
-    return typeof summary === "string" && summary.trim() !== "" ? summary : undefined;
+    return say();
   } catch {
     return undefined;
   }
@@ -415,11 +428,12 @@ class Recorder {
     this.#options.door.log?.(line);
   }
 
-  completed(result: { data: unknown; json: string; content?: readonly ContentBlock[] }, summary: string | undefined): Outcome {
+  completed(result: Given, summary: string | undefined): Outcome {
     if (this.#ended !== undefined) return this.#ended;
     const durationMs = this.#durationMs();
+    if (result.saidNo === true) this.#push("warning", summary ?? `${this.#options.name} said no.`);
     // Content speaks for itself, and has no messages beside it.
-    if (result.content === undefined) this.#push("success", summary ?? finished(this.#options.name, durationMs));
+    else if (result.content === undefined) this.#push("success", summary ?? finished(this.#options.name, durationMs));
     this.#ended = { ending: "completed", ...result, ...this.#facts(durationMs) };
     return this.#ended;
   }

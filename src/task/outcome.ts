@@ -43,7 +43,8 @@ export function toTaskOutcome(outcome: Outcome, name: string): TaskOutcome {
     const text = error instanceof CommandError ? error.message : messageOf(error);
     return { ending: "failed", cause: "output", message: text, ...facts };
   }
-  return { ending: "completed", data: outcome.data, ...(outcome.content !== undefined && { content: outcome.content }), ...facts };
+  const { data, content, saidNo } = outcome;
+  return { ending: "completed", data, ...(content !== undefined && { content }), ...(saidNo === true && { saidNo }), ...facts };
 }
 
 /** How a task ended, as a run's outcome, for whoever answers with it. */

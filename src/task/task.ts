@@ -33,7 +33,7 @@ export type TaskOutcome = {
   readonly log: readonly LogLine[];
   readonly durationMs: number;
 } & (
-  | { readonly ending: "completed"; readonly data: unknown; readonly content?: readonly ContentBlock[] }
+  | { readonly ending: "completed"; readonly data: unknown; readonly content?: readonly ContentBlock[]; readonly saidNo?: true }
   | {
       readonly ending: "failed";
       readonly cause: TaskFailure;

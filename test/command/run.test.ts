@@ -3,6 +3,7 @@ import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { content } from "../../src/command/content.ts";
 import type { ProgressReport, Question } from "../../src/command/context.ts";
+import { toEnvelope } from "../../src/command/envelope.ts";
 import { summaryLine } from "../../src/command/run.ts";
 import { jsonSchema } from "../../src/command/schema.ts";
 import { Cancelled, CommandError, ShuttingDown } from "../../src/errors.ts";
@@ -117,6 +118,22 @@ describe("a run", () => {
       expect(odd.messages.map(({ type, text }) => [type, / finished in /.test(text)])).toEqual([["success", true]]);
     }
     expect((await run(defineCommand({ summary: "x", run: () => content("said") }))).messages).toEqual([]);
+  });
+
+  test("data that is a no is the result all the same, and its summary a warning", async () => {
+    const check = (broken: number) =>
+      defineCommand({
+        summary: "x",
+        output: z.object({ broken: z.number() }),
+        summarize: ({ broken }) => `${broken} broken`,
+        saysNo: ({ broken }) => broken > 0,
+        run: () => ({ broken }),
+      });
+    const outcome = await run(check(2));
+    expect(outcome).toMatchObject({ ending: "completed", data: { broken: 2 }, saidNo: true, messages: [{ type: "warning", text: "2 broken" }] });
+    expect(toEnvelope(outcome, false)).toMatchObject({ success: true, data: { broken: 2 } });
+    expect(summaryLine(outcome, "check")).toBe("2 broken");
+    expect(await run(check(0))).not.toHaveProperty("saidNo");
   });
 
   test("a summary that fails does not fail work that is done", async () => {

@@ -19,7 +19,7 @@ test("every command says the same as an envelope, in the terminal and over MCP, 
   const samples = samplesIn(doors.folder);
   // A command without a sample is one that nobody has looked at.
   expect(Object.keys(samples).sort()).toEqual(found.map(({ toolName }) => toolName).sort());
-  for (const [tool, { input, words, times = [] }] of Object.entries(samples)) {
+  for (const [tool, { input, words, times = [], saysNo }] of Object.entries(samples)) {
     const steady = (data: Readonly<Record<string, unknown>>) => Object.fromEntries(Object.entries(data).filter(([field]) => !times.includes(field)));
     doors.restore();
     const envelope = await doors.envelope(tool, input);
@@ -29,7 +29,7 @@ test("every command says the same as an envelope, in the terminal and over MCP, 
     const mcp = await doors.mcp(tool, input);
     expect(envelope, tool).toMatchObject({ success: true });
     expect(mcp, tool).toMatchObject({ success: true, isError: false, texts: envelope.texts, isTextTheData: true });
-    expect(terminal, tool).toMatchObject({ code: 0, stderr: expect.stringContaining(`✓ ${envelope.text}\n`) });
+    expect(terminal, tool).toMatchObject({ code: saysNo ? 1 : 0, stderr: expect.stringContaining(`${saysNo ? "✗" : "✓"} ${envelope.text}\n`) });
     for (const time of times) expect([envelope.data[time], mcp.data[time]], `${tool}: ${time}`).toEqual([expect.any(Number), expect.any(Number)]);
     expect(steady(mcp.data), tool).toEqual(steady(envelope.data));
     expect(steady(JSON.parse(terminal.stdout)), tool).toEqual(steady(envelope.data));
