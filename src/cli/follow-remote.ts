@@ -20,6 +20,8 @@ export interface RemoteOptions {
   readonly wayToAnswer: (taskId: string, fields: readonly string[]) => string;
   /** The work is to be left alone as soon as it is a task. */
   readonly isLeaving?: boolean;
+  /** The task is only looked at: Ctrl-C leaves, and neither stops it nor says no to what it asks. */
+  readonly isWatching?: boolean;
   /** Ends the waiting, and the work. */
   readonly deadline?: AbortSignal;
   /** Tell the whole story of the task. */
@@ -35,7 +37,7 @@ export const leftAlone = Symbol("left alone");
 export async function followRemote<T>(options: RemoteOptions, work: (follow: FollowOptions) => Promise<T>): Promise<T | typeof leftAlone> {
   const { terminal } = options;
   const stop = new AbortController();
-  const watcher = new Watcher(options);
+  const watcher = new Watcher(options, () => stop.abort(new Detach()));
   let isChoosing = false;
   const choose = async () => {
     isChoosing = true;
@@ -46,6 +48,7 @@ export async function followRemote<T>(options: RemoteOptions, work: (follow: Fol
   const stopListening = terminal.onInterrupt((how) => {
     if (isChoosing || stop.signal.aborted) return terminal.leave(Exit.Cancelled);
     const { taskId } = watcher;
+    if (options.isWatching === true) return stop.abort(new Detach());
     // A terminal that is closed leaves a task alone where that means something.
     if (how === "leave" && taskId !== undefined && options.canDetach) return stop.abort(new Detach());
     if (how === "leave" || taskId === undefined) return stop.abort(new Cancelled("Cancelled."));
@@ -84,6 +87,8 @@ function toSentence({ question, taskId }: InputRequired, { wayToAnswer, canDetac
 class Watcher {
   readonly #terminal: Terminal;
   readonly #isLeaving: boolean;
+  readonly #isWatching: boolean;
+  readonly #leave: () => void;
   readonly #story: TaskStory | undefined;
   readonly view: StageView | undefined;
   /** Above the bar. */
@@ -91,9 +96,11 @@ class Watcher {
   #announced: string | undefined;
   taskId: string | undefined;
 
-  constructor({ terminal, isQuiet, isLeaving = false, story, task }: RemoteOptions) {
+  constructor({ terminal, isQuiet, isLeaving = false, isWatching = false, story, task }: RemoteOptions, leave: () => void) {
     this.#terminal = terminal;
     this.#isLeaving = isLeaving;
+    this.#isWatching = isWatching;
+    this.#leave = leave;
     this.taskId = task?.taskId;
     const elapsedMs = task?.createdAt === undefined ? 0 : Math.max(0, systemClock.now() - task.createdAt);
     // In a pipe the story's lines are enough.
@@ -151,7 +158,11 @@ class Watcher {
 
   async #answer({ message, schema }: Question) {
     const ask = () => askInTerminal({ message, schema, isConfirmation: false });
-    return await this.lines.holdDuring(() => (this.view === undefined ? ask() : this.view.pause(ask)));
+    const answer = await this.lines.holdDuring(() => (this.view === undefined ? ask() : this.view.pause(ask)));
+    if (answer.action !== "cancel" || !this.#isWatching) return answer;
+    // Nothing is sent: the question stays open for whoever comes next.
+    this.#leave();
+    throw new Detach();
   }
 }
 

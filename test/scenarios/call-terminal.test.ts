@@ -1,10 +1,9 @@
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { quoteWord } from "../../src/cli/target.ts";
+import { describe, expect, test } from "vitest";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { codeCache, executable, runMeanwhile, startHttp, waitFor } from "../helpers/meanwhile.ts";
+import { runMeanwhile, startHttp, waitFor } from "../helpers/meanwhile.ts";
+import { keys, openScreen } from "../helpers/screen.ts";
 
 /** `meanwhile call` at a real terminal: a pseudo-terminal of 80 × 24, made by script(1). */
 
@@ -70,55 +69,14 @@ async function startServer() {
   };
 }
 
-interface Screen {
-  readonly child: ChildProcessWithoutNullStreams;
-  /** Everything that was drawn so far. */
-  readonly drawn: () => string;
-  readonly sees: (pattern: RegExp) => Promise<string>;
-  readonly press: (keys: string) => void;
-  readonly exited: Promise<number | null>;
-  /** What went to stdout, which is a file. */
-  readonly data: () => string;
-}
-
-const ctrlC = "\x03";
-const down = "\x1b[B";
-const enter = "\r";
-const esc = "\x1b";
-
-/** Types a line into a terminal. */
-function openTerminal(words: readonly string[]): Screen {
-  const folder = temporaryFolder();
-  const output = path.join(folder, "stdout");
-  const line = [process.execPath, executable, ...words].map(quoteWord).join(" ");
-  // No shell stays between: some obey the Ctrl-C that is meant for the program, and exit with 130 whatever it does.
-  const child = spawn("/usr/bin/script", ["-qec", `stty cols 80 rows 24; exec ${line} > ${quoteWord(output)}`, "/dev/null"], {
-    cwd: folder,
-    env: { ...process.env, TERM: "xterm-256color", NO_COLOR: "1", NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: path.join(folder, "home") },
-  });
-  let drawn = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (drawn += text));
-  child.stdin.on("error", () => {});
-  const exited = new Promise<number | null>((resolve) => child.on("close", (code) => resolve(code)));
-  onTestFinished(async () => {
-    // The terminal's end ends what runs in it.
-    child.kill("SIGTERM");
-    await exited;
-  });
-  const sees = (pattern: RegExp) =>
-    waitFor(
-      () => pattern.exec(drawn)?.[0],
-      () => `never saw ${pattern} in: ${JSON.stringify(drawn)}`,
-    );
-  return { child, drawn: () => drawn, sees, press: (keys) => child.stdin.write(keys), exited, data: () => readFileSync(output, "utf8") };
-}
+const { ctrlC, down, enter, esc } = keys;
 
 const bar = /━{6}─{18}\s+25% {2}Page 1 of 4 {2}about \d+ s left/;
 
 describe("a slow tool at a terminal", () => {
   test("shows a bar with the time left, no line of it wider than the screen; Ctrl-C asks, and cancels the task", async () => {
     const { url, file, hasTrace } = await startServer();
-    const { drawn, sees, press, exited, data } = openTerminal(["call", url, "print_pages", `file=${file}`]);
+    const { drawn, sees, press, exited, data } = openScreen(["call", url, "print_pages", `file=${file}`]);
     await sees(bar);
     await sees(/Task [0-9a-f-]{36}/);
     press(ctrlC);
@@ -136,7 +94,7 @@ describe("a slow tool at a terminal", () => {
 
   test("can be left alone: it goes on, and the words on the screen bring its result", async () => {
     const { url, file, traces } = await startServer();
-    const { drawn, sees, press, exited } = openTerminal(["call", url, "print_pages", `file=${file}`, "--async"]);
+    const { drawn, sees, press, exited } = openScreen(["call", url, "print_pages", `file=${file}`, "--async"]);
     await sees(/✓ Task created: [0-9a-f-]{36}/);
     await sees(/\[\d+\.\ds\] working - Page 1 of 4/);
     await sees(bar);
@@ -154,7 +112,7 @@ describe("a slow tool at a terminal", () => {
 
   test("goes on when one stays, to its result; the question has the screen for itself", async () => {
     const { url, file, hasTrace } = await startServer();
-    const { drawn, sees, press, exited, data } = openTerminal(["call", url, "print_pages", `file=${file}`, "--async"]);
+    const { drawn, sees, press, exited, data } = openScreen(["call", url, "print_pages", `file=${file}`, "--async"]);
     await sees(/working - Page 1 of 4/);
     await sees(bar);
     press(ctrlC);
@@ -172,7 +130,7 @@ describe("a slow tool at a terminal", () => {
 
   test("goes on after Esc, which may be half of an arrow key over a slow line; a second Ctrl-C is meant", async () => {
     const { url, file, hasTrace, traces } = await startServer();
-    const { drawn, sees, press, exited } = openTerminal(["call", url, "print_pages", `file=${file}`]);
+    const { drawn, sees, press, exited } = openScreen(["call", url, "print_pages", `file=${file}`]);
     await sees(bar);
     press(ctrlC);
     await sees(/Leave how\?/);
@@ -187,9 +145,27 @@ describe("a slow tool at a terminal", () => {
     expect(drawn()).toContain("✗ Cancelled.");
   });
 
+  test("that is only watched goes on: Ctrl-C asks nothing, leaves, and leaves its question open", async () => {
+    const { url, file, traces } = await startServer();
+    const detach = async (...words: string[]) => (await runMeanwhile(["call", url, ...words, "--detach", "--quiet"])).stdout.trim();
+    const [pages, asking] = await Promise.all([detach("print_pages", `file=${file}`), detach("ask_name")]);
+    const watched = openScreen(["tasks", "watch", pages, "--target", url]);
+    await watched.sees(bar);
+    watched.press(ctrlC);
+    expect(await watched.exited).toBe(0);
+    expect(watched.drawn()).toContain("It goes on without you: meanwhile tasks watch");
+    expect(watched.drawn()).not.toContain("Leave how?");
+    const asked = openScreen(["tasks", "watch", asking, "--target", url]);
+    await asked.sees(/What is your name\?/);
+    asked.press(ctrlC);
+    expect(await asked.exited).toBe(0);
+    expect(await runMeanwhile(["tasks", "answer", asking, "name=Ada", "--target", url])).toMatchObject({ code: 0 });
+    expect(traces()).toBe("started\n");
+  });
+
   test("that is no task is cancelled by Ctrl-C at once", async () => {
     const { url, file, hasTrace } = await startServer();
-    const { drawn, sees, press, exited } = openTerminal(["call", url, "print_plain", `file=${file}`]);
+    const { drawn, sees, press, exited } = openScreen(["call", url, "print_plain", `file=${file}`]);
     await sees(bar);
     press(ctrlC);
     expect(await exited).toBe(130);
@@ -200,7 +176,7 @@ describe("a slow tool at a terminal", () => {
   test("that takes its time to be reached is said to be waited for, and then no more", async () => {
     const go = path.join(temporaryFolder(), "go");
     const lateServer = `const wait = setInterval(() => { if (!require("node:fs").existsSync(${JSON.stringify(go)})) return; clearInterval(wait); process.exit(5); }, 20)`;
-    const { drawn, sees, exited } = openTerminal(["call", "tool", "--", process.execPath, "-e", lateServer]);
+    const { drawn, sees, exited } = openScreen(["call", "tool", "--", process.execPath, "-e", lateServer]);
     await sees(/Connecting to /);
     writeFileSync(go, "");
     expect(await exited).toBe(1);
@@ -210,7 +186,7 @@ describe("a slow tool at a terminal", () => {
 
   test("asks its questions there", async () => {
     const { url } = await startServer();
-    const { sees, press, exited, data } = openTerminal(["call", url, "ask_name"]);
+    const { sees, press, exited, data } = openScreen(["call", url, "ask_name"]);
     await sees(/What is your name\?/);
     press(`Ada${enter}`);
     expect(await exited).toBe(0);

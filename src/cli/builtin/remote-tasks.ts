@@ -94,12 +94,13 @@ async function printEnd({ terminal, reach, lendInterrupts }: Context, { handle, 
     terminal,
     isQuiet,
     task: state,
+    isWatching: isWatched,
     canDetach: reach.target.kind !== "command",
     wayBack: (taskId: string) => taskWords(`watch ${quoteWord(clean(taskId))}`, reach),
     wayToAnswer: (taskId: string, fields: readonly string[]) => answerWords(taskId, fields, reach),
   };
   const wait = () => followRemote(remote, (follow) => handle.result(follow));
-  // Who watches a task may want to stop it; who waits for its result just leaves.
+  // Who watches a task is told how to come back to it; who waits for its result just leaves.
   const given = isWatched ? await lendInterrupts(wait) : await wait();
   if (given === leftAlone) return Exit.Ok;
   return await printToolResult(given, { terminal, isQuiet, format, name: `Task ${state.taskId}` });

@@ -235,7 +235,15 @@ async function watch(context: Context): Promise<ExitCode> {
   if (context.operands.length === 0) return await watchAll(context);
   const task = await find(context);
   tasks.sweeper.start();
-  return await followTask(task, { engine: tasks.engine, terminal, isQuiet: false, format: "plain", isConfirmed: false, onTask: context.revive });
+  return await followTask(task, {
+    engine: tasks.engine,
+    terminal,
+    isQuiet: false,
+    format: "plain",
+    isConfirmed: false,
+    isWatching: true,
+    onTask: context.revive,
+  });
 }
 
 /** Redraws in place on a terminal until Ctrl-C; elsewhere prints one line a change until nothing is live. */
