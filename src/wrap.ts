@@ -1,6 +1,6 @@
 /** Letters of East Asian scripts and emoji take two places, marks that combine take none. */
 function placesOf(letter: string): number {
-  if (/^\p{M}/u.test(letter)) return 0;
+  if (/^\p{M}|^\u200d/u.test(letter)) return 0;
   return /^[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|^\p{Emoji_Presentation}/u.test(letter) ? 2 : 1;
 }
 
@@ -20,6 +20,15 @@ export function pad(text: string, width: number): string {
 export function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   return `${take(text, Math.max(0, width - 1))}…`;
+}
+
+/** Cut to a width between words, with … for what is gone. */
+export function cutWords(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  const kept = take(text, Math.max(0, width - 2));
+  const isWhole = text[kept.length] === " ";
+  const words = isWhole ? kept : kept.replace(/\S+$/, "");
+  return words.trim() === "" ? cut(text, width) : `${words.trimEnd()} …`;
 }
 
 /** Lines no wider than `width`, broken between words; a word that is wider than a line is broken where the line ends. */

@@ -1,6 +1,7 @@
 import type { ToolResult } from "../client/client.ts";
 import { formatDuration } from "../clock.ts";
 import { Exit, type ExitCode } from "../errors.ts";
+import { widthFor } from "./layout.ts";
 import { type Format, formatData } from "./output.ts";
 import { printData } from "./run.ts";
 import { clean, cleanLines, type Terminal } from "./terminal.ts";
@@ -48,8 +49,8 @@ function summaryOf(envelope: Envelope | undefined, { name, durationMs }: ResultO
 }
 
 async function toText(result: ToolResult, envelope: Envelope | undefined, { terminal, isQuiet, format }: ResultOptions): Promise<string> {
-  if (envelope !== undefined) return await formatData(envelope, format);
-  if (result.structuredContent !== undefined) return await formatData({ data: result.structuredContent }, format);
+  if (envelope !== undefined) return await formatData(envelope, format, widthFor(terminal));
+  if (result.structuredContent !== undefined) return await formatData({ data: result.structuredContent }, format, widthFor(terminal));
   if (format !== "plain") return await formatData({ data: { content: result.content } }, format);
   const parts = result.content.map((block) => ({ text: textOf(block), block }));
   // Pictures and sound are no text, so they are only told of.

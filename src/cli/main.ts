@@ -3,6 +3,7 @@ import type { DescribedCommand } from "../command/command.ts";
 import type { FoundCommand } from "../command/discover.ts";
 import { closest } from "../command/suggest.ts";
 import { CommandError, Exit, type ExitCode, exitCodeOf, messageOf, UsageError } from "../errors.ts";
+import { printHelp } from "./layout.ts";
 import type { RunFacts } from "./run.ts";
 import { clean, cleanLines, type Terminal } from "./terminal.ts";
 import { columnsOf } from "./tools-view.ts";
@@ -163,7 +164,7 @@ function sayNotice(cli: Cli, { notice }: KnownProject): void {
 }
 
 function say(cli: Cli, text: string): ExitCode {
-  cli.terminal.print(text);
+  printHelp(text, cli.terminal);
   return Exit.Ok;
 }
 

@@ -2,8 +2,12 @@ import type { ContentBlock } from "../command/content.ts";
 
 export type Format = "plain" | "json" | "yaml";
 
-/** The data a command made, as text for stdout. */
-export async function formatData(result: { data: unknown; content?: readonly ContentBlock[] }, format: Format): Promise<string> {
+/** The data a command made, as text for stdout; with a width, long texts go on in the next line, broken between words. */
+export async function formatData(
+  result: { data: unknown; content?: readonly ContentBlock[] },
+  format: Format,
+  width = Number.POSITIVE_INFINITY,
+): Promise<string> {
   // As JSON has it, so that every form shows the same: a date is a text, what has no JSON is gone.
   const value: unknown = JSON.parse(JSON.stringify(result.content === undefined ? result.data : { content: result.content }) ?? "null");
   if (format === "json") return `${JSON.stringify(value, null, 2)}\n`;
@@ -11,7 +15,7 @@ export async function formatData(result: { data: unknown; content?: readonly Con
   if (format === "plain" && isEmpty(value)) return "";
   if (format === "plain" && (typeof value !== "object" || value === null)) return `${String(value)}\n`;
   const { stringify } = await import("yaml");
-  return stringify(value, { lineWidth: 0 });
+  return stringify(value, { lineWidth: Number.isFinite(width) ? width : 0 });
 }
 
 function isEmpty(value: unknown): boolean {

@@ -6,6 +6,7 @@ import { type Outcome, runCommand, summaryLine } from "../command/run.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
 import { authorsEstimate } from "../task/history.ts";
 import { ProgressTrack } from "../task/progress.ts";
+import { widthFor } from "./layout.ts";
 import { type Format, formatData } from "./output.ts";
 import { askInTerminal, clean, cleanLines, StageView, type Terminal } from "./terminal.ts";
 import type { Typed } from "./usage.ts";
@@ -106,7 +107,7 @@ export async function printCompleted(outcome: Completed, options: ResultView): P
   const { colors } = terminal;
   const saidNo = outcome.saidNo === true;
   if (!isQuiet || saidNo) terminal.say(`${saidNo ? colors.red("✗") : colors.green("✓")} ${clean(summaryLine(outcome, name))}\n`);
-  printData(await formatData(outcome, format), terminal);
+  printData(await formatData(outcome, format, widthFor(terminal)), terminal);
   return saidNo ? Exit.CommandFailed : Exit.Ok;
 }
 

@@ -3,24 +3,26 @@ import type { CommandStats } from "../task/history.ts";
 import { statusLine } from "../task/status-line.ts";
 import { isTerminal, type Task } from "../task/task.ts";
 import type { TokenProgress } from "../task/token-progress.ts";
-import { clean, fit } from "./terminal.ts";
-
-/** Rows as columns of equal width; the last one may be cut to fit. */
-export function toColumns(rows: readonly (readonly string[])[], width = Number.POSITIVE_INFINITY): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows
-    .map((row) => row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd((widths[column] ?? 0) + 2))).join(""))
-    .map((line) => `${fit(line, width)}\n`)
-    .join("");
-}
+import { cutWords } from "../wrap.ts";
+import { toColumns } from "./layout.ts";
+import { clean } from "./terminal.ts";
 
 export function taskTable(tasks: readonly Task[], now: number, width?: number): string {
   const rows = tasks.map((task) => [task.taskId, task.command, task.status, ageOf(task, now), newsOf(task, now)]);
   return toColumns([["Task", "Command", "Status", "Age", "Latest"], ...rows], width);
 }
 
+/** A line for each task, for a view that is drawn again and again: what does not fit is left out from the end, word by word. */
+export function taskLines(tasks: readonly Task[], now: number, width: number): string {
+  const rows = tasks.map((task) => [task.taskId.slice(0, 8), task.status, ageOf(task, now), [task.command, newsOf(task, now)].filter(Boolean).join("  ")]);
+  return toColumns([["Task", "Status", "Age", "Latest"], ...rows])
+    .split("\n")
+    .map((line) => cutWords(line, width))
+    .join("\n");
+}
+
 /** What runs now, with the progress token its client follows it by. */
-export function liveTable(tasks: readonly Task[], now: number): string {
+export function liveTable(tasks: readonly Task[], now: number, width?: number): string {
   const rows = tasks.map((task) => [
     task.taskId,
     task.command,
@@ -29,7 +31,7 @@ export function liveTable(tasks: readonly Task[], now: number): string {
     task.progressToken === undefined ? "-" : clean(String(task.progressToken)),
     newsOf(task, now),
   ]);
-  return toColumns([["Task", "Command", "Status", "Age", "Token", "Latest"], ...rows]);
+  return toColumns([["Task", "Command", "Status", "Age", "Token", "Latest"], ...rows], width);
 }
 
 /** The calls that clients follow by a token. */
@@ -44,9 +46,9 @@ export function tokenTable(all: readonly TokenProgress[]): string {
   return toColumns([["Token", "Command", "Status", "Done", "Latest"], ...rows]);
 }
 
-export function statsTable(stats: readonly CommandStats[]): string {
+export function statsTable(stats: readonly CommandStats[], width?: number): string {
   const rows = stats.map((item) => [item.command, String(item.runs), formatDuration(item.p50Ms), formatDuration(item.p95Ms), formatDuration(item.p99Ms)]);
-  return toColumns([["Command", "Runs", "p50", "p95", "p99"], ...rows]);
+  return toColumns([["Command", "Runs", "p50", "p95", "p99"], ...rows], width);
 }
 
 function ageOf(task: Task, now: number): string {

@@ -5,6 +5,7 @@ import type { JsonSchema } from "../command/schema.ts";
 import { clean, toShown } from "../shown.ts";
 import { secondsLeft } from "../task/estimate.ts";
 import type { ProgressUpdate } from "../task/progress.ts";
+import { cut } from "../wrap.ts";
 
 export { clean, cleanLines } from "../shown.ts";
 
@@ -44,7 +45,7 @@ export function openTerminal(write: (text: string) => unknown, options: { noColo
     isLive,
     canAsk: isLive && stdin.isTTY === true,
     get columns() {
-      return stderr.columns ?? 80;
+      return stderr.columns ?? stdout.columns ?? 80;
     },
     get rows() {
       return stderr.rows ?? 24;
@@ -149,7 +150,7 @@ export class StageView {
     const bar = percentage === undefined ? "" : `${drawBar(percentage)} ${`${Math.floor(percentage)}%`.padStart(4)}`;
     const [words, time] = this.#facts();
     const timeRoom = time === "" ? 0 : time.length + 2;
-    const left = fit([bar, words].filter(Boolean).join("  "), room - 2 - timeRoom);
+    const left = cut([bar, words].filter(Boolean).join("  "), room - 2 - timeRoom);
     const text = [left, time].filter(Boolean).join("  ");
     const painted = bar === "" ? text : `${colors.cyan(text.slice(0, barWidth))}${text.slice(barWidth)}`;
     this.#terminal.erase();
@@ -192,24 +193,6 @@ export class StageView {
 function drawBar(percentage: number): string {
   const full = Math.round((percentage / 100) * barWidth);
   return "━".repeat(full) + "─".repeat(barWidth - full);
-}
-
-/** Letters of East Asian scripts and emoji take two places, marks that combine take none. */
-function widthOf(letter: string): number {
-  if (/^\p{M}|^\u200d|^\ufe0f/u.test(letter)) return 0;
-  return /^[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|^\p{Emoji_Presentation}/u.test(letter) ? 2 : 1;
-}
-
-/** Cuts a line so that it does not wrap. */
-export function fit(text: string, room: number): string {
-  let width = 0;
-  let kept = "";
-  for (const letter of text) {
-    width += widthOf(letter);
-    if (width > room) return `${kept.slice(0, -1)}…`;
-    kept += letter;
-  }
-  return text;
 }
 
 /** Asks in the terminal, one line a field, on stderr. Esc and Ctrl-C both cancel the question; `onCtrlC` tells them apart. */

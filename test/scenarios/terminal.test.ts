@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { widthOf } from "../../src/wrap.ts";
+import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { runMeanwhile } from "../helpers/meanwhile.ts";
 import { keys, openScreen } from "../helpers/screen.ts";
 
@@ -67,4 +68,68 @@ test("a task that is only watched goes on: Ctrl-C asks nothing, leaves, and leav
   } finally {
     await Promise.all([works, asks].map((task) => meanwhile("tasks", "cancel", task)));
   }
+});
+
+const wide = `import { defineCommand } from "meanwhile";
+import { z } from "zod";
+
+export default defineCommand({
+  summary: "Build the quarterly report from everything that was sold, and put it where the others are",
+  input: z.object({ format: z.enum(["pdf", "html"]).default("pdf").describe("Which of the forms that everybody can read it shall have in the end") }),
+  examples: ["--format html --input somewhere/else/with-a-long-name.json --task-ttl 600000"],
+  run() {
+    throw new Error("The printer on the second floor has no paper, and nobody is there to put some into it");
+  },
+});
+`;
+
+describe("no word is broken by the edge of the screen", { timeout: 120_000 }, () => {
+  const opened = shareAmongTests(async () => {
+    const instructions = "Ask for the report of a quarter only when it is over, because it is built from everything that was sold in it";
+    const cwd = writeFiles(temporaryFolder(), { "commands/report/build.ts": wide, "meanwhile.config.json": JSON.stringify({ instructions }) });
+    const place = { cwd, env: { MEANWHILE_HOME: `${cwd}/home` } };
+    await runMeanwhile(["report", "build", "--async"], place);
+    return place;
+  });
+
+  const lines: Record<string, readonly string[]> = {
+    "--help": ["--help"],
+    "a command's --help": ["report", "build", "--help"],
+    "call --help": ["call", "--help"],
+    "tasks --help": ["tasks", "--help"],
+    "diagnose --help": ["diagnose", "--help"],
+    tools: ["tools"],
+    "tasks list": ["tasks", "list"],
+    config: ["config"],
+    stats: ["stats"],
+  };
+
+  test.each(Object.entries(lines))("%s", async (_name, words) => {
+    const place = await opened();
+    const whole = await runMeanwhile(words, place);
+    const wordsOf = (text: string) => new Set(text.split(/\s+/).filter((word) => word !== "\\"));
+    for (const columns of [60, 80]) {
+      const { exited, drawn } = openScreen(words, { ...place, columns, isDataShown: true });
+      await exited;
+      const shown = drawn().replaceAll("\r\n", "\n");
+      for (const line of shown.split("\n")) expect(widthOf(line), `${columns} columns: ${line}`).toBeLessThanOrEqual(columns);
+      const broken = [...wordsOf(shown)].filter((word) => !wordsOf(whole.stdout + whole.stderr).has(word));
+      expect(broken.filter((word) => !/^\d/.test(word))).toEqual([]);
+    }
+  });
+
+  test("tasks watch", async () => {
+    const place = await opened();
+    for (const columns of [60, 80]) {
+      const { sees, press, exited, drawn } = openScreen(["tasks", "watch"], { ...place, columns });
+      await sees(/The printer on .* …/);
+      press(keys.ctrlC);
+      expect(await exited).toBe(0);
+      for (const line of drawn()
+        .replaceAll(/\x1b\[\d+A\x1b\[0J/g, "")
+        .split(/\r?\n/))
+        expect(widthOf(line), line).toBeLessThanOrEqual(columns);
+      expect(drawn()).toMatch(/ (on|the|second|floor|has|no|paper,|and) …/);
+    }
+  });
 });

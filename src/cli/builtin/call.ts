@@ -7,6 +7,7 @@ import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { readArguments, readJsonArguments } from "../call-arguments.ts";
 import { printToolResult, type ResultOptions } from "../call-result.ts";
 import { followRemote, leftAlone, type RemoteOptions } from "../follow-remote.ts";
+import { printHelp } from "../layout.ts";
 import type { GlobalFlags, VerbCall } from "../main.ts";
 import { readInputFile } from "../run.ts";
 import { describeTarget, quoteWord, readTarget, type Target, toCommand } from "../target.ts";
@@ -39,7 +40,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const behind = call.words.slice(own.length + 1);
   const parsed = parseVerb("call", description, own, declare);
   if ("help" in parsed) {
-    call.terminal.print(`${parsed.help}${examples}`);
+    printHelp(`${parsed.help}${examples}`, call.terminal);
     return Exit.Ok;
   }
   const typed = await readTyped(parsed.options, parsed.operands, {

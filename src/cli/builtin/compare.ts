@@ -5,6 +5,7 @@ import { maxReportBytes, readReport } from "../../diagnose/formats/json.ts";
 import type { Report } from "../../diagnose/report.ts";
 import { Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { homeAt } from "../../paths.ts";
+import { printHelp } from "../layout.ts";
 import type { VerbCall } from "../main.ts";
 import { parseVerb } from "../verb.ts";
 import { listKept } from "./kept-reports.ts";
@@ -33,7 +34,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     program.option("--format <format>", `how to print it: ${formats.join(", ")} (default terminal)`);
   });
   if ("help" in parsed) {
-    call.terminal.print(parsed.help);
+    printHelp(parsed.help, call.terminal);
     return Exit.Ok;
   }
   const limit = oneOf("--fail-on", parsed.options.failOn, failLimits);

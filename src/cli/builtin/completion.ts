@@ -5,6 +5,7 @@ import { bash } from "../completion/bash.ts";
 import { fish } from "../completion/fish.ts";
 import { isShell, type Shell, shells } from "../completion/shells.ts";
 import { zsh } from "../completion/zsh.ts";
+import { printHelp } from "../layout.ts";
 import type { VerbCall } from "../main.ts";
 import { parseVerb } from "../verb.ts";
 
@@ -15,7 +16,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     program.argument("[shell]", shells.join(", "));
   });
   if ("help" in parsed) {
-    call.terminal.print(`${parsed.help}\n${install}`);
+    printHelp(`${parsed.help}\n${install}`, call.terminal);
     return Exit.Ok;
   }
   const [wanted] = parsed.operands;

@@ -6,6 +6,7 @@ import { readRecords, removeRecord } from "../../daemon/record.ts";
 import { CommandError, Exit, type ExitCode, messageOf, RuntimeError, UsageError } from "../../errors.ts";
 import { addressOf, atAddress } from "../../front.ts";
 import { type Home, openHome } from "../../paths.ts";
+import { printHelp } from "../layout.ts";
 import type { VerbCall } from "../main.ts";
 import { printData } from "../run.ts";
 import { clean, type Terminal } from "../terminal.ts";
@@ -38,7 +39,7 @@ const lookMs = 50;
 export async function run(call: VerbCall): Promise<ExitCode> {
   const [name = "", ...words] = call.words;
   if (name === "" || name === "--help" || name === "-h") {
-    call.terminal.print(help());
+    printHelp(help(), call.terminal);
     return Exit.Ok;
   }
   const subverb = Object.hasOwn(subverbs, name) ? subverbs[name] : undefined;
@@ -50,7 +51,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     if (name === "logs") program.option("--follow", "go on printing what is written");
   });
   if ("help" in parsed) {
-    call.terminal.print(parsed.help);
+    printHelp(parsed.help, call.terminal);
     return Exit.Ok;
   }
   try {

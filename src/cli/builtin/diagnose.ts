@@ -12,6 +12,7 @@ import { homeAt } from "../../paths.ts";
 import { executable, flagWords, packageVersion } from "../../project.ts";
 import { ProgressTrack } from "../../task/progress.ts";
 import { readJsonArguments } from "../call-arguments.ts";
+import { printHelp } from "../layout.ts";
 import type { GlobalFlags, VerbCall } from "../main.ts";
 import { quoteWord, readTarget } from "../target.ts";
 import { clean, StageView, type Terminal } from "../terminal.ts";
@@ -60,7 +61,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const own = beforeDashes(call.words);
   const parsed = parseVerb("diagnose", description, own, declare);
   if ("help" in parsed) {
-    call.terminal.print(`${parsed.help}${examples}`);
+    printHelp(`${parsed.help}${examples}`, call.terminal);
     return Exit.Ok;
   }
   const { options, operands } = parsed;

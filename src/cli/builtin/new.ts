@@ -6,6 +6,7 @@ import { createId } from "../../ids.ts";
 import { type Home, homeAt } from "../../paths.ts";
 import { findConfigFile } from "../../project.ts";
 import { rememberMade } from "../../stored-project.ts";
+import { printHelp } from "../layout.ts";
 import type { VerbCall } from "../main.ts";
 import { parseVerb } from "../verb.ts";
 
@@ -14,7 +15,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     program.argument("<domain/name>", "e.g. hello/world → commands/hello/world.ts");
   });
   if ("help" in parsed) {
-    call.terminal.print(parsed.help);
+    printHelp(parsed.help, call.terminal);
     return Exit.Ok;
   }
   const words = checkName(parsed.operands[0] ?? "");

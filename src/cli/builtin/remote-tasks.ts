@@ -4,10 +4,10 @@ import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { readAnswer, readStatuses } from "../answer.ts";
 import { printToolResult } from "../call-result.ts";
 import { followRemote, leftAlone } from "../follow-remote.ts";
+import { toColumns, widthFor } from "../layout.ts";
 import type { GlobalFlags } from "../main.ts";
 import { type Format, formatData } from "../output.ts";
 import { quoteWord, readTarget } from "../target.ts";
-import { toColumns } from "../tasks-view.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { answerWords, type Connected, type Reach, taskWords, toReach, withClient } from "./connect-target.ts";
 
@@ -51,22 +51,22 @@ async function list({ client, terminal, options, reach }: Context): Promise<Exit
   const tasks = page.tasks.filter((task) => wanted.includes(task.status) && !(options.live === true && isEnded(task)));
   if (options.json === true) terminal.print(`${JSON.stringify({ tasks: tasks.map(describeState), nextCursor: page.nextCursor }, null, 2)}\n`);
   else if (tasks.length === 0) terminal.print(options.live === true ? "Nothing runs.\n" : "No tasks.\n");
-  else terminal.print(stateTable(tasks));
+  else terminal.print(stateTable(tasks, widthFor(terminal)));
   if (page.nextCursor !== undefined && options.json !== true)
     terminal.say(`  More: ${taskWords(`list --cursor ${quoteWord(clean(page.nextCursor))}`, reach)}\n`);
   return Exit.Ok;
 }
 
-function stateTable(tasks: readonly TaskState[]): string {
+function stateTable(tasks: readonly TaskState[], width: number): string {
   const now = systemClock.now();
   const ageOf = ({ createdAt }: TaskState) => (createdAt === undefined ? "-" : formatDuration(Math.max(0, now - createdAt)).replace(/\.\d s/, " s"));
   const rows = tasks.map((task) => [clean(task.taskId), task.status, ageOf(task), clean(task.statusMessage ?? "")]);
-  return toColumns([["Task", "Status", "Age", "Latest"], ...rows]);
+  return toColumns([["Task", "Status", "Age", "Latest"], ...rows], width);
 }
 
 async function show(context: Context): Promise<ExitCode> {
   const { state } = await find(context);
-  context.terminal.print(await formatData({ data: describeState(state) }, context.options.json === true ? "json" : "yaml"));
+  context.terminal.print(await formatData({ data: describeState(state) }, context.options.json === true ? "json" : "yaml", widthFor(context.terminal)));
   return Exit.Ok;
 }
 

@@ -1,7 +1,7 @@
 import type { ServerFacts, Tool } from "../../client/client.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
-import { toColumns } from "../tasks-view.ts";
-import { clean, fit } from "../terminal.ts";
+import { toColumns, widthFor } from "../layout.ts";
+import { clean } from "../terminal.ts";
 import { type Connecting, withClient } from "./connect-target.ts";
 
 /** `meanwhile tools <target>`: what a server offers, and who it is. */
@@ -12,7 +12,7 @@ export async function listRemoteTools(connecting: Connecting, isJson: boolean): 
     terminal.say(`${heading(client.server)}\n`);
     if (isJson) terminal.print(`${JSON.stringify({ server: client.server, tools }, null, 2)}\n`);
     else if (tools.length === 0) terminal.print("No tools.\n");
-    else terminal.print(toTable(tools, terminal.isDataShown ? terminal.columns : Number.POSITIVE_INFINITY));
+    else terminal.print(toTable(tools, widthFor(terminal)));
     return Exit.Ok;
   });
 }
@@ -21,14 +21,8 @@ function heading({ name, version, revision, tasks }: ServerFacts): string {
   return clean(`${name} ${version} speaks ${revision}, ${tasks === "none" ? "without tasks" : `with tasks of ${tasks}`}`);
 }
 
-/** What a tool does is cut to fit the screen, but not the marks behind it. */
-function toTable(tools: readonly Tool[], columns: number): string {
-  const room = columns - Math.max(...tools.map(({ name }) => clean(name).length)) - 3;
-  const rows = tools.map((tool) => {
-    const marks = marksOf(tool);
-    return [clean(tool.name), `${fit(summaryOf(tool), Math.max(20, room - marks.length))}${marks}`];
-  });
-  return toColumns([["Tool", "What it does"], ...rows]);
+function toTable(tools: readonly Tool[], width: number): string {
+  return toColumns([["Tool", "What it does"], ...tools.map((tool) => [clean(tool.name), `${summaryOf(tool)}${marksOf(tool)}`])], width);
 }
 
 /** The first sentence says what a tool does; the rest is for models. */

@@ -5,6 +5,7 @@ import { type Logger, openLog } from "../../log.ts";
 import { describeHarm, surviveCommands, takeStdout } from "../../process-guard.ts";
 import { openRuntime, type Runtime, readToken, serveRuntimeOverHttp, serveStreams } from "../../serve.ts";
 import { toName } from "../../setup/launch.ts";
+import { printHelp } from "../layout.ts";
 import type { VerbCall } from "../main.ts";
 import type { Terminal } from "../terminal.ts";
 import { declareProject, parseVerb, toProjectFlags } from "../verb.ts";
@@ -29,7 +30,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     declareProject(program);
   });
   if ("help" in parsed) {
-    call.terminal.print(parsed.help);
+    printHelp(parsed.help, call.terminal);
     return Exit.Ok;
   }
   const { options } = parsed;

@@ -13,6 +13,7 @@ import { hosts } from "../../setup/hosts/index.ts";
 import { checkName, isFetchedByNpx, toName, toProjectLaunch, toUserLaunch } from "../../setup/launch.ts";
 import type { Machine } from "../../setup/machine.ts";
 import { SetupRecord } from "../../setup/record.ts";
+import { printHelp } from "../layout.ts";
 import type { VerbCall } from "../main.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 import { collect, declareProject, parseVerb, toProjectFlags } from "../verb.ts";
@@ -32,7 +33,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     declareProject(program);
   });
   if ("help" in parsed) {
-    call.terminal.print(parsed.help);
+    printHelp(parsed.help, call.terminal);
     return Exit.Ok;
   }
   const { options } = parsed;

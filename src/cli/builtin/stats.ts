@@ -2,6 +2,7 @@ import { readSettings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { openTasks } from "../../tasks.ts";
+import { printHelp, widthFor } from "../layout.ts";
 import type { VerbCall } from "../main.ts";
 import { statsTable } from "../tasks-view.ts";
 import { parseVerb } from "../verb.ts";
@@ -11,7 +12,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     program.option("--json", "print as JSON");
   });
   if ("help" in parsed) {
-    call.terminal.print(parsed.help);
+    printHelp(parsed.help, call.terminal);
     return Exit.Ok;
   }
   const { settings, notice } = readSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
@@ -20,6 +21,6 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const stats = await tasks.history.stats();
   await tasks.close();
   if (parsed.options.json === true) call.terminal.print(`${JSON.stringify(stats, null, 2)}\n`);
-  else call.terminal.print(stats.length === 0 ? "Nothing has run yet.\n" : statsTable(stats));
+  else call.terminal.print(stats.length === 0 ? "Nothing has run yet.\n" : statsTable(stats, widthFor(call.terminal)));
   return Exit.Ok;
 }

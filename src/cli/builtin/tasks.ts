@@ -8,10 +8,11 @@ import { listTokens, progressOfToken } from "../../task/token-progress.ts";
 import { openTasks, type Tasks } from "../../tasks.ts";
 import { readAnswer, readStatuses } from "../answer.ts";
 import { followTask, localCaller, printResult } from "../follow.ts";
+import { printHelp, widthFor } from "../layout.ts";
 import type { VerbCall } from "../main.ts";
 import { formatData } from "../output.ts";
 import { printData } from "../run.ts";
-import { describeTask, liveTable, taskTable, tokenTable } from "../tasks-view.ts";
+import { describeTask, liveTable, taskLines, taskTable, tokenTable } from "../tasks-view.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { type ParsedVerb, parseVerb } from "../verb.ts";
 import { declareReach } from "./connect-target.ts";
@@ -49,14 +50,14 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const [name = "", ...words] = call.words;
   const wantsHelp = name === "" || name === "--help" || name === "-h";
   if (wantsHelp) {
-    call.terminal.print(help());
+    printHelp(help(), call.terminal);
     return Exit.Ok;
   }
   const subverb = Object.hasOwn(subverbs, name) ? subverbs[name] : undefined;
   if (subverb === undefined) throw new UsageError(`Unknown command \`tasks ${name}\`; there are ${Object.keys(subverbs).join(", ")}.`);
   const parsed = parse(name, subverb, words);
   if ("help" in parsed) {
-    call.terminal.print(parsed.help);
+    printHelp(parsed.help, call.terminal);
     return Exit.Ok;
   }
   if (parsed.options.target !== undefined) {
@@ -150,7 +151,7 @@ async function list({ tasks, terminal, clock, options }: Context): Promise<ExitC
   });
   if (options.json === true) terminal.print(`${JSON.stringify({ tasks: page.tasks.map(describeTask), nextCursor: page.nextCursor }, null, 2)}\n`);
   else if (page.tasks.length === 0) terminal.print(isLive ? "Nothing runs.\n" : "No tasks.\n");
-  else terminal.print(isLive ? liveTable(page.tasks, clock.now()) : taskTable(page.tasks, clock.now()));
+  else terminal.print((isLive ? liveTable : taskTable)(page.tasks, clock.now(), widthFor(terminal)));
   if (page.nextCursor !== undefined && options.json !== true) terminal.say(`  More: meanwhile tasks list --cursor ${page.nextCursor}\n`);
   return Exit.Ok;
 }
@@ -173,7 +174,7 @@ async function find({ tasks, operands }: Context): Promise<Task> {
 
 async function show(context: Context): Promise<ExitCode> {
   const described = describeTask(await find(context));
-  context.terminal.print(await formatData({ data: described }, context.options.json === true ? "json" : "yaml"));
+  context.terminal.print(await formatData({ data: described }, context.options.json === true ? "json" : "yaml", widthFor(context.terminal)));
   return Exit.Ok;
 }
 
@@ -274,8 +275,8 @@ function redraw(page: readonly Task[], drawn: number, terminal: Terminal, now: n
   const live = page.filter((task) => !isTerminal(task)).length;
   const heading = `${live} live, ${page.length - live} ended  ${terminal.colors.dim("Ctrl-C leaves")}\n`;
   // One line more than the screen is high would scroll it on every redraw.
-  const shown = page.slice(0, Math.max(1, terminal.rows - 3)).map((task) => ({ ...task, taskId: task.taskId.slice(0, 8) }));
-  const text = `${heading}${page.length === 0 ? "No tasks.\n" : taskTable(shown, now, terminal.columns)}`;
+  const shown = page.slice(0, Math.max(1, terminal.rows - 3));
+  const text = `${heading}${page.length === 0 ? "No tasks.\n" : taskLines(shown, now, terminal.columns)}`;
   if (drawn > 0) terminal.erase(drawn);
   terminal.say(text);
   return text.split("\n").length - 1;

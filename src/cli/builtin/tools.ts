@@ -6,6 +6,7 @@ import { silentLog } from "../../log.ts";
 import { toTool } from "../../mcp/tools.ts";
 import { servedCatalog, unknownLongTools } from "../../project-commands.ts";
 import { isTaskModeRecommended, type KnownDurations } from "../../task/history.ts";
+import { printHelp } from "../layout.ts";
 import type { VerbCall } from "../main.ts";
 import { readTarget, type Target, toCommand } from "../target.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
@@ -29,7 +30,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     declareReach(program);
   });
   if ("help" in parsed) {
-    call.terminal.print(parsed.help);
+    printHelp(parsed.help, call.terminal);
     return Exit.Ok;
   }
   const { options, operands } = parsed;

@@ -1,5 +1,6 @@
 import type { Suggestion } from "../../command/command.ts";
-import { clean, fit } from "../terminal.ts";
+import { cut } from "../../wrap.ts";
+import { clean } from "../terminal.ts";
 import type { Completed } from "./grammar.ts";
 import { bashEscapable, fishEscapable, type Line, type Quote, readLine } from "./line.ts";
 
@@ -43,7 +44,7 @@ function toLine(shell: Shell, before: string, { value, description }: Suggestion
     const word = `${before}${value}`;
     return word.startsWith(line.current.slice(0, line.kept)) ? [quote(word.slice(line.kept), line)] : [];
   }
-  const text = fit(clean(description ?? "").trim(), maxDescription);
+  const text = cut(clean(description ?? "").trim(), maxDescription);
   return [`${shell === "fish" ? before : ""}${value}${text === "" ? "" : `\t${text}`}`];
 }
 
