@@ -1,10 +1,13 @@
 import { createHash, createHmac } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import path from "node:path";
 import type { McpServer } from "@modelcontextprotocol/server";
+import type { ParseError } from "jsonc-parser";
 import { environmentNames, type Found, isVariableName } from "./command/environment.ts";
 import { loadModule } from "./command/load.ts";
+import { describePlace, placeOf } from "./command/place.ts";
 import { closest } from "./command/suggest.ts";
 import { messageOf, RuntimeError, UsageError } from "./errors.ts";
 import type { HostOverride } from "./host/profiles.ts";
@@ -377,21 +380,42 @@ async function loadConfig(home: Home, file: string): Promise<UserConfig> {
   try {
     exported = (await loadModule(file)).default;
   } catch (cause) {
-    throw new RuntimeError("CONFIG_INVALID", `Cannot load ${file}: ${messageOf(cause).split("\n")[0]}`, { cause });
+    throw new RuntimeError("CONFIG_INVALID", `Cannot load ${file}: ${messageOf(cause).split("\n")[0]}${lineIn(file, cause)}`, { cause });
   }
   const said = checkConfig(exported, file);
   storeConfig(home, file, { text, said });
   return said;
 }
 
+/** The line that threw; where it is another file's, that one is named. */
+function lineIn(file: string, cause: unknown): string {
+  const place = placeOf(cause);
+  if (place === undefined) return "";
+  return place.file === realpathSync(file) ? ` (line ${place.line})` : ` (${describePlace(place)})`;
+}
+
 function readJsonConfig(file: string): UserConfig {
+  let text = "";
   let parsed: unknown;
   try {
-    parsed = JSON.parse(readFileSync(file, "utf8"));
+    text = readFileSync(file, "utf8");
+    parsed = JSON.parse(text);
   } catch (cause) {
-    throw new RuntimeError("CONFIG_INVALID", `Cannot read ${file}: ${messageOf(cause)}`, { cause });
+    throw new RuntimeError("CONFIG_INVALID", `Cannot read ${file}${cause instanceof SyntaxError ? describeJsonError(text, cause) : `: ${messageOf(cause)}`}`, {
+      cause,
+    });
   }
   return checkConfig(parsed, file);
+}
+
+/** Node's own sentence names a place for some mistakes only, and quotes the file for others. */
+function describeJsonError(text: string, { message }: SyntaxError): string {
+  const why = message.replace(/(,? in JSON at position|, (\.\.\.)?").*$/s, "");
+  const { parse } = createRequire(import.meta.url)("jsonc-parser") as typeof import("jsonc-parser");
+  const errors: ParseError[] = [];
+  parse(text, errors, { disallowComments: true, allowEmptyContent: false });
+  const before = text.slice(0, errors[0]?.offset ?? text.length).split("\n");
+  return ` at line ${before.length}, column ${(before.at(-1) ?? "").length + 1}: ${why}.`;
 }
 
 const isText = (value: unknown) => typeof value === "string" && value !== "";

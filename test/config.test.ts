@@ -106,7 +106,20 @@ describe("settings", () => {
 
   test("a config file that throws says which file and why", async () => {
     await expect(load({ "meanwhile.config.ts": 'throw new Error("no secrets here");' })).rejects.toThrow(
-      /Cannot load .*meanwhile\.config\.ts: no secrets here/,
+      /Cannot load .*meanwhile\.config\.ts: no secrets here \(line 1\)/,
+    );
+  });
+
+  test.each([
+    ["meanwhile.config.ts", "export default {\n  http: { port: },\n};\n", /meanwhile\.config\.ts: .* \(line 2\)$/],
+    ["meanwhile.config.ts", 'import "./keys.ts";\nexport default {};\n', /meanwhile\.config\.ts: no keys \(.*keys\.ts:2:7\)$/],
+    ["meanwhile.config.json", '{\n  "http": { "port": 1 },\n  "name": ,\n}\n', /meanwhile\.config\.json at line 3, column 11: Unexpected token ','\.$/],
+    ["meanwhile.config.json", '{\n  "name": "x"\n', /meanwhile\.config\.json at line 3, column 1: Expected ',' or '}' after property value\.$/],
+    ["meanwhile.config.json", '{\n  "bundled": ture\n}\n', /meanwhile\.config\.json at line 2, column 14: Unexpected token 'u'\.$/],
+    ["meanwhile.config.json", "", /meanwhile\.config\.json at line 1, column 1: Unexpected end of JSON input\.$/],
+  ])("a mistake in %s is found by its line: %j", async (file, text, sentence) => {
+    await expect(load({ [file]: text, "keys.ts": '\nthrow new Error("no keys");' })).rejects.toThrow(
+      expect.objectContaining({ code: "CONFIG_INVALID", message: expect.stringMatching(sentence) }),
     );
   });
 
