@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from "node:child_process";
 import { expect, onTestFinished, test } from "vitest";
+import { childEnvironment, createWorkerName, endStrays, isKnownDead, killGroup } from "../src/machine.ts";
 import { isRunning } from "./helpers/daemon.ts";
 import { waitFor } from "./helpers/meanwhile.ts";
-import { childEnvironment, createWorkerName, endStrays, isKnownDead, killGroup } from "../src/machine.ts";
 
 const [host, boot, pid, startedAt, namespace] = createWorkerName().split("|");
 const nameOf = (changes: Partial<Record<"host" | "boot" | "pid" | "startedAt" | "namespace", unknown>>) => {

@@ -3,7 +3,7 @@ import { Exit, type ExitCode } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { type EndedTask, isTerminal, openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import type { Format } from "./output.ts";
-import { printCompleted } from "./run.ts";
+import { printCompleted, sayFailure } from "./run.ts";
 import { askInTerminal, clean, StageView, type Terminal } from "./terminal.ts";
 
 /** Whoever sits at this machine. */
@@ -114,10 +114,9 @@ async function giveAnswer(question: TaskQuestion, { terminal, isConfirmed }: Fol
 /** Prints how a task ended, the way the command itself would have. */
 export async function printResult(task: EndedTask, options: Pick<FollowOptions, "terminal" | "isQuiet" | "format">): Promise<ExitCode> {
   const { terminal, isQuiet, format } = options;
-  const { colors } = terminal;
   const { outcome } = task;
   if (outcome.ending === "completed") return await printCompleted(outcome, { terminal, name: task.command, isQuiet, format });
-  terminal.say(`${colors.red("✗")} ${clean(outcome.message)}\n`);
+  sayFailure(outcome, terminal);
   if (outcome.ending === "cancelled") return Exit.Cancelled;
   return outcome.cause === "timeout" ? Exit.TimedOut : Exit.CommandFailed;
 }

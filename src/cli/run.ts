@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { systemClock } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Door, Origin } from "../command/context.ts";
+import { describePlace, type Place } from "../command/place.ts";
 import { type Outcome, runCommand, summaryLine } from "../command/run.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
 import { authorsEstimate } from "../task/history.ts";
@@ -80,7 +81,6 @@ function toDoor(stage: Stage, terminal: Terminal, typed: Typed, isDebug: boolean
 }
 
 async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry: CatalogEntry): Promise<ExitCode> {
-  const { colors } = terminal;
   if (outcome.ending === "completed") {
     return await printCompleted(outcome, {
       terminal,
@@ -89,7 +89,7 @@ async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry:
       format: typed.json ? "json" : typed.yaml ? "yaml" : "plain",
     });
   }
-  terminal.say(`${colors.red("✗")} ${clean(outcome.message)}\n`);
+  sayFailure(outcome, terminal);
   for (const message of outcome.messages) {
     const { stack } = (message.details ?? {}) as { stack?: string };
     if (stack !== undefined) terminal.say(`${cleanLines(stack)}\n`);
@@ -99,6 +99,12 @@ async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry:
   if (outcome.cause !== "input") return Exit.CommandFailed;
   terminal.say(`  See: meanwhile ${entry.path.join(" ")} --help\n`);
   return Exit.Usage;
+}
+
+/** Why it ended, and, where the author's own code threw it, at which line. */
+export function sayFailure({ message, at }: { readonly message: string; readonly at?: Place }, terminal: Terminal): void {
+  terminal.say(`${terminal.colors.red("✗")} ${clean(message)}\n`);
+  if (at !== undefined) terminal.say(`  ${terminal.colors.dim(`at ${clean(describePlace(at))}`)}\n`);
 }
 
 /** What a run that came to its end looks like; data that is a no looks like a failure, and is printed all the same. */

@@ -1,3 +1,4 @@
+import { realpathSync } from "node:fs";
 import path from "node:path";
 import { type Clock, systemClock } from "../clock.ts";
 import { messageOf, RuntimeError } from "../errors.ts";
@@ -7,6 +8,7 @@ import { settleBuiltins } from "./builtins.ts";
 import { type Command, isCommand } from "./command.ts";
 import { discover, type FoundCommand, maxToolNameLength } from "./discover.ts";
 import { forgetModules, loadModule } from "./load.ts";
+import { type Place, placeOf } from "./place.ts";
 import { watchFolders } from "./watch.ts";
 
 const loadTimeoutMs = 10_000;
@@ -281,12 +283,13 @@ async function inTime<T>(loading: Promise<T>): Promise<T> {
 
 function describeLoadError(error: unknown, file: string): string {
   const text = messageOf(error).split("\n")[0] ?? "";
-  const stack = error instanceof Error ? (error.stack ?? "") : "";
-  const line = new RegExp(`${escapeForPattern(path.basename(file))}(?:\\?[^:\\s]*)?:(\\d+)`).exec(stack)?.[1];
   const kind = error instanceof SyntaxError ? "SyntaxError: " : "";
-  return `${kind}${text}${line === undefined ? "" : ` (line ${line})`}`;
+  return `${kind}${text}${whereIn(file, placeOf(error))}`;
 }
 
-function escapeForPattern(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+/** A line of the file itself, or of another that it imports, by the way from one to the other. */
+function whereIn(file: string, place: Place | undefined): string {
+  if (place === undefined) return "";
+  const way = path.relative(path.dirname(realpathSync(file)), place.file);
+  return way === path.basename(file) ? ` (line ${place.line})` : ` (${way}:${place.line})`;
 }

@@ -17,6 +17,7 @@ import {
   unknownOrigin,
 } from "./context.ts";
 import { describeArguments, describeIssue, unknownArguments } from "./issues.ts";
+import { type Place, placeOf } from "./place.ts";
 import { type JsonSchema, toFlatSchema, validate } from "./schema.ts";
 
 export interface Message {
@@ -40,7 +41,14 @@ function finished(name: string, durationMs: number): string {
 export type Outcome = RunFacts &
   (
     | ({ readonly ending: "completed" } & Given)
-    | { readonly ending: "failed"; readonly cause: FailureCause; readonly message: string; readonly error?: unknown; readonly rpc?: RpcError }
+    | {
+        readonly ending: "failed";
+        readonly cause: FailureCause;
+        readonly message: string;
+        readonly error?: unknown;
+        readonly at?: Place;
+        readonly rpc?: RpcError;
+      }
     | { readonly ending: "cancelled"; readonly message: string }
   );
 
@@ -441,10 +449,13 @@ class Recorder {
   failed(cause: FailureCause, message: string, error?: unknown, rpc?: RpcError): Outcome {
     const stack = this.#options.isDebug === true && error instanceof Error ? { stack: error.stack } : undefined;
     const details = (error instanceof CommandError ? error.details : undefined) ?? stack;
+    // A person is told where; over MCP nobody is, because paths are nobody else's business.
+    const at = error instanceof CommandError ? undefined : placeOf(error);
     return this.#end(message, details, () => ({
       ending: "failed",
       cause,
       message,
+      ...(at === undefined ? {} : { at }),
       ...(error === undefined ? {} : { error }),
       ...(rpc === undefined ? {} : { rpc }),
       ...this.#facts(this.#durationMs()),

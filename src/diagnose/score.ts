@@ -1,5 +1,5 @@
-import { type Severity, severities } from "./check.ts";
 import { type CalledTool, isSuccess } from "./calls.ts";
+import { type Severity, severities } from "./check.ts";
 import type { CheckResult, Finding, Report, Score } from "./report.ts";
 
 const costs: Readonly<Record<Severity, number>> = { blocker: 30, major: 10, minor: 3, info: 0 };

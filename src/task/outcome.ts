@@ -34,6 +34,7 @@ export function toTaskOutcome(outcome: Outcome, name: string): TaskOutcome {
       ending: "failed",
       cause: outcome.cause === "shutdown" || outcome.cause === "crash" ? "interrupted" : outcome.cause,
       message: outcome.message,
+      ...(outcome.at !== undefined && { at: outcome.at }),
       ...(outcome.rpc !== undefined && { rpc: outcome.rpc }),
       ...facts,
     };

@@ -1,5 +1,6 @@
 import type { ContentBlock } from "../command/content.ts";
 import type { Answer, LogLine, Origin, Question } from "../command/context.ts";
+import type { Place } from "../command/place.ts";
 import type { Message } from "../command/run.ts";
 
 /**
@@ -38,6 +39,8 @@ export type TaskOutcome = {
       readonly ending: "failed";
       readonly cause: TaskFailure;
       readonly message: string;
+      /** Where in the author's files it went wrong, for the terminal alone. */
+      readonly at?: Place;
       /** The JSON-RPC error it ended in, when the command ended in one. */
       readonly rpc?: { readonly code: number; readonly message: string; readonly data?: unknown };
     }

@@ -85,6 +85,8 @@ describe("the catalog", () => {
       "a/good.ts": command("Good"),
       "a/syntax.ts": "export default {;",
       "a/throws.ts": '\n\nthrow new Error("no database");',
+      "a/leans.ts": 'import "../_lib/deep.ts";\nexport default 1;',
+      "_lib/deep.ts": '\nthrow new Error("no key");',
       "a/nothing.ts": "export const x = 1;",
       "a/plain.ts": 'export default { summary: "x", run() {} };',
       "a/wrong.ts": 'import { defineCommand } from "meanwhile";\nexport default defineCommand({ summary: "x" });',
@@ -94,8 +96,9 @@ describe("the catalog", () => {
     expect(catalog.entries.map((entry) => entry.toolName)).toEqual(["a_good"]);
     const problems = Object.fromEntries(catalog.problems.map((problem) => [problem.toolName, problem.text]));
     expect(problems).toMatchObject({
-      a_syntax: expect.stringMatching(/Unexpected|Expression expected|SyntaxError/),
+      a_syntax: expect.stringMatching(/(Unexpected|Expression expected|SyntaxError).*\(line 1\)$/),
       a_throws: "no database (line 3)",
+      a_leans: "no key (../_lib/deep.ts:2)",
       a_nothing: "its default export is missing; write: export default defineCommand({ … })",
       a_plain: "its default export is not a command; write: export default defineCommand({ … })",
       a_wrong: expect.stringContaining("`run` must be a function"),

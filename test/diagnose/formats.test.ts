@@ -13,8 +13,8 @@ import { toMarkdown } from "../../src/diagnose/formats/markdown.ts";
 import { reportSchema } from "../../src/diagnose/formats/report-schema.ts";
 import { toSarif } from "../../src/diagnose/formats/sarif.ts";
 import { toTerminal } from "../../src/diagnose/formats/terminal.ts";
-import { wrap } from "../../src/wrap.ts";
 import type { Report } from "../../src/diagnose/report.ts";
+import { wrap } from "../../src/wrap.ts";
 import { sample, samples, unspoken, withAlike, withMatrix } from "../fixtures/diagnose/reports/samples.ts";
 
 const [good, bad, hostile] = [sample("good"), sample("bad"), sample("hostile")];

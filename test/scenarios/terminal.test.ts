@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { widthOf } from "../../src/wrap.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { runMeanwhile } from "../helpers/meanwhile.ts";
+import { executable, runMeanwhile } from "../helpers/meanwhile.ts";
 import { keys, openScreen } from "../helpers/screen.ts";
 
 /** What a person at a terminal sees of things that go wrong, and of things that are wide. */
@@ -132,4 +132,33 @@ describe("no word is broken by the edge of the screen", { timeout: 120_000 }, ()
       expect(drawn()).toMatch(/ (on|the|second|floor|has|no|paper,|and) …/);
     }
   });
+});
+
+test("an error of the author's own code has its file and line, in a run and in a task; the stack is for MEANWHILE_DEBUG alone", {
+  timeout: 120_000,
+}, async () => {
+  const cwd = writeFiles(temporaryFolder(), {
+    "commands/report/build.ts": `import { CommandError, defineCommand } from "meanwhile";
+import { z } from "zod";
+import { readPrice } from "../../lib/price.ts";
+
+export default defineCommand({
+  summary: "Build",
+  input: z.object({ isRefused: z.boolean().default(false) }),
+  run({ isRefused }) {
+    if (isRefused) throw new CommandError("Not today.");
+    return readPrice(undefined);
+  },
+});
+`,
+    "lib/price.ts": "export function readPrice(row: any) {\n  return row.price;\n}\n",
+  });
+  const env = { MEANWHILE_HOME: `${cwd}/home` };
+  const failed = `✗ Cannot read properties of undefined (reading 'price')\n  at lib/price.ts:2:14\n`;
+  expect(await runMeanwhile(["report", "build"], { cwd, env })).toMatchObject({ code: 1, stderr: failed, stdout: "" });
+  expect((await runMeanwhile(["report", "build", "--async", "--quiet"], { cwd, env })).stderr).toBe(failed);
+  expect((await runMeanwhile(["report", "build", "--is-refused"], { cwd, env })).stderr).toBe("✗ Not today.\n");
+  expect((await runMeanwhile(["report", "build"], { cwd, env: { ...env, MEANWHILE_DEBUG: "1" } })).stderr).toMatch(/ {4}at .*build\.ts/);
+  const called = await runMeanwhile(["call", "report_build", "--json", "--", process.execPath, executable, "serve", "--in-process"], { cwd, env });
+  expect([called.code, called.stdout + called.stderr]).toEqual([1, expect.not.stringContaining("price.ts")]);
 });

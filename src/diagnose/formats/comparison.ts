@@ -1,3 +1,4 @@
+import { cut, wrap } from "../../wrap.ts";
 import type { Change, Comparison, Side } from "../compare.ts";
 import type { Finding } from "../report.ts";
 import { countWords } from "./groups.ts";
@@ -5,7 +6,6 @@ import { oneLine, shorten } from "./inert.ts";
 import { code, prose, table } from "./markdown-text.ts";
 import { toPlainJson } from "./plain-json.ts";
 import { type Page, paintSeverity, type TerminalOptions, toPage } from "./terminal.ts";
-import { cut, wrap } from "../../wrap.ts";
 
 const firstLook = "its check came to no answer before";
 

@@ -1,7 +1,7 @@
+import { cut, pad, widthOf, wrap } from "../../wrap.ts";
 import { shorten } from "./inert.ts";
 import { briefly, type CellState, cellLooks, type Matrix, statesIn, tellEverywhere, tellLeftOut, toolsFrom } from "./matrix.ts";
 import type { Colors, Page } from "./terminal.ts";
-import { cut, pad, widthOf, wrap } from "../../wrap.ts";
 
 const maxNameWidth = 22;
 const maxCellWidth = 32;

@@ -1,4 +1,5 @@
 import { formatDuration } from "../../clock.ts";
+import { cut, pad, wrap } from "../../wrap.ts";
 import type { Evidence, Severity } from "../check.ts";
 import type { CheckResult, Finding, Report } from "../report.ts";
 import { hasScore, whyNoScore } from "../score.ts";
@@ -18,7 +19,6 @@ import {
 import { linesOf, oneLine, shorten } from "./inert.ts";
 import { matrixOf } from "./matrix.ts";
 import { drawMatrix } from "./terminal-matrix.ts";
-import { cut, pad, wrap } from "../../wrap.ts";
 
 /** The few colours we use, as picocolors has them. */
 export interface Colors {

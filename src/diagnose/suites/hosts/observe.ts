@@ -1,5 +1,5 @@
-import { failureOf } from "../../failure.ts";
 import type { Facts } from "../../facts.ts";
+import { failureOf } from "../../failure.ts";
 import { likelySlowFirst } from "../../likely-slow.ts";
 import type { Callable, Probe } from "../../probe.ts";
 import { fieldsOf, isObject } from "../../wire/json.ts";
