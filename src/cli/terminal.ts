@@ -1,11 +1,12 @@
 import { createColors } from "picocolors";
 import { type Clock, formatDuration, systemClock } from "../clock.ts";
 import type { Answer, Question } from "../command/context.ts";
-import type { JsonSchema } from "../command/schema.ts";
 import { clean, toShown } from "../shown.ts";
 import { secondsLeft } from "../task/estimate.ts";
 import type { ProgressUpdate } from "../task/progress.ts";
 import { cut } from "../wrap.ts";
+
+import { type Choice, choicesOf, defaultOf, fieldsOf, isNumberField, notesOf, type QuestionField, refuseText } from "./question-fields.ts";
 
 export { clean, cleanLines } from "../shown.ts";
 
@@ -206,47 +207,48 @@ export async function askInTerminal(question: Question, onCtrlC: () => void = ()
 
 async function askFields(prompts: Prompts, question: Question): Promise<Answer> {
   const content: Record<string, unknown> = {};
-  const properties = Object.entries((question.schema.properties ?? {}) as Record<string, JsonSchema>);
-  const required = new Set((question.schema.required ?? []) as string[]);
-  for (const [name, field] of properties) {
-    const label = properties.length === 1 ? clean(question.message) : `${clean(question.message)} ${fieldLabel(name, field)}`;
-    const answer = await promptField(prompts, label, field, required.has(name));
+  const fields = fieldsOf(question.schema);
+  for (const field of fields) {
+    const label = fields.length === 1 ? clean(question.message) : `${clean(question.message)} ${fieldLabel(field)}`;
+    const answer = await promptField(prompts, `${label}${notesOf(field)}`, field);
     if (prompts.isCancel(answer)) return { action: "cancel" };
-    if (answer !== undefined && answer !== "") content[name] = answer;
+    if (answer !== undefined && answer !== "") content[field.name] = answer;
   }
   return { action: "accept", content };
 }
 
 type Prompts = typeof import("@clack/prompts");
 
-async function promptField(prompts: Prompts, message: string, field: JsonSchema, isRequired: boolean): Promise<unknown> {
+async function promptField(prompts: Prompts, message: string, field: QuestionField): Promise<unknown> {
   const output = process.stderr;
-  if (field.type === "boolean") return await prompts.confirm({ message, initialValue: field.default === true, output });
-  const choices = choicesOf(field);
-  if (choices !== undefined && field.type === "array") return await prompts.multiselect({ message, options: choices, required: isRequired, output });
-  if (choices !== undefined)
-    return await prompts.select({ message, options: choices, output, ...(typeof field.default === "string" && { initialValue: field.default }) });
-  const isNumber = field.type === "number" || field.type === "integer";
-  const validate = (text: string | undefined) => {
-    if (isRequired && (text ?? "") === "") return "An answer is needed.";
-    return isNumber && !Number.isFinite(Number(text)) ? "A number, please." : undefined;
-  };
-  const answer = await prompts.text({ message, validate, output, ...(isPlain(field.default) && { initialValue: clean(`${field.default}`) }) });
-  return isNumber && typeof answer === "string" && answer !== "" ? Number(answer) : answer;
+  const { schema, isRequired } = field;
+  const { default: suggested } = schema;
+  if (schema.type === "boolean" && (isRequired || suggested !== undefined)) return await prompts.confirm({ message, initialValue: suggested === true, output });
+  const choices = schema.type === "boolean" ? yesOrNo : choicesOf(schema);
+  if (choices !== undefined && schema.type === "array") {
+    const initialValues = Array.isArray(suggested) ? suggested.map(String) : [];
+    return await prompts.multiselect({ message, options: choices, initialValues, required: isRequired, output });
+  }
+  if (choices !== undefined) {
+    const options = isRequired ? choices : [...choices, noAnswer];
+    const chosen = await prompts.select({ message, options, output, ...(typeof suggested === "string" && { initialValue: suggested }) });
+    if (chosen === noAnswer.value) return undefined;
+    return schema.type === "boolean" && typeof chosen === "string" ? chosen === "true" : chosen;
+  }
+  const fallback = defaultOf(schema);
+  const hint = fallback === undefined ? {} : { placeholder: fallback, defaultValue: fallback };
+  const answer = await prompts.text({ message, validate: (text) => refuseText(text ?? "", field), output, ...hint });
+  return isNumberField(schema) && typeof answer === "string" && answer !== "" ? Number(answer) : answer;
 }
 
-function choicesOf(field: JsonSchema): { value: string; label: string }[] | undefined {
-  const from = field.type === "array" ? ((field.items ?? {}) as JsonSchema) : field;
-  if (Array.isArray(from.enum)) return from.enum.map((value) => ({ value: String(value), label: clean(String(value)) }));
-  const titled = (from.oneOf ?? from.anyOf) as { const?: unknown; title?: string }[] | undefined;
-  return titled?.map((item) => ({ value: String(item.const), label: clean(item.title ?? String(item.const)) }));
-}
+const yesOrNo: Choice[] = [
+  { value: "true", label: "Yes" },
+  { value: "false", label: "No" },
+];
+/** A value that no choice has. */
+const noAnswer: Choice = { value: "\0", label: "(no answer)" };
 
-function fieldLabel(name: string, field: JsonSchema): string {
-  const label = [field.title, field.description].find((text) => typeof text === "string") ?? name;
+function fieldLabel({ name, schema }: QuestionField): string {
+  const label = [schema.title, schema.description].find((text) => typeof text === "string") ?? name;
   return `(${clean(label)})`;
-}
-
-function isPlain(value: unknown): value is string | number | boolean {
-  return ["string", "number", "boolean"].includes(typeof value);
 }

@@ -361,14 +361,20 @@ export async function askFirst(command: Command, input: unknown, { ask, origin }
 function asker(ask: Ask): CommandContext["ask"] {
   return async (message, schema) => {
     const described = toFlatSchema(schema);
+    let asked = described;
     for (let words = message, tries = 1; ; tries++) {
-      const answer = await ask({ message: words, schema: described, isConfirmation: false });
+      const answer = await ask({ message: words, schema: asked, isConfirmation: false });
       if (answer.action !== "accept") throw new Declined(message);
       const checked = await validate(schema, answer.content);
       if (checked.ok) return checked.value;
       const why = checked.issues.map(describeIssue).join("; ");
       if (tries === maxAnswers) throw new CommandError(`The answer to «${message}» does not fit: ${why}`);
       words = `${message} (The last answer did not fit: ${why}.)`;
+      asked = suggest(
+        described,
+        answer.content,
+        checked.issues.map(({ field }) => field),
+      );
     }
   };
 }
@@ -376,6 +382,13 @@ function asker(ask: Ask): CommandContext["ask"] {
 /** A summary that says nothing is none. */
 function toLine(summary: unknown): string | undefined {
   return typeof summary === "string" && summary.trim() !== "" ? summary : undefined;
+}
+
+/** The fields that were answered well are suggested as they were, so that only the others have to be answered anew. */
+function suggest(schema: JsonSchema, given: Readonly<Record<string, unknown>>, wrong: readonly string[]): JsonSchema {
+  const isKept = (name: string) => Object.hasOwn(given, name) && !wrong.some((field) => field === "" || field === name || field.startsWith(`${name}.`));
+  const properties = Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>);
+  return { ...schema, properties: Object.fromEntries(properties.map(([name, field]) => [name, isKept(name) ? { ...field, default: given[name] } : field])) };
 }
 
 /** What is said about a result is a courtesy: one that fails must not fail work that is done. */

@@ -162,3 +162,46 @@ export default defineCommand({
   const called = await runMeanwhile(["call", "report_build", "--json", "--", process.execPath, executable, "serve", "--in-process"], { cwd, env });
   expect([called.code, called.stdout + called.stderr]).toEqual([1, expect.not.stringContaining("price.ts")]);
 });
+
+const form = `import { defineCommand } from "meanwhile";
+import { z } from "zod";
+
+export default defineCommand({
+  summary: "Ask for an order",
+  async run(_, task) {
+    return await task.ask("What shall it be?", z.object({
+      dish: z.string().min(3).max(20),
+      table: z.number().int().min(1).max(12).default(7),
+      word: z.string().refine((text) => text === "please", "say please"),
+      gift: z.boolean().optional(),
+    }));
+  },
+});
+`;
+
+test("a form says its limits and what Enter takes, and keeps what was answered well", { timeout: 120_000 }, async () => {
+  const cwd = writeFiles(temporaryFolder(), { "commands/order/take.ts": form });
+  const { sees, press, exited, data } = openScreen(["order", "take", "--json"], { cwd, columns: 160 });
+  const { down, enter } = keys;
+  await sees(/What shall it be\? \(dish\) \(3 to 20 characters\)/);
+  press(`ab${enter}`);
+  await sees(/3 to 20 characters, please\./);
+  press(`c${enter}`);
+  await sees(/\(table\) \(a whole number from 1 to 12; Enter takes 7\)/);
+  press(`9${enter}`);
+  await sees(/\(word\)/);
+  press(`now${enter}`);
+  await sees(/\(gift\)[\s\S]*Yes[\s\S]*No[\s\S]*\(no answer\)/);
+  press(down + down + enter);
+  // The last field was wrong; the others are as they were.
+  await sees(/say please[\s\S]*\(dish\) \(3 to 20 characters; Enter takes abc\)/);
+  press(enter);
+  await sees(/\(table\) \(a whole number from 1 to 12; Enter takes 9\)/);
+  press(enter);
+  await sees(/Enter takes 9[\s\S]*\(word\)/);
+  press(`please${enter}`);
+  await sees(/Enter takes 9[\s\S]*\(gift\)[\s\S]*\(no answer\)/);
+  press(down + down + enter);
+  expect(await exited).toBe(0);
+  expect(JSON.parse(data())).toEqual({ dish: "abc", table: 9, word: "please" });
+});
