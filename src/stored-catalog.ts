@@ -25,6 +25,7 @@ interface StoredCommand {
   readonly summary: string;
   readonly description?: string;
   readonly inputSchema: DescribedCommand["inputSchema"];
+  readonly positional: readonly string[];
   readonly examples: readonly string[];
   readonly asks: boolean;
   /** The arguments that have a completer of their own. */
@@ -114,8 +115,16 @@ function digestOf(file: string): string | undefined {
   return createHash("sha256").update(readFileSync(file)).digest("base64url");
 }
 
-function toStored({ summary, description, inputSchema, examples, confirm, complete }: DescribedCommand): StoredCommand {
-  return { summary, ...(description !== undefined && { description }), inputSchema, examples, asks: confirm !== false, completers: Object.keys(complete) };
+function toStored({ summary, description, inputSchema, positional, examples, confirm, complete }: DescribedCommand): StoredCommand {
+  return {
+    summary,
+    ...(description !== undefined && { description }),
+    inputSchema,
+    positional,
+    examples,
+    asks: confirm !== false,
+    completers: Object.keys(complete),
+  };
 }
 
 function toDescribed({ asks, completers, description, ...command }: StoredCommand): DescribedCommand {
@@ -153,9 +162,9 @@ function isStored(item: unknown): boolean {
   const { digest, command } = (item ?? {}) as Record<string, unknown>;
   if (typeof digest !== "string") return false;
   if (command === undefined) return true;
-  const { summary, description = "", inputSchema, examples, completers } = (command ?? {}) as Record<string, unknown>;
+  const { summary, description = "", inputSchema, positional, examples, completers } = (command ?? {}) as Record<string, unknown>;
   const areTexts = [summary, description].every((text) => typeof text === "string");
-  const areLists = [examples, completers].every((list) => Array.isArray(list) && list.every((text) => typeof text === "string"));
+  const areLists = [positional, examples, completers].every((list) => Array.isArray(list) && list.every((text) => typeof text === "string"));
   return areTexts && areLists && typeof inputSchema === "object" && inputSchema !== null;
 }
 

@@ -8,7 +8,8 @@ export default defineCommand({
     section: z.string().default("").describe("Only this setting, e.g. http"),
   }),
   effects: "read",
-  examples: ["", "--section http"],
+  positional: ["section"],
+  examples: ["", "http"],
   summarize: () => "These settings are in force",
   run({ section }, task) {
     if (section === "") return task.config;

@@ -22,6 +22,7 @@ export default defineCommand({
     issues: z.array(z.object({ note: z.string(), line: z.number().int(), link: z.string().describe("As written"), reason: z.string() })),
   }),
   effects: "read",
+  positional: ["vault"],
   examples: ["", "--limit 1000 --json"],
   summarize: ({ root, is_valid, broken_count, links_checked }) => {
     if (is_valid) return `All ${links_checked} links lead somewhere`;

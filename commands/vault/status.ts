@@ -23,6 +23,7 @@ export default defineCommand({
     vaults: z.array(z.string()).describe("All vaults that have been indexed"),
   }),
   effects: "read",
+  positional: ["vault"],
   examples: ["", "--vault ~/notes"],
   summarize: ({ root, notes, links, broken_links }) => `${root}: ${notes} notes, ${links} links, ${broken_links} broken`,
   async run({ vault: given }, task) {

@@ -20,16 +20,24 @@ export interface Parameter {
 
 const ownFlags = new Set(["json", "yaml", "quiet", "input", "help", "yes", "no-color", "timeout", "async", "detach", "wait", "new", "task-ttl"]);
 
-/** Required properties without a default are positional, in their order; everything else is a flag. */
-export function toParameters(schema: JsonSchema): Parameter[] {
+/** Required properties without a default are positional, in their order, and then those that are `named` so; everything else is a flag. */
+export function toParameters(schema: JsonSchema, named: readonly string[] = []): Parameter[] {
   const properties = Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>);
   const required = new Set((schema.required ?? []) as string[]);
-  const parameters = withOwnWords(properties.map(([name, described]) => toParameter(name, resolve(described, schema), required.has(name))));
+  const all = withOwnWords(properties.map(([name, described]) => toParameter(name, resolve(described, schema), required.has(name))));
+  const parameters = placeNamed(all, named);
   // Only the last positional can take several values.
   const positional = parameters.filter((parameter) => parameter.place === "positional");
   return parameters.map((parameter) =>
     parameter.isList && parameter.place === "positional" && parameter !== positional.at(-1) ? { ...parameter, place: "flag" } : parameter,
   );
+}
+
+/** An optional argument that stands without its name comes behind the required ones. A switch has no value to stand there. */
+function placeNamed(parameters: readonly Parameter[], named: readonly string[]): readonly Parameter[] {
+  const isNamed = ({ name, place, isSwitch }: Parameter) => place === "flag" && !isSwitch && named.includes(name);
+  const placed = parameters.filter(isNamed).sort((a, b) => named.indexOf(a.name) - named.indexOf(b.name));
+  return [...parameters.filter((parameter) => !isNamed(parameter)), ...placed.map((parameter) => ({ ...parameter, place: "positional" as const }))];
 }
 
 function toParameter(name: string, schema: JsonSchema, isRequired: boolean): Parameter {
@@ -52,6 +60,13 @@ function toParameter(name: string, schema: JsonSchema, isRequired: boolean): Par
     choices: Array.isArray(items.enum) ? items.enum.map(String) : undefined,
     defaultValue: schema.default,
   };
+}
+
+/** What `--no-x` does, from what x does. */
+export function describeOff(description: string): string {
+  if (description === "") return "";
+  // An acronym keeps its letters.
+  return `turn off: ${/^.[A-Z]/.test(description) ? description : description.charAt(0).toLowerCase() + description.slice(1)}`;
 }
 
 /** Two properties must not share a flag, and `--no-x` means that x is off: such words get `arg-` in front, as often as it takes. */

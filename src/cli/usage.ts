@@ -2,8 +2,8 @@ import { Option, Command as Program } from "commander";
 import type { DescribedCommand } from "../command/command.ts";
 import type { FoundCommand } from "../command/discover.ts";
 import { UsageError } from "../errors.ts";
-import { type Parameter, readValue, toParameters } from "./arguments.ts";
 import { wrap } from "../wrap.ts";
+import { describeOff, type Parameter, readValue, toParameters } from "./arguments.ts";
 import { clean } from "./terminal.ts";
 
 /** What was typed after a command's name. */
@@ -28,6 +28,10 @@ export interface Described {
   readonly command: DescribedCommand;
 }
 
+function parametersOf({ command }: Described): Parameter[] {
+  return toParameters(command.inputSchema, command.positional);
+}
+
 /** Whether the words after a command's name ask for its help. */
 export function wantsHelpOf(words: readonly string[]): boolean {
   return beforeDashes(words).some((word) => word === "--help" || word === "-h");
@@ -35,7 +39,7 @@ export function wantsHelpOf(words: readonly string[]): boolean {
 
 /** What `--help` prints behind a command. */
 export function commandHelp(entry: Described): string {
-  return `${toProgram(entry, toParameters(entry.command.inputSchema)).helpInformation()}${examplesOf(entry)}`;
+  return `${toProgram(entry, parametersOf(entry)).helpInformation()}${examplesOf(entry)}`;
 }
 
 /** The same for one whose file nobody has loaded as it is: what its name tells. */
@@ -45,7 +49,7 @@ export function unknownHelp({ path, file }: FoundCommand): string {
 
 /** Reads the words after a command's name. Throws a UsageError that says which word is wrong. */
 export function parseTyped(entry: Described, words: readonly string[]): Typed {
-  const parameters = toParameters(entry.command.inputSchema);
+  const parameters = parametersOf(entry);
   const program = toProgram(entry, parameters);
   const typed = beforeDashes(words);
   try {
@@ -90,7 +94,10 @@ function toProgram(entry: Described, parameters: readonly Parameter[]): Program 
   program.description(command.description === undefined ? command.summary : `${command.summary}\n\n${command.description}`);
   const positional = parameters.filter((parameter) => parameter.place === "positional");
   for (const parameter of positional) program.argument(`[${parameter.word}${parameter.isList ? "..." : ""}]`, describe(parameter));
-  const usage = positional.map((parameter) => `<${parameter.word}${parameter.isList ? "..." : ""}>`);
+  const usage = positional.map((parameter) => {
+    const word = `${parameter.word}${parameter.isList ? "..." : ""}`;
+    return isNeeded(parameter) ? `<${word}>` : `[${word}]`;
+  });
   program.usage([...usage, "[options]"].join(" "));
   for (const parameter of parameters) for (const option of toOptions(parameter)) program.addOption(parameter.place === "flag" ? option : option.hideHelp());
   program.option("--input <file>", "read the arguments from a JSON file, or - for standard input");
@@ -118,7 +125,7 @@ function toOptions(parameter: Parameter): Option[] {
   const { word, name } = parameter;
   if (parameter.isSwitch) {
     const positive = new Option(`--${word}`, describe(parameter));
-    const negative = new Option(`--no-${word}`, parameter.defaultValue === true ? describe(parameter) : undefined);
+    const negative = new Option(`--no-${word}`, describeOff(describe(parameter)));
     if (parameter.defaultValue === true) return [positive.hideHelp(), negative];
     return [positive, negative.hideHelp()];
   }
@@ -127,12 +134,16 @@ function toOptions(parameter: Parameter): Option[] {
   return [option];
 }
 
+function isNeeded({ isRequired, defaultValue }: Parameter): boolean {
+  return isRequired && defaultValue === undefined;
+}
+
 function describe(parameter: Parameter): string {
   const notes = [
     parameter.choices === undefined ? "" : `one of ${parameter.choices.join(", ")}`,
     parameter.defaultValue === undefined || parameter.defaultValue === "" || parameter.isSwitch ? "" : `default ${JSON.stringify(parameter.defaultValue)}`,
     parameter.isList ? "may be given several times" : "",
-    parameter.isRequired && parameter.place === "flag" && parameter.defaultValue === undefined ? "required" : "",
+    isNeeded(parameter) && parameter.place === "flag" ? "required" : "",
   ].filter(Boolean);
   return [parameter.description, notes.length === 0 ? "" : `(${notes.join("; ")})`].filter(Boolean).join(" ");
 }

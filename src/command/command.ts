@@ -86,6 +86,8 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
   readonly complete?: { readonly [argument in ArgumentPath<InferInput<I>>]?: Completer };
   /** Other names the tool answers to, unlisted: after a rename, what people have written down goes on working. */
   readonly aliases?: readonly (string | AliasDefinition<InferInput<I>>)[];
+  /** Optional arguments that are typed without their names, in this order, behind those that are required. */
+  readonly positional?: readonly (keyof InferInput<I> & string)[];
   /** Arguments worth showing in `--help`, as typed after the command's name. */
   readonly examples?: readonly string[];
   /** The result in one line. */
@@ -122,6 +124,7 @@ export interface Command {
   readonly references: boolean;
   readonly complete: Readonly<Record<string, Completer | undefined>>;
   readonly aliases: readonly Alias[];
+  readonly positional: readonly string[];
   readonly examples: readonly string[];
   readonly summarize: ((output: never) => string) | undefined;
   readonly saysNo: ((output: never) => boolean) | undefined;
@@ -129,7 +132,7 @@ export interface Command {
 }
 
 /** What help and completion need of a command; nothing of it has to be run. */
-export type DescribedCommand = Pick<Command, "summary" | "description" | "inputSchema" | "examples" | "confirm" | "complete">;
+export type DescribedCommand = Pick<Command, "summary" | "description" | "inputSchema" | "positional" | "examples" | "confirm" | "complete">;
 
 const brand = Symbol.for("meanwhile.command");
 
@@ -162,17 +165,25 @@ export function defineCommand<I extends Schema = Schema<Record<string, never>>, 
     references: definition.references ?? false,
     complete: (definition.complete as Command["complete"] | undefined) ?? {},
     aliases: readAliases(definition.aliases ?? [], inputSchema),
+    positional: definition.positional ?? [],
     examples: definition.examples ?? [],
     summarize: definition.summarize as Command["summarize"],
     saysNo: definition.saysNo as Command["saysNo"],
     run: definition.run as Command["run"],
   };
+  checkPositional(command);
   return Object.defineProperty(command, brand, { value: true });
 }
 
 /** True for what `defineCommand` made, whichever copy of the package made it. */
 export function isCommand(value: unknown): value is Command {
   return typeof value === "object" && value !== null && brand in value;
+}
+
+function checkPositional({ positional, inputSchema }: Command): void {
+  const known = Object.keys((inputSchema.properties ?? {}) as object);
+  const unknown = positional.find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new TypeError(`\`positional\` names ${unknown}, which is no argument; known: ${known.join(", ")}`);
 }
 
 function toObjectSchema(schema: Schema, side: "input"): JsonSchema {
@@ -189,6 +200,8 @@ const isFunction = (value: unknown) => typeof value === "function";
 const isBoolean = (value: unknown) => typeof value === "boolean";
 const isSchema = (value: unknown) =>
   typeof value === "object" && value !== null ? "~standard" in value : isFunction(value) && "~standard" in (value as object);
+
+const isTexts = (value: unknown) => Array.isArray(value) && value.every((item) => typeof item === "string");
 
 const isCompleters = (value: unknown) => typeof value === "object" && value !== null && Object.values(value).every(isFunction);
 
@@ -222,7 +235,8 @@ const fields: Record<string, { check: (value: unknown) => boolean; expected: str
   references: { check: isBoolean, expected: "true or false" },
   complete: { check: isCompleters, expected: "an object of functions (partial, { arguments, context, signal }) => values" },
   aliases: { check: Array.isArray, expected: "a list of tool names, or of { name, arguments: { their_name: our_name } }" },
-  examples: { check: (value) => Array.isArray(value) && value.every((item) => typeof item === "string"), expected: "a list of texts" },
+  positional: { check: isTexts, expected: "a list of arguments' names" },
+  examples: { check: isTexts, expected: "a list of texts" },
   summarize: { check: isFunction, expected: "a function (output) => text" },
   saysNo: { check: isFunction, expected: "a function (output) => true or false" },
 };

@@ -15,7 +15,7 @@ const build = defineCommand({
     maxPages: z.number().int().optional().describe("Stop after this many"),
     tags: z.array(z.string()).default([]),
     draft: z.boolean().default(false).describe("Mark as draft"),
-    cover: z.boolean().default(true).describe("Without a cover"),
+    cover: z.boolean().default(true).describe("With a cover"),
     filter: z.object({ region: z.string() }).optional(),
     limit: z.number().nullable().optional(),
     json: z.string().optional().describe("A name that is ours too"),
@@ -29,6 +29,20 @@ const input = (...words: string[]) => parse(...words).input;
 describe("words become input", () => {
   test("required properties are positional, the rest are flags", () => {
     expect(input("Q3", "--format", "html", "--max-pages", "12")).toEqual({ quarter: "Q3", format: "html", maxPages: 12 });
+  });
+
+  test("optional ones stand without their names where the command says so, behind the required ones, and with them too", () => {
+    const show = defineCommand({
+      summary: "x",
+      input: z.object({ section: z.string().default(""), list: z.array(z.string()).default([]), page: z.number().default(1), name: z.string() }),
+      positional: ["page", "list"],
+      run: () => ({}),
+    });
+    const typed = (...words: string[]) => parseTyped(entryOf(show), words).input;
+    expect(typed("a")).toEqual({ name: "a" });
+    expect(typed("a", "2", "x", "y")).toEqual({ name: "a", page: 2, list: ["x", "y"] });
+    expect(typed("a", "--page", "2", "--section", "s")).toEqual({ name: "a", page: 2, section: "s" });
+    expect(commandHelp(entryOf(show))).toContain("Usage: meanwhile report build <name> [page] [list...] [options]\n");
   });
 
   test("what was not typed is left to the schema's defaults", () => {
@@ -107,7 +121,7 @@ test("help shows usage, every argument with its default, and the examples", () =
       --max-pages <number>  Stop after this many
       --tags <value>        (default []; may be given several times)
       --draft               Mark as draft
-      --no-cover            Without a cover
+      --no-cover            turn off: with a cover
       --filter <json>
       --limit <number>
       --arg-json <value>    A name that is ours too

@@ -41,6 +41,7 @@ describe("defineCommand", () => {
   });
 
   test.each([
+    [{ summary: "x", run, positional: ["page"] }, "`positional` names page, which is no argument; known: "],
     [{ run }, "`summary` must be one line of text, and it is missing"],
     [{ summary: "x" }, "`run` must be a function (input, task) => result, and it is missing"],
     [{ summary: "x", run, effects: "delete" }, '`effects` must be "read", "write" or "destroy"'],

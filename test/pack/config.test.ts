@@ -85,7 +85,7 @@ describe("config set", () => {
   test("is in force the next time, from the terminal", async () => {
     const { code, home, stderr } = await runMeanwhile(["config", "set", "toolPrefix", "wksm"]);
     expect([code, stderr.trim()]).toEqual([0, '✓ toolPrefix is now "wksm"']);
-    const shown = await runMeanwhile(["config", "--section", "toolPrefix", "--json", "--quiet"], { env: { MEANWHILE_HOME: home } });
+    const shown = await runMeanwhile(["config", "toolPrefix", "--json", "--quiet"], { env: { MEANWHILE_HOME: home } });
     expect(JSON.parse(shown.stdout)).toEqual({ toolPrefix: "wksm" });
     expect(existsSync(path.join(home, "config.json"))).toBe(true);
   });

@@ -1,6 +1,6 @@
 import type { DescribedCommand, Suggestion } from "../../command/command.ts";
 import type { JsonSchema } from "../../command/schema.ts";
-import { type Parameter, readValue, toParameters } from "../arguments.ts";
+import { describeOff, type Parameter, readValue, toParameters } from "../arguments.ts";
 import { type Flag, files, type Given, type Grammar, nothing, toOffer, unknown, type Values } from "./grammar.ts";
 
 /** Asks the completion engine for the values of one argument. */
@@ -11,7 +11,7 @@ export type Complete = (
 
 /** The words that may stand behind a command: its arguments, as usage.ts reads them, and the flags that every command has. */
 export function toCommandWords(command: DescribedCommand, complete: Complete): Grammar {
-  const parameters = toParameters(command.inputSchema);
+  const parameters = toParameters(command.inputSchema, command.positional);
   const valuesOf = (parameter: Parameter): Values => {
     return async (partial, given) => {
       const { [parameter.name]: own, ...others } = toArguments(parameters, given);
@@ -56,7 +56,7 @@ function toFlags(parameter: Parameter, values: Values): Flag[] {
   const isOn = parameter.defaultValue === true;
   return [
     { word: `--${word}`, name, description, isRare: isOn },
-    { word: `--no-${word}`, name, description, isRare: !isOn },
+    { word: `--no-${word}`, name, description: describeOff(description), isRare: !isOn },
   ];
 }
 
