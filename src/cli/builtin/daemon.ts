@@ -1,4 +1,5 @@
 import { createReadStream, existsSync, statSync, watch } from "node:fs";
+import { createColors } from "picocolors";
 import { formatDuration, sleep, systemClock } from "../../clock.ts";
 import { askDaemon, DaemonUnreachable, isAlive, startDaemon } from "../../daemon/connect.ts";
 import type { DaemonStatus } from "../../daemon/greeting.ts";
@@ -7,6 +8,7 @@ import { CommandError, Exit, type ExitCode, messageOf, RuntimeError, UsageError 
 import { addressOf, atAddress } from "../../front.ts";
 import { type Home, openHome } from "../../paths.ts";
 import { printHelp } from "../layout.ts";
+import { LogView } from "../log-view.ts";
 import type { VerbCall } from "../main.ts";
 import { printData } from "../run.ts";
 import { clean, type Terminal } from "../terminal.ts";
@@ -30,7 +32,7 @@ const subverbs: Record<string, Subverb> = {
   status: { usage: "status [--json]", summary: "the daemons of this home", run: status },
   stop: { usage: "stop [--all] [--now]", summary: "end this project's daemon once its tasks have ended, or given back after 25 s", run: stop },
   restart: { usage: "restart [--now]", summary: "end it and start another; connected clients stay connected", run: restart },
-  logs: { usage: "logs [--follow]", summary: "what the daemons of this home have written", run: logs },
+  logs: { usage: "logs [--follow] [--json]", summary: "what the daemons of this home have written", run: logs },
 };
 
 const stopLimitMs = 40_000;
@@ -48,7 +50,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     if (name === "status") program.option("--json", "print as JSON");
     if (name === "stop") program.option("--all", "every daemon of this home");
     if (name === "stop" || name === "restart") program.option("--now", "wait for no task: safe ones are run again later, others end as interrupted");
-    if (name === "logs") program.option("--follow", "go on printing what is written");
+    if (name === "logs") program.option("--follow", "go on printing what is written").option("--json", "print the lines as they are in the file: JSON");
   });
   if ("help" in parsed) {
     printHelp(parsed.help, call.terminal);
@@ -192,8 +194,12 @@ async function logs({ home, terminal, options }: Context): Promise<ExitCode> {
     terminal.say(`No daemon has written anything yet; its log will be ${file}.\n`);
     return Exit.Ok;
   }
-  let printed = await printFrom(file, 0, terminal);
-  if (options.follow !== true) return Exit.Ok;
+  const view = options.json === true ? undefined : new LogView(terminal.isDataShown ? terminal.colors : createColors(false));
+  let printed = await printFrom(file, 0, { terminal, view });
+  if (options.follow !== true) {
+    terminal.print(view?.end() ?? "");
+    return Exit.Ok;
+  }
   const stopped = Promise.withResolvers<void>();
   const stopListening = terminal.onInterrupt(() => stopped.resolve());
   let printing = Promise.resolve();
@@ -202,7 +208,7 @@ async function logs({ home, terminal, options }: Context): Promise<ExitCode> {
     printing = printing.then(async () => {
       const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
       // A shorter file is a new one.
-      printed = await printFrom(file, size < printed ? 0 : printed, terminal);
+      printed = await printFrom(file, size < printed ? 0 : printed, { terminal, view });
     });
   });
   await stopped.promise;
@@ -211,15 +217,23 @@ async function logs({ home, terminal, options }: Context): Promise<ExitCode> {
   return Exit.Ok;
 }
 
+interface Printing {
+  readonly terminal: Terminal;
+  /** Absent where the file is printed as it is. */
+  readonly view: LogView | undefined;
+}
+
 /** Prints a file from a place on; where it ends. */
-async function printFrom(file: string, start: number, terminal: Terminal): Promise<number> {
+async function printFrom(file: string, start: number, { terminal, view }: Printing): Promise<number> {
   if (!existsSync(file)) return 0;
   let end = start;
   // A letter may stand across two reads.
   const decoder = new TextDecoder();
   for await (const chunk of createReadStream(file, { start })) {
     end += (chunk as Buffer).length;
-    printData(decoder.decode(chunk as Buffer, { stream: true }), terminal);
+    const text = decoder.decode(chunk as Buffer, { stream: true });
+    if (view === undefined) printData(text, terminal);
+    else terminal.print(view.take(text));
   }
   return end;
 }

@@ -165,7 +165,11 @@ export function toVerbWords(findTasks: FindTasks, ownTools: OwnTools = noTools):
         restart: { summary: "end it and start another; connected clients stay connected", flags: [now, help], operands: [] },
         logs: {
           summary: "what the daemons of this home have written",
-          flags: [{ word: "--follow", description: "go on printing what is written" }, help],
+          flags: [
+            { word: "--follow", description: "go on printing what is written" },
+            { word: "--json", description: "print the lines as they are in the file: JSON" },
+            help,
+          ],
           operands: [],
         },
       },
