@@ -23,6 +23,7 @@ import {
   findConfigFile,
   isBundledFile,
   isPackAlone,
+  isPackFolder,
   type ProjectConfig,
   packageFolder,
   packageVersion,
@@ -314,10 +315,31 @@ export function markValues(home: Home, env: Environment, names: readonly string[
   return Object.fromEntries(names.map((name) => [name, env[name] === undefined ? "" : markOf(name, env[name])]));
 }
 
-/** The part of the settings that a command may see. */
+/** The part of the settings that a command may see: each under the name that a config file has for it, and under `facts` what cannot be set there. */
 export function publicSettings(settings: Settings): Readonly<Record<string, unknown>> {
-  const { home, mcp: _hook, environment: _marks, ...rest } = settings;
-  return { ...rest, home: home.folder };
+  const { home, mcp: _hook, version, storeFile, project, daemon, configFile, commandFolders, isDebug, hostName, deferral, environment: _marks, bundled, ...others } = settings;
+  const { env: _names, named: env, ...process } = daemon;
+  return {
+    ...others,
+    commands: commandFolders.filter((folder) => !isPackFolder(folder)),
+    ...(bundled !== undefined && { bundled }),
+    env,
+    deferral: toConfig(deferral),
+    facts: { version, home: home.folder, configFile, storeFile, project, daemon: process, hostName, isDebug },
+  };
+}
+
+function toConfig(rules: DeferralRules): DeferralConfig {
+  const { isAuto, tools, requiresClientTasks, isUnsolicited, patienceMs, longFromMs, keepInlineMs } = rules;
+  return {
+    auto: isAuto,
+    ...(tools !== undefined && { tools: [...tools] }),
+    requireClientTasks: requiresClientTasks,
+    unsolicited: isUnsolicited,
+    patienceSeconds: patienceMs / 1000,
+    longSeconds: longFromMs / 1000,
+    keepInlineSeconds: keepInlineMs / 1000,
+  };
 }
 
 function expandHome(folder: string): string {

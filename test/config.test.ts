@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { defaultLimits, limitsOf } from "../commands/_pack/limits.ts";
-import { changeableBy, loadSettings, publicSettings, readSettings, type UserConfig } from "../src/config.ts";
+import { changeableBy, checkConfig, loadSettings, publicSettings, readSettings, type UserConfig } from "../src/config.ts";
 import { UsageError } from "../src/errors.ts";
 import { defaultDeferral } from "../src/task/deferral.ts";
 import { temporaryFolder, writeFiles } from "./helpers/home.ts";
@@ -193,7 +193,24 @@ describe("settings of deferral", () => {
   test("the other switches, the host's name, and all of it visible to commands", async () => {
     const settings = await load(config({ followUpTools: false, errorsAsCompleted: true }), { env: { MEANWHILE_HOST: " opencode " } });
     expect(settings).toMatchObject({ followUpTools: false, errorsAsCompleted: true, hostName: "opencode" });
-    expect(publicSettings(settings)).toMatchObject({ deferral: defaultDeferral, hosts: {}, hostName: "opencode" });
+    expect(publicSettings(settings)).toMatchObject({ followUpTools: false, hosts: {}, facts: { hostName: "opencode" } });
+  });
+
+  test("what commands see is named as a config file names it: written into one, it means the same", async () => {
+    const all = {
+      name: "x",
+      commands: ["c"],
+      toolPrefix: "p",
+      http: { port: 1, host: "::1", allowAnonymous: true },
+      logLevel: "warn",
+      deferral: { auto: false, tools: ["a"], requireClientTasks: true, unsolicited: true, patienceSeconds: 1, longSeconds: 2, keepInlineSeconds: 3 },
+    };
+    for (const said of [{}, all]) {
+      const { facts: _facts, commands, ...shown } = publicSettings(await load(config(said)));
+      expect(() => checkConfig({ ...shown, commands }, "shown")).not.toThrow();
+      const { facts: _again, commands: _folders, ...again } = publicSettings(await load(config(shown)));
+      expect(again).toEqual(shown);
+    }
   });
 });
 

@@ -12,7 +12,7 @@ export default defineCommand({
   effects: "read",
   summarize: ({ project }) => (project === null ? "No config file in this project" : `This project has ${path.basename(project)}`),
   run(_input, task) {
-    const { configFile } = task.config;
+    const { configFile } = (task.config.facts ?? {}) as { readonly configFile?: unknown };
     return { home: task.home, user: path.join(task.home, "config.json"), project: typeof configFile === "string" ? configFile : null };
   },
 });
