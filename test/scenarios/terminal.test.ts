@@ -1,7 +1,11 @@
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { widthOf } from "../../src/wrap.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { executable, runMeanwhile } from "../helpers/meanwhile.ts";
+import { executable, runMeanwhile, startGuardedHttp, waitFor } from "../helpers/meanwhile.ts";
 import { keys, openScreen } from "../helpers/screen.ts";
 
 /** What a person at a terminal sees of things that go wrong, and of things that are wide. */
@@ -204,4 +208,22 @@ test("a form says its limits and what Enter takes, and keeps what was answered w
   press(down + down + enter);
   expect(await exited).toBe(0);
   expect(JSON.parse(data())).toEqual({ dish: "abc", table: 9, word: "please" });
+});
+
+describe("what is printed to be typed", { timeout: 120_000 }, () => {
+  test("the banner's line for a shell calls a tool; its hints begin as npm's users have to", async () => {
+    const { stderr } = await startGuardedHttp([], { env: { npm_command: "run-script" } });
+    await waitFor(() => stderr().includes("Ctrl-C stops it"), stderr);
+    expect(stderr()).toContain("npx meanwhile token prints it.");
+    const line = /From a shell:\n\n([\s\S]*?)\n\n/.exec(stderr())?.[1] ?? "";
+    const { stdout } = await promisify(execFile)("sh", ["-c", line]);
+    expect(stdout).toMatch(/"isError":false|"success\\*":true/);
+  });
+
+  test("README's line for a clone runs there", async () => {
+    const root = path.resolve(import.meta.dirname, "../..");
+    const [, words = ""] = /^npx meanwhile (--commands .*)$/m.exec(readFileSync(path.join(root, "README.md"), "utf8")) ?? [];
+    const { code, stdout } = await runMeanwhile(words.split(" "), { cwd: root });
+    expect([code, stdout]).toEqual([0, "pages: 4\nfile: q3.pdf\n"]);
+  });
 });

@@ -9,6 +9,8 @@ export interface BannerFacts {
   readonly version: string;
   readonly entries: readonly CatalogEntry[];
   readonly home: string;
+  /** What is typed to start it again: in a clone, where npm has started it, that is not its name alone. */
+  readonly program: string;
   readonly tokenFile: string;
   readonly token: string;
   readonly allowAnonymous: boolean;
@@ -26,7 +28,7 @@ export function httpBanner(facts: BannerFacts, terminal: Terminal): string {
     `${bold("Meanwhile")} ${facts.version} serves ${entries.length} command${entries.length === 1 ? "" : "s"} at ${cyan(url)}`,
     paragraph(toDoor(facts), [`Authorization: Bearer ${token}`], terminal),
     paragraph("In a host that takes an address, as an entry of its MCP settings:", toEntry(facts, token), terminal),
-    ...(terminal.isLive ? [] : [`  <token> is what lies in ${quoteWord(facts.tokenFile)}; meanwhile token prints it.`]),
+    ...(terminal.isLive ? [] : [`  <token> is what lies in ${quoteWord(facts.tokenFile)}; ${facts.program} token prints it.`]),
     paragraph(...toTry(facts), terminal),
     dim(`  Home ${facts.home} · Ctrl-C stops it.`),
   ];
@@ -47,9 +49,9 @@ function toEntry({ name, url }: BannerFacts, token: string): string[] {
   return JSON.stringify({ mcpServers: { [name]: server } }, undefined, 2).split("\n");
 }
 
-function toTry({ entries, url, tokenFile }: BannerFacts): [string, string[]] {
+function toTry({ entries, url, tokenFile, program }: BannerFacts): [string, string[]] {
   const first = entries.find(({ command }) => command.effects === "read" && ((command.inputSchema.required ?? []) as string[]).length === 0);
-  if (first === undefined) return ["A first command:", ["meanwhile new hello/world"]];
+  if (first === undefined) return ["A first command:", [`${program} new hello/world`]];
   return [
     "From a shell:",
     [

@@ -76,7 +76,8 @@ async function overHttp(settings: Settings, terminal: Terminal): Promise<ExitCod
   await runtime.startTasks();
   const { name, version, home, http } = settings;
   const facts = { url: door.url, name: toName(name), version, entries: runtime.catalog.entries, home: home.folder, tokenFile: home.tokenFile };
-  terminal.say(httpBanner({ ...facts, token: readToken(home), allowAnonymous: http.allowAnonymous }, terminal));
+  const program = process.env.npm_command === undefined ? "meanwhile" : "npx meanwhile";
+  terminal.say(httpBanner({ ...facts, program, token: readToken(home), allowAnonymous: http.allowAnonymous }, terminal));
   await new Promise<void>((resolve) => onStop(resolve));
   terminal.say("Stopping.\n");
   await runtime.close(drainMs);
