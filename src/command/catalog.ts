@@ -1,4 +1,4 @@
-import { realpathSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import path from "node:path";
 import { type Clock, systemClock } from "../clock.ts";
 import { messageOf, RuntimeError } from "../errors.ts";
@@ -7,7 +7,7 @@ import type { ToolAlias } from "./aliases.ts";
 import { settleBuiltins } from "./builtins.ts";
 import { type Command, isCommand } from "./command.ts";
 import { discover, type FoundCommand, maxToolNameLength } from "./discover.ts";
-import { forgetModules, loadModule } from "./load.ts";
+import { forgetModules, importsOutside, loadModule } from "./load.ts";
 import { type Place, placeOf } from "./place.ts";
 import { watchFolders } from "./watch.ts";
 
@@ -80,6 +80,7 @@ export async function openLiveCatalog(options: LiveCatalogOptions): Promise<Cata
   catalog.closeWith(
     watchFolders({
       ...options,
+      others: () => importsOutside(options.folders),
       onChange: async (changed) => {
         const { isServed = () => true, log } = options;
         for (const folder of changed.filter((one) => !isServed(one)))
@@ -284,7 +285,21 @@ async function inTime<T>(loading: Promise<T>): Promise<T> {
 function describeLoadError(error: unknown, file: string): string {
   const text = messageOf(error).split("\n")[0] ?? "";
   const kind = error instanceof SyntaxError ? "SyntaxError: " : "";
-  return `${kind}${text}${whereIn(file, placeOf(error))}`;
+  return `${kind}${text}${whereIn(file, placeOf(error))}${aliasHint(text, file)}`;
+}
+
+/** A name that only a tsconfig knows means nothing when the file is run. */
+function aliasHint(text: string, file: string): string {
+  const name = /^Cannot find package '([^']+)'/.exec(text)?.[1];
+  if (name === undefined || !isTsconfigPath(name, path.dirname(file))) return "";
+  return "; `paths` of a tsconfig are for the type checker alone: import it by a relative path, or give it a name in the `imports` of package.json (#lib/…)";
+}
+
+function isTsconfigPath(name: string, folder: string): boolean {
+  const file = path.join(folder, "tsconfig.json");
+  const isNamed = existsSync(file) && [`"${name}"`, `"${name.split("/")[0]}/*"`].some((key) => readFileSync(file, "utf8").includes(key));
+  const parent = path.dirname(folder);
+  return /^[@~]\//.test(name) || isNamed || (parent !== folder && isTsconfigPath(name, parent));
 }
 
 /** A line of the file itself, or of another that it imports, by the way from one to the other. */

@@ -1,7 +1,12 @@
 import { existsSync, realpathSync } from "node:fs";
-import { registerHooks } from "node:module";
+import * as nodeModule from "node:module";
 import path from "node:path";
+import { versions } from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
+
+const { registerHooks } = nodeModule;
+// An import of what a Node does not have would fail before a word of ours is said.
+if (registerHooks === undefined) throw new Error(`Meanwhile needs Node 22.18 or newer, and this is Node ${versions.node}; install a newer one.`);
 
 /**
  * Loads authors' modules: TypeScript as it is, again after a change, and from folders without node_modules.
@@ -18,6 +23,15 @@ const ownFolder = new URL(".", import.meta.url).href;
 
 /** Packages that a command file may import without having them installed: it then gets ours. */
 const lent = ["meanwhile", "zod", "@modelcontextprotocol/server"];
+
+/** Files that authors' modules were seen to import, wherever they lie. */
+const imported = new Set<string>();
+
+/** The files outside these folders that their modules import: a change of one is a change of theirs. */
+export function importsOutside(folders: readonly string[]): string[] {
+  const roots = folders.filter((folder) => existsSync(folder)).map((folder) => `${realpathSync(folder)}${path.sep}`);
+  return [...imported].filter((file) => !roots.some((root) => file.startsWith(root)));
+}
 
 /** Imports a module of an author. Rejects with what the file did wrong. */
 export async function loadModule(file: string): Promise<Record<string, unknown>> {
@@ -44,6 +58,7 @@ function installHooks(): void {
   registerHooks({
     resolve(specifier, context, next) {
       const resolved = resolveOrLend(specifier, context, next);
+      if (isAuthors(resolved.url) && context.parentURL !== undefined && isAuthors(context.parentURL)) imported.add(fileURLToPath(plainUrl(resolved.url)));
       if (generation === 0 || !isReloadable(resolved.url, context.parentURL)) return resolved;
       return { ...resolved, url: `${resolved.url}?reload=${generation}` };
     },
@@ -62,9 +77,17 @@ function resolveOrLend(specifier: string, context: Resolve[1], next: Resolve[2])
   }
 }
 
+function isAuthors(url: string): boolean {
+  return url.startsWith("file:") && !url.includes("/node_modules/") && !url.startsWith(ownFolder);
+}
+
+function plainUrl(url: string): string {
+  return url.replace(/[?#].*$/, "");
+}
+
 /** Command files, and what they import from the project around them. */
 function isReloadable(url: string, parent: string | undefined): boolean {
-  if (!url.startsWith("file:") || url.includes("/node_modules/") || url.includes("?") || url.startsWith(ownFolder)) return false;
+  if (!isAuthors(url) || url.includes("?")) return false;
   if (parent?.includes("?reload=") === true) return true;
   for (const root of reloadRoots) if (url.startsWith(root)) return true;
   return false;

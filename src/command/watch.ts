@@ -10,6 +10,8 @@ const quietMs = 60;
 
 interface WatchOptions {
   readonly folders: readonly string[];
+  /** Files elsewhere that what is in the folders depends on; asked again after each change. */
+  readonly others?: () => readonly string[];
   readonly clock: Clock;
   readonly log: Logger;
   /** Gets the folders in which something changed. The next change waits for it. */
@@ -19,7 +21,9 @@ interface WatchOptions {
 /** Watches command folders, also those that do not exist yet, until the returned function is called. */
 export function watchFolders(options: WatchOptions): () => void {
   const watchers = new Map<string, FSWatcher>();
+  const others = () => options.others?.() ?? [];
   let seen = fingerprints(options.folders);
+  let seenOthers = fingerprintsOf(others());
   let cancelTimer: (() => void) | undefined;
   let busy = false;
   let closed = false;
@@ -37,9 +41,15 @@ export function watchFolders(options: WatchOptions): () => void {
     try {
       follow();
       const now = fingerprints(options.folders);
-      const changed = options.folders.filter((folder) => now.get(folder) !== seen.get(folder));
+      const nowOthers = fingerprintsOf(others());
+      // One that has only now become known has not changed.
+      const isOtherChanged = [...nowOthers].some(([file, print]) => seenOthers.has(file) && seenOthers.get(file) !== print);
+      const changed = options.folders.filter((folder) => isOtherChanged || now.get(folder) !== seen.get(folder));
       seen = now;
+      seenOthers = nowOthers;
       if (changed.length > 0) await options.onChange(changed);
+      // What was loaded anew may import other files.
+      follow();
     } catch (error) {
       options.log.error(`watching the command folders: ${messageOf(error)}`);
     } finally {
@@ -50,6 +60,7 @@ export function watchFolders(options: WatchOptions): () => void {
   /** One watcher a folder, set before the folder is read, so that nothing falls between. */
   const follow = () => {
     const wanted = new Set(options.folders.flatMap((folder) => (existsSync(folder) ? foldersBelow(folder) : [nearestParent(folder)])));
+    for (const file of others()) wanted.add(nearestParent(file));
     for (const [folder, watcher] of watchers) {
       if (wanted.has(folder)) continue;
       watcher.close();
@@ -80,6 +91,15 @@ function nearestParent(folder: string): string {
 /** For each folder, what would change if any file below it did. */
 function fingerprints(folders: readonly string[]): Map<string, string> {
   return new Map(folders.map((folder) => [folder, foldersBelow(folder).map(fingerprint).join("\n")]));
+}
+
+function fingerprintsOf(files: readonly string[]): Map<string, string> {
+  return new Map(
+    files.map((file) => {
+      const stat = statSync(file, { throwIfNoEntry: false });
+      return [file, stat === undefined ? "" : `${stat.mtimeMs} ${stat.size}`];
+    }),
+  );
 }
 
 function fingerprint(folder: string): string {

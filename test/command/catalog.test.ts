@@ -107,6 +107,19 @@ describe("the catalog", () => {
     expect(catalog.problemOf("a_throws")?.file).toBe(path.join(folder, "a/throws.ts"));
   });
 
+  test("a name that only a tsconfig knows is refused with what to use", async () => {
+    const project = writeFiles(temporaryFolder(), {
+      "tsconfig.json": '{ // paths\n "compilerOptions": { "paths": { "lib/*": ["./lib/*"] } } }',
+      "commands/a/at.ts": 'import "@/lib/x";\nexport default 1;',
+      "commands/a/bare.ts": 'import "lib/x";\nexport default 1;',
+      "commands/a/package.ts": 'import "not-installed-package";\nexport default 1;',
+    });
+    const texts = (await open(path.join(project, "commands"))).problems.map(({ text }) =>
+      text.includes("`paths` of a tsconfig are for the type checker alone"),
+    );
+    expect(texts).toEqual([true, true, false]);
+  });
+
   test("two commands of one name are an error that names both files", async () => {
     const folder = writeFiles(temporaryFolder(), { "a/b-c.ts": command("x"), "a/b_c.ts": command("y") });
     await expect(open(folder)).rejects.toThrow(/Two commands are called a_b_c: .*b-c\.ts and .*b_c\.ts; rename one\./);
@@ -179,6 +192,26 @@ describe("a live catalog", () => {
     writeFiles(folder, { "a/_name.ts": 'export const name = "new and longer";' });
     await next;
     expect(summaries(catalog)).toEqual(["new and longer"]);
+  });
+
+  test("so does the change of one that lies outside the folder, and of what that one imports", async () => {
+    const project = writeFiles(temporaryFolder(), {
+      "lib/deep/word.ts": 'export const word = "old";',
+      "lib/name.ts": 'export { word as name } from "./deep/word.ts";',
+      "commands/a/one.ts":
+        'import { defineCommand } from "meanwhile";\nimport { name } from "../../lib/name.ts";\nexport default defineCommand({ summary: name, run: () => ({}) });',
+    });
+    const { catalog, changed } = await openLive(path.join(project, "commands"));
+    for (const [file, text] of [
+      ["lib/deep/word.ts", 'export const word = "newer";'],
+      ["lib/deep/word.ts", 'export const word = "new again";'],
+      ["lib/name.ts", 'export const name = "newest of all";'],
+    ] as const) {
+      const next = changed();
+      writeFiles(project, { [file]: text });
+      await next;
+      expect(summaries(catalog)).toEqual([/"(.*?)";$/.exec(text)?.[1]]);
+    }
   });
 
   test("sees a folder that did not exist when it began", async () => {

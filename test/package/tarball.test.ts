@@ -56,6 +56,14 @@ test("on a Node that is too old and without one of its own, one clear line and e
   });
 });
 
+test("imported on a Node that is too old, it says so in one sentence", () => {
+  // What such a Node does not have, and what the import asks for.
+  const old = `import m from "node:module"; delete m.registerHooks; m.syncBuiltinESMExports();`;
+  const read = `import(${JSON.stringify(path.join(root, "dist/index.js"))}).catch((error) => console.log(error.message))`;
+  const { stdout } = spawnSync(process.execPath, ["--import", `data:text/javascript,${encodeURIComponent(old)}`, "-e", read], { encoding: "utf8" });
+  expect(stdout).toBe(`Meanwhile needs Node 22.18 or newer, and this is Node ${process.versions.node}; install a newer one.\n`);
+});
+
 /** Packs a copy of the tree: packing rewrites package.json for a moment, which other tests may be reading. */
 function pack(): string {
   const copy = path.join(temporaryFolder(), "copy");
