@@ -75,11 +75,13 @@ export function ensureSalt(home: Home): void {
   try {
     ensureHome(home);
     writePrivately(aside, randomBytes(32).toString("base64url"));
-    linkSync(aside, home.saltFile);
+    try {
+      linkSync(aside, home.saltFile);
+    } finally {
+      rmSync(aside, { force: true });
+    }
   } catch {
     // Somebody else has made it; an unusable home is reported by whoever needs it.
-  } finally {
-    rmSync(aside, { force: true });
   }
 }
 
