@@ -438,8 +438,16 @@ describe("in the terminal", () => {
 
   test("a command that throws, or breaks its promise: one sentence, exit 1", async () => {
     const cwd = project();
-    expect(await runMeanwhile(["bad", "throws"], { cwd })).toMatchObject({ code: 1, stdout: "", stderr: "✗ the disk is full\n" });
-    expect(await runMeanwhile(["bad", "escapes"], { cwd })).toMatchObject({ code: 1, stdout: "", stderr: "✗ nobody caught me\n" });
+    expect(await runMeanwhile(["bad", "throws"], { cwd })).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^✗ the disk is full\n {2}at commands\/bad\/throws\.ts:\d+:\d+\n$/),
+    });
+    expect(await runMeanwhile(["bad", "escapes"], { cwd })).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^✗ nobody caught me\n {2}at commands\/bad\/escapes\.ts:\d+:\d+\n$/),
+    });
     expect(await runMeanwhile(["bad", "exits"], { cwd })).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("called process.exit(3)") });
     expect(await runMeanwhile(["bad", "output"], { cwd })).toMatchObject({
       code: 1,

@@ -47,7 +47,11 @@ describe("a command as a task", () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: "counted: 3\n" });
     expect(stderr).toMatch(/^ {2}Task [0-9a-f-]{36}\n› Counting\n[\s\S]*100% {2}At 3\n✓ Counted to 3\n$/);
     expect(statSync(path.join(cwd, "home/tasks.db")).mode & 0o777).toBe(0o600);
-    expect(await meanwhile("work", "fail", "--async", "--quiet")).toMatchObject({ code: 1, stdout: "", stderr: "✗ the disk is full\n" });
+    expect(await meanwhile("work", "fail", "--async", "--quiet")).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: "✗ the disk is full\n  at commands/work/fail.ts:5:61\n",
+    });
   });
 
   test("--detach prints the id and leaves; the result is there for whoever asks later", async () => {
