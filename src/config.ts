@@ -63,6 +63,8 @@ export interface UserConfig {
   readonly followUpTools?: boolean;
   /** Report tool errors of 2025-11-25 tasks as completed, for clients that never fetch a failed task's result. */
   readonly errorsAsCompleted?: boolean;
+  /** How long a process that was told to stop lets work go on that must not be run twice. Default: 25. */
+  readonly graceSeconds?: number;
   /** `allowPrivate`: the tool diagnose_server may speak to this machine and to private networks. Default: false, because a model says where to go. */
   readonly diagnose?: DiagnoseConfig;
   /** What the bundled commands may do for MCP clients, and what one document may take of those that read it. */
@@ -157,6 +159,7 @@ export interface Settings {
   readonly hostName: string | undefined;
   readonly followUpTools: boolean;
   readonly errorsAsCompleted: boolean;
+  readonly graceSeconds: number;
   readonly prompts: boolean;
   readonly diagnose: { readonly allowPrivate: boolean };
   readonly pack: Required<PackConfig>;
@@ -179,6 +182,9 @@ const defaultPack: Required<PackConfig> = { roots: [], memoryMb: 192, documentSe
 
 /** How long a daemon stays when nobody needs it. */
 const defaultIdleMs = 15 * 60_000;
+const defaultGraceSeconds = 25;
+/** Whoever starts and stops processes kills those that take much longer. */
+const maxGraceSeconds = 600;
 
 interface Surroundings {
   readonly cwd: string;
@@ -295,6 +301,7 @@ function toSettings(
     hostName: env.MEANWHILE_HOST?.trim() || undefined,
     followUpTools: config.followUpTools ?? true,
     errorsAsCompleted: config.errorsAsCompleted ?? false,
+    graceSeconds: config.graceSeconds ?? defaultGraceSeconds,
     prompts: config.prompts ?? true,
     diagnose: { allowPrivate: config.diagnose?.allowPrivate ?? false },
     pack: { ...defaultPack, ...config.pack, roots: (config.pack?.roots ?? defaultPack.roots).map(expandHome) },
@@ -317,7 +324,22 @@ export function markValues(home: Home, env: Environment, names: readonly string[
 
 /** The part of the settings that a command may see: each under the name that a config file has for it, and under `facts` what cannot be set there. */
 export function publicSettings(settings: Settings): Readonly<Record<string, unknown>> {
-  const { home, mcp: _hook, version, storeFile, project, daemon, configFile, commandFolders, isDebug, hostName, deferral, environment: _marks, bundled, ...others } = settings;
+  const {
+    home,
+    mcp: _hook,
+    version,
+    storeFile,
+    project,
+    daemon,
+    configFile,
+    commandFolders,
+    isDebug,
+    hostName,
+    deferral,
+    environment: _marks,
+    bundled,
+    ...others
+  } = settings;
   const { env: _names, named: env, ...process } = daemon;
   return {
     ...others,
@@ -533,6 +555,7 @@ const fields: Record<keyof UserConfig, Field> = {
   hosts: { check: isObject, expected: "hosts by name", each: { check: isObject, expected: "{ limitSeconds, isExtended }", fields: hostFields }, isOpen: true },
   followUpTools: { ...trueOrFalse, isOpen: true },
   errorsAsCompleted: { ...trueOrFalse, isOpen: true },
+  graceSeconds: { check: (value) => isSeconds(value) && (value as number) <= maxGraceSeconds, expected: `seconds from 0 to ${maxGraceSeconds}` },
   prompts: { ...trueOrFalse, isOpen: true },
   diagnose: { check: isObject, expected: "{ allowPrivate }", fields: { allowPrivate: trueOrFalse } },
   pack: { check: isObject, expected: `{ ${Object.keys(packFields).join(", ")} }`, fields: packFields },

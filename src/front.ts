@@ -11,6 +11,7 @@ import {
   daemonKey,
   executable,
   findConfigFile,
+  fingerprint,
   flagWords,
   hasConfigFile,
   hasOwnFolders,
@@ -163,6 +164,7 @@ export async function addressOf(flags: ProjectFlags, { mayLoad = true, names: to
     home,
     key,
     names,
+    project: fingerprint(projectParts(sources, configFile)),
     env: { ...env, [keyVariable]: key, [runVariable]: undefined },
     host: env.MEANWHILE_HOST?.trim() || undefined,
     // With room for what it allocates, a fifth less of its start goes into collecting garbage.

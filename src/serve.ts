@@ -26,11 +26,17 @@ import { servedCatalog, unknownLongTools } from "./project-commands.ts";
 import { isMade } from "./stored-project.ts";
 import type { Engine } from "./task/engine.ts";
 import type { CommandStats } from "./task/history.ts";
-import { type Environment, liveStatuses } from "./task/task.ts";
+import { type Environment, isTerminal, liveStatuses } from "./task/task.ts";
 import { ProgressTokens } from "./task/tokens.ts";
 import type { Worker } from "./task/worker.ts";
 import type { Tasks, TasksOptions } from "./tasks.ts";
 import type { HttpDoor } from "./transport/http.ts";
+
+/** Calls that somebody waits for, and tasks. */
+export interface Running {
+  readonly calls: number;
+  readonly tasks: number;
+}
 
 /** Catalog, tools, tasks and the SDK's servers put together; doors are opened on it. */
 export interface Runtime {
@@ -44,10 +50,10 @@ export interface Runtime {
   startTasks(): Promise<void>;
   /** Whether tasks of this project are queued, run or wait for an answer. */
   hasLiveTasks(): Promise<boolean>;
-  /** How many tasks this process runs right now. */
-  running(): number;
-  /** Ends what still runs: gives it this long, then tells it that the server is shutting down. */
-  close(drainMs: number): Promise<void>;
+  /** What this process works on right now. */
+  running(): Running;
+  /** Hands out calls, gives back what is safe to run again, and lets the rest go on for this long; how many tasks nobody works on then. */
+  close(graceMs: number): Promise<{ readonly waiting: number }>;
 }
 
 export interface RuntimeOptions {
@@ -113,10 +119,10 @@ export async function openRuntime(settings: Settings, log: Logger, { clock = sys
     return server;
   };
   const stopWatching = watchLoop(clock, log);
-  const close = async (drainMs: number) => {
+  const close = async (graceMs: number) => {
     stopWatching();
     catalog.close();
-    await served.close(drainMs);
+    return { waiting: await served.close(graceMs) };
   };
   return {
     settings,
@@ -169,12 +175,12 @@ class ServedTasks {
     return tasks.engine;
   }
 
-  get running(): number {
-    return this.#worker?.running ?? 0;
+  get running(): Running {
+    return this.#worker?.running ?? { calls: 0, tasks: 0 };
   }
 
   async hasLive(): Promise<boolean> {
-    if (this.running > 0) return true;
+    if (this.running.tasks > 0) return true;
     if (this.#opened === undefined && !existsSync(this.#settings.storeFile)) return false;
     const { tasks } = await this.#open();
     return await tasks.engine.hasOwn(callerKey(localUser), { statuses: liveStatuses, withCalls: true });
@@ -187,12 +193,17 @@ class ServedTasks {
     return await tasks.history.stats();
   }
 
-  async close(drainMs: number): Promise<void> {
+  /** How many of this project's tasks wait for the next process. */
+  async close(graceMs: number): Promise<number> {
     const opened = await this.#opened?.catch(() => undefined);
-    if (opened === undefined) return;
-    opened.tasks.sweeper.stop();
-    await opened.worker.stop(drainMs);
-    await opened.tasks.close();
+    if (opened === undefined) return 0;
+    const { tasks, worker } = opened;
+    tasks.sweeper.stop();
+    await worker.stop(graceMs);
+    const { project } = this.#settings;
+    const { tasks: live } = await tasks.engine.list(callerKey(localUser), { project, statuses: liveStatuses });
+    await tasks.close();
+    return live.filter((task) => !isTerminal(task) && task.lease === undefined).length;
   }
 
   #open(): Promise<{ tasks: Tasks; worker: Worker }> {
@@ -221,6 +232,8 @@ export interface Streams {
   readonly host?: string | undefined;
   /** The client's working folder, as it said. */
   readonly folder?: unknown;
+  /** At the other end is a front of ours, which goes on with another daemon when this one hangs up. */
+  readonly isFront?: boolean;
   /** Aborted when the server is about to leave: a connection on which nobody waits for an answer is closed then. */
   readonly leaving?: AbortSignal;
 }
@@ -234,6 +247,7 @@ export async function serveStreams(runtime: Runtime, streams: Streams): Promise<
     const server = (await runtime.factory(facts)) as CommandServer;
     server.hostName = streams.host;
     server.folder = toWorkingFolder(streams.folder);
+    server.isFront = streams.isFront === true;
     server.core.numberFrom(createFirstNumber());
     servers.add(server);
     return server;
@@ -241,7 +255,8 @@ export async function serveStreams(runtime: Runtime, streams: Streams): Promise<
   const stopListening = catalog.onChange(() => {
     for (const server of servers) if (server.isConnected()) server.sendListsChanged();
   });
-  const lines = new LineTransport({ ...streams, log });
+  const isAskedAgain = (method: string) => streams.isFront === true && method === "tasks/result";
+  const lines = new LineTransport({ ...streams, isAskedAgain, log });
   const onLeaving = () => lines.closeWhenIdle();
   streams.leaving?.addEventListener("abort", onLeaving);
   // It may have been decided while this was being put together.

@@ -83,6 +83,9 @@ describe("settings", () => {
     ['{ "deferral": { "patienceSeconds": -1 } }', "`deferral.patienceSeconds` must be seconds from 0 to 604800"],
     ['{ "deferral": { "keepInlineSeconds": "600" } }', "`deferral.keepInlineSeconds` must be seconds from 0 to 604800"],
     ['{ "deferral": { "longSeconds": 604801 } }', "`deferral.longSeconds` must be seconds from 0 to 604800"],
+    ['{ "graceSeconds": -1 }', "`graceSeconds` must be seconds from 0 to 600"],
+    ['{ "graceSeconds": "x" }', "`graceSeconds` must be seconds from 0 to 600"],
+    ['{ "graceSeconds": 601 }', "`graceSeconds` must be seconds from 0 to 600"],
     ['{ "hosts": [] }', "`hosts` must be hosts by name"],
     ['{ "hosts": { "kilo": 60 } }', "`hosts.kilo` must be { limitSeconds, isExtended }"],
     ['{ "hosts": { "kilo": { "limitSeconds": 0 } } }', "`hosts.kilo.limitSeconds` must be seconds above 0, up to 604800"],
@@ -273,6 +276,7 @@ describe("who may change a setting", () => {
     http: "person",
     diagnose: "person",
     pack: "person",
+    graceSeconds: "person",
   };
 
   test.each(Object.entries(settings))("%s: %s, and so for all that is inside it", (name, who) => {

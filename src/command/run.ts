@@ -251,8 +251,9 @@ class Attempt {
     const returning: unknown = this.#command.run(input as never, context);
     checkBuiltins(() => [run]);
     const returned: unknown = await returning;
-    // A result that arrives after the stop is no result: the caller was told it would not come.
-    if (this.#stop.signal.aborted) return this.#stopped(this.#stop.signal.reason);
+    // A result that arrives after the stop is no result: the caller was told it would not come. Who only has to leave has told nobody.
+    const { aborted, reason } = this.#stop.signal as { aborted: boolean; reason: unknown };
+    if (aborted && !(reason instanceof ShuttingDown)) return this.#stopped(reason);
     return await this.#finish(returned);
   }
 

@@ -9,6 +9,7 @@ export interface SessionFacts {
   readonly host?: string | undefined;
   /** Where the session works. */
   readonly folder?: string | undefined;
+  readonly isFront?: boolean;
 }
 
 export interface BrokerOptions {
@@ -20,6 +21,8 @@ export interface BrokerOptions {
   readonly status: () => Omit<DaemonStatus, "connections">;
   /** Somebody asks the daemon to leave. */
   readonly onStop: (isNow: boolean) => void;
+  /** True when the daemon leaves though nobody has told it to. */
+  readonly isReplaced?: () => boolean;
   readonly log: Logger;
 }
 
@@ -35,6 +38,8 @@ export class Broker {
   readonly #sockets = new Set<Socket>();
   /** Those who said hello, and understand a good-bye; each with the length of its hello. */
   readonly #fronts = new Map<Socket, number>();
+  /** Those who said stop, and wait for the end. */
+  readonly #stoppers = new Set<Socket>();
   #isLeaving = false;
 
   constructor(options: BrokerOptions) {
@@ -64,8 +69,9 @@ export class Broker {
   }
 
   /** Ends every connection, with a word to those who understand it; resolves when all have hung up, or take too long. */
-  async closeAll(): Promise<void> {
-    for (const socket of this.#sockets) this.#end(socket);
+  async closeAll(waiting = 0): Promise<void> {
+    for (const socket of this.#stoppers) socket.end(toLine({ meanwhile: "left", waiting }));
+    for (const socket of this.#sockets) if (!this.#stoppers.has(socket)) this.#end(socket);
     const closed = Promise.all([...this.#sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve))));
     const late = Promise.withResolvers<void>();
     const cancelLimit = systemClock.after(hangUpMs, late.resolve);
@@ -89,7 +95,7 @@ export class Broker {
   #sayBye(socket: Socket, helloBytes: number): void {
     const heardBytes = socket.bytesRead - socket.readableLength - helloBytes;
     socket.removeAllListeners("data").resume();
-    socket.end(toLine({ meanwhile: "bye", heardBytes }));
+    socket.end(toLine({ meanwhile: "bye", heardBytes, ...(this.#options.isReplaced?.() === true && { isReplaced: true }) }));
   }
 
   #accept(socket: Socket): void {
@@ -98,6 +104,7 @@ export class Broker {
     socket.on("close", () => {
       this.#sockets.delete(socket);
       this.#fronts.delete(socket);
+      this.#stoppers.delete(socket);
     });
     const cancelLimit = systemClock.after(firstLineMs, () => socket.destroy());
     socket.on("close", cancelLimit);
@@ -119,16 +126,18 @@ export class Broker {
       reply({ meanwhile: "status", ...status(), connections: this.#sockets.size - 1 });
       socket.end();
     } else if (greeting.meanwhile === "stop") {
-      reply({ meanwhile: "bye" });
-      socket.end();
+      // The next daemon may begin as soon as this one has said that it leaves.
       onStop(greeting.isNow);
+      this.#stoppers.add(socket);
+      reply({ meanwhile: "bye" });
+      socket.resume();
     } else if (this.#isLeaving || greeting.key !== key) {
       reply({ meanwhile: "no", why: this.#isLeaving ? "leaving" : "another" });
       socket.end();
     } else {
       reply({ meanwhile: "welcome", pid: status().pid, env: env() });
       this.#fronts.set(socket, helloBytes);
-      this.#serve(socket, { host: greeting.host, folder: greeting.folder });
+      this.#serve(socket, { host: greeting.host, folder: greeting.folder, isFront: true });
     }
   }
 

@@ -16,6 +16,8 @@ export interface DaemonAddress {
   readonly key: string;
   /** The variables that this key counts. */
   readonly names: readonly string[];
+  /** Names the project alone, whatever else is part of the key. */
+  readonly project: string;
   /** Counts in place of what the MCP client calls itself. */
   readonly host: string | undefined;
   /** Node, and the words that start the daemon. */
@@ -83,6 +85,26 @@ export async function askDaemon(home: Home, key: string, greeting: Greeting): Pr
   const found = await greet({ home, key }, greeting);
   found?.socket.destroy();
   return found === undefined ? undefined : (found.reply ?? "silent");
+}
+
+/** Tells a daemon to stop, and resolves when it has heard it: `left`, when it has ended its work, to the number of tasks that wait for the next one. */
+export async function stopDaemon(home: Home, key: string, isNow: boolean): Promise<{ readonly left: Promise<number | undefined> }> {
+  const found = await greet({ home, key }, { meanwhile: "stop", isNow });
+  if (found?.reply === undefined) {
+    found?.socket.destroy();
+    return { left: Promise.resolve(undefined) };
+  }
+  const { socket } = found;
+  const left = new Promise<number | undefined>((resolve) => {
+    socket.on("close", () => resolve(undefined));
+    readFirstLine(socket, (line) => {
+      const reply = line === undefined ? undefined : readReply(line);
+      resolve(reply?.meanwhile === "left" ? reply.waiting : undefined);
+      socket.destroy();
+    });
+    socket.resume();
+  });
+  return { left };
 }
 
 interface Greeted {

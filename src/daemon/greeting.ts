@@ -15,7 +15,14 @@ export type Reply =
   /** Another daemon must be found or started. */
   | { readonly meanwhile: "no"; readonly why: "leaving" | "another" }
   /** The daemon ends this connection in good order: no need to come back before there is something to say. Of what it was sent after the hello it has heard so many bytes. */
-  | { readonly meanwhile: "bye"; readonly heardBytes?: number }
+  | {
+      readonly meanwhile: "bye";
+      readonly heardBytes?: number;
+      /** Nobody has told it to stop: the next one is needed at once, for what this one gives back. */
+      readonly isReplaced?: boolean;
+    }
+  /** The last word to whoever told it to stop: so many of the project's tasks nobody works on. */
+  | { readonly meanwhile: "left"; readonly waiting: number }
   /** The code reads other variables by now: there may be another daemon for this session. */
   | { readonly meanwhile: "moved" }
   | ({ readonly meanwhile: "status" } & DaemonStatus);
@@ -30,8 +37,12 @@ export interface DaemonStatus {
   readonly configFile: string | undefined;
   readonly socket: string;
   readonly connections: number;
-  /** Tasks it runs right now. */
+  /** Tasks it runs right now, those that others began too. */
   readonly running: number;
+  /** Calls that somebody waits for. */
+  readonly calls: number;
+  /** How long it lets work go on that must not be run twice. */
+  readonly graceSeconds: number;
 }
 
 export function toLine(message: Greeting | Reply): string {

@@ -5,7 +5,18 @@ import { RuntimeError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Home } from "../paths.ts";
 import type { Broker } from "./broker.ts";
-import { ensurePrivateFolder, fitsSocket, forgetSocketFolder, lockFile, placeSocket, readRecord, refusalOf, removeRecord, writeRecord } from "./record.ts";
+import {
+  type DaemonRecord,
+  ensurePrivateFolder,
+  fitsSocket,
+  forgetSocketFolder,
+  lockFile,
+  placeSocket,
+  readRecord,
+  refusalOf,
+  removeRecord,
+  writeRecord,
+} from "./record.ts";
 
 export interface Lock {
   release(): void;
@@ -16,6 +27,8 @@ export interface LifecycleOptions {
   readonly key: string;
   /** Only the bundled commands are served: their socket has a name that everybody knows. */
   readonly isPackAlone: boolean;
+  /** What its record says beside where it is. */
+  readonly about?: Pick<DaemonRecord, "project" | "folder" | "flags">;
   readonly pid: number;
   readonly idleMs: number;
   /** Whether tasks of this project are alive, for whomever. */
@@ -39,6 +52,7 @@ export class Lifecycle {
   readonly #socket: string;
   #broker: Broker | undefined;
   #inode: number | undefined;
+  #isReplaced = false;
   #idleSince: number | undefined;
   #cancelLook: (() => void) | undefined;
 
@@ -75,6 +89,16 @@ export class Lifecycle {
     return this.#left.promise;
   }
 
+  /** Leaves though nobody has told it to: the next daemon is needed at once. */
+  makeWay(): void {
+    this.#isReplaced = true;
+    this.leave();
+  }
+
+  get isReplaced(): boolean {
+    return this.#isReplaced;
+  }
+
   /** Gives up socket, record and locks, so that another daemon can begin while this one ends its work. */
   leave(isNow = false): void {
     const { home, key, pid } = this.#options;
@@ -88,7 +112,7 @@ export class Lifecycle {
   }
 
   async #listen(broker: Broker): Promise<void> {
-    const { home, key, pid } = this.#options;
+    const { home, pid } = this.#options;
     const folder = path.dirname(this.#socket);
     // The home itself may be a link: its user has named it.
     ensurePrivateFolder(folder === home.folder ? realpathSync(folder) : folder);
@@ -102,7 +126,12 @@ export class Lifecycle {
     this.#inode = lstatSync(aside).ino;
     // We hold the lock, so whoever made what is there is gone.
     renameSync(aside, this.#socket);
-    writeRecord(home, key, { pid, socket: this.#socket });
+    this.#writeRecord();
+  }
+
+  #writeRecord(): void {
+    const { home, key, pid, about } = this.#options;
+    writeRecord(home, key, { ...about, pid, socket: this.#socket });
   }
 
   #isOwnSocket(): boolean {
@@ -125,10 +154,14 @@ export class Lifecycle {
   async #check(): Promise<boolean> {
     const { home, key, pid, log } = this.#options;
     if (!existsSync(home.folder)) return this.#leaveBecause("the home folder is gone", true);
-    if (!this.#isOwnSocket()) return this.#leaveBecause("its socket was taken away; the next front starts another daemon", false);
+    if (!this.#isOwnSocket()) {
+      log.info("the daemon leaves: its socket was taken away; the next front starts another daemon");
+      this.makeWay();
+      return false;
+    }
     if (readRecord(home, key)?.pid !== pid) {
       log.warn("its record was taken away; it is written again");
-      writeRecord(home, key, { pid, socket: this.#socket });
+      this.#writeRecord();
     }
     return await this.#checkIdle();
   }

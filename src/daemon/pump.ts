@@ -37,6 +37,7 @@ export class Pump {
   #isReaching = false;
   #hasInputEnded = false;
   #saidBye = false;
+  #isReplaced = false;
   #wasConnected = false;
   #isMoving = false;
   #connectedAt = 0;
@@ -161,6 +162,7 @@ export class Pump {
     this.#socket = socket;
     this.#wasConnected = true;
     this.#saidBye = false;
+    this.#isReplaced = false;
     this.#connectedAt = systemClock.monotonic();
     const splitter = new LineSplitter(Number.POSITIVE_INFINITY);
     socket.on("data", (chunk: Buffer) => {
@@ -194,6 +196,7 @@ export class Pump {
     if (own !== undefined) {
       if (own.meanwhile === "bye") {
         this.#saidBye = true;
+        this.#isReplaced = own.isReplaced === true;
         this.#heardBytes = own.heardBytes;
       } else if (own.meanwhile === "moved") this.moveOn();
       return;
@@ -210,11 +213,11 @@ export class Pump {
       this.#ended.resolve();
       return;
     }
-    for (const message of this.#session.lost(this.#heardBytes ?? this.#takenBytes)) this.#answer(message);
+    for (const message of this.#session.lost(this.#heardBytes ?? this.#takenBytes, this.#saidBye)) this.#answer(message);
     const wasShort = !this.#isMoving && systemClock.monotonic() - this.#connectedAt < shortLifeMs;
     this.#pauseMs = wasShort ? Math.min(Math.max(this.#pauseMs * 2, firstPauseMs), longestPauseMs) : 0;
     // A daemon that was told to stop is not started again before somebody has a use for it.
-    if (!this.#saidBye || this.#session.isOwed || this.#isMoving) void this.#reach();
+    if (!this.#saidBye || this.#isReplaced || this.#session.isOwed || this.#isMoving) void this.#reach();
   }
 
   #answer(message: object): void {

@@ -2,11 +2,18 @@ import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Home } from "../paths.ts";
+import type { ProjectFlags } from "../project.ts";
 
 /** Where a daemon can be found: written by it once it listens, removed when it leaves. */
 export interface DaemonRecord {
   readonly pid: number;
   readonly socket: string;
+  /** Names its project alone, whatever else is part of its key. */
+  readonly project?: string;
+  /** Where it was started; absent where that does not matter, because it serves the bundled commands alone. */
+  readonly folder?: string;
+  /** What it was started with. */
+  readonly flags?: ProjectFlags;
 }
 
 /** Longer paths are cut off by the system without a word. */

@@ -113,7 +113,7 @@ export class Session {
   }
 
   /** The daemon is gone: what the client has to hear. What may be asked again waits for the next daemon, and so does what this one never heard. */
-  lost(heardBytes = Number.POSITIVE_INFINITY): object[] {
+  lost(heardBytes = Number.POSITIVE_INFINITY, isOrderly = false): object[] {
     const messages: object[] = [...this.#asked].map((requestId) => ({
       method: "notifications/cancelled",
       params: { requestId, reason: "The daemon that asked has ended." },
@@ -122,7 +122,8 @@ export class Session {
     this.#asked.clear();
     for (const request of this.#pending.values()) {
       const isUnheard = request.endByte > heardBytes;
-      if (isUnheard || (repeatable.has(request.method) && !request.isRepeated)) continue;
+      // No request has ended a daemon that left in good order.
+      if (isUnheard || (repeatable.has(request.method) && (isOrderly || !request.isRepeated))) continue;
       this.#pending.delete(request.id);
       messages.push(errorFor(request));
     }

@@ -300,6 +300,7 @@ export class Call {
       return this.#sendBack(openQuestions(ending.task), { taskId: ending.task.taskId });
     }
     if (ending.kind === "deferred") return this.#defer(engine, ending);
+    if (ending.kind === "left") return errorResult(this.#whereItWent(ending), this.#options.clock);
     this.#sender.finish();
     const { clock } = this.#options;
     const sinceProgressMs = clock.monotonic() - this.#sender.lastSentAt;
@@ -314,6 +315,15 @@ export class Call {
       taskId: ending.taskId,
       note: note === undefined ? undefined : { type: "info", text: note, timestamp: toTimestamp(clock.now()) },
     });
+  }
+
+  #whereItWent({ taskId, isSafe }: CallEnding & { kind: "left" }): string {
+    const { toolName } = this.#entry;
+    // The tasks of callers who cannot be told apart are not in the terminal's list.
+    const where = isKnown(this.#caller) ? `; get its result with: meanwhile tasks result ${taskId}` : ".";
+    if (taskId !== undefined) return `The server is stopping. ${toolName} goes on as task ${taskId}${where}`;
+    const advice = isSafe ? "so it was ended; call again" : "so its outcome will not be known here; check what it has done before you call again";
+    return `The server is stopping, and ${toolName} could not be made a task, ${advice}.`;
   }
 
   /** What is on record stays there until the answer has been written. */

@@ -57,6 +57,9 @@ interface FollowUp {
   readonly run: (input: never, call: FollowUpCall) => Promise<Result>;
 }
 
+/** Who asks a server that is about to end does not wait long, and does not ask in a tight loop. */
+const leavingWaitMs = 1_000;
+
 const job = z.string().min(1).describe("The job_id that the first call was answered with");
 
 /** The tools that follow up plain handles. */
@@ -168,12 +171,14 @@ export class PlainRoad {
     const engine = await openEngine();
     let latest = await engine.get(callerKey(call.caller), input.job_id);
     const { handleAfterMs, heartbeatMs } = call.budget;
-    const waitMs = Math.min((input.wait_seconds ?? Number.POSITIVE_INFINITY) * 1000, handleAfterMs);
+    const { leaving } = engine;
+    const waitMs = Math.min((input.wait_seconds ?? Number.POSITIVE_INFINITY) * 1000, handleAfterMs, leaving.aborted ? leavingWaitMs : Number.POSITIVE_INFINITY);
     const stop = new AbortController();
     const cancelTimer = clock.after(waitMs, () => stop.abort());
     const { signal } = call.ctx.mcpReq;
     const onGone = () => stop.abort();
     signal.addEventListener("abort", onGone, { once: true });
+    leaving.addEventListener("abort", onGone, { once: true });
     const sender = this.#sender(call.ctx);
     const reader = new ProgressReader(latest);
     const timing = () => timingOf(latest, clock.now());
@@ -193,6 +198,7 @@ export class PlainRoad {
       stopBeating?.();
       sender.finish();
       signal.removeEventListener("abort", onGone);
+      leaving.removeEventListener("abort", onGone);
     }
     return isTerminal(latest) ? resultOf(latest, find, isDebug) : this.toHandle(latest, call);
   }

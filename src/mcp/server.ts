@@ -85,6 +85,8 @@ export class CommandServer extends McpServer {
   hostName: string | undefined;
   /** The working folder of this connection's session; undefined where it has none. */
   folder: string | undefined;
+  /** A front of ours is at the other end: what is safe to ask twice it asks the next daemon. */
+  isFront = false;
   /** Jobs this connection is told about: each once, however many calls have joined it. */
   readonly jobs = new Set<string>();
 

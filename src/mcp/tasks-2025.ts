@@ -163,12 +163,24 @@ export class Tasks2025 {
       if (!isTerminal(latest)) for (const question of openQuestions(latest)) void this.#ask(latest, question, key, ctx);
     };
     try {
-      const ended = await engine.wait(key, task.taskId, { signal: ctx.mcpReq.signal, onTask });
-      if (!isTerminal(ended)) throw new Error("The wait ended before the task.");
+      const ended = await this.#waitForEnd(task, { engine, key, signal: ctx.mcpReq.signal, onTask });
+      if (!isTerminal(ended)) throw new RequestError("busy", "The server is stopping, and the task goes on in the next one; ask again in a moment.");
       const result = resultOrError(ended, find, isDebug || this.#server.core.hasClientLogLevel === true);
       return { ...result, _meta: { ...(result._meta as object | undefined), ...relatedTask(ended.taskId) } };
     } finally {
       sender.finish();
+    }
+  }
+
+  /** A server that leaves waits on for what it still runs. Where a front asks again elsewhere it hangs up instead, so there it just waits. */
+  async #waitForEnd(task: Task, { engine, key, signal, onTask }: Waiting): Promise<Task> {
+    const { leaving } = engine;
+    if (this.#server.isFront) return await engine.wait(key, task.taskId, { signal, onTask });
+    try {
+      return await engine.wait(key, task.taskId, { signal: AbortSignal.any([signal, leaving]), onTask });
+    } catch (error) {
+      if (signal.aborted || !leaving.aborted) throw error;
+      return await engine.wait(key, task.taskId, { until: (latest) => isTerminal(latest) || latest.lease === undefined, signal, onTask });
     }
   }
 
@@ -285,6 +297,13 @@ interface TaskParams {
   readonly taskId?: unknown;
   readonly cursor?: unknown;
   readonly limit?: unknown;
+}
+
+interface Waiting {
+  readonly engine: Engine;
+  readonly key: string;
+  readonly signal: AbortSignal;
+  readonly onTask: (task: Task) => void;
 }
 
 interface TaskCall {

@@ -98,6 +98,7 @@ export class Attempt {
   #stopWatching: (() => void) | undefined;
   #inputs: Inputs | undefined;
   #isHandedOut = false;
+  #isLeaving = false;
   #asking = 0;
   #askedAt = 0;
   /** How long it had nothing to do but to wait for a person. */
@@ -162,6 +163,17 @@ export class Attempt {
     this.#stopping?.abort(reason);
   }
 
+  /** Its process is about to end. What is safe to run again is stopped and given back, a call as soon as it is handed out; the rest may go on. */
+  leave(): void {
+    this.#isLeaving = true;
+    if (this.#isHandedOut && this.#task?.rules.isSafe === true) this.stop(new ShuttingDown());
+  }
+
+  /** False as long as it is a call that somebody waits for. */
+  get isTask(): boolean {
+    return this.#isHandedOut;
+  }
+
   get #stopSignal(): AbortSignal {
     this.#stopping ??= new AbortController();
     if (this.#stopReason !== undefined) this.#stopping.abort(this.#stopReason);
@@ -180,6 +192,7 @@ export class Attempt {
     this.#live?.finish();
     const task = await store.get({ caller: this.#task?.caller ?? "", now: clock.now() }, claim.taskId);
     this.#task = task ?? this.#task;
+    if (this.#isLeaving) this.leave();
     this.#answered?.resolve();
     return task;
   }

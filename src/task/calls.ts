@@ -2,7 +2,7 @@ import type { Clock } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { LogLine, Origin } from "../command/context.ts";
 import type { Outcome } from "../command/run.ts";
-import { Cancelled, CommandError } from "../errors.ts";
+import { Cancelled, CommandError, ShuttingDown } from "../errors.ts";
 import type { HostLimit } from "../host/profiles.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
@@ -85,7 +85,9 @@ export type CallEnding =
       readonly isOnRecord: boolean;
     }
   | { readonly kind: "deferred"; readonly as: "task" | "job" | "handle"; readonly task: Task; readonly note: string | undefined }
-  | { readonly kind: "asked"; readonly task: Task };
+  | { readonly kind: "asked"; readonly task: Task }
+  /** The process leaves, and this client takes neither a task nor a handle: where its call went, or that it could not be kept. */
+  | { readonly kind: "left"; readonly taskId: string | undefined; readonly isSafe: boolean };
 
 interface CallsOptions {
   readonly engine: Engine;
@@ -98,7 +100,7 @@ interface CallsOptions {
   readonly deferral: DeferralRules;
 }
 
-type Event = "ended" | "asked" | "late" | "cancelled" | "lost";
+type Event = "ended" | "asked" | "late" | "cancelled" | "lost" | "leaving";
 
 /** Answers calls: while the client waits where that is short, as a task where it is not. */
 export class Calls {
@@ -111,7 +113,7 @@ export class Calls {
 
   async call(request: CallRequest): Promise<CallEnding> {
     const { engine, worker, history } = this.#options;
-    if (worker.isStopped) throw new CommandError("The server is shutting down; call again in a moment.");
+    this.#refuseWhenLeaving();
     const { entry, input, caller, origin, idempotencyKey } = request;
     const looked = history.look(entry.toolName, entry.command, input, origin);
     const outlook = looked instanceof Promise ? await looked : looked;
@@ -140,6 +142,7 @@ export class Calls {
     }
     const equal = engine.joinsEqual(creation) ? await engine.findEqual(creation) : undefined;
     if (equal !== undefined) return await this.#follow(equal, request, decision, this.#joined(equal, false));
+    this.#refuseWhenLeaving();
     return await this.#run(request, decision, outlook);
   }
 
@@ -234,12 +237,29 @@ export class Calls {
       }
       const why = handOutReasons[event]?.(request, decision);
       const handedOut = why === undefined ? undefined : await this.#handOut(attempt, request, why);
+      if (handedOut === undefined && event === "leaving") return await this.#leaveUnkept(attempt, request);
       if (handedOut === undefined) continue;
       const task = await this.#dismissUnanswerable(handedOut, request);
       await this.#cancelTakenBack(task, request, false);
       if (event === "asked" && request.whenAsked === "park") return { kind: "asked", task };
-      return { kind: "deferred", as: decision.deferAs ?? "handle", task, note: undefined };
+      return this.#deferred(event, decision, task, undefined);
     }
+  }
+
+  /** Where its client takes neither a task nor a handle, a call becomes a task only for those who come later. */
+  #deferred(event: Event, { deferAs }: Inline, task: Task, note: string | undefined): CallEnding {
+    if (event === "leaving" && deferAs === undefined) return { kind: "left", taskId: task.taskId, isSafe: task.rules.isSafe };
+    return { kind: "deferred", as: deferAs ?? "handle", task, note };
+  }
+
+  /** It could not be made a task: its client has to know, unless there is an answer by now. */
+  async #leaveUnkept(attempt: Attempt, request: CallRequest): Promise<CallEnding> {
+    const outcome = await Promise.race([attempt.outcome, nextTurn()]);
+    if (outcome !== undefined) return this.#ended(attempt, outcome, request);
+    const { isSafe } = rulesOf(request.entry.command);
+    if (isSafe) attempt.stop(new ShuttingDown());
+    attempt.release();
+    return { kind: "left", taskId: undefined, isSafe };
   }
 
   /** Taken back while it was being made a task: nobody has its id. */
@@ -316,7 +336,7 @@ export class Calls {
         }
         waited.catch(() => undefined);
         if (event === "cancelled" && isOwn) await engine.cancel(caller, begun.taskId);
-        return { kind: "deferred", as: decision.deferAs ?? "handle", task: await engine.get(caller, begun.taskId), note };
+        return this.#deferred(event, decision, await engine.get(caller, begun.taskId), note);
       }
     } finally {
       stop.abort(new Cancelled());
@@ -329,13 +349,21 @@ export class Calls {
     if (!this.#held.mayTake(caller)) throw new TooManyCalls(this.#held.heldBy(caller));
   }
 
+  #refuseWhenLeaving(): void {
+    if (this.#options.worker.isStopped) throw new CommandError("The server is shutting down; call again in a moment.");
+  }
+
   /** Everything that can end the wait from outside. */
   #listen(mail: Mailbox, request: CallRequest, decision: Inline, timing: () => Timing): () => void {
-    const { clock } = this.#options;
+    const { clock, worker } = this.#options;
     const { gone, dropped, watcher } = request;
+    const { leaving } = worker;
     const cancelLate = decision.deferAfterMs === undefined ? undefined : clock.after(decision.deferAfterMs, () => mail.put("late"));
     const onGone = () => mail.put(request.isLost() ? "lost" : "cancelled");
     const onDropped = () => mail.put("lost");
+    const onLeaving = () => mail.put("leaving");
+    if (leaving.aborted) onLeaving();
+    leaving.addEventListener("abort", onLeaving, { once: true });
     if (gone.aborted) onGone();
     else if (dropped?.aborted === true) onDropped();
     gone.addEventListener("abort", onGone, { once: true });
@@ -352,6 +380,7 @@ export class Calls {
     return () => {
       cancelLate?.();
       cancelBeat?.();
+      leaving.removeEventListener("abort", onLeaving);
       gone.removeEventListener("abort", onGone);
       dropped?.removeEventListener("abort", onDropped);
     };
@@ -408,6 +437,7 @@ type Inline = Decision & { readonly kind: "inline" };
 const handOutReasons: Partial<Record<Event, (request: CallRequest, decision: Inline) => string | undefined>> = {
   late: (_request, decision) => decision.reason,
   lost: () => "its client went away",
+  leaving: () => "its server was told to stop",
   asked: ({ whenAsked }) => (whenAsked === "elicit" ? undefined : "it asked a question"),
 };
 

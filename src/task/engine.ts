@@ -66,6 +66,7 @@ export interface CreatedTask {
 export class Engine {
   readonly #options: EngineOptions;
   #calls: Calls | undefined;
+  #leaving = new AbortController().signal;
 
   constructor(options: EngineOptions) {
     this.#options = options;
@@ -75,6 +76,12 @@ export class Engine {
   runCallsOn(worker: Worker): void {
     const { deferral = defaultDeferral } = this.#options;
     this.#calls = new Calls({ ...this.#options, engine: this, worker, deferral });
+    this.#leaving = worker.leaving;
+  }
+
+  /** Aborted when this process is about to end: nobody is to be kept waiting any longer. */
+  get leaving(): AbortSignal {
+    return this.#leaving;
   }
 
   /** Runs a command for somebody who waits for it, and makes a task of it when that takes too long. */

@@ -24,7 +24,7 @@ export interface WorkerOptions extends Omit<AttemptOptions, "leaseMs" | "onClaim
 /** A second of silence is long enough to look again for retries that have become due. */
 const pollMs = 1_000;
 export const defaultLeaseMs = 30_000;
-const defaultDrainMs = 25_000;
+const defaultGraceMs = 25_000;
 
 /** Claims → runs → settles, as many at a time as it may; starts and stops. */
 export class Worker {
@@ -35,8 +35,8 @@ export class Worker {
   readonly #running = new Map<Attempt, Task>();
   readonly #turns = new Turns();
   readonly #calls = new Set<Attempt>();
+  readonly #leaving = new AbortController();
   #isStarted = false;
-  #isStopped = false;
   #isPumping = false;
   #pumped: Promise<void> = Promise.resolve();
   #wantsMore = false;
@@ -60,8 +60,11 @@ export class Worker {
     return this.#leaseMs;
   }
 
-  get running(): number {
-    return this.#running.size;
+  /** What it works on right now: calls that somebody waits for, and tasks, whoever began them. */
+  get running(): { readonly calls: number; readonly tasks: number } {
+    const attempts = this.#all();
+    const tasks = attempts.filter(({ isTask }) => isTask).length;
+    return { calls: attempts.length - tasks, tasks };
   }
 
   /** Runs a call under this worker's name, so that it can become a task without starting again. Works without `start`. */
@@ -82,7 +85,7 @@ export class Worker {
   }
 
   start(): void {
-    if (this.#isStarted || this.#isStopped) return;
+    if (this.#isStarted || this.isStopped) return;
     this.#isStarted = true;
     this.#stopListening = this.#options.dispatcher.onWork(() => this.#wake());
     this.#poll();
@@ -96,35 +99,48 @@ export class Worker {
     this.#idle ??= Promise.withResolvers<void>();
     this.#wake();
     await this.#idle.promise;
-    if (!wasStarted) await this.#halt(defaultDrainMs);
+    if (!wasStarted) await this.#halt(defaultGraceMs);
   }
 
   /** True once it was told to stop: from then on it starts nothing. */
   get isStopped(): boolean {
-    return this.#isStopped;
+    return this.#leaving.signal.aborted;
   }
 
-  /** Takes nothing more, waits for what runs, then gives the rest back. For good; harmless when never started, or twice. */
-  async stop(drainMs = defaultDrainMs): Promise<void> {
-    this.#isStopped = true;
-    await this.#halt(drainMs);
+  /** Aborted as soon as it is told to stop: who waits for something here is answered then. */
+  get leaving(): AbortSignal {
+    return this.#leaving.signal;
   }
 
-  async #halt(drainMs: number): Promise<void> {
+  /**
+   * Takes nothing more. Calls are handed out, what is safe to run again is given back at once, and the rest has this long to end.
+   * For good; harmless when never started, or twice.
+   */
+  async stop(graceMs = defaultGraceMs): Promise<void> {
+    this.#leaving.abort();
+    await this.#halt(graceMs);
+  }
+
+  async #halt(graceMs: number): Promise<void> {
     this.#isStarted = false;
     this.#stopListening?.();
     this.#cancelPoll?.();
     // A claim that is just being made is ours to finish too.
     await this.#pumped;
-    const attempts = [...this.#running.keys(), ...this.#calls];
-    const ended = Promise.all(attempts.map((attempt) => attempt.ended));
-    const cancelDrain = this.#options.clock.after(drainMs, () => {
-      for (const attempt of attempts) attempt.stop(new ShuttingDown());
+    // And a call that has just begun is held within a turn.
+    await nextTurn();
+    for (const attempt of this.#all()) attempt.leave();
+    const cancelGrace = this.#options.clock.after(graceMs, () => {
+      for (const attempt of this.#all()) attempt.stop(new ShuttingDown());
     });
-    await ended;
-    cancelDrain();
+    while (this.#all().length > 0) await Promise.all(this.#all().map((attempt) => attempt.ended));
+    cancelGrace();
     await this.#stopHeartbeat?.();
     this.#stopHeartbeat = undefined;
+  }
+
+  #all(): Attempt[] {
+    return [...this.#running.keys(), ...this.#calls];
   }
 
   /** Whose turn it is; undefined when nobody may have one more. Who waits for a person needs no place of its own. */
@@ -203,4 +219,9 @@ function toOwnNames(task: Task, entry: CatalogEntry): Task {
     // Its own check of the input says what is wrong.
     return task;
   }
+}
+
+/** Resolves when the event loop has come round. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -17,6 +17,8 @@ export interface LineTransportOptions {
   readonly output: Writable;
   /** Writes to `output` even where its own `write` was taken away from others. */
   readonly write: (text: string) => boolean;
+  /** Requests that the other side asks again by itself when this one hangs up: they are no reason to stay. */
+  readonly isAskedAgain?: (method: string) => boolean;
   readonly log: Logger;
 }
 
@@ -161,7 +163,7 @@ export class LineTransport implements Transport {
       if (this.#inFlight.has(message.id))
         throw new RequestError("request", `The id ${JSON.stringify(message.id)} belongs to a call that is still running; use a fresh id.`);
       this.#inFlight.add(message.id);
-      if (message.method === "subscriptions/listen") this.#standing.add(message.id);
+      if (message.method === "subscriptions/listen" || this.#options.isAskedAgain?.(message.method) === true) this.#standing.add(message.id);
     } else if (message.method === "notifications/cancelled") {
       const { requestId } = (message.params ?? {}) as { requestId?: string | number };
       if (requestId !== undefined) this.#answered(requestId);

@@ -21,7 +21,7 @@ async function openBroker() {
       socket.on("data", (chunk: Buffer) => (heard += chunk.toString("utf8"))).resume();
       return new Promise(() => undefined);
     },
-    status: () => ({ pid: 77, version: "0", startedAt: 0, cwd: "/", folders: [], configFile: undefined, socket: "", running: 0 }),
+    status: () => ({ pid: 77, version: "0", startedAt: 0, cwd: "/", folders: [], configFile: undefined, socket: "", running: 0, calls: 0, graceSeconds: 25 }),
     onStop: () => undefined,
     log: silentLog,
   });

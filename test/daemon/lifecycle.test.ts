@@ -74,7 +74,7 @@ const createBroker = () =>
     key: "k",
     env: () => [],
     onConnection: () => new Promise(() => undefined),
-    status: () => ({ pid: 77, version: "0", startedAt: 0, cwd: "/", folders: [], configFile: undefined, socket: "", running: 0 }),
+    status: () => ({ pid: 77, version: "0", startedAt: 0, cwd: "/", folders: [], configFile: undefined, socket: "", running: 0, calls: 0, graceSeconds: 25 }),
     onStop: () => undefined,
     log: silentLog,
   });

@@ -710,21 +710,82 @@ describe("never twice", () => {
 });
 
 describe("a worker that stops", () => {
-  test("gives a call its time, then ends it; its client is answered and nothing is left", async () => {
+  test.each([
+    ["handle", {}],
+    ["task", { canTakeTask: true }],
+  ] as const)("hands a call out at once, as a %s, and lets what must not be run twice go on in its time", async (as, wish) => {
     const work = held();
-    const { worker, start, pass, rows, door } = setUp(work.command);
-    const call = await start(door(), { limit: hard(300) });
+    const { engine, worker, start, pass, door } = setUp(work.command);
+    const calls = [await start(door(), { limit: hard(300), wish }), await start(door(), { limit: hard(300), wish })];
     await pass(1_000);
     let isStopped = false;
     const stopped = worker.stop(5_000).then(() => (isStopped = true));
     await turns();
+    for (const { deferred } of calls) expect(deferred).toMatchObject({ as, task: { status: "working", reason: "its server was told to stop" } });
+    const ids = calls.map(({ deferred }) => deferred.task.taskId);
+    work.runs[0]?.end();
     await pass(4_999);
-    expect(work.run.task.signal.aborted).toBe(false);
+    expect(work.runs[1]?.task.signal.aborted).toBe(false);
+    expect(isStopped).toBe(false);
     await pass(1);
-    expect(work.run.task.signal.reason).toBeInstanceOf(ShuttingDown);
-    expect(call.ended.outcome).toMatchObject({ ending: "failed", cause: "shutdown" });
-    expect(isStopped, "not before the answer was delivered").toBe(false);
-    call.ended.finish(true);
+    await stopped;
+    expect(work.runs[1]?.task.signal.reason).toBeInstanceOf(ShuttingDown);
+    expect(await engine.get(caller, ids[0])).toMatchObject({ status: "completed" });
+    expect(await engine.get(caller, ids[1])).toMatchObject({ status: "failed", statusMessage: expect.stringMatching(/^Interrupted; outcome unknown\./) });
+  });
+
+  test("gives back at once what is safe to run again, a call that waits as well as a task", async () => {
+    const work = held({ effects: "read" });
+    const { engine, worker, start, pass, door } = setUp(work.command);
+    const [early, late] = [await start(door(), { limit: hard(4) }), await start(door(), { limit: hard(300) })];
+    await pass(3_100);
+    expect(early.deferred.task.status).toBe("working");
+    await worker.stop(25_000);
+    for (const { deferred } of [early, late])
+      expect(await engine.get(caller, deferred.task.taskId)).toMatchObject({ status: "queued", attempts: 0, crashes: 0, lease: undefined });
+    expect(work.runs).toHaveLength(2);
+  });
+
+  test("keeps the result of a safe run that ends all the same: nothing is done twice", async () => {
+    const ended = Promise.withResolvers<object>();
+    const { engine, worker, start, pass, door } = setUp(defineCommand({ summary: "x", idempotent: true, run: () => ended.promise }));
+    const call = await start(door(), { limit: hard(300) });
+    await pass(100);
+    const stopped = worker.stop(25_000);
+    await turns();
+    ended.resolve({ done: true });
+    await stopped;
+    expect(await engine.get(caller, call.deferred.task.taskId)).toMatchObject({ status: "completed", outcome: { data: { done: true } } });
+  });
+
+  test.each([
+    ["whose client takes neither tasks nor handles is told which task it is", false, { canFollowUp: false }],
+    ["that is joined by a key is told so too", true, { canFollowUp: false }],
+  ] as const)("a call %s", async (_what, isKeyed, wish) => {
+    const work = held();
+    const { engine, worker, start, pass, door } = setUp(work.command);
+    const call = await start(door(), { wish, ...(isKeyed && { idempotencyKey: "k" }) });
+    await pass(100);
+    const stopped = worker.stop(5_000);
+    await turns();
+    const { taskId } = call.ending as CallEnding & { kind: "left" };
+    expect(call.ending).toEqual({ kind: "left", taskId: expect.any(String), isSafe: false });
+    work.run.end();
+    await stopped;
+    expect(await engine.get(caller, taskId)).toMatchObject({ status: "completed" });
+  });
+
+  test.each([true, false])("a call that cannot be put on record is told so, and stopped only where that is safe (%s)", async (idempotent) => {
+    const work = held({ idempotent });
+    const { store, worker, start, pass, rows, door } = setUp(work.command);
+    vi.spyOn(store, "handOut").mockRejectedValue(new Error("disk full"));
+    const call = await start(door());
+    await pass(100);
+    const stopped = worker.stop(5_000);
+    await turns();
+    expect(call.ending).toEqual({ kind: "left", taskId: undefined, isSafe: idempotent });
+    expect(work.run.task.signal.aborted).toBe(idempotent);
+    work.run.end();
     await stopped;
     expect(await rows()).toEqual([]);
   });

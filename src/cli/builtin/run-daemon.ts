@@ -3,19 +3,18 @@ import { systemClock } from "../../clock.ts";
 import { currentRun, guardBuiltins } from "../../command/run.ts";
 import { loadSettings, lookForNames, markValues, type Settings } from "../../config.ts";
 import { Broker } from "../../daemon/broker.ts";
-import { Lifecycle } from "../../daemon/lifecycle.ts";
+import { Lifecycle, type LifecycleOptions } from "../../daemon/lifecycle.ts";
 import { Exit, type ExitCode, messageOf } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
 import { describeHarm, surviveCommands, takeStdout } from "../../process-guard.ts";
-import { countedNames, isPackFolder, keyVariable, projectParts } from "../../project.ts";
+import { countedNames, fingerprint, isPackFolder, keyVariable, projectParts } from "../../project.ts";
 import { openRuntime, type Runtime, serveStreams } from "../../serve.ts";
 import { takeLock } from "../../store/sqlite/lock.ts";
 import { storeNames } from "../../stored-project.ts";
 import type { Environment } from "../../task/task.ts";
 import type { GlobalFlags } from "../main.ts";
+import { onStop } from "./on-stop.ts";
 
-/** How long tasks may go on when the daemon is told to stop. */
-const drainMs = 25_000;
 /** A call that fails at once is answered within this. */
 const answerMs = 100;
 /** Whoever started us waits for one word here. */
@@ -34,15 +33,16 @@ export async function run({ flags, words }: { flags: GlobalFlags; words: readonl
       report(`another ${JSON.stringify(settings.daemon.env)}`);
       return Exit.Ok;
     }
-    return await serve(settings, report);
+    return await serve(settings, flags, report);
   } catch (error) {
     report(`failed ${messageOf(error)}`);
     throw error;
   }
 }
 
-async function serve(found: Settings, report: (word: string) => void): Promise<ExitCode> {
+async function serve(found: Settings, flags: GlobalFlags, report: (word: string) => void): Promise<ExitCode> {
   const settings = toServed(found);
+  const about = aboutOf(found, flags);
   // Sessions of every folder are served: none of them is the one that relative paths mean.
   if (settings.daemon.isPackAlone) process.chdir("/");
   const log = openLog({ level: settings.logLevel, isTerminal: false, write: (text) => process.stderr.write(text), facts: { pid: process.pid } });
@@ -50,6 +50,7 @@ async function serve(found: Settings, report: (word: string) => void): Promise<E
   const lifecycle = Lifecycle.begin({
     home: settings.home,
     ...settings.daemon,
+    about,
     pid: process.pid,
     hasLiveTasks: async () => (await runtime?.hasLiveTasks()) ?? false,
     takeLock,
@@ -66,7 +67,7 @@ async function serve(found: Settings, report: (word: string) => void): Promise<E
     // What else they have changed is not known: only a fresh process is as it should be.
     log.error(describeHarm(harm, "this daemon is replaced", (name) => runtime?.catalog.get(name)?.file));
     // The call it came by is answered first: nobody waits yet for one that has just begun.
-    systemClock.after(answerMs, () => lifecycle.leave());
+    systemClock.after(answerMs, () => lifecycle.makeWay());
   });
   const variables = new Variables(settings, log);
   let broker: Broker | undefined;
@@ -83,17 +84,17 @@ async function serve(found: Settings, report: (word: string) => void): Promise<E
   }
   const leaving = new AbortController();
   broker = createBroker({ runtime, lifecycle, leaving: leaving.signal, variables, log });
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => lifecycle.leave());
+  onStop(() => lifecycle.leave());
   await lifecycle.open(broker);
   report("ready");
   log.info("the daemon listens", { socket: lifecycle.socket, version: settings.version, folders: foldersOf(runtime) });
   await runtime.startTasks().catch((error: unknown) => log.error("the tasks could not be opened; the next call tries again", { error }));
   const { isNow } = await lifecycle.left;
-  // Whoever waits for nothing goes to the next daemon at once; the others when they have their answers.
+  // Whoever waits for nothing goes to the next daemon at once; the others when they have been told where their calls went.
   leaving.abort();
-  await runtime.close(isNow ? 0 : drainMs);
-  await broker.closeAll();
-  log.info("the daemon has left");
+  const { waiting } = await runtime.close(isNow ? 0 : settings.graceSeconds * 1000);
+  await broker.closeAll(waiting);
+  log.info("the daemon has left", { waiting });
   return Exit.Ok;
 }
 
@@ -101,6 +102,18 @@ async function serve(found: Settings, report: (word: string) => void): Promise<E
 function toServed(settings: Settings): Settings {
   const { commandFolders, daemon } = settings;
   return { ...settings, hostName: undefined, commandFolders: daemon.isPackAlone ? commandFolders.slice(-1) : commandFolders };
+}
+
+/** What its record says, so that it is found by whoever types something else than its starter did. */
+function aboutOf(
+  { commandFolders, bundled: served, configFile, daemon }: Settings,
+  { commands, bundled, scope }: GlobalFlags,
+): NonNullable<LifecycleOptions["about"]> {
+  return {
+    project: fingerprint(projectParts({ folders: commandFolders, bundled: served }, configFile)),
+    ...(!daemon.isPackAlone && { folder: process.cwd() }),
+    flags: { ...(commands !== undefined && { commands }), ...(bundled !== undefined && { bundled }), ...(scope !== undefined && { scope }) },
+  };
 }
 
 /** Those that are served now: the pack steps aside for a project's own commands. */
@@ -164,9 +177,12 @@ function createBroker({ runtime, lifecycle, leaving, variables, log }: BrokerPar
       folders: foldersOf(runtime),
       configFile: settings.configFile,
       socket: lifecycle.socket,
-      running: runtime.running(),
+      running: runtime.running().tasks,
+      calls: runtime.running().calls,
+      graceSeconds: settings.graceSeconds,
     }),
     onStop: (isNow) => lifecycle.leave(isNow),
+    isReplaced: () => lifecycle.isReplaced,
     log,
   });
 }

@@ -10,9 +10,8 @@ import type { VerbCall } from "../main.ts";
 import type { Terminal } from "../terminal.ts";
 import { declareProject, parseVerb, toProjectFlags } from "../verb.ts";
 import { httpBanner } from "./http-banner.ts";
+import { onStop } from "./on-stop.ts";
 
-/** How long tasks may go on when the server is told to stop. */
-const drainMs = 25_000;
 /** How long open connections may take to close. */
 const closeMs = 3_000;
 
@@ -64,8 +63,9 @@ async function overStdio(settings: Settings): Promise<ExitCode> {
   const runtime = await open(settings);
   const stopped = new Promise<void>((resolve) => onStop(resolve));
   const streams = { input: process.stdin, output: stdout.stream, write: (text: string) => stdout.write(text), folder: process.cwd() };
-  await Promise.race([stopped, serveStreams(runtime, streams)]);
-  await runtime.close(0);
+  const isTold = await Promise.race([stopped.then(() => true), serveStreams(runtime, streams).then(() => false)]);
+  // Who was told to stop answers everybody first; a client that has hung up waits for nothing, and its host kills soon.
+  await runtime.close(isTold ? settings.graceSeconds * 1000 : 0);
   return Exit.Ok;
 }
 
@@ -80,7 +80,7 @@ async function overHttp(settings: Settings, terminal: Terminal): Promise<ExitCod
   terminal.say(httpBanner({ ...facts, program, token: readToken(home), allowAnonymous: http.allowAnonymous }, terminal));
   await new Promise<void>((resolve) => onStop(resolve));
   terminal.say("Stopping.\n");
-  await runtime.close(drainMs);
+  await runtime.close(settings.graceSeconds * 1000);
   await Promise.race([door.close(), new Promise<void>((resolve) => runtime.clock.after(closeMs, resolve))]);
   return Exit.Ok;
 }
@@ -93,15 +93,4 @@ async function open(settings: Settings): Promise<Runtime> {
   guardBuiltins((harm) => log.error(describeHarm(harm, advice, (name) => runtime?.catalog.get(name)?.file)));
   runtime = await openRuntime(settings, log);
   return runtime;
-}
-
-/** The first signal stops in good order, a second one at once. */
-function onStop(stop: () => void): void {
-  let isStopping = false;
-  const onSignal = () => {
-    if (isStopping) process.exit(Exit.Cancelled);
-    isStopping = true;
-    stop();
-  };
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
 }

@@ -11,6 +11,7 @@ import { servedCatalog } from "../../project-commands.ts";
 import { openTasks, type Tasks } from "../../tasks.ts";
 import { localCaller } from "../follow.ts";
 import type { GlobalFlags } from "../main.ts";
+import { onStop } from "./on-stop.ts";
 
 const retryCheckMs = 500;
 const goneCheckMs = 1_000;
@@ -39,7 +40,7 @@ export async function run(call: { flags: GlobalFlags; protectStdout(): Promise<v
   const stopWatching = watchLoop(systemClock, log);
   tasks.sweeper.start();
   worker.start();
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => void worker.stop().then(() => process.exit(Exit.Ok)));
+  onStop(() => void worker.stop(settings.graceSeconds * 1000).then(() => process.exit(Exit.Ok)));
   leaveWhenGone(settings.storeFile, () => {
     log.error("the database of tasks is gone; this worker leaves");
     process.exit(Exit.Internal);

@@ -158,7 +158,7 @@ export function toVerbWords(findTasks: FindTasks, ownTools: OwnTools = noTools):
       verbs: {
         status: { summary: "the daemons of this home", flags: [json, help], operands: [] },
         stop: {
-          summary: "end this project's daemon once its tasks have ended, or given back after 25 s",
+          summary: "end this project's daemon; what is safe to run again waits for the next one",
           flags: [{ word: "--all", description: "every daemon of this home" }, now, help],
           operands: [],
         },
