@@ -2,7 +2,6 @@ import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Home } from "../paths.ts";
-import type { ProjectFlags } from "../project.ts";
 
 /** Where a daemon can be found: written by it once it listens, removed when it leaves. */
 export interface DaemonRecord {
@@ -13,7 +12,7 @@ export interface DaemonRecord {
   /** Where it was started; absent where that does not matter, because it serves the bundled commands alone. */
   readonly folder?: string;
   /** What it was started with. */
-  readonly flags?: ProjectFlags;
+  readonly flags?: { readonly commands?: readonly string[]; readonly bundled?: boolean; readonly scope?: "folders" | "pack" };
 }
 
 /** Longer paths are cut off by the system without a word. */

@@ -195,7 +195,9 @@ function readPids(file: string): number[] | undefined {
   return text === "" ? undefined : (JSON.parse(text) as number[]);
 }
 
-test("F07 SIGTERM: what is safe is given back at once; what is not may end in its time, and is interrupted after it; exit 0", { timeout: 2 * minutes }, async () => {
+test("F07 SIGTERM: what is safe is given back at once; what is not may end in its time, and is interrupted after it; exit 0", {
+  timeout: 2 * minutes,
+}, async () => {
   await Promise.all(
     [["_work"], ["serve", "--http", "--port", "0"]].map(async (verb) => {
       const { cwd, env, words, create } = await openHome({ "nap.ts": nap("idempotent: true,"), "once.ts": nap("") });

@@ -178,7 +178,7 @@ describe("a server that was told to stop", () => {
     const headers = place.local();
     const core = await SessionClient.begin(server.url, { headers });
     const [begun, late] = [openTraces(), openTraces()];
-    const running = core.begin("tools/call", { name: "work_hold", arguments: { file: begun.file } });
+    const running = core.begin("tools/call", { name: "work_change", arguments: { file: begun.file } });
     await begun.shows("started");
     await stop(server);
     const callers: readonly Client[] = [core, new ModernClient(server.url, { headers }), new ModernClient(server.url, { headers, capabilities: takesTasks })];
@@ -204,11 +204,11 @@ describe("a server that was told to stop", () => {
     const headers = place.local();
     const core = await SessionClient.begin(server.url, { headers });
     const holders = Array.from({ length: 16 }, openTraces);
-    for (const { file } of holders) await startTask(core, "work_long", { file });
+    for (const { file } of holders) await startTask(core, "work_change", { file });
     for (const { shows } of holders) await shows("started");
     const [queued, inline] = [openTraces(), openTraces()];
     const { taskId } = await startTask(core, "work_long", { file: queued.file });
-    const running = core.begin("tools/call", { name: "work_hold", arguments: { file: inline.file } });
+    const running = core.begin("tools/call", { name: "work_change", arguments: { file: inline.file } });
     await inline.shows("started");
     await stop(server);
     expect((await running.answer).result?.structuredContent.data).toMatchObject({ status: "working", next_action: { tool: "task_result" } });
