@@ -119,6 +119,26 @@ test("what the client says while no daemon is there waits for the next, in its o
   await answered(5);
 });
 
+test("after the good-bye of a daemon that has to be replaced the next one is reached at once: somebody has to run what it gave back", async () => {
+  const { reply, daemon } = await openPump();
+  await reply(1, { meanwhile: "bye", isReplaced: true });
+  (await daemon(1)).socket.end();
+  await daemon(2);
+});
+
+test("what is safe to ask twice is asked again after every good-bye, but not a third time where daemons just end", async () => {
+  const { say, reply, daemon, hears, answered } = await openPump();
+  say({ id: 7, method: "tasks/result", params: { taskId: "t" } });
+  for (const number of [1, 2, 3]) {
+    await hears(number, 7);
+    await reply(number, { meanwhile: "bye" });
+    (await daemon(number)).socket.end();
+  }
+  await hears(4, 7);
+  (await daemon(4)).socket.destroy();
+  expect((await answered(7)).error?.message).toContain("ask again");
+});
+
 test("after a good-bye no daemon is started before there is a use for it", async () => {
   const { daemon, reply, daemons, say, hears } = await openPump();
   say({ id: 1, method: "ping" });

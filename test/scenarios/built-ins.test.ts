@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { DaemonHome, dataOf } from "../helpers/daemon.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
-import { overPipes, WireClient } from "../helpers/wire.ts";
+import { handleOf, overPipes, WireClient } from "../helpers/wire.ts";
 
 const command = (body: string, before = "") => `import { setTimeout as sleep } from "node:timers/promises";
 import { defineCommand } from "meanwhile";
@@ -53,7 +53,7 @@ test("a command that changes what all share: undone, the call fails with the rea
   }
 }, 60_000);
 
-test("the daemon in which it happens is replaced, and its other clients get their answers", async () => {
+test("the daemon in which it happens is replaced, and its other clients have the results of their calls from the next one", async () => {
   const cwd = commands();
   const home = new DaemonHome();
   const words = ["--no-bundled", "--commands", path.join(cwd, "commands")];
@@ -62,7 +62,8 @@ test("the daemon in which it happens is replaced, and its other clients get thei
   const slow = his.call("good_slow", {});
   const harmed = await hers.call("bad_json", {});
   expect(JSON.stringify(harmed)).toContain("bad_json changed what every command shares: toJSON was added to Object.prototype.");
-  expect(dataOf(await slow)).toEqual({ slow: true });
+  const { job_id } = handleOf(await slow);
+  expect(dataOf(await his.call("task_result", { job_id }))).toEqual({ slow: true });
   for (const client of [hers, his]) expect(dataOf(await client.call("good_now", {}))).toEqual({ well: [1, { a: 2 }] });
   expect(home.daemon().pid).not.toBe(before.pid);
   await home.hasOneDaemon();

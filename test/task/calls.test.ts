@@ -746,6 +746,24 @@ describe("a worker that stops", () => {
     expect(work.runs).toHaveLength(2);
   });
 
+  test("gives it back also where the store takes its time to hand it out", async () => {
+    const work = held({ effects: "read" });
+    const { engine, store, worker, start, pass, door } = setUp(work.command);
+    const call = await start(door(), { limit: hard(300) });
+    await pass(100);
+    const [handOut, isSlow] = [store.handOut.bind(store), Promise.withResolvers<void>()];
+    vi.spyOn(store, "handOut").mockImplementation(async (...given) => {
+      await isSlow.promise;
+      return await handOut(...given);
+    });
+    const stopped = worker.stop(25_000);
+    await turns();
+    expect(work.run.task.signal.aborted, "nobody could take it up yet").toBe(false);
+    isSlow.resolve();
+    await stopped;
+    expect(await engine.get(caller, call.deferred.task.taskId)).toMatchObject({ status: "queued", attempts: 0 });
+  });
+
   test("keeps the result of a safe run that ends all the same: nothing is done twice", async () => {
     const ended = Promise.withResolvers<object>();
     const { engine, worker, start, pass, door } = setUp(defineCommand({ summary: "x", idempotent: true, run: () => ended.promise }));
