@@ -12,7 +12,7 @@ export interface DaemonRecord {
   /** Where it was started; absent where that does not matter, because it serves the bundled commands alone. */
   readonly folder?: string;
   /** What it was started with. */
-  readonly flags?: { readonly commands?: readonly string[]; readonly bundled?: boolean; readonly scope?: "folders" | "pack" };
+  readonly flags?: { readonly commands?: readonly string[]; readonly bundled?: boolean; readonly scope?: "bundled" | "folders" | "pack" };
 }
 
 /** Longer paths are cut off by the system without a word. */
