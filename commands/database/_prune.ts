@@ -1,7 +1,7 @@
-import { statSync } from "node:fs";
-import type Database from "better-sqlite3";
+import { existsSync, statSync } from "node:fs";
+import Database from "better-sqlite3";
 import { CommandError } from "meanwhile";
-import { maxRowsAtOnce, writeAtOnce } from "../_pack/database.ts";
+import { maxRowsAtOnce, packFile, writeAtOnce } from "../_pack/database.ts";
 import { joinBytes } from "../_pack/paths.ts";
 import { createPace } from "../_pack/walk.ts";
 import { fromKey, Tracked } from "../monitor/_tracked.ts";
@@ -32,6 +32,28 @@ export function prunableCollections(db: Database.Database, domain: string): Prun
       const isNamed = columnsOf(db, collection).names.includes("path") && hasRowid(db, name) && !name.endsWith("_settings") && !passedOver.includes(name);
       return isNamed ? [{ name, prune: (database: Database.Database, signal: AbortSignal) => pruneTable(database, name, signal) }] : [];
     });
+}
+
+/** How many files a run would look for; 0 where that cannot be told without making anything. */
+export function countPrunable(home: string, domain: string): number {
+  if (!existsSync(packFile(home))) return 0;
+  try {
+    const db = new Database(packFile(home), { readonly: true, timeout: 1_000 });
+    try {
+      const counts = prunableCollections(db, domain).map(
+        ({ name }) =>
+          db
+            .prepare(`select count(*) from ${quote(name)}`)
+            .pluck()
+            .get() as number,
+      );
+      return counts.reduce((sum, count) => sum + count, 0);
+    } finally {
+      db.close();
+    }
+  } catch {
+    return 0; // The run itself will say what is wrong.
+  }
 }
 
 async function pruneMonitor(db: Database.Database, signal: AbortSignal): Promise<Pruned> {

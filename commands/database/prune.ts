@@ -1,7 +1,10 @@
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
 import { withPack } from "../_pack/database.ts";
-import { prunableCollections } from "./_prune.ts";
+import { countPrunable, prunableCollections } from "./_prune.ts";
+
+/** Until history knows better. */
+const filesPerSecond = 20_000;
 
 export default defineCommand({
   summary: "Forget files and folders that no longer exist",
@@ -14,6 +17,7 @@ export default defineCommand({
     collections: z.array(z.object({ name: z.string(), checked: z.number().int(), deleted: z.number().int() })),
   }),
   long: true,
+  estimate: ({ domain }, { home }) => countPrunable(home, domain) / filesPerSecond,
   effects: "write",
   idempotent: true,
   complete: { domain: () => ["all", "monitor", "vault", "transform", "ingest"] },

@@ -51,6 +51,9 @@ export const ingestFields = {
   duration_seconds: z.number(),
 };
 
+/** Until history knows better: files of about ten chunks each. */
+export const filesPerSecond = 200;
+
 /** What is not taken, and why: a choice, not a failure. */
 class Skip extends Error {}
 

@@ -4,7 +4,7 @@ import type { GivenPath } from "../_pack/paths.ts";
 import { openReach } from "../_pack/reach.ts";
 import { countQuickly } from "../_pack/walk.ts";
 import { cutFields, toOptions } from "./_input.ts";
-import { IngestRun, ingestFields } from "./_run.ts";
+import { filesPerSecond, IngestRun, ingestFields } from "./_run.ts";
 import { withIngested } from "./_store.ts";
 
 export default defineCommand({
@@ -20,7 +20,7 @@ export default defineCommand({
   long: true,
   estimate: ({ paths, recursive }, call) => {
     const reach = openReach(call);
-    return { work: paths.reduce((sum, path) => sum + countPath(reach.resolve(path, "paths"), recursive), 0) };
+    return paths.reduce((sum, path) => sum + countPath(reach.resolve(path, "paths"), recursive), 0) / filesPerSecond;
   },
   effects: "write",
   idempotent: true,

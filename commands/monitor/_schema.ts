@@ -52,10 +52,20 @@ create table monitor_roots (
 ) without rowid;
 `;
 
+/** How scores are made, and what a sync that ended, or was ended, has done. */
+const scores = `
+create table monitor_score_settings (
+  name text primary key,
+  value real not null
+) without rowid;
+alter table monitor_syncs add column files_updated integer not null default 0;
+alter table monitor_syncs add column files_removed integer not null default 0;
+`;
+
 /** Opens the pack's database with the monitor's tables, and closes it whatever happens. */
 export function withMonitor<T>(home: string, act: (db: Database.Database) => T | Promise<T>): Promise<T> {
   return withPack(home, (db) => {
-    ensureSchema(db, "monitor", [tables, roots]);
+    ensureSchema(db, "monitor", [tables, roots, scores]);
     return act(db);
   });
 }

@@ -4,11 +4,11 @@ import { toKey } from "./_tracked.ts";
 
 /**
  * All files of a folder in one value: equal snapshots need no closer look, and reading one is several times faster than
- * reading as many rows. It begins with the folder's priority; each file is the length of its name, the name, size, time, inode.
+ * reading as many rows. It begins with eight bytes that stand for how its files score; each file is the length of its name, the name, size, time, inode.
  */
-export function takeSnapshot(files: readonly WalkedFile[], priority: number): Buffer {
+export function takeSnapshot(files: readonly WalkedFile[], mark: Buffer): Buffer {
   const bytes = Buffer.allocUnsafe(files.reduce((sum, { name }) => sum + name.length + 26, 8));
-  let at = bytes.writeDoubleLE(priority, 0);
+  let at = mark.copy(bytes, 0, 0, 8);
   for (const { name, size, mtimeNs, inode } of files) {
     at = bytes.writeUInt16LE(name.length, at);
     at += name.copy(bytes, at);
@@ -19,9 +19,9 @@ export function takeSnapshot(files: readonly WalkedFile[], priority: number): Bu
   return bytes;
 }
 
-/** The folder's priority when it was taken. */
-export function priorityOfSnapshot(snapshot: Buffer): number {
-  return snapshot.readDoubleLE(0);
+/** True when the folder's files scored so when it was taken. */
+export function hasMark(snapshot: Buffer, mark: Buffer): boolean {
+  return snapshot.subarray(0, 8).equals(mark);
 }
 
 /** The files of a snapshot, by key. */

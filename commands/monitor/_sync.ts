@@ -11,9 +11,9 @@ import { createPace, type WalkedFile, type WalkedFolder, walkFolders } from "../
 import { createDecider, type Decider } from "./_decide.ts";
 import { readFilters } from "./_filters.ts";
 import { Held, type HeldFile, type SeenFolder } from "./_held.ts";
-import { type PriorityRule, priorityIn, readPriorities } from "./_priority.ts";
-import { priorityOfSnapshot, readSnapshot, takeSnapshot } from "./_snapshot.ts";
-import { fromKey, type ReadBatch, Tracked, type TrackedFolder, toKey } from "./_tracked.ts";
+import { priorityIn, readScoring, type Scoring, scoreMark } from "./_priority.ts";
+import { hasMark, readSnapshot, takeSnapshot } from "./_snapshot.ts";
+import { fromKey, type Lowest, type ReadBatch, Tracked, type TrackedFolder, toKey } from "./_tracked.ts";
 
 export interface SyncCounts {
   processed: number;
@@ -63,7 +63,9 @@ export class Sync {
   readonly #options: SyncOptions;
   readonly #tracked: Tracked;
   readonly #decider: Decider;
-  readonly #priorities: readonly PriorityRule[];
+  readonly #scoring: Scoring;
+  /** New files that come before this one would be forgotten again at once. */
+  readonly #floor: Lowest | undefined;
   #pool: HashPool | undefined;
   #held = new Held();
   #seen: SeenFolder[] = [];
@@ -76,7 +78,8 @@ export class Sync {
     ({ counts: this.counts, troubles: this.troubles } = options.results ?? createResults());
     this.#tracked = new Tracked(options.db);
     this.#decider = createDecider(readFilters(options.db), options.home);
-    this.#priorities = readPriorities(options.db);
+    this.#scoring = readScoring(options.db);
+    this.#floor = this.#tracked.lowestBeyond(this.#scoring.settings.maximum_files);
   }
 
   /** A folder: what is right in it, or all below it too. */
@@ -93,6 +96,7 @@ export class Sync {
     }
     await this.#readHeld();
     if (recursive || !visited.has(toKey(root))) await this.#forgetUnvisited(root, visited, unreadable);
+    await this.#trim();
   }
 
   /** One file, however it came to be asked for. */
@@ -105,12 +109,18 @@ export class Sync {
       this.counts.removed += this.#tracked.removeFile(file);
       return;
     }
+    const priority = priorityIn(folder, this.#scoring)(name);
+    if (priority < this.#scoring.settings.minimum_priority) {
+      this.#skip();
+      this.counts.removed += this.#tracked.removeFile(file);
+      return;
+    }
     const id = this.#tracked.folderId(folder);
     const known = id === undefined ? undefined : this.#tracked.statesIn(id).get(toKey(name));
-    const priority = priorityIn(folder, this.#priorities)(name);
     if (known !== undefined && known.priority === priority && isSameState(known, state)) this.#skip();
     else this.#held.push({ seen: { path: folder, snapshot: noName, files: 0, isWhole: false }, key: toKey(name), priority }, state);
     await this.#readHeld();
+    await this.#trim();
   }
 
   /** Forgets a path that is no longer there, and all that was below it. */
@@ -162,10 +172,12 @@ export class Sync {
   }
 
   /** Sorts a folder's files into those as they were, those to read and those that are gone. */
-  #compare({ folder, files, failed }: WalkedFolder): void {
-    this.#found += files.length;
-    const priorityOf = priorityIn(folder, this.#priorities);
-    const snapshot = takeSnapshot(files, priorityOf(noName));
+  #compare({ folder, files: found, failed }: WalkedFolder): void {
+    this.#found += found.length;
+    const priorityOf = priorityIn(folder, this.#scoring);
+    const mark = scoreMark(folder, this.#scoring);
+    const files = this.#leaveOutLow(found, priorityOf);
+    const snapshot = takeSnapshot(files, mark);
     const row = this.#tracked.folder(folder);
     if (row?.snapshot?.equals(snapshot)) {
       this.counts.skipped += files.length;
@@ -175,14 +187,15 @@ export class Sync {
     const seen: SeenFolder = { path: folder, snapshot, files: files.length, isWhole: failed.length === 0 };
     if (files.length > 0) this.#seen.push(seen);
     const id = row?.id;
-    const known = this.#knownIn(row, priorityOf(noName));
+    const known = this.#knownIn(row, mark);
     const repriced: { name: Buffer; priority: number }[] = [];
     for (const { name, size, mtimeNs, inode } of files) {
       const key = toKey(name);
       const state = known.get(key);
       const priority = priorityOf(name);
       known.delete(key);
-      if (state === undefined || !isSameState(state, { size, mtimeNs, inode })) this.#held.push({ seen, key, priority }, { size, mtimeNs, inode });
+      if (state === undefined && this.#floor !== undefined && isLower({ priority, mtimeNs }, this.#floor)) this.#skip();
+      else if (state === undefined || !isSameState(state, { size, mtimeNs, inode })) this.#held.push({ seen, key, priority }, { size, mtimeNs, inode });
       else if (state.priority === undefined || state.priority === priority) this.#skip();
       else repriced.push({ name, priority });
     }
@@ -194,11 +207,31 @@ export class Sync {
     if (known.size > 0) this.counts.removed += this.#tracked.remove(id, [...known.keys()].map(fromKey));
   }
 
+  /** Those that score enough; the others are skipped, and forgotten when they are known. */
+  #leaveOutLow(files: readonly WalkedFile[], priorityOf: (name: Buffer) => number): readonly WalkedFile[] {
+    const { minimum_priority } = this.#scoring.settings;
+    if (minimum_priority === 0) return files;
+    const enough = files.filter(({ name }) => priorityOf(name) >= minimum_priority);
+    for (let at = enough.length; at < files.length; at++) this.#skip();
+    return enough;
+  }
+
+  /** Forgets what scores too little, wherever it lies, and the lowest of more files than are wanted. */
+  async #trim(): Promise<void> {
+    const { minimum_priority, maximum_files } = this.#scoring.settings;
+    if (minimum_priority === 0 && maximum_files === 0) return;
+    const pace = createPace(this.#options.signal);
+    for (let removed = -1; removed !== 0; this.counts.removed += removed) {
+      removed = this.#tracked.removeLowest(minimum_priority, maximum_files);
+      if (pace.isOver()) await pace.giveWay();
+    }
+  }
+
   /** A folder's files as they are recorded, by key; without a priority where that is the same as now. */
-  #knownIn(row: TrackedFolder | undefined, priority: number): Map<string, FileState & { readonly priority?: number }> {
+  #knownIn(row: TrackedFolder | undefined, mark: Buffer): Map<string, FileState & { readonly priority?: number }> {
     if (row === undefined) return new Map();
     const { id, snapshot } = row;
-    return snapshot !== null && priorityOfSnapshot(snapshot) === priority ? readSnapshot(snapshot) : this.#tracked.statesIn(id);
+    return snapshot !== null && hasMark(snapshot, mark) ? readSnapshot(snapshot) : this.#tracked.statesIn(id);
   }
 
   /** Reads what is held, newest first, in as many threads as there are processors. */
@@ -322,6 +355,10 @@ export class Sync {
 }
 
 const noName = Buffer.alloc(0);
+
+function isLower(a: Lowest, b: Lowest): boolean {
+  return a.priority === b.priority ? a.mtimeNs < b.mtimeNs : a.priority < b.priority;
+}
 
 function isBehind(folder: Buffer, unreadable: ReadonlySet<string>, root: Buffer): boolean {
   for (let at = folder; at.length >= root.length; at = folderOf(at)) {

@@ -1,22 +1,25 @@
 import type Database from "better-sqlite3";
 import { whyNotStored, writeAtOnce } from "../_pack/database.ts";
+import type { SyncCounts } from "./_sync.ts";
 
 export interface FinishedSync {
   readonly recursive: boolean;
   readonly durationMs: number;
-  readonly files: number;
+  readonly counts: SyncCounts;
   readonly errors: number;
 }
 
 const put = `
-  insert into monitor_syncs (path, recursive, finished_at, duration_ms, files_processed, errors_total) values (?, ?, ?, ?, ?, ?)
+  insert into monitor_syncs (path, recursive, finished_at, duration_ms, files_processed, errors_total, files_updated, files_removed) values (?, ?, ?, ?, ?, ?, ?, ?)
   on conflict (path) do update set recursive = excluded.recursive, finished_at = excluded.finished_at, duration_ms = excluded.duration_ms,
-    files_processed = excluded.files_processed, errors_total = excluded.errors_total`;
+    files_processed = excluded.files_processed, errors_total = excluded.errors_total,
+    files_updated = excluded.files_updated, files_removed = excluded.files_removed`;
 
-/** Remembers when a path was last synced. Where there is no room for that either, the sync itself still counts. */
-export function rememberSync(db: Database.Database, path: Buffer, { recursive, durationMs, files, errors }: FinishedSync): void {
+/** Remembers when a path was last synced, and what came of it. Where there is no room for that either, the sync itself still counts. */
+export function rememberSync(db: Database.Database, path: Buffer, { recursive, durationMs, counts, errors }: FinishedSync): void {
+  const { processed, updated, removed } = counts;
   try {
-    writeAtOnce(db, () => db.prepare(put).run(path, recursive ? 1 : 0, Date.now(), durationMs, files, errors));
+    writeAtOnce(db, () => db.prepare(put).run(path, recursive ? 1 : 0, Date.now(), durationMs, processed, errors, updated, removed));
   } catch (error) {
     if (whyNotStored(error) === undefined) throw error;
   }

@@ -12,6 +12,9 @@ export interface TrackedState extends FileState {
   readonly priority: number;
 }
 
+/** So many are put in order at once. */
+const maxLowest = 20_000;
+
 /** A file that was read. */
 interface ReadFile {
   readonly seen: { readonly path: Buffer };
@@ -35,6 +38,12 @@ export interface WholeFolder {
   readonly path: Buffer;
   readonly snapshot: Buffer;
   readonly files: number;
+}
+
+/** What goes first when there is too much: the lowest score, and of equal ones the oldest. */
+export interface Lowest {
+  readonly priority: number;
+  readonly mtimeNs: bigint;
 }
 
 type StateRow = [name: Buffer, size: bigint, mtimeNs: bigint, inode: bigint, priority: number];
@@ -168,6 +177,38 @@ export class Tracked {
     const names = this.#names.all(folderId, maxRowsAtOnce) as Buffer[];
     if (names.length === 0) writeAtOnce(this.#db, () => this.#removeFolder.run(folderId));
     return names.length === 0 ? 0 : this.remove(folderId, names);
+  }
+
+  /** The file that goes first, when no more than so many are wanted and that many are there; 0: any number. */
+  lowestBeyond(most: number): Lowest | undefined {
+    if (most === 0 || this.#count() < most) return undefined;
+    const lowest = this.#db.prepare("select priority, mtime_ns as mtimeNs from monitor_files order by priority, mtime_ns limit 1").safeIntegers();
+    return lowest.get() as Lowest | undefined;
+  }
+
+  /** Forgets some of the files that score too little, or of which there are too many; call it until it gives 0. */
+  removeLowest(minimum: number, most: number): number {
+    const low = this.#lowest("where priority < ?", [minimum, maxRowsAtOnce]);
+    const beyond = most === 0 ? 0 : this.#count() - low.length - most;
+    const rows = low.length > 0 || beyond <= 0 ? low : this.#lowest("", [Math.min(beyond, maxLowest)]);
+    const byFolder = Map.groupBy(rows, ({ folder }) => folder);
+    let removed = 0;
+    for (const [folder, files] of byFolder) {
+      removed += this.remove(
+        folder,
+        files.map(({ name }) => name),
+      );
+    }
+    return removed;
+  }
+
+  #lowest(where: string, values: readonly number[]): { readonly folder: number; readonly name: Buffer }[] {
+    const rows = this.#db.prepare(`select folder_id as folder, name from monitor_files ${where} order by priority, mtime_ns, folder_id, name limit ?`);
+    return rows.all(...values) as { folder: number; name: Buffer }[];
+  }
+
+  #count(): number {
+    return this.#db.prepare("select count(*) from monitor_files").pluck().get() as number;
   }
 
   /** The next folders below a folder, after one that was given before. */

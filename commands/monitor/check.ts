@@ -4,7 +4,7 @@ import { folderOf, nameOf, realPathOf, showName } from "../_pack/paths.ts";
 import { openReach } from "../_pack/reach.ts";
 import { createDecider, type Decision } from "./_decide.ts";
 import { readFilters } from "./_filters.ts";
-import { nearestRule, priorityIn, readPriorities } from "./_priority.ts";
+import { nearestRule, priorityIn, readScoring } from "./_priority.ts";
 import { withMonitor } from "./_schema.ts";
 import { Tracked, toKey } from "./_tracked.ts";
 
@@ -35,11 +35,12 @@ export default defineCommand({
     const given = openReach(task).resolve(path);
     return withMonitor(task.home, (db) => {
       const decider = createDecider(readFilters(db), realPathOf(Buffer.from(task.home)));
-      const decision = given.kind === "other" ? notRegular : decider.explain(given.path);
+      const explained = given.kind === "other" ? notRegular : decider.explain(given.path);
       const folder = folderOf(given.path);
-      const rules = readPriorities(db);
-      const rule = nearestRule(folder, rules);
-      const priority = priorityIn(folder, rules)(nameOf(given.path));
+      const scoring = readScoring(db);
+      const rule = nearestRule(folder, scoring.rules);
+      const priority = priorityIn(folder, scoring)(nameOf(given.path));
+      const decision = explained.isMonitored ? withMinimum(explained, priority, scoring.settings.minimum_priority) : explained;
       const tracked = new Tracked(db);
       const id = tracked.folderId(folder);
       return {
@@ -60,3 +61,10 @@ export default defineCommand({
     });
   },
 });
+
+/** A file that scores too little is not recorded, whatever the filter says. */
+function withMinimum(decision: Decision, priority: number, minimum: number): Decision {
+  if (priority >= minimum) return decision;
+  const reason = `its score ${priority} is below minimum_priority ${minimum}`;
+  return { isMonitored: false, reason, steps: [...decision.steps, { symbol: "✗", message: reason }] };
+}

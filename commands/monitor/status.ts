@@ -36,10 +36,12 @@ export default defineCommand({
           finished_at: z.string(),
           duration_seconds: z.number(),
           files_processed: count,
+          files_updated: count,
+          files_removed: count,
           errors_total: count,
         }),
       )
-      .describe("The last sync of each path, newest first, at most 100"),
+      .describe("The last sync or watch of each path, newest first, at most 100"),
   }),
   effects: "read",
   summarize: ({ tracked_files, tracked_folders, last_sync }) =>
@@ -71,6 +73,8 @@ function lastSyncs(db: Database.Database) {
     finished_at: number;
     duration_ms: number;
     files_processed: number;
+    files_updated: number;
+    files_removed: number;
     errors_total: number;
   }[];
   return rows.map(({ path, recursive, finished_at, duration_ms, ...counts }) => ({

@@ -76,7 +76,7 @@ export default defineCommand({
       const { processed, updated, skipped, removed, bytesRead } = sync.counts;
       if (processed > 0) task.progress({ done: processed, total: processed, message: `${processed} files` });
       const durationMs = Math.round(performance.now() - startedAt);
-      rememberSync(db, given.path, { recursive, durationMs, files: processed, errors: sync.troubles.total });
+      rememberSync(db, given.path, { recursive, durationMs, counts: sync.counts, errors: sync.troubles.total });
       return {
         path: given.shown,
         files_processed: processed,

@@ -7,6 +7,7 @@ import { troubleFields } from "../_pack/trouble.ts";
 import { rememberRoot } from "./_roots.ts";
 import { withMonitor } from "./_schema.ts";
 import { createResults, Sync } from "./_sync.ts";
+import { rememberSync } from "./_syncs.ts";
 import { fromKey } from "./_tracked.ts";
 import { WatchedFolders } from "./_watched.ts";
 
@@ -17,7 +18,7 @@ export default defineCommand({
   summary: "Sync a folder, then keep the monitor in line with it as files change",
   description:
     "Runs until it is cancelled, the time is over or the folder is gone. Only folders in which something changed are looked at; " +
-    "in case the system missed a change, all of it is looked at again now and then. Cancel it to stop: what was recorded stays.",
+    "in case the system missed a change, all of it is looked at again now and then. Cancel it to stop: what was recorded stays, and monitor status has its counts.",
   input: z.object({
     path: z.string().describe("The folder, e.g. ~/notes"),
     recursive: z.boolean().default(true).describe("Also all folders below it"),
@@ -64,6 +65,9 @@ export default defineCommand({
           await act(sync);
         } finally {
           await sync.close();
+          // After each pass: however the watch ends, what it has done is known.
+          const durationMs = Math.round(performance.now() - startedAt);
+          rememberSync(db, root, { recursive, durationMs, counts, errors: troubles.total });
         }
       });
     try {
@@ -85,6 +89,9 @@ export default defineCommand({
       if (ended === "vanished") await withSync((sync) => sync.forgetFolder(root));
       const duration_seconds = Math.round(performance.now() - startedAt) / 1000;
       return { path: given.shown, ended, files_updated: counts.updated, files_removed: counts.removed, ...troubles.toOutput(), duration_seconds };
+    } catch (error) {
+      if (task.signal.aborted) task.announce(`Stopped watching ${given.shown}: ${counts.updated} updated, ${counts.removed} removed`);
+      throw error;
     } finally {
       watched.close();
     }

@@ -13,6 +13,9 @@ import { transformFile, type Wish } from "./_transform.ts";
 /** So many files are one step: after a crash, at most these are looked at again. */
 const filesAStep = 20;
 
+/** Until history knows better: a text file takes a few milliseconds, a PDF of many pages a second. */
+const filesPerSecond = 50;
+
 interface StepResult {
   readonly transformed: number;
   readonly cached: number;
@@ -44,9 +47,10 @@ export default defineCommand({
     duration_seconds: z.number(),
   }),
   long: true,
-  estimate: ({ glob }, call) => ({
-    work: countQuickly(readPattern(glob, openReach(call)).folder, { recursive: glob.includes("/") || glob.includes("**") }),
-  }),
+  estimate: ({ glob, limit }, call) => {
+    const { folder } = readPattern(glob, openReach(call));
+    return Math.min(limit, countQuickly(folder, { recursive: glob.includes("/") || glob.includes("**") })) / filesPerSecond;
+  },
   effects: "write",
   idempotent: true,
   examples: ['"papers/**/*.{pdf,docx}"', '"~/notes/*.md"'],

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { utimesSync } from "node:fs";
+import { utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import check from "../../commands/monitor/check.ts";
@@ -8,9 +8,17 @@ import remove from "../../commands/monitor/filter/remove.ts";
 import show from "../../commands/monitor/filter/show.ts";
 import addPriority from "../../commands/monitor/priority/add.ts";
 import removePriority from "../../commands/monitor/priority/remove.ts";
+import setScore from "../../commands/monitor/priority/set.ts";
 import showPriorities from "../../commands/monitor/priority/show.ts";
 import status from "../../commands/monitor/status.ts";
 import { Monitored } from "../fixtures/pack/monitored.ts";
+import { run } from "../helpers/run.ts";
+
+/** What each recorded file scores. */
+function scoresOf(monitored: Monitored): Record<string, number> {
+  const rows = monitored.read((db) => db.prepare("select path, priority from monitor_tracked").all() as { path: Buffer; priority: number }[]);
+  return Object.fromEntries(rows.map((row) => [path.relative(monitored.root, row.path.toString()), row.priority]));
+}
 
 describe("the filter", () => {
   test("leaves out what nobody wants from the start, and says so", async () => {
@@ -109,8 +117,7 @@ describe("priorities", () => {
     expect(await monitored.data(addPriority, { path: monitored.root, priority: 100 })).toMatchObject({ old_priority: 50 });
     await monitored.data(addPriority, { path: path.join(monitored.root, "top"), priority: 7 });
     expect(await monitored.sync()).toMatchObject({ files_updated: 5, bytes_read: 0 });
-    const scores = monitored.read((db) => db.prepare("select path, priority from monitor_tracked").all() as { path: Buffer; priority: number }[]);
-    expect(Object.fromEntries(scores.map((row) => [path.relative(monitored.root, row.path.toString()), row.priority]))).toEqual({
+    expect(scoresOf(monitored)).toEqual({
       "a.txt": 100,
       "_b.txt": 50,
       "sub/c.txt": 90,
@@ -118,7 +125,7 @@ describe("priorities", () => {
       "top/e.txt": 7,
     });
     expect(await monitored.sync()).toMatchObject({ files_updated: 0, files_skipped: 5 });
-    expect(await monitored.data(showPriorities)).toEqual({
+    expect(await monitored.data(showPriorities)).toMatchObject({
       priorities: [
         { path: monitored.root, priority: 100 },
         { path: path.join(monitored.root, "top"), priority: 7 },
@@ -135,7 +142,80 @@ describe("priorities", () => {
     expect(await monitored.failure(addPriority, { path: file, priority: 1 })).toBe(
       `\`path\` ${file} is not a folder; give the one that it lies in, ${monitored.root}.`,
     );
-    expect(await monitored.data(showPriorities)).toEqual({ priorities: [] });
+    expect(await monitored.data(showPriorities)).toMatchObject({ priorities: [] });
+  });
+
+  test("are made with factors and weights that can be set, and unchanged files get their new score unread", async () => {
+    const monitored = new Monitored({ "a.txt": "", "b.MD": "", "_c.txt": "", "sub/d.txt": "", "_/e.txt": "", "sub/.md": "" });
+    await monitored.data(addPriority, { path: monitored.root, priority: 100 });
+    await monitored.sync();
+    expect(scoresOf(monitored)).toEqual({ "a.txt": 100, "b.MD": 100, "_c.txt": 50, "sub/d.txt": 90, "_/e.txt": 9, "sub/.md": 90 });
+    expect(await monitored.data(setScore, { name: ".MD", value: 1.5 })).toEqual({ name: ".md", new_value: 1.5, old_value: 1 });
+    await monitored.data(setScore, { name: "folder_factor", value: 0.5 });
+    await monitored.data(setScore, { name: "underscore_factor", value: 0.1 });
+    await monitored.data(setScore, { name: "only_underscore_factor", value: 2 });
+    expect(await monitored.sync()).toMatchObject({ files_updated: 5, files_skipped: 1, bytes_read: 0 });
+    expect(scoresOf(monitored)).toEqual({ "a.txt": 100, "b.MD": 150, "_c.txt": 10, "sub/d.txt": 50, "_/e.txt": 100, "sub/.md": 50 });
+    expect(await monitored.sync()).toMatchObject({ files_updated: 0, files_skipped: 6 });
+    expect(await monitored.data(showPriorities)).toMatchObject({
+      settings: { folder_factor: 0.5, underscore_factor: 0.1, only_underscore_factor: 2, minimum_priority: 0, maximum_files: 0 },
+      endings: [{ ending: ".md", weight: 1.5 }],
+    });
+    expect(await monitored.data(setScore, { name: ".md", value: 1 })).toMatchObject({ old_value: 1.5 });
+    expect(await monitored.data(showPriorities)).toMatchObject({ endings: [] });
+  });
+
+  test("below the lowest that is wanted leave a file unrecorded, and check says why", async () => {
+    const monitored = new Monitored({ "a.txt": "", "_b.txt": "", "old/c.txt": "" });
+    await monitored.sync();
+    await monitored.data(addPriority, { path: monitored.root, priority: 10 });
+    await monitored.data(setScore, { name: "minimum_priority", value: 9.5 });
+    expect(await monitored.sync()).toMatchObject({ files_removed: 2, files_skipped: 2 });
+    expect(Object.keys(monitored.recorded())).toEqual(["a.txt"]);
+    expect(await monitored.sync()).toMatchObject({ files_updated: 0, files_removed: 0 });
+    expect(await monitored.data(check, { path: path.join(monitored.root, "old/c.txt") })).toMatchObject({
+      is_monitored: false,
+      reason: "its score 9 is below minimum_priority 9.5",
+    });
+    await monitored.sync({ path: path.join(monitored.root, "_b.txt") });
+    expect(Object.keys(monitored.recorded())).toEqual(["a.txt"]);
+    await monitored.data(setScore, { name: "minimum_priority", value: 0 });
+    expect(await monitored.sync()).toMatchObject({ files_updated: 2 });
+  });
+
+  test("a lowest score where no folder has a priority is warned of, since nothing would be left", async () => {
+    const monitored = new Monitored({ "a.txt": "" });
+    const { messages } = await run(setScore, { name: "minimum_priority", value: 1 }, { home: monitored.home });
+    expect(messages.filter(({ type }) => type === "warning").map(({ text }) => text)).toEqual([
+      expect.stringMatching(/every file scores 0 .*`monitor priority add`/),
+    ]);
+  });
+
+  test("decide what is kept when more files are there than are wanted, and what is left out is not read again and again", async () => {
+    const monitored = new Monitored({ "a.txt": "aa", "_b.txt": "bb", "sub/c.txt": "cc", "old.txt": "dd" });
+    utimesSync(path.join(monitored.root, "old.txt"), 1, 1);
+    await monitored.data(addPriority, { path: monitored.root, priority: 10 });
+    await monitored.data(setScore, { name: "maximum_files", value: 2 });
+    expect(await monitored.sync()).toMatchObject({ files_updated: 4, files_removed: 2 });
+    expect(Object.keys(monitored.recorded())).toEqual(["a.txt", "old.txt"]);
+    expect(await monitored.sync()).toMatchObject({ files_updated: 0, files_removed: 0, files_skipped: 4, bytes_read: 0 });
+    writeFileSync(path.join(monitored.root, "new.txt"), "newest");
+    expect(await monitored.sync()).toMatchObject({ files_updated: 1, files_removed: 1 });
+    expect(Object.keys(monitored.recorded())).toEqual(["a.txt", "new.txt"]);
+    await monitored.data(setScore, { name: "maximum_files", value: 0 });
+    await monitored.sync();
+    expect(Object.keys(monitored.recorded())).toHaveLength(5);
+  });
+
+  test.each([
+    [{ name: "folders", value: 1 }, "`name` folders is neither a setting nor an ending; give an ending such as .md, or one of folder_factor, "],
+    [{ name: "*.md", value: 1 }, "`name` *.md is neither a setting nor an ending"],
+    [{ name: "constructor", value: 1 }, "`name` constructor is neither"],
+    [{ name: "folder_factor", value: 1_001 }, "`value` 1001 is too much for folder_factor; it is at most 1000."],
+    [{ name: "maximum_files", value: 1.5 }, "`value` 1.5 is no whole number of files."],
+    [{ name: ".md", value: -1 }, "`value`"],
+  ])("refuse the setting %j", async (input, sentence) => {
+    expect(await new Monitored().failure(setScore, input)).toContain(sentence);
   });
 
   test("below zero are refused", async () => {
@@ -158,7 +238,7 @@ describe("monitor status", () => {
       tracked_bytes: 11,
       ages: { last_hour: 1, last_day: 0, last_week: 1, last_month: 0, last_year: 0, older: 1 },
       last_sync: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
-      syncs: [{ path: monitored.root, recursive: true, files_processed: 3, errors_total: 0 }],
+      syncs: [{ path: monitored.root, recursive: true, files_processed: 3, files_updated: 3, files_removed: 0, errors_total: 0 }],
     });
   });
 });

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import status from "../../commands/monitor/status.ts";
 import watch from "../../commands/monitor/watch.ts";
 import { Monitored, sha256 } from "../fixtures/pack/monitored.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -84,6 +85,18 @@ describe("monitor watch", () => {
     rmSync(monitored.root, { recursive: true });
     expect(await ended).toMatchObject({ ending: "completed", data: { ended: "vanished", files_removed: 1 } });
     expect(monitored.recorded()).toEqual({});
+  });
+
+  test("that is cancelled keeps its counts: in its last words, and in monitor status", async () => {
+    const monitored = new Monitored({ "a.txt": "1", "b.txt": "2" });
+    const { stop } = await startWatching(monitored);
+    writeFileSync(path.join(monitored.root, "c.txt"), "3");
+    rmSync(path.join(monitored.root, "a.txt"));
+    await expectRecorded(monitored, { "b.txt": "2", "c.txt": "3" });
+    const { ending, messages } = await stop();
+    expect(ending).toBe("cancelled");
+    expect(messages.map(({ text }) => text)).toContain(`Stopped watching ${monitored.root}: 3 updated, 1 removed`);
+    expect(await monitored.data(status)).toMatchObject({ syncs: [{ path: monitored.root, recursive: true, files_updated: 3, files_removed: 1 }] });
   });
 
   test("leaves folders out that the filter leaves out, and refuses a file", async () => {
