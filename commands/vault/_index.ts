@@ -5,9 +5,9 @@ import type { CommandContext } from "meanwhile";
 import { maxRowsAtOnce, maxWriteMs, whyNotStored } from "../_pack/database.ts";
 import { limitsOf } from "../_pack/limits.ts";
 import { joinBytes, showName } from "../_pack/paths.ts";
-import type { Reach } from "../_pack/reach.ts";
+import { openReach, type Reach } from "../_pack/reach.ts";
 import { readDocument } from "../_pack/readers.ts";
-import { Troubles } from "../_pack/trouble.ts";
+import { reasonOf, Troubles } from "../_pack/trouble.ts";
 import { countQuickly, createPace, pathOf, type WalkedFile, walkFolders } from "../_pack/walk.ts";
 import { folderSkipper, isHidden } from "../transform/_skips.ts";
 import { stampOf, withSource } from "../transform/_source.ts";
@@ -46,6 +46,19 @@ export async function indexVault(db: Database.Database, vault: Vault, task: Inde
   const removed = await run.removeVanished();
   await run.resolveLinks();
   return { parsed: run.parsed, unchanged: run.unchanged, removed, hidden: run.hidden, troubles: run.troubles };
+}
+
+/** Reads what has changed since the vault was indexed; undefined where whoever asked may not read it, so that what is known has to do. */
+export async function refreshVault(db: Database.Database, vault: Vault, task: CommandContext): Promise<IndexCounts | undefined> {
+  const reach = openReach(task);
+  const shown = showName(vault.root);
+  try {
+    reach.resolve(shown, "vault");
+  } catch (error) {
+    task.log.warn(`${reasonOf(error)} This is what was known of it when it was last indexed.`);
+    return undefined;
+  }
+  return await indexVault(db, vault, { ...task, reach });
 }
 
 /** Forgets a vault whose folder is gone, and says how many files it had. A run that is cut short leaves the rest for the next. */

@@ -12,6 +12,11 @@ export interface Link {
   readonly line: number;
 }
 
+/** A link, and where its target is written: from here up to there, heading included. */
+export interface PlacedLink extends Link {
+  readonly span: readonly [from: number, to: number];
+}
+
 /** Longer targets are no links but something else in brackets. */
 const maxTarget = 2_000;
 /** As in CommonMark: deeper parentheses belong to something else. */
@@ -19,8 +24,8 @@ const maxParentheses = 32;
 const definition = /^ {0,3}\[(?!\^)((?:[^[\]\\]|\\.){1,300})\]:[ \t]*(\S.*)$/;
 
 /** Every link of a text whose code has been masked, in order of appearance. One pass: no text can make it slow. */
-export function findLinks(text: string): Link[] {
-  const links: Link[] = [];
+export function findLinks(text: string): PlacedLink[] {
+  const links: PlacedLink[] = [];
   /** Opening brackets that wait for their partner: true for `![`. */
   let open: { readonly at: number; readonly isEmbed: boolean }[] = [];
   let line = 1;
@@ -32,7 +37,7 @@ export function findLinks(text: string): Link[] {
       line++;
       const rest = text.slice(at + 1, endOfLine(text, at + 1));
       if (rest.trim() === "") open = [];
-      else addDefinition(links, rest, line);
+      else addDefinition(links, rest, { line, from: at + 1 });
     } else if (character === "\\") at++;
     else if (character === "[") {
       if (text[at + 1] === "[" && close !== -1 && close < at + 2) close = text.indexOf("]]", at + 2);
@@ -46,11 +51,11 @@ export function findLinks(text: string): Link[] {
       const destination = partner !== undefined && text[at + 1] === "(" ? readDestination(text, at + 2) : undefined;
       if (partner === undefined || destination === undefined) continue;
       const alias = text.slice(partner.at + 1, at).slice(0, maxTarget);
-      links.push(toLink({ kind: partner.isEmbed ? "embed" : "markdown", written: destination.target, alias, line }));
+      links.push(toLink({ kind: partner.isEmbed ? "embed" : "markdown", written: destination.target, alias, line, from: destination.from }));
       at = destination.end - 1;
     }
   }
-  if (definition.test(text.slice(0, endOfLine(text, 0)))) addDefinition(links, text.slice(0, endOfLine(text, 0)), 1);
+  if (definition.test(text.slice(0, endOfLine(text, 0)))) addDefinition(links, text.slice(0, endOfLine(text, 0)), { line: 1, from: 0 });
   return links.sort((a, b) => a.line - b.line);
 }
 
@@ -60,13 +65,15 @@ function endOfLine(text: string, from: number): number {
 }
 
 /** `[[note#heading|alias]]`, on one line; in a table the bar is written `\|`. */
-function readWiki(text: string, at: number, end: number, line: number): { link: Link; end: number } | undefined {
+function readWiki(text: string, at: number, end: number, line: number): { link: PlacedLink; end: number } | undefined {
   const from = at + 2;
   if (end === -1 || end - from > maxTarget) return undefined;
   const inside = text.slice(from, end);
   if (inside.trim() === "" || /[\n[\]]/.test(inside)) return undefined;
   const bar = inside.search(/\\?\|/);
-  const written = (bar === -1 ? inside : inside.slice(0, bar)).trim();
+  const before = bar === -1 ? inside : inside.slice(0, bar);
+  const written = before.trim();
+  const begin = from + before.length - before.trimStart().length;
   const alias =
     bar === -1
       ? ""
@@ -78,11 +85,12 @@ function readWiki(text: string, at: number, end: number, line: number): { link: 
   const target = (hash === -1 ? written : written.slice(0, hash)).trim();
   const heading = hash === -1 ? "" : written.slice(hash + 1).trim();
   if (target === "" && heading === "") return undefined;
-  return { link: { kind: text[at - 1] === "!" ? "embed" : "wiki", target, isPath: false, heading, alias, line }, end: end + 2 };
+  const kind = text[at - 1] === "!" ? "embed" : "wiki";
+  return { link: { kind, target, isPath: false, heading, alias, line, span: [begin, begin + written.length] }, end: end + 2 };
 }
 
 /** The destination of an inline link, from behind its `(`: in angle brackets, or up to a space or the closing parenthesis. */
-function readDestination(text: string, from: number): { target: string; end: number } | undefined {
+function readDestination(text: string, from: number): { target: string; from: number; end: number } | undefined {
   const space = /[ \t]*/y;
   space.lastIndex = from;
   space.test(text);
@@ -95,7 +103,7 @@ function readDestination(text: string, from: number): { target: string; end: num
   // Spaces are taken once: two runs of them side by side could be shared out in as many ways as there are spaces.
   const tail = /[ \t]*(?:(?:"[^"\n]*"|'[^'\n]*'|\([^()\n]*\))[ \t]*)?\)/y;
   tail.lastIndex = inAngles === null ? start + target.length : angle.lastIndex;
-  return tail.test(text) && target !== "" ? { target, end: tail.lastIndex } : undefined;
+  return tail.test(text) && target !== "" ? { target, from: inAngles === null ? start : start + 1, end: tail.lastIndex } : undefined;
 }
 
 /** Parentheses inside a bare destination must be in pairs. */
@@ -113,18 +121,31 @@ function readBare(text: string, start: number): string | undefined {
 }
 
 /** `[name]: target` on a line of its own is one link, however often the name is used. */
-function addDefinition(links: Link[], text: string, line: number): void {
-  const [, alias = "", rest = ""] = definition.exec(text.trimEnd()) ?? [];
-  const written = /^<([^<>]*)>/.exec(rest)?.[1] ?? /^\S+/.exec(rest)?.[0] ?? "";
-  if (written !== "") links.push(toLink({ kind: "markdown", written, alias, line }));
+function addDefinition(links: PlacedLink[], text: string, { line, from }: { line: number; from: number }): void {
+  const trimmed = text.trimEnd();
+  const [, alias = "", rest = ""] = definition.exec(trimmed) ?? [];
+  const inAngles = /^<([^<>]*)>/.exec(rest)?.[1];
+  const written = inAngles ?? /^\S+/.exec(rest)?.[0] ?? "";
+  const begin = from + trimmed.length - rest.length + (inAngles === undefined ? 0 : 1);
+  if (written !== "") links.push(toLink({ kind: "markdown", written, alias, line, from: begin }));
 }
 
-function toLink({ kind, written, alias, line }: { kind: LinkKind; written: string; alias: string; line: number }): Link {
+/** A link as it is written, with its place. */
+interface Written {
+  readonly kind: LinkKind;
+  readonly written: string;
+  readonly alias: string;
+  readonly line: number;
+  readonly from: number;
+}
+
+function toLink({ kind, written, alias, line, from }: Written): PlacedLink {
+  const span = [from, from + written.length] as const;
   const plain = written.replaceAll(/\\([!-/:-@[-`{-~])/g, "$1");
-  if (isAddress(plain)) return { kind, target: plain, isPath: true, heading: "", alias, line };
+  if (isAddress(plain)) return { kind, target: plain, isPath: true, heading: "", alias, line, span };
   const hash = plain.indexOf("#");
   const target = decode(hash === -1 ? plain : plain.slice(0, hash));
-  return { kind, target, isPath: true, heading: hash === -1 ? "" : decode(plain.slice(hash + 1)), alias, line };
+  return { kind, target, isPath: true, heading: hash === -1 ? "" : decode(plain.slice(hash + 1)), alias, line, span };
 }
 
 /** True for what leads out of the vault: https:, mailto:, //host. A Windows drive is no scheme. */

@@ -1,4 +1,4 @@
-import { findLinks, type Link } from "./_links.ts";
+import { findLinks, type Link, type PlacedLink } from "./_links.ts";
 import { frontMatterLength, maskCode } from "./_mask.ts";
 
 export interface Heading {
@@ -14,10 +14,18 @@ export interface Note {
   /** Lower case, without `#`, each once. */
   readonly tags: readonly string[];
   readonly links: readonly Link[];
+  /** What `^block` marks name, in lower case, each once. */
+  readonly blocks: readonly string[];
+}
+
+/** A note that was just read. */
+export interface ReadNote extends Note {
+  readonly links: readonly PlacedLink[];
 }
 
 const headingLine = /^ {0,3}(#{1,6})[ \t]+(.*)$/;
 const maxHeading = 500;
+const blockMark = /(?:^|[ \t])\^([A-Za-z0-9-]{1,100})$/;
 /** Longer ones are no tags but something else behind a #. */
 const maxTag = 200;
 /** What a person writes about a note, not data. */
@@ -28,14 +36,26 @@ const tagPattern = /(?<=^|[\s({,;])#([\p{L}\p{N}_/-]+)/gmu;
 const targetPattern = /\[\[[^[\]\n]*\]\]|\]\([^()\n]*\)/g;
 
 /** Reads one Markdown note. `parseYaml` reads its front matter; what it cannot read is left out. */
-export function readNote(text: string, name: string, parseYaml: (text: string) => unknown): Note {
+export function readNote(text: string, name: string, parseYaml: (text: string) => unknown): ReadNote {
   const masked = maskCode(text);
   const headings = findHeadings(text, masked);
   const properties = readFrontMatter(text, parseYaml);
   const title =
     typeof properties.title === "string" && properties.title.trim() !== "" ? properties.title.trim() : headings.find(({ level }) => level === 1)?.text;
   const inline = [...masked.replaceAll(targetPattern, " ").matchAll(tagPattern)].map((match) => match[1] as string);
-  return { title: title ?? name, headings, tags: cleanTags([...listOf(properties.tags), ...listOf(properties.tag), ...inline]), links: findLinks(masked) };
+  const tags = cleanTags([...listOf(properties.tags), ...listOf(properties.tag), ...inline]);
+  return { title: title ?? name, headings, tags, links: findLinks(masked), blocks: findBlocks(masked) };
+}
+
+/** `^block` at the end of a line marks what is written there. */
+function findBlocks(masked: string): string[] {
+  const found = masked.split("\n").flatMap((line) => (line.includes("^") ? (blockMark.exec(line.trimEnd())?.[1] ?? []) : []));
+  return [...new Set(found.map(blockKey))];
+}
+
+/** How marks of blocks are compared. */
+export function blockKey(mark: string): string {
+  return mark.toLowerCase();
 }
 
 /** Headings are found in what is left without code, and quoted with the code they hold. */

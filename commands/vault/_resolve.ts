@@ -2,7 +2,7 @@ import type Database from "better-sqlite3";
 import { maxRowsAtOnce, writeAtOnce } from "../_pack/database.ts";
 import { type Candidate, Candidates } from "./_candidates.ts";
 import { folderOfKey, joinKeys, leadsOut, toKey } from "./_names.ts";
-import { headingKey } from "./_note.ts";
+import { blockKey, headingKey } from "./_note.ts";
 import { versionOf } from "./_store.ts";
 
 /**
@@ -26,7 +26,7 @@ interface PendingLink {
   readonly name_key: string;
 }
 
-type State = "resolved" | "no_note" | "no_heading" | "external";
+type State = "resolved" | "no_note" | "no_heading" | "no_block" | "external";
 
 interface Settled {
   readonly id: number;
@@ -40,6 +40,7 @@ export class Resolver {
   readonly #vault: number;
   readonly #pending;
   readonly #hasHeading;
+  readonly #hasBlock;
   readonly #settle;
   readonly #candidates: Candidates;
 
@@ -51,6 +52,7 @@ export class Resolver {
       from vault_links join vault_files on vault_files.id = note where vault_links.vault = ? and state = 'pending' limit ${maxRowsAtOnce}`,
     );
     this.#hasHeading = db.prepare("select 1 from vault_headings where note = ? and key = ? limit 1").pluck();
+    this.#hasBlock = db.prepare("select 1 from vault_blocks where note = ? and key = ?").pluck();
     this.#settle = db.prepare("update vault_links set state = ?, dest = ? where id = ?");
     this.#candidates = new Candidates(db, vault);
   }
@@ -86,14 +88,18 @@ export class Resolver {
     if (leadsOut(target)) return { id, state: "external", dest: undefined };
     const dest = target === "" ? note : choose(link, this.#candidates)?.id;
     if (dest === undefined) return { id, state: "no_note", dest };
-    const isMissed = needsHeading(heading) && this.#hasHeading.get(dest, headingKey(lastHeading(heading))) === undefined;
-    return { id, state: isMissed ? "no_heading" : "resolved", dest };
+    return { id, state: this.#stateWithin(dest, lastHeading(heading)), dest };
+  }
+
+  #stateWithin(dest: number, heading: string): State {
+    if (heading.startsWith("^")) return this.#hasBlock.get(dest, blockKey(heading.slice(1))) === undefined ? "no_block" : "resolved";
+    return needsHeading(heading) && this.#hasHeading.get(dest, headingKey(heading)) === undefined ? "no_heading" : "resolved";
   }
 }
 
-/** `#^block` names a block, not a heading; `#page=2` is for a viewer. Neither is looked for. */
+/** `#page=2` is for a viewer, and not looked for. */
 function needsHeading(heading: string): boolean {
-  return headingKey(heading) !== "" && !heading.includes("^") && !/^\w+=/.test(heading);
+  return headingKey(heading) !== "" && !/^\w+=/.test(heading);
 }
 
 /** `#Chapter#Section` leads to the section. */

@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import type Database from "better-sqlite3";
 import { type CommandContext, CommandError } from "meanwhile";
 import { ensureSchema, withPack } from "../_pack/database.ts";
-import { showName } from "../_pack/paths.ts";
+import { isInside, realPathOf, showName } from "../_pack/paths.ts";
 import { openReach } from "../_pack/reach.ts";
 
 /**
@@ -66,7 +66,38 @@ const schema = [
   create index vault_links_by_name on vault_links (vault, name_key, state);`,
   // A person has typed it in a terminal: MCP clients may read there.
   `alter table vault_vaults add column is_persons integer not null default 0;`,
+  // Marks of blocks, and links to them. Notes that were read without are read again.
+  `create table vault_blocks (
+    note integer not null references vault_files (id) on delete cascade,
+    key text not null,
+    primary key (note, key)
+  ) without rowid;
+  create table vault_links_next (
+    id integer primary key,
+    vault integer not null,
+    note integer not null references vault_files (id) on delete cascade,
+    line integer not null,
+    kind text not null,
+    target text not null,
+    is_path integer not null,
+    heading text not null,
+    alias text not null,
+    name_key text not null,
+    state text not null check (state in ('pending', 'resolved', 'no_note', 'no_heading', 'no_block', 'external')),
+    dest integer
+  );
+  insert into vault_links_next select * from vault_links;
+  drop table vault_links;
+  alter table vault_links_next rename to vault_links;
+  create index vault_links_by_note on vault_links (note);
+  create index vault_links_by_name on vault_links (vault, name_key, state);
+  create index vault_links_by_dest on vault_links (dest);
+  create index vault_links_by_state on vault_links (vault, state);
+  update vault_files set stamp = '' where is_note = 1;`,
 ];
+
+/** States of links that lead to nothing. */
+export const brokenStates = "('no_note', 'no_heading', 'no_block')";
 
 export interface Vault {
   readonly id: number;
@@ -104,17 +135,25 @@ function isThere(folder: Buffer): boolean {
   }
 }
 
-/** The vault that was meant, by its folder; without one, the one indexed last. */
+/** The vault that was meant, by its folder; without one, the one that whoever asked stands in, else the one indexed last. */
 export function findVault(db: Database.Database, given: string, task: Pick<CommandContext, "origin" | "home" | "config" | "log">): Vault {
   const vaults = db.prepare("select id, root, indexed_at as indexedAt from vault_vaults order by indexed_at desc, id desc").all() as Vault[];
   const [latest] = vaults;
   if (latest === undefined) throw new CommandError("No vault has been indexed yet; run `vault index <folder>` first.");
-  if (given === "") return latest;
+  if (given === "") return vaultAround(task.origin.folder, vaults) ?? latest;
   const { path, shown } = openReach(task).resolve(given, "vault");
   const vault = vaults.find(({ root }) => root.equals(path));
   if (vault !== undefined) return vault;
   const known = vaults.map(({ root }) => showName(root)).join(", ");
   throw new CommandError(`\`vault\` ${shown} has not been indexed; run \`vault index\` on it, or give one of: ${known}.`);
+}
+
+/** Of several around a folder, the innermost. */
+function vaultAround(folder: string | undefined, vaults: readonly Vault[]): Vault | undefined {
+  if (folder === undefined) return undefined;
+  const here = realPathOf(Buffer.from(folder));
+  const around = vaults.filter(({ root }) => isInside(here, root));
+  return around.reduce<Vault | undefined>((best, vault) => (vault.root.length > (best?.root.length ?? -1) ? vault : best), undefined);
 }
 
 export interface Totals {
@@ -140,12 +179,13 @@ export function countAll(db: Database.Database, vault: number): Totals {
         (select count(*) from vault_files where vault = @vault and is_note = 0) as files,
         count(*) as links,
         count(*) filter (where state = 'resolved') as resolved_links,
-        count(*) filter (where state in ('no_note', 'no_heading')) as broken_links,
+        count(*) filter (where state in ${brokenStates}) as broken_links,
         count(*) filter (where state = 'external') as external_links,
         count(*) filter (where kind = 'embed') as embeds,
         (select count(distinct tag) from vault_tags join vault_files on vault_files.id = note where vault = @vault) as tags,
         (select count(*) from vault_headings join vault_files on vault_files.id = note where vault = @vault) as headings,
-        count(distinct case when dest <> note then dest end) as notes_with_backlinks
+        (select count(*) from vault_files where vault = @vault and is_note = 1
+          and exists (select 1 from vault_links others where others.dest = vault_files.id and others.note <> vault_files.id)) as notes_with_backlinks
       from vault_links where vault = @vault`,
     )
     .get({ vault }) as Totals;

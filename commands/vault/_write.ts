@@ -36,10 +36,13 @@ export function createWriter(db: Database.Database, vault: number): VaultWriter 
   );
   const insertTag = db.prepare("insert into vault_tags (note, tag) values (?, ?)");
   const insertHeading = db.prepare("insert into vault_headings (note, line, level, text, key) values (?, ?, ?, ?, ?)");
-  const clear = ["vault_links", "vault_tags", "vault_headings"].map((table) => db.prepare(`delete from ${table} where note = ?`));
+  const insertBlock = db.prepare("insert into vault_blocks (note, key) values (?, ?)");
+  const clear = ["vault_links", "vault_tags", "vault_headings", "vault_blocks"].map((table) => db.prepare(`delete from ${table} where note = ?`));
   const remove = db.prepare("delete from vault_files where id = ?");
-  // A name that comes or goes may change what any link of that name leads to; new headings, what links to them find.
-  const doubtName = db.prepare("update vault_links set state = 'pending' where vault = ? and name_key = ? and state in ('resolved', 'no_note', 'no_heading')");
+  // A name that comes or goes may change what any link of that name leads to; new headings and blocks, what links to them find.
+  const doubtName = db.prepare(
+    "update vault_links set state = 'pending' where vault = ? and name_key = ? and state in ('resolved', 'no_note', 'no_heading', 'no_block')",
+  );
   const doubtHeadings = db.prepare("update vault_links set state = 'pending' where dest = ? and heading <> ''");
   const raiseVersion = db.prepare("update vault_vaults set version = version + 1 where id = ?");
 
@@ -55,6 +58,7 @@ export function createWriter(db: Database.Database, vault: number): VaultWriter 
       insertLink.run(vault, row, line, kind, target, isPath ? 1 : 0, heading, alias, nameKeyOf(target));
     for (const tag of note.tags) insertTag.run(row, tag);
     for (const { line, level, text } of note.headings) insertHeading.run(row, line, level, text, headingKey(text));
+    for (const block of note.blocks) insertBlock.run(row, block);
     return row;
   }
 

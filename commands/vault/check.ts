@@ -1,27 +1,38 @@
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
 import { showName } from "../_pack/paths.ts";
-import { countAll, findVault, warnWhenGone, withVaults } from "./_store.ts";
+import { Troubles, troubleFields } from "../_pack/trouble.ts";
+import { refreshVault } from "./_index.ts";
+import { brokenStates, countAll, findVault, warnWhenGone, withVaults } from "./_store.ts";
 
-const reasons: Readonly<Record<string, string>> = { no_note: "there is no such note or file", no_heading: "the note has no such heading" };
+const reasons: Readonly<Record<string, string>> = {
+  no_note: "there is no such note or file",
+  no_heading: "the note has no such heading",
+  no_block: "the note has no such block",
+};
 
 export default defineCommand({
   summary: "List a vault's broken links",
-  description: "Answers from the index: run vault index first, and again after notes have changed. Addresses on the web are not tried.",
+  description:
+    "Looks at the files as they are now: notes that have changed since the last time are read again. The vault must have been indexed once. Addresses on the web are not tried.",
   input: z.object({
-    vault: z.string().default("").describe("The vault's folder; the one indexed last when left out"),
+    vault: z.string().default("").describe("The vault's folder; left out: the one you are in, else the one indexed last"),
     limit: z.number().int().min(1).max(1000).default(100).describe("How many to list at most"),
   }),
   output: z.object({
     root: z.string(),
     indexed_at: z.string().nullable(),
+    notes_read: z.number().int().describe("New or changed since the last time"),
     notes_checked: z.number().int(),
     links_checked: z.number().int().describe("Links that should lead to something in the vault"),
     broken_count: z.number().int(),
     is_valid: z.boolean().describe("True when no link is broken and the folder is there"),
     issues: z.array(z.object({ note: z.string(), line: z.number().int(), link: z.string().describe("As written"), reason: z.string() })),
+    ...troubleFields,
   }),
-  effects: "read",
+  // Of the index, not of the notes.
+  effects: "write",
+  idempotent: true,
   positional: ["vault"],
   examples: ["", "--limit 1000 --json"],
   summarize: ({ root, is_valid, broken_count, links_checked }) => {
@@ -30,27 +41,31 @@ export default defineCommand({
   },
   saysNo: ({ is_valid }) => !is_valid,
   async run({ vault: given, limit }, task) {
-    return await withVaults(task.home, (db) => {
+    return await withVaults(task.home, async (db) => {
       const vault = findVault(db, given, task);
+      const isGone = warnWhenGone(vault, task.log);
+      const { parsed, troubles } = (isGone ? undefined : await refreshVault(db, vault, task)) ?? { parsed: 0, troubles: new Troubles() };
       const { notes, links, external_links, broken_links } = countAll(db, vault.id);
       const broken = db.prepare(
         `select shown as note, line, target, heading, state from vault_links join vault_files on vault_files.id = note
-        where vault_links.vault = ? and state in ('no_note', 'no_heading') order by shown, line, vault_links.id limit ?`,
+        where vault_links.vault = ? and state in ${brokenStates} order by shown, line, vault_links.id limit ?`,
       );
       const rows = broken.all(vault.id, limit) as { note: string; line: number; target: string; heading: string; state: string }[];
       return {
         root: showName(vault.root),
         indexed_at: vault.indexedAt === null ? null : new Date(vault.indexedAt).toISOString(),
+        notes_read: parsed,
         notes_checked: notes,
         links_checked: links - external_links,
         broken_count: broken_links,
-        is_valid: !warnWhenGone(vault, task.log) && broken_links === 0,
+        is_valid: !isGone && broken_links === 0,
         issues: rows.map(({ note, line, target, heading, state }) => ({
           note,
           line,
           link: heading === "" ? target : `${target}#${heading}`,
           reason: reasons[state] ?? state,
         })),
+        ...troubles.toOutput(),
       };
     });
   },

@@ -21,7 +21,7 @@ export default defineCommand({
   input: z.object({
     note: z.string().describe("The note's path below the vault, or its name, e.g. projects/plan.md or plan"),
     direction: z.enum(["both", "to", "from"]).default("both").describe("`to`: backlinks alone; `from`: the note's own links alone"),
-    vault: z.string().default("").describe("The vault's folder; the one indexed last when left out"),
+    vault: z.string().default("").describe("The vault's folder; left out: the one you are in, else the one indexed last"),
     limit: z.number().int().min(1).max(1000).default(100).describe("How many to list at most"),
   }),
   output: z.object({
@@ -36,7 +36,7 @@ export default defineCommand({
         kind: z.enum(["wiki", "embed", "markdown"]),
         heading: z.string(),
         alias: z.string().describe("The words of the link, when it has its own"),
-        state: z.enum(["resolved", "no_note", "no_heading", "external", "pending"]),
+        state: z.enum(["resolved", "no_note", "no_heading", "no_block", "external", "pending"]),
       }),
     ),
     count: z.number().int(),

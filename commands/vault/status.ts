@@ -5,7 +5,7 @@ import { countAll, findVault, warnWhenGone, withVaults } from "./_store.ts";
 
 export default defineCommand({
   summary: "Show what is known of a vault: counts, the most used tags, when it was indexed",
-  input: z.object({ vault: z.string().default("").describe("The vault's folder; the one indexed last when left out") }),
+  input: z.object({ vault: z.string().default("").describe("The vault's folder; left out: the one you are in, else the one indexed last") }),
   output: z.object({
     root: z.string(),
     indexed_at: z.string().nullable().describe("When an index run last finished; null when none has"),

@@ -102,7 +102,7 @@ describe("vault index", () => {
       embeds: 1,
       tags: 2,
       headings: 3,
-      notes_with_backlinks: 3,
+      notes_with_backlinks: 2,
       errors: [],
       errors_total: 0,
     });
@@ -339,6 +339,81 @@ describe("vault links and check", () => {
         { note: "e.md", line: 1, link: "a#no", reason: "the note has no such heading" },
       ],
     });
+  });
+
+  test("check looks at the files as they are, also at what changed, came and went since the index", async () => {
+    await indexed({ "a.md": "[[b]]", "b.md": "# B", "c.md": "" });
+    expect(await dataOf(check)).toMatchObject({ is_valid: true, notes_read: 0 });
+    writeFiles(notes, { "a.md": "[[b]] [[nowhere]]", "new.md": "[[gone]]" });
+    rmSync(path.join(notes, "b.md"));
+    expect(await dataOf(check)).toMatchObject({
+      notes_read: 2,
+      notes_checked: 3,
+      broken_count: 3,
+      issues: [
+        { note: "a.md", link: "b" },
+        { note: "a.md", link: "nowhere" },
+        { note: "new.md", link: "gone" },
+      ],
+      errors_total: 0,
+    });
+  });
+
+  test("a vault that is closed to a client is told of from the index, and not read", async () => {
+    await indexed({ "a.md": "[[b]]", "b.md": "" });
+    await withVaults(home, (db) => db.exec("update vault_vaults set is_persons = 0"));
+    rmSync(path.join(notes, "b.md"));
+    const outcome = await run(check, {}, { home, origin: { door: "mcp", folder: temporaryFolder() } });
+    expect(outcome).toMatchObject({ ending: "completed", data: { broken_count: 0, notes_read: 0 } });
+    expect(outcome.messages.map(({ text }) => text)).toContainEqual(
+      expect.stringMatching(/^`vault` .* lies outside .* This is what was known of it when it was last indexed\.$/),
+    );
+  });
+
+  test("blocks and headings are looked for in the note that a link leads to", async () => {
+    const files = { "a.md": "[[b#^one]] [[b#^Two]] [[b#^none]] [[#^here]] [x](b.md#^one)\n\nmine ^here", "b.md": "text ^one\n\n- item\n\n^two\n`^none`\n" };
+    await indexed(files);
+    expect(await edgesOf("a")).toEqual(
+      ["resolved", "resolved", "no_block", "resolved", "resolved"].map((state, at) => `a.md → ${at === 3 ? "a" : "b"}.md ${state}`),
+    );
+    expect(await dataOf(check)).toMatchObject({ issues: [{ link: "b#^none", reason: "the note has no such block" }] });
+    writeFiles(notes, { "b.md": "text ^one\nmore ^none" });
+    expect(await dataOf(check)).toMatchObject({ issues: [{ link: "b#^Two" }] });
+  });
+
+  test("an index of an earlier version is read again, so that no block is missed", async () => {
+    await indexed({ "a.md": "[[b#^one]] [[b#^none]]", "b.md": "text ^one" });
+    const db = openPack(home);
+    db.exec("drop table vault_blocks; update vault_links set state = 'resolved'; update pack_schema set version = 3 where domain = 'vault'");
+    db.close();
+    expect(await indexed()).toMatchObject({ notes_parsed: 2, broken_links: 1 });
+  });
+
+  test.each(["terminal", "mcp"] as const)("the vault one stands in is the one that is meant, through the door %s", async (door) => {
+    await indexed({ "a.md": "[[b]]", "sub/deep/c.md": "" });
+    const inner = path.join(notes, "sub");
+    const other = writeFiles(path.join(path.dirname(notes), "other"), { "b.md": "" });
+    await dataOf(index, { path: inner });
+    await dataOf(index, { path: other });
+    const rootFrom = async (folder: string | undefined, input = {}) => {
+      const outcome = await run(check, input, { home, origin: { door, folder } });
+      return (outcome as { data?: { root: string } }).data?.root;
+    };
+    expect(await rootFrom(notes)).toBe(notes);
+    expect(await rootFrom(path.join(inner, "deep"))).toBe(inner);
+    expect(await rootFrom(temporaryFolder())).toBe(other);
+    expect(await rootFrom(undefined)).toBe(other);
+    expect(await rootFrom(inner, { vault: other })).toBe(other);
+  });
+
+  test("as many notes have backlinks as notes are led to, whatever else is", async () => {
+    const { notes: all, notes_with_backlinks } = await indexed({
+      "a.md": "![[1.png]] ![[2.png]] [[a]] [[b]]",
+      "b.md": "[[nowhere]]",
+      "1.png": "",
+      "2.png": "",
+    });
+    expect([all, notes_with_backlinks]).toEqual([2, 1]);
   });
 
   test("without an index each says what to run, and vaults are told apart by their folders", async () => {

@@ -28,7 +28,7 @@ export default defineCommand({
     embeds: z.number().int().describe("Links that show their target in place"),
     tags: z.number().int(),
     headings: z.number().int(),
-    notes_with_backlinks: z.number().int().describe("Notes and files that another note leads to"),
+    notes_with_backlinks: z.number().int().describe("Notes that another note leads to"),
     ...hiddenField,
     ...troubleFields,
     duration_seconds: z.number(),
