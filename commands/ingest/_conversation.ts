@@ -6,16 +6,24 @@ import { decodeText } from "../transform/_text.ts";
  * object with a speaker (`role`, `type`, `author.role`) and words (`content`, `text`, `message`, `parts`). Calls of tools,
  * their results and private reasoning are not words.
  */
-export function readConversation(bytes: Uint8Array, name: string): { text: string; title: string } {
+export function readConversation(bytes: Uint8Array, name: string): Conversation {
   const text = decodeText(bytes);
-  if (/\.(?:md|markdown|txt)$/i.test(name)) return { text, title: "" };
+  if (/\.(?:md|markdown|txt)$/i.test(name)) return { text, title: "", badLines: [] };
   const turns: Turn[] = [];
+  const badLines: number[] = [];
   let title = "";
-  for (const document of readDocuments(text, name)) {
+  for (const document of readDocuments(text, name, (line) => badLines.push(line))) {
     title ||= titleOf(document);
     collect(document, turns, 0);
   }
-  return { text: turns.map(({ speaker, words }) => `${speaker}: ${words}\n`).join("\n"), title };
+  return { text: turns.map(({ speaker, words }) => `${speaker}: ${words}\n`).join("\n"), title, badLines };
+}
+
+export interface Conversation {
+  readonly text: string;
+  readonly title: string;
+  /** Lines of JSON Lines that could not be read. */
+  readonly badLines: readonly number[];
 }
 
 interface Turn {
@@ -33,7 +41,7 @@ const unspoken = new Set(["tool_use", "tool_result", "thinking", "reasoning", "f
 /** Where histories keep their turns; nothing else is looked into. */
 const containers = ["payload", "message", "messages", "history", "requests", "response", "conversation", "chat_messages", "mapping", "chat", "items", "turns"];
 
-function* readDocuments(text: string, name: string): Generator<unknown> {
+function* readDocuments(text: string, name: string, onBadLine: (line: number) => void): Generator<unknown> {
   if (!/\.(?:jsonl|ndjson)$/i.test(name)) {
     try {
       yield JSON.parse(text);
@@ -42,13 +50,17 @@ function* readDocuments(text: string, name: string): Generator<unknown> {
       throw new Unreadable(`it is no valid JSON: ${(error as Error).message}`);
     }
   }
-  for (const line of text.split("\n")) {
+  for (const [at, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue;
+    let document: unknown;
     try {
-      yield JSON.parse(line);
+      document = JSON.parse(line);
     } catch {
       // The last line of a history may be half written; the others are worth having.
+      onBadLine(at + 1);
+      continue;
     }
+    yield document;
   }
 }
 

@@ -46,6 +46,8 @@ export const ingestFields = {
   files_skipped: z.number().int(),
   skip_reasons: z.record(z.string(), z.number().int()),
   skipped: z.array(z.object({ path: z.string(), reason: z.string() })).describe("Files that were skipped, the first 100 of them"),
+  lines_unreadable: z.number().int().describe("Damaged lines of JSON Lines, left out of files that were read now"),
+  unreadable: z.array(z.string()).describe("path:line, the first 100"),
   ...hiddenField,
   ...troubleFields,
   duration_seconds: z.number(),
@@ -73,6 +75,8 @@ export class IngestRun {
   readonly #seen = new Set<number>();
   readonly #reasons = new Map<string, number>();
   readonly #skipped: { path: string; reason: string }[] = [];
+  readonly #badLines: string[] = [];
+  #badCount = 0;
   #waiting: IngestFile[] = [];
   #waitingChunks = 0;
   #counts = { seen: 0, ingested: 0, unchanged: 0, removed: 0, chunks: 0, skipped: 0, hidden: 0 };
@@ -111,6 +115,11 @@ export class IngestRun {
     if (this.#counts.removed === before) this.#troubles.add(showName(missing), "it is not there, and nothing was ingested from it");
   }
 
+  /** How many files have been met so far. */
+  get seen(): number {
+    return this.#counts.seen;
+  }
+
   fail(shown: string, error: unknown): void {
     this.#troubles.add(shown, error);
   }
@@ -125,6 +134,8 @@ export class IngestRun {
       files_skipped: this.#counts.skipped,
       skip_reasons: Object.fromEntries(this.#reasons),
       skipped: this.#skipped,
+      lines_unreadable: this.#badCount,
+      unreadable: this.#badLines,
       hidden: this.#counts.hidden,
       ...this.#troubles.toOutput(),
       duration_seconds: Math.round(performance.now() - this.#startedAt) / 1000,
@@ -195,10 +206,16 @@ export class IngestRun {
       if (engine !== "pdf" && engine !== "docx" && source.head.includes(0) && !hasMark(source.head)) throw new Skip("binary");
       const document = { domain: "ingest", how, size: source.size, pieces: () => source.pieces() } as const;
       const { head, items } = await readDocument<IngestHead, Chunk>(document, limitsOf(this.#task.config), this.#task.signal);
+      this.#noteBadLines(showName(whole), head);
       if (head.hasTooMany) throw new Skip("too many chunks");
       if (items.length === 0) throw new Skip("no text");
       return { stamp: source.stamp, engine: how.engine, title: head.title || name, bytes: source.size, chunks: items };
     });
+  }
+
+  #noteBadLines(shown: string, { badCount, badLines }: IngestHead): void {
+    this.#badCount += badCount;
+    for (const line of badLines) if (this.#badLines.length < maxSkipsListed) this.#badLines.push(`${shown}:${line}`);
   }
 
   #skip(shown: string, reason: string): void {

@@ -46,6 +46,8 @@ const schema = [
     newest_at integer,
     found_at integer not null
   );`,
+  `alter table ingest_sources add column provider text not null default '';
+  alter table ingest_sources add column project text not null default '';`,
 ];
 
 /** Opens what can be searched, and closes it whatever happens. */

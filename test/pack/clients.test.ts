@@ -16,7 +16,7 @@ const found = discover(path.resolve(import.meta.dirname, "../../commands")).filt
 const many = 4_600;
 
 /** Those that say in seconds how long they will take, before there is any history. */
-const estimated = new Set(["monitor_sync", "monitor_watch", "ingest_discover"]);
+const estimated = new Set(["monitor_sync", "monitor_watch", "database_prune", "vault_index", "transform_batch", "ingest_discover", "ingest_sources"]);
 
 /** A user's home with something for every long command. No variable but the homes is set: these are the defaults. */
 function createPlace(config: object) {

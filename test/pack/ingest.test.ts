@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import fc from "fast-check";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -11,6 +11,7 @@ import discover from "../../commands/ingest/discover.ts";
 import legacy from "../../commands/ingest/legacy.ts";
 import search from "../../commands/ingest/search.ts";
 import sources from "../../commands/ingest/sources.ts";
+import type { RunOptions } from "../../src/command/run.ts";
 import { Cancelled } from "../../src/errors.ts";
 import { anywhere } from "../fixtures/pack/reaches.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -315,7 +316,12 @@ describe("ingest discover and legacy", () => {
       ["cursor", "history", 1, false],
       ["obsidian-Documents-My-Notes", "notes", 1, true],
     ]);
-    expect(data.sources[0]).toMatchObject({ assistant: "Claude Code", path: path.join(folder, ".claude/projects"), newest: expect.stringMatching(/^20/) });
+    expect(data.sources[0]).toMatchObject({
+      assistant: "Claude Code",
+      provider: "claude-code",
+      path: path.join(folder, ".claude/projects"),
+      newest: expect.stringMatching(/^20/),
+    });
     expect(await found("hello")).toEqual([]);
   });
 
@@ -376,5 +382,176 @@ describe("ingest discover and legacy", () => {
     expect(await run(legacy, { ids: ["nope"] }, { home })).toMatchObject({ message: "`ids` nope has not been listed; known: codex-prompts." });
     await dataOf(legacy, { ids: ["codex-prompts"] });
     expect(await found("typed words")).toEqual([".codex/history.jsonl"]);
+  });
+
+  interface Listed {
+    readonly id: string;
+    readonly assistant: string;
+    readonly provider: string;
+    readonly root: string;
+    readonly project: string;
+    readonly session: string;
+    readonly path: string;
+    readonly files: number;
+  }
+
+  const listed = async (input: object, options: Partial<RunOptions> = {}) => {
+    const outcome = await run(discover, input, { home, ...options });
+    expect(outcome, JSON.stringify(outcome)).toMatchObject({ ending: "completed" });
+    return (outcome as unknown as { data: { sources: Listed[]; total: number; errors: { path: string; reason: string }[] } }).data;
+  };
+
+  const histories = {
+    ".claude/projects/-home-me-website/s1.jsonl": `${said("user", "colours of the website")}\n`,
+    ".claude/projects/-home-me-website/s2.jsonl": `${said("user", "fonts of the website")}\n`,
+    ".claude/projects/-home-me-engine/s3.jsonl": `${said("user", "noise of the engine")}\n`,
+    ".claude/CLAUDE.md": "remember the website",
+    ".codex/sessions/2026/01/02/rollout-abc.jsonl": `${said("user", "codexwords")}\n`,
+    ".config/Code/User/workspaceStorage/hash1/chatSessions/c1.json": JSON.stringify({ requests: [{ message: { text: "copilotwords" } }] }),
+  };
+
+  test("discover tells sources apart by provider, root, project and session", async () => {
+    writeFiles(folder, histories);
+    const projects = await listed({ by: "project", providers: ["claude-code"] });
+    expect(projects.sources.map(({ id, project, session, files }) => [id, project, session, files]).sort()).toEqual([
+      ["claude-code-memory", "", "", 1],
+      ["claude-code/-home-me-engine", "-home-me-engine", "", 1],
+      ["claude-code/-home-me-website", "-home-me-website", "", 2],
+    ]);
+    expect(projects.sources.find(({ id }) => id.endsWith("website"))).toMatchObject({
+      assistant: "Claude Code",
+      provider: "claude-code",
+      root: path.join(folder, ".claude/projects"),
+      path: path.join(folder, ".claude/projects/-home-me-website"),
+    });
+    const sessions = await listed({ by: "session" });
+    expect(sessions.sources.map(({ id }) => id).sort()).toEqual([
+      "claude-code-memory",
+      "claude-code/-home-me-engine/s3",
+      "claude-code/-home-me-website/s1",
+      "claude-code/-home-me-website/s2",
+      "codex/rollout-abc",
+      "copilot-vscode/hash1/c1",
+    ]);
+    expect((await listed({ by: "session", projects: ["WEBSITE"], sessions: ["s2"] })).sources).toMatchObject([
+      { id: "claude-code/-home-me-website/s2", session: "s2", path: path.join(folder, ".claude/projects/-home-me-website/s2.jsonl") },
+    ]);
+    expect(await listed({ by: "session", limit: 2 })).toMatchObject({ sources: [{}, {}], total: 6 });
+    expect((await listed({ providers: ["Claude Code"] })).sources.map(({ id }) => id)).toEqual(["claude-code", "claude-code-memory"]);
+  });
+
+  test.each([
+    [{ ids: ["claude-code/-home-me-website"] }, 2, ["fonts"], ["noise"]],
+    [{ ids: ["claude-code/-home-me-website/s1"] }, 1, ["colours"], ["fonts"]],
+    [{ ids: ["codex/rollout-abc"] }, 1, ["codexwords"], []],
+    [{ ids: ["all"], projects: ["engine"] }, 1, ["noise"], ["fonts", "codexwords"]],
+    [{ ids: ["all"], sessions: ["s2", "c1"] }, 2, ["fonts", "copilotwords"], ["colours"]],
+    [{ ids: ["all"], providers: ["codex"] }, 1, ["codexwords"], ["noise"]],
+    [{ ids: ["all"], roots: ["~/.config"] }, 1, ["copilotwords"], ["noise"]],
+  ])("legacy takes what %j selects, and nothing else", async (input, files, there, missing) => {
+    writeFiles(folder, histories);
+    await dataOf(discover);
+    expect(await dataOf(legacy, input)).toMatchObject({ files_ingested: files, errors_total: 0 });
+    for (const word of there) expect(await found(word), word).toHaveLength(1);
+    for (const word of missing) expect(await found(word), word).toEqual([]);
+  });
+
+  test("a project or session that is not there is named, and filters that leave nothing are refused", async () => {
+    writeFiles(folder, histories);
+    await dataOf(discover);
+    expect(await dataOf(legacy, { ids: ["claude-code/nope"] })).toMatchObject({
+      files_seen: 0,
+      errors: [{ path: "claude-code/nope", reason: expect.stringContaining("no such project or session") }],
+    });
+    expect(await run(legacy, { ids: ["codex"], providers: ["claude-code"] }, { home })).toMatchObject({
+      message: "Nothing that was listed fits `ids`, `providers` and `roots` together; leave one of them out.",
+    });
+  });
+
+  test("what was ingested of one project stays when another is taken", async () => {
+    writeFiles(folder, histories);
+    await dataOf(discover);
+    await dataOf(legacy, { ids: ["claude-code/-home-me-engine"] });
+    expect(await dataOf(legacy, { ids: ["claude-code/-home-me-website"] })).toMatchObject({ files_removed: 0 });
+    expect(await found("noise", { source: "claude-code" })).toHaveLength(1);
+  });
+
+  test("another home is looked in when it is given, and its sources are told apart", async () => {
+    const other = writeFiles(temporaryFolder(), { ".codex/history.jsonl": JSON.stringify({ session_id: "1", text: "otherwords" }) });
+    writeFiles(folder, { ".codex/history.jsonl": JSON.stringify({ session_id: "1", text: "ownwords" }) });
+    const { sources: all } = await listed({ roots: [other] });
+    expect(all.map(({ id, root }) => [id.replace(/@.*/, "@"), root])).toEqual([
+      ["codex-prompts", path.join(folder, ".codex")],
+      ["codex-prompts@", path.join(other, ".codex")],
+    ]);
+    await dataOf(legacy, { ids: ["all"], roots: [other] });
+    expect(await found("ownwords")).toEqual([]);
+    expect(await found("otherwords")).toHaveLength(1);
+  });
+
+  const aider = (words: string) => `# aider chat started\n\n#### ${words}\n\nanswer\n`;
+
+  test("Aider's histories are found in the projects below the home, around the working folder and below given roots", async () => {
+    const elsewhere = writeFiles(realpathSync(temporaryFolder()), {
+      "app/.aider.chat.history.md": aider("workingwords"),
+      "app/src/deep/x.ts": "",
+      "node_modules/x/.aider.chat.history.md": aider("x"),
+    });
+    const given = writeFiles(realpathSync(temporaryFolder()), { "a/.aider.chat.history.md": aider("givenwords") });
+    writeFiles(folder, {
+      ".aider.chat.history.md": aider("homewords"),
+      "code/api/.aider.chat.history.md": aider("apiwords"),
+      "a/b/c/d/e/.aider.chat.history.md": aider("too deep"),
+      "code/node_modules/x/.aider.chat.history.md": aider("installed"),
+    });
+    const origin = { door: "terminal", folder: path.join(elsewhere, "app/src/deep") } as const;
+    const { sources: all } = await listed({ providers: ["aider"], roots: [given] }, { origin });
+    expect(all.map(({ project, path: file }) => [project, file]).sort()).toEqual(
+      [
+        [path.basename(folder), path.join(folder, ".aider.chat.history.md")],
+        ["api", path.join(folder, "code/api/.aider.chat.history.md")],
+        ["app", path.join(elsewhere, "app/.aider.chat.history.md")],
+        ["a", path.join(given, "a/.aider.chat.history.md")],
+      ].sort(),
+    );
+    expect(await dataOf(legacy, { ids: ["aider"] })).toMatchObject({ files_ingested: 4, errors_total: 0 });
+    expect(await found("apiwords", { source: "aider-code-api" })).toEqual(["code/api/.aider.chat.history.md"]);
+    expect(await dataOf(legacy, { ids: ["aider"], projects: ["api"] })).toMatchObject({ files_seen: 1, files_unchanged: 1 });
+    rmSync(path.join(folder, "code/api/.aider.chat.history.md"));
+    expect(await dataOf(legacy, { ids: ["aider-code-api"] })).toMatchObject({ files_removed: 1 });
+  });
+
+  test("through MCP an Aider history is closed as every dot file is, unless a root names it, and what lies elsewhere is not even named", async () => {
+    const project = writeFiles(realpathSync(temporaryFolder()), { ".aider.chat.history.md": aider("projectwords") });
+    writeFiles(folder, { "secret-project/.aider.chat.history.md": aider("secretwords") });
+    const through = { origin: { door: "mcp", folder: project } } as const;
+    const closed = await listed({ providers: ["aider"] }, through);
+    expect(closed.sources).toEqual([]);
+    expect(closed.errors).toEqual([{ path: path.join(project, ".aider.chat.history.md"), reason: expect.stringMatching(/begins with a dot.*`pack\.roots`/) }]);
+    const file = path.join(project, ".aider.chat.history.md");
+    const opened = { ...through, config: { pack: { roots: [file] } } };
+    expect((await listed({ providers: ["aider"] }, opened)).sources).toMatchObject([{ provider: "aider", path: file }]);
+    expect(await run(legacy, { ids: ["aider"] }, { home, ...opened })).toMatchObject({ data: { files_ingested: 1 } });
+    expect(await run(legacy, { ids: ["aider"] }, { home, ...through })).toMatchObject({ ending: "failed" });
+  });
+
+  test("lines that could not be read are counted and named", async () => {
+    writeFiles(folder, {
+      ".claude/projects/p/one.jsonl": [said("user", "first words"), "{broken", "", said("user", "last words"), '{"half": '].join("\n"),
+      ".claude/projects/p/none.jsonl": "not json\n",
+      "data.jsonl": '{"a":1}\nnope\n{"b":2}\nnope\n',
+    });
+    await dataOf(discover);
+    const file = (name: string) => path.join(folder, name);
+    const taken = await dataOf(legacy, { ids: ["claude-code"] });
+    expect(taken).toMatchObject({ files_ingested: 1, skip_reasons: { "no text": 1 }, lines_unreadable: 3 });
+    expect([...(taken.unreadable as string[])].sort()).toEqual(
+      [`${file(".claude/projects/p/none.jsonl")}:1`, `${file(".claude/projects/p/one.jsonl")}:2`, `${file(".claude/projects/p/one.jsonl")}:5`].sort(),
+    );
+    expect(await found("last words")).toEqual([".claude/projects/p/one.jsonl"]);
+    expect(await dataOf(sources, { paths: [file("data.jsonl")] })).toMatchObject({ lines_unreadable: 2, unreadable: [`${file("data.jsonl")}:2`] });
+    writeFiles(folder, { ".claude/projects/p/many.jsonl": `${"x\n".repeat(250)}${said("user", "after all")}` });
+    const many = await dataOf(legacy, { ids: ["claude-code/p/many"] });
+    expect([many.lines_unreadable, (many.unreadable as string[]).length]).toEqual([250, 100]);
   });
 });

@@ -87,8 +87,10 @@ describe("vault repair proposes", () => {
     });
     const questions: Question[] = [];
     const asking = {
-      ...say(false),
-      ask: async (question: Question) => (questions.push(question), { action: "accept", content: { confirm: false } }) as Answer,
+      async ask(question: Question): Promise<Answer> {
+        questions.push(question);
+        return { action: "accept", content: { confirm: false } };
+      },
     };
     expect(await run(repair, { apply: plan }, { home, door: asking })).toMatchObject({ ending: "failed" });
     expect(questions).toMatchObject([{ isConfirmation: true, message: expect.stringContaining(`Write plan ${plan}`) }]);
