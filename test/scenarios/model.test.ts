@@ -117,6 +117,7 @@ const tools: Readonly<Record<string, (file: string) => Readonly<Record<string, u
   monitor_priority_add: (path) => ({ path, priority: 1 }),
   vault_index: (path) => ({ path }),
   ingest_sources: (path) => ({ paths: [path] }),
+  ingest_discover: (path) => ({ roots: [path] }),
 };
 
 describe.each(doors)("a model over %s", (_door, open) => {
@@ -130,7 +131,7 @@ describe.each(doors)("a model over %s", (_door, open) => {
       else {
         expect(result.isError, said).toBe(true);
         expect(sentenceOf(result), tool).toContain(sentence);
-        expect(sentenceOf(result), tool).toMatch(/^`(file|path|value|paths)` /);
+        expect(sentenceOf(result), tool).toMatch(/^`(file|path|value|paths|roots)` /);
       }
     }
     expectNothingTold(model);
