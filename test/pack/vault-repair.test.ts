@@ -1,7 +1,8 @@
-import { chmodSync, linkSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, linkSync, mkdirSync, readdirSync, readFileSync, realpathSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { countChanges, Names } from "../../commands/vault/_nearest.ts";
+import { replaceFile } from "../../commands/vault/_replace.ts";
 import { rewriteLinks } from "../../commands/vault/_rewrite.ts";
 import check from "../../commands/vault/check.ts";
 import index from "../../commands/vault/index/index.ts";
@@ -175,6 +176,24 @@ describe("what vault repair writes", () => {
     expect(textOf("a.md")).toBe("[[budgt]]");
     expect(await repaired({ apply: plan }, { origin: here, door: say(true) })).toMatchObject({ notes_changed: 1 });
   });
+});
+
+test("a file is not replaced through a folder that has become a link, nor when it has changed", () => {
+  const outside = writeFiles(realpathSync(temporaryFolder()), { "a.md": "outside" });
+  const folder = realpathSync(temporaryFolder());
+  symlinkSync(outside, path.join(folder, "sub"));
+  const stampOfFile = (file: string) => {
+    const { size, mtimeNs, ino } = statSync(file, { bigint: true });
+    return `${size}-${mtimeNs}-${ino}`;
+  };
+  const file = path.join(outside, "a.md");
+  const bytes = Buffer.from("taken over");
+  expect(() => replaceFile(Buffer.from(path.join(folder, "sub/a.md")), { stamp: stampOfFile(file), bytes })).toThrow("its folder is no longer where it was");
+  expect(() => replaceFile(Buffer.from(file), { stamp: "1-2-3", bytes })).toThrow("it has changed meanwhile");
+  expect(readFileSync(file, "utf8")).toBe("outside");
+  replaceFile(Buffer.from(file), { stamp: stampOfFile(file), bytes });
+  expect(readFileSync(file, "utf8")).toBe("taken over");
+  expect(readdirSync(outside)).toEqual(["a.md"]);
 });
 
 /** A home in which a client, and no person, has indexed the notes. */
