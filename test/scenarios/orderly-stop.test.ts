@@ -116,7 +116,7 @@ describe("twenty calls in flight, longer than the grace: everybody is answered w
       async stop() {
         server.child.kill("SIGTERM");
         await waitFor(() => server.stderr().includes("Stopping."));
-        return { ended: server.exited.then((code) => void expect(code).toBe(0)) };
+        return { ended: server.exited.then((code) => expect(code).toBe(0)) };
       },
       async next() {
         server = await start();
