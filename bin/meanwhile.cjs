@@ -6,6 +6,9 @@ const path = require("node:path");
 const [major, minor] = process.versions.node.split(".").map(Number);
 const isNewEnough = major > 22 || (major === 22 && minor >= 18);
 
+/** Where the host works: `-C` says whose commands are served, not in which folder the session is. */
+const startedIn = currentFolder();
+
 if (!isNewEnough) {
   restartWithOwnNode();
 } else if (process.argv[2] === "-C" && !enter(process.argv.splice(2, 2)[1])) {
@@ -27,6 +30,15 @@ function enter(folder) {
   }
 }
 
+/** Undefined where the folder is gone. */
+function currentFolder() {
+  try {
+    return process.cwd();
+  } catch {
+    return undefined;
+  }
+}
+
 /** A server on stdio is started with every session of a host: it loads a small file of its own. */
 function startFront() {
   const file = path.join(__dirname, "..", "dist", "front.cjs");
@@ -34,7 +46,7 @@ function startFront() {
   const { readFrontWords, runFront } = require(file);
   const flags = readFrontWords(process.argv.slice(2));
   if (flags === undefined) start();
-  else runFront(flags).then((code) => process.exit(code));
+  else runFront(flags, startedIn).then((code) => process.exit(code));
 }
 
 function start() {

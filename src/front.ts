@@ -66,7 +66,7 @@ export function readFrontWords(words: readonly string[]): ProjectFlags | undefin
 }
 
 /** Serves this process's stdin and stdout until the client hangs up; the exit code. */
-export async function runFront(flags: ProjectFlags): Promise<number> {
+export async function runFront(flags: ProjectFlags, startedIn?: string): Promise<number> {
   // Work lives in the daemon, so whatever ends us ends nothing else.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => process.exit(0));
   setImmediate(stayLean);
@@ -74,7 +74,8 @@ export async function runFront(flags: ProjectFlags): Promise<number> {
     openHome(process.env);
     // A project that comes later is somebody else's, until a person serves it: the session stays with what was there.
     let scope = scopeOf(flags);
-    const reach = () => atAddress({ ...flags, ...(scope !== undefined && { scope }) }, reachDaemon);
+    const folder = sessionFolder(startedIn);
+    const reach = () => atAddress({ ...flags, ...(scope !== undefined && { scope }) }, (address) => reachDaemon(address, folder));
     const onUnreachable = (error: Error) => process.stderr.write(`✗ ${cleanLines(error.message)}\n`);
     const pump = new Pump({ input: process.stdin, output: process.stdout, reach, onUnreachable });
     if (scope === "pack")
@@ -90,6 +91,13 @@ export async function runFront(flags: ProjectFlags): Promise<number> {
     if (error instanceof ConfigUnreadable) return error.exitCode;
     return error instanceof UsageError ? 2 : 70;
   }
+}
+
+/** Where the session works: where its host has started us, or, for programs with a window, which start their servers in `/`, where `-C` leads. */
+function sessionFolder(startedIn = process.cwd()): string | undefined {
+  const isNowhere = startedIn === path.parse(startedIn).root;
+  const folder = isNowhere ? process.cwd() : startedIn;
+  return folder === openHome(process.env).folder ? undefined : folder;
 }
 
 /** How much of the working folder is there to be served, now. */

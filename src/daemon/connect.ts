@@ -52,10 +52,10 @@ const staleStartMs = 10_000;
 const maxLogBytes = 10 * 1024 * 1024;
 const maxReplyBytes = 64 * 1024;
 
-/** A connection on which the daemon has said welcome; what comes next is MCP. */
-export async function reachDaemon(address: DaemonAddress): Promise<Socket> {
-  const { key, host, cwd: folder } = address;
-  const hello: Greeting = { meanwhile: "hello", key, ...(host !== undefined && { host }), folder };
+/** A connection on which the daemon has said welcome; what comes next is MCP. `folder` is where the session works. */
+export async function reachDaemon(address: DaemonAddress, folder: string | undefined): Promise<Socket> {
+  const { key, host } = address;
+  const hello: Greeting = { meanwhile: "hello", key, ...(host !== undefined && { host }), ...(folder !== undefined && { folder }) };
   const end = systemClock.monotonic() + startLimitMs;
   for (;;) {
     const known = readRecord(address.home, address.key);
