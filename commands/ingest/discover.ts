@@ -130,7 +130,8 @@ async function list(place: KnownPlace, { signal, home, by, reach, troubles }: Li
   try {
     real = reach.resolve(place.path).path;
   } catch (error) {
-    troubles.add(place.path, error);
+    // Which assistants somebody uses, and what their vaults are called, is nothing for a client that may not look there.
+    if (reach.isFree) troubles.add(place.path, error);
     return undefined;
   }
   const whole: Group = { project: place.project, session: "", path: real, files: 0, bytes: 0, newest: 0n };

@@ -26,14 +26,14 @@ test.for(["2025-11-25", "2026-07-28"])(
   },
 );
 
-test("the daemon of the bundled commands alone works in nobody's folder: relative paths are refused, whole ones are not", async () => {
+test("the one daemon of the bundled commands works in the folder of each session", async () => {
   const home = new DaemonHome();
   const mine = writeFiles(temporaryFolder(), { "one/notes/a.md": "a", "two/notes/a.md": "b" });
   const env = { HOME: mine };
   for (const folder of ["one", "two"]) {
     const client = await home.connect({ words: [], cwd: path.join(mine, folder), env });
     const check = async (given: string) => (await client.call("monitor_check", { path: given })).structuredContent;
-    expect(await check("notes/a.md")).toMatchObject({ success: false, messages: [{ text: expect.stringContaining("give the whole path") }] });
+    expect(await check("notes/a.md")).toMatchObject({ success: true, data: { path: path.join(mine, folder, "notes/a.md") } });
     expect(await check(path.join(mine, folder, "notes/a.md"))).toMatchObject({ success: true, data: { path: path.join(mine, folder, "notes/a.md") } });
     expect(await check(`~/${folder}/notes/a.md`)).toMatchObject({ success: true });
   }

@@ -151,7 +151,7 @@ describe.each(doors)("a model over %s", (_door, open) => {
     expect(await client.call("vault_index", { path: project })).toMatchObject({ structuredContent: { data: { notes: 2 } } });
     expect((await client.call("monitor_sync", { path: project, recursive: true })).isError).not.toBe(true);
     for (const collection of ["monitor_tracked", "vault_files", "ingest_chunks", "transform_entries"]) await client.call("database_show", { collection });
-    expect((await client.call("ingest_discover")).structuredContent?.data).toMatchObject({ sources: [] });
+    expect((await client.call("ingest_discover")).structuredContent?.data).toMatchObject({ sources: [], errors: [], errors_total: 0 });
     expect((await client.call("ingest_legacy", { ids: ["codex-prompts"] })).isError).toBe(true);
     expect(sentenceOf(await client.call("transform", { file: `${project}/pipe.md` }))).toContain("is no file");
     expectNothingTold(model);
@@ -180,10 +180,9 @@ describe.each(doors)("a model over %s", (_door, open) => {
     ["mcp", "null"],
     ["http", '{"host":"127.0.0.1","port":1}'],
     ["http", "null"],
+    ["http.allowAnonymous", "true"],
     ["http.port", "8080"],
     ["http.host", "::1"],
-    ["requireToken", "false"],
-    ["requireToken", "null"],
     ["diagnose", '{"allowPrivate":true}'],
     ["diagnose.allowPrivate", "true"],
     ["pack", '{"roots":["/"]}'],

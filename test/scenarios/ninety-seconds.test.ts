@@ -54,7 +54,7 @@ test("an SDK v1 client on its 60 s default calls a 90 s command over stdio: a ha
   }
   expect(result.structuredContent).toMatchObject({ success: true, data: { seconds: 90 } });
   expect(result.isError ?? false).toBe(false);
-  expect(asked.length).toBeGreaterThanOrEqual(2);
+  expect(asked.length).toBeGreaterThanOrEqual(1);
   expect(new Set(asked).size, "no two follow-up calls are equal").toBe(asked.length);
   expect(readFileSync(file, "utf8")).toBe("started\n");
   expect(client.errors).toEqual([]);
