@@ -24,9 +24,9 @@ export function childPlaces(total: number): ShareLimits {
 
 /**
  * Calls that run while somebody waits for them, and what of them was handed out late and still runs. A late hand-out is never refused,
- * so a caller has at most this many live tasks beside those that were made as tasks.
+ * so a caller has at most this many live tasks beside those that were made as tasks. Whoever is known may have a thousand at once; strangers share a hundred.
  */
-export const callPlaces: ShareLimits = { total: 1_000, each: maxLiveTasks, anonymous: maxLiveTasks, guaranteed: 10 };
+export const callPlaces: ShareLimits = { total: 2_000, each: 1_000, anonymous: maxLiveTasks, guaranteed: 10 };
 
 function partOf(total: number, part: number): number {
   return Math.max(1, Math.floor(total / part));

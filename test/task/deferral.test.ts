@@ -199,7 +199,11 @@ describe("settings", () => {
 
 test("a command that does not end by itself is deferred at once, whatever the client can take", () => {
   const watch = { ...plain, isEndless: true };
-  expect(decide({ ...watch, canTakeTask: true })).toMatchObject({ kind: "now", as: "task", reason: "report_build does not end by itself and the client takes tasks" });
+  expect(decide({ ...watch, canTakeTask: true })).toMatchObject({
+    kind: "now",
+    as: "task",
+    reason: "report_build does not end by itself and the client takes tasks",
+  });
   expect(decide({ ...watch, takesJobs: true })).toMatchObject({ kind: "now", as: "job" });
   expect(decide(watch)).toMatchObject({ kind: "now", as: "handle", reason: "report_build does not end by itself" });
   expect(decide({ ...watch, limit: { ...plain.limit, limitMs: undefined } }), "also where the host would wait").toMatchObject({ kind: "now", as: "handle" });
