@@ -50,8 +50,12 @@ function toEntry({ name, url }: BannerFacts, token: string): string[] {
 }
 
 function toTry({ entries, url, tokenFile, program }: BannerFacts): [string, string[]] {
-  const first = entries.find(({ command }) => command.effects === "read" && ((command.inputSchema.required ?? []) as string[]).length === 0);
-  if (first === undefined) return ["A first command:", [`${program} new hello/world`]];
+  if (entries.length === 0) return ["A first command:", [`${program} new hello/world`]];
+  const harmless = entries.find(({ command }) => command.effects === "read" && ((command.inputSchema.required ?? []) as string[]).length === 0);
+  const request =
+    harmless === undefined
+      ? [`    -d '{ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }'`]
+      : [`    -d '{ "jsonrpc": "2.0", "id": 1, "method": "tools/call",`, `          "params": { "name": "${harmless.toolName}" } }'`];
   return [
     "From a shell:",
     [
@@ -59,8 +63,7 @@ function toTry({ entries, url, tokenFile, program }: BannerFacts): [string, stri
       `  curl -sS ${url} -H @- \\`,
       "    -H 'Content-Type: application/json' \\",
       "    -H 'Accept: application/json, text/event-stream' \\",
-      `    -d '{ "jsonrpc": "2.0", "id": 1, "method": "tools/call",`,
-      `          "params": { "name": "${first.toolName}" } }'`,
+      ...request,
     ],
   ];
 }
