@@ -1,6 +1,7 @@
 import { main, type Project } from "./cli/main.ts";
 import { openTerminal } from "./cli/terminal.ts";
 import { loadSettings, publicSettings, readSettings, type Settings } from "./config.ts";
+import type { AuthorsEstimate } from "./task/history.ts";
 import { armFailpoint } from "./failpoint.ts";
 import { homeAt, refusalOfHome } from "./paths.ts";
 import { isBundledFile, packageVersion } from "./project.ts";
@@ -74,7 +75,26 @@ await Promise.all([new Promise<void>((resolve) => write("", resolve)), new Promi
 process.exit(code);
 
 function toProject(settings: Settings): Project {
-  return { commands: findForTerminal(settings), home: settings.home.folder, config: publicSettings(settings), isDebug: settings.isDebug };
+  return {
+    commands: findForTerminal(settings),
+    home: settings.home.folder,
+    config: publicSettings(settings),
+    isDebug: settings.isDebug,
+    remember: (...run) => rememberRun(settings, ...run),
+  };
+}
+
+/** Counts a run that stays in this process; a store that cannot be used fails nothing that is done. */
+async function rememberRun(settings: Settings, toolName: string, ms: number, said: AuthorsEstimate | undefined): Promise<void> {
+  try {
+    const [{ openTasks }, { silentLog }] = await Promise.all([import("./tasks.ts"), import("./log.ts")]);
+    const name = settings.toolPrefix === "" ? toolName : `${settings.toolPrefix}_${toolName}`;
+    const tasks = openTasks(settings, silentLog);
+    tasks.history.add(name, ms, said);
+    await tasks.close();
+  } catch {
+    // Durations are a courtesy.
+  }
 }
 
 function fail(error: unknown): void {

@@ -108,3 +108,19 @@ function readJson(file: string): Readonly<Record<string, unknown>> | undefined {
     return undefined;
   }
 }
+
+/** Keeps where a project lies, so that `stats --all` can name it. */
+export function rememberPlace(home: Home, project: string, place: string): void {
+  const file = path.join(home.runFolder, `project-${project}.place`);
+  if (readText(file) === place) return;
+  try {
+    writePrivately(file, place);
+  } catch {
+    // Without it the project is told by its id.
+  }
+}
+
+/** Where a project lies; undefined when nobody has kept it. */
+export function placeOfProject(home: Home, project: string): string | undefined {
+  return /^[\w-]+$/.test(project) ? readText(path.join(home.runFolder, `project-${project}.place`)) : undefined;
+}

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import path from "node:path";
 import { type Clock, systemClock } from "./clock.ts";
@@ -6,7 +7,8 @@ import { publicSettings, type Settings } from "./config.ts";
 import { ownCommand } from "./diagnose/command.ts";
 import type { Logger } from "./log.ts";
 import { childEnvironment, createWorkerName, endStrays, isKnownDead, killGroup } from "./machine.ts";
-import { packageFolder, runVariable } from "./project.ts";
+import { isPackFolder, packageFolder, runVariable } from "./project.ts";
+import { rememberPlace } from "./stored-project.ts";
 import { openSqliteStore } from "./store/sqlite/store.ts";
 import { Engine } from "./task/engine.ts";
 import { History } from "./task/history.ts";
@@ -31,11 +33,18 @@ export interface TasksOptions {
   readonly environment?: () => Environment;
 }
 
+/** Where a project lies, in words for a person. */
+export function placeOf({ configFile, commandFolders }: Settings): string {
+  const own = commandFolders.find((folder) => !isPackFolder(folder) && existsSync(folder));
+  return configFile !== undefined ? path.dirname(configFile) : own !== undefined ? path.dirname(own) : "the bundled commands";
+}
+
 /** Opens the tasks of a home. Nothing is claimed or swept until a worker or the sweeper is started. */
 export function openTasks(settings: Settings, log: Logger, { clock = systemClock, environment = () => settings.environment }: TasksOptions = {}): Tasks {
   const store = openSqliteStore(settings.storeFile, clock);
   const history = new History(store, clock, settings.project, { home: settings.home.folder, config: publicSettings(settings), log });
   const { project, isDebug } = settings;
+  rememberPlace(settings.home, project, placeOf(settings));
   const runIsolated = createIsolation({
     clock,
     log,

@@ -5,7 +5,7 @@ import type { Door, Origin } from "../command/context.ts";
 import { describePlace, type Place } from "../command/place.ts";
 import { type Outcome, runCommand, summaryLine } from "../command/run.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
-import { authorsEstimate } from "../task/history.ts";
+import { type AuthorsEstimate, authorsEstimate } from "../task/history.ts";
 import { ProgressTrack } from "../task/progress.ts";
 import { widthFor } from "./layout.ts";
 import { type Format, formatData } from "./output.ts";
@@ -16,6 +16,8 @@ export interface RunFacts {
   readonly home: string;
   readonly config: Readonly<Record<string, unknown>>;
   readonly isDebug: boolean;
+  /** Counts a run for `stats` and the next estimates. Never rejects. */
+  remember?(toolName: string, durationMs: number, said: AuthorsEstimate | undefined): Promise<void>;
 }
 
 /** Runs a command for a person at a terminal, in its four stages. */
@@ -28,22 +30,34 @@ export async function runInTerminal(entry: CatalogEntry, typed: Typed, terminal:
     if (stop.signal.aborted) terminal.leave(Exit.Cancelled);
     else cancel();
   });
+  const onOdd = (odd: string) => terminal.say(`${terminal.colors.yellow("!")} ${clean(odd)}\n`);
+  const said = authorsEstimate(entry.command, input, { ...facts, origin }, onOdd);
   const view = typed.quiet ? undefined : new StageView(terminal);
   const track = new ProgressTrack({ clock: systemClock, deliver: (update) => view?.progress(update) });
+  let isAsked = false;
+  const onAsk = () => {
+    isAsked = true;
+  };
   try {
     const name = entry.path.join(" ");
+    const { home, config, isDebug } = facts;
     const outcome = await runCommand(entry.command, input, {
       name,
       clock: systemClock,
-      ...facts,
+      home,
+      config,
+      isDebug,
       caller: { kind: "local" },
       origin,
       signals: [stop.signal],
-      door: toDoor({ view, track, cancel }, terminal, typed, facts.isDebug),
+      door: toDoor({ view, track, cancel, onAsk }, terminal, typed, isDebug),
     });
     track.finish();
     view?.end();
-    return await report(outcome, terminal, typed, entry);
+    const code = await report(outcome, terminal, typed, entry);
+    // After the result, so that nobody waits for it. The time a person takes to answer is not the command's.
+    if (outcome.ending === "completed" && !isAsked) await facts.remember?.(entry.toolName, outcome.durationMs, said);
+    return code;
   } finally {
     view?.end();
     stopListening();
@@ -54,10 +68,11 @@ interface Stage {
   readonly view: StageView | undefined;
   readonly track: ProgressTrack;
   readonly cancel: () => void;
+  readonly onAsk: () => void;
 }
 
 function toDoor(stage: Stage, terminal: Terminal, typed: Typed, isDebug: boolean): Door {
-  const { view, track, cancel } = stage;
+  const { view, track, cancel, onAsk } = stage;
   const { colors } = terminal;
   const door: Door = {
     announce: (text) => view?.announce(text),
@@ -73,6 +88,7 @@ function toDoor(stage: Stage, terminal: Terminal, typed: Typed, isDebug: boolean
     async ask(question) {
       if (question.isConfirmation && typed.yes) return { action: "accept", content: { confirm: true } };
       if (!terminal.canAsk) return { action: "cancel" };
+      onAsk();
       const answer = await (view === undefined ? askInTerminal(question) : view.pause(() => askInTerminal(question)));
       if (answer.action === "cancel") cancel();
       return answer;

@@ -162,6 +162,15 @@ export class History {
     return [...Map.groupBy(all, (count) => count.command.slice(this.#prefix.length))].map(([command, counts]) => ({ command, ...toDurations(counts) }));
   }
 
+  /** The same of every project in the store, each by its id. */
+  async statsOfAll(): Promise<(CommandStats & { readonly project: string })[]> {
+    const all = [...(await this.#store.durations()), ...this.#unwritten()];
+    return [...Map.groupBy(all, ({ command }) => command)].map(([key, counts]) => {
+      const at = key.indexOf("/");
+      return { project: key.slice(0, Math.max(0, at)), command: key.slice(at + 1), ...toDurations(counts) };
+    });
+  }
+
   /** A command in a few numbers; the store is asked at most once a second, however many calls want to know. */
   #summaryOf(name: string): Summary | Promise<Summary> {
     const command = this.#prefix + name;
