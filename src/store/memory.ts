@@ -2,7 +2,7 @@ import type { Clock } from "../clock.ts";
 import type { Answer, Question } from "../command/context.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
 import { BadCursor } from "../task/limits.ts";
-import type { Claim, ClaimShares, ClaimWish, Created, CreateOptions, DurationCount, ListFilter, Page, Scope, TaskStore } from "../task/store.ts";
+import type { Claim, ClaimShares, ClaimWish, Created, CreateOptions, DurationCount, KeptTasks, ListFilter, Page, Scope, TaskStore } from "../task/store.ts";
 import {
   differingNames,
   type Environment,
@@ -22,6 +22,8 @@ interface Row {
   readonly number: number;
   task: Task;
   readonly steps: Map<string, string>;
+  /** Of what was put in and what came out, once it has ended. */
+  bytes?: number;
 }
 
 /** The reference: the pure rules on a Map. Nothing survives the process. */
@@ -48,13 +50,14 @@ export class MemoryStore implements TaskStore, Dispatcher {
     const live = own.filter(({ task }) => !isTerminal(task) && !task.isCall).length;
     if (live >= options.maxLive && !fresh.isCall) return { kind: "full", live: options.maxLive };
     if (this.#rows.has(fresh.taskId)) throw new Error("This task id is taken.");
-    const row = {
+    const forgotten = options.keeps === undefined ? [] : this.#forgetFirst(fresh.caller, options.keeps);
+    const row: Row = {
       number: ++this.#lastNumber,
       task: begin({ ...fresh, input: toJson(fresh.input ?? {}), questions: toJson(fresh.questions) }, options.claim),
       steps: new Map(),
     };
     this.#rows.set(fresh.taskId, row);
-    this.#changed(fresh.taskId);
+    for (const taskId of [...forgotten, fresh.taskId]) this.#changed(taskId);
     return { kind: "created", task: copyOf(row) };
   }
 
@@ -271,6 +274,20 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return true;
   }
 
+  /** Removes those of a caller's ended tasks that ended before the ones to keep. */
+  #forgetFirst(caller: string, keeps: KeptTasks): string[] {
+    const finishedAt = ({ task }: Row) => (isTerminal(task) ? task.finishedAt : 0);
+    const ended = [...this.#rows.values()].filter(({ task }) => task.caller === caller && isTerminal(task));
+    ended.sort((a, b) => finishedAt(b) - finishedAt(a) || b.number - a.number);
+    let bytes = 0;
+    const isOver = (row: Row, at: number) => {
+      bytes += bytesOf(row);
+      return bytes > keeps.bytes || at >= keeps.count;
+    };
+    const over = new Set(ended.filter(isOver));
+    return this.#remove((row) => over.has(row));
+  }
+
   #remove(isOver: (row: Row) => boolean): string[] {
     const ids = [...this.#rows].filter(([, row]) => isOver(row)).map(([taskId]) => taskId);
     for (const taskId of ids) this.#rows.delete(taskId);
@@ -286,6 +303,12 @@ export class MemoryStore implements TaskStore, Dispatcher {
 function mayRun({ caller, isEndless }: Task, shares: ClaimShares | undefined): boolean {
   const full = (isEndless ? shares?.fullOfEndless : shares?.full) ?? [];
   return full !== "everybody" && !full.includes(caller);
+}
+
+function bytesOf(row: Row): number {
+  const { input, outcome, questions } = row.task as { input: unknown; outcome?: unknown; questions: unknown };
+  row.bytes ??= Buffer.byteLength(JSON.stringify([input, outcome, questions]));
+  return row.bytes;
 }
 
 /** What a database would keep of a value, and nothing that others still hold. */

@@ -9,7 +9,7 @@ import { toCaller } from "./callers.ts";
 import { authorsEstimate, type History } from "./history.ts";
 import { Inputs } from "./inputs.ts";
 import type { RunIsolated } from "./isolate.ts";
-import { checkStorable } from "./limits.ts";
+import { checkStorable, keptOf } from "./limits.ts";
 import { crashedOutcome, notRun, toProgress, toTaskOutcome, withSentence } from "./outcome.ts";
 import { ProgressTrack, type ProgressUpdate } from "./progress.ts";
 import { retryAt } from "./retry.ts";
@@ -244,7 +244,9 @@ export class Attempt {
     if (call === undefined || this.#claim !== undefined) return;
     this.#cancelJournal?.();
     const { store, worker, leaseMs } = this.#options;
-    const created = await store.create(call.fresh(), { joinsEqual: false, maxLive: Number.MAX_SAFE_INTEGER, claim: { worker, leaseMs } });
+    const fresh = call.fresh();
+    const claim = { worker, leaseMs };
+    const created = await store.create(fresh, { joinsEqual: false, maxLive: Number.MAX_SAFE_INTEGER, keeps: keptOf(fresh.caller), claim });
     if (created.kind !== "created") throw new Error("The record of a call was there before it.");
     this.#take(created.task);
   }

@@ -15,3 +15,8 @@ export function toCaller(key: string): Caller {
   const [issuer, client, subject] = JSON.parse(key.slice("token:".length)) as [string, string, string];
   return { kind: "token", issuer, client, subject };
 }
+
+/** Whose something is, in a sentence to the caller of such a key. */
+export function nameOf(key: string): string {
+  return key === anonymous ? "callers without a credential" : "yours";
+}

@@ -7,12 +7,12 @@ import type { HostLimit } from "../host/profiles.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
 import type { Attempt } from "./attempt.ts";
-import { anonymous } from "./callers.ts";
+import { anonymous, nameOf } from "./callers.ts";
 import { type Decision, type DeferralRules, decide } from "./deferral.ts";
 import { digestOf } from "./digest.ts";
 import type { Engine } from "./engine.ts";
 import type { History, Outlook } from "./history.ts";
-import { callPlaces, defaultTtlMs } from "./limits.ts";
+import { callPlaces, checkInputSize, checkTtl } from "./limits.ts";
 import { outcomeOf } from "./outcome.ts";
 import { ProgressReader, type ProgressUpdate } from "./progress.ts";
 import { rulesOf } from "./retry.ts";
@@ -115,6 +115,7 @@ export class Calls {
     const { engine, worker, history } = this.#options;
     this.#refuseWhenLeaving();
     const { entry, input, caller, origin, idempotencyKey } = request;
+    checkInputSize(input, caller);
     const looked = history.look(entry.toolName, entry.command, input, origin);
     const outlook = looked instanceof Promise ? await looked : looked;
     const decision = this.#decide(request, outlook);
@@ -280,7 +281,7 @@ export class Calls {
   async #handOut(attempt: Attempt, request: CallRequest, reason: string): Promise<Task | undefined> {
     const { worker, log } = this.#options;
     try {
-      const task = await attempt.handOut({ reason, ttlMs: defaultTtlMs, rules: rulesOf(request.entry.command) });
+      const task = await attempt.handOut({ reason, ttlMs: checkTtl(undefined, request.caller), rules: rulesOf(request.entry.command) });
       if (task !== undefined) worker.start();
       return task;
     } catch (error) {
@@ -346,7 +347,7 @@ export class Calls {
   }
 
   #refuseTooMany(caller: string): void {
-    if (!this.#held.mayTake(caller)) throw new TooManyCalls(this.#held.heldBy(caller));
+    if (!this.#held.mayTake(caller)) throw new TooManyCalls(this.#held.heldBy(caller), caller);
   }
 
   #refuseWhenLeaving(): void {
@@ -400,7 +401,7 @@ export class Calls {
       digest: digestOf(entry.toolName, input ?? {}, origin),
       idempotencyKey: undefined,
       reason: "answered while its client waits",
-      ttlMs: defaultTtlMs,
+      ttlMs: checkTtl(undefined, request.caller),
       estimateMs,
       isEndless,
       isProven,
@@ -423,8 +424,8 @@ export class Calls {
 
 /** The caller has as many calls running as there may be. */
 class TooManyCalls extends CommandError {
-  constructor(held: number) {
-    super(`There are ${held} running calls of yours already, the most there may be; wait for one to end, or cancel one.`);
+  constructor(held: number, caller: string) {
+    super(`There are ${held} running calls of ${nameOf(caller)} already, the most there may be; wait for one to end, or cancel one.`);
   }
 }
 

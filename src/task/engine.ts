@@ -8,13 +8,13 @@ import { CommandError, InputError, RequestError } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
-import { anonymous } from "./callers.ts";
+import { anonymous, nameOf } from "./callers.ts";
 import { type CallEnding, type CallRequest, Calls } from "./calls.ts";
 import { type DeferralRules, defaultDeferral } from "./deferral.ts";
 import { digestOf } from "./digest.ts";
 import { waitForTask } from "./feed.ts";
 import type { History } from "./history.ts";
-import { checkTtl, maxLiveTasks, maxPageSize } from "./limits.ts";
+import { checkInputSize, checkTtl, keptOf, maxLiveTasks, maxPageSize } from "./limits.ts";
 import { rulesOf } from "./retry.ts";
 import type { ListFilter, Page, Scope, TaskStore } from "./store.ts";
 import { type Environment, isTerminal, openQuestions, type Task, type TaskQuestion } from "./task.ts";
@@ -100,7 +100,8 @@ export class Engine {
   async create(request: CreateRequest, claim?: { worker: string; leaseMs: number }): Promise<CreatedTask> {
     const { store, history, clock, project, maxLive = maxLiveTasks } = this.#options;
     const { entry, input, caller, origin = unknownOrigin } = request;
-    const ttlMs = checkTtl(request.ttlMs);
+    const ttlMs = checkTtl(request.ttlMs, caller);
+    checkInputSize(input, caller);
     const refusal = request.isUnchecked === true ? undefined : await refuseInput(entry.command, input, request.name ?? entry.toolName);
     if (refusal !== undefined) throw new InputError(refusal);
     const { command, toolName } = entry;
@@ -128,10 +129,10 @@ export class Engine {
         questions: request.answered ?? [],
         environment: this.#options.environment?.(),
       },
-      { joinsEqual: this.joinsEqual(request), maxLive, ...(claim !== undefined && { claim }) },
+      { joinsEqual: this.joinsEqual(request), maxLive, keeps: keptOf(caller), ...(claim !== undefined && { claim }) },
     );
     failpoint("after-insert");
-    if (created.kind === "full") throw new TooManyTasks(created.live);
+    if (created.kind === "full") throw new TooManyTasks(created.live, caller);
     if (created.kind === "repeated" && created.task.digest !== digest)
       throw new CommandError("This idempotency key belongs to another call, of another tool or with other arguments; use a fresh one.");
     failpoint("before-ack");
@@ -219,8 +220,8 @@ async function refuseAnswer(schema: JsonSchema, content: Readonly<Record<string,
 
 /** The caller has as many live tasks as there may be. */
 export class TooManyTasks extends CommandError {
-  constructor(live: number) {
-    super(`There are ${live} tasks of yours already, the most there may be; wait for one to end, or cancel one.`);
+  constructor(live: number, caller: string) {
+    super(`There are ${live} tasks of ${nameOf(caller)} already, the most there may be; wait for one to end, or cancel one.`);
   }
 }
 

@@ -1,8 +1,13 @@
-import { CommandError, RequestError } from "../errors.ts";
+import { CommandError, InputError, RequestError } from "../errors.ts";
+import { anonymous } from "./callers.ts";
 import type { ShareLimits } from "./shares.ts";
+import type { KeptTasks } from "./store.ts";
 
-export const defaultTtlMs = 24 * 60 * 60 * 1000;
-export const maxTtlMs = 7 * 24 * 60 * 60 * 1000;
+const hourMs = 60 * 60 * 1000;
+const defaultTtlMs = 24 * hourMs;
+const maxTtlMs = 7 * 24 * hourMs;
+/** What callers who cannot be told apart may leave on the disk, together; whoever is known may leave what they like. */
+const ofStrangers = { ttlMs: hourMs, inputBytes: 256 * 1024, kept: { count: 1_000, bytes: 64 * 1024 * 1024 } };
 export const maxLiveTasks = 100;
 export const maxPageSize = 100;
 export const maxDepth = 64;
@@ -39,12 +44,26 @@ export class BadCursor extends RequestError {
   }
 }
 
-/** How long a result is to be kept: a positive whole number of milliseconds, capped. Anything else is refused by name. */
-export function checkTtl(ttlMs: unknown, name = "ttl"): number {
-  if (ttlMs === undefined) return defaultTtlMs;
+/** How long a caller's result is to be kept: a positive whole number of milliseconds, capped. Anything else is refused by name. */
+export function checkTtl(ttlMs: unknown, caller: string, name = "ttl"): number {
+  const most = caller === anonymous ? ofStrangers.ttlMs : maxTtlMs;
+  if (ttlMs === undefined) return Math.min(defaultTtlMs, most);
   const isUsable = typeof ttlMs === "number" && Number.isSafeInteger(ttlMs) && ttlMs > 0;
   if (!isUsable) throw new RequestError("params", `\`${name}\` must be a positive whole number of milliseconds.`);
-  return Math.min(ttlMs, maxTtlMs);
+  return Math.min(ttlMs, most);
+}
+
+/** Refuses arguments that are too large to be kept for this caller. */
+export function checkInputSize(input: unknown, caller: string): void {
+  if (caller !== anonymous) return;
+  const bytes = Buffer.byteLength(JSON.stringify(input ?? {}));
+  if (bytes <= ofStrangers.inputBytes) return;
+  throw new InputError(`The arguments are ${bytes} bytes of JSON, and without a credential ${ofStrangers.inputBytes} are the most; send less, or a token.`);
+}
+
+/** What is kept of a caller's ended tasks; undefined for all of them until their time is over. */
+export function keptOf(caller: string): KeptTasks | undefined {
+  return caller === anonymous ? ofStrangers.kept : undefined;
 }
 
 /** Refuses a result that a store could not keep or a client could not read. */

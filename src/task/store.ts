@@ -13,11 +13,19 @@ export interface Scope {
   readonly now: number;
 }
 
+/** How much of what has ended is kept. */
+export interface KeptTasks {
+  readonly count: number;
+  readonly bytes: number;
+}
+
 export interface CreateOptions {
   /** Give back a live task of the same caller, project, digest and environment instead of making another. */
   readonly joinsEqual: boolean;
   /** Refuse when the caller has this many live tasks. */
   readonly maxLive: number;
+  /** Of the caller's ended tasks keep only those that ended last: so many of them, with so many bytes of input and outcome. Live ones stay. */
+  readonly keeps?: KeptTasks | undefined;
   /** Whoever makes it already runs it: it begins as claimed, under fence 1. A journalled call always does, and is neither joined nor refused for their number. */
   readonly claim?: { readonly worker: string; readonly leaseMs: number };
 }

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
@@ -111,6 +111,27 @@ describe.each([
     await make("ada", 2);
     await expect(make("ada", 3)).rejects.toThrow("There are 2 tasks of yours already, the most there may be; wait for one to end, or cancel one.");
     await expect(make("bob", 3)).resolves.toBeDefined();
+  });
+
+  test("callers who cannot be told apart fill no disk: their input, their results' time and what is kept of them have bounds", async () => {
+    const made = vi.spyOn(store, "create");
+    const stranger = { caller: "anonymous" };
+    await expect(create(add, { a: 1, more: "x".repeat(256 * 1024) }, stranger)).rejects.toThrow(
+      "The arguments are 262161 bytes of JSON, and without a credential 262144 are the most; send less, or a token.",
+    );
+    expect(made).not.toHaveBeenCalled();
+    expect((await create(add, { a: 1 }, { ...stranger, ttlMs: 2 ** 31 })).task.ttlMs).toBe(3_600_000);
+    expect((await create(add, { a: 1 }, stranger)).task.ttlMs).toBe(3_600_000);
+    expect(made.mock.lastCall?.[1].keeps).toEqual({ count: 1_000, bytes: 64 * 1024 * 1024 });
+    expect((await create(add, { a: 1, more: "x".repeat(256 * 1024) })).task.ttlMs).toBe(86_400_000);
+    expect(made.mock.lastCall?.[1].keeps).toBeUndefined();
+  });
+
+  test("callers who cannot be told apart do not read that others' tasks are theirs", async () => {
+    const small = new Engine({ store, history, clock: systemClock, log: silentLog, project: "p", maxLive: 0 });
+    await expect(small.create({ entry: entryOf(add), input: { a: 1 }, caller: "anonymous", reason: "test" })).rejects.toThrow(
+      "There are 0 tasks of callers without a credential already",
+    );
   });
 
   test("cancel is final: the worker is told, its late result is refused", async () => {

@@ -159,6 +159,17 @@ export const statements = {
   sweepKey: "delete from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey and expires_at <= :now",
   prune: "delete from tasks where caller = :caller and finished_at is not null returning task_id",
 
+  forgetFirst: `
+    delete from tasks
+    where number in (
+      select number
+      from (select number, row_number() over latest as place,
+                   sum(octet_length(input) + coalesce(octet_length(outcome), 0) + octet_length(questions)) over latest as bytes
+            from tasks where caller = :caller and finished_at is not null
+            window latest as (order by finished_at desc, number desc rows unbounded preceding))
+      where place > :count or bytes > :bytes)
+    returning task_id`,
+
   recordDuration: `
     insert into durations (command, kind, bucket, count) values (:command, :kind, :bucket, :count)
     on conflict (command, kind, bucket) do update set count = count + excluded.count`,

@@ -53,9 +53,16 @@ export class SqliteStore implements TaskStore, Dispatcher {
 
   async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
     const values = fromTask(begin(fresh, options.claim));
-    const write = () => this.#transaction((): Created => this.#instead(fresh, options) ?? { kind: "created", task: this.#row("insert", values) as Task });
+    let forgotten: readonly string[] = [];
+    const make = (): Created => {
+      const instead = this.#instead(fresh, options);
+      if (instead !== undefined) return instead;
+      forgotten = options.keeps === undefined ? [] : this.#ids("forgetFirst", { caller: fresh.caller, ...options.keeps });
+      return { kind: "created", task: this.#row("insert", values) as Task };
+    };
+    const write = () => this.#transaction(make);
     const created = await (fresh.isCall ? this.#quickly(write) : this.#durably(write));
-    if (created.kind === "created") this.#changed(fresh.taskId);
+    if (created.kind === "created") for (const taskId of [...forgotten, fresh.taskId]) this.#changed(taskId);
     return created;
   }
 

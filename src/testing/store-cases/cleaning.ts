@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import type { TaskOutcome } from "../../task/task.ts";
 import type { StoreCase } from "../store-suite.ts";
-import { done, makeOneOfEach, onStore, ttlMs } from "./bench.ts";
+import { done, leaseMs, makeOneOfEach, onStore, ttlMs } from "./bench.ts";
 
 export const cleaningCases: readonly StoreCase[] = [
   onStore("sweep: removes what has expired, of every caller, and nothing else", async (bench) => {
@@ -27,6 +28,42 @@ export const cleaningCases: readonly StoreCase[] = [
     assert.deepEqual(left, [ids.queued, ids.working, ids.input_required]);
     assert.equal((await bench.read(foreign.taskId, "bob")).status, "completed");
     assert.equal(await bench.store.prune(bench.scope()), 0);
+  }),
+
+  onStore("create: of the caller's ended tasks those that ended first are forgotten beyond a number, and live ones never", async (bench) => {
+    const ids = await makeOneOfEach(bench);
+    const foreign = await bench.begin({ caller: "bob" });
+    await bench.store.settle(foreign, done, bench.now);
+    bench.clock.advance(1);
+    const last = await bench.begin();
+    await bench.store.settle(last, done, bench.now);
+    const made = await bench.create({}, { keeps: { count: 2, bytes: 1_000_000 } });
+    assert.ok(made.kind === "created");
+    const left = (await bench.store.list(bench.scope(), { limit: 10 })).tasks.map(({ taskId }) => taskId);
+    assert.deepEqual(new Set(left), new Set([made.task.taskId, last.taskId, ids.queued, ids.working, ids.input_required, ids.cancelled]));
+    assert.equal((await bench.read(foreign.taskId, "bob")).status, "completed");
+  }),
+
+  onStore("create: of the caller's ended tasks those that ended first are forgotten beyond so many bytes", async (bench) => {
+    const ended: string[] = [];
+    for (const text of ["a", "b", "c"]) {
+      const claim = await bench.begin({ input: { text: text.repeat(1_000) } });
+      await bench.store.settle(claim, { ...done, data: { text: text.repeat(1_000) } } as TaskOutcome, bench.now);
+      ended.unshift(claim.taskId);
+      bench.clock.advance(1);
+    }
+    const large = await bench.make({ input: { text: "d".repeat(10_000) } });
+    for (const [bytes, kept] of [
+      [10_000, 3],
+      [5_000, 2],
+      [2_900, 1],
+      [1, 0],
+    ] as const) {
+      const made = await bench.create({ isCall: true }, { keeps: { count: 100, bytes }, claim: { worker: "w1", leaseMs } });
+      assert.equal(made.kind, "created");
+      const left = (await bench.store.list(bench.scope(), { limit: 10 })).tasks.map(({ taskId }) => taskId);
+      assert.deepEqual(left, [large.taskId, ...ended.slice(0, kept)]);
+    }
   }),
 
   onStore("sweep and prune: a removed task is as if it had never been", async (bench) => {
