@@ -1,9 +1,10 @@
 import { isUtf8 } from "node:buffer";
-import type { JSONRPCMessage } from "@modelcontextprotocol/server";
+import { CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, type JSONRPCMessage } from "@modelcontextprotocol/server";
 import { RequestError } from "../errors.ts";
 
 export const maxBodyBytes = 4 * 1024 * 1024;
 export const maxDepth = 64;
+const maxIntroductionBytes = 16 * 1024;
 /** Values in one message, and members of one object in it: checking a member takes far longer than sending it. */
 export const maxElements = 100_000;
 export const maxMembers = 10_000;
@@ -41,6 +42,19 @@ export function checkMessage(value: unknown): JSONRPCMessage {
   if (typeof method !== "string") throw refuse("`method` must be a text.");
   if (params !== undefined && (typeof params !== "object" || params === null || Array.isArray(params))) throw refuse("`params` must be an object.");
   return value as JSONRPCMessage;
+}
+
+/** Why what a client says about itself is not taken; undefined when it is. It is kept as long as its session, and read with every request. */
+export function refuseIntroduction(message: JSONRPCMessage): string | undefined {
+  if (!("method" in message)) return undefined;
+  const { _meta = {}, clientInfo, capabilities } = (message.params ?? {}) as Record<string, unknown> & { _meta?: Record<string, unknown> | null };
+  const said =
+    message.method === "initialize"
+      ? { clientInfo, capabilities }
+      : { clientInfo: _meta?.[CLIENT_INFO_META_KEY], capabilities: _meta?.[CLIENT_CAPABILITIES_META_KEY] };
+  const bytes = Buffer.byteLength(JSON.stringify(said));
+  if (bytes <= maxIntroductionBytes) return undefined;
+  return `What the client says about itself, its info and capabilities, is ${bytes} bytes of JSON, and ${maxIntroductionBytes} are the most; say less.`;
 }
 
 function isRequestId(id: unknown): boolean {

@@ -17,7 +17,7 @@ import type { Logger } from "../log.ts";
 import { anonymous, type Caller, localUser, toAuthInfo } from "../mcp/caller.ts";
 import { refuseListen, type TaskListen, type TaskSubscriptions, toTaskListen } from "../mcp/subscriptions.ts";
 import { Connections } from "./connections.ts";
-import { checkMessage, maxBodyBytes, parseJson } from "./frames.ts";
+import { checkMessage, maxBodyBytes, parseJson, refuseIntroduction } from "./frames.ts";
 import { keptOpen, withTasks } from "./listen.ts";
 import { writeResponse } from "./respond.ts";
 import { Sessions } from "./sessions.ts";
@@ -48,6 +48,9 @@ const loopback = new Set(["127.0.0.1", "localhost", "::1", "[::1]"]);
 
 /** How long a request's head, and all of it, may take: who sends nothing, or a byte at a time, holds nothing for long. */
 const patience = { headersTimeout: 10_000, requestTimeout: 60_000, connectionsCheckingInterval: 5_000 };
+
+/** What MCP is asked by; of the last two the answer is that they are nothing here. Of others no request can be made at all. */
+const methods = ["GET", "POST", "DELETE", "HEAD", "OPTIONS"];
 
 /** Our own limits for each caller come first. */
 const maxSubscriptions = 10_000;
@@ -169,6 +172,7 @@ class Endpoint {
   }
 
   async #mcp(request: IncomingMessage, response: ServerResponse, caller: Caller): Promise<Response> {
+    if (!methods.includes(request.method ?? "")) throw new Refusal(405, "MCP is asked by POST, GET and DELETE.");
     this.connections.admit(request, response, caller);
     const gone = new AbortController();
     const closed = new AbortController();
@@ -183,6 +187,8 @@ class Endpoint {
     const body = await readBody(request);
     await this.connections.pace(caller, body.length);
     const parsedBody = checkMessage(parseJson(body));
+    const introduction = refuseIntroduction(parsedBody);
+    if (introduction !== undefined) return jsonError(400, requestErrors.params.code, introduction, (parsedBody as { id?: string | number }).id);
     const isLegacy = await isLegacyRequest(webRequest, parsedBody);
     if (isLegacy) return await this.#sessions.handle(webRequest, { caller, authInfo, parsedBody });
     if ("method" in parsedBody && parsedBody.method === "subscriptions/listen") this.connections.holdStream(caller, closed.signal);
@@ -244,9 +250,15 @@ class Refusal extends Error {
   }
 }
 
-function jsonError(status: number, code: number, message: string): Response {
-  const headers = status === 401 ? { "www-authenticate": "Bearer" } : status === 413 ? { connection: "close" } : undefined;
-  return Response.json({ jsonrpc: "2.0", id: null, error: { code, message } }, { status, ...(headers && { headers }) });
+const errorHeaders: Readonly<Record<number, Record<string, string>>> = {
+  401: { "www-authenticate": "Bearer" },
+  405: { allow: methods.join(", ") },
+  413: { connection: "close" },
+};
+
+function jsonError(status: number, code: number, message: string, id: string | number | null = null): Response {
+  const headers = errorHeaders[status];
+  return Response.json({ jsonrpc: "2.0", id, error: { code, message } }, { status, ...(headers && { headers }) });
 }
 
 function toWebRequest(request: IncomingMessage, signal: AbortSignal): Request {

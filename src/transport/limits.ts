@@ -10,15 +10,18 @@ export interface DoorLimits {
   readonly streams: number;
   /** Of revisions before 2026-07-28. */
   readonly sessions: number;
+  /** How long a session lasts without a word, a call that runs or an open stream. */
+  readonly silenceMs: number;
   /** Tasks that are listened to. */
   readonly taskIds: number;
   /** Messages that are begun in one turn of the event loop. */
   readonly messagesATurn: number;
 }
 
-const known: DoorLimits = { connections: 1_000, requests: 1_000, streams: 500, sessions: 500, taskIds: 10_000, messagesATurn: 64 };
+const minuteMs = 60_000;
+const known: DoorLimits = { connections: 1_000, requests: 1_000, streams: 500, sessions: 500, silenceMs: 60 * minuteMs, taskIds: 10_000, messagesATurn: 64 };
 /** Callers who cannot be told apart share these. */
-const strangers: DoorLimits = { connections: 250, requests: 200, streams: 100, sessions: 200, taskIds: 1_000, messagesATurn: 8 };
+const strangers: DoorLimits = { connections: 250, requests: 200, streams: 100, sessions: 200, silenceMs: 10 * minuteMs, taskIds: 1_000, messagesATurn: 8 };
 
 export function limitsOf(caller: Caller): DoorLimits {
   return isKnown(caller) ? known : strangers;

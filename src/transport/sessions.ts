@@ -16,6 +16,8 @@ import { Replay } from "./replay.ts";
 
 /** How long a client that lost its connection is asked to wait before it comes back. */
 const retryMs = 1_000;
+/** How often it is looked for sessions that were silent for too long. */
+const lookMs = 60_000;
 
 interface Session {
   readonly transport: WebStandardStreamableHTTPServerTransport;
@@ -41,6 +43,7 @@ export class Sessions {
   readonly #options: { factory: McpServerFactory; clock: Clock; onerror: (error: Error) => void };
   readonly #stateless: ReturnType<typeof legacyStatelessFallback>;
   readonly #sessions = new Map<string, Session>();
+  #cancelLook: (() => void) | undefined;
 
   constructor(options: { factory: McpServerFactory; clock: Clock; onerror: (error: Error) => void }) {
     this.#options = options;
@@ -59,6 +62,7 @@ export class Sessions {
   }
 
   async close(): Promise<void> {
+    this.#cancelLook?.();
     await Promise.all([...this.#sessions.values()].map(({ server }) => server.close()));
     this.#sessions.clear();
   }
@@ -74,16 +78,20 @@ export class Sessions {
       retryInterval: retryMs,
       onsessioninitialized: (id) => {
         this.#makeRoom(from.caller);
-        const session = { transport, server, caller: from.caller, inFlight, lastUsedAt: clock.now(), streams: 0 };
+        const session = { transport, server, caller: from.caller, inFlight, lastUsedAt: clock.monotonic(), streams: 0 };
         server.core.isPushable = () => session.streams > 0;
         this.#sessions.set(id, session);
+        this.#lookForSilent();
       },
       onsessionclosed: (id) => void this.#sessions.delete(id),
     });
     await server.connect(transport);
     const send = transport.send.bind(transport);
     transport.send = (message, options) => {
-      if (!("method" in message) && message.id !== undefined) inFlight.delete(message.id);
+      if (!("method" in message) && message.id !== undefined) {
+        inFlight.delete(message.id);
+        this.#use(this.#sessions.get(transport.sessionId ?? ""));
+      }
       return send(message, options);
     };
     return await transport.handleRequest(request, from);
@@ -98,7 +106,7 @@ export class Sessions {
         { status: 404 },
       );
     }
-    session.lastUsedAt = this.#options.clock.now();
+    this.#use(session);
     const { parsedBody } = from;
     if (isJSONRPCRequest(parsedBody)) {
       if (session.inFlight.has(parsedBody.id))
@@ -110,7 +118,11 @@ export class Sessions {
     if (request.method === "GET" && response.ok) {
       session.streams += 1;
       session.server.core.streamOpened();
-      (from.closed ?? request.signal).addEventListener("abort", () => (session.streams -= 1), { once: true });
+      const over = () => {
+        session.streams -= 1;
+        this.#use(session);
+      };
+      (from.closed ?? request.signal).addEventListener("abort", over, { once: true });
     }
     // What was refused was never begun, so its id is free again.
     if (response.status >= 400 && isJSONRPCRequest(parsedBody)) session.inFlight.delete(parsedBody.id);
@@ -147,10 +159,26 @@ export class Sessions {
     const own = this.#of(caller);
     if (own.length < limitsOf(caller).sessions) return;
     const silent = own.filter(([, session]) => isIdle(session)).toSorted(([, a], [, b]) => a.lastUsedAt - b.lastUsedAt);
-    for (const [id, session] of silent.slice(0, own.length + 1 - limitsOf(caller).sessions)) {
-      this.#sessions.delete(id);
-      void session.server.close();
-    }
+    for (const [id, session] of silent.slice(0, own.length + 1 - limitsOf(caller).sessions)) this.#end(id, session);
+  }
+
+  #use(session: Session | undefined): void {
+    if (session !== undefined) session.lastUsedAt = this.#options.clock.monotonic();
+  }
+
+  #end(id: string, session: Session): void {
+    this.#sessions.delete(id);
+    void session.server.close();
+  }
+
+  /** Clients leave without a word, and what they said about themselves would stay for good. */
+  #lookForSilent(): void {
+    this.#cancelLook ??= this.#options.clock.after(lookMs, () => {
+      this.#cancelLook = undefined;
+      const now = this.#options.clock.monotonic();
+      for (const [id, session] of this.#sessions) if (isIdle(session) && now - session.lastUsedAt >= limitsOf(session.caller).silenceMs) this.#end(id, session);
+      if (this.#sessions.size > 0) this.#lookForSilent();
+    });
   }
 }
 

@@ -30,7 +30,7 @@ function setUp() {
   const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } };
   const begin = async (caller: Caller) => (await send(caller, { id: 0, method: "initialize", params })).id;
   const statusOf = async (caller: Caller, id: string) => (await send(caller, { id: 1, method: "ping" }, id)).status;
-  return { begin, statusOf, openStream: (caller: Caller, id: string) => send(caller, undefined, id) };
+  return { clock, begin, statusOf, openStream: (caller: Caller, id: string) => send(caller, undefined, id) };
 }
 
 test("a stranger's sessions push out the stranger's own, oldest first, and never somebody else's", async () => {
@@ -68,4 +68,19 @@ test("where all are in use the next is refused with the cure, and others are ser
   streams[7]?.over();
   expect(await begin(stranger)).not.toBe("");
   expect(await statusOf(stranger, ids[7] ?? "")).toBe(404);
+});
+
+test("a session that was silent for too long is ended: a stranger's after ten minutes, one of a known caller after an hour; a stream protects it", async () => {
+  const { clock, begin, statusOf, openStream } = setUp();
+  const [own, used, silent, held] = [await begin(localUser), await begin(stranger), await begin(stranger), await begin(stranger)];
+  const stream = await openStream(stranger, held);
+  clock.advance(6 * 60_000);
+  expect(await statusOf(stranger, used)).toBe(200);
+  clock.advance(6 * 60_000);
+  expect([await statusOf(stranger, used), await statusOf(stranger, silent), await statusOf(localUser, own)]).toEqual([200, 404, 200]);
+  clock.advance(59 * 60_000);
+  expect([await statusOf(stranger, used), await statusOf(stranger, held), await statusOf(localUser, own)]).toEqual([404, 200, 200]);
+  stream.over();
+  clock.advance(62 * 60_000);
+  expect([await statusOf(stranger, held), await statusOf(localUser, own)]).toEqual([404, 404]);
 });
