@@ -162,6 +162,22 @@ export class CommandServer extends McpServer {
 /** One for all: an error made anew, with its stack, is most of what closing costs. */
 const connectionClosed = new Error("The connection is closed.");
 
+/** As much of a client's own words as a sentence about them repeats. */
+const maxEcho = 200;
+
+/** Megabytes that a client sent as a name are not sent back to it in the error that nobody knows the name. */
+async function withoutEcho<T>(name: unknown, act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (typeof name !== "string" || name.length <= maxEcho || !(error instanceof ProtocolError)) throw error;
+    const excerpt = `${name.slice(0, maxEcho)}…`;
+    throw error instanceof ResourceNotFoundError
+      ? new ResourceNotFoundError(excerpt)
+      : new ProtocolError(error.code, error.message.replaceAll(name, excerpt), error.data);
+  }
+}
+
 type Handler = (request: JSONRPCRequest, ctx: ServerContext) => Promise<Result>;
 
 class CommandCore extends Server {
@@ -262,7 +278,7 @@ class CommandCore extends Server {
   #wrapRead(handler: Handler): Handler {
     return super._wrapHandler("resources/read", async (request, ctx) => {
       const { uri } = request.params as { uri: string };
-      return (await this.face?.resources.read(uri)) ?? (await handler(request, ctx));
+      return (await this.face?.resources.read(uri)) ?? (await withoutEcho(uri, () => handler(request, ctx)));
     });
   }
 
@@ -281,7 +297,7 @@ class CommandCore extends Server {
       const { name, arguments: given = {} } = request.params as { name: string; arguments?: unknown };
       const prompts = this.face?.prompts;
       const isOurs = prompts?.has(name) === true && !this.#isAuthorsPrompt(name);
-      return isOurs ? prompts.get(name, given) : await registered(request, ctx);
+      return isOurs ? prompts.get(name, given) : await withoutEcho(name, () => registered(request, ctx));
     };
   }
 

@@ -1,5 +1,7 @@
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
+import { type IncomingMessage, request } from "node:http";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -318,6 +320,56 @@ describe("over HTTP", () => {
       expect(await response.json()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code, message: expect.stringContaining(sentence) } });
     }
     expect(await (await post(url, call("good_add", { a: 1, b: 2 }))).text()).toContain('"sum":3');
+  });
+
+  test("a client that says megabytes about itself is refused in every revision, and gets no session", async () => {
+    const { url } = await startHttp(["--no-bundled"], { cwd: project() });
+    const clientInfo = { name: "x".repeat(3_000_000), version: "1" };
+    const experimental = Object.fromEntries(Array.from({ length: 9_990 }, (_, at) => [`k${at}`, {}]));
+    const initialize = (said: object) => ({
+      method: "initialize",
+      params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" }, ...said },
+    });
+    const modern = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientInfo": clientInfo,
+      "io.modelcontextprotocol/clientCapabilities": {},
+    };
+    for (const message of [initialize({ clientInfo }), initialize({ capabilities: { experimental } }), { method: "tools/list", params: { _meta: modern } }]) {
+      const version = message.method === "tools/list" ? { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list" } : undefined;
+      const response = await post(url, JSON.stringify({ jsonrpc: "2.0", id: 7, ...message }), version);
+      expect([response.status, response.headers.get("mcp-session-id")]).toEqual([400, null]);
+      expect(await response.json()).toMatchObject({ id: 7, error: { code: -32602, message: expect.stringContaining("and 16384 are the most; say less.") } });
+    }
+    expect((await post(url, JSON.stringify({ jsonrpc: "2.0", id: 0, ...initialize({}) }))).status).toBe(200);
+  });
+
+  test("a method that MCP does not know is refused, and leaves no error in the log", async () => {
+    const server = await startHttp(["--no-bundled"], { cwd: project() });
+    const { hostname, port } = new URL(server.url);
+    const statuses = [];
+    for (const method of ["TRACE", "PUT", "PROPFIND"]) {
+      const sent = request({ hostname, port, path: "/mcp", method, headers: { "content-type": "application/json" } }).end();
+      const [response] = (await once(sent, "response")) as [IncomingMessage];
+      statuses.push([response.statusCode, response.headers.allow]);
+      response.resume();
+    }
+    expect(statuses).toEqual(Array(3).fill([405, "GET, POST, DELETE, HEAD, OPTIONS"]));
+    expect(server.stderr()).not.toContain("request failed");
+  });
+
+  test("a name of a megabyte that nobody knows is not sent back whole", async () => {
+    const { url } = await startHttp(["--no-bundled"], { cwd: project() });
+    const name = `a:${"b".repeat(1_000_000)}`;
+    for (const message of [
+      { method: "resources/read", params: { uri: name } },
+      { method: "prompts/get", params: { name } },
+      { method: "tools/call", params: { name } },
+    ]) {
+      const text = await (await post(url, JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }))).text();
+      expect(text).toContain("a:bbb");
+      expect(text.length).toBeLessThan(1_000);
+    }
   });
 
   test("messages of 260,000 keys do not hold up anybody else", async () => {
