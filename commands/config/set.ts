@@ -23,15 +23,14 @@ export default defineCommand({
   }),
   effects: "write",
   idempotent: true,
-  confirm: ({ key, value }, { door }) => (door === "mcp" && changeableBy(key) === "tool" ? questionFor(key, value) : false),
+  confirm: ({ key, value }, { door }) => (door === "mcp" && changeableBy(key) === "tool" && canBeTaken(key, value) ? questionFor(key, value) : false),
   examples: ["http.port 8080", "toolPrefix wksm", "deferral.auto null"],
   summarize: ({ key, new_value }) => (new_value === null ? `${key} is back to its default` : `${key} is now ${JSON.stringify(new_value)}`),
   run({ key, value }, task) {
     if (task.origin.door !== "terminal" && changeableBy(key) === "person") throw new CommandError(refusalOf(key));
-    const keys = key.split(".");
-    if (keys.includes("")) throw new CommandError(`\`key\` ${key === "" ? "is empty" : `${key} has an empty part`}; write e.g. http.port.`);
-    if (value === "") throw new CommandError("`value` is empty; give JSON or a text, or null to take the setting away.");
-    const wanted = parseValue(value);
+    const { keys, wanted } = parse(key, value);
+    // Nobody was asked about a value that cannot be taken, so it must not be taken whatever else is in the file.
+    if (task.origin.door !== "terminal") check(withValue({}, keys, wanted), readUserFile(task.home).file);
     for (let tries = 1; tries <= maxTries; tries++) {
       const before = readUserFile(task.home);
       const config = withValue(before.config, keys, wanted);
@@ -46,6 +45,24 @@ export default defineCommand({
   },
 });
 
+function parse(key: string, value: string): { readonly keys: readonly string[]; readonly wanted: unknown } {
+  const keys = key.split(".");
+  if (keys.includes("")) throw new CommandError(`\`key\` ${key === "" ? "is empty" : `${key} has an empty part`}; write e.g. http.port.`);
+  if (value === "") throw new CommandError("`value` is empty; give JSON or a text, or null to take the setting away.");
+  return { keys, wanted: parseValue(value) };
+}
+
+/** A person is not asked about what would be refused anyway. */
+function canBeTaken(key: string, value: string): boolean {
+  try {
+    const { keys, wanted } = parse(key, value);
+    checkConfig(withValue({}, keys, wanted), "config.json");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** So much of a value fits into a question. */
 const maxShown = 300;
 
@@ -57,7 +74,9 @@ function questionFor(key: string, value: string): string {
 /** A model must not widen its own rights, whatever it was told. */
 function refusalOf(key: string): string {
   const [name] = key.split(".");
-  return `\`key\` ${key.slice(0, maxShown)} is changed by a person, not through a tool: \`${name}\` is one of the settings that decide what may be done; run in a terminal: meanwhile config set ${name} …`;
+  // What a person is told to type is never more than a name, whatever the model wrote.
+  const typed = /^[\w.-]{1,100}$/.test(key) ? key : name;
+  return `\`key\` ${key.slice(0, maxShown)} is changed by a person, not through a tool: \`${name}\` is one of the settings that decide what may be done; run in a terminal: meanwhile config set ${typed} …`;
 }
 
 function check(config: object, file: string): void {

@@ -47,6 +47,32 @@ describe("config set", () => {
     expect(await run(set, { key, value }, { home: temporaryFolder() })).toMatchObject({ ending: "failed", message: expect.stringContaining(sentence) });
   });
 
+  test.each([
+    ["name", '{"pack":1}', "`name` must be"],
+    ["toolPrefix", "a b", "`toolPrefix` must be letters, digits and _"],
+    ["deferral.atuo", "true", "`deferral.atuo` is not a setting"],
+    ["name", "", "`value` is empty"],
+  ])("through MCP nobody is asked about %s %s, which it can never take", async (key, value, sentence) => {
+    const asked: string[] = [];
+    const ask = async ({ message }: { message: string }) => {
+      asked.push(message);
+      return { action: "accept", content: { confirm: true } } as const;
+    };
+    const throughMcp = { home: temporaryFolder(), origin: { door: "mcp", folder: undefined }, door: { ask } } as const;
+    expect(await run(set, { key, value }, throughMcp)).toMatchObject({ ending: "failed", message: expect.stringContaining(sentence) });
+    expect(asked).toEqual([]);
+    expect(await run(set, { key: "name", value: "mine" }, throughMcp)).toMatchObject({ ending: "completed" });
+    expect(asked).toEqual(["Change the setting name to mine?"]);
+  });
+
+  test.each([
+    ["http.port", "config set http.port …"],
+    ["http.port;reboot", "config set http …"],
+  ])("through MCP %s is refused with what to type instead, and that is never more than a name", async (key, typed) => {
+    const outcome = await run(set, { key, value: "1" }, { home: temporaryFolder(), origin: { door: "mcp", folder: undefined } });
+    expect(outcome).toMatchObject({ ending: "failed", message: expect.stringMatching(new RegExp(`${typed}$`)) });
+  });
+
   test("does not touch a file that it cannot understand", async () => {
     const home = temporaryFolder();
     writeFileSync(path.join(home, "config.json"), "{ name: }");

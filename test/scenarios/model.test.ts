@@ -196,7 +196,7 @@ describe.each(doors)("a model over %s", (_door, open) => {
     const [name] = key.split(".");
     expect(result.isError).toBe(true);
     expect(sentenceOf(result)).toBe(
-      `\`key\` ${key} is changed by a person, not through a tool: \`${name}\` is one of the settings that decide what may be done; run in a terminal: meanwhile config set ${name} …`,
+      `\`key\` ${key} is changed by a person, not through a tool: \`${name}\` is one of the settings that decide what may be done; run in a terminal: meanwhile config set ${key} …`,
     );
     expect(existsSync(model.configFile) ? readFileSync(model.configFile, "utf8") : undefined).toBe(before);
   });
@@ -206,7 +206,7 @@ describe.each(doors)("a model over %s", (_door, open) => {
     const { client, configFile } = model;
     const before = existsSync(configFile) ? readFileSync(configFile, "utf8") : undefined;
     for (const key of ["toolPrefix", "instructions", "name"]) {
-      const asked = await client.call("config_set", { key, value: "8080" });
+      const asked = await client.call("config_set", { key, value: "mine" });
       const { job_id, status } = handleOf(asked);
       expect(status, key).toBe("input_required");
       const answered = await client.call("task_answer", { job_id, answers: { q1: { confirm: true } } });
