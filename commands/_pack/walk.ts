@@ -1,4 +1,4 @@
-import { type BigIntStats, type Dirent, lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { type BigIntStats, type Dir, type Dirent, lstatSync, opendirSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { setImmediate as giveWay } from "node:timers/promises";
 import { isInside, joinBytes } from "./paths.ts";
 import type { Reach } from "./reach.ts";
@@ -48,6 +48,10 @@ export interface FileWalkOptions extends WalkOptions {
 const maxHeld = 100_000;
 /** A guess from fewer folders than this would be none. */
 const minCounted = 32;
+/** So much of a folder is read at a time; a folder may hold hundreds of thousands. */
+const maxEntriesAtOnce = 1_024;
+/** A folder of this size itself, which is one page where folders have pages, is read at once: that is several times faster. */
+const smallFolderBytes = 4_096;
 /** After so long, others get their turn on the event loop. */
 const sliceMs = 10;
 
@@ -93,7 +97,7 @@ export function pathOf(file: Pick<WalkedFile, "folder" | "name">): Buffer {
   return joinBytes(file.folder, file.name);
 }
 
-/** Counts files for an estimate, quickly: after `budgetMs` the folders not yet seen are taken to be like the others. */
+/** Counts files for an estimate, quickly: after `budgetMs` the folders not yet seen are taken to be like the others, and no folder is read to its end. */
 export function countQuickly(root: Buffer, options: { recursive: boolean; budgetMs?: number; skipsFolder?: (folder: Buffer) => boolean }): number {
   const { recursive, budgetMs = 40, skipsFolder = () => false } = options;
   const end = performance.now() + budgetMs;
@@ -102,11 +106,14 @@ export function countQuickly(root: Buffer, options: { recursive: boolean; budget
   let folders = 0;
   for (let folder = pending.pop(); folder !== undefined && (folders < minCounted || performance.now() < end); folder = pending.pop()) {
     folders += 1;
-    for (const entry of entriesOf(folder)) {
-      if (entry.isFile()) files += 1;
-      if (!recursive || !entry.isDirectory()) continue;
-      const below = joinBytes(folder, entry.name);
-      if (!skipsFolder(below)) pending.push(below);
+    for (const entries of partsOf(folder)) {
+      for (const entry of entries) {
+        if (entry.isFile()) files += 1;
+        if (!recursive || !entry.isDirectory()) continue;
+        const below = joinBytes(folder, Buffer.from(entry.name, "latin1"));
+        if (!skipsFolder(below)) pending.push(below);
+      }
+      if (performance.now() >= end) break;
     }
   }
   return Math.round(files * (1 + pending.length / Math.max(1, folders)));
@@ -125,13 +132,18 @@ async function readFolder(folder: Buffer, walk: Walk): Promise<WalkedFolder | un
   const { options, pace, pending } = walk;
   const files: WalkedFile[] = [];
   const failed: Buffer[] = [];
-  let entries: Dirent[];
+  const entries: Dirent[] = [];
   try {
-    entries = readdirSync(folder, { withFileTypes: true, encoding: "latin1" });
+    for (const part of entriesInParts(folder)) {
+      for (const entry of part) entries.push(entry);
+      if (part.length >= maxEntriesAtOnce) await pace.giveWay();
+    }
   } catch (error) {
+    options.signal?.throwIfAborted();
     options.onError(folder, error);
     return undefined;
   }
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
   const prefix = joinBytes(folder, Buffer.alloc(0)).toString("latin1");
   const toPath = isAscii(prefix) ? pathBelow : bytesBelow;
   for (const entry of entries) {
@@ -210,10 +222,31 @@ export function createPace(signal: AbortSignal | undefined): Pace {
   };
 }
 
-function entriesOf(folder: Buffer): Dirent<Buffer>[] {
+function* partsOf(folder: Buffer): Generator<Dirent[]> {
   try {
-    return readdirSync(folder, { withFileTypes: true, encoding: "buffer" });
+    yield* entriesInParts(folder);
   } catch {
-    return []; // A count is a guess; the walk itself will tell what is wrong.
+    // A count is a guess; the walk itself will tell what is wrong.
   }
+}
+
+/** What is in a folder, in no order, so much at a time. Its names are latin1. */
+function* entriesInParts(folder: Buffer): Generator<Dirent[]> {
+  if (statSync(folder).size <= smallFolderBytes) return yield readdirSync(folder, { withFileTypes: true, encoding: "latin1" });
+  const opened = opendirSync(folder, { encoding: "latin1", bufferSize: maxEntriesAtOnce });
+  try {
+    for (let part = readPart(opened); part.length > 0; part = readPart(opened)) yield part;
+  } finally {
+    opened.closeSync();
+  }
+}
+
+function readPart(opened: Dir): Dirent[] {
+  const part: Dirent[] = [];
+  while (part.length < maxEntriesAtOnce) {
+    const entry = opened.readSync();
+    if (entry === null) break;
+    part.push(entry);
+  }
+  return part;
 }
