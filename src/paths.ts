@@ -1,6 +1,20 @@
-import { chmodSync, linkSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, type Stats, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { RuntimeError } from "./errors.ts";
 
 /** Everything Meanwhile keeps on a machine lives in one folder of its user. */
@@ -118,18 +132,48 @@ export function isOwnCache(folder: string): boolean {
 }
 
 /**
- * Says why a project's config must not be loaded. A project may be shared by a group, and a container reads as root what its
- * mounted volume's user wrote; a file that anybody may write, or that a stranger wrote, is nobody's word.
+ * Says why a project's file or folder must not be loaded from. A project may be shared by a group; what anybody may write, or what
+ * a stranger wrote, is nobody's word. A container reads as root what its mounted volume's user wrote: that is taken where nobody else could have put it.
  */
 export function refusalOfProjectFile(file: string): string | undefined {
-  const facts = look(statSync, file);
   const own = process.getuid?.();
-  if (facts === undefined || own === undefined) return undefined;
-  if (own !== 0 && !isTrusted(facts.uid, own, true))
-    return `${file} belongs to another user (uid ${facts.uid}, you are ${own}), and would be run as you; work on a copy of your own, or have its owner changed.`;
-  if ((facts.mode & 0o002) !== 0)
-    return `${file} may be written by anybody (mode ${toMode(facts)}), and would be run as you; read it through, then chmod o-w ${file}.`;
+  const link = look(lstatSync, file);
+  const facts = link?.isSymbolicLink() === true ? look(statSync, file) : link;
+  if (own === undefined || link === undefined) return undefined;
+  const danger = facts?.isDirectory() === true ? "what it holds would be run as you" : "would be run as you";
+  const stranger = [link.uid, facts?.uid ?? own].find((uid) => !isTrusted(uid, own, true));
+  const open = stranger === undefined || own !== 0 ? undefined : openFolderAbove(file);
+  if (stranger !== undefined && (own !== 0 || open !== undefined)) {
+    const where = open === undefined ? "" : ` below ${open}, where anybody may write`;
+    return `${file} belongs to another user (uid ${stranger}, you are ${own})${where}, and ${danger}; work on a copy of your own, or have its owner changed.`;
+  }
+  if (facts !== undefined && (facts.mode & 0o002) !== 0)
+    return `${file} may be written by anybody (mode ${toMode(facts)}), and ${danger}; read it through, then chmod o-w ${file}.`;
   return undefined;
+}
+
+/** The nearest folder above a file, by its name and by where links lead, that anybody may write. */
+function openFolderAbove(file: string): string | undefined {
+  const above = [path.resolve(file), toReal(file)].flatMap(foldersAbove);
+  return above.find((folder) => ((look(statSync, folder)?.mode ?? 0) & 0o002) !== 0);
+}
+
+function foldersAbove(file: string): string[] {
+  const parent = path.dirname(file);
+  return parent === file ? [] : [parent, ...foldersAbove(parent)];
+}
+
+export const packageFolder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
+
+/** True for a command that comes with Meanwhile, built or as its source, whichever folder it was found through. */
+export function isBundledFile(file: string): boolean {
+  const real = toReal(file);
+  return ["dist/commands", "commands"].some((folder) => real.startsWith(`${toReal(path.join(packageFolder, folder))}${path.sep}`));
+}
+
+/** Where links lead; what is not there is where its name says. */
+export function toReal(file: string): string {
+  return existsSync(file) ? realpathSync(file) : file;
 }
 
 interface Rule {

@@ -1,8 +1,9 @@
-import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 import { RuntimeError, UsageError } from "./errors.ts";
-import { refusalOfProjectFile } from "./paths.ts";
+import { isBundledFile, packageFolder, refusalOfProjectFile, toReal } from "./paths.ts";
+
+export { isBundledFile, packageFolder };
 
 /**
  * What a project is, without loading any of its code: a front names its daemon by this in a blink,
@@ -50,7 +51,6 @@ export function flagWords({ commands = [], bundled, scope }: ProjectFlags): stri
   ];
 }
 
-export const packageFolder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
 export const executable = path.join(packageFolder, "bin", "meanwhile.cjs");
 export const packFolder = path.join(packageFolder, "dist", "commands");
 const configNames = ["meanwhile.config.ts", "meanwhile.config.js", "meanwhile.config.mjs", "meanwhile.config.json"];
@@ -123,12 +123,6 @@ export function bundledDomains(): string[] {
 
 export function isPackFolder(folder: string): boolean {
   return folder === packFolder;
-}
-
-/** True for a command that comes with Meanwhile, built or as its source, whichever folder it was found through. */
-export function isBundledFile(file: string): boolean {
-  const real = toReal(file);
-  return [packFolder, path.join(packageFolder, "commands")].some((folder) => real.startsWith(`${toReal(folder)}${path.sep}`));
 }
 
 /** True where there is nothing but the bundled commands: such servers are all one, wherever they are started. */
@@ -204,8 +198,4 @@ export function fingerprint(value: unknown): string {
     return (lane ^ (lane >>> 16)) >>> 0;
   });
   return lanes.map((lane) => lane.toString(36).padStart(7, "0")).join("");
-}
-
-function toReal(folder: string): string {
-  return existsSync(folder) ? realpathSync(folder) : folder;
 }

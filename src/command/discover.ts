@@ -1,5 +1,7 @@
 import { readdirSync } from "node:fs";
 import path from "node:path";
+import { RuntimeError } from "../errors.ts";
+import { isBundledFile, refusalOfProjectFile, toReal } from "../paths.ts";
 
 /** A file that should hold a command, named by where it lies. */
 export interface FoundCommand {
@@ -14,6 +16,8 @@ export interface FoundCommand {
 
 export const maxToolNameLength = 64;
 const extensions = new Set([".ts", ".js", ".mjs"]);
+/** What a command, or a file beside it that it imports, is run from. */
+const codeExtensions = new Set([...extensions, ".cjs", ".mts", ".cts", ".json"]);
 const namePattern = /^[A-Za-z][A-Za-z0-9_-]*$/;
 
 /** Words that are ours: a domain of that name could never be reached. */
@@ -21,8 +25,12 @@ export const reservedDomains: ReadonlySet<string> = new Set(
   "serve call tasks tools stats diagnose compare setup daemon token completion new wrap worker help task".split(" "),
 );
 
-/** Lists the command files below a folder, sorted; loads none. A missing folder has none. */
+/**
+ * Lists the command files below a folder, sorted; loads none. A missing folder has none. Throws when a stranger wrote the folder
+ * or a file of code below it, or anybody may: it would be run as this user.
+ */
 export function discover(folder: string): FoundCommand[] {
+  refuseStrangers(folder);
   const found: FoundCommand[] = [];
   walk(folder, [], found);
   return found.sort((a, b) => (a.toolName < b.toolName ? -1 : a.toolName > b.toolName ? 1 : 0));
@@ -36,6 +44,18 @@ export function foldersBelow(folder: string): string[] {
     if (entry.isDirectory() && mayHelp) folders.push(...foldersBelow(path.join(folder, entry.name)));
   }
   return folders;
+}
+
+/** Whoever could change the package's own files is trusted already. */
+function refuseStrangers(folder: string): void {
+  if (isBundledFile(path.join(toReal(folder), "any"))) return;
+  for (const one of foldersBelow(folder)) {
+    const files = entriesOf(one).filter((entry) => !entry.isDirectory() && codeExtensions.has(path.extname(entry.name)));
+    for (const part of [one, ...files.map(({ name }) => path.join(one, name))]) {
+      const refusal = refusalOfProjectFile(part);
+      if (refusal !== undefined) throw new RuntimeError("CONFIG_INVALID", refusal);
+    }
+  }
 }
 
 function walk(folder: string, words: readonly string[], found: FoundCommand[]): void {

@@ -15,7 +15,7 @@ const table: Record<string, readonly string[] | "*"> = {
   "failpoint.ts": [],
   "lines.ts": [],
   "machine.ts": ["ids.ts"],
-  command: ["errors.ts", "clock.ts", "log.ts"],
+  command: ["errors.ts", "clock.ts", "log.ts", "paths.ts"],
   host: [],
   completion: ["command", "errors.ts", "clock.ts"],
   task: ["command", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
