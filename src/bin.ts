@@ -1,11 +1,11 @@
-import { main, type Project } from "./cli/main.ts";
+import { type GlobalFlags, main, type Project } from "./cli/main.ts";
 import { openTerminal } from "./cli/terminal.ts";
 import { loadSettings, publicSettings, readSettings, type Settings } from "./config.ts";
 import type { AuthorsEstimate } from "./task/history.ts";
 import { armFailpoint } from "./failpoint.ts";
 import { homeAt, refusalOfHome } from "./paths.ts";
 import { isBundledFile, packageVersion } from "./project.ts";
-import { findForTerminal, findServed } from "./project-commands.ts";
+import { findBundled, findForTerminal, findServed } from "./project-commands.ts";
 import { StoredCatalog } from "./stored-catalog.ts";
 
 armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
@@ -49,7 +49,7 @@ const code = await main({
     const stored = new StoredCatalog(settings.home, settings.commandFolders);
     const served = new Set(findServed(settings).map(({ file }) => file));
     return {
-      ...toProject(settings),
+      ...toProject(settings, flags),
       notice,
       describe: (found) => stored.describe(found),
       isBundled: ({ file }) => isBundledFile(file),
@@ -58,7 +58,7 @@ const code = await main({
   },
   async loadProject(flags) {
     const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
-    return { ...toProject(settings), keep: (loaded) => new StoredCatalog(settings.home, settings.commandFolders).keep([loaded]) };
+    return { ...toProject(settings, flags), keep: (loaded) => new StoredCatalog(settings.home, settings.commandFolders).keep([loaded]) };
   },
   async protectStdout() {
     const { surviveCommands, takeStdout } = await import("./process-guard.ts");
@@ -74,9 +74,13 @@ isDone = true;
 await Promise.all([new Promise<void>((resolve) => write("", resolve)), new Promise<void>((resolve) => process.stderr.write("", () => resolve()))]);
 process.exit(code);
 
-function toProject(settings: Settings): Project {
+function toProject(settings: Settings, flags: GlobalFlags): Project {
+  // Whoever types where the commands are, or that there be no bundled ones, has said whose words they are.
+  const isSaid = flags.commands !== undefined || flags.bundled === false;
   return {
     commands: findForTerminal(settings),
+    findBundled: () => (isSaid ? [] : findBundled()),
+    wasLoaded: (found) => new StoredCatalog(settings.home, settings.commandFolders).knows(found),
     home: settings.home.folder,
     config: publicSettings(settings),
     isDebug: settings.isDebug,

@@ -3,7 +3,7 @@ import { discover, type FoundCommand } from "./command/discover.ts";
 import { closest } from "./command/suggest.ts";
 import type { Logger } from "./log.ts";
 import type { Home } from "./paths.ts";
-import { type Bundled, isBundledFile, selectServed, terminalFolders } from "./project.ts";
+import { type Bundled, isBundledFile, packFolder, selectServed, terminalFolders } from "./project.ts";
 import { StoredCatalog } from "./stored-catalog.ts";
 
 /** The settings that say which commands a project has. */
@@ -37,6 +37,17 @@ export function findForTerminal({ commandFolders, bundled }: ProjectSettings): r
   const found = terminalFolders({ folders: commandFolders, bundled }).flatMap(discover);
   const own = found.filter(({ file }) => !isBundledFile(file));
   return found.filter(({ file, path }) => !isBundledFile(file) || !own.some((one) => one.path.every((word, at) => path[at] === word)));
+}
+
+/** The command files that come with Meanwhile, whatever a project says of them. */
+export function findBundled(): readonly FoundCommand[] {
+  return discover(packFolder);
+}
+
+/** The commands of a project whose words, in a terminal, would otherwise be those of a bundled one. */
+export function takingPlaceOfBundled<T extends { readonly path: readonly string[]; readonly isBundled?: boolean }>(entries: readonly T[]): T[] {
+  const bundled = findBundled();
+  return entries.filter((entry) => entry.isBundled !== true && bundled.some(({ path }) => entry.path.every((word, at) => path[at] === word)));
 }
 
 /** Says which of the tools that are to count as long are none; undefined when all are there. */

@@ -55,9 +55,14 @@ export class StoredCatalog {
     return command === undefined ? undefined : toDescribed(command);
   }
 
+  /** Whether this command file was loaded before, byte by byte. */
+  knows({ file }: FoundCommand): boolean {
+    return this.#find(file) !== undefined;
+  }
+
   /** Whether every command file of the project is one that was loaded before, byte by byte. */
   isComplete(): boolean {
-    return this.#folders.flatMap(discover).every(({ file }) => this.#find(file) !== undefined);
+    return this.#folders.flatMap(discover).every((found) => this.knows(found));
   }
 
   /** Keeps what was loaded, in place of what was known of the same files. */

@@ -13,6 +13,10 @@ import { beforeDashes, commandHelp, domainHelp, type HelpGroup, parseTyped, root
 export interface Project extends RunFacts {
   /** The files of the commands that can be run here. */
   readonly commands: readonly FoundCommand[];
+  /** The bundled commands, whose words are known everywhere; none where the person has said that others are meant. */
+  findBundled(): readonly FoundCommand[];
+  /** Whether this user has loaded this very file before. */
+  wasLoaded(found: FoundCommand): boolean;
 }
 
 /** A project of which nothing was run. */
@@ -121,10 +125,22 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
   if (wantsHelpOf(words.slice(match.path.length))) return await explain(cli, project, match);
   await cli.protectStdout();
   if (project.isBundled(match)) return await runBundled(cli, project, match, words);
+  refuseDisguise(project, match, words);
   const loaded = await cli.loadProject(flags);
   const own = longestMatch(loaded.commands, words);
   if (own === undefined) throw unknownCommand(found, words);
+  refuseDisguise(loaded, own, words);
   return await runFound(cli, own, words, { project: loaded, flags, onLoad: (entry) => loaded.keep(entry) });
+}
+
+/** Whoever types a bundled command's words in a folder that somebody else has filled means the bundled command, until they have looked. */
+function refuseDisguise(project: Project, match: FoundCommand, words: readonly string[]): void {
+  const bundled = longestMatch(project.findBundled(), words);
+  if (bundled === undefined || bundled.file === match.file || project.wasLoaded(match)) return;
+  const name = bundled.path.join(" ");
+  throw new UsageError(
+    `\`${name}\` is a bundled command, and ${match.file} would take its place; run \`meanwhile tools\` to load this project's commands first, or rename it.`,
+  );
 }
 
 /** What comes with Meanwhile is run without a look at the project's code, and as a task it is nobody's but the pack's. */

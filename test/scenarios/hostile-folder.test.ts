@@ -218,6 +218,33 @@ describe("in a cloned folder nothing of it is run by", () => {
   });
 });
 
+test("a bundled command's words run nothing of a cloned folder that has the same, until its commands were loaded as they are", async () => {
+  const { cwd, run, marks, marker } = emptyFolder();
+  const file = path.join(cwd, "commands/config/path.mjs");
+  const text = (what: string) =>
+    `import { defineCommand } from "meanwhile";\n${mark(marker, what)}export default defineCommand({ summary: "x", run: () => ({ isOwn: true }) });\n`;
+  writeFiles(cwd, { "commands/config/path.mjs": text("path"), "commands/transform/small.mjs": text("small"), "commands/vault.mjs": text("vault") });
+  const refused = {
+    code: 2,
+    stderr: expect.stringContaining(`\`config path\` is a bundled command, and ${file} would take its place; run \`meanwhile tools\``),
+  };
+  expect(await run("config", "path")).toMatchObject(refused);
+  expect(await run("transform", "small")).toMatchObject({ code: 2, stderr: expect.stringContaining("`transform` is a bundled command") });
+  expect(await run("vault", "status")).toMatchObject({ code: 2, stderr: expect.stringContaining("`vault status` is a bundled command") });
+  // Nor where the folder's own config leaves the bundled ones out.
+  writeFileSync(path.join(cwd, "meanwhile.config.json"), JSON.stringify({ bundled: false }));
+  expect(await run("config", "path", "--async")).toMatchObject(refused);
+  expect(marks()).toEqual([]);
+  expect(await run("tools")).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining(`! \`config path\` takes the place of a bundled command in a terminal here: ${file}`),
+  });
+  expect(await run("config", "path")).toMatchObject({ code: 0, stdout: expect.stringContaining("isOwn") });
+  writeFileSync(file, text("changed"));
+  expect(await run("config", "path")).toMatchObject(refused);
+  expect(await run("--no-bundled", "config", "path")).toMatchObject({ code: 0, stdout: expect.stringContaining("isOwn") });
+});
+
 test("the verbs that serve, list or run its commands do run it", async () => {
   const { cwd, run, marks, marker } = hostile();
   rmSync(path.join(cwd, "node_modules"), { recursive: true });

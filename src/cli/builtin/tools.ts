@@ -4,7 +4,7 @@ import { loadSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { toTool } from "../../mcp/tools.ts";
-import { servedCatalog, unknownLongTools } from "../../project-commands.ts";
+import { servedCatalog, takingPlaceOfBundled, unknownLongTools } from "../../project-commands.ts";
 import { isTaskModeRecommended, type KnownDurations } from "../../task/history.ts";
 import { printHelp } from "../layout.ts";
 import type { VerbCall } from "../main.ts";
@@ -46,6 +46,8 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     options.json === true ? toJson(catalog, await readKnown(catalog, settings, call.terminal)) : toolsTable(catalog.entries, columnsOf(call.terminal)),
   );
   reportProblems(catalog, call.terminal);
+  for (const { path: words, file } of takingPlaceOfBundled(catalog.entries))
+    call.terminal.say(`${call.terminal.colors.yellow("!")} \`${words.join(" ")}\` takes the place of a bundled command in a terminal here: ${clean(file)}\n`);
   const unknown = unknownLongTools(settings.deferral.tools, catalog);
   if (unknown !== undefined) call.terminal.say(`${call.terminal.colors.yellow("!")} ${clean(unknown)}\n`);
   return catalog.problems.length === 0 ? Exit.Ok : Exit.CommandFailed;
