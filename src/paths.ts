@@ -35,6 +35,8 @@ export interface Home {
   readonly saltFile: string;
   /** The socket of the bundled commands alone. */
   readonly packSocket: string;
+  /** What the bundled commands keep. */
+  readonly packFile: string;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -54,6 +56,7 @@ export function homeAt(env: Environment): Home {
     runFolder: path.join(folder, "run"),
     saltFile: path.join(folder, "run", "salt"),
     packSocket: path.join(folder, "mcp.sock"),
+    packFile: path.join(folder, "pack.db"),
   };
 }
 
@@ -120,7 +123,14 @@ function refuse(refusal: string | undefined): void {
 export function refusalOfHome(home: Home): string | undefined {
   const cure = "set MEANWHILE_HOME to a folder of your own";
   const inside = [home.configFile, home.tokenFile, home.tasksFile, home.runFolder];
-  const refusals = [home.folder, ...inside].map((part) => refusalOf(part, { isRootTrusted: part !== home.folder, cure }));
+  const logs = [home.workerLog, home.daemonLog];
+  const databases = [home.tasksFile, home.packFile].flatMap((file) => ["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`));
+  const others = [home.packFile, ...databases, path.dirname(home.catalogFolder), home.catalogFolder, home.reportsFolder, ...logs, home.packSocket];
+  const refusals = [
+    ...[home.folder, ...inside].map((part) => refusalOf(part, { isRootTrusted: part !== home.folder, cure })),
+    // Earlier versions, and Node for its cache, have made some of these with whatever the umask left.
+    ...others.map((part) => refusalOf(part, { isRootTrusted: true, mayBeShared: true, cure })),
+  ];
   return refusals.find((refusal) => refusal !== undefined);
 }
 
@@ -179,11 +189,13 @@ export function toReal(file: string): string {
 interface Rule {
   /** Root could do anything anyway; what it has put into a user's folder is fine. */
   readonly isRootTrusted: boolean;
+  /** Only whose it is counts, not who else may write it. */
+  readonly mayBeShared?: boolean;
   readonly cure: string;
 }
 
 /** On Windows there is no owner to ask for. */
-function refusalOf(file: string, { isRootTrusted, cure }: Rule): string | undefined {
+function refusalOf(file: string, { isRootTrusted, mayBeShared = false, cure }: Rule): string | undefined {
   const own = process.getuid?.();
   const link = look(lstatSync, file);
   const facts = link?.isSymbolicLink() === true ? look(statSync, file) : link;
@@ -194,7 +206,7 @@ function refusalOf(file: string, { isRootTrusted, cure }: Rule): string | undefi
   ];
   const uid = stranger.find((found) => found !== undefined);
   if (uid !== undefined) return `${file} belongs to another user (uid ${uid}, you are ${own}), so nothing in it was read; ${cure}.`;
-  if ((facts.mode & 0o022) !== 0)
+  if (!mayBeShared && (facts.mode & 0o022) !== 0)
     return `${file} may be written by others (mode ${toMode(facts)}), so nothing in it was read; if what is there is yours, chmod go-w ${file}, or ${cure}.`;
   return undefined;
 }

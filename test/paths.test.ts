@@ -10,13 +10,17 @@ const nobody = 65_534;
 const isRoot = process.getuid?.() === 0;
 const own = process.getuid?.();
 
+const guarded = ["config.json", "token", "tasks.db", "run"];
+const files = ["config.json", "token", "tasks.db", "tasks.db-wal", "pack.db", "pack.db-wal", "worker.log", "daemon.log", "mcp.sock"];
+const folders = ["run", "cache", "cache/catalog", "reports"];
+
 /** A home with everything in it, as Meanwhile makes it. */
 function fullHome() {
   const folder = path.join(temporaryFolder(), "home");
   const home = homeAt({ MEANWHILE_HOME: folder });
   ensureHome(home);
-  mkdirSync(home.runFolder, { mode: 0o700 });
-  for (const file of [home.configFile, home.tokenFile, home.tasksFile]) writeFileSync(file, "{}", { mode: 0o600 });
+  for (const name of folders) mkdirSync(path.join(folder, name), { mode: 0o700 });
+  for (const name of files) writeFileSync(path.join(folder, name), "{}", { mode: 0o600 });
   return { folder, home, env: { MEANWHILE_HOME: folder } };
 }
 
@@ -41,26 +45,23 @@ describe("a home", () => {
     expect(openHome({ MEANWHILE_HOME: path.join(folder, "token", "below-a-file") }).folder).toContain("below-a-file");
   });
 
-  test.each(["", "config.json", "token", "tasks.db", "run"])(
-    "in which others may write %j is refused, with the mode and the cure, and is not mended",
-    (part) => {
-      const { folder, env, home } = fullHome();
-      const file = path.join(folder, part);
-      const before = statSync(file).mode & 0o7777;
-      for (const bits of [0o020, 0o002, 0o022]) {
-        chmodSync(file, before | bits);
-        const mode = (before | bits).toString(8).padStart(4, "0");
-        const sentence = `${file} may be written by others (mode ${mode}), so nothing in it was read; if what is there is yours, chmod go-w ${file}, or set MEANWHILE_HOME to a folder of your own.`;
-        expect(refusal(() => openHome(env))).toBe(sentence);
-        expect(refusal(() => ensureHome(home))).toBe(sentence);
-        expect(statSync(file).mode & 0o7777).toBe(before | bits);
-      }
-      chmodSync(file, before);
-      expect(refusal(() => openHome(env))).toBe("");
-    },
-  );
+  test.each(["", ...guarded])("in which others may write %j is refused, with the mode and the cure, and is not mended", (part) => {
+    const { folder, env, home } = fullHome();
+    const file = path.join(folder, part);
+    const before = statSync(file).mode & 0o7777;
+    for (const bits of [0o020, 0o002, 0o022]) {
+      chmodSync(file, before | bits);
+      const mode = (before | bits).toString(8).padStart(4, "0");
+      const sentence = `${file} may be written by others (mode ${mode}), so nothing in it was read; if what is there is yours, chmod go-w ${file}, or set MEANWHILE_HOME to a folder of your own.`;
+      expect(refusal(() => openHome(env))).toBe(sentence);
+      expect(refusal(() => ensureHome(home))).toBe(sentence);
+      expect(statSync(file).mode & 0o7777).toBe(before | bits);
+    }
+    chmodSync(file, before);
+    expect(refusal(() => openHome(env))).toBe("");
+  });
 
-  test.runIf(isRoot).each(["", "config.json", "token", "tasks.db", "run"])("in which %j is another user's is refused", (part) => {
+  test.runIf(isRoot).each(["", ...files, ...folders])("in which %j is another user's is refused", (part) => {
     const { folder, env } = fullHome();
     chownSync(path.join(folder, part), nobody, nobody);
     expect(refusal(() => openHome(env))).toBe(

@@ -5,8 +5,8 @@ export const noProject: Pick<Cli, "version" | "readProject" | "loadProject" | "p
   version: "1.2.3",
   readProject: () => ({
     commands: [],
-  findBundled: () => [],
-  wasLoaded: () => false,
+    findBundled: () => [],
+    wasLoaded: () => false,
     home: "/nowhere",
     config: {},
     isDebug: false,
