@@ -36,10 +36,10 @@ export function discover(folder: string): FoundCommand[] {
   return found.sort((a, b) => (a.toolName < b.toolName ? -1 : a.toolName > b.toolName ? 1 : 0));
 }
 
-/** The folder and every folder below it that may hold commands or their helpers. */
+/** The folder and every folder below it that may hold commands or their helpers; below one that cannot be read there are none. */
 export function foldersBelow(folder: string): string[] {
   const folders = [folder];
-  for (const entry of entriesOf(folder)) {
+  for (const entry of readableEntriesOf(folder)) {
     const mayHelp = isVisible(entry.name) || entry.name.startsWith("_");
     if (entry.isDirectory() && mayHelp) folders.push(...foldersBelow(path.join(folder, entry.name)));
   }
@@ -71,8 +71,17 @@ function entriesOf(folder: string) {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return [];
-    throw error;
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (["ENOENT", "ENOTDIR"].includes(code)) return [];
+    throw new RuntimeError("CONFIG_INVALID", `${folder} cannot be read (${code}), and commands are looked for in it; chmod u+rx it, or move it elsewhere.`);
+  }
+}
+
+function readableEntriesOf(folder: string) {
+  try {
+    return entriesOf(folder);
+  } catch {
+    return [];
   }
 }
 

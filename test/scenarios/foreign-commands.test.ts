@@ -80,4 +80,16 @@ describe.runIf(isRoot)("commands that another user has put into a folder that al
     run(user, "hack", "run");
     expect(hasRun()).toBe(true);
   });
+
+  test("that cannot be read are named in one sentence by whatever looks for commands", () => {
+    const { run, hasRun, commands } = plant(user);
+    const closed = path.join(commands, "hack");
+    chmodSync(closed, 0o000);
+    for (const words of [["--help"], ["config", "path"], ["tools"]])
+      expect(run(user, ...words)).toMatchObject({
+        code: 70,
+        stderr: `✗ ${closed} cannot be read (EACCES), and commands are looked for in it; chmod u+rx it, or move it elsewhere.\n`,
+      });
+    expect(hasRun()).toBe(false);
+  });
 });
