@@ -1,5 +1,5 @@
 import { createHash, createHmac } from "node:crypto";
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import path from "node:path";
@@ -12,7 +12,7 @@ import { closest } from "./command/suggest.ts";
 import { messageOf, RuntimeError, UsageError } from "./errors.ts";
 import type { HostOverride } from "./host/profiles.ts";
 import { type LogLevel, logLevels } from "./log.ts";
-import { ensureSalt, type Home, openHome, openStoreFile, readSalt } from "./paths.ts";
+import { ensureSalt, type Home, openHome, openStoreFile, readConfigText, readSalt, refuseLongConfig } from "./paths.ts";
 import {
   type Bundled,
   bundledDomains,
@@ -419,6 +419,7 @@ function levelFrom(value: string | undefined): LogLevel | undefined {
 
 async function loadConfig(home: Home, file: string): Promise<UserConfig> {
   if (isData(file)) return readJsonConfig(file);
+  refuseLongConfig(file);
   const text = readText(file);
   let exported: unknown;
   try {
@@ -442,9 +443,10 @@ function readJsonConfig(file: string): UserConfig {
   let text = "";
   let parsed: unknown;
   try {
-    text = readFileSync(file, "utf8");
+    text = readConfigText(file);
     parsed = JSON.parse(text);
   } catch (cause) {
+    if (cause instanceof RuntimeError) throw cause;
     throw new RuntimeError("CONFIG_INVALID", `Cannot read ${file}${cause instanceof SyntaxError ? describeJsonError(text, cause) : `: ${messageOf(cause)}`}`, {
       cause,
     });

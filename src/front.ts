@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync, watch } from "node:fs";
+import { existsSync, watch } from "node:fs";
 import path from "node:path";
 import { type DaemonAddress, DaemonUnreachable, KeyOutdated, reachDaemon } from "./daemon/connect.ts";
 import { Pump } from "./daemon/pump.ts";
 import { RuntimeError, UsageError } from "./errors.ts";
-import { ensureSalt, type Home, openHome, readSalt } from "./paths.ts";
+import { ensureSalt, type Home, openHome, readConfigText, readSalt } from "./paths.ts";
 import {
   commandSources,
   countedNames,
@@ -220,8 +220,9 @@ function toSentence(stderr: string): string {
 
 function readJson(file: string): unknown {
   try {
-    return JSON.parse(readFileSync(file, "utf8"));
-  } catch {
+    return JSON.parse(readConfigText(file));
+  } catch (error) {
+    if (error instanceof RuntimeError) throw error;
     return undefined;
   }
 }

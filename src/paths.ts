@@ -236,6 +236,22 @@ export function writePrivately(file: string, text: string): void {
   renameSync(aside, file);
 }
 
+/** A longer config is none. */
+const maxConfigBytes = 1024 * 1024;
+
+/** The text of a config file. Throws, before it is read, when it is too long to be one. */
+export function readConfigText(file: string): string {
+  refuseLongConfig(file);
+  return readFileSync(file, "utf8");
+}
+
+/** Throws when a config file is too long to be one. */
+export function refuseLongConfig(file: string): void {
+  const { size } = statSync(file);
+  if (size > maxConfigBytes)
+    throw new RuntimeError("CONFIG_INVALID", `${file} has ${size} bytes, and a config has at most ${maxConfigBytes}; take out what is no setting.`);
+}
+
 /** Where a session works, as its client says; undefined where that is nowhere: programs with a window start their servers in `/`. */
 export function toWorkingFolder(said: unknown): string | undefined {
   if (typeof said !== "string" || !path.isAbsolute(said) || said.includes("\0")) return undefined;

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { RuntimeError, UsageError } from "./errors.ts";
-import { isBundledFile, packageFolder, refusalOfProjectFile, toReal } from "./paths.ts";
+import { isBundledFile, packageFolder, readConfigText, refusalOfProjectFile, toReal } from "./paths.ts";
 
 export { isBundledFile, packageFolder };
 
@@ -178,7 +178,7 @@ export function countedNames(...lists: readonly (readonly string[])[]): string[]
 export function daemonKey({ sources, configFile, userConfigFile, env, names, salt }: DaemonParts): string {
   const ours = Object.keys(env).filter((name) => name.startsWith("MEANWHILE_") && !uncounted.has(name));
   const values = [...new Set([...ours, ...names])].sort().map((name) => [name, env[name] ?? null]);
-  const texts = [configFile, userConfigFile].map((file) => (file !== undefined && existsSync(file) ? readFileSync(file, "utf8") : null));
+  const texts = [configFile, userConfigFile].map((file) => (file !== undefined && existsSync(file) ? readConfigText(file) : null));
   return fingerprint([salt, packageVersion(), packageFolder, projectParts(sources, configFile), texts, values]);
 }
 

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { localCaller } from "../../src/cli/follow.ts";
@@ -243,6 +243,20 @@ test("a bundled command's words run nothing of a cloned folder that has the same
   writeFileSync(file, text("changed"));
   expect(await run("config", "path")).toMatchObject(refused);
   expect(await run("--no-bundled", "config", "path")).toMatchObject({ code: 0, stdout: expect.stringContaining("isOwn") });
+});
+
+test("a config that is far too large is read by nobody; the sentence says how large it is", async () => {
+  for (const name of ["meanwhile.config.json", "meanwhile.config.mjs"]) {
+    const { cwd, run } = emptyFolder();
+    const file = path.join(cwd, name);
+    writeFileSync(file, "");
+    truncateSync(file, 1.5 * 2 ** 30);
+    const sentence = `✗ ${file} has 1610612736 bytes, and a config has at most 1048576; take out what is no setting.\n`;
+    for (const words of [["tasks", "list"], ["tools"], ["serve"], ["config", "path"]]) {
+      const { code, stderr } = await run(...words);
+      expect({ words, code, stderr }).toEqual({ words, code: 70, stderr: sentence });
+    }
+  }
 });
 
 test("the verbs that serve, list or run its commands do run it", async () => {
