@@ -38,18 +38,22 @@ export function discover(folder: string): FoundCommand[] {
 
 /** The folder and every folder below it that may hold commands or their helpers; below one that cannot be read there are none. */
 export function foldersBelow(folder: string): string[] {
-  const folders = [folder];
+  return [...eachFolderBelow(folder)];
+}
+
+/** One by one: whoever stops early has not walked through everything that a link may lead to. */
+function* eachFolderBelow(folder: string): Generator<string> {
+  yield folder;
   for (const entry of readableEntriesOf(folder)) {
     const mayHelp = isVisible(entry.name) || entry.name.startsWith("_");
-    if (entry.isDirectory() && mayHelp) folders.push(...foldersBelow(path.join(folder, entry.name)));
+    if (entry.isDirectory() && mayHelp) yield* eachFolderBelow(path.join(folder, entry.name));
   }
-  return folders;
 }
 
 /** Whoever could change the package's own files is trusted already. */
 function refuseStrangers(folder: string): void {
   if (isBundledFile(path.join(toReal(folder), "any"))) return;
-  for (const one of foldersBelow(folder)) {
+  for (const one of eachFolderBelow(folder)) {
     const files = entriesOf(one).filter((entry) => !entry.isDirectory() && codeExtensions.has(path.extname(entry.name)));
     for (const part of [one, ...files.map(({ name }) => path.join(one, name))]) {
       const refusal = refusalOfProjectFile(part);
