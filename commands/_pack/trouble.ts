@@ -20,7 +20,7 @@ export const troubleFields = {
 
 /** How many names a walk has passed over because they are closed to whoever asked. */
 export const hiddenField = {
-  hidden: z.number().int().describe("Passed over: names that begin with a dot, keys, hard links and the like, which MCP clients do not get"),
+  hidden: z.number().int(),
 };
 
 /** Collects what failed without growing beyond bounds. */

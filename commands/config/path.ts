@@ -6,8 +6,8 @@ export default defineCommand({
   summary: "Show where the settings come from",
   output: z.object({
     home: z.string(),
-    user: z.string().describe("The user's own config file, whether or not it exists"),
-    project: z.string().nullable().describe("The project's config file, if there is one"),
+    user: z.string(),
+    project: z.string().nullable(),
   }),
   effects: "read",
   summarize: ({ project }) => (project === null ? "No config file in this project" : `This project has ${path.basename(project)}`),

@@ -17,8 +17,8 @@ export default defineCommand({
   }),
   output: z.object({
     key: z.string(),
-    old_value: z.unknown().describe("What the file said before; null when it said nothing"),
-    new_value: z.unknown().describe("What it says now; null when it says nothing"),
+    old_value: z.unknown(),
+    new_value: z.unknown(),
     config_path: z.string(),
   }),
   effects: "write",

@@ -9,16 +9,14 @@ export default defineCommand({
   output: z.object({
     database: z.string(),
     size_bytes: z.number().int(),
-    collections: z
-      .array(
-        z.object({
-          name: z.string().describe("For `database show`"),
-          domain: z.string().describe("The commands it belongs to; for `database reset`"),
-          kind: z.enum(["table", "view"]),
-          rows: z.number().int(),
-        }),
-      )
-      .describe("Tables, and views that show them more readably"),
+    collections: z.array(
+      z.object({
+        name: z.string(),
+        domain: z.string(),
+        kind: z.enum(["table", "view"]),
+        rows: z.number().int(),
+      }),
+    ),
   }),
   effects: "read",
   summarize: ({ collections }) => `${collections.length} collections`,

@@ -16,7 +16,7 @@ export default defineCommand({
   output: z.object({
     domain: z.string(),
     deleted_count: z.number().int(),
-    files_removed: z.number().int().describe("How many cached texts were removed; only transform has them"),
+    files_removed: z.number().int(),
     collections: z.array(z.object({ name: z.string(), deleted: z.number().int() })),
   }),
   effects: "destroy",

@@ -21,10 +21,10 @@ export default defineCommand({
   }),
   output: z.object({
     collection: z.string(),
-    total: z.number().int().describe("How many rows fit the query"),
+    total: z.number().int(),
     count: z.number().int(),
     rows: z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()]))),
-    next_cursor: z.string().nullable().describe("For the next page; null when this is the last"),
+    next_cursor: z.string().nullable(),
   }),
   effects: "read",
   examples: ["monitor_tracked", `monitor_tracked --query '{"size":{"gt":1000}}' --limit 10`],

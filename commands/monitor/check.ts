@@ -22,10 +22,10 @@ export default defineCommand({
   output: z.object({
     path: z.string(),
     exists: z.boolean(),
-    is_monitored: z.boolean().describe("Whether a sync of its folder would record it"),
+    is_monitored: z.boolean(),
     is_tracked: z.boolean(),
     reason: z.string(),
-    priority: z.number().describe("Its score; 0 where no priority is set"),
+    priority: z.number(),
     decisions: z.array(z.object({ symbol: z.enum(["✓", "✗", "·"]), message: z.string() })),
   }),
   effects: "read",

@@ -24,24 +24,20 @@ export default defineCommand({
     tracked_files: count,
     tracked_folders: count,
     tracked_bytes: count,
-    ages: z
-      .object({ last_hour: count, last_day: count, last_week: count, last_month: count, last_year: count, older: count })
-      .describe("Files by when they were last changed; each is counted once"),
+    ages: z.object({ last_hour: count, last_day: count, last_week: count, last_month: count, last_year: count, older: count }),
     last_sync: z.string().nullable(),
-    syncs: z
-      .array(
-        z.object({
-          path: z.string(),
-          recursive: z.boolean(),
-          finished_at: z.string(),
-          duration_seconds: z.number(),
-          files_processed: count,
-          files_updated: count,
-          files_removed: count,
-          errors_total: count,
-        }),
-      )
-      .describe("The last sync or watch of each path, newest first, at most 100"),
+    syncs: z.array(
+      z.object({
+        path: z.string(),
+        recursive: z.boolean(),
+        finished_at: z.string(),
+        duration_seconds: z.number(),
+        files_processed: count,
+        files_updated: count,
+        files_removed: count,
+        errors_total: count,
+      }),
+    ),
   }),
   effects: "read",
   summarize: ({ tracked_files, tracked_folders, last_sync }) =>

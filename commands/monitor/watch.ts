@@ -27,8 +27,8 @@ export default defineCommand({
   }),
   output: z.object({
     path: z.string(),
-    ended: z.enum(["time", "vanished"]).describe("Why it ended: the time was over, or the folder is gone"),
-    files_updated: z.number().int().describe("New or changed, and recorded, since the start"),
+    ended: z.enum(["time", "vanished"]),
+    files_updated: z.number().int(),
     files_removed: z.number().int(),
     ...troubleFields,
     duration_seconds: z.number(),

@@ -41,7 +41,7 @@ export default defineCommand({
     files_matched: z.number().int(),
     files_transformed: z.number().int(),
     files_cached: z.number().int(),
-    characters: z.number().int().describe("Of all texts together"),
+    characters: z.number().int(),
     ...hiddenField,
     ...troubleFields,
     duration_seconds: z.number(),

@@ -10,7 +10,7 @@ export default defineCommand({
     entries: z.number().int(),
     bytes: z.number().int(),
     limit_bytes: z.number().int(),
-    removed: z.number().int().describe("Texts that no longer fit, and leftovers of runs that were killed"),
+    removed: z.number().int(),
   }),
   effects: "write",
   idempotent: true,

@@ -9,10 +9,10 @@ export default defineCommand({
   output: z.object({
     engine: z.enum(engineNames),
     summary: z.string(),
-    library: z.string().describe("What reads the format; none: it is built in"),
+    library: z.string(),
     endings: z.array(z.string()),
-    options: z.array(z.string()).describe("Options of transform that change its text"),
-    version: z.number().int().describe("Part of the cache's key"),
+    options: z.array(z.string()),
+    version: z.number().int(),
     cached_entries: z.number().int(),
     cached_bytes: z.number().int(),
   }),

@@ -22,12 +22,12 @@ export default defineCommand({
   output: z.object({
     root: z.string(),
     indexed_at: z.string().nullable(),
-    notes_read: z.number().int().describe("New or changed since the last time"),
+    notes_read: z.number().int(),
     notes_checked: z.number().int(),
-    links_checked: z.number().int().describe("Links that should lead to something in the vault"),
+    links_checked: z.number().int(),
     broken_count: z.number().int(),
-    is_valid: z.boolean().describe("True when no link is broken and the folder is there"),
-    issues: z.array(z.object({ note: z.string(), line: z.number().int(), link: z.string().describe("As written"), reason: z.string() })),
+    is_valid: z.boolean(),
+    issues: z.array(z.object({ note: z.string(), line: z.number().int(), link: z.string(), reason: z.string() })),
     ...troubleFields,
   }),
   // Of the index, not of the notes.

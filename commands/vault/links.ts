@@ -26,16 +26,16 @@ export default defineCommand({
   }),
   output: z.object({
     vault: z.string(),
-    path: z.string().describe("The note, below the vault"),
+    path: z.string(),
     direction: z.string(),
     edges: z.array(
       z.object({
         from: z.string(),
-        to: z.string().describe("Where it leads: a path below the vault, or what is written where that leads to nothing"),
+        to: z.string(),
         line: z.number().int(),
         kind: z.enum(["wiki", "embed", "markdown"]),
         heading: z.string(),
-        alias: z.string().describe("The words of the link, when it has its own"),
+        alias: z.string(),
         state: z.enum(["resolved", "no_note", "no_heading", "no_block", "external", "pending"]),
       }),
     ),

@@ -13,7 +13,7 @@ export default defineCommand({
       .describe("Only this list"),
   }),
   output: z.object({
-    filters: z.array(z.object({ list: z.enum(filterLists), values: z.array(z.string()) })).describe("The lists, in the order in which they are looked at"),
+    filters: z.array(z.object({ list: z.enum(filterLists), values: z.array(z.string()) })),
   }),
   effects: "read",
   examples: ["", "--list exclude_globs"],

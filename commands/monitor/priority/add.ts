@@ -17,7 +17,7 @@ export default defineCommand({
   output: z.object({
     path_stored: z.string(),
     new_priority: z.number(),
-    old_priority: z.number().nullable().describe("What it was before; null when it had none"),
+    old_priority: z.number().nullable(),
   }),
   effects: "write",
   idempotent: true,

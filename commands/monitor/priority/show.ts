@@ -10,16 +10,14 @@ export default defineCommand({
     "A file's score is the number of the nearest folder here, × folder_factor for each folder further down, × underscore_factor for each underscore a name begins with, × the weight of its ending; 0 outside all of them.",
   output: z.object({
     priorities: z.array(z.object({ path: z.string(), priority: z.number() })),
-    settings: z
-      .object({
-        folder_factor: z.number(),
-        underscore_factor: z.number(),
-        only_underscore_factor: z.number(),
-        minimum_priority: z.number(),
-        maximum_files: z.number(),
-      })
-      .describe("As `monitor priority set` explains them"),
-    endings: z.array(z.object({ ending: z.string(), weight: z.number() })).describe("All others weigh 1"),
+    settings: z.object({
+      folder_factor: z.number(),
+      underscore_factor: z.number(),
+      only_underscore_factor: z.number(),
+      minimum_priority: z.number(),
+      maximum_files: z.number(),
+    }),
+    endings: z.array(z.object({ ending: z.string(), weight: z.number() })),
   }),
   effects: "read",
   summarize: ({ priorities }) => `${priorities.length} folders have a priority`,
