@@ -837,6 +837,25 @@ describe("a caller has a bounded number of calls running", () => {
   const caller = "anonymous";
   const tooMany = "There are 100 running calls of yours already, the most there may be; wait for one to end, or cancel one.";
 
+  test("callers who cannot be told apart do not read that they are theirs, and what is left of theirs has a bound", async () => {
+    const { command, runs } = held();
+    const { start, store, pass, door } = setUp(command);
+    const create = vi.spyOn(store, "create");
+    const stranger = { caller: "anonymous", limit: hard(4) };
+    const large = await start(door(), { ...stranger, input: { x: "x".repeat(256 * 1024) } });
+    expect(large.error).toMatchObject({ message: expect.stringContaining("without a credential 262144 are the most") });
+    expect(runs).toEqual([]);
+    const calls = [];
+    for (let n = 0; n < most; n++) calls.push(await start(door(), stranger));
+    expect((await start(door(), stranger)).error).toMatchObject({ message: tooMany.replace("yours", "callers without a credential") });
+    await pass(100);
+    expect(create.mock.lastCall).toMatchObject([{ isCall: true, ttlMs: 3_600_000 }, { keeps: { count: 1_000 } }]);
+    await pass(4_000);
+    expect(calls[0]?.deferred.task.ttlMs).toBe(3_600_000);
+    for (const run of runs) run.end();
+    await turns();
+  });
+
   test("the next one is refused with the cure, another caller is served, and there is room again when one ends", async () => {
     const { command, runs } = held();
     const { start, door, rows } = setUp(command);
