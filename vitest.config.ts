@@ -27,7 +27,15 @@ export default defineConfig({
     maxWorkers: 6,
     projects: [
       {
-        test: { name: "unit", include: ["test/**/*.test.ts"], exclude: system, isolate: false, testTimeout: 60_000, hookTimeout: 60_000, experimental: { viteModuleRunner: false } },
+        test: {
+          name: "unit",
+          include: ["test/**/*.test.ts"],
+          exclude: system,
+          isolate: false,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          experimental: { viteModuleRunner: false },
+        },
       },
       { test: { name: "system", include: system, testTimeout: 120_000, hookTimeout: 120_000, pool: "forks", experimental: { viteModuleRunner: false } } },
     ],

@@ -57,7 +57,10 @@ test("so is one whose job asks for leave: what is confirmed is done, what is dec
   await call("files_erase", { file: "b" });
   await respond((await comes("elicitation/create", 2))[1], { action: "decline" });
   const told = await comes("notifications/tool_result", 2);
-  expect(told.map(({ params }) => params?.result)).toMatchObject([{ success: true, messages: [{ type: "success" }] }, { success: false, messages: [{ type: "error" }] }]);
+  expect(told.map(({ params }) => params?.result)).toMatchObject([
+    { success: true, messages: [{ type: "success" }] },
+    { success: false, messages: [{ type: "error" }] },
+  ]);
   expect(erased).toEqual(["a"]);
 });
 

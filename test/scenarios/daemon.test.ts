@@ -548,7 +548,7 @@ describe("meanwhile daemon", () => {
     expect(await home.terminal("daemon", "logs")).toMatchObject({ code: 0, stdout: "" });
     const client = await home.connect();
     const { code, stdout } = await home.terminal("daemon", "logs");
-    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d info  the daemon listens {2}pid=\d+/m) });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d info {2}the daemon listens {2}pid=\d+/m) });
     const raw = await home.terminal("daemon", "logs", "--json");
     expect(JSON.parse(raw.stdout.split("\n")[0] ?? "")).toMatchObject({ level: expect.any(Number), msg: expect.any(String) });
     const following = startMeanwhile([...ownCommands, "daemon", "logs", "--follow"], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } });

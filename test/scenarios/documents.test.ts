@@ -16,7 +16,9 @@ const documents = [...new Set(documentRows.map(({ document }) => document))];
 /** A server of the bundled commands, and a client of it that is the local user. */
 async function open(config: object) {
   const user = writeFiles(temporaryFolder(), { "notes/one.md": "# One\n", "notes/more/two.md": "# Two\n" });
-  const cwd = writeFiles(path.join(user, "project"), { "meanwhile.config.json": JSON.stringify({ bundled: true, pack: { roots: [path.join(user, "notes")] }, ...config }) });
+  const cwd = writeFiles(path.join(user, "project"), {
+    "meanwhile.config.json": JSON.stringify({ bundled: true, pack: { roots: [path.join(user, "notes")] }, ...config }),
+  });
   const env = { HOME: user, MEANWHILE_HOME: path.join(user, "home") };
   const { url, token } = await startGuardedHttp([], { cwd, env });
   const client = await new WireClient(overHttp(url, { token: token() }), { revision: "2025-11-25" }).begin();

@@ -85,7 +85,11 @@ async function isWaiting(wire: Wire, answer: Promise<Message>): Promise<boolean>
 
 /** A result without what differs from run to run. */
 function lasting({ _meta, ...result }: Fields): Fields {
-  return JSON.parse(JSON.stringify(result).replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "then").replace(/finished in [\d.]+ m?s/g, "finished"));
+  return JSON.parse(
+    JSON.stringify(result)
+      .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "then")
+      .replace(/finished in [\d.]+ m?s/g, "finished"),
+  );
 }
 
 describe("what is declared", () => {
