@@ -160,7 +160,3 @@ export async function readInputFile(file: string | undefined, terminal: Terminal
     throw new UsageError(`--input ${file} must hold one JSON object with the arguments.`);
   return parsed as Record<string, unknown>;
 }
-
-function secondsOf(ms: number | undefined): number | undefined {
-  return ms === undefined ? undefined : ms / 1000;
-}
