@@ -835,7 +835,7 @@ describe("a caller has a bounded number of calls running", () => {
   const most = 100;
   // All strangers share as many; whoever is known may have a thousand.
   const caller = "anonymous";
-  const tooMany = "There are 100 running calls of yours already, the most there may be; wait for one to end, or cancel one.";
+  const tooMany = "There are 100 running calls of callers without a credential already, the most there may be; wait for one to end, or cancel one.";
 
   test("callers who cannot be told apart do not read that they are theirs, and what is left of theirs has a bound", async () => {
     const { command, runs } = held();

@@ -14,7 +14,7 @@ export interface VerbWords extends Grammar {
 
 const help: Flag = { word: "--help", description: "show this help" };
 const json: Flag = { word: "--json", description: "print as JSON" };
-const now: Flag = { word: "--now", description: "wait for no task: safe ones are run again later, others end as interrupted" };
+const now: Flag = { word: "--now", description: "wait for no task: those that must not be run twice end as interrupted" };
 const commands: Flag = { word: "--commands", description: "a folder of commands; may be given several times", values: folders, isRepeatable: true };
 const target: Flag = { word: "--target", description: "ask this server instead: a URL, a socket, a command line, or .", values: targets };
 const bundled: Flag = { word: "--bundled", description: "also the commands that come with Meanwhile, beside the project's own" };
@@ -121,7 +121,7 @@ export function toVerbWords(findTasks: FindTasks, ownTools: OwnTools = noTools):
         prune: { summary: "forget the tasks that have ended", flags: remote, operands: [] },
       },
     },
-    stats: { flags: [json, help], operands: [] },
+    stats: { flags: [json, { word: "--all", description: "of every project, not of this one alone" }, help], operands: [] },
     diagnose: { flags: [...diagnoseFlags, help], operands: [{ name: "target", values: choices(".", "http://", "https://") }] },
     compare: {
       flags: [...compareFlags, help],
