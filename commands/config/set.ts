@@ -8,9 +8,8 @@ const maxTries = 5;
 export default defineCommand({
   summary: "Change a setting in the user's config file",
   description:
-    "The whole file is checked before it is replaced in one go; a wrong value changes nothing. A running server takes it up when it starts again. " +
-    "Environment, flags and a project's own config file still win over it. " +
-    "Through MCP it asks the person first; what decides which code runs, which files may be read, who may connect or whom diagnose may reach is changed in a terminal only.",
+    "A wrong value changes nothing. A running server takes it up when it starts again; environment, flags and a project's own config file win over it. " +
+    "Through MCP it asks the person first; what decides which code runs, which files may be read and who may connect is changed in a terminal only.",
   input: z.object({
     key: z.string().describe("The setting, with dots for what is inside: toolPrefix, http.port, deferral.auto"),
     value: z.string().describe("JSON, or plain text: 8080, true, '[\"a\"]', wksm; null takes the setting away"),

@@ -9,7 +9,7 @@ const filesPerSecond = 20_000;
 export default defineCommand({
   summary: "Forget files and folders that no longer exist",
   description:
-    "Goes through everything recorded that names a file, and deletes what is about files that are gone. Files that cannot be looked at are kept, and so are a vault's notes: vault index takes care of those.",
+    "Deletes what is recorded about files that are gone. Files that cannot be looked at are kept, and so are a vault's notes: vault index takes care of those.",
   input: z.object({ domain: z.string().default("all").describe("Only what these commands recorded: monitor, vault, ingest, …") }),
   output: z.object({
     checked_count: z.number().int(),

@@ -5,7 +5,7 @@ import type { IngestOptions } from "./_run.ts";
 /** How files are cut and what is too much, for sources and legacy. */
 export const cutFields = {
   chunk_size: z.number().int().min(100).max(20_000).default(1_200).describe("Characters in a chunk, at most"),
-  overlap: z.number().int().min(0).max(10_000).default(200).describe("Characters that neighbouring chunks share; less than chunk_size"),
+  overlap: z.number().int().min(0).max(10_000).default(200).describe("Characters that neighbours share"),
   max_file_mb: z.number().int().min(1).max(256).default(16).describe("Larger files are skipped"),
   max_chunks: z.number().int().min(1).max(100_000).default(10_000).describe("Files with more chunks are skipped"),
 };

@@ -8,8 +8,8 @@ import { belongingOf, hasProjects, type KnownPlace } from "./_places.ts";
 
 /** What both `discover` and `legacy` can be narrowed by. */
 export const providerField = z.array(z.string().min(1)).max(100).default([]).describe("Only these, e.g. claude-code, aider");
-export const projectField = z.array(z.string().min(1)).max(100).default([]).describe("Only projects whose name holds one of these");
-export const sessionField = z.array(z.string().min(1)).max(100).default([]).describe("Only sessions whose name holds one of these");
+export const projectField = z.array(z.string().min(1)).max(100).default([]).describe("Parts of their names");
+export const sessionField = z.array(z.string().min(1)).max(100).default([]).describe("Parts of their names");
 
 /** A place that `ingest discover` has listed. */
 export interface SourceRow {

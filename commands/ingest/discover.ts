@@ -33,15 +33,14 @@ interface Found extends KnownPlace {
 
 export default defineCommand({
   summary: "List the assistants' histories and notes on this machine",
-  description:
-    "Looks at names, sizes and dates only; no file is opened. Take what you want with ingest legacy <ids>. Aider's histories are looked for in the working folder, below the home and below `roots`.",
+  description: "Looks at names, sizes and dates only. Take what you want with ingest legacy <ids>.",
   input: z.object({
     by: z.enum(["source", "project", "session"]).default("source").describe("One entry for each source, project or session"),
     providers: providerField,
     projects: projectField,
     sessions: sessionField,
     roots: z.array(z.string().min(1)).max(20).default([]).describe("Other homes or folders of projects to look in, too"),
-    limit: z.number().int().min(1).max(1000).default(200).describe("How many to list at most"),
+    limit: z.number().int().min(1).max(1000).default(200),
   }),
   output: z.object({
     sources: z.array(

@@ -6,13 +6,12 @@ import { withIngested } from "./_store.ts";
 
 export default defineCommand({
   summary: "Search what has been ingested, best matches first",
-  description:
-    'Finds chunks that hold all words, or else any of them. "Quotes" find a phrase, a star after three or more letters finds every word that begins so. Case and accents do not count.',
+  description: '"Quotes" find a phrase, a star after three or more letters finds every word that begins so. Case and accents do not count.',
   input: z.object({
     query: z.string().min(1).max(2_000).describe('What to look for, e.g. kubernetes "rolling update" deploy*'),
-    limit: z.number().int().min(1).max(100).default(10).describe("How many to list at most"),
-    offset: z.number().int().min(0).max(900).default(0).describe("How many of the best to pass over, for the next page"),
-    source: z.string().default("").describe("Only what came from this source of ingest discover, e.g. claude-code"),
+    limit: z.number().int().min(1).max(100).default(10),
+    offset: z.number().int().min(0).max(900).default(0).describe("For the next page"),
+    source: z.string().default("").describe("Only from this one, e.g. claude-code"),
   }),
   output: z.object({
     query: z.string(),

@@ -10,7 +10,7 @@ import { withIngested } from "./_store.ts";
 export default defineCommand({
   summary: "Make files and folders searchable",
   description:
-    "Reads text, Markdown, HTML, PDF, Word, CSV, JSON and code, cuts it into chunks and puts them into the index of ingest search. Files that have not changed are not read again; those that vanished are forgotten.",
+    "Reads text, Markdown, HTML, PDF, Word, CSV, JSON and code into the index of ingest search. Files that have not changed are not read again; those that vanished are forgotten.",
   input: z.object({
     paths: z.array(z.string().min(1)).min(1).max(1_000).describe("Files and folders, e.g. ~/notes report.pdf"),
     recursive: z.boolean().default(true).describe("Take what lies in folders below, too"),

@@ -17,9 +17,8 @@ const filesPerSecond = 100;
 export default defineCommand({
   summary: "Bring the monitor in line with a file or folder: sha256, size and priority of each file",
   description:
-    "Reads what is new or changed, newest first, and leaves alone what has the same size, time and inode as before. " +
-    "Files that vanished or are excluded are forgotten; a path that no longer exists is forgotten with all below it, and one that nobody knows is refused. " +
-    "Links are followed only to files inside the folder. One file that fails is listed in `errors` and stops nothing.",
+    "Reads what is new or changed; files that vanished or are excluded are forgotten, and a path that no longer exists with all below it. " +
+    "One file that fails is listed in `errors` and stops nothing.",
   input: z.object({
     path: z.string().describe("File or folder, e.g. ~/notes"),
     recursive: z.boolean().default(false).describe("Also all folders below it"),

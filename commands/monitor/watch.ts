@@ -17,8 +17,7 @@ const maxSeconds = 2_000_000;
 export default defineCommand({
   summary: "Sync a folder, then keep the monitor in line with it as files change",
   description:
-    "Runs until it is cancelled, the time is over or the folder is gone. Only folders in which something changed are looked at; " +
-    "in case the system missed a change, all of it is looked at again now and then. Cancel it to stop: what was recorded stays, and monitor status has its counts.",
+    "Runs until it is cancelled, the time is over or the folder is gone. " + "Cancel it to stop: what was recorded stays, and monitor status has its counts.",
   input: z.object({
     path: z.string().describe("The folder, e.g. ~/notes"),
     recursive: z.boolean().default(true).describe("Also all folders below it"),

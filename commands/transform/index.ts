@@ -9,8 +9,7 @@ import { transformFile } from "./_transform.ts";
 
 export default defineCommand({
   summary: "Turn a file into plain text: PDF, Word, HTML, Markdown, CSV, JSON, code",
-  description:
-    "Use it to read a document that is no plain text. The same content is transformed once; later calls answer from a cache. transform batch takes many files.",
+  description: "Use it to read a document that is no plain text; transform batch takes many.",
   input: z.object({
     file: z.string().describe("The file, e.g. ~/papers/draft.pdf"),
     engine: z

@@ -17,7 +17,7 @@ export default defineCommand({
     "Looks at the files as they are now: notes that have changed since the last time are read again. The vault must have been indexed once. Addresses on the web are not tried.",
   input: z.object({
     vault: z.string().default("").describe("The vault's folder; left out: the one you are in, else the one indexed last"),
-    limit: z.number().int().min(1).max(1000).default(100).describe("How many to list at most"),
+    limit: z.number().int().min(1).max(1000).default(100),
   }),
   output: z.object({
     root: z.string(),

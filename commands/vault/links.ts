@@ -22,7 +22,7 @@ export default defineCommand({
     note: z.string().describe("The note's path below the vault, or its name, e.g. projects/plan.md or plan"),
     direction: z.enum(["both", "to", "from"]).default("both").describe("`to`: backlinks alone; `from`: the note's own links alone"),
     vault: z.string().default("").describe("The vault's folder; left out: the one you are in, else the one indexed last"),
-    limit: z.number().int().min(1).max(1000).default(100).describe("How many to list at most"),
+    limit: z.number().int().min(1).max(1000).default(100),
   }),
   output: z.object({
     vault: z.string(),

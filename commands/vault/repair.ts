@@ -17,7 +17,7 @@ import { findVault, type Vault, withVaults } from "./_store.ts";
 export default defineCommand({
   summary: "Propose what broken links should lead to, and write it when a person says so",
   description:
-    "Looks at the files as they are now and gives the nearest name for each broken link that has one, with a plan. Nothing is written unless `apply` is that plan and a person confirms it; then copies of the notes are kept.",
+    "Gives the nearest name for each broken link that has one, with a plan. Nothing is written unless `apply` is that plan and a person confirms it.",
   input: z.object({
     vault: z.string().default("").describe("The vault's folder; left out: the one you are in, else the one indexed last"),
     note: z.string().default("").describe("Only this note's links, by its path below the vault"),

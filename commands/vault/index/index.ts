@@ -11,8 +11,7 @@ const filesPerSecond = 1_000;
 
 export default defineCommand({
   summary: "Index a folder of Markdown notes: links, tags, headings, backlinks",
-  description:
-    "Reads the notes that are new or have changed since the last time, forgets those that vanished, and resolves their links. A vault whose folder is gone is forgotten. Run it before vault links, vault check or vault status.",
+  description: "Reads the notes that are new or changed, forgets those that vanished, and resolves their links. Run it before vault links or vault status.",
   input: z.object({ path: z.string().describe("The vault's folder, e.g. ~/notes") }),
   output: z.object({
     root: z.string(),
