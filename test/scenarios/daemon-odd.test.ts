@@ -1,9 +1,10 @@
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { DaemonHome, daemonProcesses } from "../helpers/daemon.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { overPipes, WireClient } from "../helpers/wire.ts";
 
 // What people do to homes, folders and processes without thinking of a daemon.
 
@@ -25,6 +26,19 @@ test.for(["2025-11-25", "2026-07-28"])(
     await expect.poll(names, { timeout: 15_000 }).toContain("hello_all");
   },
 );
+
+test("a session works where its host has started it; -C says whose commands are served", async () => {
+  const mine = writeFiles(temporaryFolder(), { "work/notes/a.md": "a", "served/notes/a.md": "b" });
+  const env = { HOME: mine, MEANWHILE_HOME: path.join(mine, "home") };
+  const front = startMeanwhile(["-C", path.join(mine, "served"), "serve"], { cwd: path.join(mine, "work"), env });
+  const client = await new WireClient(overPipes(front.child), { revision: "2025-11-25" }).begin();
+  onTestFinished(async () => {
+    await client.close();
+    await runMeanwhile(["daemon", "stop", "--all", "--now"], { env });
+  });
+  const checked = (await client.call("monitor_check", { path: "notes/a.md" })).structuredContent;
+  expect(checked).toMatchObject({ success: true, data: { path: path.join(realpathSync(mine), "work/notes/a.md") } });
+});
 
 test("the one daemon of the bundled commands works in the folder of each session", async () => {
   const home = new DaemonHome();
