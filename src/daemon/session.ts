@@ -47,6 +47,8 @@ const subscriptionKey = "io.modelcontextprotocol/subscriptionId";
 const lostCall =
   "The daemon that ran this call has ended, so its outcome is not known. It is not run again by itself: check what it has done, then call again. What had become a task goes on: task_list shows it.";
 const lostRequest = "The daemon that was asked has ended before it answered; ask again.";
+const unheardCall = (why: string) => `The call was not run: no daemon could be reached. ${why} Once that is mended, call again.`;
+const unheardRequest = (why: string) => `Nobody was asked: no daemon could be reached. ${why} Once that is mended, ask again.`;
 
 export class Session {
   readonly #pending = new Map<string | number, Request>();
@@ -125,16 +127,16 @@ export class Session {
       // No request has ended a daemon that left in good order.
       if (isUnheard || (repeatable.has(request.method) && (isOrderly || !request.isRepeated))) continue;
       this.#pending.delete(request.id);
-      messages.push(errorFor(request));
+      messages.push(toError(request.id, request.method === "tools/call" ? lostCall : lostRequest));
     }
     return messages;
   }
 
-  /** No daemon will come for now: errors for whoever waits. Subscriptions stand for the next one. */
-  giveUp(why?: string): object[] {
+  /** No daemon will come for now: errors for whoever waits. What a daemon heard was answered when it was lost. Subscriptions stand for the next one. */
+  giveUp(why: string): object[] {
     const owed = [...this.#pending.values()].filter(({ isAcknowledged }) => !isAcknowledged);
     for (const { id } of owed) this.#pending.delete(id);
-    return owed.map((request) => errorFor(request, why));
+    return owed.map(({ id, method }) => toError(id, (method === "tools/call" ? unheardCall : unheardRequest)(why)));
   }
 
   /** What tells a client that another daemon has other tools: by its session, or by each subscription that asked for it. */
@@ -178,9 +180,8 @@ export class Session {
   }
 }
 
-function errorFor({ id, method }: Request, why?: string): object {
-  const message = method === "tools/call" ? lostCall : lostRequest;
-  return { id, error: { code: -32603, message: why === undefined ? message : `${message} ${why}` } };
+function toError(id: string | number, message: string): object {
+  return { id, error: { code: -32603, message } };
 }
 
 function isRequestId(id: unknown): id is string | number {

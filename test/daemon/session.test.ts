@@ -89,12 +89,21 @@ describe("the client hears", () => {
     expect(session.isOwed).toBe(false);
   });
 
-  test("errors for everything when no daemon will come", () => {
+  test("errors for everything when no daemon will come: that nobody heard it, and why, and never that its outcome is not known", () => {
     const session = begun();
-    session.sent(line({ id: 2, method: "tools/list" }));
-    session.sent(line({ id: 3, method: "tools/call" }));
-    expect(session.giveUp()).toMatchObject([{ id: 2 }, { id: 3 }]);
-    expect(session.giveUp()).toEqual([]);
+    session.sent(line({ id: 1, method: "tools/call" }), 100);
+    session.sent(line({ id: 2, method: "tools/call" }), 200);
+    expect(session.lost(100)).toMatchObject([{ id: 1, error: { message: expect.stringContaining("its outcome is not known") } }]);
+    session.sent(line({ id: 3, method: "tools/list" }));
+    session.sent(line({ id: 4, method: "tools/call" }));
+    const notRun = "The call was not run: no daemon could be reached. Its config is broken. Once that is mended, call again.";
+    const notAsked = "Nobody was asked: no daemon could be reached. Its config is broken. Once that is mended, ask again.";
+    expect(session.giveUp("Its config is broken.")).toEqual([
+      { id: 2, error: { code: -32603, message: notRun } },
+      { id: 3, error: { code: -32603, message: notAsked } },
+      { id: 4, error: { code: -32603, message: notRun } },
+    ]);
+    expect(session.giveUp("")).toEqual([]);
   });
 
   test("that a question is off when whoever asked it is gone, unless it was answered", () => {

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { DaemonHome, daemonProcesses } from "../helpers/daemon.ts";
+import { DaemonHome, daemonProcesses, kill } from "../helpers/daemon.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { overPipes, WireClient } from "../helpers/wire.ts";
@@ -115,6 +115,21 @@ describe("a config file", () => {
     expect((await client.request("tools/list")).error?.message).toContain("meanwhile.config.ts");
     writeFileSync(config, "export default {};");
     expect(JSON.stringify(await client.request("tools/list"))).toContain("say_back");
+  });
+
+  test("of the home that breaks before the daemon dies: a call made after that is told that it was not run, why no daemon starts, and how to mend it", async () => {
+    const home = new DaemonHome();
+    const client = await home.connect();
+    const config = path.join(home.home, "config.json");
+    writeFileSync(config, "{ broken");
+    kill(home.daemon().pid);
+    await waitFor(() => client.front.stderr().includes("✗"));
+    const { error } = await client.request("tools/call", { name: "say_back", arguments: {} });
+    expect(error?.message).toMatch(
+      /^The call was not run: no daemon could be reached\. Cannot read \S+config\.json at line 1, .+\. Once that is mended, call again\.$/,
+    );
+    writeFileSync(config, "{}");
+    expect((await client.call("say_back")).isError).not.toBe(true);
   });
 
   test("that never finishes loading does not keep a front that is told to end, nor stays behind", async () => {
