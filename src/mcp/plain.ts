@@ -60,6 +60,9 @@ interface FollowUp {
 /** Who asks a server that is about to end does not wait long, and does not ask in a tight loop. */
 const leavingWaitMs = 1_000;
 
+/** One for all: an error made anew, with its stack, is most of what ending a wait costs. */
+const waitedEnough = new Error("Nobody waits for it here any longer.");
+
 const job = z.string().min(1).describe("The job_id that the first call was answered with");
 
 /** The tools that follow up plain handles. */
@@ -174,11 +177,11 @@ export class PlainRoad {
     const { leaving } = engine;
     const waitMs = Math.min((input.wait_seconds ?? Number.POSITIVE_INFINITY) * 1000, handleAfterMs, leaving.aborted ? leavingWaitMs : Number.POSITIVE_INFINITY);
     const stop = new AbortController();
-    const cancelTimer = clock.after(waitMs, () => stop.abort());
+    const onGone = () => stop.abort(waitedEnough);
+    const cancelTimer = clock.after(waitMs, onGone);
     const { signal } = call.ctx.mcpReq;
-    const onGone = () => stop.abort();
     signal.addEventListener("abort", onGone, { once: true });
-    leaving.addEventListener("abort", onGone, { once: true });
+    const stopListening = engine.onLeaving(onGone);
     const sender = this.#sender(call.ctx);
     const reader = new ProgressReader(latest);
     const timing = () => timingOf(latest, clock.now());
@@ -198,7 +201,7 @@ export class PlainRoad {
       stopBeating?.();
       sender.finish();
       signal.removeEventListener("abort", onGone);
-      leaving.removeEventListener("abort", onGone);
+      stopListening();
     }
     return isTerminal(latest) ? resultOf(latest, find, isDebug) : this.toHandle(latest, call);
   }

@@ -17,6 +17,7 @@ import {
 } from "../task/task.ts";
 import { apply, begin, type TaskEvent } from "../task/transitions.ts";
 import { fromCursor, toCursor } from "./cursor.ts";
+import { Listeners } from "./listeners.ts";
 
 interface Row {
   readonly number: number;
@@ -29,7 +30,7 @@ interface Row {
 /** The reference: the pure rules on a Map. Nothing survives the process. */
 export class MemoryStore implements TaskStore, Dispatcher {
   readonly #rows = new Map<string, Row>();
-  readonly #listeners = new Set<(taskId: string | undefined) => void>();
+  readonly #listeners = new Listeners();
   readonly #durations = new Map<string, DurationCount>();
   readonly #clock: Clock;
   #lastNumber = 0;
@@ -125,7 +126,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
   }
 
   onWork(listener: () => void): () => void {
-    return this.onChange(listener);
+    return this.#listeners.addForWork(listener);
   }
 
   async renew(worker: string, leaseMs: number, now: number): Promise<number> {
@@ -221,9 +222,8 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return [...this.#durations.values()].filter((item) => command === undefined || item.command === command);
   }
 
-  onChange(listener: (taskId: string | undefined) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  onChange(listener: (taskId: string | undefined) => void, taskId?: string): () => void {
+    return this.#listeners.add(listener, taskId);
   }
 
   watchClosely(): void {}
@@ -295,7 +295,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
   }
 
   #changed(taskId: string): void {
-    for (const listener of this.#listeners) listener(taskId);
+    this.#listeners.tell(taskId, this.#rows.get(taskId)?.task.status === "queued");
   }
 }
 

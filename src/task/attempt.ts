@@ -11,6 +11,7 @@ import { Inputs } from "./inputs.ts";
 import type { RunIsolated } from "./isolate.ts";
 import { checkStorable, keptOf } from "./limits.ts";
 import { crashedOutcome, notRun, toProgress, toTaskOutcome, withSentence } from "./outcome.ts";
+import type { Paced } from "./paced.ts";
 import { ProgressTrack, type ProgressUpdate } from "./progress.ts";
 import { retryAt } from "./retry.ts";
 import type { Claim, TaskStore } from "./store.ts";
@@ -25,6 +26,8 @@ export interface AttemptOptions {
   /** Names this process, so that others can tell whether it lives. */
   readonly worker: string;
   readonly leaseMs: number;
+  /** Calls that are to be put on record: many begin at once, and would all be due at once. */
+  readonly journals: Paced;
   readonly home: string;
   readonly config: Readonly<Record<string, unknown>>;
   readonly isDebug: boolean;
@@ -138,7 +141,7 @@ export class Attempt {
     const { clock } = this.#options;
     this.#answered = Promise.withResolvers<void>();
     const elapsedMs = clock.monotonic() - this.#startedAt;
-    if (this.#claim === undefined) this.#cancelJournal = clock.after(Math.max(0, journalAfterMs - elapsedMs), () => void this.#tryJournal());
+    if (this.#claim === undefined) this.#cancelJournal = clock.after(Math.max(0, journalAfterMs - elapsedMs), () => this.#journalInTurn());
     this.#ended = this.#recordSafely();
   }
 
@@ -226,6 +229,10 @@ export class Attempt {
     if (this.#claim !== undefined) await this.#options.store.forget(this.#claim);
   }
 
+  #journalInTurn(): void {
+    this.#cancelJournal = this.#options.journals.add(() => void this.#tryJournal());
+  }
+
   #tryJournal(): Promise<void> {
     return this.#writeJournal().catch((error: unknown) => this.#options.log.warn("a running call could not be put on record", { error }));
   }
@@ -258,9 +265,7 @@ export class Attempt {
     this.#claim = { taskId: task.taskId, fence: task.fence };
     onClaim?.();
     this.#inputs = new Inputs(store, this.#claim, task, () => clock.now());
-    this.#stopWatching = store.onChange((changed) => {
-      if (changed === undefined || changed === task.taskId) void this.#look();
-    });
+    this.#stopWatching = store.onChange(() => void this.#look(), task.taskId);
     this.#written = new ProgressTrack({ clock, intervalMs: reportMs, deliver: (update) => this.#report({ progress: toProgress(update) }) });
     if (this.#announced !== undefined) this.#report({ statusMessage: this.#announced });
     if (this.#lastReport !== undefined) this.#written.report(this.#lastReport);

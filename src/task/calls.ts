@@ -358,13 +358,12 @@ export class Calls {
   #listen(mail: Mailbox, request: CallRequest, decision: Inline, timing: () => Timing): () => void {
     const { clock, worker } = this.#options;
     const { gone, dropped, watcher } = request;
-    const { leaving } = worker;
     const cancelLate = decision.deferAfterMs === undefined ? undefined : clock.after(decision.deferAfterMs, () => mail.put("late"));
     const onGone = () => mail.put(request.isLost() ? "lost" : "cancelled");
     const onDropped = () => mail.put("lost");
     const onLeaving = () => mail.put("leaving");
-    if (leaving.aborted) onLeaving();
-    leaving.addEventListener("abort", onLeaving, { once: true });
+    if (worker.isStopped) onLeaving();
+    const stopListening = worker.onLeaving(onLeaving);
     if (gone.aborted) onGone();
     else if (dropped?.aborted === true) onDropped();
     gone.addEventListener("abort", onGone, { once: true });
@@ -381,7 +380,7 @@ export class Calls {
     return () => {
       cancelLate?.();
       cancelBeat?.();
-      leaving.removeEventListener("abort", onLeaving);
+      stopListening();
       gone.removeEventListener("abort", onGone);
       dropped?.removeEventListener("abort", onDropped);
     };

@@ -67,6 +67,7 @@ export class Engine {
   readonly #options: EngineOptions;
   #calls: Calls | undefined;
   #leaving = new AbortController().signal;
+  #onLeaving: Worker["onLeaving"] = () => () => undefined;
 
   constructor(options: EngineOptions) {
     this.#options = options;
@@ -77,11 +78,17 @@ export class Engine {
     const { deferral = defaultDeferral } = this.#options;
     this.#calls = new Calls({ ...this.#options, engine: this, worker, deferral });
     this.#leaving = worker.leaving;
+    this.#onLeaving = (listener) => worker.onLeaving(listener);
   }
 
   /** Aborted when this process is about to end: nobody is to be kept waiting any longer. */
   get leaving(): AbortSignal {
     return this.#leaving;
+  }
+
+  /** Calls back then, unless it was so before. */
+  onLeaving(listener: () => void): () => void {
+    return this.#onLeaving(listener);
   }
 
   /** Runs a command for somebody who waits for it, and makes a task of it when that takes too long. */

@@ -22,10 +22,13 @@ export type Held = ReadonlyMap<string, number>;
 export function whoIsFull(held: Held, limits: ShareLimits): readonly string[] | "everybody" {
   const taken = [...held.values()].reduce((sum, count) => sum + count, 0);
   if (taken >= 2 * limits.total) return "everybody";
-  const { total, each = total, guaranteed } = limits;
-  const mostNow = taken < total ? each : taken < 1.5 * total ? guaranteed : 1;
-  const mostOf = (caller: string) => Math.min(caller === anonymous ? limits.anonymous : each, mostNow);
-  return [...held].filter(([caller, count]) => count >= mostOf(caller)).map(([caller]) => caller);
+  return [...held].filter(([caller, count]) => count >= mostOf(caller, taken, limits)).map(([caller]) => caller);
+}
+
+/** How many a caller may hold while so many are taken. */
+function mostOf(caller: string, taken: number, { total, each = total, anonymous: strangers, guaranteed }: ShareLimits): number {
+  const mostNow = taken < total ? each : taken < 1.5 * total ? guaranteed : taken < 2 * total ? 1 : 0;
+  return Math.min(caller === anonymous ? strangers : each, mostNow);
 }
 
 /** How many of these each caller has. */
@@ -39,23 +42,25 @@ export function countByCaller(callers: Iterable<string>): Held {
 export class Shares {
   readonly #limits: ShareLimits;
   readonly #held = new Map<string, number>();
+  #taken = 0;
 
   constructor(limits: ShareLimits) {
     this.#limits = limits;
   }
 
   mayTake(caller: string): boolean {
-    const full = whoIsFull(this.#held, this.#limits);
-    return full !== "everybody" && !full.includes(caller);
+    return this.heldBy(caller) < mostOf(caller, this.#taken, this.#limits);
   }
 
   /** Takes a place, whether there is one or not; the returned function gives it back, once. */
   take(caller: string): () => void {
     this.#held.set(caller, this.heldBy(caller) + 1);
+    this.#taken += 1;
     let isTaken = true;
     return () => {
       if (!isTaken) return;
       isTaken = false;
+      this.#taken -= 1;
       const left = this.heldBy(caller) - 1;
       if (left > 0) this.#held.set(caller, left);
       else this.#held.delete(caller);
@@ -67,10 +72,18 @@ export class Shares {
   }
 }
 
+interface Waiting {
+  /** Who came first has the lowest. */
+  readonly number: number;
+  readonly begin: (leave: () => void) => void;
+}
+
 /** Those who wait for a place: the next is for who holds fewest, and of those for who has waited longest. */
 export class FairQueue {
   readonly #shares: Shares;
-  readonly #waiting: { readonly caller: string; readonly begin: (leave: () => void) => void }[] = [];
+  /** By caller, so that it is looked at once each, however many of theirs wait. */
+  readonly #waiting = new Map<string, Waiting[]>();
+  #count = 0;
 
   constructor(limits: ShareLimits) {
     this.#shares = new Shares(limits);
@@ -79,23 +92,31 @@ export class FairQueue {
   /** Resolves, once there is a place, with what gives it back. */
   enter(caller: string): Promise<() => void> {
     return new Promise((begin) => {
-      this.#waiting.push({ caller, begin });
+      const own = this.#waiting.get(caller) ?? [];
+      own.push({ number: ++this.#count, begin });
+      this.#waiting.set(caller, own);
       this.#letIn();
     });
   }
 
   #letIn(): void {
-    for (;;) {
-      const ready = this.#waiting.filter(({ caller }) => this.#shares.mayTake(caller));
-      const [next] = ready.toSorted((a, b) => this.#shares.heldBy(a.caller) - this.#shares.heldBy(b.caller));
-      if (next === undefined) return;
-      this.#waiting.splice(this.#waiting.indexOf(next), 1);
-      const giveBack = this.#shares.take(next.caller);
-      next.begin(() => {
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      const { caller, own } = next;
+      const first = own.shift();
+      if (own.length === 0) this.#waiting.delete(caller);
+      const giveBack = this.#shares.take(caller);
+      first?.begin(() => {
         giveBack();
         this.#letIn();
       });
     }
+  }
+
+  #next(): { readonly caller: string; readonly own: Waiting[] } | undefined {
+    const ready = [...this.#waiting].filter(([caller]) => this.#shares.mayTake(caller)).map(([caller, own]) => ({ caller, own }));
+    const heldBy = ({ caller }: { caller: string }) => this.#shares.heldBy(caller);
+    const numberOf = ({ own }: { own: Waiting[] }) => own[0]?.number ?? 0;
+    return ready.sort((a, b) => heldBy(a) - heldBy(b) || numberOf(a) - numberOf(b))[0];
   }
 }
 

@@ -127,8 +127,11 @@ export interface TaskStore {
   recordDurations(counts: readonly DurationCount[]): Promise<void>;
   durations(command?: string): Promise<readonly DurationCount[]>;
 
-  /** Calls back when something may have changed: with the task's id, or without one when it happened elsewhere. */
-  onChange(listener: (taskId: string | undefined) => void): () => void;
+  /**
+   * Calls back when something may have changed: with the task's id, or without one when it happened elsewhere. Of one task, when its id is given:
+   * then a change of another costs nothing, and one that happened elsewhere is told when it was that task's, or may have been.
+   */
+  onChange(listener: (taskId: string | undefined) => void, taskId?: string): () => void;
   /** Looks for other processes' changes this often while someone waits. */
   watchClosely(isWaiting: boolean): void;
   close(): Promise<void>;

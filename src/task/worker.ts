@@ -5,11 +5,12 @@ import { failpoint } from "../failpoint.ts";
 import { Attempt, type AttemptOptions, type HeldCall } from "./attempt.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { endlessPlaces, taskPlaces } from "./limits.ts";
+import { Paced } from "./paced.ts";
 import { countByCaller, type ShareLimits, Turns, whoIsFull } from "./shares.ts";
 import type { ClaimShares } from "./store.ts";
 import type { Environment, Task } from "./task.ts";
 
-export interface WorkerOptions extends Omit<AttemptOptions, "leaseMs" | "onClaim"> {
+export interface WorkerOptions extends Omit<AttemptOptions, "leaseMs" | "onClaim" | "journals"> {
   readonly dispatcher: Dispatcher;
   readonly find: (command: string) => CatalogEntry | undefined;
   readonly project: string;
@@ -25,6 +26,8 @@ export interface WorkerOptions extends Omit<AttemptOptions, "leaseMs" | "onClaim
 const pollMs = 1_000;
 export const defaultLeaseMs = 30_000;
 const defaultGraceMs = 25_000;
+/** So many calls are put on record in one turn of the event loop, each with a write of its own. */
+const journalsATurn = 20;
 
 /** Claims → runs → settles, as many at a time as it may; starts and stops. */
 export class Worker {
@@ -36,6 +39,7 @@ export class Worker {
   readonly #turns = new Turns();
   readonly #calls = new Set<Attempt>();
   readonly #leaving = new AbortController();
+  readonly #onLeaving = new Set<() => void>();
   #isStarted = false;
   #isPumping = false;
   #pumped: Promise<void> = Promise.resolve();
@@ -49,7 +53,8 @@ export class Worker {
     this.#options = options;
     this.#leaseMs = options.leaseMs ?? defaultLeaseMs;
     this.#places = { ordinary: taskPlaces(options.concurrency), endless: endlessPlaces(options.concurrency) };
-    this.#attempts = { ...options, leaseMs: this.#leaseMs, onClaim: () => this.#keepLeases(), onWaiting: () => this.#wake() };
+    const hooks = { onClaim: () => this.#keepLeases(), onWaiting: () => this.#wake() };
+    this.#attempts = { ...options, leaseMs: this.#leaseMs, journals: new Paced(journalsATurn), ...hooks };
   }
 
   get name(): string {
@@ -112,12 +117,21 @@ export class Worker {
     return this.#leaving.signal;
   }
 
+  /** Calls back when it is told to stop, unless it was. An event target looks through all its listeners for each that comes; there may be thousands. */
+  onLeaving(listener: () => void): () => void {
+    this.#onLeaving.add(listener);
+    return () => void this.#onLeaving.delete(listener);
+  }
+
   /**
    * Takes nothing more. Calls are handed out, what is safe to run again is given back at once, and the rest has this long to end.
    * For good; harmless when never started, or twice.
    */
   async stop(graceMs = defaultGraceMs): Promise<void> {
     this.#leaving.abort();
+    const listeners = [...this.#onLeaving];
+    this.#onLeaving.clear();
+    for (const listener of listeners) listener();
     await this.#halt(graceMs);
   }
 

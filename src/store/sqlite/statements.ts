@@ -30,6 +30,8 @@ export const statements = {
 
   get: "select * from tasks where task_id = :taskId and caller = :caller and (expires_at is null or expires_at > :now)",
 
+  versions: "select task_id, version from tasks where task_id in (select value from json_each(:taskIds))",
+
   list: `
     select number, task_id, caller, project, command, digest, idempotency_key, null as input, reason, ttl_ms, estimate_ms,
            is_safe, max_attempts, backoff_ms, status, status_message, version, fence, attempts, crashes, not_before, worker, lease_until,

@@ -18,6 +18,7 @@ import {
 } from "../../task/task.ts";
 import { begin, cancelledOutcome, interruptedCallOutcome, interruptedMessage, interruptedOutcome } from "../../task/transitions.ts";
 import { fromCursor, toCursor } from "../cursor.ts";
+import { Listeners } from "../listeners.ts";
 import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
 import { type OpenFile, openFiles, refuseReplaced } from "./replaced.ts";
 import { fromEnvironment, fromRules, fromShares, fromTask, type TaskRow, toTask, type Values } from "./rows.ts";
@@ -26,6 +27,8 @@ import { statements } from "./statements.ts";
 /** Other processes' changes are looked for this often while someone waits, and this often otherwise. */
 const closeWatchMs = 50;
 const idleWatchMs = 1_000;
+/** Watched tasks whose versions are read in one turn of the event loop. */
+const looksATurn = 500;
 /** How long a write waits for other writers before it gives up. */
 const maxBusyMs = 15_000;
 
@@ -36,7 +39,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
   readonly #files: readonly OpenFile[];
   readonly #clock: Clock;
   readonly #prepared = new Map<string, Database.Statement<[Values], unknown>>();
-  readonly #listeners = new Set<(taskId: string | undefined) => void>();
+  readonly #listeners = new Listeners();
   #isFull = true;
   #dataVersion: number;
   #waiting = 0;
@@ -62,7 +65,10 @@ export class SqliteStore implements TaskStore, Dispatcher {
     };
     const write = () => this.#transaction(make);
     const created = await (fresh.isCall ? this.#quickly(write) : this.#durably(write));
-    if (created.kind === "created") for (const taskId of [...forgotten, fresh.taskId]) this.#changed(taskId);
+    if (created.kind === "created") {
+      for (const taskId of forgotten) this.#changed(taskId);
+      this.#changed(fresh.taskId, options.claim === undefined);
+    }
     return created;
   }
 
@@ -94,7 +100,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
 
   async answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean> {
     const values = { taskId, caller: scope.caller, now: scope.now, key, answer: JSON.stringify(answer) };
-    return await this.#told(taskId, () => this.#durably(() => this.#run("answer", values)));
+    return await this.#told(taskId, () => this.#durably(() => this.#run("answer", values)), true);
   }
 
   async cancel(scope: Scope, taskId: string, message: string): Promise<boolean> {
@@ -121,7 +127,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   onWork(listener: () => void): () => void {
-    return this.onChange(listener);
+    return this.#watch(this.#listeners.addForWork(listener));
   }
 
   async renew(worker: string, leaseMs: number, now: number): Promise<number> {
@@ -162,11 +168,11 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   async retryLater(claim: Claim, notBefore: number, why: string, now: number): Promise<boolean> {
-    return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("retryLater", { ...claim, notBefore, why, now })));
+    return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("retryLater", { ...claim, notBefore, why, now })), true);
   }
 
   async giveBack(claim: Claim, now: number): Promise<boolean> {
-    return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("giveBack", { ...claim, now })));
+    return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("giveBack", { ...claim, now })), true);
   }
 
   async handOut(claim: Claim, terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules }, now: number): Promise<boolean> {
@@ -213,7 +219,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
         return [...again, ...ended];
       }),
     );
-    for (const id of ids) this.#changed(id);
+    for (const id of ids) this.#changed(id, true);
     return ids;
   }
 
@@ -240,12 +246,8 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return await this.#attempt(() => this.#prepare("durations").all({ command: command ?? null }) as DurationCount[]);
   }
 
-  onChange(listener: (taskId: string | undefined) => void): () => void {
-    this.#listeners.add(listener);
-    if (this.#listeners.size === 1) this.#scheduleWatch();
-    return () => {
-      this.#listeners.delete(listener);
-    };
+  onChange(listener: (taskId: string | undefined) => void, taskId?: string): () => void {
+    return this.#watch(this.#listeners.add(listener, taskId));
   }
 
   watchClosely(isWaiting: boolean): void {
@@ -328,12 +330,12 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return live >= options.maxLive ? { kind: "full", live } : undefined;
   }
 
-  /** One transition; true when it was ours. Listeners hear of it once it is committed. */
-  async #told(taskId: string, write: () => Promise<number>): Promise<boolean> {
+  /** One transition; true when it was ours. Listeners hear of it once it is committed; after some, somebody may have work. */
+  async #told(taskId: string, write: () => Promise<number>, isWork = false): Promise<boolean> {
     const isDone = (await write()) > 0;
     if (isDone) {
       failpoint("before-notify");
-      this.#changed(taskId);
+      this.#changed(taskId, isWork);
     }
     return isDone;
   }
@@ -362,8 +364,14 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return (this.#prepare(name).all(values) as { task_id: string }[]).map((row) => row.task_id);
   }
 
-  #changed(taskId: string | undefined): void {
-    for (const listener of this.#listeners) listener(taskId);
+  #changed(taskId: string, isWork = false): void {
+    this.#listeners.tell(taskId, isWork);
+  }
+
+  /** Somebody listens from now on, so other processes are watched too. */
+  #watch(stopListening: () => void): () => void {
+    if (this.#cancelWatch === undefined) this.#scheduleWatch();
+    return stopListening;
   }
 
   #readDataVersion(): number {
@@ -375,8 +383,8 @@ export class SqliteStore implements TaskStore, Dispatcher {
     if (this.#isClosed) return;
     this.#cancelWatch = this.#clock.after(this.#waiting > 0 ? closeWatchMs : idleWatchMs, () => {
       this.#lookElsewhere();
-      if (this.#listeners.size > 0) this.#scheduleWatch();
-      else this.#cancelWatch = undefined;
+      if (this.#listeners.isEmpty) this.#cancelWatch = undefined;
+      else this.#scheduleWatch();
     });
   }
 
@@ -390,7 +398,22 @@ export class SqliteStore implements TaskStore, Dispatcher {
     }
     if (version === this.#dataVersion) return;
     this.#dataVersion = version;
-    this.#changed(undefined);
+    this.#listeners.tellElsewhere();
+    this.#lookAtWatched(this.#listeners.watched);
+  }
+
+  /** Tells who listens to one task when it is that one, a few in each turn of the event loop. Must not throw: it is called by timers. */
+  #lookAtWatched(taskIds: string[]): void {
+    if (this.#isClosed || taskIds.length === 0) return;
+    const some = taskIds.splice(0, looksATurn);
+    let rows: { task_id: string; version: number }[] = [];
+    try {
+      rows = this.#prepare("versions").all({ taskIds: JSON.stringify(some) }) as typeof rows;
+    } catch {
+      // Then all of these are told, and meet the trouble themselves.
+    }
+    this.#listeners.tellChanged(some, new Map(rows.map(({ task_id, version }) => [task_id, version])));
+    if (taskIds.length > 0) setImmediate(() => this.#lookAtWatched(taskIds));
   }
 }
 

@@ -89,6 +89,20 @@ export const changeCases: readonly StoreCase[] = [
     assert.equal(changes.length, 3);
   }),
 
+  onStore("onChange: who listens to one task hears of that one alone", async (bench) => {
+    const [mine, other] = [await bench.make(), await bench.make()];
+    const changes: (string | undefined)[] = [];
+    const stop = bench.store.onChange((taskId) => changes.push(taskId), mine.taskId);
+    await bench.store.cancel(bench.scope(), other.taskId, "No longer needed.");
+    assert.deepEqual(changes, []);
+    await bench.store.cancel(bench.scope(), mine.taskId, "No longer needed.");
+    assert.deepEqual(changes, [mine.taskId]);
+    stop();
+    stop();
+    await bench.store.prune(bench.scope());
+    assert.equal(changes.length, 1);
+  }),
+
   onStore("watchClosely: wanting and no longer wanting to know leaves nothing behind", async (bench) => {
     const stop = bench.store.onChange(() => undefined);
     for (let n = 0; n < 3; n++) bench.store.watchClosely(true);
