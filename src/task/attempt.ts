@@ -26,8 +26,8 @@ export interface AttemptOptions {
   /** Names this process, so that others can tell whether it lives. */
   readonly worker: string;
   readonly leaseMs: number;
-  /** Calls that are to be put on record: many begin at once, and would all be due at once. */
-  readonly journals: Paced;
+  /** Calls that are to be put on record or made tasks: many begin at once, and many are lost with their client at once. */
+  readonly records: Paced;
   readonly home: string;
   readonly config: Readonly<Record<string, unknown>>;
   readonly isDebug: boolean;
@@ -185,8 +185,9 @@ export class Attempt {
 
   /** Makes a task of a call that is still running, or has just ended; undefined when it cannot be one any more. */
   async handOut(terms: HandOutTerms): Promise<Task | undefined> {
+    const { store, clock, records } = this.#options;
+    await new Promise<void>((resolve) => records.add(resolve));
     await this.#writeJournal();
-    const { store, clock } = this.#options;
     const claim = this.#claim;
     const isTaken = claim !== undefined && (await store.handOut(claim, terms, clock.now()));
     if (!isTaken) return undefined;
@@ -230,7 +231,7 @@ export class Attempt {
   }
 
   #journalInTurn(): void {
-    this.#cancelJournal = this.#options.journals.add(() => void this.#tryJournal());
+    this.#cancelJournal = this.#options.records.add(() => void this.#tryJournal());
   }
 
   #tryJournal(): Promise<void> {

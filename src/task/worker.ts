@@ -10,7 +10,7 @@ import { countByCaller, type ShareLimits, Turns, whoIsFull } from "./shares.ts";
 import type { ClaimShares } from "./store.ts";
 import type { Environment, Task } from "./task.ts";
 
-export interface WorkerOptions extends Omit<AttemptOptions, "leaseMs" | "onClaim" | "journals"> {
+export interface WorkerOptions extends Omit<AttemptOptions, "leaseMs" | "onClaim" | "records"> {
   readonly dispatcher: Dispatcher;
   readonly find: (command: string) => CatalogEntry | undefined;
   readonly project: string;
@@ -26,8 +26,8 @@ export interface WorkerOptions extends Omit<AttemptOptions, "leaseMs" | "onClaim
 const pollMs = 1_000;
 export const defaultLeaseMs = 30_000;
 const defaultGraceMs = 25_000;
-/** So many calls are put on record in one turn of the event loop, each with a write of its own. */
-const journalsATurn = 20;
+/** So many calls are put on record, or made tasks, in one turn of the event loop: each is a write of its own. */
+const recordsATurn = 10;
 
 /** Claims → runs → settles, as many at a time as it may; starts and stops. */
 export class Worker {
@@ -54,7 +54,7 @@ export class Worker {
     this.#leaseMs = options.leaseMs ?? defaultLeaseMs;
     this.#places = { ordinary: taskPlaces(options.concurrency), endless: endlessPlaces(options.concurrency) };
     const hooks = { onClaim: () => this.#keepLeases(), onWaiting: () => this.#wake() };
-    this.#attempts = { ...options, leaseMs: this.#leaseMs, journals: new Paced(journalsATurn), ...hooks };
+    this.#attempts = { ...options, leaseMs: this.#leaseMs, records: new Paced(recordsATurn), ...hooks };
   }
 
   get name(): string {

@@ -3,6 +3,7 @@ import { systemClock } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
 import { History } from "../../src/task/history.ts";
+import { Paced } from "../../src/task/paced.ts";
 import { FairQueue } from "../../src/task/shares.ts";
 import type { Claim } from "../../src/task/store.ts";
 import { Worker } from "../../src/task/worker.ts";
@@ -115,4 +116,19 @@ test("5,000 who wait for a place are let in one by one without looking at the ot
   expect(order).toEqual(Array.from({ length: 5_000 }, (_, n) => n));
   // Looking through all of them for each took some ten seconds of processor time.
   expect(user / 1000).toBeLessThan(2_000);
+});
+
+test("of 1,000 records that are due at once at most ten are begun in a turn of the event loop, in their order, and one that is taken back never", async () => {
+  const records = new Paced(10);
+  const begun: number[] = [];
+  const takeBack = Array.from({ length: 1_000 }, (_, n) => records.add(() => begun.push(n)));
+  expect(begun).toHaveLength(10);
+  takeBack[500]?.();
+  const perTurn: number[] = [];
+  for (let before = begun.length; before < 999; before = begun.length) {
+    await turn();
+    perTurn.push(begun.length - before);
+  }
+  expect(Math.max(...perTurn)).toBeLessThanOrEqual(20);
+  expect(begun).toEqual(Array.from({ length: 1_000 }, (_, n) => n).filter((n) => n !== 500));
 });
