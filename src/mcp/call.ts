@@ -59,6 +59,8 @@ const followGapMs = 50;
 
 /** What a client of 2026-07-28 says when it would rather have a task: that revision leaves it to the server. */
 const taskHint = "meanwhile/task";
+/** One for all: an error made anew, with its stack, is most of what ending a wait costs. */
+const unparked = new Error("The call is not parked any more.");
 
 /** `params.task` means something in one generation only. */
 export function asksForTask({ task }: ToolCall, ctx: ServerContext, server: CommandServer): boolean {
@@ -210,14 +212,26 @@ export class Call {
     return await this.#conclude(engine, await engine.rejoin(taskId, this.#toRequest(engine, [])));
   }
 
-  /** A call that nobody comes back to must not wait for ever: its state is void after an hour. */
+  /** A call that nobody comes back to must not wait for ever: its state is void after an hour. One that has ended meanwhile is forgotten at once. */
   #park(engine: Engine, taskId: string): void {
     const { parked, clock } = this.#options;
+    const over = new AbortController();
     const cancel = () => {
-      parked.delete(taskId);
+      unpark();
       this.#cancelTask(engine, taskId, "Nobody answered its question within an hour.");
     };
-    parked.set(taskId, clock.after(stateLivesMs, cancel));
+    const cancelTimer = clock.after(stateLivesMs, cancel);
+    const unpark = () => {
+      cancelTimer();
+      over.abort(unparked);
+      if (parked.get(taskId) === unpark) parked.delete(taskId);
+    };
+    this.#unpark(taskId);
+    parked.set(taskId, unpark);
+    engine.wait(callerKey(this.#caller), taskId, { signal: over.signal }).then(unpark, (error: unknown) => {
+      // Pruned is as good as ended; where the store failed, the hour goes on.
+      if (error instanceof RequestError) unpark();
+    });
   }
 
   #cancelTask(engine: Engine, taskId: string, why: string): void {
@@ -229,7 +243,6 @@ export class Call {
 
   #unpark(taskId: string): void {
     this.#options.parked.get(taskId)?.();
-    this.#options.parked.delete(taskId);
   }
 
   /** Sends the client away with questions and the state that leads back. */
@@ -378,8 +391,10 @@ export class Call {
         .dropToken(callerKey(this.#caller), task.taskId)
         .catch((error: unknown) => this.#options.log.debug("the token of a client that is gone could not be dropped", { error }));
     };
-    if (core.closed.aborted || this.#ctx.http?.req?.signal.aborted === true) drop();
-    else core.closed.addEventListener("abort", drop, { once: true });
+    const { closed } = core;
+    if (closed.aborted || this.#ctx.http?.req?.signal.aborted === true) return drop();
+    // For as long as the task lives: a connection may have thousands of them, one after the other.
+    engine.wait(callerKey(this.#caller), task.taskId, { signal: closed }).catch(() => closed.aborted && drop());
   }
 
   /** A task whose id nobody received could never be found again: on 2026-07-28 there is no list. */

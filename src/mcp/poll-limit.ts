@@ -18,10 +18,16 @@ interface Bucket {
 /** Slows clients that look at a task far more often than they were told to, and refuses those that go on. */
 export class PollLimit {
   readonly #clock: Clock;
+  /** Those looked at longest ago first. */
   readonly #buckets = new Map<string, Bucket>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
+  }
+
+  /** How many tasks it remembers: those looked at within the last few seconds. */
+  get remembered(): number {
+    return this.#buckets.size;
   }
 
   async admit(caller: string, taskId: unknown): Promise<void> {
@@ -43,20 +49,24 @@ export class PollLimit {
 
   #bucketOf(key: string): Bucket {
     const now = this.#clock.monotonic();
-    const known = this.#buckets.get(key);
-    const bucket = known ?? { tokens: burst, at: now, waiting: 0 };
-    bucket.tokens = Math.min(burst, bucket.tokens + (now - bucket.at) / refillMs);
+    const bucket = this.#buckets.get(key) ?? { tokens: burst, at: now, waiting: 0 };
+    bucket.tokens = tokensAt(bucket, now);
     bucket.at = now;
-    if (known === undefined) {
-      this.#makeRoom();
-      this.#buckets.set(key, bucket);
-    }
+    this.#buckets.delete(key);
+    this.#forgetFull(now);
+    this.#buckets.set(key, bucket);
     return bucket;
   }
 
-  #makeRoom(): void {
-    if (this.#buckets.size < maxTracked) return;
-    const [oldest] = this.#buckets.keys();
-    if (oldest !== undefined) this.#buckets.delete(oldest);
+  /** A bucket that is full again is as good as none; one that is not, and is the oldest, makes room only where there are too many. */
+  #forgetFull(now: number): void {
+    for (const [key, bucket] of this.#buckets) {
+      if (tokensAt(bucket, now) < burst && this.#buckets.size < maxTracked) return;
+      this.#buckets.delete(key);
+    }
   }
+}
+
+function tokensAt({ tokens, at }: Bucket, now: number): number {
+  return Math.min(burst, tokens + (now - at) / refillMs);
 }

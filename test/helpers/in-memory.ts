@@ -29,6 +29,10 @@ import { type Link, overHttp, overStreams } from "./wire.ts";
 /** A whole server in this process whose time we move: what `openRuntime` puts together, on a store in memory. */
 export interface InMemoryServer {
   readonly engine: Engine;
+  /** The server of every connection so far. */
+  readonly servers: readonly CommandServer[];
+  /** Calls that were sent back with a question. */
+  readonly parked: ReadonlyMap<string, unknown>;
   /** A connection over a pair of streams. */
   openPipe(): Link;
   /** The HTTP door without its socket; who calls has the home's token. */
@@ -52,12 +56,21 @@ export function openInMemory(commands: Readonly<Record<string, Command>>, clock:
   sweeper.start();
   const common = { openEngine: async () => engine, find: (name: string) => find(name)?.command, clock, log: silentLog, isDebug: false };
   const polls = new PollLimit(clock);
-  const factory = createFactory({ ...common, polls }, catalog, history);
+  const servers: CommandServer[] = [];
+  const parked = new Map<string, () => void>();
+  const create = createFactory({ ...common, polls, parked }, catalog, history);
+  const factory: McpServerFactory = async (about) => {
+    const server = await create(about);
+    servers.push(server as CommandServer);
+    return server;
+  };
   const subscriptions = new TaskSubscriptions(common);
   const sessions = new Sessions({ factory, clock, onerror: () => undefined });
   const modern = createMcpHandler(factory, { legacy: "reject", onerror: () => undefined });
   return {
     engine,
+    servers,
+    parked,
     openPipe() {
       const toServer = new PassThrough();
       const toClient = new PassThrough();
@@ -89,7 +102,7 @@ export function openInMemory(commands: Readonly<Record<string, Command>>, clock:
 }
 
 function createFactory(
-  common: ConstructorParameters<typeof TaskSubscriptions>[0] & { polls: PollLimit },
+  common: ConstructorParameters<typeof TaskSubscriptions>[0] & { polls: PollLimit; parked: Map<string, () => void> },
   catalog: Catalog,
   history: History,
 ): McpServerFactory {
@@ -100,7 +113,6 @@ function createFactory(
     log: silentLog,
     catalog,
     readStats,
-    parked: new Map(),
     keepInlineMs: 600_000,
     states: new RequestStates(clock, () => "a secret of these tests"),
     tokens: new ProgressTokens(clock),

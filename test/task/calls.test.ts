@@ -881,7 +881,7 @@ describe("a caller has a bounded number of calls running", () => {
   test("what is handed out late is not lost, though there are as many tasks as there may be, and counts until it has ended", async () => {
     const { command, runs } = held();
     const { engine, start, pass, door } = setUp(command);
-    const calls = [];
+    const calls: Waiting[] = [];
     for (let n = 0; n < most; n++) calls.push(await start(door(), { caller, isNew: true, limit: hard(5) }));
     const entry = { command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
     const create = () => engine.create({ entry, input: {}, caller, reason: "test", isNew: true });
