@@ -62,9 +62,12 @@ export interface RuntimeOptions {
   readonly mayReload?: (folders: readonly string[]) => boolean;
   /** What this process has of the variables that the project's code reads. Default: what the settings say. */
   readonly environment?: () => Environment;
+  /** Hears which commands run, as long as the event loop turns. */
+  readonly onCommands?: (names: readonly string[]) => void;
 }
 
-export async function openRuntime(settings: Settings, log: Logger, { clock = systemClock, mayReload, environment }: RuntimeOptions = {}): Promise<Runtime> {
+export async function openRuntime(settings: Settings, log: Logger, options: RuntimeOptions = {}): Promise<Runtime> {
+  const { clock = systemClock, mayReload, environment } = options;
   const live = { clock, isServed: servedFolders(settings), ...(mayReload !== undefined && { mayReload }) };
   const catalog = await openLiveCatalog({ ...servedCatalog(settings, log), ...live });
   const unknown = unknownLongTools(settings.deferral.tools, catalog);
@@ -118,7 +121,7 @@ export async function openRuntime(settings: Settings, log: Logger, { clock = sys
     }
     return server;
   };
-  const stopWatching = watchLoop(clock, log);
+  const stopWatching = watchLoop(clock, log, options.onCommands);
   const close = async (graceMs: number) => {
     stopWatching();
     catalog.close();

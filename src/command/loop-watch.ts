@@ -1,12 +1,16 @@
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../log.ts";
-import { commandsSinceLastLook, inspectBuiltins } from "./run.ts";
+import { commandsSinceLastLook, inspectBuiltins, listenForCommands } from "./run.ts";
 
 const tickMs = 250;
 const blockedMs = 1_000;
 
-/** Notices when a command keeps everybody else waiting, or has changed what they share, and says which; ends when the returned function is called. */
-export function watchLoop(clock: Clock, log: Logger): () => void {
+/**
+ * Notices when a command keeps everybody else waiting, or has changed what they share, and says which; ends when the returned function is called.
+ * `onCommands` hears what runs as long as the loop turns: what it heard last is what blocks a loop that does not.
+ */
+export function watchLoop(clock: Clock, log: Logger, onCommands?: (names: readonly string[]) => void): () => void {
+  const stopListening = onCommands === undefined ? undefined : listenForCommands(onCommands);
   let cancel = () => {};
   let lastAt = clock.monotonic();
   const tick = () => {
@@ -23,5 +27,8 @@ export function watchLoop(clock: Clock, log: Logger): () => void {
     cancel = clock.after(tickMs, tick);
   };
   cancel = clock.after(tickMs, tick);
-  return () => cancel();
+  return () => {
+    cancel();
+    stopListening?.();
+  };
 }

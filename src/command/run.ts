@@ -116,11 +116,33 @@ const runs = new AsyncLocalStorage<Run>();
 const running = new Set<Run>();
 const endedNames = new Set<string>();
 
+/** Those that run, or have begun since the last look. */
+const begunNames = new Set<string>();
+let onBegun: ((names: readonly string[]) => void) | undefined;
+
 /** The commands that have run in this process since this was last asked. */
 export function commandsSinceLastLook(): string[] {
-  const names = new Set([...endedNames, ...[...running].map((run) => run.name)]);
+  const runningNames = new Set([...running].map((run) => run.name));
+  const names = new Set([...endedNames, ...runningNames]);
   endedNames.clear();
+  begunNames.clear();
+  for (const name of runningNames) begunNames.add(name);
+  onBegun?.([...begunNames]);
   return [...names];
+}
+
+/** Hears what runs at every look, and before a command begins that did not run: from then on it may keep everybody waiting. Must not throw. */
+export function listenForCommands(listener: (names: readonly string[]) => void): () => void {
+  onBegun = listener;
+  return () => {
+    onBegun = undefined;
+  };
+}
+
+function noteBegun(name: string): void {
+  if (onBegun === undefined || begunNames.has(name)) return;
+  begunNames.add(name);
+  onBegun([...begunNames]);
 }
 
 /** Built-ins that everything in this process shares were changed, and by whom, as far as that is known. */
@@ -226,6 +248,7 @@ class Attempt {
     const cancelTimeout = seconds === undefined ? undefined : clock.after(seconds * 1000, () => stop(new TimedOut(seconds)));
     const run: Run = { name: this.#options.name, fail: (error) => ended.resolve(this.#failed(error)) };
     running.add(run);
+    noteBegun(run.name);
     try {
       runs.run(run, () => this.#execute(run)).then(ended.resolve, (error: unknown) => ended.resolve(this.#failed(error)));
       return await ended.promise;

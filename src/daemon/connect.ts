@@ -6,6 +6,7 @@ import type { Readable } from "node:stream";
 import { sleep, systemClock } from "../clock.ts";
 import { RuntimeError } from "../errors.ts";
 import { ensureHome, type Home } from "../paths.ts";
+import { whatBlocks } from "./doing.ts";
 import { type Greeting, type Reply, readReply, toLine } from "./greeting.ts";
 import { type DaemonRecord, ensurePrivateFolder, readRecord, refusalOf } from "./record.ts";
 
@@ -74,10 +75,12 @@ function isSame(names: readonly string[], others: readonly string[]): boolean {
   return names.length === others.length && names.every((name, at) => name === others[at]);
 }
 
-function silent({ home }: DaemonAddress, known: DaemonRecord | undefined, isThere: boolean): DaemonUnreachable {
+function silent({ home, key }: DaemonAddress, known: DaemonRecord | undefined, isThere: boolean): DaemonUnreachable {
   const who = isThere && known !== undefined ? `Daemon ${known.pid}` : "The daemon";
+  const blocked = isThere && known !== undefined ? whatBlocks(home, key, known.pid, systemClock.now()) : undefined;
+  const why = blocked === undefined ? "" : `: it has been ${blocked}; isolation: "process" keeps such a command from holding up the others`;
   const cure = isThere ? "`meanwhile daemon stop --now` ends it" : `see ${home.daemonLog}`;
-  return new DaemonUnreachable(`${who} did not answer within ${startLimitMs / 1000} s; ${cure}, or serve with --in-process.`);
+  return new DaemonUnreachable(`${who} did not answer within ${startLimitMs / 1000} s${why}; ${cure}, or serve with --in-process.`);
 }
 
 /** Asks a running daemon one thing: undefined when none is running, "silent" when one is there and does not answer. */

@@ -100,6 +100,28 @@ test("a daemon that is stopped by the system is shown, named, and ended by --now
   expect((await client.call("say_back")).isError).not.toBe(true);
 });
 
+test("a front that finds its daemon blocked says, within its 30 s, which command blocks it and since when, and `daemon status` does too", async () => {
+  const home = new DaemonHome();
+  const client = await home.connect();
+  const { pid } = home.daemon();
+  const file = path.join(home.cwd, "gate");
+  const call = client.startCall("job_blocks", { file });
+  await waitFor(() => readOr(file) !== "");
+  const late = home.start();
+  const shown = await home.terminal("daemon", "status");
+  expect(shown.stdout).toMatch(
+    new RegExp(`Daemon ${pid}  does not answer, blocked for \\d+ s, since \\d\\d:\\d\\d:\\d\\d, while job_blocks runs; meanwhile daemon stop --now ends it`),
+  );
+  expect(await late.exited).toBe(70);
+  expect(late.stderr()).toMatch(
+    new RegExp(
+      `^✗ Daemon ${pid} did not answer within 30 s: it has been blocked for \\d+ s, since \\d\\d:\\d\\d:\\d\\d, while job_blocks runs; isolation: "process" [^\\n]+\\n$`,
+    ),
+  );
+  writeFileSync(`${file}.go`, "");
+  expect((await call.answer).result?.structuredContent).toMatchObject({ data: { passed: file } });
+});
+
 describe("a config file", () => {
   test("that breaks while a session goes on neither ends it nor hides the daemons", async () => {
     const home = new DaemonHome();

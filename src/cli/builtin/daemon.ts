@@ -2,6 +2,7 @@ import { createReadStream, existsSync, statSync, watch } from "node:fs";
 import { createColors } from "picocolors";
 import { formatDuration, sleep, systemClock } from "../../clock.ts";
 import { askDaemon, type DaemonAddress, DaemonUnreachable, isAlive, startDaemon, stopDaemon } from "../../daemon/connect.ts";
+import { whatBlocks } from "../../daemon/doing.ts";
 import type { DaemonStatus } from "../../daemon/greeting.ts";
 import { type DaemonRecord, readRecords, removeRecord } from "../../daemon/record.ts";
 import { CommandError, Exit, type ExitCode, messageOf, RuntimeError, UsageError } from "../../errors.ts";
@@ -90,7 +91,7 @@ function readPid(name: string, [word]: readonly string[]): number | undefined {
 /** A daemon that has a record: what it tells of itself, or why it does not; and how it was started. */
 type Found = { readonly key: string; readonly pid: number; readonly record: DaemonRecord } & (
   | ({ readonly kind: "well" } & DaemonStatus)
-  | { readonly kind: "silent" }
+  | { readonly kind: "silent"; readonly blocked: string | undefined }
   | { readonly kind: "refused"; readonly why: string }
 );
 
@@ -101,7 +102,7 @@ async function findDaemons(home: Home): Promise<readonly Found[]> {
     const { pid } = record;
     try {
       const reply = await askDaemon(home, key, { meanwhile: "status" });
-      if (reply === "silent") found.push({ kind: "silent", key, pid, record });
+      if (reply === "silent") found.push({ kind: "silent", key, pid, record, blocked: whatBlocks(home, key, pid, systemClock.now()) });
       else if (reply?.meanwhile === "status") {
         const { meanwhile: _word, ...told } = reply;
         found.push({ kind: "well", key, record, ...told });
@@ -181,7 +182,10 @@ function describe(daemon: Found & { isThisProject: boolean }, terminal: Terminal
   const { bold, dim, green, red } = terminal.colors;
   const whose = daemon.isThisProject ? "  this project's" : "";
   if (daemon.kind === "refused") return `${red("●")} ${clean(daemon.why)}${whose}\n`;
-  if (daemon.kind === "silent") return `${red("●")} ${bold(`Daemon ${daemon.pid}`)}  does not answer; meanwhile daemon stop --now ends it${whose}\n`;
+  if (daemon.kind === "silent") {
+    const why = daemon.blocked === undefined ? "" : `, ${clean(daemon.blocked)}`;
+    return `${red("●")} ${bold(`Daemon ${daemon.pid}`)}  does not answer${why}; meanwhile daemon stop --now ends it${whose}\n`;
+  }
   const count = (number: number, word: string) => `${number} ${word}${number === 1 ? "" : "s"}`;
   const rows = [
     ["commands", [...daemon.folders, ...(daemon.configFile === undefined ? [] : [daemon.configFile])].join(", ")],

@@ -3,6 +3,7 @@ import { systemClock } from "../../clock.ts";
 import { currentRun, guardBuiltins } from "../../command/run.ts";
 import { loadSettings, lookForNames, markValues, type Settings } from "../../config.ts";
 import { Broker } from "../../daemon/broker.ts";
+import { DoingFile } from "../../daemon/doing.ts";
 import { Lifecycle, type LifecycleOptions } from "../../daemon/lifecycle.ts";
 import { Exit, type ExitCode, messageOf } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
@@ -70,8 +71,10 @@ async function serve(found: Settings, flags: GlobalFlags, report: (word: string)
     systemClock.after(answerMs, () => lifecycle.makeWay());
   });
   const variables = new Variables(settings, log);
+  const doing = new DoingFile(settings.home, settings.daemon.key, process.pid);
   let broker: Broker | undefined;
   runtime = await openRuntime(settings, log, {
+    onCommands: (names) => doing.write(names, systemClock.now()),
     mayReload: (folders) => variables.areStill(folders, () => broker?.sendOn()),
     environment: () => variables.environment,
   });
@@ -94,6 +97,7 @@ async function serve(found: Settings, flags: GlobalFlags, report: (word: string)
   leaving.abort();
   const { waiting } = await runtime.close(isNow ? 0 : settings.graceSeconds * 1000);
   await broker.closeAll(waiting);
+  doing.close();
   log.info("the daemon has left", { waiting });
   return Exit.Ok;
 }
