@@ -13,6 +13,7 @@ import { openSqliteStore } from "./store/sqlite/store.ts";
 import { Engine } from "./task/engine.ts";
 import { History } from "./task/history.ts";
 import { createIsolation } from "./task/isolate.ts";
+import { JumpWatch } from "./task/jumps.ts";
 import { Sweeper } from "./task/sweeper.ts";
 import type { Environment } from "./task/task.ts";
 import { Worker } from "./task/worker.ts";
@@ -42,6 +43,7 @@ export function placeOf({ configFile, commandFolders }: Settings): string {
 /** Opens the tasks of a home. Nothing is claimed or swept until a worker or the sweeper is started. */
 export function openTasks(settings: Settings, log: Logger, { clock = systemClock, environment = () => settings.environment }: TasksOptions = {}): Tasks {
   const store = openSqliteStore(settings.storeFile, clock);
+  const jumps = new JumpWatch(clock);
   const history = new History(store, clock, settings.project, { home: settings.home.folder, config: publicSettings(settings), log });
   const { project, isDebug } = settings;
   rememberPlace(settings.home, project, placeOf(settings));
@@ -55,9 +57,9 @@ export function openTasks(settings: Settings, log: Logger, { clock = systemClock
     endStrays: (pid, run) => endStrays(pid, `${runVariable}=${run}`),
   });
   return {
-    engine: new Engine({ store, history, clock, log, project, environment, deferral: settings.deferral }),
+    engine: new Engine({ store, history, clock, log, project, environment, deferral: settings.deferral, jumps }),
     history,
-    sweeper: new Sweeper({ store, clock, log, isDead: isKnownDead }),
+    sweeper: new Sweeper({ store, clock, log, isDead: isKnownDead, jumps }),
     createWorker: (find, only) =>
       new Worker({
         store,

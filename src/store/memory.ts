@@ -5,9 +5,11 @@ import { BadCursor } from "../task/limits.ts";
 import type { Claim, ClaimShares, ClaimWish, Created, CreateOptions, DurationCount, KeptTasks, ListFilter, Page, Scope, TaskStore } from "../task/store.ts";
 import {
   differingNames,
+  type EndedTask,
   type Environment,
   isExpired,
   isTerminal,
+  type LiveTask,
   type NewTask,
   type Task,
   type TaskOutcome,
@@ -211,6 +213,11 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return ids.length;
   }
 
+  async clockJumped(byMs: number, now: number): Promise<void> {
+    for (const row of this.#rows.values()) row.task = isTerminal(row.task) ? keptAfter(row.task, byMs, now) : queuedAfter(row.task, byMs, now);
+    for (const listener of this.#listeners) listener(undefined);
+  }
+
   async recordDurations(counts: readonly DurationCount[]): Promise<void> {
     for (const item of counts) {
       const key = `${item.command} ${item.kind} ${item.bucket}`;
@@ -303,6 +310,18 @@ export class MemoryStore implements TaskStore, Dispatcher {
 function mayRun({ caller, isEndless }: Task, shares: ClaimShares | undefined): boolean {
   const full = (isEndless ? shares?.fullOfEndless : shares?.full) ?? [];
   return full !== "everybody" && !full.includes(caller);
+}
+
+/** Who has been put right no longer fits the sum, so that a jump which several have seen counts once. */
+function keptAfter(task: EndedTask, byMs: number, now: number): EndedTask {
+  const { finishedAt, expiresAt, ttlMs } = task;
+  if (byMs <= 0) return { ...task, expiresAt: Math.min(expiresAt, now + ttlMs) };
+  return finishedAt <= now - byMs && expiresAt === finishedAt + ttlMs ? { ...task, expiresAt: expiresAt + byMs } : task;
+}
+
+function queuedAfter(task: LiveTask, byMs: number, now: number): LiveTask {
+  const isEarly = byMs < 0 && task.lease === undefined && task.notBefore > now;
+  return isEarly ? { ...task, notBefore: Math.max(now, task.notBefore + byMs) } : task;
 }
 
 function bytesOf(row: Row): number {

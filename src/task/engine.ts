@@ -14,6 +14,7 @@ import { type DeferralRules, defaultDeferral } from "./deferral.ts";
 import { digestOf } from "./digest.ts";
 import { waitForTask } from "./feed.ts";
 import type { History } from "./history.ts";
+import type { JumpWatch } from "./jumps.ts";
 import { checkInputSize, checkTtl, keptOf, maxLiveTasks, maxPageSize } from "./limits.ts";
 import { rulesOf } from "./retry.ts";
 import type { ListFilter, Page, Scope, TaskStore } from "./store.ts";
@@ -31,6 +32,8 @@ export interface EngineOptions {
   readonly environment?: () => Environment;
   readonly maxLive?: number;
   readonly deferral?: DeferralRules;
+  /** Shared with who puts the record right when the clock was set. */
+  readonly jumps?: JumpWatch;
 }
 
 export interface CreateRequest {
@@ -215,7 +218,8 @@ export class Engine {
   }
 
   #scope(caller: string): Scope {
-    return { caller, now: this.#options.clock.now() };
+    const { clock, jumps = clock } = this.#options;
+    return { caller, now: jumps.now() };
   }
 }
 

@@ -123,6 +123,11 @@ export interface TaskStore {
   /** Removes results whose time is over, or all ended ones of a caller. */
   sweep(now: number): Promise<number>;
   prune(scope: Scope): Promise<number>;
+  /**
+   * The clock was set by so much, and is `now`. Ahead: what had ended before keeps the time that it had left; once, however many processes
+   * have seen the jump. Back: nothing is kept for longer than its time from now, and what is queued waits no longer than it would have.
+   */
+  clockJumped(byMs: number, now: number): Promise<void>;
 
   recordDurations(counts: readonly DurationCount[]): Promise<void>;
   durations(command?: string): Promise<readonly DurationCount[]>;

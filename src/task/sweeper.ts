@@ -1,6 +1,7 @@
-import type { Clock } from "../clock.ts";
+import { type Clock, formatDuration } from "../clock.ts";
 import { messageOf } from "../errors.ts";
 import type { Logger } from "../log.ts";
+import { JumpWatch } from "./jumps.ts";
 import type { TaskStore } from "./store.ts";
 
 export interface SweeperOptions {
@@ -10,26 +11,27 @@ export interface SweeperOptions {
   /** True for a worker on this machine whose process is certainly gone. */
   readonly isDead: (worker: string) => boolean;
   readonly leaseMs?: number;
+  /** Shared with whoever else has to know that the clock was set. */
+  readonly jumps?: JumpWatch;
 }
 
 const deadCheckMs = 1_000;
 const leaseCheckMs = 5_000;
 const sweepMs = 60_000;
-/** A wall clock that runs this far from the steady one has been set. */
-const jumpMs = 2_000;
 
 /**
  * Finds what dead workers leave behind, and removes what has expired.
  *
  * Leases are wall-clock times, and wall clocks are set: after a jump, or right after a start, a living worker's lease may look
- * old until its next heartbeat. So leases are not judged before everyone alive has had time to renew.
+ * old until its next heartbeat. So leases are not judged before everyone alive has had time to renew. Results have nobody who
+ * renews them: what a jump would take from their time, or add to it, is put right on record.
  */
 export class Sweeper {
   readonly #options: SweeperOptions;
   readonly #leaseMs: number;
+  readonly #jumps: JumpWatch;
   #cancel: (() => void) | undefined;
   #isStopped = true;
-  #offset = 0;
   #judgeFrom = 0;
   #lastLeaseCheck = 0;
   #lastSweep = Number.NEGATIVE_INFINITY;
@@ -37,13 +39,13 @@ export class Sweeper {
   constructor(options: SweeperOptions) {
     this.#options = options;
     this.#leaseMs = options.leaseMs ?? 30_000;
+    this.#jumps = options.jumps ?? new JumpWatch(options.clock);
   }
 
   start(): void {
     if (!this.#isStopped) return;
     this.#isStopped = false;
     const { clock } = this.#options;
-    this.#offset = clock.now() - clock.monotonic();
     this.#judgeFrom = clock.monotonic() + this.#leaseMs / 2;
     this.#lastLeaseCheck = clock.monotonic();
     this.#schedule(0);
@@ -67,15 +69,17 @@ export class Sweeper {
   async check(): Promise<void> {
     const { store, clock } = this.#options;
     await this.interruptDead();
-    this.#noticeJump();
+    await this.#putRight();
     const at = clock.monotonic();
+    // By the time that was right when it was last looked: a clock that is set this very moment must not age anything.
+    const now = this.#jumps.now();
     if (at >= this.#judgeFrom && at - this.#lastLeaseCheck >= Math.min(leaseCheckMs, this.#leaseMs)) {
       this.#lastLeaseCheck = at;
-      this.#note(await store.interrupt({ before: clock.now() }, clock.now()), "its lease ran out");
+      this.#note(await store.interrupt({ before: now }, now), "its lease ran out");
     }
     if (at - this.#lastSweep < sweepMs) return;
     this.#lastSweep = at;
-    await store.sweep(clock.now());
+    await store.sweep(now);
   }
 
   /** Finds what processes of this machine that are certainly gone have left behind. */
@@ -84,11 +88,15 @@ export class Sweeper {
     for (const worker of await store.workers()) if (isDead(worker)) this.#note(await store.interrupt({ worker }, clock.now()), "its worker died");
   }
 
-  #noticeJump(): void {
-    const { clock } = this.#options;
-    const offset = clock.now() - clock.monotonic();
-    if (Math.abs(offset - this.#offset) > jumpMs) this.#judgeFrom = clock.monotonic() + this.#leaseMs;
-    this.#offset = offset;
+  /** After a jump everyone alive has a whole lease's time to renew, and what has ended keeps the time that it had left. */
+  async #putRight(): Promise<void> {
+    const { store, clock, log } = this.#options;
+    const jumpedMs = this.#jumps.jumpedMs;
+    if (jumpedMs === 0) return;
+    this.#judgeFrom = clock.monotonic() + this.#leaseMs;
+    await store.clockJumped(jumpedMs, clock.now());
+    this.#jumps.putRight(jumpedMs);
+    log.warn(`the clock was set ${jumpedMs > 0 ? "ahead" : "back"} by ${formatDuration(Math.abs(jumpedMs))}; results keep the time they had left`);
   }
 
   #note(ids: readonly string[], why: string): void {

@@ -9,6 +9,7 @@ import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import type { Dispatcher } from "../../src/task/dispatcher.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
+import type { JumpWatch } from "../../src/task/jumps.ts";
 import type { TaskStore } from "../../src/task/store.ts";
 import type { Task } from "../../src/task/task.ts";
 import { temporaryFolder } from "../helpers/home.ts";
@@ -39,8 +40,9 @@ export function openStage(folder: string): { readonly store: Store; readonly eng
   return { store, engine, create };
 }
 
-export function engineOn(store: Store, clock: Clock = systemClock): Engine {
-  return new Engine({ store, history: new History(store, clock), clock, log: silentLog, project: "chaos", maxLive: 10_000 });
+export function engineOn(store: Store, clock: Clock = systemClock, jumps?: JumpWatch): Engine {
+  const history = new History(store, clock);
+  return new Engine({ store, history, clock, log: silentLog, project: "chaos", maxLive: 10_000, ...(jumps !== undefined && { jumps }) });
 }
 
 /** Starts worker.ts on a folder and waits until it works; it is killed after the test. */

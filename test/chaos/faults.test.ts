@@ -12,6 +12,7 @@ import { silentLog } from "../../src/log.ts";
 import { createWorkerName, isKnownDead } from "../../src/machine.ts";
 import { UnknownTask } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
+import { JumpWatch } from "../../src/task/jumps.ts";
 import { Sweeper } from "../../src/task/sweeper.ts";
 import { isTerminal, type Task } from "../../src/task/task.ts";
 import { Worker } from "../../src/task/worker.ts";
@@ -324,6 +325,47 @@ describe.each(stores)("on %s", (_name, open) => {
     sweeper.stop();
   });
 
+  test("F30 a clock set an hour ahead: a result with ten minutes to live is there for its ten minutes, at every look, and gone after them", async () => {
+    const clock = new JumpingClock();
+    const store = open(clock);
+    const jumps = new JumpWatch(clock);
+    const engine = engineOn(store, clock, jumps);
+    const { taskId } = await createOn(engine, "safe", { ttlMs: 10 * minutes });
+    const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: clock.now() });
+    await store.settle({ taskId, fence: claimed?.fence ?? -1 }, completed, clock.now());
+    // Two servers on one database, as a daemon and one over HTTP: both see the jump, and it counts once.
+    const sweepers = [startSweeper(store, clock, jumps), startSweeper(store, clock)];
+    await pass(clock, 60);
+    clock.offset += 60 * minutes;
+    expect(await engine.get("ada", taskId), "before anybody has noticed").toMatchObject({ status: "completed" });
+    for (let second = 1; second < 9 * 60; second++) {
+      await pass(clock, 1);
+      expect(await engine.get("ada", taskId), `after ${second} s`).toMatchObject({ status: "completed" });
+    }
+    await pass(clock, 120);
+    for (const sweeper of sweepers) sweeper.stop();
+    await expect(engine.get("ada", taskId)).rejects.toThrow(UnknownTask);
+    expect(await store.sweep(clock.now()), "nothing is left to remove").toBe(0);
+  });
+
+  test("F30 a clock set two hours back: what is queued is run at once, and no result lives longer than its time from now", async () => {
+    const clock = new JumpingClock();
+    const store = open(clock);
+    const engine = engineOn(store, clock);
+    const ended = await createOn(engine, "safe", { ttlMs: 10 * minutes });
+    const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: clock.now() });
+    await store.settle({ taskId: ended.taskId, fence: claimed?.fence ?? -1 }, completed, clock.now());
+    const queued = await createOn(engine, "safe");
+    const sweeper = startSweeper(store, clock);
+    await pass(clock, 1);
+    clock.offset -= 120 * minutes;
+    await pass(clock, 2);
+    expect(await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: clock.now() })).toMatchObject({ taskId: queued.taskId });
+    await pass(clock, 11 * 60);
+    sweeper.stop();
+    await expect(engine.get("ada", ended.taskId)).rejects.toThrow(UnknownTask);
+  });
+
   test("two callers with 500 tasks each never meet, by any verb; a foreign id is answered as a made-up one", { timeout: minutes }, async () => {
     const store = open();
     const engine = engineOn(store);
@@ -428,8 +470,8 @@ async function stopBetweenWrites(child: ChildProcess, file: string): Promise<voi
   db.close();
 }
 
-function startSweeper(store: Store, clock: FakeClock): Sweeper {
-  const sweeper = new Sweeper({ store, clock, log: silentLog, isDead: () => false });
+function startSweeper(store: Store, clock: FakeClock, jumps?: JumpWatch): Sweeper {
+  const sweeper = new Sweeper({ store, clock, log: silentLog, isDead: () => false, ...(jumps !== undefined && { jumps }) });
   sweeper.start();
   return sweeper;
 }

@@ -161,6 +161,11 @@ export const statements = {
   sweepKey: "delete from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey and expires_at <= :now",
   prune: "delete from tasks where caller = :caller and finished_at is not null returning task_id",
 
+  /** Who has been put right no longer fits the sum, so a second process changes nothing. */
+  prolong: "update tasks set expires_at = expires_at + :byMs where finished_at <= :now - :byMs and expires_at = finished_at + ttl_ms",
+  shorten: "update tasks set expires_at = :now + ttl_ms where expires_at > :now + ttl_ms",
+  hasten: "update tasks set not_before = max(:now, not_before + :byMs) where finished_at is null and worker is null and not_before > :now",
+
   forgetFirst: `
     delete from tasks
     where number in (

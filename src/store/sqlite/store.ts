@@ -233,6 +233,12 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return ids.length;
   }
 
+  async clockJumped(byMs: number, now: number): Promise<void> {
+    const verbs = byMs > 0 ? (["prolong"] as const) : (["shorten", "hasten"] as const);
+    await this.#quickly(() => this.#transaction(() => verbs.forEach((verb) => void this.#run(verb, { byMs: Math.round(byMs), now }))));
+    this.#changed(undefined);
+  }
+
   async recordDurations(counts: readonly DurationCount[]): Promise<void> {
     if (counts.length === 0) return;
     await this.#quickly(() =>

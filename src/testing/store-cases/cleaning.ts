@@ -66,6 +66,33 @@ export const cleaningCases: readonly StoreCase[] = [
     }
   }),
 
+  onStore("clockJumped: set an hour ahead, what had ended keeps the time it had left, once, and what ends later has its usual time", async (bench) => {
+    const before = await bench.begin();
+    await bench.store.settle(before, done, bench.now);
+    const hourMs = 3_600_000;
+    bench.clock.advance(hourMs + 1_000);
+    const after = await bench.begin();
+    await bench.store.settle(after, done, bench.now);
+    for (const _process of ["one", "another"]) await bench.store.clockJumped(hourMs, bench.now);
+    assert.equal((await bench.read(before.taskId)).status, "completed");
+    assert.equal(await bench.store.sweep(bench.now + ttlMs - 1_001), 0);
+    assert.equal(await bench.store.sweep(bench.now + ttlMs - 1_000), 1);
+    assert.equal((await bench.read(after.taskId)).status, "completed");
+    assert.equal(await bench.store.sweep(bench.now + ttlMs), 1);
+  }),
+
+  onStore("clockJumped: set two hours back, nothing is kept for longer than its time from now, and what is queued is claimed", async (bench) => {
+    const ended = await bench.begin();
+    await bench.store.settle(ended, done, bench.now);
+    const queued = await bench.make();
+    bench.clock.advance(-7_200_000);
+    assert.equal(await bench.claim(), undefined);
+    for (const _process of ["one", "another"]) await bench.store.clockJumped(-7_200_000, bench.now);
+    assert.equal((await bench.claim())?.taskId, queued.taskId);
+    assert.equal(await bench.store.sweep(bench.now + ttlMs - 1), 0);
+    assert.equal(await bench.store.sweep(bench.now + ttlMs), 1);
+  }),
+
   onStore("sweep and prune: a removed task is as if it had never been", async (bench) => {
     const claim = await bench.begin({ idempotencyKey: "once" });
     await bench.store.settle(claim, done, bench.now);
