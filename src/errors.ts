@@ -51,14 +51,20 @@ export class UsageError extends Error {
 export class RuntimeError extends Error {
   override readonly name = "RuntimeError";
   readonly code: RuntimeErrorCode;
+  /** What clients are told of it: what happened and who can mend it, without a path. Undefined where it is none of their business. */
+  readonly forClients: string | undefined;
 
-  constructor(code: RuntimeErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
+  constructor(code: RuntimeErrorCode, message: string, options: ErrorOptions & { readonly forClients?: string } = {}) {
+    const { forClients, ...rest } = options;
+    super(message, rest);
     this.code = code;
+    this.forClients = forClients;
   }
 }
 
-export type RuntimeErrorCode = "CONFIG_INVALID" | "COMMAND_CLASH" | "PORT_IN_USE" | "HOME_UNUSABLE" | "STORE_UNAVAILABLE" | "STORE_DAMAGED" | "SCHEMA_NEWER";
+export type RuntimeErrorCode = "CONFIG_INVALID" | "COMMAND_CLASH" | "PORT_IN_USE" | "HOME_UNUSABLE" | StoreErrorCode;
+/** `STORE_GONE`: nothing can be written any more before a restart, or before its files are back. */
+export type StoreErrorCode = "STORE_UNAVAILABLE" | "STORE_DAMAGED" | "STORE_GONE" | "SCHEMA_NEWER";
 export type RequestErrorKind = "parse" | "request" | "method" | "params" | "tooLarge" | "busy";
 
 /** Why work was ended early. `signal.reason` is one of these, and only it decides how the run is recorded. */
@@ -105,6 +111,11 @@ export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof Cancelled) return Exit.Cancelled;
   if (error instanceof TimedOut) return Exit.TimedOut;
   return Exit.Internal;
+}
+
+/** True when the database of tasks cannot be used, for now or for good: what needs none goes on. */
+export function isStoreError(error: unknown): error is RuntimeError {
+  return error instanceof RuntimeError && (error.code.startsWith("STORE_") || error.code === "SCHEMA_NEWER");
 }
 
 /** The sentence to show for anything that was thrown; never a stack. */

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from "./clock.ts";
 import { type Catalog, openLiveCatalog, withoutBundled } from "./command/catalog.ts";
 import { watchLoop } from "./command/loop-watch.ts";
 import type { Settings } from "./config.ts";
-import { messageOf, RuntimeError } from "./errors.ts";
+import { isStoreError, messageOf, RuntimeError } from "./errors.ts";
 import { createFirstNumber, createId, createSecret } from "./ids.ts";
 import type { Logger } from "./log.ts";
 import { anonymous, callerKey, fromAuthInfo, isKnown, localUser } from "./mcp/caller.ts";
@@ -46,7 +46,9 @@ export interface Runtime {
   readonly subscriptions: TaskSubscriptions;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Opens the tasks and begins to work on what is queued. Done by the first call that needs it, where nobody does it before. */
+  /** Throws when the database of tasks cannot be used. */
+  checkStore(): Promise<void>;
+  /** Begins to work on what is queued, as soon as its database can be used. Done by the first call that needs it, where nobody does it before. */
   startTasks(): Promise<void>;
   /** Whether tasks of this project are queued, run or wait for an answer. */
   hasLiveTasks(): Promise<boolean>;
@@ -134,6 +136,7 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
     subscriptions: new TaskSubscriptions(common),
     clock,
     log,
+    checkStore: () => served.checkStore(),
     startTasks: async () => void (await openEngine()),
     hasLiveTasks: () => served.hasLive(),
     running: () => served.running,
@@ -182,11 +185,16 @@ class ServedTasks {
     return this.#worker?.running ?? { calls: 0, tasks: 0 };
   }
 
+  async checkStore(): Promise<void> {
+    (await this.#open()).tasks.checkStore();
+  }
+
   async hasLive(): Promise<boolean> {
     if (this.running.tasks > 0) return true;
     if (this.#opened === undefined && !existsSync(this.#settings.storeFile)) return false;
     const { tasks } = await this.#open();
-    return await tasks.engine.hasOwn(callerKey(localUser), { statuses: liveStatuses, withCalls: true });
+    // Nobody stays for what cannot be read.
+    return await withoutStore(() => tasks.engine.hasOwn(callerKey(localUser), { statuses: liveStatuses, withCalls: true }), false);
   }
 
   /** How long commands take; nothing is opened for a home that has no tasks yet. */
@@ -204,14 +212,15 @@ class ServedTasks {
     tasks.sweeper.stop();
     await worker.stop(graceMs);
     const { project } = this.#settings;
-    const { tasks: live } = await tasks.engine.list(callerKey(localUser), { project, statuses: liveStatuses });
+    const list = async () => (await tasks.engine.list(callerKey(localUser), { project, statuses: liveStatuses })).tasks;
+    const live = await withoutStore(list, []);
     await tasks.close();
     return live.filter((task) => !isTerminal(task) && task.lease === undefined).length;
   }
 
   #open(): Promise<{ tasks: Tasks; worker: Worker }> {
     this.#opened ??= this.#openOnce().catch((error: unknown) => {
-      // What the operator has mended works at the next request.
+      // What could not be loaded, for want of file descriptors for one, may be by the next request.
       this.#opened = undefined;
       throw error;
     });
@@ -220,10 +229,20 @@ class ServedTasks {
 
   async #openOnce(): Promise<{ tasks: Tasks; worker: Worker }> {
     const { openTasks } = await import("./tasks.ts");
-    const tasks = openTasks(this.#settings, this.#log, this.#options);
+    const tasks = openTasks(this.#settings, this.#log, { ...this.#options, isPatient: true });
     const worker = tasks.createWorker((name) => this.#catalog.get(name));
     tasks.engine.runCallsOn(worker);
     return { tasks, worker };
+  }
+}
+
+/** What is the case as far as anybody can know without the database. */
+async function withoutStore<T>(look: () => Promise<T>, instead: T): Promise<T> {
+  try {
+    return await look();
+  } catch (error) {
+    if (isStoreError(error)) return instead;
+    throw error;
   }
 }
 

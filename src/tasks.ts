@@ -9,7 +9,8 @@ import type { Logger } from "./log.ts";
 import { childEnvironment, createWorkerName, endStrays, isKnownDead, killGroup } from "./machine.ts";
 import { isPackFolder, packageFolder, runVariable } from "./project.ts";
 import { rememberPlace } from "./stored-project.ts";
-import { openSqliteStore } from "./store/sqlite/store.ts";
+import { SqliteStore } from "./store/sqlite/store.ts";
+import { EndedTasks } from "./task/ended.ts";
 import { Engine } from "./task/engine.ts";
 import { History } from "./task/history.ts";
 import { createIsolation } from "./task/isolate.ts";
@@ -25,6 +26,8 @@ export interface Tasks {
   /** A worker for this project's tasks, or for one of them. */
   createWorker(find: (command: string) => CatalogEntry | undefined, only?: { taskId: string }): Worker;
   readonly sweeper: Sweeper;
+  /** Throws when the database cannot be used. */
+  checkStore(): void;
   close(): Promise<void>;
 }
 
@@ -32,6 +35,8 @@ export interface TasksOptions {
   readonly clock?: Clock;
   /** What this process has of the variables that the project's code reads. Default: what the settings say. */
   readonly environment?: () => Environment;
+  /** Opens the database when it is first needed, and tries again when it could not be. Default: at once, or throws. */
+  readonly isPatient?: boolean;
 }
 
 /** Where a project lies, in words for a person. */
@@ -41,8 +46,11 @@ export function placeOf({ configFile, commandFolders }: Settings): string {
 }
 
 /** Opens the tasks of a home. Nothing is claimed or swept until a worker or the sweeper is started. */
-export function openTasks(settings: Settings, log: Logger, { clock = systemClock, environment = () => settings.environment }: TasksOptions = {}): Tasks {
-  const store = openSqliteStore(settings.storeFile, clock);
+export function openTasks(settings: Settings, log: Logger, options: TasksOptions = {}): Tasks {
+  const { clock = systemClock, environment = () => settings.environment, isPatient = false } = options;
+  const store = new SqliteStore(settings.storeFile, clock, log);
+  if (!isPatient) store.open();
+  const ended = new EndedTasks();
   const jumps = new JumpWatch(clock);
   const history = new History(store, clock, settings.project, { home: settings.home.folder, config: publicSettings(settings), log });
   const { project, isDebug } = settings;
@@ -57,7 +65,7 @@ export function openTasks(settings: Settings, log: Logger, { clock = systemClock
     endStrays: (pid, run) => endStrays(pid, `${runVariable}=${run}`),
   });
   return {
-    engine: new Engine({ store, history, clock, log, project, environment, deferral: settings.deferral, jumps }),
+    engine: new Engine({ store, history, clock, log, project, environment, deferral: settings.deferral, jumps, ended }),
     history,
     sweeper: new Sweeper({ store, clock, log, isDead: isKnownDead, jumps }),
     createWorker: (find, only) =>
@@ -75,10 +83,13 @@ export function openTasks(settings: Settings, log: Logger, { clock = systemClock
         config: publicSettings(settings),
         isDebug,
         runIsolated,
+        ended,
         ...only,
       }),
+    checkStore: () => store.open(),
     async close() {
-      await history.flush();
+      // Durations are a courtesy.
+      await history.flush().catch((error: unknown) => log.debug("durations were not kept", { error }));
       await store.close();
     },
   };

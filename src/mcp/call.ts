@@ -4,7 +4,7 @@ import type { CatalogEntry } from "../command/catalog.ts";
 import type { CommandLogLevel, LogLine, Origin } from "../command/context.ts";
 import { asksFirst, type Outcome } from "../command/run.ts";
 import { isReference, resolveReference } from "../completion/references.ts";
-import { CommandError, InputError, messageOf, RequestError } from "../errors.ts";
+import { CommandError, InputError, isStoreError, messageOf, RequestError } from "../errors.ts";
 import { type Budget, budgetOf } from "../host/budget.ts";
 import { findHost, type HostLimit, type HostOverride } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
@@ -450,7 +450,9 @@ export class Call {
   }
 
   #toThrown(error: unknown): unknown {
-    if (!(error instanceof RequestError || error instanceof ProtocolError)) this.#options.log.error("a call failed", { tool: this.#entry.toolName, error });
+    // What is wrong with the store, the store has said.
+    if (!(error instanceof RequestError || error instanceof ProtocolError || isStoreError(error)))
+      this.#options.log.error("a call failed", { tool: this.#entry.toolName, error });
     return toProtocolError(error);
   }
 

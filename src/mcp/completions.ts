@@ -9,6 +9,7 @@ import { CompletionFailed } from "../completion/completion-failed.ts";
 import { internalErrorCode, messageOf, requestErrors } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { callerKey, callerOf, isKnown } from "./caller.ts";
+import { toProtocolError } from "./server.ts";
 
 /**
  * completion/complete for our prompts, and in a form of our own for a tool's arguments:
@@ -68,7 +69,12 @@ function find({ catalog, openEngine }: CompletionsOptions, name: string, ctx: Se
 /** Who cannot be told from others is told of no tasks. */
 async function ownTasks(openEngine: () => Promise<Engine>, ctx: ServerContext): Promise<string[]> {
   const caller = callerOf(ctx);
-  return isKnown(caller) ? (await (await openEngine()).list(callerKey(caller))).tasks.map(({ taskId }) => taskId) : [];
+  if (!isKnown(caller)) return [];
+  try {
+    return (await (await openEngine()).list(callerKey(caller))).tasks.map(({ taskId }) => taskId);
+  } catch (error) {
+    throw toProtocolError(error);
+  }
 }
 
 function refuse({ catalog }: CompletionsOptions, name: string): never {

@@ -13,7 +13,7 @@ import { isTerminal, openQuestions, type Task, type TaskStatus } from "../task/t
 import { type Caller, callerKey, isKnown } from "./caller.ts";
 import { ProgressSender } from "./progress.ts";
 import { errorResult } from "./results.ts";
-import type { Tool } from "./server.ts";
+import { type Tool, toProtocolError } from "./server.ts";
 import { type FindCommand, resultOf } from "./task-wire.ts";
 
 /**
@@ -115,7 +115,7 @@ export class PlainRoad {
     } catch (error) {
       // What a model can mend is told to the model.
       if (error instanceof RequestError || error instanceof CommandError) return errorResult(error.message, clock);
-      throw error;
+      throw toProtocolError(error);
     }
   }
 

@@ -9,7 +9,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { JsonSchema, Schema } from "../command/schema.ts";
-import { internalErrorCode, RequestError, requestErrors } from "../errors.ts";
+import { internalErrorCode, RequestError, RuntimeError, requestErrors } from "../errors.ts";
 import type { OwnCompletions } from "./completions.ts";
 import type { OwnPrompts } from "./prompts.ts";
 import type { Tasks2025 } from "./tasks-2025.ts";
@@ -46,9 +46,10 @@ export interface OwnResources {
 export const anyParams: Schema = { "~standard": { version: 1, vendor: "meanwhile", validate: (value) => ({ value }) } };
 
 /** An error as the protocol knows it; what is not meant for clients tells them nothing. */
-export function toProtocolError(error: unknown): unknown {
+export function toProtocolError(error: unknown): ProtocolError {
   if (error instanceof RequestError) return new ProtocolError(requestErrors[error.kind].code, error.message);
   if (error instanceof ProtocolError) return error;
+  if (error instanceof RuntimeError && error.forClients !== undefined) return new ProtocolError(internalErrorCode, error.forClients);
   return new ProtocolError(internalErrorCode, "Internal error");
 }
 

@@ -11,6 +11,7 @@ import type { Engine } from "../task/engine.ts";
 import type { Task } from "../task/task.ts";
 import { type Caller, callerKey, localUser } from "./caller.ts";
 import { type ClientCapabilities, canElicit } from "./questions.ts";
+import { toProtocolError } from "./server.ts";
 import { type FindCommand, toDetailedTask } from "./task-wire.ts";
 import { missingTasks, takesTasks } from "./tasks-2026.ts";
 
@@ -182,12 +183,12 @@ export class TaskListenTransport implements Transport {
     const stop = new AbortController();
     // A client that is gone again before the tasks were found must not be followed for ever.
     this.#open.set(listen.id, { listen, taskIds: [], stop });
-    const taskIds = await this.#subscriptions.honour(listen, localUser).catch(() => undefined);
+    const taskIds = await this.#subscriptions.honour(listen, localUser).catch(toProtocolError);
     if (stop.signal.aborted) return;
-    if (taskIds === undefined) {
+    if (!Array.isArray(taskIds)) {
       // An acknowledgement without them would look as if they were not there.
       this.#open.delete(listen.id);
-      return await this.#inner.send({ jsonrpc: "2.0", id: listen.id, error: { code: internalErrorCode, message: "Internal error" } });
+      return await this.#inner.send({ jsonrpc: "2.0", id: listen.id, error: { code: taskIds.code, message: taskIds.message } });
     }
     this.#open.set(listen.id, { listen, taskIds, stop });
     this.onmessage?.(listen.rest);

@@ -2,10 +2,11 @@ import { type Clock, sleep } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Answer, Door, LogLine, Origin, ProgressReport, Question, Steps } from "../command/context.ts";
 import { type Outcome, type RunOptions, runCommand } from "../command/run.ts";
-import { Cancelled, ShuttingDown } from "../errors.ts";
+import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import type { Logger } from "../log.ts";
 import { toCaller } from "./callers.ts";
+import type { EndedTasks } from "./ended.ts";
 import { authorsEstimate, type History } from "./history.ts";
 import { Inputs } from "./inputs.ts";
 import type { RunIsolated } from "./isolate.ts";
@@ -15,8 +16,8 @@ import type { Paced } from "./paced.ts";
 import { ProgressTrack, type ProgressUpdate } from "./progress.ts";
 import { retryAt } from "./retry.ts";
 import type { Claim, TaskStore } from "./store.ts";
-import { isTerminal, maxCrashes, type NewTask, type Task, type TaskProgress, type TaskRules } from "./task.ts";
-import { interruptedOutcome } from "./transitions.ts";
+import { isTerminal, maxCrashes, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskRules } from "./task.ts";
+import { apply, interruptedOutcome } from "./transitions.ts";
 
 export interface AttemptOptions {
   readonly store: TaskStore;
@@ -33,6 +34,8 @@ export interface AttemptOptions {
   readonly isDebug: boolean;
   /** Runs an attempt in a child process; absent where there can be none. */
   readonly runIsolated?: RunIsolated;
+  /** Where it is remembered what has ended, for when the store is gone. */
+  readonly ended?: EndedTasks;
   /** Called when there is a lease to keep. */
   readonly onClaim?: () => void;
   /** Called when a run has nothing to do but to wait for an answer. */
@@ -235,7 +238,9 @@ export class Attempt {
   }
 
   #tryJournal(): Promise<void> {
-    return this.#writeJournal().catch((error: unknown) => this.#options.log.warn("a running call could not be put on record", { error }));
+    return this.#writeJournal().catch((error: unknown) => {
+      if (!isStoreError(error)) this.#options.log.warn("a running call could not be put on record", { error });
+    });
   }
 
   /** Puts the call on record, once; what failed may be tried again. */
@@ -283,7 +288,8 @@ export class Attempt {
         // What the store can never take is no reason to insist.
         const isHopeless = error instanceof TypeError || error instanceof RangeError;
         if (isLast || isHopeless) throw error;
-        log.error("the store failed a running task; trying again in a second", { error });
+        // What is wrong with the store, the store has said.
+        if (!isStoreError(error)) log.error("the store failed a running task; trying again in a second", { error });
         await sleep(clock, insistMs, this.#stopSignal).catch(() => undefined);
       }
     }
@@ -345,8 +351,10 @@ export class Attempt {
       get: (name) => kept.get(name),
       keep: async (name, json) => {
         checkStorable(json, `step ${name}`);
-        await this.#writeJournal();
-        const isKept = this.#claim !== undefined && (await this.#options.store.keepStep(this.#claim, name, json));
+        const isKept = await forCommands(async () => {
+          await this.#writeJournal();
+          return this.#claim !== undefined && (await this.#options.store.keepStep(this.#claim, name, json));
+        });
         if (!isKept) throw new Cancelled("The task is no longer ours.");
         kept.set(name, json);
       },
@@ -386,7 +394,7 @@ export class Attempt {
 
   /** Every question is on record before anybody sees it. */
   async #ask(question: Question, signal: AbortSignal): Promise<Answer> {
-    await this.#writeJournal();
+    await forCommands(() => this.#writeJournal());
     if (this.#inputs === undefined) throw new Cancelled("The task is no longer ours.");
     this.#asking += 1;
     if (this.#asking === 1) this.#askedAt = this.#options.clock.monotonic();
@@ -395,7 +403,8 @@ export class Attempt {
       this.#call?.watcher.asked?.();
     };
     try {
-      return await this.#inputs.ask(question, signal, onAsked);
+      const inputs = this.#inputs;
+      return await forCommands(() => inputs.ask(question, signal, onAsked));
     } finally {
       this.#asking -= 1;
       if (this.#asking === 0) this.#waitedMs += this.#options.clock.monotonic() - this.#askedAt;
@@ -411,7 +420,9 @@ export class Attempt {
     const { store, clock, log } = this.#options;
     if (this.#claim === undefined) return;
     // Progress is a courtesy: when it cannot be written the run goes on.
-    store.report(this.#claim, news, clock.now()).catch((error: unknown) => log.warn("progress not recorded", { error }));
+    store.report(this.#claim, news, clock.now()).catch((error: unknown) => {
+      if (!isStoreError(error)) log.warn("progress not recorded", { error });
+    });
   }
 
   async #conclude(outcome: Outcome): Promise<void> {
@@ -436,10 +447,27 @@ export class Attempt {
       return;
     }
     failpoint("before-settle");
-    const isSettled = await store.settle(claim, final, clock.now());
+    const isSettled = await this.#settle(task, final);
     failpoint("after-settle");
     if (!isSettled) log.debug("a late result was refused", { command: task.command, fence: claim.fence });
     else if (final.ending === "completed") this.#remember(outcome);
+  }
+
+  /** Where the record is gone for good nobody can ever read it there, so it is told from memory without one. */
+  async #settle(task: Task, outcome: TaskOutcome): Promise<boolean> {
+    const { store, clock, ended } = this.#options;
+    const { taskId, fence } = task;
+    const now = clock.now();
+    const settled = apply(task, { type: "settle", fence, outcome }, now);
+    const remember = () => void (settled.ok && isTerminal(settled.task) && ended?.keep(settled.task));
+    try {
+      const isSettled = await store.settle({ taskId, fence }, outcome, now);
+      if (isSettled) remember();
+      return isSettled;
+    } catch (error) {
+      if (isStoreError(error) && error.code === "STORE_GONE") remember();
+      throw error;
+    }
   }
 
   /** How long it took counts for the next estimate. */
@@ -466,5 +494,14 @@ export class Attempt {
         ),
         clock.now(),
       );
+  }
+}
+
+/** What a command is refused for want of the store ends in its result, which its client reads: no path may stand there. */
+async function forCommands<T>(act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    throw isStoreError(error) && error.forClients !== undefined ? new CommandError(error.forClients, { cause: error }) : error;
   }
 }

@@ -2,7 +2,7 @@ import type { Clock } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { LogLine, Origin } from "../command/context.ts";
 import type { Outcome } from "../command/run.ts";
-import { Cancelled, CommandError, ShuttingDown } from "../errors.ts";
+import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.ts";
 import type { HostLimit } from "../host/profiles.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
@@ -141,7 +141,7 @@ export class Calls {
       if (!isJoined) worker.runClaimed(task);
       return await this.#follow(task, request, decision, isJoined ? this.#joined(task, isRepeated) : undefined);
     }
-    const equal = engine.joinsEqual(creation) ? await engine.findEqual(creation) : undefined;
+    const equal = engine.joinsEqual(creation) ? await findEqual(engine, creation) : undefined;
     if (equal !== undefined) return await this.#follow(equal, request, decision, this.#joined(equal, false));
     this.#refuseWhenLeaving();
     return await this.#run(request, decision, outlook);
@@ -285,7 +285,8 @@ export class Calls {
       if (task !== undefined) worker.start();
       return task;
     } catch (error) {
-      log.warn("a running call could not be made a task; its client waits on", { tool: request.entry.toolName, error });
+      const why = isStoreError(error) ? {} : { error };
+      log.warn("a running call could not be made a task; its client waits on", { tool: request.entry.toolName, ...why });
       return undefined;
     }
   }
@@ -418,6 +419,16 @@ export class Calls {
     return isRepeated
       ? `This idempotency key started the run ${seconds} s ago; a fresh key starts another.`
       : `Joined the run started ${seconds} s ago; _meta["meanwhile/new"]: true starts another.`;
+  }
+}
+
+/** Without the store nobody can know of one, and a call that needs no task is not refused for that. */
+async function findEqual(engine: Engine, creation: Parameters<Engine["findEqual"]>[0]): Promise<Task | undefined> {
+  try {
+    return await engine.findEqual(creation);
+  } catch (error) {
+    if (isStoreError(error)) return undefined;
+    throw error;
   }
 }
 

@@ -4,7 +4,7 @@ import { type Answer, type Origin, unknownOrigin } from "../command/context.ts";
 import { describeIssue } from "../command/issues.ts";
 import { refuseInput } from "../command/run.ts";
 import { type JsonSchema, jsonSchema, validate } from "../command/schema.ts";
-import { CommandError, InputError, RequestError } from "../errors.ts";
+import { CommandError, InputError, isStoreError, RequestError } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
@@ -12,6 +12,7 @@ import { anonymous, nameOf } from "./callers.ts";
 import { type CallEnding, type CallRequest, Calls } from "./calls.ts";
 import { type DeferralRules, defaultDeferral } from "./deferral.ts";
 import { digestOf } from "./digest.ts";
+import { EndedTasks } from "./ended.ts";
 import { waitForTask } from "./feed.ts";
 import type { History } from "./history.ts";
 import type { JumpWatch } from "./jumps.ts";
@@ -34,6 +35,8 @@ export interface EngineOptions {
   readonly deferral?: DeferralRules;
   /** Shared with who puts the record right when the clock was set. */
   readonly jumps?: JumpWatch;
+  /** Shared with the worker. */
+  readonly ended?: EndedTasks;
 }
 
 export interface CreateRequest {
@@ -68,12 +71,14 @@ export interface CreatedTask {
 /** Makes, finds, answers and cancels tasks. Knows no protocol and no database. */
 export class Engine {
   readonly #options: EngineOptions;
+  readonly #ended: EndedTasks;
   #calls: Calls | undefined;
   #leaving = new AbortController().signal;
   #onLeaving: Worker["onLeaving"] = () => () => undefined;
 
   constructor(options: EngineOptions) {
     this.#options = options;
+    this.#ended = options.ended ?? new EndedTasks();
   }
 
   /** From here on calls can be run in this process, by this worker. */
@@ -167,7 +172,7 @@ export class Engine {
   }
 
   async get(caller: string, taskId: unknown): Promise<Task> {
-    const task = typeof taskId === "string" ? await this.#options.store.get(this.#scope(caller), taskId) : undefined;
+    const task = typeof taskId === "string" ? await this.#read(this.#scope(caller), taskId) : undefined;
     if (task === undefined) throw new UnknownTask();
     return task;
   }
@@ -208,13 +213,43 @@ export class Engine {
     taskId: string,
     options: { until?: (task: Task) => boolean; signal?: AbortSignal; onTask?: (task: Task) => void } = {},
   ): Promise<Task> {
-    const task = await waitForTask(this.#options.store, () => this.#scope(caller), taskId, { until: isTerminal, ...options });
+    const task = await waitForTask(this.#readable, () => this.#scope(caller), taskId, { until: isTerminal, ...options });
     if (task === undefined) throw new UnknownTask();
     return task;
   }
 
   async prune(caller: string): Promise<number> {
     return await this.#options.store.prune(this.#scope(caller));
+  }
+
+  /** As the store has it; what has ended is told from memory when the store cannot be asked, or could not be told of it. */
+  async #read(scope: Scope, taskId: string): Promise<Task | undefined> {
+    try {
+      const task = await this.#options.store.get(scope, taskId);
+      if (task === undefined) return undefined;
+      if (!isTerminal(task)) return this.#ended.get(scope, taskId) ?? task;
+      this.#ended.keep(task);
+      return task;
+    } catch (error) {
+      const known = isStoreError(error) ? this.#ended.get(scope, taskId) : undefined;
+      if (known === undefined) throw error;
+      return known;
+    }
+  }
+
+  /** The store as those see it who wait for a task. */
+  get #readable(): Pick<TaskStore, "get" | "onChange" | "watchClosely"> {
+    const { store } = this.#options;
+    return {
+      get: (scope, taskId) => this.#read(scope, taskId),
+      onChange: (listener) => {
+        const stops = [store.onChange(listener), this.#ended.onKeep(listener)];
+        return () => {
+          for (const stop of stops) stop();
+        };
+      },
+      watchClosely: (isWaiting) => store.watchClosely(isWaiting),
+    };
   }
 
   #scope(caller: string): Scope {

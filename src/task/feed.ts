@@ -3,7 +3,7 @@ import { isTerminal, type Task } from "./task.ts";
 
 /** Waits until a task satisfies `until`; undefined when there is no such task, or no longer. Rejects with the signal's reason. */
 export async function waitForTask(
-  store: TaskStore,
+  store: Pick<TaskStore, "get" | "onChange" | "watchClosely">,
   scope: () => Scope,
   taskId: string,
   options: { until?: (task: Task) => boolean; signal?: AbortSignal; onTask?: (task: Task) => void } = {},

@@ -2,6 +2,7 @@ import type { Clock } from "../clock.ts";
 import type { Command } from "../command/command.ts";
 import { type CallFacts, type Origin, unknownOrigin } from "../command/context.ts";
 import { validate } from "../command/schema.ts";
+import { isStoreError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { bucketOf, quantile, totalOf } from "./quantiles.ts";
 import type { DurationCount, TaskStore } from "./store.ts";
@@ -193,7 +194,9 @@ export class History {
       return recent.summary;
     } catch (error) {
       if (this.#recent.get(command) === recent) this.#recent.delete(command);
-      throw error;
+      if (!isStoreError(error)) throw error;
+      // What is expected of a call is no reason to refuse it: without the store there is what this process has seen.
+      return toSummary([...allOf(recent.own)]);
     }
   }
 

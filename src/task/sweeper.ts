@@ -1,5 +1,5 @@
 import { type Clock, formatDuration } from "../clock.ts";
-import { messageOf } from "../errors.ts";
+import { isStoreError, messageOf } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { JumpWatch } from "./jumps.ts";
 import type { TaskStore } from "./store.ts";
@@ -60,7 +60,7 @@ export class Sweeper {
     if (this.#isStopped) return;
     this.#cancel = this.#options.clock.after(ms, () => {
       this.check()
-        .catch((error: unknown) => this.#options.log.error(`looking after tasks failed: ${messageOf(error)}`))
+        .catch((error: unknown) => void (isStoreError(error) || this.#options.log.error(`looking after tasks failed: ${messageOf(error)}`)))
         .finally(() => this.#schedule(Math.min(deadCheckMs, this.#leaseMs)));
     });
   }

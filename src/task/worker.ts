@@ -1,6 +1,6 @@
 import { ownArguments } from "../command/aliases.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
-import { ShuttingDown } from "../errors.ts";
+import { isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { Attempt, type AttemptOptions, type HeldCall } from "./attempt.ts";
 import type { Dispatcher } from "./dispatcher.ts";
@@ -191,7 +191,8 @@ export class Worker {
         while (this.#isStarted && (await this.#takeOne()));
       }
     } catch (error) {
-      this.#options.log.error("claiming tasks failed; trying again in a second", { error });
+      // What is wrong with the store, the store has said.
+      if (!isStoreError(error)) this.#options.log.error("claiming tasks failed; trying again in a second", { error });
     } finally {
       this.#isPumping = false;
     }

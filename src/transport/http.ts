@@ -15,6 +15,7 @@ import type { Clock } from "../clock.ts";
 import { internalErrorCode, RequestError, RuntimeError, requestErrors, UsageError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { anonymous, type Caller, localUser, toAuthInfo } from "../mcp/caller.ts";
+import { toProtocolError } from "../mcp/server.ts";
 import { refuseListen, type TaskListen, type TaskSubscriptions, toTaskListen } from "../mcp/subscriptions.ts";
 import { Connections } from "./connections.ts";
 import { checkMessage, maxBodyBytes, parseJson, refuseIntroduction } from "./frames.ts";
@@ -130,6 +131,7 @@ class Endpoint {
   #describe(error: unknown): { status: number; code: number; message: string } {
     if (error instanceof Refusal) return { status: error.status, code: requestErrors.request.code, message: error.message };
     if (error instanceof RequestError) return { status: requestErrors[error.kind].http, code: requestErrors[error.kind].code, message: error.message };
+    if (error instanceof RuntimeError && error.forClients !== undefined) return { status: 200, code: internalErrorCode, message: error.forClients };
     this.#options.log.error("request failed", { error });
     return { status: 500, code: internalErrorCode, message: "Internal error" };
   }
@@ -203,7 +205,8 @@ class Endpoint {
     const refusal = refuseListen(listen);
     if (refusal !== undefined) return Response.json(refusal, { status: 400 });
     const { subscriptions } = this.#options;
-    const taskIds = await subscriptions.honour(listen, caller);
+    const taskIds = await subscriptions.honour(listen, caller).catch(toProtocolError);
+    if (!Array.isArray(taskIds)) return jsonError(200, taskIds.code, taskIds.message, listen.id);
     const { message, wantsToolChanges } = keptOpen(listen);
     const response = await this.#modern.fetch(request, { authInfo: toAuthInfo(caller), parsedBody: message });
     if (response.headers.get("content-type")?.startsWith("text/event-stream") !== true) return response;

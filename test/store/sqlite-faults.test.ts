@@ -18,7 +18,7 @@ import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, type TestContext, test } from "vitest";
 import { type Clock, sleep, systemClock } from "../../src/clock.ts";
 import { RuntimeError } from "../../src/errors.ts";
-import { isAtLeast } from "../../src/store/sqlite/connection.ts";
+import { isAtLeast, toRuntimeError } from "../../src/store/sqlite/connection.ts";
 import { tasks as firstSchema } from "../../src/store/sqlite/migrations/001-tasks.ts";
 import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import type { Claim } from "../../src/task/store.ts";
@@ -372,7 +372,7 @@ describe("F15: files that go away or may not be written", () => {
         interrupt: () => store.interrupt({ worker: "w1" }, now),
       };
       for (const [verb, write] of Object.entries(writes)) {
-        await expect(write(), verb).rejects.toMatchObject({ code: "STORE_UNAVAILABLE", message: expect.stringContaining("restart") });
+        await expect(write(), verb).rejects.toMatchObject({ code: "STORE_GONE", message: expect.stringContaining("restart") });
       }
       expect(rows.all()).toEqual(before);
       witness.close();
@@ -398,6 +398,30 @@ describe("F15: files that go away or may not be written", () => {
     execFileSync("mount", ["-o", "remount,rw", folder]);
     expect((await open(file).list(scope(), { limit: 100 })).tasks).toHaveLength(20);
   });
+});
+
+test("every fault of storage has a sentence for the operator, with the path, and one for clients, without", () => {
+  const file = "/home/ada/.meanwhile/tasks.db";
+  const sentences = {
+    SQLITE_FULL: ["the disk is full", "is full; whoever runs the server has to make room"],
+    ENOSPC: ["the disk is full", "is full; whoever runs the server has to make room"],
+    SQLITE_READONLY_DBMOVED: ["may not be written", "may not be written; whoever runs the server has to make it writable"],
+    EROFS: ["may not be written", "may not be written; whoever runs the server has to make it writable"],
+    SQLITE_CANTOPEN: ["cannot be opened", "cannot be opened; whoever runs the server finds the reason in its log"],
+    EACCES: ["EACCES: /home/ada", "cannot be opened; whoever runs the server finds the reason in its log"],
+    SQLITE_IOERR_WRITE: ["check the disk", "failed; whoever runs the server has to check its disk"],
+    SQLITE_NOTADB: ["is damaged", "is damaged; whoever runs the server has to restore it"],
+    SQLITE_BUSY: ["keeps it locked", "call again in a moment"],
+    EMFILE: ["no file descriptors are left; raise their number with `ulimit -n`", "(ulimit -n)"],
+    ENFILE: ["no file descriptors are left; raise their number with `ulimit -n`", "(ulimit -n)"],
+  };
+  for (const [code, [forOperator = "", forClients = ""]] of Object.entries(sentences)) {
+    const error = toRuntimeError(Object.assign(new Error(`${code}: ${file}`), { code }), file) as RuntimeError;
+    expect(error.message, code).toContain(file);
+    expect(error.message, code).toContain(forOperator);
+    expect(error.forClients, code).toContain(forClients);
+    expect(error.forClients, code).not.toContain("/");
+  }
 });
 
 describe("F11: a full disk", () => {

@@ -91,7 +91,7 @@ async function serve(found: Settings, flags: GlobalFlags, report: (word: string)
   await lifecycle.open(broker);
   report("ready");
   log.info("the daemon listens", { socket: lifecycle.socket, version: settings.version, folders: foldersOf(runtime) });
-  await runtime.startTasks().catch((error: unknown) => log.error("the tasks could not be opened; the next call tries again", { error }));
+  await runtime.startTasks();
   const { isNow } = await lifecycle.left;
   // Whoever waits for nothing goes to the next daemon at once; the others when they have been told where their calls went.
   leaving.abort();

@@ -73,6 +73,7 @@ async function overHttp(settings: Settings, terminal: Terminal): Promise<ExitCod
   takeStdout(process);
   const runtime = await open(settings);
   const door = await serveRuntimeOverHttp(runtime);
+  await runtime.checkStore();
   await runtime.startTasks();
   const { name, version, home, http } = settings;
   const facts = { url: door.url, name: toName(name), version, entries: runtime.catalog.entries, home: home.folder, tokenFile: home.tokenFile };

@@ -1,4 +1,5 @@
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
+import { devNull } from "node:os";
 import path from "node:path";
 import Database from "better-sqlite3";
 import { RuntimeError } from "../../errors.ts";
@@ -26,6 +27,7 @@ const busyTimeoutMs = 5;
 /** Opens a task database, makes it when it is missing, and brings its schema up to date. Fails closed. */
 export function openConnection(file: string): Database.Database {
   try {
+    refuseFolder(file);
     refuseCutOff(file);
     prepareFile(file);
     if (statSync(file).size > 0) inspect(file);
@@ -102,6 +104,7 @@ function refuseOldSqlite(db: Database.Database): void {
     throw new RuntimeError(
       "STORE_UNAVAILABLE",
       `SQLite ${version} can lose rows when several processes share a file; ${minimumVersion.join(".")} or newer is needed: update better-sqlite3.`,
+      { forClients: unopened },
     );
   }
 }
@@ -115,12 +118,22 @@ export function isAtLeast(version: string, minimum: readonly number[]): boolean 
   return true;
 }
 
+/** SQLite opens a folder, and says that its disk is broken. */
+function refuseFolder(file: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory() !== true) return;
+  throw new RuntimeError("STORE_UNAVAILABLE", `The task database ${file} cannot be used: it is a folder; move it away, or point MEANWHILE_STORE at a file.`, {
+    forClients: unopened,
+  });
+}
+
 /** SQLite takes a file of almost nothing for a new one, and throws away the log beside it. */
 function refuseCutOff(file: string): void {
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (size === 0 && hasLog(file)) {
     const cure = "Put the database back, or move its log away too, and start again.";
-    throw new RuntimeError("STORE_DAMAGED", `The task database ${file} is gone, but its log ${file}-wal is not; nothing was changed. ${cure}`);
+    throw new RuntimeError("STORE_DAMAGED", `The task database ${file} is gone, but its log ${file}-wal is not; nothing was changed. ${cure}`, {
+      forClients: harmed,
+    });
   }
   if (size > 0 && size < smallestBytes) throw damaged(file, "it is shorter than any database");
 }
@@ -143,7 +156,9 @@ function refuseForeign(db: Database.Database, file: string): void {
   const tables = db.prepare("select name from sqlite_schema where type = 'table'").pluck().all();
   const isOurs = version === 0 ? tables.length === 0 : ["tasks", "steps", "durations"].every((name) => tables.includes(name));
   if (!isOurs)
-    throw new RuntimeError("STORE_UNAVAILABLE", `${file} is a database of another program; nothing was changed. Point MEANWHILE_STORE at another file.`);
+    throw new RuntimeError("STORE_UNAVAILABLE", `${file} is a database of another program; nothing was changed. Point MEANWHILE_STORE at another file.`, {
+      forClients: "The task database's file belongs to another program; whoever runs the server has to point MEANWHILE_STORE at another one.",
+    });
 }
 
 function refuseDamaged(db: Database.Database, file: string): void {
@@ -156,6 +171,7 @@ function damaged(file: string, why: string): RuntimeError {
   return new RuntimeError(
     "STORE_DAMAGED",
     `The task database ${file} is damaged (${why}); nothing was changed. Move it away, or restore it from a backup, and start again.`,
+    { forClients: harmed },
   );
 }
 
@@ -182,12 +198,44 @@ function codeOf(error: unknown): string {
   return typeof code === "string" ? code : "";
 }
 
-const sentences: Record<string, string> = {
-  SQLITE_FULL: "the disk is full; make room, running tasks then go on",
-  SQLITE_READONLY: "it may not be written; check its owner and mode",
-  SQLITE_CANTOPEN: "it cannot be opened; check that the folder exists and may be written",
-  SQLITE_BUSY: "another process keeps it locked; find it with `fuser`, or wait",
-  SQLITE_IOERR: "reading or writing it failed; check the disk",
+const unopened = "The task database cannot be opened; whoever runs the server finds the reason in its log.";
+const harmed = "The task database is damaged; whoever runs the server has to restore it from a backup, or move it away.";
+const full: Trouble = {
+  why: "the disk is full; make room, running tasks then go on",
+  forClients: "The disk that the task database is on is full; whoever runs the server has to make room, then call again.",
+};
+const readOnly: Trouble = {
+  why: "it may not be written; check its owner and mode, and whether its disk is mounted read-only",
+  forClients: "The task database may not be written; whoever runs the server has to make it writable, then call again.",
+};
+const exhausted: Trouble = {
+  why: "no file descriptors are left; raise their number with `ulimit -n`, or end what holds them",
+  forClients: "The server has no file descriptors left; whoever runs it has to raise their number (ulimit -n), or call again in a moment.",
+};
+
+/** The same for the operator, who hears which file it is, and for clients, who do not. */
+interface Trouble {
+  readonly why: string;
+  readonly forClients: string;
+}
+
+const troubles: Readonly<Record<string, Trouble>> = {
+  SQLITE_FULL: full,
+  SQLITE_READONLY: readOnly,
+  SQLITE_CANTOPEN: { why: "it cannot be opened; check that the folder exists and may be written", forClients: unopened },
+  SQLITE_BUSY: {
+    why: "another process keeps it locked; find it with `fuser`, or wait",
+    forClients: "Another process keeps the task database locked; call again in a moment.",
+  },
+  SQLITE_IOERR: {
+    why: "reading or writing it failed; check the disk",
+    forClients: "Reading or writing the task database failed; whoever runs the server has to check its disk.",
+  },
+  ENOSPC: full,
+  EDQUOT: full,
+  EROFS: readOnly,
+  EMFILE: exhausted,
+  ENFILE: exhausted,
 };
 
 /** What went wrong with a database, as an operator can act on it. */
@@ -195,8 +243,23 @@ export function toRuntimeError(error: unknown, file: string): unknown {
   if (error instanceof RuntimeError) return error;
   const code = codeOf(error);
   if (code.startsWith("SQLITE_CORRUPT") || code.startsWith("SQLITE_NOTADB")) return damaged(file, (error as Error).message);
-  const known = Object.entries(sentences).find(([prefix]) => code.startsWith(prefix))?.[1];
   const isFileSystem = /^E[A-Z]+$/.test(code);
+  const known = code.startsWith("SQLITE_CANTOPEN") && isOutOfDescriptors() ? exhausted : troubleOf(code);
   if (known === undefined && !isFileSystem) return error;
-  return new RuntimeError("STORE_UNAVAILABLE", `The task database ${file} cannot be used: ${known ?? (error as Error).message}.`, { cause: error });
+  const { why, forClients } = known ?? { why: (error as Error).message, forClients: unopened };
+  return new RuntimeError("STORE_UNAVAILABLE", `The task database ${file} cannot be used: ${why}.`, { cause: error, forClients });
+}
+
+function troubleOf(code: string): Trouble | undefined {
+  return Object.entries(troubles).find(([prefix]) => code.startsWith(prefix))?.[1];
+}
+
+/** SQLite does not say why it cannot open a file; whoever cannot open any has no descriptor left. */
+function isOutOfDescriptors(): boolean {
+  try {
+    closeSync(openSync(devNull, "r"));
+    return false;
+  } catch (error) {
+    return ["EMFILE", "ENFILE"].includes(codeOf(error));
+  }
 }

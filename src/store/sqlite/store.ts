@@ -2,7 +2,9 @@ import { Worker as Thread } from "node:worker_threads";
 import type Database from "better-sqlite3";
 import { type Clock, sleep } from "../../clock.ts";
 import type { Answer, Question } from "../../command/context.ts";
+import { isStoreError, RuntimeError } from "../../errors.ts";
 import { failpoint } from "../../failpoint.ts";
+import { type Logger, silentLog } from "../../log.ts";
 import type { Dispatcher } from "../../task/dispatcher.ts";
 import { BadCursor } from "../../task/limits.ts";
 import type { Claim, ClaimWish, Created, CreateOptions, DurationCount, ListFilter, Page, Scope, TaskStore } from "../../task/store.ts";
@@ -31,27 +33,43 @@ const idleWatchMs = 1_000;
 const looksATurn = 500;
 /** How long a write waits for other writers before it gives up. */
 const maxBusyMs = 15_000;
+/** How often the log is told of the same trouble. */
+const tellMs = 60_000;
 
 /** Tasks in one SQLite file, shared by as many processes as like. Store and dispatcher in one. */
 export class SqliteStore implements TaskStore, Dispatcher {
-  readonly #db: Database.Database;
   readonly #file: string;
-  readonly #files: readonly OpenFile[];
   readonly #clock: Clock;
+  readonly #log: Logger;
+  #opened: { readonly db: Database.Database; readonly files: readonly OpenFile[] } | undefined;
   readonly #prepared = new Map<string, Database.Statement<[Values], unknown>>();
   readonly #listeners = new Listeners();
   #isFull = true;
-  #dataVersion: number;
+  #dataVersion = 0;
   #waiting = 0;
   #cancelWatch: (() => void) | undefined;
   #isClosed = false;
+  #lastTold: { readonly message: string; readonly at: number } | undefined;
 
-  constructor(file: string, clock: Clock) {
+  constructor(file: string, clock: Clock, log: Logger) {
     this.#file = file;
     this.#clock = clock;
-    this.#db = openConnection(file);
-    this.#files = openFiles(file);
+    this.#log = log;
+  }
+
+  /** Opens the file, unless it is open. Throws when it cannot be used; the next one who needs it tries again. */
+  open(): void {
+    if (this.#opened !== undefined) return;
+    if (this.#isClosed) throw new RuntimeError("STORE_UNAVAILABLE", `The task database ${this.#file} is closed.`);
+    const db = openConnection(this.#file);
+    this.#opened = { db, files: openFiles(this.#file) };
+    this.#isFull = true;
     this.#dataVersion = this.#readDataVersion();
+  }
+
+  get #db(): Database.Database {
+    this.open();
+    return (this.#opened as { readonly db: Database.Database }).db;
   }
 
   async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
@@ -265,7 +283,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
     this.#isClosed = true;
     this.#cancelWatch?.();
     this.#listeners.clear();
-    this.#db.close();
+    this.#opened?.db.close();
   }
 
   /** Commits that must survive a power cut: on disk before they are acknowledged. */
@@ -280,7 +298,8 @@ export class SqliteStore implements TaskStore, Dispatcher {
 
   #write<T>(isFull: boolean, action: () => T): Promise<T> {
     return this.#attempt(() => {
-      refuseReplaced(this.#files);
+      this.open();
+      refuseReplaced(this.#opened?.files ?? []);
       this.#synchronize(isFull);
       return action();
     });
@@ -299,10 +318,22 @@ export class SqliteStore implements TaskStore, Dispatcher {
       try {
         return action();
       } catch (error) {
-        if (!isBusy(error) || this.#clock.monotonic() - startedAt > maxBusyMs) throw toRuntimeError(error, this.#file);
+        if (!isBusy(error) || this.#clock.monotonic() - startedAt > maxBusyMs) {
+          const trouble = toRuntimeError(error, this.#file);
+          if (isStoreError(trouble)) this.#tell(trouble);
+          throw trouble;
+        }
         await sleep(this.#clock, pauseMs);
       }
     }
+  }
+
+  /** The operator's word on it, with the path: once a minute, however many want something of the file meanwhile. */
+  #tell({ message }: RuntimeError): void {
+    const at = this.#clock.monotonic();
+    if (this.#isClosed || (this.#lastTold?.message === message && at - this.#lastTold.at < tellMs)) return;
+    this.#lastTold = { message, at };
+    this.#log.error(message);
   }
 
   #transaction<T>(action: () => T): T {
@@ -397,6 +428,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
   /** SQLite counts what other connections commit; a new number means that anything may have changed. */
   #lookElsewhere(): void {
     let version = this.#dataVersion;
+    if (this.#opened === undefined) return;
     try {
       version = this.#readDataVersion();
     } catch {
@@ -429,5 +461,7 @@ function messageOf(outcome: TaskOutcome): string {
 
 /** Opens the tasks of a file; makes it, 0600, when it is missing. */
 export function openSqliteStore(file: string, clock: Clock): SqliteStore {
-  return new SqliteStore(file, clock);
+  const store = new SqliteStore(file, clock, silentLog);
+  store.open();
+  return store;
 }

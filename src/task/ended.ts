@@ -1,0 +1,39 @@
+import type { Scope } from "./store.ts";
+import { type EndedTask, isExpired } from "./task.ts";
+
+/** How much of what has ended a process remembers: the last tasks, so many and so many bytes of input and outcome. */
+export const remembered = { count: 1_000, bytes: 16 * 1024 * 1024 };
+
+/**
+ * Tasks that are known to have ended, for when the store can no longer be asked. An end is final, so what is remembered is
+ * never wrong; it is bounded, and gone with the process.
+ */
+export class EndedTasks {
+  readonly #tasks = new Map<string, { readonly task: EndedTask; readonly bytes: number }>();
+  readonly #listeners = new Set<(taskId: string) => void>();
+  #bytes = 0;
+
+  keep(task: EndedTask): void {
+    if (this.#tasks.has(task.taskId)) return;
+    const bytes = Buffer.byteLength(JSON.stringify([task.input, task.outcome]));
+    this.#tasks.set(task.taskId, { task, bytes });
+    this.#bytes += bytes;
+    for (const [taskId, oldest] of this.#tasks) {
+      if (this.#tasks.size <= remembered.count && this.#bytes <= remembered.bytes) break;
+      this.#tasks.delete(taskId);
+      this.#bytes -= oldest.bytes;
+    }
+    for (const listener of this.#listeners) listener(task.taskId);
+  }
+
+  get(scope: Scope, taskId: string): EndedTask | undefined {
+    const task = this.#tasks.get(taskId)?.task;
+    return task === undefined || task.caller !== scope.caller || isExpired(task, scope.now) ? undefined : task;
+  }
+
+  /** Calls back when one more is remembered. */
+  onKeep(listener: (taskId: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+}
