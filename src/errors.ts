@@ -118,6 +118,15 @@ export function isStoreError(error: unknown): error is RuntimeError {
   return error instanceof RuntimeError && (error.code.startsWith("STORE_") || error.code === "SCHEMA_NEWER");
 }
 
+/** True when a file or connection could not be opened because this process, or the machine, has as many open as it may. */
+export function isOutOfDescriptors(error: unknown): boolean {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return code === "EMFILE" || code === "ENFILE";
+}
+
+/** What everybody is told of that. */
+export const outOfDescriptors = "no file descriptors are left; raise their number with `ulimit -n`, or end what holds them";
+
 /** The sentence to show for anything that was thrown; never a stack. */
 export function messageOf(error: unknown): string {
   if (error instanceof Error) return error.message || error.name;

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { existsSync, watch } from "node:fs";
 import path from "node:path";
-import { type DaemonAddress, DaemonUnreachable, KeyOutdated, reachDaemon } from "./daemon/connect.ts";
+import { type DaemonAddress, DaemonUnreachable, KeyOutdated, reachDaemon, refuseGone } from "./daemon/connect.ts";
 import { Pump } from "./daemon/pump.ts";
 import { RuntimeError, UsageError } from "./errors.ts";
 import { ensureSalt, type Home, openHome, readConfigText, readSalt } from "./paths.ts";
@@ -75,8 +75,19 @@ export async function runFront(flags: ProjectFlags, startedIn?: string): Promise
     // A project that comes later is somebody else's, until a person serves it: the session stays with what was there.
     let scope = scopeOf(flags);
     const folder = sessionFolder(startedIn);
-    const reach = () => atAddress({ ...flags, ...(scope !== undefined && { scope }) }, (address) => reachDaemon(address, folder));
-    const onUnreachable = (error: Error) => process.stderr.write(`✗ ${cleanLines(error.message)}\n`);
+    let isHomeKnown = false;
+    let said = "";
+    const reach = async () => {
+      const socket = await atAddress({ ...flags, ...(scope !== undefined && { scope }) }, (address) => reachDaemon(address, folder), isHomeKnown);
+      isHomeKnown = true;
+      said = "";
+      return socket;
+    };
+    // What lasts is said once.
+    const onUnreachable = ({ message }: Error) => {
+      if (message !== said) process.stderr.write(`✗ ${cleanLines(message)}\n`);
+      said = message;
+    };
     const pump = new Pump({ input: process.stdin, output: process.stdout, reach, onUnreachable });
     if (scope === "pack")
       watchForProject(() => {
@@ -136,8 +147,8 @@ function stayLean(): void {
 }
 
 /** Does something with the daemon's address, and again when the daemon finds that the config says, or the code reads, something else by now. */
-export async function atAddress<T>(flags: ProjectFlags, act: (address: DaemonAddress) => Promise<T>): Promise<T> {
-  const address = await addressOf(flags);
+export async function atAddress<T>(flags: ProjectFlags, act: (address: DaemonAddress) => Promise<T>, isHomeKnown = false): Promise<T> {
+  const address = await addressOf(flags, { isHomeKnown });
   try {
     return await act(address);
   } catch (error) {
@@ -145,7 +156,7 @@ export async function atAddress<T>(flags: ProjectFlags, act: (address: DaemonAdd
     const configFile = findConfigFile(process.cwd(), flags);
     // What code said depends on more than its own text: files that it imports, and variables.
     if (configFile !== undefined) forgetConfig(address.home, configFile);
-    return await act(await addressOf(flags, { names: error.names }));
+    return await act(await addressOf(flags, { names: error.names, isHomeKnown }));
   }
 }
 
@@ -154,13 +165,16 @@ interface Knowledge {
   readonly mayLoad?: boolean;
   /** The variables that make another daemon, as a daemon told them; without, as they were when the project was last loaded. */
   readonly names?: readonly string[] | undefined;
+  /** The home has been there before. */
+  readonly isHomeKnown?: boolean;
 }
 
 /** Where this project's daemon is, and how it is started. */
-export async function addressOf(flags: ProjectFlags, { mayLoad = true, names: told }: Knowledge = {}): Promise<DaemonAddress> {
+export async function addressOf(flags: ProjectFlags, { mayLoad = true, names: told, isHomeKnown = false }: Knowledge = {}): Promise<DaemonAddress> {
   const cwd = process.cwd();
   const { env } = process;
   const home = openHome(env);
+  refuseGone(home, isHomeKnown);
   const configFile = findConfigFile(cwd, flags);
   const words = flagWords(flags);
   const config = { ...readUserConfig(home), ...(configFile === undefined ? {} : await readProjectConfig(home, configFile, mayLoad ? words : undefined)) };
@@ -178,6 +192,7 @@ export async function addressOf(flags: ProjectFlags, { mayLoad = true, names: to
     // With room for what it allocates, a fifth less of its start goes into collecting garbage.
     command: [process.execPath, "--min-semi-space-size=16", executable, ...words, "_daemon", "--report"],
     cwd,
+    isHomeKnown,
   };
 }
 

@@ -31,6 +31,19 @@ export function isKnownDead(worker: string): boolean {
   return startedAt !== undefined && name.startedAt !== "-" && startedAt !== name.startedAt;
 }
 
+/** Descriptors that are kept for files of the work itself: its database, its log, what commands open. */
+const keptDescriptors = 16;
+
+/** False when connections have taken nearly all file descriptors of this process; true where that cannot be known. */
+export function hasDescriptorsLeft(): boolean {
+  try {
+    const most = Number(/^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "latin1"))?.[1] ?? Number.POSITIVE_INFINITY);
+    return readdirSync("/proc/self/fd").length + keptDescriptors < most;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "EMFILE";
+  }
+}
+
 /** Kills a process and all it has started, when it leads a group; does nothing when they are gone, or not ours any more. */
 export function killGroup(pid: number): void {
   for (const target of [-pid, pid]) {

@@ -8,6 +8,7 @@ import type { Settings } from "./config.ts";
 import { isStoreError, messageOf, RuntimeError } from "./errors.ts";
 import { createFirstNumber, createId, createSecret } from "./ids.ts";
 import type { Logger } from "./log.ts";
+import { hasDescriptorsLeft } from "./machine.ts";
 import { anonymous, callerKey, fromAuthInfo, isKnown, localUser } from "./mcp/caller.ts";
 import { createCompletions } from "./mcp/completions.ts";
 import { PlainRoad } from "./mcp/plain.ts";
@@ -308,6 +309,7 @@ export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> 
     port: settings.http.port,
     token,
     allowAnonymous: settings.http.allowAnonymous,
+    hasRoom: hasDescriptorsLeft,
     clock,
     log,
   });

@@ -1,5 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { systemClock } from "../clock.ts";
+import { isOutOfDescriptors, outOfDescriptors } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { readFirstLine } from "./connect.ts";
 import { type DaemonStatus, type Greeting, type Reply, readGreeting, toLine } from "./greeting.ts";
@@ -21,6 +22,8 @@ export interface BrokerOptions {
   readonly status: () => Omit<DaemonStatus, "connections">;
   /** Somebody asks the daemon to leave. */
   readonly onStop: (isNow: boolean) => void;
+  /** False when one more session would leave too few file descriptors for the work itself. */
+  readonly hasRoom?: () => boolean;
   /** True when the daemon leaves though nobody has told it to. */
   readonly isReplaced?: () => boolean;
   readonly log: Logger;
@@ -30,6 +33,7 @@ export interface BrokerOptions {
 const firstLineMs = 60_000;
 /** How long a daemon that has said good-bye waits for the fronts to hang up. */
 const hangUpMs = 1_000;
+const tellMs = 60_000;
 
 /** Listens on a socket and hands over connections: each is one MCP client, whatever ids and names it uses. */
 export class Broker {
@@ -41,11 +45,12 @@ export class Broker {
   /** Those who said stop, and wait for the end. */
   readonly #stoppers = new Set<Socket>();
   #isLeaving = false;
+  #toldFullAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: BrokerOptions) {
     this.#options = options;
     this.#server = createServer((socket) => this.#accept(socket));
-    this.#server.on("error", (error) => options.log.error("the socket failed", { error }));
+    this.#server.on("error", (error) => (isOutOfDescriptors(error) ? this.#tellFull() : options.log.error("the socket failed", { error })));
   }
 
   get connections(): number {
@@ -134,11 +139,23 @@ export class Broker {
     } else if (this.#isLeaving || greeting.key !== key) {
       reply({ meanwhile: "no", why: this.#isLeaving ? "leaving" : "another" });
       socket.end();
+    } else if (this.#options.hasRoom?.() === false) {
+      this.#tellFull();
+      reply({ meanwhile: "no", why: "full" });
+      socket.end();
     } else {
       reply({ meanwhile: "welcome", pid: status().pid, env: env() });
       this.#fronts.set(socket, helloBytes);
       this.#serve(socket, { host: greeting.host, folder: greeting.folder, isFront: true });
     }
+  }
+
+  /** Once a minute: whoever has to wait comes again and again. */
+  #tellFull(): void {
+    const at = systemClock.monotonic();
+    if (at - this.#toldFullAt < tellMs) return;
+    this.#toldFullAt = at;
+    this.#options.log.warn(`there is no room for another session: ${outOfDescriptors}`, { connections: this.#sockets.size });
   }
 
   #serve(socket: Socket, facts: SessionFacts): void {

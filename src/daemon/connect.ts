@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
-import { closeSync, constants, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
 import path from "node:path";
 import type { Readable } from "node:stream";
 import { sleep, systemClock } from "../clock.ts";
-import { RuntimeError } from "../errors.ts";
+import { isOutOfDescriptors, outOfDescriptors, RuntimeError } from "../errors.ts";
 import { ensureHome, type Home } from "../paths.ts";
 import { whatBlocks } from "./doing.ts";
 import { type Greeting, type Reply, readReply, toLine } from "./greeting.ts";
@@ -25,11 +25,46 @@ export interface DaemonAddress {
   readonly command: readonly [string, ...string[]];
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
+  /** The home has been there: where it is not, it was taken away, and is not made. */
+  readonly isHomeKnown?: boolean;
 }
 
 /** The daemon could not be reached or started; the sentence says why. */
 export class DaemonUnreachable extends Error {
   override readonly name: string = "DaemonUnreachable";
+  /** The same without a path, for the client. Undefined where the sentence itself will do. */
+  readonly forClients: string | undefined;
+
+  constructor(message: string, { forClients }: { readonly forClients?: string } = {}) {
+    super(message);
+    this.forClients = forClients;
+  }
+}
+
+/** It is there and takes nobody in for now: no reason to give up. */
+export class DaemonFull extends DaemonUnreachable {
+  override readonly name = "DaemonFull";
+
+  constructor(pid: number | undefined) {
+    super(
+      `Daemon ${pid ?? ""} takes no more sessions for now: ${outOfDescriptors}. This one is tried again until there is room; --in-process needs no daemon.`.replace(
+        "  ",
+        " ",
+      ),
+    );
+  }
+}
+
+/** The home of a session that has begun is gone: to make an empty one in its place would hide that. */
+class HomeGone extends DaemonUnreachable {
+  override readonly name = "HomeGone";
+
+  constructor(home: Home) {
+    const rest = "put it back, and this session goes on; a new session makes a new home";
+    super(`The home folder ${home.folder} is gone, and no other is made in its place: ${rest}.`, {
+      forClients: `The home folder is gone, and no other is made in its place; whoever moved it has to put it back, then this session goes on.`,
+    });
+  }
 }
 
 /** The daemon has read the project and come to another key than whoever started it. */
@@ -45,6 +80,9 @@ export class KeyOutdated extends DaemonUnreachable {
 }
 
 const startLimitMs = 30_000;
+/** Who is not let in for this long is told why, and goes on trying. */
+const fullLimitMs = 5_000;
+const fullPauseMs = 250;
 const lookAgainMs = 20;
 /** A daemon that is stopped or stuck accepts connections, and says nothing. */
 const answerLimitMs = 5_000;
@@ -58,9 +96,15 @@ export async function reachDaemon(address: DaemonAddress, folder: string | undef
   const { key, host } = address;
   const hello: Greeting = { meanwhile: "hello", key, ...(host !== undefined && { host }), ...(folder !== undefined && { folder }) };
   const end = systemClock.monotonic() + startLimitMs;
+  const endFull = systemClock.monotonic() + fullLimitMs;
   for (;;) {
-    const known = readRecord(address.home, address.key);
-    const found = await greet(address, hello);
+    refuseGone(address.home, address.isHomeKnown);
+    const { known, found } = await look(address, hello);
+    if (found === "full") {
+      if (systemClock.monotonic() > endFull) throw new DaemonFull(known?.pid);
+      await sleep(systemClock, fullPauseMs);
+      continue;
+    }
     if (found?.reply?.meanwhile === "welcome" && isSame(found.reply.env, address.names)) return found.socket;
     found?.socket.destroy();
     // Its code reads other variables by now, and the values it has of them are another session's.
@@ -68,6 +112,29 @@ export async function reachDaemon(address: DaemonAddress, folder: string | undef
     if (systemClock.monotonic() > end) throw silent(address, known, found !== undefined);
     if (found === undefined) await startOrWait(address, known);
     else await sleep(systemClock, lookAgainMs);
+  }
+}
+
+/** Throws where the home of a session that has begun is gone. */
+export function refuseGone(home: Home, isHomeKnown = false): void {
+  if (isHomeKnown && !existsSync(home.folder)) throw new HomeGone(home);
+}
+
+/** Who is there, as its record says and as it answers; "full" where it cannot take, or we cannot make, another connection. */
+async function look(
+  address: DaemonAddress,
+  hello: Greeting,
+): Promise<{ readonly known?: DaemonRecord | undefined; readonly found: Greeted | "full" | undefined }> {
+  let known: DaemonRecord | undefined;
+  try {
+    known = readRecord(address.home, address.key);
+    const found = await greet(address, hello);
+    const isFull = found?.isHungUp === true || (found?.reply?.meanwhile === "no" && found.reply.why === "full");
+    if (isFull) found.socket.destroy();
+    return { known, found: isFull ? "full" : found };
+  } catch (error) {
+    if (isOutOfDescriptors(error)) return { known, found: "full" };
+    throw error;
   }
 }
 
@@ -80,7 +147,8 @@ function silent({ home, key }: DaemonAddress, known: DaemonRecord | undefined, i
   const blocked = isThere && known !== undefined ? whatBlocks(home, key, known.pid, systemClock.now()) : undefined;
   const why = blocked === undefined ? "" : `: it has been ${blocked}; isolation: "process" keeps such a command from holding up the others`;
   const cure = isThere ? "`meanwhile daemon stop --now` ends it" : `see ${home.daemonLog}`;
-  return new DaemonUnreachable(`${who} did not answer within ${startLimitMs / 1000} s${why}; ${cure}, or serve with --in-process.`);
+  const what = `${who} did not answer within ${startLimitMs / 1000} s${why}`;
+  return new DaemonUnreachable(`${what}; ${cure}, or serve with --in-process.`, { forClients: why === "" ? `${what}; its log says why.` : `${what}.` });
 }
 
 /** Asks a running daemon one thing: undefined when none is running, "silent" when one is there and does not answer. */
@@ -114,6 +182,8 @@ interface Greeted {
   readonly socket: Socket;
   /** Undefined when somebody listens and says nothing. */
   readonly reply: Reply | undefined;
+  /** It lives, and has hung up, or taken no call, without a word: the system does that for who has no file descriptors left. */
+  readonly isHungUp?: boolean;
 }
 
 async function greet({ home, key }: Pick<DaemonAddress, "home" | "key">, greeting: Greeting): Promise<Greeted | undefined> {
@@ -122,20 +192,26 @@ async function greet({ home, key }: Pick<DaemonAddress, "home" | "key">, greetin
   const refusal = refusalOf(record.socket);
   if (refusal !== undefined) throw new DaemonUnreachable(`The daemon's socket cannot be trusted: ${refusal}.`);
   const socket = createConnection(record.socket);
+  let isRefused = false;
   const reply = await new Promise<Reply | "silent" | undefined>((resolve) => {
     const cancelLimit = systemClock.after(answerLimitMs, () => resolve("silent"));
     const settle = (answer: Reply | undefined) => {
       cancelLimit();
       resolve(answer);
     };
-    socket.on("error", () => settle(undefined));
+    socket.on("error", ({ code }: NodeJS.ErrnoException) => {
+      isRefused = code === "ECONNREFUSED" || code === "ENOENT";
+      settle(undefined);
+    });
     socket.on("close", () => settle(undefined));
     socket.on("connect", () => socket.write(toLine(greeting)));
     readFirstLine(socket, (line) => settle(line === undefined ? undefined : readReply(line)));
   });
   if (reply === undefined) {
     socket.destroy();
-    return undefined;
+    // Nobody listens; or who did has ended, or is about to, and has taken its record away.
+    const isThere = !isRefused && readRecord(home, key)?.pid === record.pid && isAlive(record.pid);
+    return isThere ? { socket, reply: undefined, isHungUp: true } : undefined;
   }
   socket.removeAllListeners("close");
   return { socket, reply: reply === "silent" ? undefined : reply };
@@ -161,6 +237,7 @@ export function readFirstLine(socket: Socket, onLine: (line: Buffer | undefined,
 /** Of many who find no daemon, one starts it and the others look again; a lock in the daemon itself makes sure that only one stays. */
 async function startOrWait(address: DaemonAddress, known: DaemonRecord | undefined): Promise<void> {
   const { home, key } = address;
+  refuseGone(home, address.isHomeKnown);
   prepareHome(home);
   const turn = path.join(home.runFolder, `${key}.starting`);
   if (!takeTurn(turn)) return await sleep(systemClock, lookAgainMs);
@@ -179,7 +256,9 @@ function prepareHome(home: Home): void {
     ensurePrivateFolder(home.runFolder);
   } catch (error) {
     if (error instanceof RuntimeError) throw error;
-    throw new DaemonUnreachable(`Cannot use the home folder ${home.folder}: ${(error as Error).message}; set MEANWHILE_HOME to a folder of your own.`);
+    throw new DaemonUnreachable(`Cannot use the home folder ${home.folder}: ${(error as Error).message}; set MEANWHILE_HOME to a folder of your own.`, {
+      forClients: "The home folder cannot be used; whoever runs this server finds the reason on its stderr.",
+    });
   }
 }
 
@@ -224,7 +303,14 @@ function isZombie(pid: number): boolean {
 }
 
 /** Starts the daemon in a session of its own and resolves when it listens, or another does. */
-export async function startDaemon({ home, command: [program, ...words], env, cwd }: DaemonAddress): Promise<void> {
+export async function startDaemon(address: DaemonAddress): Promise<void> {
+  const {
+    home,
+    command: [program, ...words],
+    env,
+    cwd,
+  } = address;
+  refuseGone(home, address.isHomeKnown);
   prepareHome(home);
   const log = openLogFile(home.daemonLog);
   const child = spawn(program, words, { detached: true, cwd, env, stdio: ["ignore", log, log, "pipe"] });
@@ -248,9 +334,13 @@ export async function startDaemon({ home, command: [program, ...words], env, cwd
   if (said.startsWith("another ")) throw new KeyOutdated(JSON.parse(said.slice("another ".length)) as string[]);
   if (said === "late") {
     child.kill("SIGKILL");
-    throw new DaemonUnreachable(`The daemon has not started within ${startLimitMs / 1000} s; see ${home.daemonLog}, or serve with --in-process.`);
+    const what = `The daemon has not started within ${startLimitMs / 1000} s`;
+    throw new DaemonUnreachable(`${what}; see ${home.daemonLog}, or serve with --in-process.`, { forClients: `${what}; its log says why.` });
   }
-  if (said === "") throw new DaemonUnreachable(`The daemon ended while it started; see ${home.daemonLog}.`);
+  if (said === "") {
+    const what = "The daemon ended while it started";
+    throw new DaemonUnreachable(`${what}; see ${home.daemonLog}.`, { forClients: `${what}; its log says why.` });
+  }
 }
 
 /** Kept short: what is over ten megabytes is put aside, once. */
@@ -260,6 +350,24 @@ function openLogFile(file: string): number {
   try {
     return openSync(file, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
   } catch (error) {
-    throw new DaemonUnreachable(`The log ${file} cannot be written: ${(error as Error).message}; remove what is there.`);
+    throw new DaemonUnreachable(whyNoLog(file, error as NodeJS.ErrnoException), {
+      forClients: "The daemon's log cannot be written; whoever runs this server finds the reason on its stderr.",
+    });
   }
+}
+
+/** Throws when no daemon could be started in this home: before the one that runs is told to stop. */
+export function refuseUnwritable(home: Home): void {
+  prepareHome(home);
+  closeSync(openLogFile(home.daemonLog));
+}
+
+/** Only what is in the way of the log has to be removed; everything else is true of the whole home. */
+function whyNoLog(file: string, { code = "", message }: NodeJS.ErrnoException): string {
+  const elsewhere = "or set MEANWHILE_HOME to a folder that you may write";
+  if (code === "EROFS") return `The log ${file} may not be written, because its file system is mounted read-only; mount it writable, ${elsewhere}.`;
+  if (code === "EACCES" || code === "EPERM") return `The log ${file} may not be written; change its mode and that of its folder (chmod u+w), ${elsewhere}.`;
+  if (code === "ENOSPC" || code === "EDQUOT") return `The log ${file} cannot be written, because the disk is full; make room, ${elsewhere}.`;
+  if (code === "EMFILE" || code === "ENFILE") return `The log ${file} cannot be opened: ${outOfDescriptors}.`;
+  return `The log ${file} cannot be written: ${message}; remove what is there.`;
 }

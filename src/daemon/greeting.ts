@@ -12,8 +12,8 @@ export type Greeting =
 export type Reply =
   /** `env`: the variables whose values make another daemon, by name; which values it has is in its key alone. */
   | { readonly meanwhile: "welcome"; readonly pid: number; readonly env: readonly string[] }
-  /** Another daemon must be found or started. */
-  | { readonly meanwhile: "no"; readonly why: "leaving" | "another" }
+  /** Another daemon must be found or started; or, where this one has no file descriptors to spare, its turn awaited. */
+  | { readonly meanwhile: "no"; readonly why: "leaving" | "another" | "full" }
   /** The daemon ends this connection in good order: no need to come back before there is something to say. Of what it was sent after the hello it has heard so many bytes. */
   | {
       readonly meanwhile: "bye";

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, lstatSync, realpathSync, renameSync, rmSync } from "node:fs";
 import path from "node:path";
 import type { Clock } from "../clock.ts";
-import { RuntimeError } from "../errors.ts";
+import { isOutOfDescriptors, outOfDescriptors, RuntimeError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Home } from "../paths.ts";
 import type { Broker } from "./broker.ts";
@@ -53,6 +53,7 @@ export class Lifecycle {
   #broker: Broker | undefined;
   #inode: number | undefined;
   #isReplaced = false;
+  #isExhausted = false;
   #idleSince: number | undefined;
   #cancelLook: (() => void) | undefined;
 
@@ -104,11 +105,20 @@ export class Lifecycle {
     const { home, key, pid } = this.#options;
     this.#cancelLook?.();
     this.#broker?.stopListening();
-    if (this.#isOwnSocket()) rmSync(this.#socket, { force: true });
+    this.#tidy(() => this.#isOwnSocket() && rmSync(this.#socket, { force: true }));
     forgetSocketFolder(this.#socket);
-    removeRecord(home, key, pid);
+    this.#tidy(() => removeRecord(home, key, pid));
     for (const lock of this.#locks.splice(0)) lock.release();
     this.#left.resolve({ isNow });
+  }
+
+  /** What cannot be removed, where nothing may be written for one, keeps nobody from leaving: whoever comes next finds nobody there. */
+  #tidy(act: () => unknown): void {
+    try {
+      act();
+    } catch (error) {
+      this.#options.log.warn(`the daemon leaves something behind: ${(error as Error).message}`);
+    }
   }
 
   async #listen(broker: Broker): Promise<void> {
@@ -141,13 +151,24 @@ export class Lifecycle {
   #look(): void {
     this.#cancelLook = this.#options.clock.after(lookMs, () => {
       this.#check().then(
-        (isStaying) => isStaying && this.#look(),
+        (isStaying) => {
+          this.#isExhausted = false;
+          if (isStaying) this.#look();
+        },
         (error: unknown) => {
-          this.#options.log.error("looking after the daemon failed; trying again", { error });
+          this.#tell(error);
           this.#look();
         },
       );
     });
+  }
+
+  /** What lasts is said once. */
+  #tell(error: unknown): void {
+    const isExhausted = isOutOfDescriptors(error);
+    if (isExhausted && !this.#isExhausted) this.#options.log.error(`the daemon can open nothing: ${outOfDescriptors}`);
+    else if (!isExhausted) this.#options.log.error("looking after the daemon failed; trying again", { error });
+    this.#isExhausted = isExhausted;
   }
 
   /** False when it has left. */

@@ -2,6 +2,8 @@ import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import { systemClock } from "../clock.ts";
 import { LineSplitter, maxLineBytes } from "../lines.ts";
+import { RuntimeError } from "../errors.ts";
+import { DaemonFull, DaemonUnreachable } from "./connect.ts";
 import { readReply } from "./greeting.ts";
 import { Session } from "./session.ts";
 
@@ -22,6 +24,7 @@ const closeLimitMs = 5_000;
 const shortLifeMs = 2_000;
 const firstPauseMs = 100;
 const longestPauseMs = 2_000;
+const maxWaiting = 100;
 
 /**
  * Carries lines between an MCP client on pipes and the daemon on a socket, byte for byte. When the daemon is gone,
@@ -97,7 +100,8 @@ export class Pump {
   #send(line: Buffer): void {
     if (this.#socket === undefined) {
       this.#waiting.push(line);
-      this.#options.input.pause();
+      // Who waits for room in its first daemon reads on, and so notices that its client has gone.
+      if (this.#wasConnected || this.#waiting.length > maxWaiting) this.#options.input.pause();
       void this.#reach();
       return;
     }
@@ -148,13 +152,19 @@ export class Pump {
 
   /** A session that never began ends; one that goes on is told, and tries again with the next thing it wants. */
   #onUnreachable(error: Error): void {
-    if (!this.#wasConnected) {
+    const isPassing = error instanceof DaemonFull;
+    if (!this.#wasConnected && !isPassing) {
       this.#ended.reject(error);
       return;
     }
-    for (const line of this.#waiting.splice(0)) this.#session.sent(line);
-    for (const message of this.#session.giveUp(error.message)) this.#answer(message);
     this.#options.onUnreachable(error);
+    if (!this.#wasConnected) {
+      // Its client has nothing yet that it could go on with: it waits until there is room, or hangs up.
+      systemClock.after(0, () => void this.#reach());
+      return;
+    }
+    for (const line of this.#waiting.splice(0)) this.#session.sent(line);
+    for (const message of this.#session.giveUp(wordsFor(error))) this.#answer(message);
     this.#options.input.resume();
   }
 
@@ -229,4 +239,10 @@ export class Pump {
     output.write(line);
     if (!output.write(newline)) this.#socket?.pause();
   }
+}
+
+/** What a client is told of it: no path of ours. */
+function wordsFor(error: Error): string {
+  if (error instanceof RuntimeError) return error.forClients ?? "The home folder cannot be used; whoever runs this server finds the reason on its stderr.";
+  return (error instanceof DaemonUnreachable ? error.forClients : undefined) ?? error.message;
 }

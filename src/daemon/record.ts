@@ -1,6 +1,7 @@
 import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { isOutOfDescriptors } from "../errors.ts";
 import type { Home } from "../paths.ts";
 
 /** Where a daemon can be found: written by it once it listens, removed when it leaves. */
@@ -103,7 +104,9 @@ export function readRecord(home: Home, key: string): DaemonRecord | undefined {
   try {
     const record = JSON.parse(readFileSync(recordFile(home, key), "utf8")) as Partial<DaemonRecord> | null;
     return typeof record?.socket === "string" && typeof record.pid === "number" ? (record as DaemonRecord) : undefined;
-  } catch {
+  } catch (error) {
+    // It may well be there, and nobody can look.
+    if (isOutOfDescriptors(error)) throw error;
     // Absent, or cut off by a crash: both mean that nobody is known.
     return undefined;
   }

@@ -1,5 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server as NodeServer, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import {
   createMcpHandler,
   isLegacyRequest,
@@ -12,7 +13,7 @@ import {
   validateOriginHeader,
 } from "@modelcontextprotocol/server";
 import type { Clock } from "../clock.ts";
-import { internalErrorCode, RequestError, RuntimeError, requestErrors, UsageError } from "../errors.ts";
+import { internalErrorCode, isOutOfDescriptors, outOfDescriptors, RequestError, RuntimeError, requestErrors, UsageError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { anonymous, type Caller, localUser, toAuthInfo } from "../mcp/caller.ts";
 import { toProtocolError } from "../mcp/server.ts";
@@ -31,6 +32,8 @@ export interface HttpOptions {
   readonly token: string;
   /** Lets in who sends no token, as `anonymous`. */
   readonly allowAnonymous: boolean;
+  /** False when one more connection would leave too few file descriptors for the work itself. */
+  readonly hasRoom?: () => boolean;
   readonly subscriptions: TaskSubscriptions;
   /** Knows callers by more than the home's token; undefined for a request it does not know. */
   readonly identify?: (request: IncomingMessage) => Caller | undefined;
@@ -62,8 +65,10 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
     throw new UsageError(`--host ${options.host} would be reachable from other machines, and there is no authentication yet; use 127.0.0.1 and a tunnel.`);
   const endpoint = new Endpoint(options);
   const server = createServer(patience, (request, response) => void endpoint.handle(request, response));
-  server.on("connection", (socket) => endpoint.connections.add(socket));
+  server.on("connection", (socket) => endpoint.connected(socket));
   await listen(server, options);
+  // Later errors are those of taking a connection; without a listener one would end the process.
+  server.on("error", (error) => endpoint.refused(error));
   const { port } = server.address() as { port: number };
   return {
     url: `http://${options.host.includes(":") && !options.host.startsWith("[") ? `[${options.host}]` : options.host}:${port}/mcp`,
@@ -79,14 +84,20 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
 
 function listen(server: NodeServer, { host, port }: HttpOptions): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once("error", (cause: NodeJS.ErrnoException) => {
+    const onError = (cause: NodeJS.ErrnoException) => {
       const text =
         cause.code === "EADDRINUSE" ? `Port ${port} is in use; choose another one with --port.` : `Cannot listen on ${host}:${port}: ${cause.message}`;
       reject(new RuntimeError("PORT_IN_USE", text, { cause }));
+    };
+    server.once("error", onError);
+    server.listen(port, host.replace(/^\[|\]$/g, ""), () => {
+      server.off("error", onError);
+      resolve();
     });
-    server.listen(port, host.replace(/^\[|\]$/g, ""), () => resolve());
   });
 }
+
+const tellMs = 60_000;
 
 class Endpoint {
   readonly connections: Connections;
@@ -94,6 +105,9 @@ class Endpoint {
   readonly #token: Buffer;
   readonly #modern: ReturnType<typeof createMcpHandler>;
   readonly #sessions: Sessions;
+  /** Those that came when there were too few file descriptors left for one more. */
+  readonly #crowded = new WeakSet<Socket>();
+  #toldFullAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: HttpOptions) {
     this.#options = options;
@@ -109,6 +123,28 @@ class Endpoint {
     this.#modern.notify.toolsChanged();
     this.#modern.notify.promptsChanged();
     this.#sessions.notifyListsChanged();
+  }
+
+  /** Somebody has connected. */
+  connected(socket: Socket): void {
+    this.connections.add(socket);
+    if (this.#options.hasRoom?.() !== false) return;
+    this.#tellFull();
+    this.#crowded.add(socket);
+  }
+
+  /** A connection could not be taken. */
+  refused(error: Error): void {
+    if (isOutOfDescriptors(error)) this.#tellFull();
+    else this.#options.log.error("a connection could not be taken", { error });
+  }
+
+  /** Once a minute: whoever is refused comes again and again. */
+  #tellFull(): void {
+    const at = this.#options.clock.monotonic();
+    if (at - this.#toldFullAt < tellMs) return;
+    this.#toldFullAt = at;
+    this.#options.log.warn(`there is no room for another connection: ${outOfDescriptors}`);
   }
 
   async close(): Promise<void> {
@@ -129,7 +165,10 @@ class Endpoint {
   }
 
   #describe(error: unknown): { status: number; code: number; message: string } {
-    if (error instanceof Refusal) return { status: error.status, code: requestErrors.request.code, message: error.message };
+    if (error instanceof Refusal) {
+      const code = error.status === 503 ? internalErrorCode : requestErrors.request.code;
+      return { status: error.status, code, message: error.message };
+    }
     if (error instanceof RequestError) return { status: requestErrors[error.kind].http, code: requestErrors[error.kind].code, message: error.message };
     if (error instanceof RuntimeError && error.forClients !== undefined) return { status: 200, code: internalErrorCode, message: error.forClients };
     this.#options.log.error("request failed", { error });
@@ -138,6 +177,8 @@ class Endpoint {
 
   async #route(request: IncomingMessage, response: ServerResponse): Promise<Response> {
     this.#refuseStrangers(request);
+    if (this.#crowded.has(request.socket))
+      throw new Refusal(503, "The server has no file descriptors left for another connection; come back in a moment, or have their number raised (ulimit -n).");
     const path = (request.url ?? "/").split("?", 1)[0];
     if (path === "/healthz") return Response.json({ status: "ok" });
     // Before anything else is said: who may not come in learns nothing about what is here.
@@ -257,6 +298,7 @@ const errorHeaders: Readonly<Record<number, Record<string, string>>> = {
   401: { "www-authenticate": "Bearer" },
   405: { allow: methods.join(", ") },
   413: { connection: "close" },
+  503: { connection: "close", "retry-after": "1" },
 };
 
 function jsonError(status: number, code: number, message: string, id: string | number | null = null): Response {

@@ -2,13 +2,14 @@ import { createConnection, createServer, type Socket } from "node:net";
 import path from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { DaemonFull, DaemonUnreachable } from "../../src/daemon/connect.ts";
 import { Pump } from "../../src/daemon/pump.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import type { Message } from "../helpers/wire.ts";
 
 /** A pump between a client, whose streams we hold, and daemons, whose ends of the socket we hold. */
-async function openPump({ isReachable = () => true }: { isReachable?: () => boolean } = {}) {
+async function openPump({ isReachable = () => true, why = () => new Error("nobody is there") }: { isReachable?: () => boolean; why?: () => Error } = {}) {
   const file = path.join(temporaryFolder(), "s");
   const daemons: { socket: Socket; heard: Message[] }[] = [];
   const server = createServer((socket) => {
@@ -23,7 +24,7 @@ async function openPump({ isReachable = () => true }: { isReachable?: () => bool
   readMessages(output, answers);
   const reach = () =>
     new Promise<Socket>((resolve, reject) => {
-      if (!isReachable()) return reject(new Error("nobody is there"));
+      if (!isReachable()) return reject(why());
       const socket = createConnection(file, () => resolve(socket)).on("error", reject);
     });
   const troubles: string[] = [];
@@ -171,6 +172,32 @@ test("what a daemon that leaves has not heard any more is asked of the next one,
 test("a session that never had a daemon fails", async () => {
   const { ended } = await openPump({ isReachable: () => false });
   await expect(ended).rejects.toThrow("nobody is there");
+});
+
+test("a session whose daemon has no room for it does not fail: what its client says waits, and it ends when the client hangs up", async () => {
+  let tries = 0;
+  const { say, hears, troubles } = await openPump({ isReachable: () => ++tries > 3, why: () => new DaemonFull(7) });
+  say({ id: 1, method: "initialize" });
+  await hears(1, 1);
+  expect(troubles).toHaveLength(3);
+  expect(troubles[0]).toContain("Daemon 7 takes no more sessions for now: no file descriptors are left; raise their number with `ulimit -n`");
+  const other = await openPump({ isReachable: () => false, why: () => new DaemonFull(7) });
+  other.input.end();
+  await other.ended;
+});
+
+test("what a client is told of a daemon that cannot be reached names no path", async () => {
+  let isReachable = true;
+  const why = () => new DaemonUnreachable("see /home/ada/.meanwhile/daemon.log", { forClients: "its log says why" });
+  const { say, hears, answered, daemon, troubles } = await openPump({ isReachable: () => isReachable, why });
+  say({ id: 1, method: "tools/list" });
+  await hears(1, 1);
+  isReachable = false;
+  (await daemon(1)).socket.destroy();
+  const { error } = await answered(1);
+  expect(error?.message).toContain("its log says why");
+  expect(error?.message).not.toContain("/home");
+  expect(troubles).toEqual(["see /home/ada/.meanwhile/daemon.log"]);
 });
 
 test("while no daemon can be reached, whatever waits is refused with the reason, and the session goes on with the next that can", async () => {

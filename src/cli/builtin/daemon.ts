@@ -1,7 +1,7 @@
 import { createReadStream, existsSync, statSync, watch } from "node:fs";
 import { createColors } from "picocolors";
 import { formatDuration, sleep, systemClock } from "../../clock.ts";
-import { askDaemon, type DaemonAddress, DaemonUnreachable, isAlive, startDaemon, stopDaemon } from "../../daemon/connect.ts";
+import { askDaemon, type DaemonAddress, DaemonUnreachable, isAlive, refuseUnwritable, startDaemon, stopDaemon } from "../../daemon/connect.ts";
 import { whatBlocks } from "../../daemon/doing.ts";
 import type { DaemonStatus } from "../../daemon/greeting.ts";
 import { type DaemonRecord, readRecords, removeRecord } from "../../daemon/record.ts";
@@ -254,6 +254,8 @@ async function restart(context: Context): Promise<ExitCode> {
   if (running === undefined && (own === undefined || !isLoadedBefore(call.flags)))
     throw new CommandError("No daemon of this project runs, and its files have not been loaded as they are now; the next `meanwhile serve` does both.");
   const flags = running === undefined ? call.flags : flagsAgain(running, own, call.flags);
+  // Who could not be followed by another is not told to stop.
+  refuseUnwritable(home);
   const told = running === undefined ? undefined : await tellToStop(context, running);
   const started = await atAddress(flags, async (next) => {
     await startDaemon(next);

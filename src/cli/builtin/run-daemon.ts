@@ -7,6 +7,7 @@ import { DoingFile } from "../../daemon/doing.ts";
 import { Lifecycle, type LifecycleOptions } from "../../daemon/lifecycle.ts";
 import { Exit, type ExitCode, messageOf } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
+import { hasDescriptorsLeft } from "../../machine.ts";
 import { describeHarm, surviveCommands, takeStdout } from "../../process-guard.ts";
 import { countedNames, fingerprint, isPackFolder, keyVariable, projectParts } from "../../project.ts";
 import { openRuntime, type Runtime, serveStreams } from "../../serve.ts";
@@ -186,6 +187,7 @@ function createBroker({ runtime, lifecycle, leaving, variables, log }: BrokerPar
       graceSeconds: settings.graceSeconds,
     }),
     onStop: (isNow) => lifecycle.leave(isNow),
+    hasRoom: hasDescriptorsLeft,
     isReplaced: () => lifecycle.isReplaced,
     log,
   });

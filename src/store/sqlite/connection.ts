@@ -2,7 +2,7 @@ import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { devNull } from "node:os";
 import path from "node:path";
 import Database from "better-sqlite3";
-import { RuntimeError } from "../../errors.ts";
+import { isOutOfDescriptors, outOfDescriptors, RuntimeError } from "../../errors.ts";
 import { pendingMigrations } from "../migrate.ts";
 import { tasks } from "./migrations/001-tasks.ts";
 import { calls } from "./migrations/002-calls.ts";
@@ -209,7 +209,7 @@ const readOnly: Trouble = {
   forClients: "The task database may not be written; whoever runs the server has to make it writable, then call again.",
 };
 const exhausted: Trouble = {
-  why: "no file descriptors are left; raise their number with `ulimit -n`, or end what holds them",
+  why: outOfDescriptors,
   forClients: "The server has no file descriptors left; whoever runs it has to raise their number (ulimit -n), or call again in a moment.",
 };
 
@@ -244,7 +244,7 @@ export function toRuntimeError(error: unknown, file: string): unknown {
   const code = codeOf(error);
   if (code.startsWith("SQLITE_CORRUPT") || code.startsWith("SQLITE_NOTADB")) return damaged(file, (error as Error).message);
   const isFileSystem = /^E[A-Z]+$/.test(code);
-  const known = code.startsWith("SQLITE_CANTOPEN") && isOutOfDescriptors() ? exhausted : troubleOf(code);
+  const known = code.startsWith("SQLITE_CANTOPEN") && cannotOpenAny() ? exhausted : troubleOf(code);
   if (known === undefined && !isFileSystem) return error;
   const { why, forClients } = known ?? { why: (error as Error).message, forClients: unopened };
   return new RuntimeError("STORE_UNAVAILABLE", `The task database ${file} cannot be used: ${why}.`, { cause: error, forClients });
@@ -255,11 +255,11 @@ function troubleOf(code: string): Trouble | undefined {
 }
 
 /** SQLite does not say why it cannot open a file; whoever cannot open any has no descriptor left. */
-function isOutOfDescriptors(): boolean {
+function cannotOpenAny(): boolean {
   try {
     closeSync(openSync(devNull, "r"));
     return false;
   } catch (error) {
-    return ["EMFILE", "ENFILE"].includes(codeOf(error));
+    return isOutOfDescriptors(error);
   }
 }
