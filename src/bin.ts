@@ -1,12 +1,12 @@
 import { type GlobalFlags, main, type Project } from "./cli/main.ts";
 import { openTerminal } from "./cli/terminal.ts";
 import { loadSettings, publicSettings, readSettings, type Settings } from "./config.ts";
-import type { AuthorsEstimate } from "./task/history.ts";
 import { armFailpoint } from "./failpoint.ts";
 import { homeAt, refusalOfHome } from "./paths.ts";
 import { isBundledFile, packageVersion } from "./project.ts";
 import { findBundled, findForTerminal, findServed } from "./project-commands.ts";
 import { StoredCatalog } from "./stored-catalog.ts";
+import type { AuthorsEstimate } from "./task/history.ts";
 
 armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
 

@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import { systemClock } from "../clock.ts";
-import { LineSplitter, maxLineBytes } from "../lines.ts";
 import { RuntimeError } from "../errors.ts";
+import { LineSplitter, maxLineBytes } from "../lines.ts";
 import { DaemonFull, DaemonUnreachable } from "./connect.ts";
 import { readReply } from "./greeting.ts";
 import { Session } from "./session.ts";

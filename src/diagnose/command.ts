@@ -107,8 +107,7 @@ const output = jsonSchema<Report>({
 
 const texts = {
   summary: "Say whether an MCP server will survive in the hosts people use, and what to change",
-  description:
-    "Reports what is wrong with evidence and a remedy each. Takes 10 s to a few minutes. Calls only tools that say they only read.",
+  description: "Reports what is wrong with evidence and a remedy each. Takes 10 s to a few minutes. Calls only tools that say they only read.",
 };
 
 /** The MCP tool `diagnose_server`. */

@@ -44,6 +44,12 @@ export class Listeners {
     for (const listener of this.#ofWork) listener();
   }
 
+  /** All of it may have changed, whichever task. */
+  tellAll(): void {
+    this.tellElsewhere();
+    this.tellChanged(this.watched, new Map());
+  }
+
   /** The tasks that somebody listens to. */
   get watched(): string[] {
     return [...this.#ofTasks.keys()];

@@ -215,7 +215,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
 
   async clockJumped(byMs: number, now: number): Promise<void> {
     for (const row of this.#rows.values()) row.task = isTerminal(row.task) ? keptAfter(row.task, byMs, now) : queuedAfter(row.task, byMs, now);
-    for (const listener of this.#listeners) listener(undefined);
+    this.#listeners.tellAll();
   }
 
   async recordDurations(counts: readonly DurationCount[]): Promise<void> {

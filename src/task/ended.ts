@@ -10,7 +10,7 @@ export const remembered = { count: 1_000, bytes: 16 * 1024 * 1024 };
  */
 export class EndedTasks {
   readonly #tasks = new Map<string, { readonly task: EndedTask; readonly bytes: number }>();
-  readonly #listeners = new Set<(taskId: string) => void>();
+  readonly #listeners = new Map<string, Set<(taskId: string) => void>>();
   #bytes = 0;
 
   keep(task: EndedTask): void {
@@ -23,7 +23,7 @@ export class EndedTasks {
       this.#tasks.delete(taskId);
       this.#bytes -= oldest.bytes;
     }
-    for (const listener of this.#listeners) listener(task.taskId);
+    for (const listener of this.#listeners.get(task.taskId) ?? []) listener(task.taskId);
   }
 
   get(scope: Scope, taskId: string): EndedTask | undefined {
@@ -31,9 +31,13 @@ export class EndedTasks {
     return task === undefined || task.caller !== scope.caller || isExpired(task, scope.now) ? undefined : task;
   }
 
-  /** Calls back when one more is remembered. */
-  onKeep(listener: (taskId: string) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  /** Calls back when this one is remembered. */
+  onKeep(taskId: string, listener: (taskId: string) => void): () => void {
+    const listeners = this.#listeners.get(taskId) ?? new Set();
+    this.#listeners.set(taskId, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#listeners.get(taskId) === listeners) this.#listeners.delete(taskId);
+    };
   }
 }

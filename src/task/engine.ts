@@ -13,7 +13,7 @@ import { type CallEnding, type CallRequest, Calls } from "./calls.ts";
 import { type DeferralRules, defaultDeferral } from "./deferral.ts";
 import { digestOf } from "./digest.ts";
 import { EndedTasks } from "./ended.ts";
-import { waitForTask } from "./feed.ts";
+import { type WatchedStore, waitForTask } from "./feed.ts";
 import type { History } from "./history.ts";
 import type { JumpWatch } from "./jumps.ts";
 import { checkInputSize, checkTtl, keptOf, maxLiveTasks, maxPageSize } from "./limits.ts";
@@ -72,13 +72,26 @@ export interface CreatedTask {
 export class Engine {
   readonly #options: EngineOptions;
   readonly #ended: EndedTasks;
+  /** The store as those see it who wait for a task; one object, so that they share what they hear. */
+  readonly #watched: WatchedStore;
   #calls: Calls | undefined;
   #leaving = new AbortController().signal;
   #onLeaving: Worker["onLeaving"] = () => () => undefined;
 
   constructor(options: EngineOptions) {
     this.#options = options;
-    this.#ended = options.ended ?? new EndedTasks();
+    const { store, ended = new EndedTasks() } = options;
+    this.#ended = ended;
+    this.#watched = {
+      get: (scope, taskId) => this.#read(scope, taskId),
+      onChange: (listener, taskId) => {
+        const stops = [store.onChange(listener, taskId), ...(taskId === undefined ? [] : [ended.onKeep(taskId, listener)])];
+        return () => {
+          for (const stop of stops) stop();
+        };
+      },
+      watchClosely: (isWaiting) => store.watchClosely(isWaiting),
+    };
   }
 
   /** From here on calls can be run in this process, by this worker. */
@@ -213,7 +226,7 @@ export class Engine {
     taskId: string,
     options: { until?: (task: Task) => boolean; signal?: AbortSignal; onTask?: (task: Task) => void } = {},
   ): Promise<Task> {
-    const task = await waitForTask(this.#readable, () => this.#scope(caller), taskId, { until: isTerminal, ...options });
+    const task = await waitForTask(this.#watched, () => this.#scope(caller), taskId, { until: isTerminal, ...options });
     if (task === undefined) throw new UnknownTask();
     return task;
   }
@@ -235,21 +248,6 @@ export class Engine {
       if (known === undefined) throw error;
       return known;
     }
-  }
-
-  /** The store as those see it who wait for a task. */
-  get #readable(): Pick<TaskStore, "get" | "onChange" | "watchClosely"> {
-    const { store } = this.#options;
-    return {
-      get: (scope, taskId) => this.#read(scope, taskId),
-      onChange: (listener) => {
-        const stops = [store.onChange(listener), this.#ended.onKeep(listener)];
-        return () => {
-          for (const stop of stops) stop();
-        };
-      },
-      watchClosely: (isWaiting) => store.watchClosely(isWaiting),
-    };
   }
 
   #scope(caller: string): Scope {

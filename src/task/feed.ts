@@ -1,9 +1,12 @@
 import type { Scope, TaskStore } from "./store.ts";
 import { isTerminal, type Task } from "./task.ts";
 
+/** What it takes to wait for a task. */
+export type WatchedStore = Pick<TaskStore, "get" | "onChange" | "watchClosely">;
+
 /** Waits until a task satisfies `until`; undefined when there is no such task, or no longer. Rejects with the signal's reason. */
 export async function waitForTask(
-  store: Pick<TaskStore, "get" | "onChange" | "watchClosely">,
+  store: WatchedStore,
   scope: () => Scope,
   taskId: string,
   options: { until?: (task: Task) => boolean; signal?: AbortSignal; onTask?: (task: Task) => void } = {},
@@ -38,9 +41,9 @@ export async function waitForTask(
 /** Of many who wait for one task, so many are woken in one turn of the event loop. */
 const wokenATurn = 100;
 /** By store, then by caller and task. */
-const feeds = new WeakMap<TaskStore, Map<string, Feed>>();
+const feeds = new WeakMap<WatchedStore, Map<string, Feed>>();
 
-function feedOf(store: TaskStore, caller: string, taskId: string): Feed {
+function feedOf(store: WatchedStore, caller: string, taskId: string): Feed {
   const known = feeds.get(store) ?? new Map<string, Feed>();
   feeds.set(store, known);
   const key = `${caller} ${taskId}`;
@@ -51,14 +54,14 @@ function feedOf(store: TaskStore, caller: string, taskId: string): Feed {
 
 /** What one caller hears of one task: a change is read once for all who wait for it. */
 class Feed {
-  readonly #store: TaskStore;
+  readonly #store: WatchedStore;
   readonly #taskId: string;
   readonly #onEmpty: () => void;
   readonly #waiting = new Set<() => void>();
   #stopListening: (() => void) | undefined;
   #reading: Promise<Task | undefined> | undefined;
 
-  constructor(store: TaskStore, taskId: string, onEmpty: () => void) {
+  constructor(store: WatchedStore, taskId: string, onEmpty: () => void) {
     this.#store = store;
     this.#taskId = taskId;
     this.#onEmpty = onEmpty;

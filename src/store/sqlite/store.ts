@@ -254,7 +254,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
   async clockJumped(byMs: number, now: number): Promise<void> {
     const verbs = byMs > 0 ? (["prolong"] as const) : (["shorten", "hasten"] as const);
     await this.#quickly(() => this.#transaction(() => verbs.forEach((verb) => void this.#run(verb, { byMs: Math.round(byMs), now }))));
-    this.#changed(undefined);
+    this.#listeners.tellAll();
   }
 
   async recordDurations(counts: readonly DurationCount[]): Promise<void> {
