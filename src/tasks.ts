@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import path from "node:path";
+import { getHeapStatistics } from "node:v8";
 import { type Clock, systemClock } from "./clock.ts";
 import type { CatalogEntry } from "./command/catalog.ts";
 import { publicSettings, type Settings } from "./config.ts";
@@ -55,15 +56,19 @@ export function openTasks(settings: Settings, log: Logger, options: TasksOptions
   const history = new History(store, clock, settings.project, { home: settings.home.folder, config: publicSettings(settings), log });
   const { project, isDebug } = settings;
   rememberPlace(settings.home, project, placeOf(settings));
-  const runIsolated = createIsolation({
+  const children = {
     clock,
     log,
     childFile: path.join(packageFolder, "dist", "attempt.js"),
-    maxChildren: 2 * availableParallelism(),
     killGroup,
-    env: (run) => ({ ...childEnvironment(), [runVariable]: run }),
-    endStrays: (pid, run) => endStrays(pid, `${runVariable}=${run}`),
-  });
+    env: (run: string) => ({ ...childEnvironment(), [runVariable]: run }),
+    endStrays: (pid: number, run: string) => endStrays(pid, `${runVariable}=${run}`),
+  };
+  const runIsolated = createIsolation({ ...children, maxChildren: 2 * availableParallelism() });
+  // As many as the worker has places: none of them may have to wait for another that never ends.
+  const unbounded = Number.POSITIVE_INFINITY;
+  const maxHeapMb = Math.round(getHeapStatistics().heap_size_limit / 1024 / 1024);
+  const runApart = createIsolation({ ...children, maxChildren: unbounded, maxHeapMb, maxResidentMb: unbounded });
   return {
     engine: new Engine({ store, history, clock, log, project, environment, deferral: settings.deferral, jumps, ended }),
     history,
@@ -84,6 +89,7 @@ export function openTasks(settings: Settings, log: Logger, options: TasksOptions
         isDebug,
         runIsolated,
         ended,
+        runApart,
         ...only,
       }),
     checkStore: () => store.open(),

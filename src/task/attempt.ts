@@ -16,7 +16,7 @@ import type { Paced } from "./paced.ts";
 import { ProgressTrack, type ProgressUpdate } from "./progress.ts";
 import { retryAt } from "./retry.ts";
 import type { Claim, TaskStore } from "./store.ts";
-import { isTerminal, maxCrashes, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskRules } from "./task.ts";
+import { isTerminal, maxOwnCrashes, type NewTask, type Task, type TaskOutcome, type TaskProgress, type TaskRules } from "./task.ts";
 import { apply, interruptedOutcome } from "./transitions.ts";
 
 export interface AttemptOptions {
@@ -36,6 +36,8 @@ export interface AttemptOptions {
   readonly runIsolated?: RunIsolated;
   /** Where it is remembered what has ended, for when the store is gone. */
   readonly ended?: EndedTasks;
+  /** The same for a task whose worker died: under the bounds of this process, so that all that is new to it is to be alone. */
+  readonly runApart?: RunIsolated;
   /** Called when there is a lease to keep. */
   readonly onClaim?: () => void;
   /** Called when a run has nothing to do but to wait for an answer. */
@@ -306,7 +308,7 @@ export class Attempt {
   }
 
   async #execute(): Promise<Outcome> {
-    const { clock, home, config, isDebug, runIsolated, store } = this.#options;
+    const { clock, home, config, isDebug, store } = this.#options;
     const entry = this.#entry;
     const task = this.#task;
     if (entry === undefined) {
@@ -327,13 +329,22 @@ export class Attempt {
       attempt: task === undefined ? 1 : task.attempts + task.crashes,
       stoppers: this.#stoppers,
     };
-    const isIsolated = entry.command.isolation === "process" && runIsolated !== undefined;
-    const outcome = isIsolated
-      ? withSentence(await runIsolated(entry, this.#input, { ...options, signals: [this.#stopSignal] }), clock.now())
-      : await runCommand(entry.command, this.#input, options);
+    const runElsewhere = this.#elsewhere(entry);
+    const outcome =
+      runElsewhere === undefined
+        ? await runCommand(entry.command, this.#input, options)
+        : withSentence(await runElsewhere(entry, this.#input, { ...options, signals: [this.#stopSignal] }), clock.now());
     this.#live?.finish();
     this.#written?.finish();
     return outcome;
+  }
+
+  /** How it is run in a child process; undefined where it runs in this one. */
+  #elsewhere({ command, file }: CatalogEntry): RunIsolated | undefined {
+    const { runIsolated, runApart } = this.#options;
+    if (command.isolation === "process") return runIsolated;
+    // Of all that ran where a worker died any may have ended it. In a process of its own a crash names its culprit, and hurts nobody else.
+    return this.#task !== undefined && this.#task.crashes > 0 && file !== "" ? runApart : undefined;
   }
 
   readonly #stoppers = {
@@ -480,17 +491,17 @@ export class Attempt {
     history.add(entry.toolName, ms, authorsEstimate(entry.command, this.#input, { home, config, origin: this.#from.origin }));
   }
 
-  /** The child process died, not we: the same rules as for a dead worker, without waiting for a lease. */
+  /** The child process died, not we, and nothing else ran in it: a failed attempt, of which a safe command has three at least. */
   async #afterCrash(message: string, task: Task, claim: Claim): Promise<void> {
     const { store, clock } = this.#options;
-    const { rules, attempts, crashes } = task;
-    const mayRunAgain = rules.isSafe && attempts + crashes < maxCrashes;
+    const { rules, attempts } = task;
+    const mayRunAgain = rules.isSafe && attempts < Math.max(maxOwnCrashes, rules.maxAttempts);
     if (mayRunAgain) await store.retryLater(claim, clock.now(), `${message} Running it again.`, clock.now());
     else
       await store.settle(
         claim,
         crashedOutcome(
-          rules.isSafe ? `${message} Given up after ${attempts + crashes} attempts.` : `${message} Outcome unknown: running it again might do its work twice.`,
+          rules.isSafe ? `${message} Given up after ${attempts} attempts.` : `${message} Outcome unknown: running it again might do its work twice.`,
         ),
         clock.now(),
       );

@@ -18,6 +18,7 @@ import type { Message } from "../command/run.ts";
  * outcome    how the run ended, in our own neutral shape
  * giving back  ending an attempt that does not count, because the worker stops
  * interrupted  the worker is gone; what the command did meanwhile is unknown
+ * apart      in a process of its own: how a task runs on whose worker died, because any of those that ran there may have ended it
  * journalled call  a call that is still being answered, on record only so that a crash in the middle of it is noticed
  * handing out  giving a call's client the task's id in place of the answer: the call goes on as a task
  */
@@ -127,6 +128,7 @@ interface TaskState extends NewTask {
   readonly fence: number;
   /** Attempts begun that count. */
   readonly attempts: number;
+  /** How often its worker died. Ends of a process of its own are attempts. */
   readonly crashes: number;
   /** A queued task is not claimed before this. */
   readonly notBefore: number;
@@ -140,8 +142,13 @@ export type LiveTask = TaskState & { readonly status: LiveStatus; readonly lease
 export type EndedTask = TaskState & { readonly status: TerminalStatus; readonly outcome: TaskOutcome; readonly finishedAt: number; readonly expiresAt: number };
 export type Task = LiveTask | EndedTask;
 
-/** How often a task may lose its worker before it is given up. */
-export const maxCrashes = 3;
+/**
+ * How often a task may lose its worker before it is given up. Whatever ended the worker may have been something else that ran beside it, so this is
+ * only the end of a row that would have none.
+ */
+export const maxCrashes = 20;
+/** How often its own process, in which nothing else ran, may end under a safe task: then it is known what ends it. */
+export const maxOwnCrashes = 3;
 
 /** True once nothing about the task will change any more. */
 export function isTerminal(task: Task): task is EndedTask {

@@ -155,7 +155,7 @@ export function interruptedMessage(crashes: number): string {
 /** How a task ends whose worker died and which may not, or not once more, be run again. */
 export function interruptedOutcome(isSafe: boolean, crashes: number): TaskOutcome {
   const message = isSafe
-    ? `Interrupted ${crashes} times; given up, because it seems to end its worker each time.`
+    ? `Interrupted ${crashes} times; given up, because it never gets to its end.`
     : "Interrupted; outcome unknown. The worker ended in the middle, and running the command again might do its work twice.";
   return interruptedBy(message);
 }

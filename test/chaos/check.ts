@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import type Database from "better-sqlite3";
-import { maxCrashes } from "../../src/task/task.ts";
+import { maxCrashes, maxOwnCrashes } from "../../src/task/task.ts";
 import type { RunLine } from "./commands.ts";
 import type { Ack } from "./producer.ts";
 
@@ -186,5 +186,5 @@ function checkOutcome(findings: Findings, row: Row, { key, runs, observed }: { k
 function checkLimits(findings: Findings, row: Row): void {
   if (row.finished_at === null) findings.other.push(`${row.task_id} is still ${row.status}`);
   if (row.crashes > maxCrashes) findings.other.push(`${row.task_id} crashed ${row.crashes} times`);
-  if (row.attempts > Math.max(row.max_attempts, maxCrashes)) findings.other.push(`${row.task_id} had ${row.attempts} attempts`);
+  if (row.attempts > Math.max(row.max_attempts, maxOwnCrashes)) findings.other.push(`${row.task_id} had ${row.attempts} attempts`);
 }

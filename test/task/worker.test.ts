@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
+import type { Outcome } from "../../src/command/run.ts";
 import { silentLog } from "../../src/log.ts";
 import { openMemoryStore } from "../../src/store/memory.ts";
 import { Engine } from "../../src/task/engine.ts";
@@ -93,6 +94,26 @@ test("a run whose task was taken from its worker is told so, also before anybody
   await worker.stop();
   expect(reasons).toEqual([expect.objectContaining({ name: "Cancelled", message: "The task was taken from this worker." }), undefined]);
   expect(await engine.get("ada", taskId)).toMatchObject({ status: "completed", fence: 2, outcome: { data: { attempt: 2 } } });
+});
+
+test("a task that lost its worker 5 times runs on apart and completes; only ends of its own process are counted, and 3 are the end", async () => {
+  const { store, engine, createWorker, create } = setUp(defineCommand({ summary: "x", idempotent: true, run: () => ({}) }));
+  const loseWorker = async (taskId: string) => {
+    await store.claim({ project: "p", worker: "dead", leaseMs: 1, now: systemClock.now(), taskId });
+    await store.interrupt({ worker: "dead" }, systemClock.now());
+  };
+  const facts = { messages: [], log: [], durationMs: 1 };
+  const endings: Outcome[] = [{ ending: "completed", data: { here: "apart" }, json: "{}", ...facts }];
+  const runApart = () => Promise.resolve(endings.shift() ?? ({ ending: "failed", cause: "crash", message: "Its process ended.", ...facts } as const));
+  const innocent = await create();
+  for (let times = 0; times < 5; times++) await loseWorker(innocent.taskId);
+  await createWorker({ runApart }).runUntilIdle();
+  expect(await engine.get("ada", innocent.taskId)).toMatchObject({ status: "completed", crashes: 5, attempts: 1, outcome: { data: { here: "apart" } } });
+  const poison = await create();
+  await loseWorker(poison.taskId);
+  await createWorker({ runApart }).runUntilIdle();
+  const given = { status: "failed", crashes: 1, attempts: 3, statusMessage: "Its process ended. Given up after 3 attempts." };
+  expect(await engine.get("ada", poison.taskId)).toMatchObject(given);
 });
 
 test("a run that fails outside its command counts as a crash: tried again where that is safe, ended where it is not", async () => {
