@@ -43,11 +43,7 @@ async function run({ entry, input, options }: ToChild & { type: "run" }): Promis
     ask: async (question) => (await request((id) => ({ type: "ask", id, question }))) as never,
   };
   const loaded = await loadEntry(entry);
-  if ("text" in loaded)
-    return tell({
-      type: "outcome",
-      outcome: { ending: "failed", cause: "command", message: `${entry.toolName} could not be loaded: ${loaded.text}`, messages: [], log: [], durationMs: 0 },
-    });
+  if ("text" in loaded) return tell({ type: "notLoaded", text: loaded.text });
   const { home, config, caller, origin, isDebug, attempt } = options;
   const outcome = await runCommand(loaded.command, input, {
     name: entry.toolName,

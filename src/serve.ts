@@ -24,7 +24,7 @@ import { serveTasks2026 } from "./mcp/tasks-2026.ts";
 import { createTools } from "./mcp/tools.ts";
 import { ensureHome, type Home, toWorkingFolder } from "./paths.ts";
 import { servedCatalog, unknownLongTools } from "./project-commands.ts";
-import { isMade } from "./stored-project.ts";
+import { servedFolders } from "./stored-project.ts";
 import type { Engine } from "./task/engine.ts";
 import type { CommandStats } from "./task/history.ts";
 import { type Environment, isTerminal, liveStatuses } from "./task/task.ts";
@@ -143,12 +143,6 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
     running: () => served.running,
     close,
   };
-}
-
-/** A project's folders are its own, also those that come later. Where there was none, one that comes is served if this user has made it. */
-function servedFolders({ configFile, commandFolders, home }: Settings): (folder: string) => boolean {
-  const missing = configFile === undefined ? commandFolders.filter((folder) => !existsSync(folder)) : [];
-  return (folder) => !missing.includes(folder) || isMade(home, folder);
 }
 
 /** The tasks of a server: opened when first needed, so that a server which is only asked who it is touches nothing. */

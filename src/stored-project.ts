@@ -1,4 +1,4 @@
-import { readFileSync, realpathSync, rmSync, statSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
 import { type Home, writePrivately } from "./paths.ts";
 import { fingerprint } from "./project.ts";
@@ -92,6 +92,16 @@ export function isMade(home: Home, folder: string): boolean {
   const note = readJson(noteOf(home, folder));
   const there = identityOf(folder);
   return note !== undefined && there !== undefined && note.folder === path.resolve(folder) && note.inode === there.inode && note.born === there.born;
+}
+
+/** A project's folders are its own, also those that come later. Where there was none, one that comes is served if this user has made it. */
+export function servedFolders(project: {
+  readonly configFile: string | undefined;
+  readonly commandFolders: readonly string[];
+  readonly home: Home;
+}): (folder: string) => boolean {
+  const missing = project.configFile === undefined ? project.commandFolders.filter((folder) => !existsSync(folder)) : [];
+  return (folder) => !missing.includes(folder) || isMade(project.home, folder);
 }
 
 function identityOf(folder: string): { readonly inode: string; readonly born: string } | undefined {

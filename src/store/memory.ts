@@ -111,11 +111,11 @@ export class MemoryStore implements TaskStore, Dispatcher {
   }
 
   async claim(wish: ClaimWish): Promise<Task | undefined> {
-    const { project, now, taskId, shares } = wish;
+    const { project, now, taskId, except = [], shares } = wish;
     const turns = new Map(shares?.turns);
     const turnOf = ({ task }: Row) => (taskId === undefined ? (turns.get(task.caller) ?? 0) : 0);
     const ready = [...this.#rows.values()]
-      .filter(({ task }) => task.project === project && task.status === "queued" && task.notBefore <= now)
+      .filter(({ task }) => task.project === project && task.status === "queued" && task.notBefore <= now && !except.includes(task.taskId))
       .filter(({ task }) => differingNames(task.environment, wish.environment).length === 0)
       .filter(({ task }) => (taskId === undefined ? mayRun(task, shares) : task.taskId === taskId))
       .sort((a, b) => turnOf(a) - turnOf(b) || a.task.notBefore - b.task.notBefore || a.number - b.number)[0];
@@ -165,8 +165,8 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return this.#applyClaim(claim, { type: "retry", fence: claim.fence, notBefore, why }, now);
   }
 
-  async giveBack(claim: Claim, now: number): Promise<boolean> {
-    return this.#applyClaim(claim, { type: "giveBack", fence: claim.fence }, now);
+  async giveBack(claim: Claim, now: number, why?: string): Promise<boolean> {
+    return this.#applyClaim(claim, { type: "giveBack", fence: claim.fence, why }, now);
   }
 
   async handOut(claim: Claim, terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules }, now: number): Promise<boolean> {

@@ -5,13 +5,14 @@ import { type Outcome, type RunOptions, runCommand } from "../command/run.ts";
 import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import type { Logger } from "../log.ts";
+import { type Absences, absentMessage } from "./absence.ts";
 import { toCaller } from "./callers.ts";
 import type { EndedTasks } from "./ended.ts";
 import { authorsEstimate, type History } from "./history.ts";
 import { Inputs } from "./inputs.ts";
 import type { RunIsolated } from "./isolate.ts";
 import { checkStorable, keptOf } from "./limits.ts";
-import { crashedOutcome, notRun, toProgress, toTaskOutcome, withSentence } from "./outcome.ts";
+import { crashedOutcome, NotLoaded, notLoaded, notRun, toProgress, toTaskOutcome, withSentence } from "./outcome.ts";
 import type { Paced } from "./paced.ts";
 import { ProgressTrack, type ProgressUpdate } from "./progress.ts";
 import { retryAt } from "./retry.ts";
@@ -40,6 +41,8 @@ export interface AttemptOptions {
   readonly runApart?: RunIsolated;
   /** Called when there is a lease to keep. */
   readonly onClaim?: () => void;
+  /** Knows which tasks wait for their command. */
+  readonly absences?: Absences;
   /** Called when a run has nothing to do but to wait for an answer. */
   readonly onWaiting?: () => void;
 }
@@ -311,10 +314,7 @@ export class Attempt {
     const { clock, home, config, isDebug, store } = this.#options;
     const entry = this.#entry;
     const task = this.#task;
-    if (entry === undefined) {
-      const message = `The command ${task?.command} is no longer there.`;
-      return { ending: "failed", cause: "command", message, messages: [], log: [], durationMs: 0 };
-    }
+    if (entry === undefined) return notLoaded(`The command ${task?.command} is no longer there.`);
     const kept = task === undefined ? new Map<string, string>() : new Map(await this.#insist(() => store.steps(task.taskId)));
     const options: RunOptions = {
       name: entry.toolName,
@@ -437,10 +437,17 @@ export class Attempt {
   }
 
   async #conclude(outcome: Outcome): Promise<void> {
-    const { store, clock, log } = this.#options;
+    const { store, clock, log, absences } = this.#options;
     const [task, claim] = [this.#task, this.#claim];
     if (task === undefined || claim === undefined) return;
     const isStopped = this.#stopReason instanceof ShuttingDown;
+    const isAbsent = outcome.ending === "failed" && outcome.error instanceof NotLoaded;
+    if (!isAbsent) absences?.forget(task.taskId);
+    // Nothing of it has run, so giving it back is safe for any command.
+    else if (isStopped || absences?.mayWait(task) === true) {
+      await store.giveBack(claim, clock.now(), absentMessage(task.command));
+      return;
+    }
     if (isStopped && outcome.ending !== "completed") {
       if (task.rules.isSafe) await store.giveBack(claim, clock.now());
       else await store.settle(claim, interruptedOutcome(false, 1), clock.now());

@@ -9,6 +9,7 @@ import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
 import { callerKey } from "./callers.ts";
 import { childPlaces } from "./limits.ts";
+import { notLoaded } from "./outcome.ts";
 import { FairQueue } from "./shares.ts";
 
 /** What the child is told. */
@@ -24,6 +25,7 @@ export type FromChild =
   | { readonly type: "log"; readonly line: LogLine }
   | { readonly type: "ask"; readonly id: number; readonly question: Question }
   | { readonly type: "keep"; readonly id: number; readonly name: string; readonly json: string }
+  | { readonly type: "notLoaded"; readonly text: string }
   | { readonly type: "outcome"; readonly outcome: Outcome };
 
 export interface ChildOptions {
@@ -141,6 +143,8 @@ class IsolatedRun {
         return await this.#reply(message.id, () => this.#ask(message.question));
       case "keep":
         return await this.#reply(message.id, () => this.#options.steps?.keep(message.name, message.json));
+      case "notLoaded":
+        return this.#ended.resolve(notLoaded(`${this.#entry.toolName} could not be loaded: ${message.text}`));
       case "outcome":
         return this.#ended.resolve(message.outcome);
     }

@@ -10,6 +10,13 @@ export function notRun(error: unknown): Outcome {
   return { ending: "failed", cause: "crash", message: `It could not be run: ${messageOf(error)}`, error, messages: [], log: [], durationMs: 0 };
 }
 
+/** The command is not there, or its file cannot be loaded: nothing was run. */
+export class NotLoaded extends CommandError {}
+
+export function notLoaded(message: string): Outcome {
+  return { ending: "failed", cause: "command", message, error: new NotLoaded(message), messages: [], log: [], durationMs: 0 };
+}
+
 export function crashedOutcome(message: string): TaskOutcome {
   return { ending: "failed", cause: "interrupted", message, messages: [], log: [], durationMs: 0 };
 }

@@ -58,6 +58,8 @@ export interface ClaimWish {
   readonly now: number;
   /** Only this one, whoever's turn it is. */
   readonly taskId?: string;
+  /** None of these. */
+  readonly except?: readonly string[];
   /** Absent: the one that has waited longest, whoever's it is. */
   readonly shares?: ClaimShares;
 }
@@ -107,7 +109,8 @@ export interface TaskStore {
   ask(claim: Claim, question: Question, now: number): Promise<TaskQuestion | undefined>;
   settle(claim: Claim, outcome: TaskOutcome, now: number): Promise<boolean>;
   retryLater(claim: Claim, notBefore: number, why: string, now: number): Promise<boolean>;
-  giveBack(claim: Claim, now: number): Promise<boolean>;
+  /** `why` is what it says of itself from then on. */
+  giveBack(claim: Claim, now: number, why?: string): Promise<boolean>;
   /** Makes an ordinary task of a journalled call, durably. False when it is no call any more, or not ours. */
   handOut(claim: Claim, terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules }, now: number): Promise<boolean>;
   /** Removes a journalled call: its answer was delivered. False when it is no call any more, or not ours. */

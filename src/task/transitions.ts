@@ -43,7 +43,7 @@ export type TaskEvent =
   | { readonly type: "answer"; readonly key: string; readonly answer: Answer }
   | { readonly type: "settle"; readonly fence: number; readonly outcome: TaskOutcome }
   | { readonly type: "retry"; readonly fence: number; readonly notBefore: number; readonly why: string }
-  | { readonly type: "giveBack"; readonly fence: number }
+  | { readonly type: "giveBack"; readonly fence: number; readonly why?: string | undefined }
   | { readonly type: "handOut"; readonly fence: number; readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules }
   | { readonly type: "interrupt" }
   | { readonly type: "cancel"; readonly message: string };
@@ -109,7 +109,13 @@ export function apply(task: Task, event: TaskEvent, now: number): Transition {
       return change(task, now, { status: waitingStatus(task), lease: undefined, notBefore: event.notBefore, statusMessage: event.why });
     case "giveBack":
       if (task.isCall) return refuse("isCall");
-      return change(task, now, { status: waitingStatus(task), lease: undefined, attempts: task.attempts - 1, notBefore: now });
+      return change(task, now, {
+        status: waitingStatus(task),
+        lease: undefined,
+        attempts: task.attempts - 1,
+        notBefore: now,
+        statusMessage: event.why ?? task.statusMessage,
+      });
     case "handOut":
       if (!task.isCall) return refuse("notCall");
       return change(task, now, { isCall: false, reason: event.reason, ttlMs: event.ttlMs, rules: event.rules });

@@ -2,6 +2,7 @@ import { ownArguments } from "../command/aliases.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import { isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
+import { Absences } from "./absence.ts";
 import { Attempt, type AttemptOptions, type HeldCall } from "./attempt.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { endlessPlaces, taskPlaces } from "./limits.ts";
@@ -10,7 +11,7 @@ import { countByCaller, type ShareLimits, Turns, whoIsFull } from "./shares.ts";
 import type { ClaimShares } from "./store.ts";
 import type { Environment, Task } from "./task.ts";
 
-export interface WorkerOptions extends Omit<AttemptOptions, "leaseMs" | "onClaim" | "records"> {
+export interface WorkerOptions extends Omit<AttemptOptions, "leaseMs" | "onClaim" | "records" | "absences"> {
   readonly dispatcher: Dispatcher;
   readonly find: (command: string) => CatalogEntry | undefined;
   readonly project: string;
@@ -37,6 +38,7 @@ export class Worker {
   readonly #places: { readonly ordinary: ShareLimits; readonly endless: ShareLimits };
   readonly #running = new Map<Attempt, Task>();
   readonly #turns = new Turns();
+  readonly #absences: Absences;
   readonly #calls = new Set<Attempt>();
   readonly #leaving = new AbortController();
   readonly #onLeaving = new Set<() => void>();
@@ -53,8 +55,9 @@ export class Worker {
     this.#options = options;
     this.#leaseMs = options.leaseMs ?? defaultLeaseMs;
     this.#places = { ordinary: taskPlaces(options.concurrency), endless: endlessPlaces(options.concurrency) };
+    this.#absences = new Absences(options.clock, options.find);
     const hooks = { onClaim: () => this.#keepLeases(), onWaiting: () => this.#wake() };
-    this.#attempts = { ...options, leaseMs: this.#leaseMs, records: new Paced(recordsATurn), ...hooks };
+    this.#attempts = { ...options, leaseMs: this.#leaseMs, records: new Paced(recordsATurn), absences: this.#absences, ...hooks };
   }
 
   get name(): string {
@@ -205,7 +208,15 @@ export class Worker {
     const { dispatcher, project, environment, worker, clock, taskId } = this.#options;
     const shares = this.#shares();
     if (shares === undefined) return false;
-    const wish = { project, ...(environment !== undefined && { environment: environment() }), worker, leaseMs: this.#leaseMs, now: clock.now(), shares };
+    const wish = {
+      project,
+      ...(environment !== undefined && { environment: environment() }),
+      worker,
+      leaseMs: this.#leaseMs,
+      now: clock.now(),
+      except: this.#absences.held(),
+      shares,
+    };
     const task = await dispatcher.next({ ...wish, ...(taskId !== undefined && { taskId }) });
     if (task === undefined) return false;
     failpoint("after-claim");

@@ -293,10 +293,12 @@ describe.each([
     else expect(ended).toMatchObject({ status: "failed", statusMessage: expect.stringContaining(refusal) });
   });
 
-  test("a command that is no longer there fails its task", async () => {
+  test("a task whose command is not there waits in the queue, its attempt not counted, and another worker that has it runs it", async () => {
     const { task } = await create(add, { a: 1 });
     await workerFor(undefined).runUntilIdle();
-    expect(await get(task)).toMatchObject({ status: "failed", statusMessage: "The command do_it is no longer there." });
+    expect(await get(task)).toMatchObject({ status: "queued", attempts: 0, statusMessage: expect.stringMatching(/^Waiting for the command do_it, /) });
+    await workerFor(add).runUntilIdle();
+    expect(await get(task)).toMatchObject({ status: "completed", attempts: 1, statusMessage: undefined });
   });
 
   test("sixteen run at a time, and all of fifty end", async () => {

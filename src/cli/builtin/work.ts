@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { sleep, systemClock } from "../../clock.ts";
-import { openCatalog } from "../../command/catalog.ts";
+import { openLiveCatalog } from "../../command/catalog.ts";
 import { watchLoop } from "../../command/loop-watch.ts";
 import { guardBuiltins } from "../../command/run.ts";
 import { loadSettings } from "../../config.ts";
@@ -8,6 +8,7 @@ import { Exit, type ExitCode } from "../../errors.ts";
 import { openLog } from "../../log.ts";
 import { describeHarm } from "../../process-guard.ts";
 import { servedCatalog } from "../../project-commands.ts";
+import { servedFolders } from "../../stored-project.ts";
 import { openTasks, type Tasks } from "../../tasks.ts";
 import { localCaller } from "../follow.ts";
 import type { GlobalFlags } from "../main.ts";
@@ -34,7 +35,8 @@ export async function run(call: { flags: GlobalFlags; protectStdout(): Promise<v
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
   const log = openLog({ level: settings.logLevel, isTerminal: false, write: (text) => process.stderr.write(text) });
   guardBuiltins((harm) => log.error(describeHarm(harm, "this worker goes on", (name) => catalog.get(name)?.file)));
-  const catalog = await openCatalog(servedCatalog(settings, log));
+  // What comes back while a task waits for it has to be noticed.
+  const catalog = await openLiveCatalog({ ...servedCatalog(settings, log), clock: systemClock, isServed: servedFolders(settings) });
   const tasks = openTasks(settings, log);
   const worker = tasks.createWorker((name) => catalog.get(name));
   const stopWatching = watchLoop(systemClock, log);
@@ -48,6 +50,7 @@ export async function run(call: { flags: GlobalFlags; protectStdout(): Promise<v
   do await worker.runUntilIdle();
   while (await hasRetries(tasks));
   stopWatching();
+  catalog.close();
   tasks.sweeper.stop();
   await worker.stop();
   await tasks.close();

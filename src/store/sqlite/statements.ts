@@ -10,6 +10,7 @@ const waitingStatus = `case when ${openQuestions} > 0 then 'input_required' else
 /** No variable that both sides know has two values. */
 const fits = `(environment is null or :environment is null or not exists (
         select 1 from json_each(environment) as its join json_each(:environment) as ours on ours.key = its.key where ours.value <> its.value))`;
+const isWanted = "task_id not in (select value from json_each(:except))";
 const claimed = `
         status = 'working', fence = fence + 1, attempts = attempts + 1, worker = :worker, lease_until = :now + :leaseMs,
         started_at = coalesce(started_at, :now), status_message = null, updated_at = :now, version = version + 1`;
@@ -63,7 +64,7 @@ export const statements = {
         join tasks on tasks.number = (
           select number from tasks as queued
           where status = 'queued' and project = :project and queued.is_endless = waiting.is_endless and queued.caller = waiting.caller and not_before <= :now
-            and ${fits}
+            and ${isWanted} and ${fits}
           order by not_before, number limit 1)
         where case waiting.is_endless
               when 0 then :full is not null and waiting.caller not in (select value from json_each(:full))
@@ -75,7 +76,7 @@ export const statements = {
 
   claimNamed: `
     update tasks set ${claimed}
-    where task_id = :taskId and status = 'queued' and project = :project and not_before <= :now and ${fits}
+    where task_id = :taskId and status = 'queued' and project = :project and not_before <= :now and ${isWanted} and ${fits}
     returning *`,
 
   renew: `update tasks set lease_until = :now + :leaseMs where worker = :worker and ${live}`,
@@ -123,7 +124,8 @@ export const statements = {
 
   giveBack: `
     update tasks
-    set status = ${waitingStatus}, worker = null, lease_until = null, attempts = attempts - 1, not_before = :now, updated_at = :now, version = version + 1
+    set status = ${waitingStatus}, worker = null, lease_until = null, attempts = attempts - 1, not_before = :now, status_message = coalesce(:why, status_message),
+        updated_at = :now, version = version + 1
     where ${holds} and is_call = 0`,
 
   handOut: `

@@ -131,8 +131,8 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   async claim(wish: ClaimWish): Promise<Task | undefined> {
-    const { project, worker, leaseMs, now, taskId, shares } = wish;
-    const facts = { project, worker, leaseMs, now, environment: fromEnvironment(wish.environment) };
+    const { project, worker, leaseMs, now, taskId, except = [], shares } = wish;
+    const facts = { project, worker, leaseMs, now, environment: fromEnvironment(wish.environment), except: JSON.stringify(except) };
     const task = await this.#quickly(() =>
       taskId === undefined ? this.#row("claim", { ...facts, ...fromShares(shares) }) : this.#row("claimNamed", { ...facts, taskId }),
     );
@@ -189,8 +189,8 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("retryLater", { ...claim, notBefore, why, now })), true);
   }
 
-  async giveBack(claim: Claim, now: number): Promise<boolean> {
-    return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("giveBack", { ...claim, now })), true);
+  async giveBack(claim: Claim, now: number, why?: string): Promise<boolean> {
+    return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("giveBack", { ...claim, now, why: why ?? null })), true);
   }
 
   async handOut(claim: Claim, terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules }, now: number): Promise<boolean> {

@@ -62,6 +62,14 @@ export const claimingCases: readonly StoreCase[] = [
     assert.equal((await bench.claim())?.taskId, claim.taskId);
   }),
 
+  onStore("claim: none that the worker does not want, by its turn or by name", async (bench) => {
+    const [first, second] = [await bench.make(), await bench.make()];
+    assert.equal(await bench.claim({ except: [first.taskId], taskId: first.taskId }), undefined);
+    assert.equal((await bench.claim({ except: [first.taskId] }))?.taskId, second.taskId);
+    assert.equal(await bench.claim({ except: [first.taskId] }), undefined);
+    assert.equal((await bench.claim({ except: [] }))?.taskId, first.taskId);
+  }),
+
   onStore("claim: only tasks of the worker's own project", async (bench) => {
     await bench.make({ project: "away" });
     assert.equal(await bench.claim({ project: "home" }), undefined);

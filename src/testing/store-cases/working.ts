@@ -67,6 +67,17 @@ export const workingCases: readonly StoreCase[] = [
     assertTask(await bench.read(claim.taskId), { attempts: 1 });
   }),
 
+  onStore("giveBack: it may say why, until it is claimed again; without a word what it said stays", async (bench) => {
+    const claim = await bench.begin();
+    await bench.store.giveBack(claim, bench.now, "Waiting for its command.");
+    assertTask(await bench.read(claim.taskId), { status: "queued", attempts: 0, statusMessage: "Waiting for its command." });
+    const again = await bench.take(claim.taskId, "w2");
+    assertTask(await bench.read(claim.taskId), { statusMessage: undefined });
+    await bench.store.report(again, { statusMessage: "Page 3." }, bench.now);
+    await bench.store.giveBack(again, bench.now);
+    assertTask(await bench.read(claim.taskId), { statusMessage: "Page 3." });
+  }),
+
   onStore("giveBack: an open question is still asked", async (bench) => {
     const claim = await bench.begin();
     await bench.store.ask(claim, question, bench.now);
