@@ -265,6 +265,7 @@ export async function serveStreams(runtime: Runtime, streams: Streams): Promise<
     server.hostName = streams.host;
     server.folder = toWorkingFolder(streams.folder);
     server.isFront = streams.isFront === true;
+    server.written = (id) => lines.written(id);
     server.core.numberFrom(createFirstNumber());
     servers.add(server);
     return server;

@@ -288,6 +288,7 @@ export class Call {
           for (const question of open) void this.#elicit(engine, task, question);
         },
       },
+      delivered: () => this.#server.delivered(this.#ctx),
       gone: mcpReq.signal,
       // On 2026-07-28 over HTTP a closed stream means "cancel"; elsewhere a client that is lost has cancelled nothing.
       isLost: () => !isModernHttp && core.closed.aborted,

@@ -57,6 +57,13 @@ export interface Watcher {
   readonly whyNoAnswer?: string;
 }
 
+/** A task that a worker has claimed, and when its run may begin, unless that is at once. */
+export interface ClaimedTask {
+  readonly task: Task;
+  readonly entry: CatalogEntry | undefined;
+  readonly mayBegin: Promise<unknown> | undefined;
+}
+
 /** A call that is answered while it runs: what its record would be, and who listens. */
 export interface HeldCall {
   readonly entry: CatalogEntry;
@@ -119,7 +126,7 @@ export class Attempt {
   /** How the run ended, as soon as it has. Never rejects. */
   readonly outcome: Promise<Outcome>;
 
-  constructor(options: AttemptOptions, start: { task: Task; entry: CatalogEntry | undefined } | HeldCall) {
+  constructor(options: AttemptOptions, start: ClaimedTask | HeldCall) {
     this.#options = options;
     this.#entry = start.entry;
     this.#startedAt = options.clock.monotonic();
@@ -132,7 +139,7 @@ export class Attempt {
       this.#call = start;
       this.#input = start.input;
     }
-    this.outcome = this.#execute().catch((error: unknown) => withSentence(notRun(error), options.clock.now()));
+    this.outcome = this.#execute("task" in start ? start.mayBegin : undefined).catch((error: unknown) => withSentence(notRun(error), options.clock.now()));
     if ("task" in start) this.#ended = this.#recordSafely();
   }
 
@@ -310,7 +317,8 @@ export class Attempt {
     else if (task.fence !== claim.fence || task.lease === undefined) this.stop(new Cancelled("The task was taken from this worker."));
   }
 
-  async #execute(): Promise<Outcome> {
+  async #execute(mayBegin: Promise<unknown> | undefined): Promise<Outcome> {
+    if (mayBegin !== undefined) await mayBegin;
     const { clock, home, config, isDebug, store } = this.#options;
     const entry = this.#entry;
     const task = this.#task;

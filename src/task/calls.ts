@@ -65,6 +65,8 @@ export interface CallRequest {
   /** Why a question finds nobody, where calls are not deferred. */
   readonly whyNoAnswer: string;
   readonly watcher: CallWatcher;
+  /** Resolves when the answer to this request has been written, or cannot be any more; asked before it is answered. */
+  readonly delivered?: () => Promise<void>;
   /** The client wants it no longer, or, when `isLost` says so, is gone: then its call runs on. */
   readonly gone: AbortSignal;
   readonly isLost: () => boolean;
@@ -126,6 +128,7 @@ export class Calls {
       const { task, isJoined, isRepeated } = await engine.create({
         ...creation,
         ttlMs: request.wish.asked?.ttlMs,
+        ...(request.delivered !== undefined && { delivered: request.delivered() }),
         // 2025-11-25 answers with the task whatever its input is; the refusal is its result.
         isUnchecked: request.wish.asked !== undefined && !request.wish.canTakeTask,
       });

@@ -56,6 +56,8 @@ export interface CreateRequest {
   readonly progressToken?: string | number | undefined;
   /** The client expects a task and nothing else: bad arguments are how that ends, then. */
   readonly isUnchecked?: boolean;
+  /** When its id has reached whoever asked for it: not before that does it run in this process. */
+  readonly delivered?: Promise<void>;
   /** Questions that were asked and answered before there was a task. */
   readonly answered?: readonly TaskQuestion[];
 }
@@ -75,6 +77,7 @@ export class Engine {
   /** The store as those see it who wait for a task; one object, so that they share what they hear. */
   readonly #watched: WatchedStore;
   #calls: Calls | undefined;
+  #worker: Worker | undefined;
   #leaving = new AbortController().signal;
   #onLeaving: Worker["onLeaving"] = () => () => undefined;
 
@@ -98,6 +101,7 @@ export class Engine {
   runCallsOn(worker: Worker): void {
     const { deferral = defaultDeferral } = this.#options;
     this.#calls = new Calls({ ...this.#options, engine: this, worker, deferral });
+    this.#worker = worker;
     this.#leaving = worker.leaving;
     this.#onLeaving = (listener) => worker.onLeaving(listener);
   }
@@ -135,9 +139,11 @@ export class Engine {
     const { command, toolName } = entry;
     const digest = digestOf(toolName, input ?? {}, origin);
     const { estimateMs, isEndless, isProven } = await history.look(toolName, command, input, origin);
+    const taskId = createId();
+    if (request.delivered !== undefined) this.#worker?.awaitDelivery(taskId, request.delivered);
     const created = await store.create(
       {
-        taskId: createId(),
+        taskId,
         caller,
         project,
         command: toolName,

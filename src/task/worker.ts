@@ -29,6 +29,9 @@ export const defaultLeaseMs = 30_000;
 const defaultGraceMs = 25_000;
 /** So many calls are put on record, or made tasks, in one turn of the event loop: each is a write of its own. */
 const recordsATurn = 10;
+/** A client that does not take its answer keeps its own run from beginning for no longer, and others' for hardly any time. */
+const maxOwnDeliveryMs = 10_000;
+const maxDeliveryMs = 100;
 
 /** Claims → runs → settles, as many at a time as it may; starts and stops. */
 export class Worker {
@@ -40,6 +43,9 @@ export class Worker {
   readonly #turns = new Turns();
   readonly #absences: Absences;
   readonly #calls = new Set<Attempt>();
+  /** Ids of tasks that are on their way to their clients. */
+  readonly #deliveries = new Map<string, { readonly own: Promise<void>; readonly others: Promise<void> }>();
+  #begun: Promise<unknown> = Promise.resolve();
   readonly #leaving = new AbortController();
   readonly #onLeaving = new Set<() => void>();
   #isStarted = false;
@@ -85,6 +91,19 @@ export class Worker {
     attempt.hold();
     this.#calls.add(attempt);
     void attempt.ended.then(() => this.#calls.delete(attempt));
+  }
+
+  /** A task is about to be made, and its id has yet to reach its client. The first lines of a run may block this process, so it does not begin before. */
+  awaitDelivery(taskId: string, delivered: Promise<void>): void {
+    const forget = delivered.finally(() => this.#deliveries.delete(taskId));
+    this.#deliveries.set(taskId, { own: this.#within(forget, maxOwnDeliveryMs), others: this.#within(forget, maxDeliveryMs) });
+  }
+
+  /** Resolves as soon as `promise` has, and after this long in any case. */
+  #within(promise: Promise<void>, ms: number): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const cancel = this.#options.clock.after(ms, late.resolve);
+    return Promise.race([promise, late.promise]).finally(cancel);
   }
 
   /** Runs a task that was made under this worker's claim. */
@@ -225,9 +244,20 @@ export class Worker {
     return true;
   }
 
+  /**
+   * Undefined when it may at once. While ids are on their way to clients one run after the other begins, each a turn of the event loop later, so
+   * that what has come meanwhile is read: it waits for its own id to arrive, and a moment for the others.
+   */
+  #mayBegin(taskId: string): Promise<unknown> | undefined {
+    if (this.#deliveries.size === 0) return undefined;
+    const own = this.#deliveries.get(taskId)?.own;
+    this.#begun = this.#begun.then(nextTurn).then(() => Promise.all([...this.#deliveries.values()].map(({ others }) => others)));
+    return Promise.all([this.#begun, own]);
+  }
+
   #begin(task: Task): void {
     const entry = this.#options.find(task.command);
-    const attempt = new Attempt(this.#attempts, { task: entry === undefined ? task : toOwnNames(task, entry), entry });
+    const attempt = new Attempt(this.#attempts, { task: entry === undefined ? task : toOwnNames(task, entry), entry, mayBegin: this.#mayBegin(task.taskId) });
     this.#running.set(attempt, task);
     void attempt.ended.then(() => {
       this.#running.delete(attempt);

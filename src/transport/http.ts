@@ -17,6 +17,7 @@ import { internalErrorCode, isOutOfDescriptors, outOfDescriptors, RequestError, 
 import type { Logger } from "../log.ts";
 import { anonymous, type Caller, localUser, toAuthInfo } from "../mcp/caller.ts";
 import { toProtocolError } from "../mcp/server.ts";
+import { noteDelivery } from "../mcp/delivery.ts";
 import { refuseListen, type TaskListen, type TaskSubscriptions, toTaskListen } from "../mcp/subscriptions.ts";
 import { Connections } from "./connections.ts";
 import { checkMessage, maxBodyBytes, parseJson, refuseIntroduction } from "./frames.ts";
@@ -224,6 +225,7 @@ class Endpoint {
       if (!response.writableFinished) gone.abort();
     });
     const webRequest = toWebRequest(request, gone.signal);
+    noteDelivery(webRequest, closed.signal);
     const authInfo = toAuthInfo(caller);
     if (request.method === "GET") this.connections.holdStream(caller, closed.signal);
     if (request.method !== "POST") return await this.#sessions.handle(webRequest, { caller, authInfo, closed: closed.signal });

@@ -35,6 +35,9 @@ export class LineTransport implements Transport {
   readonly #inFlight = new Set<string | number>();
   /** Requests that stand until somebody ends them: nobody waits for their answer. */
   readonly #standing = new Set<string | number>();
+  /** Who waits until the answer to a request has been written; and who hears of it with the next write. */
+  readonly #unwritten = new Map<string | number, () => void>();
+  #written: (() => void)[] = [];
   #outbox: string[] = [];
   /** What has come and waits for its turn. */
   readonly #chunks: Buffer[] = [];
@@ -73,6 +76,11 @@ export class LineTransport implements Transport {
     return Promise.resolve();
   }
 
+  /** Resolves when the answer to this request has been written, or cannot be any more. */
+  written(id: string | number): Promise<void> {
+    return this.#isClosed ? Promise.resolve() : new Promise((resolve) => this.#unwritten.set(id, resolve));
+  }
+
   /** Closes the connection as soon as nobody waits for an answer on it. */
   closeWhenIdle(): void {
     this.#isLeaving = true;
@@ -80,6 +88,9 @@ export class LineTransport implements Transport {
   }
 
   #answered(id: string | number): void {
+    const written = this.#unwritten.get(id);
+    if (written !== undefined) this.#written.push(written);
+    this.#unwritten.delete(id);
     this.#inFlight.delete(id);
     this.#standing.delete(id);
     // The answer itself has yet to be written.
@@ -90,6 +101,7 @@ export class LineTransport implements Transport {
     if (this.#isClosed) return;
     this.#flush();
     this.#isClosed = true;
+    for (const written of [...this.#written, ...this.#unwritten.values()]) written();
     const { input, output } = this.#options;
     input.off("data", this.#onData);
     input.off("end", this.#onEnd);
@@ -182,6 +194,7 @@ export class LineTransport implements Transport {
     const text = this.#outbox.length === 1 ? (this.#outbox[0] as string) : this.#outbox.join("");
     this.#outbox = [];
     const hasRoom = this.#options.write(text);
+    for (const written of this.#written.splice(0)) written();
     this.#waitsForDrain = !hasRoom;
     if (!hasRoom) this.#options.input.pause();
   };
