@@ -244,7 +244,7 @@ async function withoutStore<T>(look: () => Promise<T>, instead: T): Promise<T> {
 export interface Streams {
   readonly input: Readable;
   readonly output: Writable;
-  readonly write: (text: string) => boolean;
+  readonly write: (part: string | Uint8Array) => boolean;
   /** Who the MCP host is, whatever it calls itself. */
   readonly host?: string | undefined;
   /** The client's working folder, as it said. */
@@ -258,14 +258,14 @@ export interface Streams {
 /** One MCP connection over a pair of streams; resolves when the client has closed it. */
 export async function serveStreams(runtime: Runtime, streams: Streams): Promise<void> {
   const [{ serveStdio }, { LineTransport }] = await Promise.all([import("@modelcontextprotocol/server/stdio"), import("./transport/stdio.ts")]);
-  const { log, catalog, subscriptions } = runtime;
+  const { log, clock, catalog, subscriptions } = runtime;
   const servers = new Set<CommandServer>();
   const factory: McpServerFactory = async (facts) => {
     const server = (await runtime.factory(facts)) as CommandServer;
     server.hostName = streams.host;
     server.folder = toWorkingFolder(streams.folder);
     server.isFront = streams.isFront === true;
-    server.written = (id) => lines.written(id);
+    server.outbound = lines;
     server.core.numberFrom(createFirstNumber());
     servers.add(server);
     return server;
@@ -274,7 +274,7 @@ export async function serveStreams(runtime: Runtime, streams: Streams): Promise<
     for (const server of servers) if (server.isConnected()) server.sendListsChanged();
   });
   const isAskedAgain = (method: string) => streams.isFront === true && method === "tasks/result";
-  const lines = new LineTransport({ ...streams, isAskedAgain, log });
+  const lines = new LineTransport({ ...streams, isAskedAgain, clock, log });
   const onLeaving = () => lines.closeWhenIdle();
   streams.leaving?.addEventListener("abort", onLeaving);
   // It may have been decided while this was being put together.

@@ -222,6 +222,7 @@ class Attempt {
   readonly #record: Recorder;
   readonly #stop = new AbortController();
   readonly #stepCounts = new Map<string, number>();
+  #waiting: Promise<unknown> | undefined;
 
   constructor(command: Command, input: unknown, options: RunOptions, record: Recorder) {
     this.#command = command;
@@ -287,6 +288,7 @@ class Attempt {
         return this.#record.failed("output", `${this.#options.name} declares an output schema but returned content(…); return the data, or remove \`output\`.`);
       const problem = contentProblem(returned.blocks);
       if (problem !== undefined) return this.#record.failed("output", `${this.#options.name} returned content(…) with ${problem}.`);
+      while (this.#hasToWait(returned)) await this.#waiting;
       toJson(returned.blocks, this.#options.name);
       return this.#record.completed({ data: {}, json: "{}", content: returned.blocks }, undefined);
     }
@@ -300,11 +302,23 @@ class Attempt {
         );
       data = checked.value;
     }
+    while (this.#hasToWait(data)) await this.#waiting;
     const json = toJson(data, this.#options.name);
     return this.#record.completed(
       { data, json, ...(tolerate(() => saysNo?.(data as never)) === true && { saidNo: true as const }) },
       tolerate(() => toLine(summarize?.(data as never))),
     );
+  }
+
+  /**
+   * True while a result must not be written out: another one was, in this turn, or its client is not ready for it. Asked anew after each wait,
+   * because others have waited for the same. Where there is a deadline only the turn is waited for: the work is done in time.
+   */
+  #hasToWait(result: unknown): boolean {
+    const { door } = this.#options;
+    this.#waiting = isHeavyTurn ? nextTurn() : this.#command.timeout === undefined ? door.room?.(result) : undefined;
+    if (this.#waiting !== undefined) this.#record.hasReturned();
+    return this.#waiting !== undefined;
   }
 
   #failed(error: unknown): Outcome {
@@ -437,6 +451,7 @@ class Recorder {
   readonly #messages: Message[] = [];
   readonly #log: LogLine[] = [];
   #ended: Outcome | undefined;
+  #returnedAt: number | undefined;
   isOpen = true;
 
   constructor(options: RunOptions) {
@@ -511,8 +526,13 @@ class Recorder {
     return this.#ended;
   }
 
+  /** The work is done, whatever comes before it is told. */
+  hasReturned(): void {
+    this.#returnedAt ??= this.#options.clock.monotonic();
+  }
+
   #durationMs(): number {
-    return Math.round((this.#options.clock.monotonic() - this.#startedAt) * 1000) / 1000;
+    return Math.round(((this.#returnedAt ?? this.#options.clock.monotonic()) - this.#startedAt) * 1000) / 1000;
   }
 
   #facts(durationMs: number): RunFacts {
@@ -538,6 +558,22 @@ function toPlain(details: unknown): unknown {
   }
 }
 
+/** Results that are longer are written out one in a turn of the event loop: many at once would stop everybody else, and stand in memory together. */
+const heavyChars = 1024 * 1024;
+let isHeavyTurn = false;
+
+function countHeavy(): void {
+  if (isHeavyTurn) return;
+  isHeavyTurn = true;
+  setImmediate(() => {
+    isHeavyTurn = false;
+  });
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 function toJson(data: unknown, name: string): string {
   let json: string | undefined;
   try {
@@ -547,6 +583,7 @@ function toJson(data: unknown, name: string): string {
     throw new CommandError(`${name} returned something that is not JSON: ${why}; return plain objects, lists, texts and numbers.`, { cause });
   }
   if (json === undefined) throw new CommandError(`${name} returned a ${typeof data}, which is not JSON; return plain objects, lists, texts and numbers.`);
+  if (json.length > heavyChars) countHeavy();
   // No text has more bytes than three a letter, so most need not be counted.
   if (json.length > maxResultBytes / 3 && Buffer.byteLength(json) > maxResultBytes)
     throw new CommandError(`${name} returned more than ${maxResultBytes / 1024 / 1024} MiB; write it to a file and return the path.`);

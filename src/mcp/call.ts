@@ -9,11 +9,14 @@ import { type Budget, budgetOf } from "../host/budget.ts";
 import { findHost, type HostLimit, type HostOverride } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
 import { type CallEnding, type CallRequest, undelivered } from "../task/calls.ts";
+import type { EndedCall } from "../task/ended-call.ts";
 import { type Engine, TooManyTasks } from "../task/engine.ts";
+import { sizeOf } from "../task/outcome.ts";
 import { openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import type { ProgressTokens, TrackedToken } from "../task/tokens.ts";
 import { type Caller, callerKey, callerOf, isKnown } from "./caller.ts";
 import { announceJob, jobsCapability, toJobAnswer } from "./jobs.ts";
+import { isLarge, outboundOf, Place } from "./outbound.ts";
 import type { PlainRoad } from "./plain.ts";
 import { ProgressSender, progressGapMs } from "./progress.ts";
 import {
@@ -97,6 +100,7 @@ export class Call {
   readonly #capabilities: ClientCapabilities;
   #input: unknown;
   readonly #sender: ProgressSender;
+  readonly #place: Place;
   /** Aborted once the request has been answered; there only when a question was shown. */
   #answered: AbortController | undefined;
 
@@ -110,6 +114,7 @@ export class Call {
     this.#capabilities = capabilitiesOf(ctx, server);
     this.#input = request.arguments;
     this.#sender = this.#createSender();
+    this.#place = new Place(outboundOf(ctx, server), ctx.mcpReq.id);
   }
 
   async answer(): Promise<Result> {
@@ -120,6 +125,7 @@ export class Call {
       throw this.#isAsked && error instanceof TooManyTasks ? toProtocolError(new RequestError("busy", error.message)) : this.#toThrown(error);
     } finally {
       this.#sender.finish();
+      this.#place.leaveUnlessUsed();
       this.#answered?.abort();
     }
   }
@@ -284,6 +290,7 @@ export class Call {
         progress: (update, timing) => this.#sender.update(update, timing),
         beat: (timing) => this.#sender.beat(timing),
         log: (line) => this.#sendLog(line),
+        room: (data) => this.#place.wait(data),
         questions: (task, open) => {
           for (const question of open) void this.#elicit(engine, task, question);
         },
@@ -319,9 +326,9 @@ export class Call {
     const { clock } = this.#options;
     const sinceProgressMs = clock.monotonic() - this.#sender.lastSentAt;
     if (sinceProgressMs < progressGapMs) await sleep(clock, progressGapMs - sinceProgressMs);
+    await this.#makeRoom(ending);
     const { outcome, note } = ending;
     this.#note(outcome);
-    this.#finish(ending);
     if (outcome.ending === "failed" && outcome.rpc !== undefined) throw new ProtocolError(outcome.rpc.code, outcome.rpc.message, outcome.rpc.data);
     return toCallResult(outcome, this.#entry.command, {
       withLog: this.#withLog,
@@ -340,8 +347,25 @@ export class Call {
     return `The server is stopping, and ${toolName} could not be made a task, ${advice}.`;
   }
 
-  /** What is on record stays there until the answer has been written. */
-  #finish(ending: CallEnding & { kind: "ended" }): void {
+  /** What finds no room on its way to the client waits on the disk; and what is on record stays there until the answer has left. */
+  async #makeRoom(ending: EndedCall): Promise<void> {
+    const place = this.#place;
+    const bytes = sizeOf(ending.outcome);
+    if (!place.isKnown || (!ending.isOnRecord && !isLarge(bytes))) return this.#finish(ending);
+    if (isLarge(bytes) && !place.hasRoom(bytes)) await ending.setAside();
+    if (isLarge(bytes)) await place.take(bytes);
+    const { http } = this.#ctx;
+    let isThere = false;
+    void place.whenLeft().then((hasLeft) => {
+      // On 2026-07-28 over HTTP a client that is lost has cancelled.
+      ending.finish(isThere && (hasLeft || (http !== undefined && this.#isModern)));
+    });
+    await ending.recall();
+    isThere = true;
+  }
+
+  /** The same where nothing is known of the way. */
+  #finish(ending: EndedCall): void {
     const { http } = this.#ctx;
     // A server that lives for one HTTP request is closed with its answer; and on 2026-07-28 a client that is lost there has cancelled.
     const isGone = () => (http === undefined ? this.#server.core.closed.aborted : !this.#isModern && http.req?.signal.aborted === true);

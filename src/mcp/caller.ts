@@ -1,5 +1,6 @@
 import type { AuthInfo, ServerContext } from "@modelcontextprotocol/server";
 import type { Caller } from "../command/context.ts";
+import type { Outbound } from "./outbound.ts";
 
 export { callerKey } from "../task/callers.ts";
 export type { Caller };
@@ -12,9 +13,9 @@ export function isKnown(caller: Caller): boolean {
   return caller.kind !== "anonymous";
 }
 
-/** The form in which an HTTP door hands its caller through the SDK. The token itself stays at the door. */
-export function toAuthInfo(caller: Caller): AuthInfo {
-  return { token: "", clientId: caller.kind, scopes: [], extra: { caller } };
+/** The form in which an HTTP door hands its caller, and the way of its answer, through the SDK. The token itself stays at the door. */
+export function toAuthInfo(caller: Caller, outbound?: Outbound): AuthInfo {
+  return { token: "", clientId: caller.kind, scopes: [], extra: { caller, ...(outbound !== undefined && { outbound }) } };
 }
 
 /** The caller that a door handed over; pipes belong to the local user. */

@@ -11,9 +11,10 @@ import { ProgressReader } from "../task/progress.ts";
 import { statusLine, timeLeft, timingOf } from "../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskStatus } from "../task/task.ts";
 import { type Caller, callerKey, isKnown } from "./caller.ts";
+import { readWithRoom } from "./outbound.ts";
 import { ProgressSender } from "./progress.ts";
 import { errorResult } from "./results.ts";
-import { type Tool, toProtocolError } from "./server.ts";
+import { type CommandServer, type Tool, toProtocolError } from "./server.ts";
 import { type FindCommand, resultOf } from "./task-wire.ts";
 
 /**
@@ -36,6 +37,7 @@ export interface PlainOptions {
 /** One follow-up call, and how long its host lets it wait. */
 export interface FollowUpCall {
   readonly ctx: ServerContext;
+  readonly server: CommandServer;
   readonly caller: Caller;
   readonly budget: Budget;
 }
@@ -170,7 +172,15 @@ export class PlainRoad {
   }
 
   async #result(input: { job_id: string; wait_seconds?: number }, call: FollowUpCall): Promise<Result> {
-    const { clock, find, isDebug, openEngine } = this.#options;
+    const live = await this.#waitAwhile(input, call);
+    if (live !== undefined) return this.toHandle(live, call);
+    const ended = await readWithRoom(call.ctx, call.server, () => this.#get(input.job_id, call));
+    return isTerminal(ended) ? resultOf(ended, this.#options.find, this.#options.isDebug) : this.toHandle(ended, call);
+  }
+
+  /** The task as it is then; undefined when it has ended. */
+  async #waitAwhile(input: { job_id: string; wait_seconds?: number }, call: FollowUpCall): Promise<Task | undefined> {
+    const { clock, openEngine } = this.#options;
     const engine = await openEngine();
     let latest = await engine.get(callerKey(call.caller), input.job_id);
     const { handleAfterMs, heartbeatMs } = call.budget;
@@ -203,7 +213,7 @@ export class PlainRoad {
       signal.removeEventListener("abort", onGone);
       stopListening();
     }
-    return isTerminal(latest) ? resultOf(latest, find, isDebug) : this.toHandle(latest, call);
+    return isTerminal(latest) ? undefined : latest;
   }
 
   async #cancel(jobId: string, call: FollowUpCall): Promise<Result> {

@@ -11,7 +11,7 @@ import {
 import type { JsonSchema, Schema } from "../command/schema.ts";
 import { internalErrorCode, RequestError, RuntimeError, requestErrors } from "../errors.ts";
 import type { OwnCompletions } from "./completions.ts";
-import { deliveryOf } from "./delivery.ts";
+import { type Outbound, outboundOf } from "./outbound.ts";
 import type { OwnPrompts } from "./prompts.ts";
 import type { Tasks2025 } from "./tasks-2025.ts";
 
@@ -89,8 +89,8 @@ export class CommandServer extends McpServer {
   folder: string | undefined;
   /** A front of ours is at the other end: what is safe to ask twice it asks the next daemon. */
   isFront = false;
-  /** Over pipes and sockets: resolves when the answer to a request has been written. */
-  written: ((id: string | number) => Promise<void>) | undefined;
+  /** How answers leave by this connection; over HTTP each request has a way of its own. */
+  outbound: Outbound | undefined;
   /** Jobs this connection is told about: each once, however many calls have joined it. */
   readonly jobs = new Set<string>();
 
@@ -116,8 +116,8 @@ export class CommandServer extends McpServer {
   }
 
   /** Resolves when the answer to this request has been written, or its client is gone. */
-  async delivered({ http, mcpReq }: ServerContext): Promise<void> {
-    await (http?.req === undefined ? this.written?.(mcpReq.id) : deliveryOf(http.req));
+  async delivered(ctx: ServerContext): Promise<void> {
+    await outboundOf(ctx, this)?.whenLeft(ctx.mcpReq.id);
   }
 
   get core(): CommandCore {

@@ -8,6 +8,7 @@ import { toWords } from "../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import type { TrackedToken } from "../task/tokens.ts";
 import { type Caller, callerKey, callerOf, isKnown } from "./caller.ts";
+import { readWithRoom } from "./outbound.ts";
 import type { PollLimit } from "./poll-limit.ts";
 import { ProgressSender } from "./progress.ts";
 import { canElicit, elicit, elicitUnasked } from "./questions.ts";
@@ -163,7 +164,7 @@ export class Tasks2025 {
       if (!isTerminal(latest)) for (const question of openQuestions(latest)) void this.#ask(latest, question, key, ctx);
     };
     try {
-      const ended = await this.#waitForEnd(task, { engine, key, signal: ctx.mcpReq.signal, onTask });
+      const ended = await readWithRoom(ctx, this.#server, () => this.#waitForEnd(task, { engine, key, signal: ctx.mcpReq.signal, onTask }));
       if (!isTerminal(ended)) throw new RequestError("busy", "The server is stopping, and the task goes on in the next one; ask again in a moment.");
       const result = resultOrError(ended, find, isDebug || this.#server.core.hasClientLogLevel === true);
       return { ...result, _meta: { ...(result._meta as object | undefined), ...relatedTask(ended.taskId) } };

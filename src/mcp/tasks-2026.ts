@@ -5,6 +5,7 @@ import { RequestError } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { openQuestions } from "../task/task.ts";
 import { callerKey, callerOf } from "./caller.ts";
+import { readWithRoom } from "./outbound.ts";
 import type { PollLimit } from "./poll-limit.ts";
 import { type ClientCapabilities, canElicit, capabilitiesOf, toAnswer } from "./questions.ts";
 import { anyParams, type CommandServer, toProtocolError } from "./server.ts";
@@ -42,9 +43,10 @@ export function serveTasks2026(server: CommandServer, options: TasksOptions): vo
         throw toProtocolError(error);
       }
     });
-  handle("tasks/get", async ({ taskId }, { engine, caller, capabilities }) => {
+  handle("tasks/get", async ({ taskId }, { ctx, engine, caller, capabilities }) => {
     await options.polls.admit(caller, taskId);
-    return toDetailedTask(await engine.get(caller, taskId), find, { now: clock.now(), canElicit: canElicit(capabilities), isDebug });
+    const task = await readWithRoom(ctx, server, () => engine.get(caller, taskId));
+    return toDetailedTask(task, find, { now: clock.now(), canElicit: canElicit(capabilities), isDebug });
   });
   handle("tasks/update", async ({ taskId }, { ctx, engine, caller, capabilities }) => {
     const task = await engine.get(caller, taskId);

@@ -49,7 +49,7 @@ export function createTools(options: ToolsOptions): CommandTools {
       }
       const isFollowUp = plain?.inputSchema(request.name) !== undefined;
       if (isFollowUp && asksForTask(request, ctx, server)) throw wrongTaskSupport(request.name, "forbidden");
-      const followUp = plain?.call(request.name, request.arguments, { ctx, caller: callerOf(ctx), budget: budgetFor(options, ctx, server) });
+      const followUp = plain?.call(request.name, request.arguments, { ctx, server, caller: callerOf(ctx), budget: budgetFor(options, ctx, server) });
       if (followUp !== undefined) return followUp;
       const problem = catalog.problemOf(request.name);
       if (problem === undefined) return undefined;

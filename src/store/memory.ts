@@ -207,8 +207,8 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return this.#remove(({ task }) => isExpired(task, now)).length;
   }
 
-  async prune(scope: Scope): Promise<number> {
-    const ids = this.#remove(({ task }) => task.caller === scope.caller && isTerminal(task));
+  async prune(scope: Scope, taskId?: string): Promise<number> {
+    const ids = this.#remove(({ task }) => task.caller === scope.caller && isTerminal(task) && task.taskId === (taskId ?? task.taskId));
     for (const id of ids) this.#changed(id);
     return ids.length;
   }

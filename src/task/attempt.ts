@@ -51,6 +51,7 @@ export interface AttemptOptions {
 export interface Watcher {
   progress?(update: ProgressUpdate): void;
   log?(line: LogLine): void;
+  room?(data: unknown): Promise<unknown> | undefined;
   /** The run has asked something, and it is on record. */
   asked?(): void;
   /** Set where a question would find nobody; says what to do instead. */
@@ -154,7 +155,7 @@ export class Attempt {
    */
   hold(): void {
     const { clock } = this.#options;
-    this.#answered = Promise.withResolvers<void>();
+    this.#answered ??= Promise.withResolvers<void>();
     const elapsedMs = clock.monotonic() - this.#startedAt;
     if (this.#claim === undefined) this.#cancelJournal = clock.after(Math.max(0, journalAfterMs - elapsedMs), () => this.#journalInTurn());
     this.#ended = this.#recordSafely();
@@ -397,6 +398,13 @@ export class Attempt {
       },
       log: (line) => {
         if (!this.#isHandedOut) watcher?.log?.(line);
+      },
+      room: (data) => {
+        const waiting = this.#isHandedOut ? undefined : watcher?.room?.(data);
+        if (waiting === undefined) return undefined;
+        // What becomes a task meanwhile goes to the store, and needs no other room.
+        this.#answered ??= Promise.withResolvers<void>();
+        return Promise.race([waiting, this.#answered.promise]);
       },
     };
     if (watcher?.whyNoAnswer !== undefined) return { ...door, whyNoAnswer: watcher.whyNoAnswer };

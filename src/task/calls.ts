@@ -10,10 +10,11 @@ import type { Attempt } from "./attempt.ts";
 import { anonymous, nameOf } from "./callers.ts";
 import { type Decision, type DeferralRules, decide } from "./deferral.ts";
 import { digestOf } from "./digest.ts";
+import { EndedCall, type EndedCallOptions } from "./ended-call.ts";
 import type { Engine } from "./engine.ts";
 import type { History, Outlook } from "./history.ts";
 import { callPlaces, checkInputSize, checkTtl } from "./limits.ts";
-import { outcomeOf } from "./outcome.ts";
+import { outcomeOf, sizeOf } from "./outcome.ts";
 import { ProgressReader, type ProgressUpdate } from "./progress.ts";
 import { rulesOf } from "./retry.ts";
 import { Shares } from "./shares.ts";
@@ -31,6 +32,8 @@ export interface Timing {
 export interface CallWatcher {
   progress(update: ProgressUpdate, timing: Timing): void;
   log(line: LogLine): void;
+  /** Resolves when there is room for this result on its way to the client; undefined when there is. */
+  room?(data: unknown): Promise<unknown> | undefined;
   /** Nothing was heard for a while, and the host should not take that for a death. */
   beat(timing: Timing): void;
   /** Only where `whenAsked` is `elicit`: these questions are open; answer them through the engine. */
@@ -75,17 +78,7 @@ export interface CallRequest {
 }
 
 export type CallEnding =
-  | {
-      readonly kind: "ended";
-      readonly outcome: Outcome;
-      /** The task it was, if it was one. */
-      readonly taskId: string | undefined;
-      /** A sentence for the caller: that it was joined to another run. */
-      readonly note: string | undefined;
-      /** To be told whether the answer reached the client: if not, the result is kept as a task. */
-      readonly finish: (isDelivered: boolean) => void;
-      readonly isOnRecord: boolean;
-    }
+  | EndedCall
   | { readonly kind: "deferred"; readonly as: "task" | "job" | "handle"; readonly task: Task; readonly note: string | undefined }
   | { readonly kind: "asked"; readonly task: Task }
   /** The process leaves, and this client takes neither a task nor a handle: where its call went, or that it could not be kept. */
@@ -205,12 +198,13 @@ export class Calls {
       watcher: {
         progress: (update) => watcher.progress(update, timing()),
         log: (line) => watcher.log(line),
+        room: (data) => watcher.room?.(data),
         asked: () => mail.put("asked"),
         ...(cannotAsk && { whyNoAnswer: request.whyNoAnswer }),
       },
     });
     const first = await Promise.race([attempt.outcome, nextTurn()]);
-    if (first !== undefined && attempt.isUnrecorded) return this.#endedAtOnce(attempt, first);
+    if (first !== undefined && attempt.isUnrecorded && sizeOf(first) <= longChars) return this.#endedAtOnce(attempt, first);
     worker.holdCall(attempt);
     void attempt.ended.then(this.#held.take(request.caller));
     void attempt.outcome.then(() => mail.put("ended"));
@@ -296,16 +290,18 @@ export class Calls {
 
   #endedAtOnce(attempt: Attempt, outcome: Outcome): CallEnding {
     attempt.finish(outcome);
-    return { kind: "ended", outcome, taskId: undefined, note: undefined, finish: () => undefined, isOnRecord: false };
+    return this.#toEnded({ outcome });
   }
 
   #ended(attempt: Attempt, outcome: Outcome, request: CallRequest): CallEnding {
-    const finish = (isDelivered: boolean) => {
-      const isWorthKeeping = !isDelivered && outcome.ending === "completed";
-      const kept = isWorthKeeping ? this.#handOut(attempt, request, "its client went away before the answer") : undefined;
-      void Promise.resolve(kept).finally(() => attempt.release());
-    };
-    return { kind: "ended", outcome, taskId: undefined, note: undefined, finish, isOnRecord: attempt.taskId !== undefined };
+    return this.#toEnded({ outcome, attempt, handOut: (run, reason) => this.#handOut(run, request, reason) }, request.caller);
+  }
+
+  #toEnded(about: Omit<EndedCallOptions, "read" | "remove">, caller = ""): EndedCall {
+    const { engine, log } = this.#options;
+    const remove = (taskId: string) =>
+      engine.prune(caller, taskId).catch((error: unknown) => log.debug("the record of an answer that has left could not be removed", { error }));
+    return new EndedCall({ ...about, read: (taskId) => engine.get(caller, taskId), remove });
   }
 
   /** Waits for a task that runs already, here or elsewhere, as if it were this call. */
@@ -330,7 +326,7 @@ export class Calls {
         const waited = engine.wait(caller, begun.taskId, { until: isNews, signal: stop.signal, onTask });
         const event = await Promise.race([waited, mail.next()]);
         if (typeof event !== "string") {
-          if (isTerminal(event)) return { kind: "ended", outcome: outcomeOf(event), taskId: event.taskId, note, finish: () => undefined, isOnRecord: true };
+          if (isTerminal(event)) return this.#toEnded({ outcome: outcomeOf(event), taskId: event.taskId, note }, caller);
           const open = openQuestions(event);
           for (const { key } of open) shown.add(key);
           if (request.whenAsked === "park") return { kind: "asked", task: event };
@@ -434,6 +430,9 @@ async function findEqual(engine: Engine, creation: Parameters<Engine["findEqual"
     throw error;
   }
 }
+
+/** A result that is longer may have to wait for its client, and then it has to be somebody's. */
+const longChars = 64 * 1024;
 
 /** The caller has as many calls running as there may be. */
 class TooManyCalls extends CommandError {

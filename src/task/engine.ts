@@ -237,8 +237,9 @@ export class Engine {
     return task;
   }
 
-  async prune(caller: string): Promise<number> {
-    return await this.#options.store.prune(this.#scope(caller));
+  /** Removes the ended tasks of a caller, or one of them. */
+  async prune(caller: string, taskId?: string): Promise<number> {
+    return await this.#options.store.prune(this.#scope(caller), taskId);
   }
 
   /** As the store has it; what has ended is told from memory when the store cannot be asked, or could not be told of it. */

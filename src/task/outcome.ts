@@ -1,6 +1,7 @@
 import { toTimestamp } from "../clock.ts";
 import type { Outcome } from "../command/run.ts";
 import { CommandError, messageOf } from "../errors.ts";
+import { weigh } from "../weigh.ts";
 import { checkStorable } from "./limits.ts";
 import type { ProgressUpdate } from "./progress.ts";
 import type { EndedTask, TaskOutcome, TaskProgress } from "./task.ts";
@@ -29,6 +30,21 @@ export function toProgress({ value, total, percentage, message, context }: Progr
     ...(message !== undefined && { message }),
     ...(context !== undefined && { context }),
   };
+}
+
+/** What a result weighs as JSON, near enough. */
+export function sizeOf(outcome: Outcome | TaskOutcome): number {
+  if (outcome.ending !== "completed") return 0;
+  const blocks = (outcome.content ?? []) as readonly { text?: string; data?: string; resource?: { text?: string; blob?: string } }[];
+  const inBlocks = blocks.reduce(
+    (sum, { text, data, resource }) => sum + lengthOf(text) + lengthOf(data) + lengthOf(resource?.text) + lengthOf(resource?.blob),
+    0,
+  );
+  return inBlocks + ("json" in outcome ? outcome.json.length : weigh(outcome.data));
+}
+
+function lengthOf(text: string | undefined): number {
+  return text?.length ?? 0;
 }
 
 /** An outcome as it is stored: neutral, without what only this process can hold. */

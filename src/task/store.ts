@@ -123,9 +123,9 @@ export interface TaskStore {
   workers(): Promise<readonly string[]>;
   /** Ends or requeues what leases that ran out, or these workers, leave behind; the tasks that were interrupted. */
   interrupt(lost: { readonly before: number } | { readonly worker: string }, now: number): Promise<readonly string[]>;
-  /** Removes results whose time is over, or all ended ones of a caller. */
+  /** Removes results whose time is over; all ended ones of a caller, or one of them. */
   sweep(now: number): Promise<number>;
-  prune(scope: Scope): Promise<number>;
+  prune(scope: Scope, taskId?: string): Promise<number>;
   /**
    * The clock was set by so much, and is `now`. Ahead: what had ended before keeps the time that it had left; once, however many processes
    * have seen the jump. Back: nothing is kept for longer than its time from now, and what is queued waits no longer than it would have.

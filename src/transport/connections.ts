@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { Clock } from "../clock.ts";
 import { RequestError } from "../errors.ts";
 import { type Caller, callerKey } from "../mcp/caller.ts";
+import { Backlog } from "../mcp/outbound.ts";
 import { limitsOf, nameOf, tooManyRequests } from "./limits.ts";
 import { Pace } from "./pace.ts";
 
@@ -32,6 +33,7 @@ export class Connections {
   readonly #streams = new Map<string, number>();
   readonly #taskIds = new Map<string, number>();
   readonly #paces = new Map<string, Pace>();
+  readonly #backlogs = new Map<string, Backlog>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -96,6 +98,14 @@ export class Connections {
     if (held + ids > most)
       throw new RequestError("busy", `There are ${held} tasks that are listened to by ${nameOf(caller)}, of ${most} at a time; listen to fewer.`);
     hold(this.#taskIds, key, ids, over);
+  }
+
+  /** What is on its way to this caller, on all its connections. */
+  backlogOf(caller: Caller): Backlog {
+    const key = callerKey(caller);
+    const backlog = this.#backlogs.get(key) ?? new Backlog(limitsOf(caller).backlogBytes);
+    this.#backlogs.set(key, backlog);
+    return backlog;
   }
 
   /** Resolves when it is this message's turn; undefined when that is now. */

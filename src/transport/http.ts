@@ -17,7 +17,6 @@ import { internalErrorCode, isOutOfDescriptors, outOfDescriptors, RequestError, 
 import type { Logger } from "../log.ts";
 import { anonymous, type Caller, localUser, toAuthInfo } from "../mcp/caller.ts";
 import { toProtocolError } from "../mcp/server.ts";
-import { noteDelivery } from "../mcp/delivery.ts";
 import { refuseListen, type TaskListen, type TaskSubscriptions, toTaskListen } from "../mcp/subscriptions.ts";
 import { Connections } from "./connections.ts";
 import { checkMessage, maxBodyBytes, parseJson, refuseIntroduction } from "./frames.ts";
@@ -220,13 +219,14 @@ class Endpoint {
     this.connections.admit(request, response, caller);
     const gone = new AbortController();
     const closed = new AbortController();
+    const left = Promise.withResolvers<boolean>();
     response.on("close", () => {
+      left.resolve(response.writableFinished);
       closed.abort();
       if (!response.writableFinished) gone.abort();
     });
     const webRequest = toWebRequest(request, gone.signal);
-    noteDelivery(webRequest, closed.signal);
-    const authInfo = toAuthInfo(caller);
+    const authInfo = toAuthInfo(caller, { backlog: this.connections.backlogOf(caller), whenLeft: () => left.promise });
     if (request.method === "GET") this.connections.holdStream(caller, closed.signal);
     if (request.method !== "POST") return await this.#sessions.handle(webRequest, { caller, authInfo, closed: closed.signal });
     const body = await readBody(request);

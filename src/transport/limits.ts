@@ -16,16 +16,52 @@ export interface DoorLimits {
   readonly taskIds: number;
   /** Messages that are begun in one turn of the event loop. */
   readonly messagesATurn: number;
+  /** Large results that are on their way, as JSON; the rest waits on the disk. */
+  readonly backlogBytes: number;
 }
 
 const minuteMs = 60_000;
-const known: DoorLimits = { connections: 1_000, requests: 1_000, streams: 500, sessions: 500, silenceMs: 60 * minuteMs, taskIds: 10_000, messagesATurn: 64 };
+const mib = 1024 * 1024;
+const known: DoorLimits = {
+  connections: 1_000,
+  requests: 1_000,
+  streams: 500,
+  sessions: 500,
+  silenceMs: 60 * minuteMs,
+  taskIds: 10_000,
+  messagesATurn: 64,
+  backlogBytes: 64 * mib,
+};
 /** Callers who cannot be told apart share these. */
-const strangers: DoorLimits = { connections: 250, requests: 200, streams: 100, sessions: 200, silenceMs: 10 * minuteMs, taskIds: 1_000, messagesATurn: 8 };
+const strangers: DoorLimits = {
+  connections: 250,
+  requests: 200,
+  streams: 100,
+  sessions: 200,
+  silenceMs: 10 * minuteMs,
+  taskIds: 1_000,
+  messagesATurn: 8,
+  backlogBytes: 32 * mib,
+};
 
 export function limitsOf(caller: Caller): DoorLimits {
   return isKnown(caller) ? known : strangers;
 }
+
+/**
+ * A client that leaves this much unread, and takes less than a part of it in this time, does not read, and is closed: what waits for it is
+ * memory that others need. Ten seconds are more than a program is busy that means to read on; a link that carries a part in ten seconds is
+ * slower than any that MCP is spoken on.
+ */
+export const unread = {
+  bytes: 1024 * 1024,
+  ms: 10_000,
+  /** A stream over HTTP that has more waiting is closed at once when more comes: whoever writes to it does not wait, and one event has at most one result. */
+  mostBytes: 16 * 1024 * 1024,
+};
+
+/** A large message is written in parts of this size: as much as a client has to take in `unread.ms`, and a moment's work to write. */
+export const partBytes = 1024 * 1024;
 
 /** Whose something is, in a sentence to them. */
 export function nameOf(caller: Caller): string {

@@ -1,5 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../clock.ts";
+import { partBytes, unread } from "./limits.ts";
+import { PartWriter } from "./part-writer.ts";
 
 /** Writes an answer: whole where it is JSON, as it comes where it is a stream. */
 export async function writeResponse(to: ServerResponse, from: Response, clock: Clock): Promise<void> {
@@ -8,7 +10,11 @@ export async function writeResponse(to: ServerResponse, from: Response, clock: C
     to.writeHead(from.status, headers).end();
   } else if (headers["content-type"]?.startsWith("application/json")) {
     const body = Buffer.from(await from.arrayBuffer());
-    to.writeHead(from.status, { ...headers, "content-length": String(body.length) }).end(body);
+    to.writeHead(from.status, { ...headers, "content-length": String(body.length) });
+    if (body.length <= partBytes) return void to.end(body);
+    const writer = new PartWriter(to, clock);
+    writer.write(body);
+    await writer.end();
   } else {
     to.writeHead(from.status, headers);
     to.flushHeaders();
@@ -16,27 +22,23 @@ export async function writeResponse(to: ServerResponse, from: Response, clock: C
   }
 }
 
-/** A client that leaves this much unread for this long, or so much at once, is closed: whoever writes to it does not wait. */
-const unread = { bytes: 1024 * 1024, ms: 10_000, mostBytes: 16 * 1024 * 1024 };
-
-/** Copies a stream until the client is gone, or does not read. */
+/** Copies a stream until the client is gone, or does not read: whoever writes to it does not wait. */
 async function stream(to: ServerResponse, body: ReadableStream<Uint8Array>, clock: Clock): Promise<void> {
   const reader = body.getReader();
+  const writer = new PartWriter(to, clock);
   const onClose = () => void reader.cancel().catch(() => undefined);
   to.on("close", onClose);
-  let behindSince: number | undefined;
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done || to.destroyed) break;
-      behindSince = to.writableLength > unread.bytes ? (behindSince ?? clock.monotonic()) : undefined;
-      const isStuck = behindSince !== undefined && clock.monotonic() - behindSince > unread.ms;
-      if (isStuck || to.writableLength > unread.mostBytes) {
+      if (writer.waitingBytes > unread.mostBytes) {
         to.destroy();
         return onClose();
       }
-      to.write(value);
+      writer.write(value);
     }
+    await writer.end();
   } finally {
     to.off("close", onClose);
     to.end();

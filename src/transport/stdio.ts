@@ -1,13 +1,15 @@
 import type { Readable, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
+import type { Clock } from "../clock.ts";
 import { RequestError, requestErrors } from "../errors.ts";
 import { LineSplitter, maxLineBytes } from "../lines.ts";
 import type { Logger } from "../log.ts";
+import { Backlog, type Outbound } from "../mcp/outbound.ts";
 import { parseMessage } from "./frames.ts";
+import { Outbox } from "./outbox.ts";
 
 /** What may be dropped rather than kept for a client that does not read. */
 const droppable = new Set(["notifications/progress", "notifications/message"]);
-const maxUnreadBytes = 1024 * 1024;
 /** So many messages of one client, or so much of them, are begun before others have their turn. */
 const messagesATurn = 100;
 const unitBytes = 64 * 1024;
@@ -16,17 +18,19 @@ export interface LineTransportOptions {
   readonly input: Readable;
   readonly output: Writable;
   /** Writes to `output` even where its own `write` was taken away from others. */
-  readonly write: (text: string) => boolean;
+  readonly write: (part: string | Uint8Array) => boolean;
   /** Requests that the other side asks again by itself when this one hangs up: they are no reason to stay. */
   readonly isAskedAgain?: (method: string) => boolean;
+  readonly clock: Clock;
   readonly log: Logger;
 }
 
 /**
  * One MCP connection over a pair of byte streams, one message a line.
- * A bad line gets one error and the next is read; a client that stops reading stops being read.
+ * A bad line gets one error and the next is read; a client that stops reading stops being read, and is closed when that lasts.
  */
-export class LineTransport implements Transport {
+export class LineTransport implements Transport, Outbound {
+  readonly backlog = new Backlog();
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
@@ -35,10 +39,7 @@ export class LineTransport implements Transport {
   readonly #inFlight = new Set<string | number>();
   /** Requests that stand until somebody ends them: nobody waits for their answer. */
   readonly #standing = new Set<string | number>();
-  /** Who waits until the answer to a request has been written; and who hears of it with the next write. */
-  readonly #unwritten = new Map<string | number, () => void>();
-  #written: (() => void)[] = [];
-  #outbox: string[] = [];
+  readonly #outbox: Outbox;
   /** What has come and waits for its turn. */
   readonly #chunks: Buffer[] = [];
   #lines: Iterator<Buffer | "tooLong"> | undefined;
@@ -52,6 +53,25 @@ export class LineTransport implements Transport {
 
   constructor(options: LineTransportOptions) {
     this.#options = options;
+    const { input, output, write, clock } = options;
+    this.#outbox = new Outbox({
+      output,
+      write,
+      clock,
+      onBehind: () => {
+        this.#waitsForDrain = true;
+        input.pause();
+      },
+      onDrain: () => {
+        this.#waitsForDrain = false;
+        this.#resume();
+      },
+      onBroken: (error) => {
+        this.#onBroken(error);
+        // Somebody who does not read would never let what is written go.
+        output.destroy();
+      },
+    });
   }
 
   async start(): Promise<void> {
@@ -61,7 +81,7 @@ export class LineTransport implements Transport {
     input.on("end", this.#onEnd);
     input.on("close", this.#onEnd);
     output.on("error", this.#onBroken);
-    output.on("drain", this.#onDrain);
+    output.on("drain", this.#outbox.onDrain);
     // A stream that was read from before, to see who is there, stands still.
     input.resume();
   }
@@ -69,16 +89,14 @@ export class LineTransport implements Transport {
   send(message: JSONRPCMessage): Promise<void> {
     if (this.#isClosed) return Promise.reject(new Error("The connection is closed."));
     if ("method" in message) {
-      const isUnread = this.#options.output.writableLength > maxUnreadBytes;
-      if (isUnread && droppable.has(message.method)) return Promise.resolve();
+      if (droppable.has(message.method) && this.#outbox.isUnread) return Promise.resolve();
     } else if (message.id !== undefined) this.#answered(message.id);
-    this.#queue(message);
+    this.#outbox.push(message);
     return Promise.resolve();
   }
 
-  /** Resolves when the answer to this request has been written, or cannot be any more. */
-  written(id: string | number): Promise<void> {
-    return this.#isClosed ? Promise.resolve() : new Promise((resolve) => this.#unwritten.set(id, resolve));
+  whenLeft(requestId: string | number): Promise<boolean> {
+    return this.#outbox.whenLeft(requestId);
   }
 
   /** Closes the connection as soon as nobody waits for an answer on it. */
@@ -88,9 +106,6 @@ export class LineTransport implements Transport {
   }
 
   #answered(id: string | number): void {
-    const written = this.#unwritten.get(id);
-    if (written !== undefined) this.#written.push(written);
-    this.#unwritten.delete(id);
     this.#inFlight.delete(id);
     this.#standing.delete(id);
     // The answer itself has yet to be written.
@@ -99,14 +114,13 @@ export class LineTransport implements Transport {
 
   async close(): Promise<void> {
     if (this.#isClosed) return;
-    this.#flush();
     this.#isClosed = true;
-    for (const written of [...this.#written, ...this.#unwritten.values()]) written();
     const { input, output } = this.#options;
+    this.#outbox.close(output.writable);
     input.off("data", this.#onData);
     input.off("end", this.#onEnd);
     input.off("close", this.#onEnd);
-    output.off("drain", this.#onDrain);
+    output.off("drain", this.#outbox.onDrain);
     input.pause();
     // The error listeners stay: a late EPIPE without one would end the process.
     this.onclose?.();
@@ -164,7 +178,7 @@ export class LineTransport implements Transport {
       if (!(error instanceof RequestError)) throw error;
       // What the client sent may be private; its kind is enough for the log.
       this.#options.log.warn("refused a message", { kind: error.kind });
-      this.#queue({ jsonrpc: "2.0", id: null, error: { code: requestErrors[error.kind].code, message: error.message } });
+      this.#outbox.push({ jsonrpc: "2.0", id: null, error: { code: requestErrors[error.kind].code, message: error.message } });
     }
   }
 
@@ -178,31 +192,11 @@ export class LineTransport implements Transport {
       if (message.method === "subscriptions/listen" || this.#options.isAskedAgain?.(message.method) === true) this.#standing.add(message.id);
     } else if (message.method === "notifications/cancelled") {
       const { requestId } = (message.params ?? {}) as { requestId?: string | number };
-      if (requestId !== undefined) this.#answered(requestId);
+      if (requestId === undefined) return;
+      this.#answered(requestId);
+      this.#outbox.forget(requestId);
     }
   }
-
-  /** Messages made in one turn of the event loop leave in few writes: under load a write is most of what a call costs. */
-  #queue(message: object): void {
-    // After everything that is answered in the same turn, and before anything else.
-    if (this.#outbox.length === 0) process.nextTick(this.#flush);
-    this.#outbox.push(`${JSON.stringify(message)}\n`);
-  }
-
-  readonly #flush = (): void => {
-    if (this.#outbox.length === 0 || this.#isClosed) return;
-    const text = this.#outbox.length === 1 ? (this.#outbox[0] as string) : this.#outbox.join("");
-    this.#outbox = [];
-    const hasRoom = this.#options.write(text);
-    for (const written of this.#written.splice(0)) written();
-    this.#waitsForDrain = !hasRoom;
-    if (!hasRoom) this.#options.input.pause();
-  };
-
-  readonly #onDrain = (): void => {
-    this.#waitsForDrain = false;
-    this.#resume();
-  };
 
   readonly #onBroken = (error: Error): void => {
     if (this.#isClosed) return;

@@ -90,7 +90,7 @@ export class DaemonHome {
   }
 }
 
-function recordsOf(home: string): Daemon[] {
+export function recordsOf(home: string): Daemon[] {
   const folder = path.join(home, "run");
   return namesIn(folder).flatMap((name) => {
     if (!name.endsWith(".json")) return [];

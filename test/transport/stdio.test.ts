@@ -1,17 +1,19 @@
 import { PassThrough } from "node:stream";
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
+import { type Clock, systemClock } from "../../src/clock.ts";
 import { silentLog } from "../../src/log.ts";
 import { LineTransport } from "../../src/transport/stdio.ts";
+import { FakeClock } from "../helpers/fake-clock.ts";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const note = (n: number, text = "") => `${JSON.stringify({ jsonrpc: "2.0", method: "notifications/x", params: { n, text } })}\n`;
 
 /** A transport, what is written to it, and how many messages each turn of the event loop began. */
-async function open() {
+async function open(clock: Clock = systemClock) {
   const [input, output] = [new PassThrough({ highWaterMark: 64 * 1024 }), new PassThrough()];
   const received: number[] = [];
-  const transport = new LineTransport({ input, output, write: (text) => output.write(text), log: silentLog });
+  const transport = new LineTransport({ input, output, write: (part) => output.write(part), clock, log: silentLog });
   transport.onmessage = (message: JSONRPCMessage) => void received.push((message as unknown as { params: { n: number } }).params.n);
   let isClosed = false;
   transport.onclose = () => (isClosed = true);
@@ -58,4 +60,87 @@ test("a client that does not read is not read, also in the middle of a flood, an
   output.resume();
   while (received.length < 151) await turn();
   input.destroy();
+});
+
+const answer = (id: number, text: string): JSONRPCMessage => ({ jsonrpc: "2.0", id, result: { text } }) as JSONRPCMessage;
+
+test("small messages of one turn leave in one write, and a large one in parts of 1 MiB, the next when the last is taken", async () => {
+  const { output, transport } = await open();
+  const written: number[] = [];
+  const write = output.write.bind(output);
+  output.write = ((part: string | Uint8Array) => {
+    written.push(part.length);
+    return write(part);
+  }) as typeof output.write;
+  for (let id = 0; id < 50; id++) void transport.send(answer(id, "small"));
+  await turn();
+  expect(written).toHaveLength(1);
+  void transport.send(answer(50, "x".repeat(3 * 1024 * 1024)));
+  void transport.send(answer(51, "after it"));
+  await turn();
+  expect(written).toHaveLength(2);
+  let text = "";
+  output.setEncoding("utf8").on("data", (part: string) => (text += part));
+  while (!text.includes("after it")) await turn();
+  expect(Math.max(...written)).toBe(1024 * 1024);
+  const lines = text.split("\n").slice(0, -1);
+  expect(lines.map((line) => (JSON.parse(line) as { id: number }).id)).toEqual(Array.from({ length: 52 }, (_, id) => id));
+});
+
+test("answers that would be longer than any text together all leave, and the connection goes on", { timeout: 60_000 }, async () => {
+  const { output, transport } = await open();
+  const text = "x".repeat(45 * 1024 * 1024);
+  const sent = Promise.all(Array.from({ length: 12 }, (_, id) => transport.send(answer(id, text))));
+  let bytes = 0;
+  output.on("data", (part: Buffer) => (bytes += part.length));
+  await sent;
+  while (bytes < 12 * text.length) await turn();
+  void transport.send(answer(12, "one more"));
+  const before = bytes;
+  while (bytes === before) await turn();
+  await transport.close();
+});
+
+test("a client that takes nothing of 1 MiB or more for 10 seconds is closed, and whoever waits for its answers is told that they have not left", async () => {
+  const clock = new FakeClock();
+  const { transport, isClosed } = await open(clock);
+  const left = [0, 1].map((id) => transport.whenLeft(id));
+  for (const id of [0, 1]) void transport.send(answer(id, "x".repeat(2 * 1024 * 1024)));
+  await turn();
+  clock.advance(9_999);
+  expect(isClosed()).toBe(false);
+  clock.advance(1);
+  expect(isClosed()).toBe(true);
+  expect(await Promise.all(left)).toEqual([false, false]);
+});
+
+test("one that takes a part in time stays, and so does one that has little to read", async () => {
+  const clock = new FakeClock();
+  const { output, transport, isClosed } = await open(clock);
+  const left = transport.whenLeft(0);
+  void transport.send(answer(0, "x".repeat(3 * 1024 * 1024)));
+  for (let parts = 0; parts < 4; parts++) {
+    await turn();
+    clock.advance(9_000);
+    output.read();
+  }
+  await turn();
+  expect(await left).toBe(true);
+  void transport.send(answer(1, "x".repeat(100_000)));
+  await turn();
+  clock.advance(60_000);
+  expect(isClosed()).toBe(false);
+  await transport.close();
+});
+
+test("a message that cannot be written is an error to whoever asked, and the connection goes on", async () => {
+  const { output, transport } = await open();
+  const text = new Promise<string>((resolve) => output.setEncoding("utf8").once("data", resolve));
+  void transport.send({ jsonrpc: "2.0", id: 7, result: { count: 1n } } as unknown as JSONRPCMessage);
+  void transport.send(answer(8, "fine"));
+  const lines = (await text).trim().split("\n");
+  expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+    { id: 7, error: { code: -32603 } },
+    { id: 8, result: { text: "fine" } },
+  ]);
 });

@@ -161,7 +161,7 @@ export const statements = {
   workers: "select distinct worker from tasks where worker is not null",
   sweep: "delete from tasks where expires_at <= :now",
   sweepKey: "delete from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey and expires_at <= :now",
-  prune: "delete from tasks where caller = :caller and finished_at is not null returning task_id",
+  prune: "delete from tasks where caller = :caller and finished_at is not null and task_id = coalesce(:taskId, task_id) returning task_id",
 
   /** Who has been put right no longer fits the sum, so a second process changes nothing. */
   prolong: "update tasks set expires_at = expires_at + :byMs where finished_at <= :now - :byMs and expires_at = finished_at + ttl_ms",

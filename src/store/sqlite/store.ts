@@ -245,8 +245,8 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return await this.#quickly(() => this.#run("sweep", { now }));
   }
 
-  async prune(scope: Scope): Promise<number> {
-    const ids = await this.#quickly(() => this.#ids("prune", { caller: scope.caller }));
+  async prune(scope: Scope, taskId?: string): Promise<number> {
+    const ids = await this.#quickly(() => this.#ids("prune", { caller: scope.caller, taskId: taskId ?? null }));
     for (const id of ids) this.#changed(id);
     return ids.length;
   }

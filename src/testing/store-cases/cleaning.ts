@@ -30,6 +30,15 @@ export const cleaningCases: readonly StoreCase[] = [
     assert.equal(await bench.store.prune(bench.scope()), 0);
   }),
 
+  onStore("prune: removes one ended task of the caller's, and neither a live one nor somebody else's", async (bench) => {
+    const ids = await makeOneOfEach(bench);
+    assert.equal(await bench.store.prune(bench.scope(), ids.working), 0);
+    assert.equal(await bench.store.prune(bench.scope("bob"), ids.completed), 0);
+    assert.equal(await bench.store.prune(bench.scope(), ids.completed), 1);
+    const left = (await bench.store.list(bench.scope(), { limit: 10 })).tasks.map(({ taskId }) => taskId);
+    assert.deepEqual(new Set(left), new Set(Object.values(ids).filter((id) => id !== ids.completed)));
+  }),
+
   onStore("create: of the caller's ended tasks those that ended first are forgotten beyond a number, and live ones never", async (bench) => {
     const ids = await makeOneOfEach(bench);
     const foreign = await bench.begin({ caller: "bob" });

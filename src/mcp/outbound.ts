@@ -1,0 +1,155 @@
+import { getHeapStatistics } from "node:v8";
+import type { ServerContext } from "@modelcontextprotocol/server";
+import { sizeOf } from "../task/outcome.ts";
+import { isTerminal, type Task } from "../task/task.ts";
+import { weigh } from "../weigh.ts";
+import type { CommandServer } from "./server.ts";
+
+/** How answers leave by one connection. */
+export interface Outbound {
+  readonly backlog: Backlog;
+  /** Resolves when the answer to a request has left, or is wanted no longer; false when the connection ended before. */
+  whenLeft(requestId: string | number): Promise<boolean>;
+}
+
+/** Smaller answers are a matter of how many requests there may be, and not worth counting. */
+const largeBytes = 64 * 1024;
+
+/** Results that are on their way by one connection, as JSON: three of the largest, so that the next is ready when one has left. */
+const backlogBytes = 32 * 1024 * 1024;
+
+/** Results that wait for such room, of all connections, as their commands made them: a quarter of the heap, because written out one takes three times as much. More than that wait on the disk. */
+const waitingBytes = getHeapStatistics().heap_size_limit / 4;
+let waiting = 0;
+
+/** What may be on its way at a time, in bytes; whoever comes later waits for room, in turn. */
+export class Backlog {
+  readonly #mostBytes: number;
+  readonly #waiting = new Set<{ readonly bytes: number; readonly begin: () => void }>();
+  #bytes = 0;
+
+  constructor(mostBytes = backlogBytes) {
+    this.#mostBytes = mostBytes;
+  }
+
+  get isEmpty(): boolean {
+    return this.#bytes === 0;
+  }
+
+  /** What is larger than all the room there is has it to itself. */
+  hasRoom(bytes: number): boolean {
+    return this.#waiting.size === 0 && this.#fits(bytes);
+  }
+
+  /** Resolves when there is room, with what gives it back; with nothing to give back when the signal comes first. */
+  async take(bytes: number, signal?: AbortSignal): Promise<() => void> {
+    if (this.hasRoom(bytes)) this.#bytes += bytes;
+    else if (!(await this.#wait(bytes, signal))) return () => undefined;
+    return () => {
+      this.#bytes -= bytes;
+      this.#beginNext();
+    };
+  }
+
+  #wait(bytes: number, signal: AbortSignal | undefined): Promise<boolean> {
+    return new Promise((resolve) => {
+      const entry = { bytes, begin: () => resolve(true) };
+      this.#waiting.add(entry);
+      signal?.addEventListener("abort", () => {
+        if (!this.#waiting.delete(entry)) return;
+        resolve(false);
+        this.#beginNext();
+      });
+    });
+  }
+
+  #fits(bytes: number): boolean {
+    return this.#bytes === 0 || this.#bytes + bytes <= this.#mostBytes;
+  }
+
+  #beginNext(): void {
+    for (const next of this.#waiting) {
+      if (!this.#fits(next.bytes)) return;
+      this.#waiting.delete(next);
+      this.#bytes += next.bytes;
+      next.begin();
+    }
+  }
+}
+
+/** One answer's place in a backlog: waited for before the result is written out, where there is none, and given back when the answer has left. */
+export class Place {
+  readonly #outbound: Outbound | undefined;
+  readonly #requestId: string | number;
+  #left: AbortController | undefined;
+  #giveBack: (() => void) | undefined;
+  #isUsed = false;
+
+  constructor(outbound: Outbound | undefined, requestId: string | number) {
+    this.#outbound = outbound;
+    this.#requestId = requestId;
+  }
+
+  /** False where nothing is known of the way. */
+  get isKnown(): boolean {
+    return this.#outbound !== undefined;
+  }
+
+  hasRoom(bytes: number): boolean {
+    return this.#giveBack !== undefined || this.#outbound?.backlog.hasRoom(bytes) !== false;
+  }
+
+  /** Waits with a result that is not written out yet; undefined when there is room, or too much waits already. */
+  wait(data: unknown): Promise<void> | undefined {
+    const backlog = this.#outbound?.backlog;
+    if (backlog === undefined || backlog.isEmpty || this.#giveBack !== undefined) return undefined;
+    const bytes = weigh(data);
+    if (!isLarge(bytes) || backlog.hasRoom(bytes) || waiting + bytes > waitingBytes) return undefined;
+    waiting += bytes;
+    return this.take(bytes).finally(() => (waiting -= bytes));
+  }
+
+  async take(bytes: number): Promise<void> {
+    if (this.#giveBack !== undefined) return;
+    this.#left ??= new AbortController();
+    this.#giveBack = await this.#outbound?.backlog.take(bytes, this.#left.signal);
+  }
+
+  /** Resolves as the answer leaves; the place is given back then. */
+  async whenLeft(): Promise<boolean> {
+    this.#isUsed = true;
+    const hasLeft = (await this.#outbound?.whenLeft(this.#requestId)) !== false;
+    this.#giveBack?.();
+    return hasLeft;
+  }
+
+  /** The request is answered with something else. */
+  leaveUnlessUsed(): void {
+    if (this.#isUsed) return;
+    this.#left?.abort();
+    this.#giveBack?.();
+    this.#giveBack = undefined;
+  }
+}
+
+/** The way by which a request is answered; undefined where nothing is known of it. */
+export function outboundOf({ http }: ServerContext, { outbound }: CommandServer): Outbound | undefined {
+  return http === undefined ? outbound : (http.authInfo?.extra?.outbound as Outbound | undefined);
+}
+
+/** True for a result that has to wait until there is room for it. */
+export function isLarge(bytes: number): boolean {
+  return bytes > largeBytes;
+}
+
+/** Reads a task that is answered with. What finds no room is let go, and read again when there is some. */
+export async function readWithRoom(ctx: ServerContext, server: CommandServer, read: () => Promise<Task>): Promise<Task> {
+  let task: Task | undefined = await read();
+  const place = new Place(outboundOf(ctx, server), ctx.mcpReq.id);
+  const bytes = isTerminal(task) ? sizeOf(task.outcome) : 0;
+  if (!place.isKnown || !isLarge(bytes)) return task;
+  if (!place.hasRoom(bytes)) task = undefined;
+  await place.take(bytes);
+  void place.whenLeft();
+  return task ?? (await read());
+}

@@ -1,0 +1,96 @@
+import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { killDaemons, recordsOf } from "../helpers/daemon.ts";
+import { cleanUp, temporaryFolder } from "../helpers/home.ts";
+import { LoadClient, peakMbOf } from "../helpers/load.ts";
+import { codeCache, executable, waitFor } from "../helpers/meanwhile.ts";
+
+/** What one connection may cost a server, in the memory of all its processes. */
+
+const commands = ["--no-bundled", "--commands", path.resolve(import.meta.dirname, "../fixtures/load/commands")];
+
+/** A server on pipes as a host starts it, without the room that other tests give a start: memory is what is measured here. */
+function start(words: readonly string[], { home = temporaryFolder(), heapMb }: { home?: string; heapMb?: number } = {}) {
+  const heap = heapMb === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${heapMb}` };
+  const env = { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home, ...heap };
+  const child = spawn(process.execPath, [executable, "serve", ...words, ...commands], { cwd: temporaryFolder(), env });
+  child.stderr.resume();
+  child.stdin.on("error", () => undefined);
+  cleanUp(() => killDaemons(home));
+  cleanUp(async () => {
+    const ended = new Promise((resolve) => child.once("close", resolve));
+    child.stdout.resume();
+    if (child.exitCode === null && child.signalCode === null && child.kill("SIGKILL")) await ended;
+  });
+  return { child, home, client: new LoadClient(child.stdin, child.stdout) };
+}
+
+async function startWithDaemon(options: { home?: string; heapMb?: number } = {}) {
+  const started = start([], options);
+  await started.client.begin();
+  const { pid } = await waitFor(() => recordsOf(started.home)[0]);
+  return { ...started, pids: [pid, started.child.pid ?? 0] };
+}
+
+async function startInProcess() {
+  const started = start(["--in-process"]);
+  await started.client.begin();
+  return { ...started, pids: [started.child.pid ?? 0] };
+}
+
+test.each([
+  ["in one process", () => startInProcess()],
+  ["by way of the daemon", () => startWithDaemon()],
+])("60 parallel results of 10 MB all arrive on one connection %s, within 1,000 MB of memory", async (_title, open) => {
+  const { client, pids } = await open();
+  const gate = path.join(temporaryFolder(), "gate");
+  const ids = Array.from({ length: 60 }, (_, at) => client.call("load_big", { mib: 9.5, gate, at }));
+  await client.request("ping");
+  writeFileSync(gate, "");
+  const { peakMb } = await peakMbOf(
+    pids,
+    client.until(() => ids.every((id) => client.answers.has(id))),
+  );
+  expect(ids.filter((id) => !client.answers.has(id))).toEqual([]);
+  expect(Math.min(...ids.map((id) => client.answers.get(id) ?? 0))).toBeGreaterThan(9.5 * 1024 * 1024);
+  expect(peakMb, "megabytes of all processes").toBeLessThan(1_000);
+  await client.request("ping");
+});
+
+test("a client that does not read keeps no more than 700 MB, whatever it has asked for; its results are tasks, and others are answered meanwhile", async () => {
+  const calls = 24;
+  const { client, home, pids } = await startWithDaemon({ heapMb: 512 });
+  const other = await startWithDaemon({ home });
+  const gate = path.join(temporaryFolder(), "gate");
+  for (let at = 0; at < calls; at++) client.call("load_big", { mib: 9.5, gate, at });
+  await client.request("ping");
+  client.stopReading();
+  writeFileSync(gate, "");
+  const pings: number[] = [];
+  // What the front and the system had taken before it stopped reading has left.
+  const isKept = async () => (await endedOf(other.client)) >= calls - 3;
+  const pinged = async () => {
+    do {
+      for (let n = 0; n < 50; n++) {
+        const startedAt = performance.now();
+        await other.client.request("ping");
+        pings.push(performance.now() - startedAt);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    } while (!(await isKept()));
+  };
+  const { peakMb } = await peakMbOf([...pids, ...other.pids.slice(1)], pinged());
+  pings.sort((a, b) => a - b);
+  if (process.env.MEANWHILE_TEST_FIGURES === "1")
+    console.info(`${pings.length} pings: half within ${pings[pings.length >> 1]?.toFixed(1)} ms, the longest ${pings.at(-1)?.toFixed(1)} ms`);
+  expect(peakMb, "megabytes of all processes").toBeLessThan(700);
+  expect(pings[pings.length >> 1], "half of the pings, in milliseconds").toBeLessThan(1_000);
+});
+
+/** How many results there are to ask for. */
+async function endedOf(client: LoadClient): Promise<number> {
+  const { structuredContent } = await client.result("tools/call", { name: "task_list", arguments: { limit: 100 } });
+  return (structuredContent as { data: { jobs: { status: string }[] } }).data.jobs.filter(({ status }) => status === "completed").length;
+}
