@@ -80,12 +80,14 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
     tell(part, progress.message ?? "");
   };
   try {
-    const ended = await engine.wait(caller, task.taskId, { signal: core.closed, onTask });
+    await engine.wait(caller, task.taskId, { signal: core.closed, onTask });
+    // The result is read when there is somebody to read it.
+    await canPush(core);
+    const ended = await engine.get(caller, task.taskId);
     if (!isTerminal(ended)) return;
     const outcome = outcomeOf(ended);
     const content = outcome.ending === "completed" ? outcome.content : undefined;
     const result = { ...toEnvelope(outcome, options.isDebug), ...(content !== undefined && { content }) };
-    await canPush(core);
     notify("notifications/tool_result", { job_id: task.taskId, result, timestamp: toTimestamp(clock.now()) });
   } catch (error) {
     noteUnlessGone(error, core.closed, options.log);

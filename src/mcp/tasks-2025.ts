@@ -124,8 +124,10 @@ export class Tasks2025 {
     const stop = core.onStream(push);
     return {
       look: (news) => {
-        latest = news;
         this.#withdraw(news);
+        // What has ended asks nothing; and its result is nothing to hold on to.
+        if (isTerminal(news)) return void stop();
+        latest = news;
         push();
       },
       stop,

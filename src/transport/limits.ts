@@ -63,6 +63,12 @@ export const unread = {
 /** A large message is written in parts of this size: as much as a client has to take in `unread.ms`, and a moment's work to write. */
 export const partBytes = 1024 * 1024;
 
+/**
+ * What is kept for clients before 2026-07-28 that lose their connection and come back: enough for one that was away for a moment, and for all
+ * sessions no more than a few large results. What is not kept any longer leaves a word, of about this size, so that nobody waits for it in vain.
+ */
+export const replayBytes = { session: 4 * 1024 * 1024, all: 64 * 1024 * 1024, stub: 500 };
+
 /** Whose something is, in a sentence to them. */
 export function nameOf(caller: Caller): string {
   return isKnown(caller) ? "yours" : "callers without a credential";

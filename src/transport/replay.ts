@@ -1,26 +1,65 @@
 import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
-
-/** How much a session keeps for a client that lost its connection; the newest message is kept whatever its size. */
-const maxKeptChars = 1024 * 1024;
+import { internalErrorCode } from "../errors.ts";
+import { weigh } from "../weigh.ts";
+import { replayBytes } from "./limits.ts";
 
 interface Kept {
+  readonly number: number;
   readonly streamId: string;
   readonly message: JSONRPCMessage;
-  readonly chars: number;
+  readonly bytes: number;
+  readonly owner: Replay;
+}
+
+/** What is left of an answer that is kept no longer: whoever comes back for it has to know that it will not come. */
+const noLongerKept =
+  "The answer is not kept any longer, so it cannot be sent again. What was not delivered has become a task: ask for its result (task_list shows it), or call again.";
+
+/** What all sessions keep for clients that lost their connections: the oldest of all goes first. */
+export class ReplayMemory {
+  readonly #mostBytes: number;
+  readonly #events = new Set<Kept>();
+  #bytes = 0;
+
+  constructor(mostBytes = replayBytes.all) {
+    this.#mostBytes = mostBytes;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  add(event: Kept): void {
+    this.#events.add(event);
+    this.#bytes += event.bytes;
+    for (const oldest of this.#events) {
+      if (this.#bytes <= this.#mostBytes) break;
+      oldest.owner.drop(oldest);
+    }
+  }
+
+  remove(event: Kept): void {
+    if (this.#events.delete(event)) this.#bytes -= event.bytes;
+  }
 }
 
 /** The last messages of one session, sent again to a client that comes back with Last-Event-ID. */
 export class Replay implements EventStore {
+  readonly #memory: ReplayMemory;
   /** By number, oldest first. */
   readonly #kept = new Map<number, Kept>();
-  #chars = 0;
+  #bytes = 0;
   #lastNumber = 0;
+
+  constructor(memory = new ReplayMemory()) {
+    this.#memory = memory;
+  }
 
   async storeEvent(streamId: string, message: JSONRPCMessage): Promise<string> {
     this.#lastNumber += 1;
     // The first event of a stream is empty: it only gives the client an id to come back with.
     const isMarker = !("jsonrpc" in message);
-    if (!isMarker) this.#keep({ streamId, message, chars: roughSize(message) });
+    if (!isMarker) this.#keep(streamId, message);
     return toEventId(this.#lastNumber, streamId);
   }
 
@@ -37,14 +76,40 @@ export class Replay implements EventStore {
     return after.streamId;
   }
 
-  #keep(event: Kept): void {
-    for (const [number, { chars }] of this.#kept) {
-      if (this.#chars + event.chars <= maxKeptChars) break;
-      this.#kept.delete(number);
-      this.#chars -= chars;
+  /** The session has ended. */
+  clear(): void {
+    for (const event of this.#kept.values()) this.#forget(event);
+  }
+
+  /** Makes room: of an answer a word is left, of anything else nothing. */
+  drop(event: Kept): void {
+    this.#forget(event);
+    const stub = toStub(event.message);
+    // An answer is the last of its stream, so a word that comes after all the others comes in its place.
+    if (stub !== undefined && event.bytes > replayBytes.stub) this.#put({ ...event, message: stub, bytes: replayBytes.stub });
+  }
+
+  #keep(streamId: string, message: JSONRPCMessage): void {
+    const event = { number: this.#lastNumber, streamId, message, bytes: weigh(message), owner: this };
+    this.#put(event);
+    // The memory of all may have let go of it already.
+    for (const oldest of this.#kept.values()) {
+      if (this.#bytes <= replayBytes.session) break;
+      this.drop(oldest);
     }
-    this.#kept.set(this.#lastNumber, event);
-    this.#chars += event.chars;
+  }
+
+  #put(event: Kept): void {
+    this.#kept.set(event.number, event);
+    this.#bytes += event.bytes;
+    this.#memory.add(event);
+  }
+
+  #forget(event: Kept): void {
+    if (this.#kept.get(event.number) !== event) return;
+    this.#kept.delete(event.number);
+    this.#bytes -= event.bytes;
+    this.#memory.remove(event);
   }
 
   #parse(eventId: string): { number: number; streamId: string } | undefined {
@@ -54,11 +119,9 @@ export class Replay implements EventStore {
   }
 }
 
-/** What a message weighs, near enough, without writing it out once more: nearly all of a large one is in its texts. */
-function roughSize(message: JSONRPCMessage): number {
-  const parts = "result" in message ? ((message.result.content ?? []) as { text?: string; data?: string }[]) : [];
-  const note = "method" in message && message.method === "notifications/message" ? String((message.params as { data?: unknown }).data).length : 0;
-  return Array.isArray(parts) ? parts.reduce((sum, part) => sum + 2 * ((part.text?.length ?? 0) + (part.data?.length ?? 0)), 500 + note) : 500;
+function toStub(message: JSONRPCMessage): JSONRPCMessage | undefined {
+  if ("method" in message || message.id === undefined) return undefined;
+  return { jsonrpc: "2.0", id: message.id, error: { code: internalErrorCode, message: noLongerKept } };
 }
 
 function toEventId(number: number, streamId: string): string {

@@ -12,7 +12,7 @@ import { createId } from "../ids.ts";
 import { type Caller, callerKey } from "../mcp/caller.ts";
 import type { CommandServer } from "../mcp/server.ts";
 import { limitsOf, nameOf, tooManyRequests } from "./limits.ts";
-import { Replay } from "./replay.ts";
+import { Replay, ReplayMemory } from "./replay.ts";
 
 /** How long a client that lost its connection is asked to wait before it comes back. */
 const retryMs = 1_000;
@@ -43,6 +43,7 @@ export class Sessions {
   readonly #options: { factory: McpServerFactory; clock: Clock; onerror: (error: Error) => void };
   readonly #stateless: ReturnType<typeof legacyStatelessFallback>;
   readonly #sessions = new Map<string, Session>();
+  readonly #replays = new ReplayMemory();
   #cancelLook: (() => void) | undefined;
 
   constructor(options: { factory: McpServerFactory; clock: Clock; onerror: (error: Error) => void }) {
@@ -71,10 +72,11 @@ export class Sessions {
     const { factory, clock } = this.#options;
     this.#refuseWithoutRoom(from.caller);
     const inFlight = new Set<string | number>();
+    const replay = new Replay(this.#replays);
     const server = (await factory({ era: "legacy", authInfo: from.authInfo, requestInfo: request })) as CommandServer;
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: createId,
-      eventStore: new Replay(),
+      eventStore: replay,
       retryInterval: retryMs,
       onsessioninitialized: (id) => {
         this.#makeRoom(from.caller);
@@ -86,6 +88,7 @@ export class Sessions {
       onsessionclosed: (id) => void this.#sessions.delete(id),
     });
     await server.connect(transport);
+    server.core.closed.addEventListener("abort", () => replay.clear(), { once: true });
     const send = transport.send.bind(transport);
     transport.send = (message, options) => {
       if (!("method" in message) && message.id !== undefined) {

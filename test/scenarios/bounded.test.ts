@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { killDaemons, recordsOf } from "../helpers/daemon.ts";
 import { cleanUp, temporaryFolder } from "../helpers/home.ts";
 import { LoadClient, peakMbOf } from "../helpers/load.ts";
-import { codeCache, executable, waitFor } from "../helpers/meanwhile.ts";
+import { codeCache, executable, startGuardedHttp, waitFor } from "../helpers/meanwhile.ts";
 
 /** What one connection may cost a server, in the memory of all its processes. */
 
@@ -87,6 +87,34 @@ test("a client that does not read keeps no more than 700 MB, whatever it has ask
     console.info(`${pings.length} pings: half within ${pings[pings.length >> 1]?.toFixed(1)} ms, the longest ${pings.at(-1)?.toFixed(1)} ms`);
   expect(peakMb, "megabytes of all processes").toBeLessThan(700);
   expect(pings[pings.length >> 1], "half of the pings, in milliseconds").toBeLessThan(1_000);
+});
+
+test("16 sessions of 2025-11-25 over HTTP that nobody ends, each with a result of 10 MB, stay within 550 MB", async () => {
+  const { url, token, child } = await startGuardedHttp(commands, { env: { NODE_OPTIONS: "--max-old-space-size=256" } });
+  const headers = { authorization: `Bearer ${token()}`, "content-type": "application/json", accept: "application/json, text/event-stream" };
+  const post = async (session: string | undefined, message: object) => {
+    const response = await fetch(url, {
+      method: "POST",
+      headers: { ...headers, ...(session !== undefined && { "mcp-session-id": session, "mcp-protocol-version": "2025-11-25" }) },
+      body: JSON.stringify({ jsonrpc: "2.0", ...message }),
+    });
+    let bytes = 0;
+    for await (const part of response.body as unknown as AsyncIterable<Uint8Array>) bytes += part.length;
+    return { session: response.headers.get("mcp-session-id") ?? "", status: response.status, bytes };
+  };
+  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "load", version: "1" } };
+  const call = { id: 2, method: "tools/call", params: { name: "load_big", arguments: { mib: 9.5 } } };
+  const begun = async () => {
+    const sizes: number[] = [];
+    for (let n = 0; n < 16; n++) {
+      const { session } = await post(undefined, { id: 1, method: "initialize", params });
+      sizes.push((await post(session, call)).bytes);
+    }
+    return sizes;
+  };
+  const { result, peakMb } = await peakMbOf([child.pid ?? 0], begun());
+  expect(Math.min(...result)).toBeGreaterThan(9.5 * 1024 * 1024);
+  expect(peakMb, "megabytes of the server").toBeLessThan(550);
 });
 
 /** How many results there are to ask for. */

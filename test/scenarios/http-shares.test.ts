@@ -129,13 +129,17 @@ test("streams and tasks that are listened to are counted for each caller, until 
 });
 
 /** A stream to a client, and a way to write to it as somebody does who does not wait. */
-async function openStream() {
+async function openStream(toResponse = (body: ReadableStream<Uint8Array>) => new Response(body, { headers: { "content-type": "text/event-stream" } })) {
   const clock = new FakeClock();
   let write = (_text: string): void => undefined;
   let isCancelled = false;
+  let isOver = false;
   const over = Promise.withResolvers<void>();
   const server = createServer((_request, response) => {
-    response.on("close", () => over.resolve());
+    response.on("close", () => {
+      isOver = true;
+      over.resolve();
+    });
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
         write = (text) => controller.enqueue(Buffer.from(text));
@@ -144,7 +148,7 @@ async function openStream() {
         isCancelled = true;
       },
     });
-    void writeResponse(response, new Response(body, { headers: { "content-type": "text/event-stream" } }), clock);
+    void writeResponse(response, toResponse(body), clock);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -157,7 +161,7 @@ async function openStream() {
   client.on("error", () => undefined);
   client.write(get("/"));
   await once(client, "readable");
-  return { client, clock, over: over.promise, write: (text: string) => write(text), isCancelled: () => isCancelled };
+  return { client, clock, over: over.promise, write: (text: string) => write(text), isCancelled: () => isCancelled, isOver: () => isOver };
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -197,4 +201,17 @@ test("one that has a little unread for long is closed; one that is read goes on,
     read.clock.advance(1_000);
   }
   expect(read.isCancelled()).toBe(false);
+});
+
+test("an answer of 30 MiB that nobody reads is closed after 10 seconds without a part taken, and one that is read arrives whole", async () => {
+  const answer = () => Response.json({ text: "x".repeat(30 * 1024 * 1024) });
+  const unread = await openStream(answer);
+  await waitFor(() => {
+    unread.clock.advance(10_001);
+    return unread.isOver();
+  });
+  const read = await openStream(answer);
+  let received = 0;
+  read.client.on("data", (part) => (received += part.length));
+  await waitFor(() => received > 30 * 1024 * 1024);
 });

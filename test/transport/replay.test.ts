@@ -1,6 +1,6 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
-import { Replay } from "../../src/transport/replay.ts";
+import { Replay, ReplayMemory } from "../../src/transport/replay.ts";
 
 const note = (text: string): JSONRPCMessage => ({ jsonrpc: "2.0", method: "notifications/message", params: { level: "info", data: text } });
 
@@ -27,12 +27,34 @@ test("the empty event that opens a stream is an id to come back with, never sent
   expect(await replay.getStreamIdForEventId(again)).toBe("a");
 });
 
-test("the oldest messages make room, the newest is kept whatever its size", async () => {
+const answer = (id: number, bytes: number): JSONRPCMessage => ({ jsonrpc: "2.0", id, result: { content: [{ type: "text", text: "x".repeat(bytes) }] } });
+const mib = 1024 * 1024;
+
+test("a session keeps 4 MiB: the oldest messages make room, and of an answer that does not fit a word is left", async () => {
   const replay = new Replay();
   const opened = await replay.storeEvent("a", {} as JSONRPCMessage);
-  await replay.storeEvent("a", note("x".repeat(600_000)));
-  await replay.storeEvent("a", note("y".repeat(2_000_000)));
-  expect(await replayed(replay, opened)).toEqual([note("y".repeat(2_000_000))]);
+  await replay.storeEvent("a", note("x".repeat(2 * mib)));
+  await replay.storeEvent("a", note("y".repeat(3 * mib)));
+  expect(await replayed(replay, opened)).toEqual([note("y".repeat(3 * mib))]);
+  await replay.storeEvent("a", answer(7, 10 * mib));
+  expect(await replayed(replay, opened)).toEqual([{ jsonrpc: "2.0", id: 7, error: { code: -32603, message: expect.stringContaining("has become a task") } }]);
+  // Words are kept no longer than anything else.
+  for (let id = 0; id < 20_000; id++) await replay.storeEvent("a", answer(id, 600));
+  expect((await replayed(replay, opened)).length).toBeLessThan(10_000);
+});
+
+test("all sessions together keep 64 MiB, the oldest of all makes room, and a session that ends gives back all of it", async () => {
+  const memory = new ReplayMemory();
+  const replays = Array.from({ length: 40 }, () => new Replay(memory));
+  for (const replay of replays) {
+    await replay.storeEvent("a", {} as JSONRPCMessage);
+    await replay.storeEvent("a", answer(1, 3 * mib));
+  }
+  expect(memory.bytes).toBeLessThan(64 * mib);
+  expect(await replayed(replays[0] as Replay, "1.a")).toMatchObject([{ id: 1, error: { code: -32603 } }]);
+  expect(await replayed(replays[39] as Replay, "1.a")).toEqual([answer(1, 3 * mib)]);
+  for (const replay of replays) replay.clear();
+  expect(memory.bytes).toBe(0);
 });
 
 test("an id that was never given out is refused", async () => {
