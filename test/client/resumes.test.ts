@@ -77,9 +77,9 @@ test("the stream for a server's own messages is left alone when it only ever clo
   const { link, clock } = await openLink(server.handle);
   await link.send({ id: 0, method: "initialize", params: {} });
   await link.begin("2025-11-25");
-  await expect.poll(() => link.isPushed || server.resumes() < 51, { timeout: 20_000 }).toBe(false);
+  await expect.poll(() => link.isPushed || server.resumes() < 51, { timeout: 40_000 }).toBe(false);
   // It waits once more after the last of them, and then opens nothing.
-  await expect.poll(() => clock.waits.length, { timeout: 20_000 }).toBe(51);
+  await expect.poll(() => clock.waits.length, { timeout: 40_000 }).toBe(51);
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect({ resumes: server.resumes(), waits: clock.waits.length }).toEqual({ resumes: 51, waits: 51 });
   expect(clock.waits[0]).toBe(500);

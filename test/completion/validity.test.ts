@@ -5,6 +5,7 @@ import type { JsonSchema } from "../../src/command/schema.ts";
 import { complete } from "../../src/completion/complete.ts";
 import { CompletionFailed } from "../../src/completion/completion-failed.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
+import { rounds } from "../helpers/long.ts";
 
 fc.configureGlobal({ seed: 20260728 });
 
@@ -105,7 +106,7 @@ test("every value offered is valid against its schema, and the same call gives t
         expect(fits, `${JSON.stringify(text)} offered for ${JSON.stringify(schema)}`).toBe(true);
       }
     }),
-    { numRuns: 1500 },
+    { numRuns: rounds(200, 1500) },
   );
   expect(offered).toBeGreaterThan(1000);
 });
@@ -125,7 +126,7 @@ test("every item offered for a list is valid against its items, and names of pro
         expect(new Set((await complete(root, { argument: "inside" }, { clock })).values)).toEqual(new Set(Object.keys(properties)));
       },
     ),
-    { numRuns: 300 },
+    { numRuns: rounds(60, 300) },
   );
 });
 
@@ -149,6 +150,6 @@ test("whatever it is given instead of a schema, it answers or fails by name", as
         }
       },
     ),
-    { numRuns: 500 },
+    { numRuns: rounds(100, 500) },
   );
 });

@@ -36,7 +36,7 @@ const isOne = (keys: readonly (string | undefined)[]) => expect(new Set(keys).si
 const areMany = (keys: readonly (string | undefined)[]) => expect(new Set(keys).size, keys.join(" ")).toBe(keys.length);
 
 // Each starts Node a few times.
-describe("a front and its daemon come to one key", { timeout: 30_000 }, () => {
+describe("a front and its daemon come to one key", () => {
   test("without a project of their own, all folders have one daemon", () => {
     const folder = writeFiles(temporaryFolder(), { "p/x": "", "q/x": "", "r/commands/x": "" });
     const [p, q, r, bare] = keysOf(folder, [{}, { cwd: "q" }, { cwd: "r" }, { flags: { bundled: false } }]);

@@ -100,7 +100,7 @@ test("a daemon stays while somebody is connected, and its idle time begins when 
   expect(isLeft()).toBeUndefined();
   await pass(4_000);
   expect(isLeft()).toBe("in order");
-}, 20_000);
+});
 
 test("a daemon stays while tasks are alive, and a whole idle time after them", async () => {
   let isLive = true;

@@ -15,12 +15,13 @@ import type { Target, ToolWish } from "../../src/diagnose/target.ts";
 import { startFixture } from "../fixtures/diagnose/server.mjs";
 import { piped, reached } from "../helpers/diagnose.ts";
 import { temporaryFolder } from "../helpers/home.ts";
+import { isLong } from "../helpers/long.ts";
 import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
 
 /**
  * What the whole quick set says about servers that other people wrote, and about ours. Each golden file lists every finding with the reason
- * why it is true; a check that could not be finished is an entry too, and so is the grade, or why there is none. Servers that take long to be asked everything are asked only with
- * `MEANWHILE_GOLDEN=all`. `MEANWHILE_GOLDEN=write` writes what is seen; reasons are kept, and a new finding has none until somebody has looked at it.
+ * why it is true; a check that could not be finished is an entry too, and so is the grade, or why there is none. Every day four are asked; all of them by
+ * `npm run check:long`. `MEANWHILE_GOLDEN=write` writes what is seen; reasons are kept, and a new finding has none until somebody has looked at it.
  */
 
 const root = path.resolve(import.meta.dirname, "../..");
@@ -95,7 +96,7 @@ afterAll(() => {
 
 const ownWords = ["--no-bundled", "--commands", path.join(root, "examples/everything/commands")];
 
-const wanted = process.env.MEANWHILE_GOLDEN;
+const wanted = process.env.MEANWHILE_GOLDEN ?? (isLong ? "all" : undefined);
 
 const servers: readonly { name: string; open: () => Target | Promise<Target>; tools?: readonly ToolWish[]; isCostly?: boolean }[] = [
   { name: "the good fixture over HTTP", open: goodOne },
@@ -113,6 +114,7 @@ const servers: readonly { name: string; open: () => Target | Promise<Target>; to
   },
   {
     name: "SDK v1 simpleStreamableHttp over HTTP",
+    isCostly: true,
     open: () => listening([path.join(modules, "sdk/dist/esm/examples/server/simpleStreamableHttp.js")], "MCP_PORT"),
   },
   { name: "SDK v2 over stdio", open: () => piped(process.execPath, path.join(peers, "sdk-v2.mjs")) },
@@ -122,7 +124,7 @@ const servers: readonly { name: string; open: () => Target | Promise<Target>; to
     open: () => piped(process.execPath, path.join(modules, "server-everything/dist/index.js")),
     tools: [{ name: "trigger-long-running-operation", arguments: { duration: 3, steps: 6 } }],
   },
-  { name: "server-memory over stdio", open: () => piped(process.execPath, path.join(modules, "server-memory/dist/index.js")) },
+  { name: "server-memory over stdio", isCostly: true, open: () => piped(process.execPath, path.join(modules, "server-memory/dist/index.js")) },
   {
     name: "server-filesystem over stdio",
     isCostly: true,
@@ -136,7 +138,11 @@ const servers: readonly { name: string; open: () => Target | Promise<Target>; to
     open: () =>
       piped(process.execPath, path.join(root, "node_modules/@playwright/mcp/cli.js"), "--headless", "--isolated", "--executable-path", "/no/such/browser"),
   },
-  { name: "server-everything over HTTP", open: () => listening([path.join(modules, "server-everything/dist/index.js"), "streamableHttp"], "PORT") },
+  {
+    name: "server-everything over HTTP",
+    isCostly: true,
+    open: () => listening([path.join(modules, "server-everything/dist/index.js"), "streamableHttp"], "PORT"),
+  },
 ];
 
 describe.concurrent("the quick set finds exactly what is written down, with a reason each", () => {

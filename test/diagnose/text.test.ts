@@ -76,6 +76,6 @@ describe("what is secret is blanked", () => {
     const startedAt = performance.now();
     for (const piece of pieces) printable(redact(piece.repeat(20_000)));
     // About 10 ms; patterns without bounds take minutes.
-    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    expect(performance.now() - startedAt).toBeLessThan(30_000);
   });
 });

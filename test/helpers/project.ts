@@ -2,19 +2,20 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { loadSettings } from "../../src/config.ts";
 import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
-import { runMeanwhile, type Started, startHttp, startMeanwhile, waitFor } from "./meanwhile.ts";
-import { overHttp, overPipes, type Result, WireClient, type WireOptions } from "./wire.ts";
+import { serveHttpHere, servePipesHere } from "./in-process.ts";
+import { runMeanwhile, startMeanwhile, waitFor } from "./meanwhile.ts";
+import { overHttp, overPipes, overStreams, type Result, WireClient, type WireOptions } from "./wire.ts";
 
 const fixtures = path.resolve(import.meta.dirname, "../fixtures");
 const folders = [path.join(fixtures, "deferral/commands"), path.join(fixtures, "questions/commands")];
 const words = ["--no-bundled", ...folders.flatMap((folder) => ["--commands", folder])];
 
-/** A project with one home: servers, terminals and clients that share its tasks. */
+/** A project with one home: servers in this process, terminals in processes of their own, and clients that share its tasks. */
 export class Project {
   readonly cwd: string;
   readonly home: string;
   readonly #env: Record<string, string>;
-  #http: Promise<Started & { url: string }> | undefined;
+  #http: Promise<string> | undefined;
 
   constructor(config: object = {}, env: Record<string, string> = {}) {
     this.cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify(config) });
@@ -29,14 +30,20 @@ export class Project {
 
   /** A client on a server of its own, over stdio. */
   async stdio(options: WireOptions): Promise<WireClient> {
+    const { stdin, stdout, close } = await servePipesHere({ cwd: this.cwd, env: this.#env, commands: folders });
+    return await this.#begin(new WireClient(overStreams(stdin, stdout, close), options));
+  }
+
+  /** The same with a server in a process of its own: for what a process keeps to itself. */
+  async process(options: WireOptions): Promise<WireClient> {
     const { child } = startMeanwhile(["serve", "--in-process", ...words], { cwd: this.cwd, env: this.#env });
     return await this.#begin(new WireClient(overPipes(child), options));
   }
 
   /** A client of the project's one HTTP server: the local user, unless it comes without the token. */
   async http(options: WireOptions & { isAnonymous?: boolean }): Promise<WireClient> {
-    this.#http ??= startHttp(words, { cwd: this.cwd, env: this.#env });
-    const { url } = await this.#http;
+    this.#http ??= serveHttpHere({ cwd: this.cwd, env: this.#env, commands: folders });
+    const url = await this.#http;
     const token = readFileSync(path.join(this.home, "token"), "utf8").trim();
     return await this.#begin(new WireClient(overHttp(url, options.isAnonymous === true ? {} : { token }), options));
   }

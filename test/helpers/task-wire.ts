@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { TransportName } from "./clients.ts";
 import { cleanUp, temporaryFolder } from "./home.ts";
-import { codeCache, executable, quickStart, startHttp, startMeanwhile, waitFor } from "./meanwhile.ts";
+import { type Pipes, serveHttpHere, servePipesHere } from "./in-process.ts";
+import { codeCache, executable, quickStart, waitFor } from "./meanwhile.ts";
 
 /** Messages written and read by hand, over either transport: what an SDK's client keeps to itself can be seen. */
 
@@ -24,7 +24,7 @@ export const tasksExtension = "io.modelcontextprotocol/tasks";
 export const clientInfo = { name: "scenario", version: "1.0.0" };
 const modern = "2026-07-28";
 
-/** A server that clients can be connected to; it is gone after the test. */
+/** A server in this process that clients can be connected to; it is gone after the test. */
 export interface Served {
   readonly transport: TransportName;
   readonly home: string;
@@ -34,7 +34,7 @@ export interface Served {
   readonly token: () => string;
   /** How a client starts it by itself, over stdio. */
   readonly process: { command: string; args: string[]; env: Record<string, string>; cwd: string; stderr: "ignore" };
-  /** Opens a connection; over stdio that is a process of its own, on the same home, unless pipes are shared. */
+  /** Opens a connection; over stdio that is a server of its own, on the same home, unless pipes are shared. */
   connect(options?: WireOptions): Promise<Wire>;
 }
 
@@ -43,7 +43,7 @@ export interface ServeOptions {
   readonly home?: string;
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Over stdio: clients that say the same of themselves share a process, and with it a pipe; since 2026-07-28 all do. */
+  /** Over stdio: clients that say the same of themselves share a server, and with it a pipe; since 2026-07-28 all do. */
   readonly sharesPipes?: boolean;
 }
 
@@ -61,17 +61,18 @@ export async function serve(transport: TransportName, options: ServeOptions): Pr
   const words = ["--no-bundled", "--commands", commands];
   const inPipe = ["serve", "--in-process", ...words];
   const env = { ...options.env, MEANWHILE_HOME: home };
-  const { url } = transport === "HTTP" ? await startHttp(words, { cwd, env }) : { url: "" };
+  const here = { cwd, env, commands: [commands] };
+  const url = transport === "HTTP" ? await serveHttpHere(here) : "";
   const token = () => readFileSync(path.join(home, "token"), "utf8").trim();
   // A shared process lives as long as what it was asked for here, not as long as the test that is the first to use it.
   const inScope = AsyncLocalStorage.snapshot();
-  const pipes = new Map<string, Pipe>();
-  const connectPipe = (wish: WireOptions): Promise<Wire> => {
-    if (options.sharesPipes !== true) return new Pipe(startMeanwhile(inPipe, { cwd, env }).child).connect(wish);
+  const pipes = new Map<string, Promise<Pipe>>();
+  const connectPipe = async (wish: WireOptions): Promise<Wire> => {
+    if (options.sharesPipes !== true) return await new Pipe(await servePipesHere(here)).connect(wish);
     const key = wish.revision === modern ? modern : JSON.stringify(wish);
-    const pipe = pipes.get(key) ?? new Pipe(inScope(() => startMeanwhile(inPipe, { cwd, env }).child));
+    const pipe = pipes.get(key) ?? inScope(async () => new Pipe(await servePipesHere(here)));
     pipes.set(key, pipe);
-    return pipe.connect(wish);
+    return await (await pipe).connect(wish);
   };
   return {
     transport,
@@ -95,17 +96,17 @@ export async function serve(transport: TransportName, options: ServeOptions): Pr
   };
 }
 
-/** A server's process, and the connections that are open on its pipe. */
+/** A server on a pipe, and the connections that are open on its pipe. */
 class Pipe {
-  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #pipes: Pipes;
   readonly #wires = new Set<Wire>();
   #initialized: Promise<Fields> | undefined;
   #count = 0;
 
-  constructor(child: ChildProcessWithoutNullStreams) {
-    this.#child = child;
+  constructor(pipes: Pipes) {
+    this.#pipes = pipes;
     let rest = "";
-    child.stdout.on("data", (text: string) => {
+    pipes.stdout.setEncoding("utf8").on("data", (text: string) => {
       const lines = (rest + text).split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) this.#deliver(JSON.parse(line) as Message);
@@ -114,7 +115,7 @@ class Pipe {
 
   /** A connection until the end of the test; hands are shaken with the first. */
   async connect(options: WireOptions): Promise<Wire> {
-    const wire = new Wire(options, async (message) => void this.#child.stdin.write(`${JSON.stringify(message)}\n`), 1_000_000 * this.#count++);
+    const wire = new Wire(options, async (message) => void this.#pipes.stdin.write(`${JSON.stringify(message)}\n`), 1_000_000 * this.#count++);
     this.#wires.add(wire);
     cleanUp(() => this.#wires.delete(wire));
     if (options.revision === modern) return wire;

@@ -15,6 +15,7 @@ import type { RunOptions } from "../../src/command/run.ts";
 import { Cancelled } from "../../src/errors.ts";
 import { anywhere } from "../fixtures/pack/reaches.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { rounds } from "../helpers/long.ts";
 import { run } from "../helpers/run.ts";
 
 let home: string;
@@ -62,7 +63,7 @@ describe("chunks", () => {
     const startedAt = performance.now();
     for (const piece of ["x", "x ", "\n", "x\n\n"]) cut(piece.repeat(2_000_000 / piece.length), 500, 100);
     // Looking back to the beginning for each of them takes minutes.
-    expect(performance.now() - startedAt).toBeLessThan(8_000);
+    expect(performance.now() - startedAt).toBeLessThan(30_000);
   });
 
   test("know the line they begin in", () => {
@@ -88,7 +89,7 @@ describe("chunks", () => {
         for (const word of text.split(/\s+/)) if (word.length < overlap) expect(all).toContain(word);
         if (overlap === 0) expect(chunks.map((chunk) => chunk.text.replaceAll(/\s/g, "")).join("")).toBe(text.replaceAll(/\s/g, ""));
       }),
-      { numRuns: 200, seed: 1 },
+      { numRuns: rounds(50, 200), seed: 1 },
     );
   });
 });
@@ -291,7 +292,7 @@ describe("ingest search", () => {
           expect(outcome.ending === "failed" ? outcome.message : "").toMatch(/^$|holds no word/);
         },
       ),
-      { numRuns: 150, seed: 2 },
+      { numRuns: rounds(40, 150), seed: 2 },
     );
   });
 });

@@ -152,8 +152,8 @@ describe("monitor sync", () => {
   test("stops within a moment when it is cancelled, also in the middle of a large file, and keeps what it has", async () => {
     const monitored = new Monitored({ "a.txt": "1" });
     await monitored.sync();
-    for (let at = 0; at < 20; at++) writeFileSync(path.join(monitored.root, `hole-${at}`), "");
-    for (let at = 0; at < 20; at++) truncateSync(path.join(monitored.root, `hole-${at}`), 1_000_000_000);
+    for (let at = 0; at < 100; at++) writeFileSync(path.join(monitored.root, `hole-${at}`), "");
+    for (let at = 0; at < 100; at++) truncateSync(path.join(monitored.root, `hole-${at}`), 1_000_000_000);
     const controller = new AbortController();
     const running = run(
       sync,
@@ -162,7 +162,7 @@ describe("monitor sync", () => {
     );
     const startedAt = performance.now();
     await running;
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(performance.now() - startedAt).toBeLessThan(30_000);
     expect(Object.keys(monitored.recorded())).toEqual(["a.txt"]);
   });
 

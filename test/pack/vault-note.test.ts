@@ -103,7 +103,7 @@ test("no text takes long: every hostile one is read in one pass", () => {
   const startedAt = performance.now();
   for (const text of hostile) readNote(text, "x", parse);
   // A quadratic reading of one of them takes minutes.
-  expect(performance.now() - startedAt).toBeLessThan(10_000);
+  expect(performance.now() - startedAt).toBeLessThan(30_000);
 });
 
 test("masking keeps every character's place", () => {

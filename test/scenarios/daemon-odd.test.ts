@@ -20,10 +20,10 @@ test.for(["2025-11-25", "2026-07-28"])(
     expect(await names()).toContain("config");
     expect(await names()).not.toContain("hello_world");
     expect(await runMeanwhile(["new", "hello/world"], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } })).toMatchObject({ code: 0 });
-    await expect.poll(names, { timeout: 15_000 }).toContain("hello_world");
+    await expect.poll(names, { timeout: 40_000 }).toContain("hello_world");
     expect((await client.call("hello_world", { name: "Ada" })).structuredContent).toMatchObject({ data: { greeting: "Hello, Ada!" } });
     writeFiles(home.cwd, { "commands/hello/all.ts": hello });
-    await expect.poll(names, { timeout: 15_000 }).toContain("hello_all");
+    await expect.poll(names, { timeout: 40_000 }).toContain("hello_all");
   },
 );
 

@@ -1,9 +1,13 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
+import { createColors } from "picocolors";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { main } from "../../src/cli/main.ts";
+import type { Terminal } from "../../src/cli/terminal.ts";
 import type { Report } from "../../src/diagnose/report.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { noProject } from "../helpers/no-project.ts";
 import { overHttp, resultOf, WireClient } from "../helpers/wire.ts";
 
 /** `meanwhile diagnose` as a person, a pipeline and a model use it. */
@@ -18,6 +22,18 @@ async function startFixture(options: { breaks?: string[]; tokens?: string[] } = 
   const { url, close } = await start(options);
   onTestFinished(close);
   return url;
+}
+
+/** Types a line in a terminal that is not there; whoever would read or run a project's code is told so. */
+async function type(words: readonly string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  let [stdout, stderr] = ["", ""];
+  const terminal: Partial<Terminal> = {
+    colors: createColors(false),
+    print: (text) => (stdout += text),
+    say: (text) => (stderr += text),
+    onInterrupt: () => () => {},
+  };
+  return { code: await main({ words, terminal: terminal as Terminal, ...noProject }), stdout, stderr };
 }
 
 /** A process that has ended and that nobody has asked about yet is gone as well. */
@@ -52,8 +68,15 @@ describe("wrong words get one sentence and change nothing", () => {
     [["https://example.org/mcp", "--poll-interval", "500"], /--poll-interval is for diagnoses that run as a task; add --async/],
     [["--header", "A: b", ...command()], /are for servers that are reached by a URL/],
   ])("%j", async (words, sentence) => {
-    const { code, stdout, stderr, home } = await runMeanwhile(["diagnose", ...words]);
+    const { code, stdout, stderr } = await type(["diagnose", ...words]);
     expect(stderr).toMatch(sentence);
+    expect(stderr).not.toContain("secret-value");
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  });
+
+  test("in a process of its own, too, and no store is made", async () => {
+    const { code, stdout, stderr, home } = await runMeanwhile(["diagnose", "https://example.org/mcp", "--header", "secret-value"]);
+    expect(stderr).toMatch(/--header must read 'Name: value'/);
     expect(stderr).not.toContain("secret-value");
     expect({ code, stdout, kept: existsSync(path.join(home, "tasks.db")) }).toEqual({ code: 2, stdout: "", kept: false });
   });
@@ -81,13 +104,14 @@ test("a command is shown in full before it is started, and stdout has the report
 
 test("--format json prints nothing but the report; --fail-on decides the exit code", async () => {
   const words = ["diagnose", "--quiet", "--suites", "protocol", "--format", "json"];
-  const broken = await runMeanwhile([...words, ...command("protocol/unknown-method")]);
+  const url = await startFixture({ breaks: ["protocol/unknown-method"] });
+  const broken = await runMeanwhile([...words, url]);
   const report = JSON.parse(broken.stdout) as Report;
-  expect(report.findings.map(({ id }) => id)).toEqual(["protocol/unknown-method:2026-07-28"]);
+  expect(report.findings.map(({ id }) => id)).toEqual(["protocol/unknown-method:2026-07-28", "protocol/unknown-method:2025-11-25"]);
   expect(report.findings[0]?.severity).not.toBe("blocker");
   expect(report.findings[0]?.severity).toBe("major");
   expect({ code: broken.code, stderr: broken.stderr }).toEqual({ code: 1, stderr: "" });
-  const lenient = await runMeanwhile([...words, "--fail-on", "blocker", ...command("protocol/unknown-method")]);
+  const lenient = await runMeanwhile([...words, "--fail-on", "blocker", url]);
   expect(lenient.code).toBe(0);
 });
 
@@ -123,11 +147,11 @@ describe("what was not seen to work", () => {
 });
 
 test("an F never exits 0, whatever --fail-on says", async () => {
-  const breaks = ["hidden-text", "secret-in-text", "hidden-text~instructions"].map((name) => `security/${name}`);
-  const worst = ["protocol/unknown-method", "protocol/unknown-tool", "protocol/lists~undone", "protocol/stdout", "protocol/ping", "completion/values"];
+  const breaks = ["hidden-text", "secret-in-text", "hidden-text~instructions", "rebinding", "guessable-session"].map((name) => `security/${name}`);
+  const worst = ["protocol/unknown-method", "protocol/unknown-tool", "protocol/lists~undone", "protocol/ping", "completion/values"];
   // Findings do not decide with `never`; the grade does all the same.
   const words = ["diagnose", "--quiet", "--format", "json", "--fail-on", "never", "--suites", "protocol,completion,security"];
-  const { code, stdout } = await runMeanwhile([...words, ...command(...breaks, ...worst)]);
+  const { code, stdout } = await runMeanwhile([...words, await startFixture({ breaks: [...breaks, ...worst] })]);
   expect({ grade: (JSON.parse(stdout) as Report).score.grade, code }).toEqual({ grade: "F", code: 1 });
 });
 
@@ -246,17 +270,18 @@ test("--async prints the story of its task; a killed client resumes by id", asyn
     "200",
     "--no-color",
     "--suites",
-    "protocol,progress",
+    "completion,progress",
     "--out",
     path.join(folder, "reports"),
+    await startFixture(),
   ];
-  const told = await runMeanwhile([...words, ...command()], { cwd: folder, env: { MEANWHILE_HOME: path.join(folder, "home") } });
+  const told = await runMeanwhile(words, { cwd: folder, env: { MEANWHILE_HOME: path.join(folder, "home") } });
   expect(told.stderr).toMatch(
-    /› Asking for a task\n {2}Endpoint: .*server\.mjs\n {2}TTL: 5 min\n {2}Poll interval: 200 ms\n✓ Task created: [\w-]{36}\n {2}Status: working\n[\s\S]*› Waiting for its end\n {2}\[[\d.]+s\] working - [\s\S]*Running progress suite[\s\S]*\] completed\n✓ Task completed\n {2}Total time: [\d.]+s\n {2}Polls: \d+\n› Retrieving the result\n✓ Reports written to: /,
+    /› Asking for a task\n {2}Endpoint: http:\/\/127\.0\.0\.1:.*\n {2}TTL: 5 min\n {2}Poll interval: 200 ms\n✓ Task created: [\w-]{36}\n {2}Status: working\n[\s\S]*› Waiting for its end\n {2}\[[\d.]+s\] working - [\s\S]*Running progress suite[\s\S]*\] completed\n✓ Task completed\n {2}Total time: [\d.]+s\n {2}Polls: \d+\n› Retrieving the result\n✓ Reports written to: /,
   );
   expect(told.code).toBe(0);
 
-  const killed = startMeanwhile([...words, ...command()], { cwd: folder, env: { MEANWHILE_HOME: path.join(folder, "home") } });
+  const killed = startMeanwhile(words, { cwd: folder, env: { MEANWHILE_HOME: path.join(folder, "home") } });
   const taskId = await waitFor(() => /Task created: ([\w-]{36})/.exec(killed.stderr())?.[1]);
   killed.child.kill("SIGKILL");
   await killed.exited;
@@ -264,10 +289,10 @@ test("--async prints the story of its task; a killed client resumes by id", asyn
     cwd: folder,
     env: { MEANWHILE_HOME: path.join(folder, "home") },
   });
-  expect((JSON.parse(again.stdout) as Report).suites).toEqual(["protocol", "progress"]);
+  expect((JSON.parse(again.stdout) as Report).suites).toEqual(["progress", "completion"]);
   expect(again.code).toBe(0);
   const twice = await runMeanwhile(["diagnose", "--task", taskId], { cwd: folder, env: { MEANWHILE_HOME: path.join(folder, "home") } });
-  expect(twice.stderr).toMatch(/› Taking up a diagnosis of .*server\.mjs\n/);
+  expect(twice.stderr).toMatch(/› Taking up a diagnosis of http:.*\n/);
   expect(twice.stderr).not.toContain("Asking for a task");
 });
 

@@ -244,11 +244,7 @@ const erlmcp: readonly Row[] = [
     "the guard of the original made it unreachable, too",
     tokens("goes with its client, and only with its own"),
   ),
-  asWritten(
-    ["Client Monitoring"],
-    "the token of a client that died is gone at once",
-    scenario("progress-tokens", "is gone within a second, and the work goes on:"),
-  ),
+  asWritten(["Client Monitoring"], "the token of a client that died is gone at once", scenario("progress-tokens", "is gone with it, and the work goes on:")),
   asWritten(
     ["~500 bytes per token", "1000+ concurrent tokens"],
     "10,000 tokens of at most 500 bytes",

@@ -105,10 +105,9 @@ test("a stranger with 1,000 tasks, watches and sessions: the local user's task s
   expect(tally(watches.map(kindOf))).toEqual({ task: 40 });
   const tasks = await stranger.many(960, (n) => stranger.task("work_hold", n));
   expect(tally(tasks.map(kindOf))).toEqual({ task: 60, refused: 900 });
-  // Measured: a tenth of a second on a busy machine; a second is promised, and this only guards against waiting behind the stranger.
+  // The stranger's tasks hold until the end of the test: whoever waits behind them waits for ever.
   const ran = await runTask(mine);
   expect(ran.text).toContain('"done":true');
-  expect(ran.ms).toBeLessThan(10_000);
   const sessions = await stranger.many(1_200, () => stranger.initialize());
   expect(tally(sessions.map(({ status }) => status))).toEqual({ 200: 1_200 });
   expect((await runTask(mine)).text).toContain('"done":true');

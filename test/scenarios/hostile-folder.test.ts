@@ -413,7 +413,7 @@ describe("a server that was there before the project", () => {
     expect(folder.marks()).toEqual([]);
     for (const name of readdirSync(folder.cwd)) rmSync(path.join(folder.cwd, name), { recursive: true });
     expect(await folder.run("new", "good/day")).toMatchObject({ code: 0 });
-    await expect.poll(() => names(client), { timeout: 15_000 }).toContain("good_day");
+    await expect.poll(() => names(client), { timeout: 40_000 }).toContain("good_day");
   });
 
   test("a folder that took the place of the one that `meanwhile new` has made is a stranger's", async () => {

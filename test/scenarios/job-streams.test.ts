@@ -36,7 +36,6 @@ test("a result is kept until its client opens a stream, and then comes once", as
   await waitFor(
     () => resultsOn(stream).length >= 2,
     () => `two results were expected, and there came ${JSON.stringify(stream.messages)}`,
-    5_000,
   );
   const later = await start("work_nap", { ms: 50, label: "c" });
   await waitFor(() => resultsOn(stream).length >= 3);
@@ -60,7 +59,6 @@ test("a stream that was closed before the end does not take the result with it",
   await waitFor(
     () => resultsOn(second).length === 1,
     () => `the result was expected, and there came ${JSON.stringify(second.messages)}`,
-    5_000,
   );
   expect(resultsOn(second)[0]).toMatchObject({ job_id: job, result: { success: true, data: { attempt: 1 } } });
 });
@@ -95,7 +93,6 @@ describe("what a job has asked before its client opened a stream", () => {
     const told = await waitFor(
       () => stream.of("notifications/progress")[0],
       () => `nobody told how to answer; there came ${JSON.stringify(stream.messages)}`,
-      5_000,
     );
     expect(told.params).toMatchObject({ job_id: job, message: expect.stringMatching(`Which one\\?.*meanwhile tasks answer ${job}`) });
   });

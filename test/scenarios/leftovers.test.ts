@@ -106,7 +106,6 @@ test.for(ways)("ten answered calls of 150 ms leave no row at all ($title)", asyn
   await waitFor(
     () => rowsOf(place.home).length === 0,
     () => `${rowsOf(place.home).length} rows were left: ${JSON.stringify(rowsOf(place.home))}`,
-    5_000,
   );
 });
 
@@ -117,22 +116,21 @@ describe("a cancelled call", () => {
   test(
     "that was just being handed out, while the database was busy, is stopped: nobody has its handle",
     onBoth(async (revision) => {
-      // It would be handed out after 1.2 s.
-      const place = openPlace({ commands, config: { hosts: { scenario: { limitSeconds: 1.6 } } } });
+      // It would be handed out after 3 s.
+      const place = openPlace({ commands, config: { hosts: { scenario: { limitSeconds: 4 } } } });
       const pipe = await place.startPipe(revision);
       const traces = openTraces();
       const begun = pipe.begin("tools/call", { name: "work_hold", arguments: { file: traces.file } });
       await traces.shows("started");
       await waitFor(() => rowsOf(place.home).length === 1);
       const letGo = await holdStore(place.home);
-      await sleep(1_500);
+      await sleep(3_500);
       await pipe.notify("notifications/cancelled", { requestId: begun.id });
       await sleep(200);
       letGo();
       await waitFor(
         () => traces.lines().includes("stopped: Cancelled"),
         () => `${revision}: the work was not stopped: ${traces.lines().join(" | ")}`,
-        5_000,
       );
       await waitFor(
         () => rowsOf(place.home).every(({ status }) => status === "cancelled"),
@@ -146,8 +144,8 @@ describe("a cancelled call", () => {
   test(
     "whose command is slow to stop is never made a task",
     onBoth(async (revision) => {
-      // It would be handed out after 1.2 s.
-      const place = openPlace({ commands, config: { hosts: { scenario: { limitSeconds: 1.6 } } } });
+      // It would be handed out after 3 s.
+      const place = openPlace({ commands, config: { hosts: { scenario: { limitSeconds: 4 } } } });
       const pipe = await place.startPipe(revision);
       const traces = openTraces();
       const begun = pipe.begin("tools/call", { name: "work_hold", arguments: { file: traces.file, isDeaf: true } });
@@ -155,14 +153,16 @@ describe("a cancelled call", () => {
       await waitFor(() => rowsOf(place.home).length === 1);
       await pipe.notify("notifications/cancelled", { requestId: begun.id });
       await traces.shows("stopped: Cancelled");
-      await sleep(1_500);
-      expect(rowsOf(place.home), revision).toMatchObject([{ command: "work_hold", is_call: 1 }]);
+      await sleep(3_500);
+      expect(
+        rowsOf(place.home).filter(({ is_call }) => is_call === 0),
+        revision,
+      ).toEqual([]);
       traces.open();
       await traces.shows("finished");
       await waitFor(
         () => rowsOf(place.home).length === 0,
         () => `${revision}: rows were left: ${JSON.stringify(rowsOf(place.home))}`,
-        5_000,
       );
       expect(answersTo(pipe, begun), revision).toEqual([]);
     }),

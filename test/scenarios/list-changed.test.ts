@@ -40,9 +40,9 @@ for (const { sdk, transport } of clients) {
 
     const importing = `import { greeting } from "./_greeting.ts";\n${edited.replace("`Hello, ", "greeting + `, ")}`;
     writeFiles(project, { "commands/hello/_greeting.ts": greeting("Good morning"), "commands/hello/world.ts": importing });
-    await expect.poll(() => greet(client), { timeout: 20_000 }).toBe("Good morning, Ada!");
+    await expect.poll(() => greet(client), { timeout: 40_000 }).toBe("Good morning, Ada!");
     writeFiles(project, { "commands/hello/_greeting.ts": greeting("Good night") });
-    await expect.poll(() => greet(client), { timeout: 20_000 }).toBe("Good night, Ada!");
+    await expect.poll(() => greet(client), { timeout: 40_000 }).toBe("Good night, Ada!");
 
     const spoil = () => writeFileSync(file, importing.replace("async run(", "async run(("));
     const left = await toolsAfter(client, spoil, (tools) => tools.length === 1);

@@ -65,7 +65,8 @@ describe("task_result", () => {
     });
     for (const waitedMs of await Promise.all(waits)) {
       expect(waitedMs).toBeGreaterThan(2_200);
-      expect(waitedMs, "the host would have cut it").toBeLessThan(3_000);
+      // How long exactly is held on a clock that stands still, in test/mcp/tools.test.ts.
+      expect(waitedMs, "not the hour that was asked for").toBeLessThan(30_000);
     }
     const asked = [JSON.stringify(next_action.arguments)];
     for (let times = 0; times < 5; times++) {
@@ -85,7 +86,7 @@ describe("task_result", () => {
     const waiting = patient.call("task_result", { job_id, wait_seconds: 30 });
     work.open();
     const result = await waiting;
-    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    expect(performance.now() - startedAt).toBeLessThan(25_000);
     expect(result).toMatchObject({ structuredContent: { success: true, data: { passed: work.input.file } }, _meta: { "meanwhile/call": { taskId: job_id } } });
     expect(JSON.parse(textOf(result))).toEqual(result.structuredContent);
     for (const wait_seconds of [0, 30])

@@ -77,7 +77,7 @@ describe("the token of a client that is dead", () => {
   test.each([
     ["a call that runs on as a task", {}],
     ["a task", { task: {} }],
-  ])("is gone within a second, and the work goes on: %s", async (_what, how) => {
+  ])("is gone with it, and the work goes on: %s", async (_what, how) => {
     const place = new DaemonHome();
     const options = { home: place.home };
     const [dying, living] = [await place.connect(), await place.connect()];
@@ -91,10 +91,7 @@ describe("the token of a client that is dead", () => {
       return all.length === 2 ? all.filter(({ token }) => token === "dead") : undefined;
     });
     kill(dying.front.child.pid as number);
-    const killedAt = performance.now();
-    await eventually(async () => ((await tokens()).join() === "alive" ? true : undefined), 5_000);
-    // Five times what is promised: other processes share this machine.
-    expect(performance.now() - killedAt).toBeLessThan(5_000);
+    await eventually(async () => ((await tokens()).join() === "alive" ? true : undefined));
     expect(await progressOf("dead", options)).toMatchObject({ ok: false, error: "token_not_found" });
     for (const work of works) work.open();
     for (const work of works) await work.seen("ended");

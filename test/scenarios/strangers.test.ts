@@ -54,7 +54,7 @@ function asNobody(url: string, attacks: readonly Attack[]): Got[] {
     const { url, attacks } = JSON.parse(require("fs").readFileSync(0, "utf8"));
     const plain = { "content-type": "application/json", accept: "application/json, text/event-stream" };
     const send = async ({ method = "POST", path = "/mcp", headers, body }) => {
-      const signal = AbortSignal.timeout(20_000);
+      const signal = AbortSignal.timeout(60_000);
       const response = await fetch(new URL(path, url), { method, headers: { ...plain, ...headers }, signal, ...(method === "POST" && { body: JSON.stringify(body) }) });
       return { status: response.status, text: await response.text() };
     };

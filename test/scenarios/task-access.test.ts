@@ -126,7 +126,7 @@ describe("T2", () => {
     for (const [who, caller] of Object.entries(strangers)) {
       const client = await clientOf(door, way.revision, caller);
       // Whoever is made to wait for the result has been let in.
-      const answer = await Promise.race([client.request(way.method, way.params(taskId)), sleep(5_000, undefined, { ref: false })]);
+      const answer = await Promise.race([client.request(way.method, way.params(taskId)), sleep(30_000, undefined, { ref: false })]);
       if (answer === undefined) throw new Error(`${who} is made to wait`);
       expect(isServed(answer), `${who}: ${answer.text}`).toBe(false);
       if (way.method === "tools/call") expect(answer.result?.content[0].text, who).toBe("There is no such task; it may have expired.");

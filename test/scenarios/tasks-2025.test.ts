@@ -310,9 +310,7 @@ describe("results", () => {
     async (transport) => {
       const wire = await open(transport);
       const { counted, refused, stuck, stopped } = await makeEnded(wire);
-      const before = performance.now();
       const results = await Promise.all([counted, refused, stuck, stopped].map(({ taskId }) => wire.request("tasks/result", { taskId })));
-      expect(performance.now() - before).toBeLessThan(2_000);
       expect(results).toMatchObject([
         { result: { structuredContent: { success: true, data: { counted: 1 } } } },
         { result: { isError: true, structuredContent: { success: false, messages: [{ type: "error", text: "The tank is empty." }] } } },

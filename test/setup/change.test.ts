@@ -7,6 +7,7 @@ import { hosts } from "../../src/setup/hosts/index.ts";
 import { jsonText } from "../../src/setup/json-text.ts";
 import { tomlText } from "../../src/setup/toml-text.ts";
 import { hostNamed, launch, workplace } from "./workplace.ts";
+import { rounds } from "../helpers/long.ts";
 
 describe("added and removed, a file is as it was, byte for byte", () => {
   test.each([
@@ -103,7 +104,7 @@ describe("added and removed, a file is as it was, byte for byte", () => {
         if (config.mcpServers !== undefined) expect(left).toBe(before);
         else if (Object.keys(config).length > 0) expect(jsonText.remove(left, ["mcpServers"])).toBe(before);
       }),
-      { numRuns: 300 },
+      { numRuns: rounds(60, 300) },
     );
   });
 });

@@ -12,6 +12,7 @@ import type { Claim, TaskStore } from "../../src/task/store.ts";
 import { isExpired, isTerminal, maxCrashes, type NewTask, openQuestions, type Task, type TaskOutcome, type TaskStatus } from "../../src/task/task.ts";
 import { apply, begin, type TaskEvent } from "../../src/task/transitions.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
+import { rounds } from "../helpers/long.ts";
 
 /**
  * Random operations of eight callers and three workers, some of them late, on the memory store, on the SQLite store and on
@@ -491,5 +492,5 @@ test("whatever callers and workers do, both stores show what the rules say, and 
     }
   });
   // A failure prints its seed and path; making it smaller must not take for ever.
-  await fc.assert(property, { seed, numRuns: 80, interruptAfterTimeLimit: 90_000 });
+  await fc.assert(property, { seed, numRuns: rounds(20, 80), interruptAfterTimeLimit: 90_000 });
 });
