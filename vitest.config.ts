@@ -6,11 +6,23 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 // Compiled code is kept for all that is started in here, the files' own processes too; an empty home would compile everything anew.
 process.env.NODE_COMPILE_CACHE ??= path.join(tmpdir(), "meanwhile-test-code");
 
-/** Whole processes, sockets and packages: few at a time, each file in a process of its own. */
+/** Whole processes, sockets and packages: what they start may take longer. */
 const system = ["test/scenarios/**/*.test.ts", "test/conformance/**/*.test.ts", "test/package/**/*.test.ts", "test/chaos/**/*.test.ts"];
 
 /** Files that mostly wait begin first: begun last, everybody would wait for them. */
-const slow = ["ninety-seconds", "chaos/faults", "chaos/chaos", "daemon", "tarball"];
+const slow = [
+  "ninety-seconds",
+  "chaos/faults",
+  "scenarios/diagnose",
+  "diagnose/golden",
+  "scenarios/daemon",
+  "scenarios/orderly-stop",
+  "scenarios/task-rules",
+  "diagnose/suites/tasks",
+  "diagnose/hostile",
+  "chaos/chaos",
+  "package/",
+];
 
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -23,8 +35,9 @@ class SlowFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     sequence: { sequencer: SlowFirst },
-    // These tests mostly wait for processes: six files at a time, also on two cores.
-    maxWorkers: 6,
+    // Many of these tests wait for processes: five files at a time, also on two cores.
+    maxWorkers: 5,
+    // Without isolation a file is handed to a process that has loaded our code for another: whatever it opens it closes, too.
     projects: [
       {
         test: {
@@ -37,7 +50,7 @@ export default defineConfig({
           experimental: { viteModuleRunner: false },
         },
       },
-      { test: { name: "system", include: system, testTimeout: 120_000, hookTimeout: 120_000, pool: "forks", experimental: { viteModuleRunner: false } } },
+      { test: { name: "system", include: system, isolate: false, testTimeout: 120_000, hookTimeout: 120_000, experimental: { viteModuleRunner: false } } },
     ],
   },
 });

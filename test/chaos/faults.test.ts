@@ -19,6 +19,7 @@ import { Worker } from "../../src/task/worker.ts";
 import { openTasks } from "../../src/tasks.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { cases, rounds } from "../helpers/long.ts";
 import { startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { engineOn, isRunning, openStage, type Store, startWorker, stores } from "./cast.ts";
 import { readLines } from "./check.ts";
@@ -52,10 +53,10 @@ describe("a worker that is lost", () => {
       const leaseMs = 300;
       // The other one is done long before its own lease ends.
       vi.spyOn(store, "keepLeases").mockReturnValue(() => undefined);
-      const rounds = givenRounds ?? 10;
+      const times = givenRounds ?? rounds(4, 10);
       const late = await startWorker(folder, leaseMs);
       let takenOver = 0;
-      for (let round = 1; round <= rounds; round++) {
+      for (let round = 1; round <= times; round++) {
         const key = `round ${round}`;
         const { taskId } = await create("safe", { key, ms: 120 });
         await waitFor(() => attemptsOf(folder, key, "start").includes(1));
@@ -75,7 +76,7 @@ describe("a worker that is lost", () => {
         }
         expect(await engine.get("ada", taskId)).toEqual(ended);
       }
-      expect(takenOver).toBeGreaterThan(rounds / 2);
+      expect(takenOver).toBeGreaterThan(times / 2);
     },
     15 * minutes,
   );
@@ -148,7 +149,7 @@ describe("a command that is a danger to its process", () => {
     const folder = temporaryFolder();
     const { engine, create } = openStage(folder);
     const server = await startWorker(folder, 5_000);
-    const poison = await Promise.all((["abort", "end", "heap", "buffers"] as const).map((how) => create("poison", { how })));
+    const poison = await Promise.all(cases(["abort", "end", "buffers", "heap"] as const, 0, 1, 2).map((how) => create("poison", { how })));
     const unsafe = await create("poisonUnsafe", { how: "abort" });
     const exiting = await create("poison", { how: "exit" });
     const good = await Promise.all(Array.from({ length: 100 }, (_, at) => create("safe", { key: `good ${at}`, ms: 10 })));
@@ -262,7 +263,7 @@ describe.each(stores)("on %s", (_name, open) => {
       const store = open();
       const engine = engineOn(store);
       const wins = { cancel: 0, result: 0 };
-      for (let round = 0; round < (givenRounds ?? 1_000); round++) {
+      for (let round = 0; round < (givenRounds ?? rounds(150, 1_000)); round++) {
         const { taskId } = await createOn(engine, "safe");
         const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: systemClock.now(), taskId });
         const claim = { taskId, fence: claimed?.fence ?? -1 };

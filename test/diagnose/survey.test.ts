@@ -45,7 +45,7 @@ test("a server that says nothing to a newer handshake is known by the older one"
   const facts = await surveyed(server({ meets: "return;" }));
   expect(facts).toMatchObject({ modern: undefined, legacy: { revision: "2025-06-18" } });
   // Not after the fifteen seconds that a first answer may take.
-  expect(performance.now() - begun).toBeLessThan(12_000);
+  expect(performance.now() - begun).toBeLessThan(14_500);
 });
 
 test("a server that leaves at a newer handshake is known by the older one", async () => {

@@ -1,6 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { cleanUp, temporaryFolder } from "./home.ts";
-import { codeCache, executable, quickStart, startHttp, waitFor } from "./meanwhile.ts";
+import { serveHttpHere } from "./in-process.ts";
+import { codeCache, executable, quickStart, waitFor } from "./meanwhile.ts";
 
 /**
  * Real MCP clients behind one small interface. The SDKs' own types differ from version to version,
@@ -70,11 +71,11 @@ export interface ConnectOptions {
 export const followUps = (transport: TransportName) =>
   ["task_result", "task_status", "task_cancel", "task_list", "task_answer"].filter((name) => transport === "stdio" || name !== "task_list");
 
-/** Starts the real executable and connects a client to it; both are gone after the test. */
+/** Starts the real executable, or over HTTP the same in this process, and connects a client to it; both are gone after the test. */
 export async function connect(sdk: Sdk, transport: TransportName, options: ConnectOptions): Promise<TestClient> {
   const words = ["--no-bundled", ...(options.commands === undefined ? [] : ["--commands", options.commands])];
   if (transport === "HTTP") {
-    const url = options.url ?? (await startHttp(words, options.cwd === undefined ? {} : { cwd: options.cwd })).url;
+    const url = options.url ?? (await serveHttpHere(words, options.cwd === undefined ? {} : { cwd: options.cwd })).url;
     return await connectTo(sdk, { url }, options);
   }
   const server = {

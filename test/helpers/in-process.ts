@@ -1,31 +1,32 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import { PassThrough, type Readable, type Writable } from "node:stream";
 import { loadSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
 import { openRuntime, serveRuntimeOverHttp, serveStreams } from "../../src/serve.ts";
-import { cleanUp } from "./home.ts";
+import { cleanUp, temporaryFolder } from "./home.ts";
 
-/** For tests in which the process is not the matter: a start here costs a tenth of a process's. */
+/** Servers in this very process, for tests in which the process is not the matter: a start here costs a tenth of a process's. */
 
-export interface HereOptions {
-  readonly cwd: string;
-  readonly env: Readonly<Record<string, string>>;
-  /** Folders of commands; there are no others. */
-  readonly commands: readonly string[];
+export interface Place {
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** What a server on pipes is to its client. */
 export interface Pipes {
   readonly stdin: Writable;
   readonly stdout: Readable;
+  readonly left: Promise<void>;
   /** Hangs up, and resolves when the server has left. */
   close(): Promise<void>;
 }
 
-/** The server that `meanwhile serve --in-process` starts, in this very process. */
-export async function servePipesHere(options: HereOptions): Promise<Pipes> {
-  const runtime = await open(options);
+/** What `meanwhile serve --in-process` is with these words. */
+export async function servePipesHere(words: readonly string[], place: Place = {}): Promise<Pipes> {
+  const { runtime, cwd } = await open(words, place);
   const [stdin, stdout] = [new PassThrough(), new PassThrough()];
-  const left = serveStreams(runtime, { input: stdin, output: stdout, write: (text) => stdout.write(text), folder: options.cwd }).then(async () => {
+  const left = serveStreams(runtime, { input: stdin, output: stdout, write: (text) => stdout.write(text), folder: cwd }).then(async () => {
     await runtime.close(0);
   });
   const close = async () => {
@@ -33,26 +34,28 @@ export async function servePipesHere(options: HereOptions): Promise<Pipes> {
     await left;
   };
   cleanUp(close);
-  return { stdin, stdout, close };
+  return { stdin, stdout, left, close };
 }
 
-/** The server that `meanwhile serve --http --port 0 --allow-anonymous` starts, in this very process; its URL. */
-export async function serveHttpHere(options: HereOptions): Promise<string> {
-  const runtime = await open(options);
+/** What `meanwhile serve --http --port 0 --allow-anonymous` is with these words. */
+export async function serveHttpHere(
+  words: readonly string[] = [],
+  place: Place = {},
+): Promise<{ readonly url: string; readonly home: string; readonly token: () => string }> {
+  const { runtime, home } = await open(words, place);
   const door = await serveRuntimeOverHttp(runtime);
   await runtime.startTasks();
   cleanUp(async () => {
     await runtime.close(0);
     await door.close();
   });
-  return door.url;
+  return { url: door.url, home, token: () => readFileSync(path.join(home, "token"), "utf8").trim() };
 }
 
-async function open({ cwd, env, commands }: HereOptions) {
-  const settings = await loadSettings({
-    cwd,
-    env: { ...process.env, ...env },
-    flags: { bundled: false, commands: [...commands], allowAnonymous: true, port: 0 },
-  });
-  return await openRuntime(settings, silentLog);
+async function open(words: readonly string[], { cwd = temporaryFolder(), env = {} }: Place) {
+  const home = env.MEANWHILE_HOME ?? temporaryFolder();
+  const commands = words.filter((_, at) => words[at - 1] === "--commands");
+  const flags = { ...(commands.length > 0 && { commands }), ...(words.includes("--no-bundled") && { bundled: false }), allowAnonymous: true, port: 0 };
+  const settings = await loadSettings({ cwd, env: { ...process.env, MEANWHILE_HOME: home, ...env }, flags });
+  return { runtime: await openRuntime(settings, silentLog), cwd, home };
 }

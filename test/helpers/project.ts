@@ -15,7 +15,7 @@ export class Project {
   readonly cwd: string;
   readonly home: string;
   readonly #env: Record<string, string>;
-  #http: Promise<string> | undefined;
+  #http: ReturnType<typeof serveHttpHere> | undefined;
 
   constructor(config: object = {}, env: Record<string, string> = {}) {
     this.cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify(config) });
@@ -30,7 +30,7 @@ export class Project {
 
   /** A client on a server of its own, over stdio. */
   async stdio(options: WireOptions): Promise<WireClient> {
-    const { stdin, stdout, close } = await servePipesHere({ cwd: this.cwd, env: this.#env, commands: folders });
+    const { stdin, stdout, close } = await servePipesHere(words, { cwd: this.cwd, env: this.#env });
     return await this.#begin(new WireClient(overStreams(stdin, stdout, close), options));
   }
 
@@ -42,10 +42,9 @@ export class Project {
 
   /** A client of the project's one HTTP server: the local user, unless it comes without the token. */
   async http(options: WireOptions & { isAnonymous?: boolean }): Promise<WireClient> {
-    this.#http ??= serveHttpHere({ cwd: this.cwd, env: this.#env, commands: folders });
-    const url = await this.#http;
-    const token = readFileSync(path.join(this.home, "token"), "utf8").trim();
-    return await this.#begin(new WireClient(overHttp(url, options.isAnonymous === true ? {} : { token }), options));
+    this.#http ??= serveHttpHere(words, { cwd: this.cwd, env: this.#env });
+    const { url, token } = await this.#http;
+    return await this.#begin(new WireClient(overHttp(url, options.isAnonymous === true ? {} : { token: token() }), options));
   }
 
   /** `meanwhile …` in a process of its own. */

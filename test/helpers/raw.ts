@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cleanUp, temporaryFolder } from "./home.ts";
+import { serveHttpHere, servePipesHere } from "./in-process.ts";
 import { type Started, startHttp, startMeanwhile, waitFor } from "./meanwhile.ts";
 
 /** Requests of both generations, written by hand: every header, status, stream and byte of them can be seen, dropped and forged. */
@@ -357,6 +358,8 @@ export interface ServerOptions {
   readonly config?: Fields;
   readonly home?: string;
   readonly env?: Record<string, string>;
+  /** Servers have processes of their own, and can be killed. */
+  readonly isApart?: boolean;
 }
 
 /** A home and a project on which servers can be started, one after the other or several at once. */
@@ -369,19 +372,34 @@ export interface Place {
   startPipe(revision: Revision, capabilities?: Fields): Promise<PipeClient>;
 }
 
-export function openPlace({ commands, config, home = temporaryFolder(), env = {} }: ServerOptions): Place {
+export function openPlace({ commands, config, home = temporaryFolder(), env = {}, isApart = false }: ServerOptions): Place {
   const cwd = temporaryFolder();
   if (config !== undefined) writeFileSync(path.join(cwd, "meanwhile.config.json"), JSON.stringify(config));
   const words = ["--no-bundled", "--commands", commands];
   const given = { cwd, env: { ...env, MEANWHILE_HOME: home } };
   const token = () => readFileSync(path.join(home, "token"), "utf8").trim();
+  const startPipe = async (): Promise<Started> => {
+    if (isApart) return startMeanwhile(["serve", "--in-process", ...words], given);
+    const pipes = await servePipesHere(words, given);
+    pipes.stdout.setEncoding("utf8");
+    return likeStarted(home, pipes, pipes.left);
+  };
   return {
     home,
     token,
     local: () => ({ authorization: `Bearer ${token()}` }),
-    startHttp: () => startHttp(words, given),
-    startPipe: (revision, capabilities = {}) => new PipeClient(revision, startMeanwhile(["serve", "--in-process", ...words], given), capabilities).initialize(),
+    startHttp: async () => (isApart ? await startHttp(words, given) : { ...likeStarted(home), url: (await serveHttpHere(words, given)).url }),
+    startPipe: async (revision, capabilities = {}) => await new PipeClient(revision, await startPipe(), capabilities).initialize(),
   };
+}
+
+/** What can be said of a server in this process as if it had its own. */
+function likeStarted(home: string, pipes: object = {}, left: Promise<unknown> = new Promise(() => {})): Started {
+  const kill = () => {
+    throw new Error("This server has no process of its own: openPlace({ isApart: true }) gives it one.");
+  };
+  const child = { pid: process.pid, exitCode: null, ...pipes, kill } as unknown as Started["child"];
+  return { child, home, stdout: () => "", stderr: () => "", exited: left.then(() => 0) };
 }
 
 /** Ends a server as a power cut would. */

@@ -61,16 +61,15 @@ export async function serve(transport: TransportName, options: ServeOptions): Pr
   const words = ["--no-bundled", "--commands", commands];
   const inPipe = ["serve", "--in-process", ...words];
   const env = { ...options.env, MEANWHILE_HOME: home };
-  const here = { cwd, env, commands: [commands] };
-  const url = transport === "HTTP" ? await serveHttpHere(here) : "";
+  const { url } = transport === "HTTP" ? await serveHttpHere(words, { cwd, env }) : { url: "" };
   const token = () => readFileSync(path.join(home, "token"), "utf8").trim();
   // A shared process lives as long as what it was asked for here, not as long as the test that is the first to use it.
   const inScope = AsyncLocalStorage.snapshot();
   const pipes = new Map<string, Promise<Pipe>>();
   const connectPipe = async (wish: WireOptions): Promise<Wire> => {
-    if (options.sharesPipes !== true) return await new Pipe(await servePipesHere(here)).connect(wish);
+    if (options.sharesPipes !== true) return await new Pipe(await servePipesHere(words, { cwd, env })).connect(wish);
     const key = wish.revision === modern ? modern : JSON.stringify(wish);
-    const pipe = pipes.get(key) ?? inScope(async () => new Pipe(await servePipesHere(here)));
+    const pipe = pipes.get(key) ?? inScope(async () => new Pipe(await servePipesHere(words, { cwd, env })));
     pipes.set(key, pipe);
     return await (await pipe).connect(wish);
   };

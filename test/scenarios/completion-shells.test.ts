@@ -3,6 +3,7 @@ import { chmodSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { isLong } from "../helpers/long.ts";
 import { executable, runMeanwhile } from "../helpers/meanwhile.ts";
 
 const command = (text: string, before = "") => `import { defineCommand } from "meanwhile";
@@ -124,7 +125,8 @@ _meanwhile; printf '%s\\n' "\${COMPREPLY[@]}"`;
     expect(reply("meanwhile rep")).toEqual([]);
   });
 
-  test("at a prompt, with Tab and Enter", { timeout: 120_000 }, () => {
+  // Every day the script is asked for its replies, above.
+  test.runIf(isLong)("at a prompt, with Tab and Enter", { timeout: 120_000 }, () => {
     const script = path.resolve(import.meta.dirname, "../../scripts/check-shells.mjs");
     const { status, stdout, stderr } = spawnSync(process.execPath, [script, "bash"], { encoding: "utf8" });
     expect({ status, failed: stdout.match(/^(FAILED|not run).*$/gm), stderr }).toEqual({ status: 0, failed: null, stderr: "" });

@@ -2,9 +2,10 @@ import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { modernV2, newestV1, type Sdk, sdks, type TransportName } from "../helpers/clients.ts";
 import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { codeCache, executable, quickStart, startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { serveHttpHere, servePipesHere } from "../helpers/in-process.ts";
+import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
 import { gate, Project } from "../helpers/project.ts";
-import { handleOf, type Json, type Message, overHttp, overPipes, resultOf, WireClient, type WireOptions } from "../helpers/wire.ts";
+import { handleOf, type Json, type Message, overHttp, overStreams, resultOf, WireClient, type WireOptions } from "../helpers/wire.ts";
 
 const fixture = path.resolve(import.meta.dirname, "../fixtures/completion");
 const ofFixture = ["--commands", path.join(fixture, "commands")];
@@ -36,7 +37,7 @@ const prompt = (name: string) => ({ type: "ref/prompt", name });
 const revisions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] as const;
 const pipes = new Map(revisions.map((revision) => [revision, shareAmongTests(() => connectWire("stdio", { revision }))]));
 const pipe = pipes.get("2025-11-25") as () => Promise<WireClient>;
-const http = shareAmongTests(() => startHttp(["--no-bundled", ...ofFixture]));
+const http = shareAmongTests(() => serveHttpHere(["--no-bundled", ...ofFixture]));
 /** The same for a project with prompts of its own. */
 const ofAuthor = shareAmongTests(() => connectWire("stdio", { cwd: fixture }));
 
@@ -421,19 +422,20 @@ async function connectAs(revision: (typeof revisions)[number], transport: Transp
   return (await shared?.()) ?? (await connectWire(transport, { revision, ...(await urlFor(transport)) }));
 }
 
-/** A client that writes its own JSON, on the real executable. */
+/** A client that writes its own JSON. */
 async function connectWire(transport: TransportName, { cwd, words = ofFixture, url, ...options }: WireServer = {}): Promise<WireClient> {
   const place = cwd === undefined ? {} : { cwd };
-  const link =
-    transport === "stdio"
-      ? overPipes(startMeanwhile(["serve", "--in-process", "--no-bundled", ...words], place).child)
-      : overHttp(url ?? (await startHttp(["--no-bundled", ...words], place)).url);
+  const overOwnPipes = async () => {
+    const { stdin, stdout, close } = await servePipesHere(["--no-bundled", ...words], place);
+    return overStreams(stdin, stdout, close);
+  };
+  const link = transport === "stdio" ? await overOwnPipes() : overHttp(url ?? (await serveHttpHere(["--no-bundled", ...words], place)).url);
   const client = new WireClient(link, { revision: "2025-11-25", ...options });
   cleanUp(() => client.close());
   return await client.begin();
 }
 
-/** An SDK's own client, on the real executable. */
+/** An SDK's own client; over stdio it starts the real executable. */
 async function connectSdk(sdk: Sdk, transport: TransportName, { cwd, words = [], url }: { cwd?: string; words?: readonly string[]; url?: string }) {
   const loaded = await sdk.load();
   const client = loaded.makeClient({ elicitation: false }) as unknown as PromptClient;
@@ -448,7 +450,7 @@ async function connectSdk(sdk: Sdk, transport: TransportName, { cwd, words = [],
   };
   const link =
     transport === "HTTP"
-      ? loaded.makeHttp(new URL(url ?? (await startHttp(["--no-bundled", ...words], place)).url), { fetch: watch })
+      ? loaded.makeHttp(new URL(url ?? (await serveHttpHere(["--no-bundled", ...words], place)).url), { fetch: watch })
       : loaded.makePipe({
           command: process.execPath,
           args: [quickStart, executable, "serve", "--in-process", "--no-bundled", ...words],

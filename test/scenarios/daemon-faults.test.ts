@@ -4,6 +4,7 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { DaemonHome, daemonProcesses, dataOf, isRunning, kill } from "../helpers/daemon.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { rounds } from "../helpers/long.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { gate, taskIdOf } from "../helpers/project.ts";
 import { type Result, resultOf } from "../helpers/wire.ts";
@@ -16,9 +17,9 @@ interface Said {
   readonly pid: number;
 }
 
-test("twenty fronts outlive their daemon: they are back, every request is answered, and nothing acknowledged is lost", async () => {
+test("many fronts outlive their daemon: they are back, every request is answered, and nothing acknowledged is lost", async () => {
   const home = new DaemonHome();
-  const clients = await Promise.all(Array.from({ length: 20 }, (_, at) => home.connect({ revision: revisions[at % 2] as string })));
+  const clients = await Promise.all(Array.from({ length: rounds(8, 20) }, (_, at) => home.connect({ revision: revisions[at % 2] as string })));
   const before = home.daemon();
   const [safe, unsafe, called] = [gate(), gate(), gate()];
   const [first, second] = clients as [(typeof clients)[0], (typeof clients)[0]];
@@ -141,10 +142,11 @@ describe("what a dead daemon has left is cleared away", () => {
   });
 });
 
-test("twenty fronts that find their daemon dead start one, not twenty", async () => {
+test("many fronts that find their daemon dead start one, not many", async () => {
   const home = new DaemonHome();
-  const clients = await Promise.all(Array.from({ length: 20 }, () => home.connect()));
-  for (let round = 0; round < 3; round++) {
+  const clients = await Promise.all(Array.from({ length: rounds(8, 20) }, () => home.connect()));
+  const times = rounds(2, 3);
+  for (let round = 0; round < times; round++) {
     const before = home.daemon();
     kill(before.pid);
     await home.nextDaemon(before);
@@ -152,7 +154,7 @@ test("twenty fronts that find their daemon dead start one, not twenty", async ()
     for (const { result } of results) expect((result as Result).tools).toBeInstanceOf(Array);
     await home.hasOneDaemon();
   }
-  expect(home.log().match(/the daemon listens/g)).toHaveLength(4);
+  expect(home.log().match(/the daemon listens/g)).toHaveLength(times + 1);
 });
 
 describe("a daemon leaves", () => {

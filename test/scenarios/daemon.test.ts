@@ -7,6 +7,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { backWays, ways as printingWays } from "../fixtures/stdout/commands/print/_ways.ts";
 import { DaemonHome, daemonProcesses, dataOf, isRunning, kill, ownCommands, residentMiB } from "../helpers/daemon.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { cases, rounds } from "../helpers/long.ts";
 import { executable, runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
 import { eventually } from "../helpers/raw.ts";
@@ -94,9 +95,9 @@ function childrenOf(pid: number): number[] {
   }
 }
 
-test("twenty fronts that start at once have one daemon, and none of them takes more than 60 MB", async () => {
+test("many fronts that start at once have one daemon, and none of them takes more than 60 MB", async () => {
   const home = new DaemonHome();
-  const clients = await Promise.all(Array.from({ length: 20 }, (_, at) => home.connect({ revision: revisions[at % 2] as string })));
+  const clients = await Promise.all(Array.from({ length: rounds(10, 20) }, (_, at) => home.connect({ revision: revisions[at % 2] as string })));
   const text = "x".repeat(10_000);
   const pids = await Promise.all(
     clients.map(async (client) => {
@@ -112,11 +113,13 @@ test("twenty fronts that start at once have one daemon, and none of them takes m
 
 test("of daemons that are started at once, whoever starts them, one stays", async () => {
   const home = new DaemonHome();
-  const started = Array.from({ length: 5 }, () => startMeanwhile([...ownCommands, "_daemon"], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } }));
+  const started = Array.from({ length: rounds(3, 5) }, () =>
+    startMeanwhile([...ownCommands, "_daemon"], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } }),
+  );
   let left = 0;
   for (const { exited } of started) void exited.then((code) => (left += code === 0 ? 1 : 0));
   const listening = () => started.filter(({ stderr }) => stderr().includes("the daemon listens"));
-  await waitFor(() => left === 4 && listening().length > 0);
+  await waitFor(() => left === started.length - 1 && listening().length > 0);
   expect(listening()).toHaveLength(1);
   await home.hasOneDaemon();
 });
@@ -125,11 +128,11 @@ test("answers reach whoever asked, also when all clients use the same ids", asyn
   const home = new DaemonHome();
   const fronts = await Promise.all(Array.from({ length: 4 }, (_, at) => home.connect({ revision: revisions[at % 2] as string })));
   const { socket } = home.daemon();
-  const straight = await Promise.all(Array.from({ length: 26 }, (_, at) => overSocket(socket, revisions[at % 2] as string)));
+  const straight = await Promise.all(Array.from({ length: rounds(8, 26) }, (_, at) => overSocket(socket, revisions[at % 2] as string)));
   const swapped: string[] = [];
   await Promise.all(
     [...fronts, ...straight].map(async (client, number) => {
-      for (let round = 0; round < 10; round++) {
+      for (let round = 0; round < rounds(3, 10); round++) {
         const texts = Array.from({ length: 10 }, (_, at) => `client ${number}, call ${round}.${at}`);
         const answers = await Promise.all(texts.map((text) => client.call("say_back", { text })));
         for (const [at, answer] of answers.entries()) if (dataOf<Said>(answer).text !== texts[at]) swapped.push(texts[at] as string);
@@ -360,7 +363,13 @@ describe("a client that leaves in mid-call", () => {
     const initialize = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "printf", version: "1" } };
     const call = (id: number, name: string, input: object) => ({ id, method: "tools/call", params: { name, arguments: input } });
     // From less than a pipe holds to more than that and the front's own buffer together.
-    const sizes = Array.from({ length: 8 }, (_, at) => 10 + 9 * at);
+    const sizes = cases(
+      Array.from({ length: 8 }, (_, at) => 10 + 9 * at),
+      0,
+      3,
+      5,
+      7,
+    );
     await Promise.all(
       sizes.map(async (size) => {
         const calls = Array.from({ length: size }, (_, at) => call(at + 3, "say_much", { bytes: 2_000 }));

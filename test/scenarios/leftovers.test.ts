@@ -173,7 +173,7 @@ const answersTo = ({ log }: Client, { id }: Begun) => log.filter((message) => me
 
 describe("a server that was told to stop", () => {
   test("refuses new calls in one sentence, makes tasks of those it has begun, and leaves no call behind", async () => {
-    const place = openPlace({ commands });
+    const place = openPlace({ commands, isApart: true });
     const server = await place.startHttp();
     const headers = place.local();
     const core = await SessionClient.begin(server.url, { headers });
@@ -199,7 +199,7 @@ describe("a server that was told to stop", () => {
   });
 
   test("begins nothing that is queued, whatever makes room for it: the next server does", async () => {
-    const place = openPlace({ commands });
+    const place = openPlace({ commands, isApart: true });
     const server = await place.startHttp();
     const headers = place.local();
     const core = await SessionClient.begin(server.url, { headers });
@@ -237,7 +237,7 @@ async function stop({ child, stderr }: Started): Promise<void> {
 }
 
 test("a command whose own process dies is answered with a sentence, and leaves nothing", async () => {
-  const place = openPlace({ commands: deaths });
+  const place = openPlace({ commands: deaths, isApart: true });
   const pipe = await place.startPipe("2025-11-25");
   const [alive, dead] = await Promise.all([true, false].map((lives) => pipe.request("tools/call", { name: "child_die", arguments: { lives } })));
   expect(alive?.result?.structuredContent).toMatchObject({ success: true });

@@ -14,7 +14,7 @@ const progressOf = ({ log }: Client, token: string) =>
   log.filter(({ method, params }) => method === "notifications/progress" && params?.progressToken === token).map(({ params }) => params?.progress as number);
 
 test("the last progress value arrives also when another process runs the task", async () => {
-  const place = openPlace({ commands });
+  const place = openPlace({ commands, isApart: true });
   const pipe = await place.startPipe("2025-11-25");
   // With all places of the first taken, only the other one can run anything.
   const holders = Array.from({ length: 16 }, openTraces);

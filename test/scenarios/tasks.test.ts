@@ -3,6 +3,7 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { killWorkers } from "../helpers/daemon.ts";
 import { cleanUp, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { cases } from "../helpers/long.ts";
 import { runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 
 const command = (body: string, more = "") => `import { appendFileSync } from "node:fs";
@@ -168,7 +169,7 @@ describe("bad input", () => {
     expect(await meanwhile("tasks", "result", id, "--wait")).toMatchObject({ code: 1, stderr: expect.stringContaining("was declined") });
   });
 
-  test.each([["0"], ["-1"], ["1.5"], ["1e400"], ["five"], ["9007199254740992"]])("--task-ttl %s: named, exit 2, no task made", async (ttl) => {
+  test.each(cases([["0"], ["-1"], ["1.5"], ["1e400"], ["five"], ["9007199254740992"]], 0, 5))("--task-ttl %s: named, exit 2, no task made", async (ttl) => {
     const { meanwhile } = project();
     expect(await meanwhile("work", "count", "--detach", `--task-ttl=${ttl}`)).toMatchObject({
       code: 2,
