@@ -48,7 +48,7 @@ export interface ChaosReport extends Findings {
 const workerFailpoints: readonly FailpointName[] = ["after-claim", "mid-run", "before-settle", "after-settle", "before-notify"];
 const producerFailpoints: readonly FailpointName[] = ["after-insert", "before-ack"];
 const drainMs = 90_000;
-const endMs = 20_000;
+const endMs = 60_000;
 
 /** Kills workers and producers on one file until there were enough kills or time is up, lets the rest finish, and checks. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {

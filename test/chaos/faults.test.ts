@@ -81,11 +81,11 @@ describe("a worker that is lost", () => {
     15 * minutes,
   );
 
-  test("F04 blocks its event loop for 3 s: the lease of 900 ms is kept, there is one run and one outcome", async () => {
+  test("F04 blocks its event loop for 9 s: the lease of 3 s is kept, there is one run and one outcome", async () => {
     const folder = temporaryFolder();
     const { engine, create } = openStage(folder);
-    await Promise.all([startWorker(folder, 900), startWorker(folder, 900)]);
-    const { taskId } = await create("blocks", { key: "k", ms: 3_000 });
+    await Promise.all([startWorker(folder, 3_000), startWorker(folder, 3_000)]);
+    const { taskId } = await create("blocks", { key: "k", ms: 9_000 });
     expect(await engine.wait("ada", taskId)).toMatchObject({ status: "completed", fence: 1, crashes: 0 });
     expect(attemptsOf(folder, "k", "start")).toEqual([1]);
   });

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, onTestFinished } from "vitest";
-import { temporaryFolder, writeFiles } from "./home.ts";
+import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
 import { runMeanwhile, type Started, startMeanwhile, waitFor } from "./meanwhile.ts";
 import { overPipes, type Result, WireClient, type WireOptions } from "./wire.ts";
 
@@ -33,7 +33,7 @@ export class DaemonHome {
     this.cwd = writeFiles(path.join(folder, "project"), config === undefined ? { "a file": "" } : { "meanwhile.config.json": JSON.stringify(config) });
     this.home = path.join(folder, "home");
     this.#env = { MEANWHILE_HOME: this.home, ...env };
-    onTestFinished(() => killDaemons(this.home));
+    cleanUp(() => killDaemons(this.home));
   }
 
   /** `meanwhile serve` as a host starts it. */

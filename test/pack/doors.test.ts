@@ -10,7 +10,7 @@ const wordsOf = (tool: string) => found.find(({ toolName }) => toolName === tool
 /** Each door calls a command as its users do. */
 const inWords = (tool: string, text: string) => text.replace(`for ${tool}:`, `for ${wordsOf(tool).join(" ")}:`);
 
-test("every command says the same as an envelope, in the terminal and over MCP, when it succeeds and when it fails", { timeout: 60_000 }, async () => {
+test("every command says the same as an envelope, in the terminal and over MCP, when it succeeds and when it fails", { timeout: 180_000 }, async () => {
   const doors = new Doors();
   writeSampleFiles(doors.folder);
   for (const [tool, input] of preparationsIn(doors.folder)) expect(await doors.envelope(tool, input), tool).toMatchObject({ success: true });

@@ -41,7 +41,7 @@ test("after kill -9 in the middle, what was recorded is not read again", async (
     bytes_read: (files - recorded) * fileBytes,
     errors_total: 0,
   });
-}, 60_000);
+}, 120_000);
 
 test("several processes sync into one database at once, and each records all of its files", async () => {
   const cwd = realpathSync(temporaryFolder());
@@ -54,4 +54,4 @@ test("several processes sync into one database at once, and each records all of 
     expect(JSON.parse(stdout)).toMatchObject({ files_updated: 600, errors_total: 0 });
   }
   expect(countRows(home)).toBe(1_800);
-}, 60_000);
+}, 120_000);

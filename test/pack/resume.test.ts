@@ -51,7 +51,7 @@ async function dataOf(client: WireClient, taskId: string): Promise<Record<string
   }
 }
 
-test("after kill -9 of the server the next one goes on with every task where it was, and does nothing twice", { timeout: 60_000 }, async () => {
+test("after kill -9 of the server the next one goes on with every task where it was, and does nothing twice", { timeout: 180_000 }, async () => {
   const cwd = realpathSync(temporaryFolder());
   const broken = "[[none]] ".repeat(9);
   const words = "some words and more of them, ".repeat(60);

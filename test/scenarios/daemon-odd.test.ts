@@ -3,6 +3,7 @@ import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { DaemonHome, daemonProcesses, kill } from "../helpers/daemon.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { cases } from "../helpers/long.ts";
 import { runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { overPipes, WireClient } from "../helpers/wire.ts";
 
@@ -55,7 +56,7 @@ test("the one daemon of the bundled commands works in the folder of each session
 });
 
 describe("a home", () => {
-  test.for([95, 100, 105, 180])("whose path has %i bytes serves the bundled commands", async (bytes) => {
+  test.for(cases([95, 100, 105, 180], 1, 3))("whose path has %i bytes serves the bundled commands", async (bytes) => {
     const home = new DaemonHome();
     const folder = path.join(home.home, "x".repeat(Math.max(1, bytes - Buffer.byteLength(home.home) - 1)));
     const client = await home.connect({ words: [], env: { MEANWHILE_HOME: folder } });

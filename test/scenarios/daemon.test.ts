@@ -6,7 +6,7 @@ import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { backWays, ways as printingWays } from "../fixtures/stdout/commands/print/_ways.ts";
 import { DaemonHome, daemonProcesses, dataOf, isRunning, kill, ownCommands, residentMiB } from "../helpers/daemon.ts";
-import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { cases, rounds } from "../helpers/long.ts";
 import { executable, runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
@@ -23,6 +23,9 @@ interface Said {
   readonly text: string;
   readonly value: string | null;
 }
+
+/** One daemon for the tests that leave it as it was. */
+const shared = shareAmongTests(() => new DaemonHome());
 
 /** A client straight on a daemon's socket, as any MCP client may be. */
 async function overSocket(file: string, revision = "2025-11-25"): Promise<WireClient> {
@@ -69,7 +72,7 @@ describe("a host that is killed in mid-task, together with its front", () => {
   }
 
   test.for(["v1", "v2"])("finds the task's result when it is back; it ran once (SDK %s)", async (sdk) => {
-    const home = new DaemonHome();
+    const home = await shared();
     const { input, open, seen, starts } = gate();
     const host = startHost(sdk, home, "work_long", input);
     const handle = handleOf(await host.said<Result>("result"));
@@ -125,7 +128,7 @@ test("of daemons that are started at once, whoever starts them, one stays", asyn
 });
 
 test("answers reach whoever asked, also when all clients use the same ids", async () => {
-  const home = new DaemonHome();
+  const home = await shared();
   const fronts = await Promise.all(Array.from({ length: 4 }, (_, at) => home.connect({ revision: revisions[at % 2] as string })));
   const { socket } = home.daemon();
   const straight = await Promise.all(Array.from({ length: rounds(8, 26) }, (_, at) => overSocket(socket, revisions[at % 2] as string)));
@@ -359,7 +362,7 @@ describe("a client that leaves in mid-call", () => {
   });
 
   test("gets every answer that it has asked for by then, however slowly it reads: printf … | meanwhile serve", async () => {
-    const home = new DaemonHome();
+    const home = await shared();
     const initialize = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "printf", version: "1" } };
     const call = (id: number, name: string, input: object) => ({ id, method: "tools/call", params: { name, arguments: input } });
     // From less than a pipe holds to more than that and the front's own buffer together.
@@ -395,7 +398,7 @@ describe("a client that leaves in mid-call", () => {
 
 describe("large and unread messages", () => {
   test("nine megabytes pass in both directions, and more than ten get one error", async () => {
-    const home = new DaemonHome();
+    const home = await shared();
     const client = await home.connect();
     const nine = 9 * 1024 * 1024;
     expect(dataOf(await client.call("say_much", { heard: "x".repeat(nine) }))).toMatchObject({ heard: nine });
@@ -409,7 +412,7 @@ describe("large and unread messages", () => {
   });
 
   test("a client that never reads is not read from any more; others are served, and the daemon's memory stays bounded", async () => {
-    const home = new DaemonHome();
+    const home = await shared();
     const other = await home.connect();
     const { pid } = home.daemon();
     const deaf = home.start();

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { gate, kindOf, Project, taskIdOf } from "../helpers/project.ts";
 import type { CallOptions, Result, WireClient, WireOptions } from "../helpers/wire.ts";

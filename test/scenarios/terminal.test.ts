@@ -5,6 +5,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { widthOf } from "../../src/wrap.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { cases } from "../helpers/long.ts";
 import { executable, runMeanwhile, startGuardedHttp, waitFor } from "../helpers/meanwhile.ts";
 import { keys, openScreen } from "../helpers/screen.ts";
 
@@ -112,7 +113,7 @@ describe("no word is broken by the edge of the screen", { timeout: 120_000 }, ()
     const place = await opened();
     const whole = await runMeanwhile(words, place);
     const wordsOf = (text: string) => new Set(text.split(/\s+/).filter((word) => word !== "\\"));
-    for (const columns of [60, 80]) {
+    for (const columns of cases([60, 80], 0)) {
       const { exited, drawn } = openScreen(words, { ...place, columns, isDataShown: true });
       await exited;
       const shown = drawn().replaceAll("\r\n", "\n");
@@ -124,7 +125,7 @@ describe("no word is broken by the edge of the screen", { timeout: 120_000 }, ()
 
   test("tasks watch", async () => {
     const place = await opened();
-    for (const columns of [60, 80]) {
+    for (const columns of cases([60, 80], 1)) {
       const { sees, press, exited, drawn } = openScreen(["tasks", "watch"], { ...place, columns });
       await sees(/The printer on .* …/);
       press(keys.ctrlC);
