@@ -4,7 +4,7 @@ import type { Door, Steps } from "./command/context.ts";
 import { currentRun, runCommand } from "./command/run.ts";
 import { Cancelled, ShuttingDown } from "./errors.ts";
 import { endStrays, killGroup } from "./machine.ts";
-import { surviveCommands } from "./process-guard.ts";
+import { limitPrints, surviveCommands } from "./process-guard.ts";
 import { runVariable } from "./project.ts";
 import type { FromChild, ToChild } from "./task/isolate.ts";
 
@@ -21,6 +21,7 @@ process.on("disconnect", () => {
 });
 process.on("message", (message) => void hear(message as ToChild));
 surviveCommands(process, { currentRun, onBug: () => process.exit(70) });
+limitPrints(process, { clock: systemClock, who: () => currentRun()?.name });
 
 async function hear(message: ToChild): Promise<void> {
   if (message.type === "run") await run(message);

@@ -55,6 +55,8 @@ export interface UserConfig {
   /** `false`: commands are tools only, and no prompts. */
   readonly prompts?: boolean;
   readonly logLevel?: LogLevel;
+  /** How many earlier files of the home's logs are kept, 10 MiB each. Default: 3. */
+  readonly logFiles?: number;
   /** When a call that takes long becomes a task. */
   readonly deferral?: DeferralConfig;
   /** How long MCP hosts wait, by the name they give as `clientInfo.name`. */
@@ -152,6 +154,7 @@ export interface Settings {
   readonly toolPrefix: string;
   readonly http: { readonly port: number; readonly host: string; readonly allowAnonymous: boolean };
   readonly logLevel: LogLevel;
+  readonly logFiles: number;
   readonly isDebug: boolean;
   readonly deferral: DeferralRules;
   readonly hosts: Readonly<Record<string, HostOverride>>;
@@ -182,6 +185,7 @@ const defaultPack: Required<PackConfig> = { roots: [], memoryMb: 192, documentSe
 
 /** How long a daemon stays when nobody needs it. */
 const defaultIdleMs = 15 * 60_000;
+const defaultLogFiles = 3;
 const defaultGraceSeconds = 25;
 /** Whoever starts and stops processes kills those that take much longer. */
 const maxGraceSeconds = 600;
@@ -295,6 +299,7 @@ function toSettings(
       allowAnonymous: flags.allowAnonymous ?? config.http?.allowAnonymous ?? false,
     },
     logLevel: levelFrom(env.MEANWHILE_LOG) ?? config.logLevel ?? (isDebug ? "debug" : "info"),
+    logFiles: config.logFiles ?? defaultLogFiles,
     isDebug,
     deferral: deferralFrom(env, config.deferral ?? {}),
     hosts: config.hosts ?? {},
@@ -553,6 +558,7 @@ const fields: Record<keyof UserConfig, Field> = {
   },
   http: { check: isObject, expected: `{ ${Object.keys(httpFields).join(", ")} }`, fields: httpFields },
   logLevel: { check: (value) => logLevels.includes(value as LogLevel), expected: `one of ${logLevels.join(", ")}`, isOpen: true },
+  logFiles: wholeFrom(1, 100),
   deferral: { check: isObject, expected: `{ ${Object.keys(deferralFields).join(", ")} }`, fields: deferralFields, isOpen: true },
   hosts: { check: isObject, expected: "hosts by name", each: { check: isObject, expected: "{ limitSeconds, isExtended }", fields: hostFields }, isOpen: true },
   followUpTools: { ...trueOrFalse, isOpen: true },

@@ -1,10 +1,11 @@
 import childProcess, { ChildProcess, type StdioOptions } from "node:child_process";
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
+import { PrintLimit, type PrintOptions } from "./prints.ts";
 
 /**
  * Commands run in our own process, and it must outlive them. Two things are kept from their reach:
- * stdout, which belongs to the protocol or to data, and the end of the process.
+ * stdout, which belongs to the protocol or to data, and the end of the process. And what they print has a limit.
  */
 
 type Write = (chunk: string | Uint8Array, callback?: (error?: Error | null) => void) => boolean;
@@ -21,6 +22,25 @@ export function takeStdout(process: NodeJS.Process): { stream: NodeJS.WriteStrea
   redirectChildren(stdout);
   syncBuiltinESMExports();
   return { stream: stdout, write };
+}
+
+/** Holds what commands print on stdout and stderr, which are one and the same in a server, to their limit. Gives back what writes without it. */
+export function limitPrints(
+  process: NodeJS.Process,
+  options: Omit<PrintOptions, "onLeftOut"> & { readonly onLeftOut?: (sentence: string) => void },
+): (text: string) => void {
+  const { stdout, stderr } = process;
+  const unlimited = stderr.write.bind(stderr);
+  const limit = new PrintLimit({ ...options, onLeftOut: options.onLeftOut ?? ((sentence) => unlimited(`${sentence}\n`)) });
+  const write = (chunk: string | Uint8Array, ...rest: unknown[]) => {
+    if (limit.admit(chunk)) return (unlimited as (...all: unknown[]) => boolean)(chunk, ...rest);
+    const done = rest.find((part) => typeof part === "function") as (() => void) | undefined;
+    if (done !== undefined) process.nextTick(done);
+    return true;
+  };
+  stderr.write = write as typeof stderr.write;
+  stdout.write = write as typeof stdout.write;
+  return (text) => void unlimited(text);
 }
 
 function redirectFileWrites(): void {

@@ -83,6 +83,7 @@ describe("settings", () => {
     ['{ "deferral": { "patienceSeconds": -1 } }', "`deferral.patienceSeconds` must be seconds from 0 to 604800"],
     ['{ "deferral": { "keepInlineSeconds": "600" } }', "`deferral.keepInlineSeconds` must be seconds from 0 to 604800"],
     ['{ "deferral": { "longSeconds": 604801 } }', "`deferral.longSeconds` must be seconds from 0 to 604800"],
+    ['{ "logFiles": 0 }', "`logFiles` must be a whole number from 1 to 100"],
     ['{ "graceSeconds": -1 }', "`graceSeconds` must be seconds from 0 to 600"],
     ['{ "graceSeconds": "x" }', "`graceSeconds` must be seconds from 0 to 600"],
     ['{ "graceSeconds": 601 }', "`graceSeconds` must be seconds from 0 to 600"],
@@ -277,6 +278,7 @@ describe("who may change a setting", () => {
     diagnose: "person",
     pack: "person",
     graceSeconds: "person",
+    logFiles: "person",
   };
 
   test.each(Object.entries(settings))("%s: %s, and so for all that is inside it", (name, who) => {

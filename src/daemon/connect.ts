@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
 import path from "node:path";
 import type { Readable } from "node:stream";
@@ -88,7 +88,6 @@ const lookAgainMs = 20;
 const answerLimitMs = 5_000;
 /** Whoever starts a daemon is stuck when it takes longer than this, and another may try; one that is dead is not waited for. */
 const staleStartMs = 10_000;
-const maxLogBytes = 10 * 1024 * 1024;
 const maxReplyBytes = 64 * 1024;
 
 /** A connection on which the daemon has said welcome; what comes next is MCP. `folder` is where the session works. */
@@ -343,9 +342,8 @@ export async function startDaemon(address: DaemonAddress): Promise<void> {
   }
 }
 
-/** Kept short: what is over ten megabytes is put aside, once. */
+/** The daemon itself puts aside what is too long. */
 function openLogFile(file: string): number {
-  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > maxLogBytes) renameSync(file, `${file}.1`);
   // A link would have us write where somebody else wants it.
   try {
     return openSync(file, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);

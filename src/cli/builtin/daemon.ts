@@ -1,4 +1,4 @@
-import { createReadStream, existsSync, statSync, watch } from "node:fs";
+import { watch } from "node:fs";
 import { createColors } from "picocolors";
 import { formatDuration, sleep, systemClock } from "../../clock.ts";
 import { askDaemon, type DaemonAddress, DaemonUnreachable, isAlive, refuseUnwritable, startDaemon, stopDaemon } from "../../daemon/connect.ts";
@@ -10,6 +10,7 @@ import { addressOf, atAddress } from "../../front.ts";
 import { type Home, openHome } from "../../paths.ts";
 import { flagWords, type ProjectFlags } from "../../project.ts";
 import { printHelp } from "../layout.ts";
+import { LogTail } from "../log-tail.ts";
 import { LogView } from "../log-view.ts";
 import type { VerbCall } from "../main.ts";
 import { printData } from "../run.ts";
@@ -276,12 +277,14 @@ function flagsAgain({ key, pid, record }: Found, own: Own | undefined, flags: Pr
 
 async function logs({ home, terminal, options }: Context): Promise<ExitCode> {
   const file = home.daemonLog;
-  if (!existsSync(file) && options.follow !== true) {
+  const tail = new LogTail(file);
+  if (!tail.exists && options.follow !== true) {
     terminal.say(`No daemon has written anything yet; its log will be ${file}.\n`);
     return Exit.Ok;
   }
   const view = options.json === true ? undefined : new LogView(terminal.isDataShown ? terminal.colors : createColors(false));
-  let printed = await printFrom(file, 0, { terminal, view });
+  const print = () => tail.read((text) => (view === undefined ? printData(text, terminal) : terminal.print(view.take(text))));
+  await print();
   if (options.follow !== true) {
     terminal.print(view?.end() ?? "");
     return Exit.Ok;
@@ -289,37 +292,18 @@ async function logs({ home, terminal, options }: Context): Promise<ExitCode> {
   const stopped = Promise.withResolvers<void>();
   const stopListening = terminal.onInterrupt(() => stopped.resolve());
   let printing = Promise.resolve();
+  let isLooking = false;
   const watcher = watch(home.folder, (_, name) => {
-    if (name !== "daemon.log") return;
-    printing = printing.then(async () => {
-      const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
-      // A shorter file is a new one.
-      printed = await printFrom(file, size < printed ? 0 : printed, { terminal, view });
+    if (name?.startsWith("daemon.log") !== true || isLooking) return;
+    // One more look is enough for all that is written until it begins.
+    isLooking = true;
+    printing = printing.then(() => {
+      isLooking = false;
+      return print();
     });
   });
   await stopped.promise;
   watcher.close();
   stopListening();
   return Exit.Ok;
-}
-
-interface Printing {
-  readonly terminal: Terminal;
-  /** Absent where the file is printed as it is. */
-  readonly view: LogView | undefined;
-}
-
-/** Prints a file from a place on; where it ends. */
-async function printFrom(file: string, start: number, { terminal, view }: Printing): Promise<number> {
-  if (!existsSync(file)) return 0;
-  let end = start;
-  // A letter may stand across two reads.
-  const decoder = new TextDecoder();
-  for await (const chunk of createReadStream(file, { start })) {
-    end += (chunk as Buffer).length;
-    const text = decoder.decode(chunk as Buffer, { stream: true });
-    if (view === undefined) printData(text, terminal);
-    else terminal.print(view.take(text));
-  }
-  return end;
 }

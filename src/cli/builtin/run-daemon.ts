@@ -7,8 +7,9 @@ import { DoingFile } from "../../daemon/doing.ts";
 import { Lifecycle, type LifecycleOptions } from "../../daemon/lifecycle.ts";
 import { Exit, type ExitCode, messageOf } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
+import { keepLogBounded } from "../../log-file.ts";
 import { hasDescriptorsLeft } from "../../machine.ts";
-import { describeHarm, surviveCommands, takeStdout } from "../../process-guard.ts";
+import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../../process-guard.ts";
 import { countedNames, fingerprint, isPackFolder, keyVariable, projectParts } from "../../project.ts";
 import { openRuntime, type Runtime, serveStreams } from "../../serve.ts";
 import { takeLock } from "../../store/sqlite/lock.ts";
@@ -47,7 +48,8 @@ async function serve(found: Settings, flags: GlobalFlags, report: (word: string)
   const about = aboutOf(found, flags);
   // Sessions of every folder are served: none of them is the one that relative paths mean.
   if (settings.daemon.isPackAlone) process.chdir("/");
-  const log = openLog({ level: settings.logLevel, isTerminal: false, write: (text) => process.stderr.write(text), facts: { pid: process.pid } });
+  const log = openLog({ level: settings.logLevel, isTerminal: false, write: (text) => writeLog(text), facts: { pid: process.pid } });
+  let writeLog = (text: string): void => void process.stderr.write(text);
   let runtime: Runtime | undefined;
   const lifecycle = Lifecycle.begin({
     home: settings.home,
@@ -64,6 +66,8 @@ async function serve(found: Settings, flags: GlobalFlags, report: (word: string)
     return Exit.Ok;
   }
   takeStdout(process);
+  writeLog = limitPrints(process, { clock: systemClock, who: () => currentRun()?.name, onLeftOut: (sentence) => log.warn(sentence) });
+  keepLogBounded({ file: settings.home.daemonLog, files: settings.logFiles, fd: process.stderr.fd, clock: systemClock });
   surviveCommands(process, { currentRun, onBug: (error) => log.error("nobody caught this; please report it", { error }) });
   guardBuiltins((harm) => {
     // What else they have changed is not known: only a fresh process is as it should be.

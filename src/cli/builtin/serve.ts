@@ -1,8 +1,9 @@
+import { systemClock } from "../../clock.ts";
 import { currentRun, guardBuiltins } from "../../command/run.ts";
 import { isPort, loadSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
-import { describeHarm, surviveCommands, takeStdout } from "../../process-guard.ts";
+import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../../process-guard.ts";
 import { openRuntime, type Runtime, readToken, serveRuntimeOverHttp, serveStreams } from "../../serve.ts";
 import { toName } from "../../setup/launch.ts";
 import { printHelp } from "../layout.ts";
@@ -87,7 +88,9 @@ async function overHttp(settings: Settings, terminal: Terminal): Promise<ExitCod
 }
 
 async function open(settings: Settings): Promise<Runtime> {
-  const log: Logger = openLog({ level: settings.logLevel, isTerminal: process.stderr.isTTY === true, write: (text) => process.stderr.write(text) });
+  // Commands print to stderr, and so do we; only they are held to a limit.
+  const write = limitPrints(process, { clock: systemClock, who: () => currentRun()?.name, onLeftOut: (sentence) => log.warn(sentence) });
+  const log: Logger = openLog({ level: settings.logLevel, isTerminal: process.stderr.isTTY === true, write });
   surviveCommands(process, { currentRun, onBug: (error) => log.error("nobody caught this; please report it", { error }) });
   let runtime: Runtime | undefined;
   const advice = "this server should be restarted, since nobody knows what else was changed";

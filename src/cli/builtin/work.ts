@@ -2,11 +2,12 @@ import { existsSync } from "node:fs";
 import { sleep, systemClock } from "../../clock.ts";
 import { openLiveCatalog } from "../../command/catalog.ts";
 import { watchLoop } from "../../command/loop-watch.ts";
-import { guardBuiltins } from "../../command/run.ts";
+import { currentRun, guardBuiltins } from "../../command/run.ts";
 import { loadSettings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
-import { openLog } from "../../log.ts";
-import { describeHarm } from "../../process-guard.ts";
+import { type Logger, openLog } from "../../log.ts";
+import { keepLogBounded } from "../../log-file.ts";
+import { describeHarm, limitPrints } from "../../process-guard.ts";
 import { servedCatalog } from "../../project-commands.ts";
 import { servedFolders } from "../../stored-project.ts";
 import { openTasks, type Tasks } from "../../tasks.ts";
@@ -33,7 +34,9 @@ async function hasRetries(tasks: Tasks): Promise<boolean> {
 export async function run(call: { flags: GlobalFlags; protectStdout(): Promise<void> }): Promise<ExitCode> {
   await call.protectStdout();
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
-  const log = openLog({ level: settings.logLevel, isTerminal: false, write: (text) => process.stderr.write(text) });
+  const write = limitPrints(process, { clock: systemClock, who: () => currentRun()?.name, onLeftOut: (sentence) => log.warn(sentence) });
+  const log: Logger = openLog({ level: settings.logLevel, isTerminal: false, write });
+  keepLogBounded({ file: settings.home.workerLog, files: settings.logFiles, fd: process.stderr.fd, clock: systemClock });
   guardBuiltins((harm) => log.error(describeHarm(harm, "this worker goes on", (name) => catalog.get(name)?.file)));
   // What comes back while a task waits for it has to be noticed.
   const catalog = await openLiveCatalog({ ...servedCatalog(settings, log), clock: systemClock, isServed: servedFolders(settings) });
