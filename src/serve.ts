@@ -47,6 +47,8 @@ export interface Runtime {
   readonly subscriptions: TaskSubscriptions;
   readonly clock: Clock;
   readonly log: Logger;
+  /** The home's own secret; made where there is none. */
+  token(): string;
   /** Throws when the database of tasks cannot be used. */
   checkStore(): Promise<void>;
   /** Begins to work on what is queued, as soon as its database can be used. Done by the first call that needs it, where nobody does it before. */
@@ -81,13 +83,16 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
   const common = { openEngine, find: (name: string) => catalog.get(name)?.command, clock, log, isDebug, polls: new PollLimit(clock) };
   const plain = settings.followUpTools ? new PlainRoad({ ...common, toolPrefix }) : undefined;
   const readStats = () => served.stats();
+  // Read once: a home that was moved away is not made anew for the sake of its token.
+  let known: string | undefined;
+  const token = () => (known ??= readToken(settings.home));
   const shared = {
     ...common,
     openEngine: () => served.engine(),
     readStats,
     parked: new Map(),
     keepInlineMs: settings.deferral.keepInlineMs,
-    states: new RequestStates(clock, () => readToken(settings.home)),
+    states: new RequestStates(clock, token),
     tokens: new ProgressTokens(clock),
     plain,
     hosts: settings.hosts,
@@ -137,6 +142,7 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
     subscriptions: new TaskSubscriptions(common),
     clock,
     log,
+    token,
     checkStore: () => served.checkStore(),
     startTasks: async () => void (await openEngine()),
     hasLiveTasks: () => served.hasLive(),
@@ -295,14 +301,13 @@ export async function serveStreams(runtime: Runtime, streams: Streams): Promise<
 /** Opens the HTTP door on a runtime. */
 export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> {
   const { settings, factory, subscriptions, clock, log } = runtime;
-  const token = readToken(settings.home);
   const { serveHttp } = await import("./transport/http.ts");
   const door = await serveHttp({
     factory,
     subscriptions,
     host: settings.http.host,
     port: settings.http.port,
-    token,
+    token: runtime.token(),
     allowAnonymous: settings.http.allowAnonymous,
     hasRoom: hasDescriptorsLeft,
     clock,

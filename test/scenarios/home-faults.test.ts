@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { DaemonHome, dataOf, isRunning } from "../helpers/daemon.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { startHttp, waitFor } from "../helpers/meanwhile.ts";
-import { overPipes, WireClient } from "../helpers/wire.ts";
+import { overHttp, overPipes, WireClient } from "../helpers/wire.ts";
 
 /** What becomes of fronts, daemons and servers when their home moves, may not be written, or file descriptors run out. */
 
@@ -127,4 +127,21 @@ test("an HTTP server with 8 file descriptors left answers 503 with the cure to w
   expect(server.stderr()).toContain("ulimit -n");
   limitDescriptors(pid, 500);
   expect(await ask()).toMatchObject({ status: 200 });
+});
+
+test("an HTTP server whose home is moved away makes no other, says what is wrong to who wants a task, and goes on when it is back", patience, async () => {
+  const cwd = writeFiles(temporaryFolder(), {
+    "commands/say.ts": 'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "x", run: () => ({ a: 1 }) });',
+  });
+  const home = path.join(temporaryFolder(), "home");
+  const server = await startHttp(["--no-bundled"], { cwd, env: { MEANWHILE_HOME: home } });
+  const client = await new WireClient(overHttp(server.url, { token: server.token() }), { revision: "2025-11-25" }).begin();
+  onTestFinished(() => client.close());
+  renameSync(home, `${home}.away`);
+  expect(dataOf(await client.call("say"))).toEqual({ a: 1 });
+  const { error } = await client.startCall("say", {}, { task: {} }).answer;
+  expect(error).toMatchObject({ code: -32603, message: expect.stringContaining("The task database was deleted while the server ran") });
+  expect(existsSync(home)).toBe(false);
+  renameSync(`${home}.away`, home);
+  expect((await client.call("say", {}, { task: {} })).task).toMatchObject({ status: "working" });
 });
