@@ -2,8 +2,10 @@ import { getHeapStatistics } from "node:v8";
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { sizeOf } from "../task/outcome.ts";
 import { isTerminal, type Task } from "../task/task.ts";
-import { weigh } from "../weigh.ts";
+import { weigh } from "../task/weigh.ts";
 import type { CommandServer } from "./server.ts";
+
+export { weigh };
 
 /** How answers leave by one connection. */
 export interface Outbound {

@@ -1,10 +1,10 @@
 import { toTimestamp } from "../clock.ts";
 import type { Outcome } from "../command/run.ts";
 import { CommandError, messageOf } from "../errors.ts";
-import { weigh } from "../weigh.ts";
 import { checkStorable } from "./limits.ts";
 import type { ProgressUpdate } from "./progress.ts";
 import type { EndedTask, TaskOutcome, TaskProgress } from "./task.ts";
+import { weigh } from "./weigh.ts";
 
 /** A run that failed outside the command, in our own code or for want of a process. */
 export function notRun(error: unknown): Outcome {

@@ -1,7 +1,8 @@
+import { nextTick } from "node:process";
 import type { Writable } from "node:stream";
 import type { Clock } from "../clock.ts";
 import { internalErrorCode } from "../errors.ts";
-import { weigh } from "../weigh.ts";
+import { weigh } from "../mcp/outbound.ts";
 import { partBytes, unread } from "./limits.ts";
 
 type Id = string | number;
@@ -55,7 +56,7 @@ export class Outbox {
     if (this.#waitsForDrain || this.#isFlushDue) return;
     this.#isFlushDue = true;
     // After everything that is answered in the same turn, and before anything else.
-    process.nextTick(this.#flush);
+    nextTick(this.#flush);
   }
 
   /** Resolves when the answer to a request has left; false when the connection ended before. */

@@ -1,6 +1,6 @@
 import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
 import { internalErrorCode } from "../errors.ts";
-import { weigh } from "../weigh.ts";
+import { weigh } from "../mcp/outbound.ts";
 import { replayBytes } from "./limits.ts";
 
 interface Kept {

@@ -12,6 +12,8 @@ import { Outbox } from "./outbox.ts";
 const droppable = new Set(["notifications/progress", "notifications/message"]);
 /** So many messages of one client, or so much of them, are begun before others have their turn. */
 const messagesATurn = 100;
+/** Requests without an answer on one connection; as many as a caller over HTTP may have. */
+const maxInFlight = 1_000;
 const unitBytes = 64 * 1024;
 
 export interface LineTransportOptions {
@@ -178,7 +180,8 @@ export class LineTransport implements Transport, Outbound {
       if (!(error instanceof RequestError)) throw error;
       // What the client sent may be private; its kind is enough for the log.
       this.#options.log.warn("refused a message", { kind: error.kind });
-      this.#outbox.push({ jsonrpc: "2.0", id: null, error: { code: requestErrors[error.kind].code, message: error.message } });
+      const id = error instanceof TooManyRequests ? error.id : null;
+      this.#outbox.push({ jsonrpc: "2.0", id, error: { code: requestErrors[error.kind].code, message: error.message } });
     }
   }
 
@@ -188,6 +191,7 @@ export class LineTransport implements Transport, Outbound {
     if ("id" in message && message.id !== undefined) {
       if (this.#inFlight.has(message.id))
         throw new RequestError("request", `The id ${JSON.stringify(message.id)} belongs to a call that is still running; use a fresh id.`);
+      if (this.#inFlight.size >= maxInFlight) throw new TooManyRequests(message.id);
       this.#inFlight.add(message.id);
       if (message.method === "subscriptions/listen" || this.#options.isAskedAgain?.(message.method) === true) this.#standing.add(message.id);
     } else if (message.method === "notifications/cancelled") {
@@ -209,4 +213,14 @@ export class LineTransport implements Transport, Outbound {
     this.#isEnded = true;
     if (!this.#waitsForTurn) void this.close();
   };
+}
+
+/** What cannot be taken on; unlike a message that could not be read it has an id to be answered by. */
+class TooManyRequests extends RequestError {
+  readonly id: string | number;
+
+  constructor(id: string | number) {
+    super("busy", `There are ${maxInFlight} requests without an answer on this connection already, the most there may be; wait for one to end.`);
+    this.id = id;
+  }
 }
