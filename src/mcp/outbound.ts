@@ -114,7 +114,11 @@ export class Place {
   async take(bytes: number): Promise<void> {
     if (this.#giveBack !== undefined) return;
     this.#left ??= new AbortController();
-    this.#giveBack = await this.#outbound?.backlog.take(bytes, this.#left.signal);
+    const { signal } = this.#left;
+    const giveBack = await this.#outbound?.backlog.take(bytes, signal);
+    // Room that came at the moment of leaving is given back as well.
+    if (signal.aborted) giveBack?.();
+    else this.#giveBack = giveBack;
   }
 
   /** Resolves as the answer leaves; the place is given back then. */
