@@ -14,7 +14,8 @@ const commands = ["--no-bundled", "--commands", path.resolve(import.meta.dirname
 /** A server on pipes as a host starts it, without the room that other tests give a start: memory is what is measured here. */
 function start(words: readonly string[], { home = temporaryFolder(), heapMb }: { home?: string; heapMb?: number } = {}) {
   const heap = heapMb === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${heapMb}` };
-  const env = { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home, ...heap };
+  // On a slow machine a result may wait longer for its turn than a host waits: it would be a handle then.
+  const env = { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home, MEANWHILE_AUTO_TASK: "0", ...heap };
   const child = spawn(process.execPath, [executable, "serve", ...words, ...commands], { cwd: temporaryFolder(), env });
   child.stderr.resume();
   child.stdin.on("error", () => undefined);
@@ -43,10 +44,10 @@ async function startInProcess() {
 test.each([
   ["in one process", () => startInProcess()],
   ["by way of the daemon", () => startWithDaemon()],
-])("60 parallel results of 10 MB all arrive on one connection %s, within 1,000 MB of memory", async (_title, open) => {
+])("40 parallel results of 10 MB all arrive on one connection %s, within 1,000 MB of memory", async (_title, open) => {
   const { client, pids } = await open();
   const gate = path.join(temporaryFolder(), "gate");
-  const ids = Array.from({ length: 60 }, (_, at) => client.call("load_big", { mib: 9.5, gate, at }));
+  const ids = Array.from({ length: 40 }, (_, at) => client.call("load_big", { mib: 9.5, gate, at }));
   await client.request("ping");
   writeFileSync(gate, "");
   const { peakMb } = await peakMbOf(
