@@ -101,7 +101,6 @@ type Event = "ended" | "asked" | "late" | "cancelled" | "lost" | "leaving";
 export class Calls {
   readonly #options: CallsOptions;
   readonly #held = new Shares(callPlaces);
-  #lost: Promise<unknown> = Promise.resolve();
 
   constructor(options: CallsOptions) {
     this.#options = options;
@@ -234,7 +233,6 @@ export class Calls {
         const task = await engine.get(request.caller, attempt.taskId);
         request.watcher.questions(task, openQuestions(task));
       }
-      if (event === "lost") await this.#afterOthers();
       const why = handOutReasons[event]?.(request, decision);
       const handedOut = why === undefined ? undefined : await this.#handOut(attempt, request, why);
       if (handedOut === undefined && event === "leaving") return await this.#leaveUnkept(attempt, request);
@@ -244,17 +242,6 @@ export class Calls {
       if (event === "asked" && request.whenAsked === "park") return { kind: "asked", task };
       return this.#deferred(event, decision, task, undefined);
     }
-  }
-
-  /** Calls that are lost together become tasks one in a turn of the event loop: each is a write to the disk, and nobody else could be answered meanwhile. */
-  async #afterOthers(): Promise<void> {
-    const { leaving } = this.#options.worker;
-    if (leaving.aborted) return;
-    const { promise: isLeaving, resolve: onLeaving } = Promise.withResolvers<unknown>();
-    leaving.addEventListener("abort", onLeaving, { once: true });
-    this.#lost = this.#lost.then(nextTurn);
-    await Promise.race([this.#lost, isLeaving]);
-    leaving.removeEventListener("abort", onLeaving);
   }
 
   /** Where its client takes neither a task nor a handle, a call becomes a task only for those who come later. */

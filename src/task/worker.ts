@@ -27,8 +27,8 @@ export interface WorkerOptions extends Omit<AttemptOptions, "leaseMs" | "onClaim
 const pollMs = 1_000;
 export const defaultLeaseMs = 30_000;
 const defaultGraceMs = 25_000;
-/** So many calls are put on record, or made tasks, in one turn of the event loop: each is a write of its own. */
-const recordsATurn = 10;
+/** So many calls are put on record, or made tasks, in one turn of the event loop: each is a write of its own, and its result may be large. */
+const recordsATurn = 1;
 /** A client that does not take its answer keeps its own run from beginning for no longer, and others' for hardly any time. */
 const maxOwnDeliveryMs = 10_000;
 const maxDeliveryMs = 100;
