@@ -427,7 +427,7 @@ export async function startTask(
 export const isEnded = ({ status }: Fields) => status === "completed" || status === "failed" || status === "cancelled";
 
 /** Looks at a task until it is as wanted. */
-export async function taskWhen(client: Client, taskId: string, isRight: (task: Fields) => boolean, guardMs = 20_000): Promise<Fields> {
+export async function taskWhen(client: Client, taskId: string, isRight: (task: Fields) => boolean, guardMs = 50_000): Promise<Fields> {
   const end = performance.now() + guardMs;
   for (;;) {
     const { result, error } = await client.request("tasks/get", { taskId });
@@ -438,7 +438,7 @@ export async function taskWhen(client: Client, taskId: string, isRight: (task: F
 }
 
 /** Asks until there is something. */
-export async function eventually<T>(ask: () => Promise<T | undefined>, guardMs = 20_000): Promise<T> {
+export async function eventually<T>(ask: () => Promise<T | undefined>, guardMs = 50_000): Promise<T> {
   const end = performance.now() + guardMs;
   for (;;) {
     const found = await ask();

@@ -859,7 +859,7 @@ describe("P1", () => {
 });
 
 test("P2: no progress is sent after the end of a call or a task", async () => {
-  const place = openPlace({ commands });
+  const place = openPlace({ commands, isApart: true });
   const core = await place.startPipe("2025-11-25");
   const modern = await place.startPipe("2026-07-28", {});
   const call = (client: PipeClient, token: string, runMs: number, more: Fields = {}) => {
@@ -881,10 +881,10 @@ test("P2: no progress is sent after the end of a call or a task", async () => {
   const checks: Promise<void>[] = [];
   for (const client of [core, modern]) {
     // Answered.
-    const plain = call(client, "answered", 300);
+    const plain = call(client, "answered", 1_500);
     checks.push(isOver(client, plain.id).then((from) => isSilentFrom(client, "answered", from, () => plain.traces.shows("silent"))));
     // Cancelled by its client: after what was on the way when the server heard of it.
-    const stopped = call(client, "cancelled", 900);
+    const stopped = call(client, "cancelled", 4_000);
     const cancel = async () => {
       await waitFor(() => progressOf(client.log, "cancelled").length > 1);
       await client.notify("notifications/cancelled", { requestId: stopped.id });
@@ -896,14 +896,14 @@ test("P2: no progress is sent after the end of a call or a task", async () => {
     checks.push(cancel());
   }
   // A task that ends by itself: on the call's token, and on that of whoever waits for its result.
-  const task = call(core, "task", 700, { task: {} });
+  const task = call(core, "task", 2_500, { task: {} });
   const taskId = (await task.answer).result?.task.taskId as string;
   const waiting = core.begin("tasks/result", { taskId, _meta: { progressToken: "waiting" } });
   checks.push(isOver(core, waiting.id).then((from) => isSilentFrom(core, "waiting", from, () => task.traces.shows("silent"))));
   const ended = (id: string) => after(core, ({ method, params }) => method === "notifications/tasks/status" && params?.taskId === id && isEnded(params));
   checks.push(ended(taskId).then((from) => isSilentFrom(core, "task", from, () => task.traces.shows("silent"))));
   // A task that is cancelled, and whose command does not care.
-  const doomed = call(core, "doomed", 900, { task: {} });
+  const doomed = call(core, "doomed", 4_000, { task: {} });
   const doomedId = (await doomed.answer).result?.task.taskId as string;
   await waitFor(() => progressOf(core.log, "doomed").length > 1);
   const cancelling = core.begin("tasks/cancel", { taskId: doomedId });
@@ -913,7 +913,7 @@ test("P2: no progress is sent after the end of a call or a task", async () => {
 });
 
 test("P6: on 2026-07-28 nothing more is sent for a call that was cancelled: no progress, no log line, no answer", async () => {
-  const place = openPlace({ commands });
+  const place = openPlace({ commands, isApart: true });
   const pipe = await place.startPipe("2026-07-28");
   const traces = openTraces();
   const _meta = { progressToken: "mine", "io.modelcontextprotocol/logLevel": "debug" };

@@ -73,22 +73,22 @@ describe("a command as a task", () => {
 
   test("after kill -9 of its process it is found and finished by whoever looks", async () => {
     const { meanwhile, cwd } = project();
-    const id = (await meanwhile("work", "count", "--to", "60", "--detach", "--quiet")).stdout.trim();
+    const id = (await meanwhile("work", "count", "--to", "160", "--detach", "--quiet")).stdout.trim();
     const worker = await findWorker(cwd);
     process.kill(worker, "SIGKILL");
     const { code, stdout } = await meanwhile("tasks", "watch", id);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: "counted: 60\n" });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "counted: 160\n" });
     expect(readFileSync(path.join(cwd, "runs"), "utf8")).toBe("1\n2\n");
     expect((await meanwhile("tasks", "show", id)).stdout).toContain("crashes: 1");
   });
 
   test("an equal call joins the live one; --new starts another", async () => {
     const { meanwhile } = project();
-    const first = (await meanwhile("work", "count", "--to", "40", "--detach", "--quiet")).stdout;
-    const second = await meanwhile("work", "count", "--to", "40", "--detach");
+    const first = (await meanwhile("work", "count", "--to", "2000", "--detach", "--quiet")).stdout;
+    const second = await meanwhile("work", "count", "--to", "2000", "--detach");
     expect(second.stdout).toBe(first);
     expect(second.stderr).toMatch(/^! Joined the run started .* ago; --new starts another\.\n/);
-    expect((await meanwhile("work", "count", "--to", "40", "--detach", "--quiet", "--new")).stdout).not.toBe(first);
+    expect((await meanwhile("work", "count", "--to", "2000", "--detach", "--quiet", "--new")).stdout).not.toBe(first);
   });
 
   test("a question waits for its answer, from any terminal", async () => {
