@@ -3,8 +3,8 @@ import path from "node:path";
 import { loadSettings } from "../../src/config.ts";
 import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
 import { serveHttpHere, servePipesHere } from "./in-process.ts";
-import { runMeanwhile, startMeanwhile, waitFor } from "./meanwhile.ts";
-import { overHttp, overPipes, overStreams, type Result, WireClient, type WireOptions } from "./wire.ts";
+import { runMeanwhile, waitFor } from "./meanwhile.ts";
+import { overHttp, overStreams, type Result, WireClient, type WireOptions } from "./wire.ts";
 
 const fixtures = path.resolve(import.meta.dirname, "../fixtures");
 const folders = [path.join(fixtures, "deferral/commands"), path.join(fixtures, "questions/commands")];
@@ -32,12 +32,6 @@ export class Project {
   async stdio(options: WireOptions): Promise<WireClient> {
     const { stdin, stdout, close } = await servePipesHere(words, { cwd: this.cwd, env: this.#env });
     return await this.#begin(new WireClient(overStreams(stdin, stdout, close), options));
-  }
-
-  /** The same with a server in a process of its own: for what a process keeps to itself. */
-  async process(options: WireOptions): Promise<WireClient> {
-    const { child } = startMeanwhile(["serve", "--in-process", ...words], { cwd: this.cwd, env: this.#env });
-    return await this.#begin(new WireClient(overPipes(child), options));
   }
 
   /** A client of the project's one HTTP server: the local user, unless it comes without the token. */
