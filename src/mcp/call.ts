@@ -417,7 +417,7 @@ export class Call {
         .catch((error: unknown) => this.#options.log.debug("the token of a client that is gone could not be dropped", { error }));
     };
     const { closed } = core;
-    if (closed.aborted || this.#ctx.http?.req?.signal.aborted === true) return drop();
+    if (closed.aborted || this.#ctx.http?.req?.signal.aborted === true) return void drop();
     // For as long as the task lives: a connection may have thousands of them, one after the other.
     engine.wait(callerKey(this.#caller), task.taskId, { signal: closed }).catch(() => closed.aborted && drop());
   }
