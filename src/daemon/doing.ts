@@ -49,27 +49,24 @@ export class DoingFile {
     closeSync(this.#fd);
     this.#fd = undefined;
     // The next daemon of this key may have begun, and written to it.
-    if (readDoing(this.#file)?.pid === this.#pid) rmSync(this.#file, { force: true });
+    if (readDoing(this.#file).pid === this.#pid) rmSync(this.#file, { force: true });
   }
 }
 
 /** Says what keeps a silent daemon from answering: "blocked for 12 s, since 10:31:07, while shop_sync runs"; undefined when that is not known. */
 export function whatBlocks(home: Home, key: string, pid: number, now: number): string | undefined {
-  const doing = readDoing(doingFile(home, key));
-  if (doing?.pid !== pid || doing.commands.length === 0 || now - doing.at < blockedMs) return undefined;
-  const seconds = Math.round((now - doing.at) / 1000);
-  const since = new Date(doing.at).toTimeString().slice(0, 8);
-  const names = doing.commands.join(", ");
-  return `blocked for ${seconds} s, since ${since}, while ${names} ${doing.commands.length === 1 ? "runs" : "run"}`;
+  const { at = now, commands = [], ...doing } = readDoing(doingFile(home, key));
+  if (doing.pid !== pid || commands.length === 0 || now - at < blockedMs) return undefined;
+  const since = new Date(at).toTimeString().slice(0, 8);
+  return `blocked for ${Math.round((now - at) / 1000)} s, since ${since}, while ${commands.join(", ")} ${commands.length === 1 ? "runs" : "run"}`;
 }
 
-function readDoing(file: string): Doing | undefined {
+/** The folder is this user's alone, so what is there is a daemon's, or nothing. */
+function readDoing(file: string): Partial<Doing> {
   try {
-    const { pid, at, commands } = JSON.parse(readFileSync(file, "utf8")) as Partial<Doing>;
-    const isWhole = typeof pid === "number" && typeof at === "number" && Array.isArray(commands) && commands.every((name) => typeof name === "string");
-    return isWhole ? { pid, at, commands } : undefined;
+    return JSON.parse(readFileSync(file, "utf8")) as Doing;
   } catch {
     // None was written, or it is just being written.
-    return undefined;
+    return {};
   }
 }

@@ -130,6 +130,11 @@ export class WireClient {
     this.#link.send({ jsonrpc: "2.0", method, params } as Message, this.#options);
   }
 
+  /** Answers a request of the server's. */
+  respond(id: string | number, result: Result): void {
+    this.#link.send({ jsonrpc: "2.0", id, result } as Message, this.#options);
+  }
+
   cancel(requestId: number): void {
     this.notify("notifications/cancelled", { requestId });
   }

@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { endsOf, type Sample, slopeOf } from "./soak/measure.ts";
+import { runSoak, summarizeSoak } from "./soak/soak.ts";
+
+test("a minute of clients of three generations, deaths, questions and large results: 0 lost, 0 done twice, 0 unanswered, and a heap under 400 MB", {
+  timeout: 420_000,
+}, async () => {
+  const report = await runSoak({ minutes: 1, seed: 20_260_728, clients: 2 });
+  process.stdout.write(summarizeSoak(report));
+  const { lost, double, unanswered, wrong, growing } = report;
+  expect({ lost, double, unanswered, wrong, growing }).toEqual({ lost: [], double: [], unanswered: [], wrong: [], growing: [] });
+  expect(report.promised).toBeGreaterThan(10);
+  expect(report.counts.get("daemons killed")).toBeGreaterThan(0);
+  for (const revision of ["2025-06-18", "2025-11-25", "2026-07-28"]) expect(report.counts.get(`clients ${revision}`), revision).toBeGreaterThan(0);
+});
+
+test("a heap that grows by 6 MB an hour is told from one that only swings, and large results under way move neither", () => {
+  const samples = (growthAnHour: number): Sample[] =>
+    Array.from({ length: 108 }, (_, n) => ({
+      atSeconds: 180 + n * 5,
+      heapMB: 40 + (growthAnHour * n * 5) / 3600 + (n % 3) * 0.3 + (n % 7 === 0 ? 20 : 0),
+      rssMB: 200,
+      fds: 40,
+      threads: 8,
+    }));
+  expect(slopeOf(samples(0), "heapMB")).toBeLessThan(1);
+  expect(slopeOf(samples(6), "heapMB")).toBeGreaterThan(5);
+  expect(slopeOf(samples(6), "fds")).toBe(0);
+  expect(endsOf(samples(6), "heapMB")[1]).toBeGreaterThan(40.5);
+});
