@@ -142,9 +142,10 @@ function isSame(names: readonly string[], others: readonly string[]): boolean {
 }
 
 function silent({ home, key }: DaemonAddress, known: DaemonRecord | undefined, isThere: boolean): DaemonUnreachable {
-  const who = isThere && known !== undefined ? `Daemon ${known.pid}` : "The daemon";
-  const blocked = isThere && known !== undefined ? whatBlocks(home, key, known.pid, systemClock.now()) : undefined;
-  const why = blocked === undefined ? "" : `: it has been ${blocked}; isolation: "process" keeps such a command from holding up the others`;
+  const pid = isThere ? known?.pid : undefined;
+  const who = pid === undefined ? "The daemon" : `Daemon ${pid}`;
+  const blocked = pid === undefined ? undefined : whatBlocks(home, key, pid, systemClock.now());
+  const why = blocked === undefined ? "" : `: it has been ${blocked} (isolation: "process" prevents that)`;
   const cure = isThere ? "`meanwhile daemon stop --now` ends it" : `see ${home.daemonLog}`;
   const what = `${who} did not answer within ${startLimitMs / 1000} s${why}`;
   return new DaemonUnreachable(`${what}; ${cure}, or serve with --in-process.`, { forClients: why === "" ? `${what}; its log says why.` : `${what}.` });

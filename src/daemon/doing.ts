@@ -53,12 +53,12 @@ export class DoingFile {
   }
 }
 
-/** Says what keeps a silent daemon from answering: "blocked for 12 s, since 10:31:07, while shop_sync runs"; undefined when that is not known. */
+/** Says what keeps a silent daemon from answering: "blocked for 12 s, since 10:31:07, while shop_sync ran"; undefined when that is not known. */
 export function whatBlocks(home: Home, key: string, pid: number, now: number): string | undefined {
-  const { at = now, commands = [], ...doing } = readDoing(doingFile(home, key));
-  if (doing.pid !== pid || commands.length === 0 || now - at < blockedMs) return undefined;
-  const since = new Date(at).toTimeString().slice(0, 8);
-  return `blocked for ${Math.round((now - at) / 1000)} s, since ${since}, while ${commands.join(", ")} ${commands.length === 1 ? "runs" : "run"}`;
+  const { pid: whose, at = now, commands = [] } = readDoing(doingFile(home, key));
+  const ms = now - at;
+  if (whose !== pid || ms < blockedMs || commands.length === 0) return undefined;
+  return `blocked for ${Math.round(ms / 1000)} s, since ${new Date(at).toTimeString().slice(0, 8)}, while ${commands.join(", ")} ran`;
 }
 
 /** The folder is this user's alone, so what is there is a daemon's, or nothing. */

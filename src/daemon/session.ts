@@ -47,8 +47,8 @@ const subscriptionKey = "io.modelcontextprotocol/subscriptionId";
 const lostCall =
   "The daemon that ran this call has ended, so its outcome is not known. It is not run again by itself: check what it has done, then call again. What had become a task goes on: task_list shows it.";
 const lostRequest = "The daemon that was asked has ended before it answered; ask again.";
-const unheardCall = (why: string) => `The call was not run: no daemon could be reached. ${why} Once that is mended, call again.`;
-const unheardRequest = (why: string) => `Nobody was asked: no daemon could be reached. ${why} Once that is mended, ask again.`;
+const unheard = (why: string, isCall: boolean) =>
+  `${isCall ? "The call was not run" : "Nobody was asked"}: no daemon could be reached. ${why} Mend that, then ${isCall ? "call" : "ask"} again.`;
 
 export class Session {
   readonly #pending = new Map<string | number, Request>();
@@ -136,7 +136,7 @@ export class Session {
   giveUp(why: string): object[] {
     const owed = [...this.#pending.values()].filter(({ isAcknowledged }) => !isAcknowledged);
     for (const { id } of owed) this.#pending.delete(id);
-    return owed.map(({ id, method }) => toError(id, (method === "tools/call" ? unheardCall : unheardRequest)(why)));
+    return owed.map(({ id, method }) => toError(id, unheard(why, method === "tools/call")));
   }
 
   /** What tells a client that another daemon has other tools: by its session, or by each subscription that asked for it. */

@@ -17,9 +17,9 @@ test("a loop that has not turned for 2 s while commands run is blocked: by which
   const { home, doing } = setUp();
   doing.write(["shop_sync", "shop_list"], begun);
   expect(whatBlocks(home, "k", 77, begun + 1_999)).toBeUndefined();
-  expect(whatBlocks(home, "k", 77, begun + 34_000)).toMatch(/^blocked for 34 s, since \d\d:\d\d:\d\d, while shop_sync, shop_list run$/);
+  expect(whatBlocks(home, "k", 77, begun + 34_000)).toMatch(/^blocked for 34 s, since \d\d:\d\d:\d\d, while shop_sync, shop_list ran$/);
   doing.write(["shop_sync"], begun + 250);
-  expect(whatBlocks(home, "k", 77, begun + 2_250)).toMatch(/^blocked for 2 s, since \d\d:\d\d:\d\d, while shop_sync runs$/);
+  expect(whatBlocks(home, "k", 77, begun + 2_250)).toMatch(/^blocked for 2 s, since \d\d:\d\d:\d\d, while shop_sync ran$/);
   expect(whatBlocks(home, "k", 78, begun + 60_000), "another daemon's words").toBeUndefined();
   doing.close();
 });
@@ -34,7 +34,7 @@ test("where nothing runs nothing is written, and a daemon that leaves takes its 
   const next = new DoingFile(home, "k", 78);
   next.write(["b"], begun);
   doing.close();
-  expect(whatBlocks(home, "k", 78, begun + 60_000)).toContain("while b runs");
+  expect(whatBlocks(home, "k", 78, begun + 60_000)).toContain("while b ran");
   next.close();
   expect(existsSync(file)).toBe(false);
 });

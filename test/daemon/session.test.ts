@@ -96,8 +96,8 @@ describe("the client hears", () => {
     expect(session.lost(100)).toMatchObject([{ id: 1, error: { message: expect.stringContaining("its outcome is not known") } }]);
     session.sent(line({ id: 3, method: "tools/list" }));
     session.sent(line({ id: 4, method: "tools/call" }));
-    const notRun = "The call was not run: no daemon could be reached. Its config is broken. Once that is mended, call again.";
-    const notAsked = "Nobody was asked: no daemon could be reached. Its config is broken. Once that is mended, ask again.";
+    const notRun = "The call was not run: no daemon could be reached. Its config is broken. Mend that, then call again.";
+    const notAsked = "Nobody was asked: no daemon could be reached. Its config is broken. Mend that, then ask again.";
     expect(session.giveUp("Its config is broken.")).toEqual([
       { id: 2, error: { code: -32603, message: notRun } },
       { id: 3, error: { code: -32603, message: notAsked } },

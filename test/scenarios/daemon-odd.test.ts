@@ -111,12 +111,12 @@ test("a front that finds its daemon blocked says, within its 30 s, which command
   const late = home.start();
   const shown = await home.terminal("daemon", "status");
   expect(shown.stdout).toMatch(
-    new RegExp(`Daemon ${pid}  does not answer, blocked for \\d+ s, since \\d\\d:\\d\\d:\\d\\d, while job_blocks runs; meanwhile daemon stop --now ends it`),
+    new RegExp(`Daemon ${pid}  does not answer, blocked for \\d+ s, since \\d\\d:\\d\\d:\\d\\d, while job_blocks ran; meanwhile daemon stop --now ends it`),
   );
   expect(await late.exited).toBe(70);
   expect(late.stderr()).toMatch(
     new RegExp(
-      `^✗ Daemon ${pid} did not answer within 30 s: it has been blocked for \\d+ s, since \\d\\d:\\d\\d:\\d\\d, while job_blocks runs; isolation: "process" [^\\n]+\\n$`,
+      `^✗ Daemon ${pid} did not answer within 30 s: it has been blocked for \\d+ s, since \\d\\d:\\d\\d:\\d\\d, while job_blocks ran \\(isolation: "process" prevents that\\); [^\\n]+\\n$`,
     ),
   );
   writeFileSync(`${file}.go`, "");
@@ -149,7 +149,7 @@ describe("a config file", () => {
     await waitFor(() => client.front.stderr().includes("✗"));
     const { error } = await client.request("tools/call", { name: "say_back", arguments: {} });
     expect(error?.message).toMatch(
-      /^The call was not run: no daemon could be reached\. Cannot read \S+config\.json at line 1, .+\. Once that is mended, call again\.$/,
+      /^The call was not run: no daemon could be reached\. Cannot read \S+config\.json at line 1, .+\. Mend that, then call again\.$/,
     );
     writeFileSync(config, "{}");
     expect((await client.call("say_back")).isError).not.toBe(true);
