@@ -92,6 +92,7 @@ test("a front loads nothing but Node's own modules and a few small files of ours
     [
       "clock",
       "daemon/connect",
+      "daemon/doing",
       "daemon/greeting",
       "daemon/pump",
       "daemon/record",

@@ -116,7 +116,7 @@ test("a front that finds its daemon blocked says, within its 30 s, which command
   expect(await late.exited).toBe(70);
   expect(late.stderr()).toMatch(
     new RegExp(
-      `^✗ Daemon ${pid} did not answer within 30 s: it has been blocked for \\d+ s, since \\d\\d:\\d\\d:\\d\\d, while job_blocks ran \\(isolation: "process" prevents that\\); [^\\n]+\\n$`,
+      `^✗ Daemon ${pid} did not answer within 30 s: it was blocked for \\d+ s, since \\d\\d:\\d\\d:\\d\\d, while job_blocks ran \\(isolation: "process" prevents that\\); [^\\n]+\\n$`,
     ),
   );
   writeFileSync(`${file}.go`, "");
