@@ -12,6 +12,7 @@ const system = ["test/scenarios/**/*.test.ts", "test/conformance/**/*.test.ts", 
 /** Files that mostly wait begin first: begun last, everybody would wait for them. */
 const slow = [
   "ninety-seconds",
+  "chaos/soak",
   "chaos/faults",
   "scenarios/diagnose",
   "diagnose/golden",

@@ -32,7 +32,7 @@ function pingOn(client: WireClient): { readonly stop: () => Promise<number[]> } 
 
 const at = (sorted: readonly number[], part: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
 
-test("while 5,000 calls of one client begin, wait and vanish, the ping of another is answered (p99 under 100 ms on a quiet machine; the guard is half a second over five times its p99 alone)", async () => {
+test("while 5,000 calls of one client begin, wait and vanish, the ping of another is answered (the goal is a p99 under 100 ms; the guard is half a second over five times its p99 alone)", async () => {
   const home = new DaemonHome();
   const [crowd, other] = await Promise.all([home.connect(), home.connect()]);
   const alone = pingOn(other);
