@@ -32,6 +32,7 @@ import {
 } from "./project.ts";
 import { readStoredConfig, readStoredNames, readText, storeConfig, storeNames, unloadedNotice } from "./stored-project.ts";
 import { type DeferralRules, defaultDeferral } from "./task/deferral.ts";
+import { defaultQuestionMs } from "./task/limits.ts";
 import type { Environment as Marks } from "./task/task.ts";
 
 /** Called for every MCP server that is made, to add resources, prompts and tools of one's own. */
@@ -67,6 +68,8 @@ export interface UserConfig {
   readonly errorsAsCompleted?: boolean;
   /** How long a process that was told to stop lets work go on that must not be run twice. Default: 25. */
   readonly graceSeconds?: number;
+  /** How long a question of a task waits for its answer; then the task ends. Default: 86400, a day. */
+  readonly questionSeconds?: number;
   /** `allowPrivate`: the tool diagnose_server may speak to this machine and to private networks. Default: false, because a model says where to go. */
   readonly diagnose?: DiagnoseConfig;
   /** What the bundled commands may do for MCP clients, and what one document may take of those that read it. */
@@ -163,6 +166,7 @@ export interface Settings {
   readonly followUpTools: boolean;
   readonly errorsAsCompleted: boolean;
   readonly graceSeconds: number;
+  readonly questionSeconds: number;
   readonly prompts: boolean;
   readonly diagnose: { readonly allowPrivate: boolean };
   readonly pack: Required<PackConfig>;
@@ -307,6 +311,7 @@ function toSettings(
     followUpTools: config.followUpTools ?? true,
     errorsAsCompleted: config.errorsAsCompleted ?? false,
     graceSeconds: config.graceSeconds ?? defaultGraceSeconds,
+    questionSeconds: config.questionSeconds ?? defaultQuestionMs / 1000,
     prompts: config.prompts ?? true,
     diagnose: { allowPrivate: config.diagnose?.allowPrivate ?? false },
     pack: { ...defaultPack, ...config.pack, roots: (config.pack?.roots ?? defaultPack.roots).map(expandHome) },
@@ -563,6 +568,7 @@ const fields: Record<keyof UserConfig, Field> = {
   hosts: { check: isObject, expected: "hosts by name", each: { check: isObject, expected: "{ limitSeconds, isExtended }", fields: hostFields }, isOpen: true },
   followUpTools: { ...trueOrFalse, isOpen: true },
   errorsAsCompleted: { ...trueOrFalse, isOpen: true },
+  questionSeconds: { check: (value) => isSeconds(value) && value !== 0, expected: `seconds above 0, up to ${maxSeconds}` },
   graceSeconds: { check: (value) => isSeconds(value) && (value as number) <= maxGraceSeconds, expected: `seconds from 0 to ${maxGraceSeconds}` },
   prompts: { ...trueOrFalse, isOpen: true },
   diagnose: { check: isObject, expected: "{ allowPrivate }", fields: { allowPrivate: trueOrFalse } },

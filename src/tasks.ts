@@ -87,6 +87,7 @@ export function openTasks(settings: Settings, log: Logger, options: TasksOptions
         home: settings.home.folder,
         config: publicSettings(settings),
         isDebug,
+        questionMs: settings.questionSeconds * 1000,
         runIsolated,
         ended,
         runApart,

@@ -85,6 +85,7 @@ describe("settings", () => {
     ['{ "deferral": { "longSeconds": 604801 } }', "`deferral.longSeconds` must be seconds from 0 to 604800"],
     ['{ "logFiles": 0 }', "`logFiles` must be a whole number from 1 to 100"],
     ['{ "graceSeconds": -1 }', "`graceSeconds` must be seconds from 0 to 600"],
+    ['{ "questionSeconds": 0 }', "`questionSeconds` must be seconds above 0, up to 604800"],
     ['{ "graceSeconds": "x" }', "`graceSeconds` must be seconds from 0 to 600"],
     ['{ "graceSeconds": 601 }', "`graceSeconds` must be seconds from 0 to 600"],
     ['{ "hosts": [] }', "`hosts` must be hosts by name"],
@@ -279,6 +280,7 @@ describe("who may change a setting", () => {
     pack: "person",
     graceSeconds: "person",
     logFiles: "person",
+    questionSeconds: "person",
   };
 
   test.each(Object.entries(settings))("%s: %s, and so for all that is inside it", (name, who) => {

@@ -73,7 +73,15 @@ export function describeTask(task: Task): Record<string, unknown> {
     progressToken: task.progressToken,
     input: withoutSecrets(task.input),
     progress: task.progress,
-    questions: task.questions.length === 0 ? undefined : task.questions.map(({ key, message, answer }) => ({ key, message, answer: answer?.action })),
+    questions:
+      task.questions.length === 0
+        ? undefined
+        : task.questions.map(({ key, message, answer, until }) => ({
+            key,
+            message,
+            answer: answer?.action,
+            answerUntil: answer === undefined && until !== undefined ? at(until) : undefined,
+          })),
     attempts: task.attempts,
     crashes: task.crashes,
     ...(!isTerminal(task) && task.lease !== undefined && { worker: describeWorker(task.lease.worker) }),

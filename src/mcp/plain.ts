@@ -9,7 +9,7 @@ import type { Budget } from "../host/budget.ts";
 import type { Engine } from "../task/engine.ts";
 import { ProgressReader } from "../task/progress.ts";
 import { statusLine, timeLeft, timingOf } from "../task/status-line.ts";
-import { isTerminal, openQuestions, type Task, type TaskStatus } from "../task/task.ts";
+import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "../task/task.ts";
 import { type Caller, callerKey, isKnown } from "./caller.ts";
 import { readWithRoom } from "./outbound.ts";
 import { ProgressSender } from "./progress.ts";
@@ -48,7 +48,13 @@ interface Handle {
   readonly status: TaskStatus;
   readonly estimated_runtime_seconds: number | null;
   readonly progress: { readonly percentage?: number; readonly message?: string; readonly seconds_left?: number };
-  readonly questions?: readonly { readonly key: string; readonly message: string; readonly schema: JsonSchema; readonly only_a_person_may_answer?: true }[];
+  readonly questions?: readonly {
+    readonly key: string;
+    readonly message: string;
+    readonly schema: JsonSchema;
+    readonly answer_until?: string;
+    readonly only_a_person_may_answer?: true;
+  }[];
   readonly next_action?: { readonly tool: string; readonly arguments: Readonly<Record<string, unknown>> };
 }
 
@@ -261,10 +267,11 @@ export class PlainRoad {
     const { clock } = this.#options;
     const left = timeLeft(task, clock.now());
     const open = isTerminal(task) ? [] : openQuestions(task);
-    const questions = open.map(({ key, message, schema, isConfirmation }) => ({
+    const questions = open.map(({ key, message, schema, isConfirmation, until }) => ({
       key,
       message,
       schema,
+      ...(until !== undefined && { answer_until: toTimestamp(until) }),
       ...(isConfirmation && { only_a_person_may_answer: true as const }),
     }));
     return {
@@ -306,9 +313,9 @@ export class PlainRoad {
     if (isTerminal(task)) return `${task.command} has ended (${task.status}). Get its result with ${handle.next_action?.tool}.`;
     const [question] = openQuestions(task);
     if (question?.isConfirmation === true)
-      return `${task.command} asks «${question.message}». Only a person may answer that: meanwhile tasks answer ${task.taskId}. Then get the result with ${handle.next_action?.tool}.`;
+      return `${task.command} asks «${question.message}». Only a person may answer that: meanwhile tasks answer ${task.taskId}. Then get the result with ${handle.next_action?.tool}.${waitsUntil(question)}`;
     if (question !== undefined)
-      return `${task.command} asks «${question.message}». Answer with ${handle.next_action?.tool}, filling in the arguments of next_action.`;
+      return `${task.command} asks «${question.message}». Answer with ${handle.next_action?.tool}, filling in the arguments of next_action.${waitsUntil(question)}`;
     const state = task.status === "queued" ? "is queued" : "is still running";
     return `${task.command} ${state}${line === "" ? "" : `: ${line}`}. It goes on by itself. Get its result with ${handle.next_action?.tool} and the arguments of next_action.`;
   }
@@ -342,6 +349,10 @@ function repeat(clock: Clock, everyMs: number, act: () => void): () => void {
     cancel = clock.after(everyMs, again);
   });
   return () => cancel();
+}
+
+function waitsUntil({ until }: TaskQuestion): string {
+  return until === undefined ? "" : ` It waits for that until ${toTimestamp(until)}, then it ends.`;
 }
 
 function toFollowUpTool(name: string, followUp: FollowUp): Tool {

@@ -1,13 +1,13 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { CLIENT_CAPABILITIES_META_KEY, type InputRequests, ProtocolError, type ServerContext } from "@modelcontextprotocol/server";
-import type { Clock } from "../clock.ts";
+import { type Clock, toTimestamp } from "../clock.ts";
 import type { Command } from "../command/command.ts";
 import type { Answer, Origin, Question } from "../command/context.ts";
 import { askFirst } from "../command/run.ts";
 import { validate } from "../command/schema.ts";
 import { createId } from "../ids.ts";
 import { digestOf } from "../task/digest.ts";
-import type { TaskQuestion } from "../task/task.ts";
+import type { LimitedQuestion, TaskQuestion } from "../task/task.ts";
 import { type Caller, callerKey } from "./caller.ts";
 import type { CommandServer, ToolCall } from "./server.ts";
 
@@ -24,14 +24,15 @@ const maxStateLength = 64 * 1024;
 const elicitTimeoutMs = 24 * 60 * 60 * 1000;
 
 /** Asks over the connection of a client before 2026-07-28, on the stream of this request. */
-export async function elicit(question: Question, ctx: ServerContext, signal: AbortSignal, _meta?: Record<string, unknown>): Promise<Answer> {
-  const params = { message: question.message, requestedSchema: question.schema, ...(_meta !== undefined && { _meta }) };
+export async function elicit(question: LimitedQuestion, ctx: ServerContext, signal: AbortSignal, related?: Record<string, unknown>): Promise<Answer> {
+  const _meta = { ...related, ...deadlineOf(question) };
+  const params = { message: question.message, requestedSchema: question.schema, ...(Object.keys(_meta).length > 0 && { _meta }) };
   return toAnswer(await ctx.mcpReq.send({ method: "elicitation/create", params } as never, { signal, timeout: elicitTimeoutMs }));
 }
 
 /** Asks on whatever stream the connection has open by itself. */
-export async function elicitUnasked(question: Question, server: CommandServer, signal: AbortSignal, _meta: Record<string, unknown>): Promise<Answer> {
-  const params = { message: question.message, requestedSchema: question.schema, _meta };
+export async function elicitUnasked(question: LimitedQuestion, server: CommandServer, signal: AbortSignal, related: Record<string, unknown>): Promise<Answer> {
+  const params = { message: question.message, requestedSchema: question.schema, _meta: { ...related, ...deadlineOf(question) } };
   return toAnswer(await server.server.elicitInput(params as never, { signal, timeout: elicitTimeoutMs }));
 }
 
@@ -59,8 +60,15 @@ export function canElicit({ elicitation }: ClientCapabilities): boolean {
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
 }
 
-export function toInputRequest(question: Question): InputRequests[string] {
-  return { method: "elicitation/create", params: { mode: "form", message: question.message, requestedSchema: question.schema } } as InputRequests[string];
+export function toInputRequest(question: LimitedQuestion): InputRequests[string] {
+  const { message, schema } = question;
+  const _meta = deadlineOf(question);
+  return { method: "elicitation/create", params: { mode: "form", message, requestedSchema: schema, ...(_meta && { _meta }) } } as InputRequests[string];
+}
+
+/** By when it has to be answered, for a client that shows it. */
+function deadlineOf({ until }: LimitedQuestion): Record<string, unknown> | undefined {
+  return until === undefined ? undefined : { "meanwhile/answerUntil": toTimestamp(until) };
 }
 
 /** How the questions ahead of a run stand: all answered, some open, or a no. */

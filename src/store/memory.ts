@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import type { Answer, Question } from "../command/context.ts";
+import type { Answer } from "../command/context.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
 import { BadCursor } from "../task/limits.ts";
 import type { Claim, ClaimShares, ClaimWish, Created, CreateOptions, DurationCount, KeptTasks, ListFilter, Page, Scope, TaskStore } from "../task/store.ts";
@@ -9,6 +9,7 @@ import {
   type Environment,
   isExpired,
   isTerminal,
+  type LimitedQuestion,
   type LiveTask,
   type NewTask,
   type Task,
@@ -50,8 +51,8 @@ export class MemoryStore implements TaskStore, Dispatcher {
     if (sameKey !== undefined) return { kind: "repeated", task: copyOf(sameKey) };
     const equal = options.joinsEqual && !fresh.isCall ? this.#equal(fresh) : undefined;
     if (equal !== undefined) return { kind: "joined", task: copyOf(equal) };
-    const live = own.filter(({ task }) => !isTerminal(task) && !task.isCall).length;
-    if (live >= options.maxLive && !fresh.isCall) return { kind: "full", live: options.maxLive };
+    const full = fresh.isCall ? undefined : fullOf(own, options);
+    if (full !== undefined) return full;
     if (this.#rows.has(fresh.taskId)) throw new Error("This task id is taken.");
     const forgotten = options.keeps === undefined ? [] : this.#forgetFirst(fresh.caller, options.keeps);
     const row: Row = {
@@ -152,7 +153,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return this.#applyClaim(claim, { type: "report", fence: claim.fence, progress, statusMessage: news.statusMessage }, now);
   }
 
-  async ask(claim: Claim, question: Question, now: number): Promise<TaskQuestion | undefined> {
+  async ask(claim: Claim, question: LimitedQuestion, now: number): Promise<TaskQuestion | undefined> {
     const isAsked = this.#applyClaim(claim, { type: "ask", fence: claim.fence, question: toJson(question) }, now);
     return isAsked ? structuredClone(this.#rows.get(claim.taskId)?.task.questions.at(-1)) : undefined;
   }
@@ -201,6 +202,10 @@ export class MemoryStore implements TaskStore, Dispatcher {
         ? this.#heldBy(lost.worker)
         : [...this.#rows.values()].filter(({ task }) => !isTerminal(task) && task.lease !== undefined && task.lease.until < lost.before);
     return rows.filter((row) => this.#apply(row, { type: "interrupt" }, now)).map((row) => row.task.taskId);
+  }
+
+  async lapse(now: number): Promise<readonly string[]> {
+    return [...this.#rows.values()].filter((row) => this.#apply(row, { type: "lapse" }, now)).map((row) => row.task.taskId);
   }
 
   async sweep(now: number): Promise<number> {
@@ -304,6 +309,15 @@ export class MemoryStore implements TaskStore, Dispatcher {
   #changed(taskId: string): void {
     this.#listeners.tell(taskId, this.#rows.get(taskId)?.task.status === "queued");
   }
+}
+
+/** What there is too much of, if there is. */
+function fullOf(own: readonly Row[], { maxLive, maxWaiting = Number.POSITIVE_INFINITY }: CreateOptions): Created | undefined {
+  const live = own.filter(({ task }) => !isTerminal(task) && !task.isCall);
+  const waiting = live.filter(({ task }) => task.status === "input_required");
+  if (live.length - waiting.length >= maxLive) return { kind: "full", live: maxLive };
+  const [oldest] = waiting;
+  return oldest !== undefined && waiting.length >= maxWaiting ? { kind: "full", live: maxWaiting, oldest: copyOf(oldest) } : undefined;
 }
 
 /** False while its caller has as many of its kind running as there may be. */

@@ -11,7 +11,7 @@ import type { EndedTasks } from "./ended.ts";
 import { authorsEstimate, type History } from "./history.ts";
 import { Inputs } from "./inputs.ts";
 import type { RunIsolated } from "./isolate.ts";
-import { checkStorable, keptOf } from "./limits.ts";
+import { checkStorable, keptOf, questionLimitMs } from "./limits.ts";
 import { crashedOutcome, NotLoaded, notLoaded, notRun, toProgress, toTaskOutcome, withSentence } from "./outcome.ts";
 import type { Paced } from "./paced.ts";
 import { ProgressTrack, type ProgressUpdate } from "./progress.ts";
@@ -33,6 +33,8 @@ export interface AttemptOptions {
   readonly home: string;
   readonly config: Readonly<Record<string, unknown>>;
   readonly isDebug: boolean;
+  /** How long a question waits for its answer. Default: 24 hours. */
+  readonly questionMs?: number;
   /** Runs an attempt in a child process; absent where there can be none. */
   readonly runIsolated?: RunIsolated;
   /** Where it is remembered what has ended, for when the store is gone. */
@@ -279,11 +281,11 @@ export class Attempt {
 
   /** From here on there is a record that is ours to write. */
   #take(task: Task): void {
-    const { store, clock, onClaim } = this.#options;
+    const { store, clock, onClaim, questionMs } = this.#options;
     this.#task = task;
     this.#claim = { taskId: task.taskId, fence: task.fence };
     onClaim?.();
-    this.#inputs = new Inputs(store, this.#claim, task, () => clock.now());
+    this.#inputs = new Inputs(store, this.#claim, task, { now: () => clock.now(), limitMs: questionLimitMs(task, questionMs) });
     this.#stopWatching = store.onChange(() => void this.#look(), task.taskId);
     this.#written = new ProgressTrack({ clock, intervalMs: reportMs, deliver: (update) => this.#report({ progress: toProgress(update) }) });
     if (this.#announced !== undefined) this.#report({ statusMessage: this.#announced });

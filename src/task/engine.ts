@@ -16,9 +16,9 @@ import { EndedTasks } from "./ended.ts";
 import { type WatchedStore, waitForTask } from "./feed.ts";
 import type { History } from "./history.ts";
 import type { JumpWatch } from "./jumps.ts";
-import { checkInputSize, checkTtl, keptOf, maxLiveTasks, maxPageSize } from "./limits.ts";
+import { checkInputSize, checkTtl, keptOf, maxLiveTasks, maxPageSize, maxWaitingTasks } from "./limits.ts";
 import { rulesOf } from "./retry.ts";
-import type { ListFilter, Page, Scope, TaskStore } from "./store.ts";
+import type { FullStore, ListFilter, Page, Scope, TaskStore } from "./store.ts";
 import { type Environment, isTerminal, openQuestions, type Task, type TaskQuestion } from "./task.ts";
 import type { Worker } from "./worker.ts";
 
@@ -163,10 +163,10 @@ export class Engine {
         questions: request.answered ?? [],
         environment: this.#options.environment?.(),
       },
-      { joinsEqual: this.joinsEqual(request), maxLive, keeps: keptOf(caller), ...(claim !== undefined && { claim }) },
+      { joinsEqual: this.joinsEqual(request), maxLive, maxWaiting: maxWaitingTasks, keeps: keptOf(caller), ...(claim !== undefined && { claim }) },
     );
     failpoint("after-insert");
-    if (created.kind === "full") throw new TooManyTasks(created.live, caller);
+    if (created.kind === "full") throw new TooManyTasks(created, caller);
     if (created.kind === "repeated" && created.task.digest !== digest)
       throw new CommandError("This idempotency key belongs to another call, of another tool or with other arguments; use a fresh one.");
     failpoint("before-ack");
@@ -269,10 +269,21 @@ async function refuseAnswer(schema: JsonSchema, content: Readonly<Record<string,
   if (!checked.ok) throw new RequestError("params", `The answer does not fit: ${checked.issues.map(describeIssue).join("; ")}.`);
 }
 
+/** Callers who cannot be told apart must not learn each other's ids. */
+function cureOf({ taskId, command, caller }: Task): string {
+  return caller === anonymous
+    ? "answer or cancel one."
+    : `answer the oldest, ${command} (${taskId}), or end it with task_cancel, tasks/cancel or: meanwhile tasks cancel ${taskId}`;
+}
+
 /** The caller has as many live tasks as there may be. */
 export class TooManyTasks extends CommandError {
-  constructor(live: number, caller: string) {
-    super(`There are ${live} tasks of ${nameOf(caller)} already, the most there may be; wait for one to end, or cancel one.`);
+  constructor({ live, oldest }: FullStore, caller: string) {
+    super(
+      oldest === undefined
+        ? `There are ${live} tasks of ${nameOf(caller)} already, the most there may be; wait for one to end, or cancel one.`
+        : `There are ${live} tasks of ${nameOf(caller)} that wait for an answer, the most there may be; ${cureOf(oldest)}`,
+    );
   }
 }
 

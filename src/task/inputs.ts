@@ -13,13 +13,15 @@ export class Inputs {
   readonly #claim: Claim;
   readonly #task: Task;
   readonly #now: () => number;
+  readonly #limitMs: number;
   readonly #earlier: Task["questions"][number][];
 
-  constructor(store: TaskStore, claim: Claim, task: Task, now: () => number) {
+  constructor(store: TaskStore, claim: Claim, task: Task, { now, limitMs }: { now: () => number; limitMs: number }) {
     this.#store = store;
     this.#claim = claim;
     this.#task = task;
     this.#now = now;
+    this.#limitMs = limitMs;
     this.#earlier = [...task.questions];
   }
 
@@ -27,7 +29,7 @@ export class Inputs {
     const at = this.#earlier.findIndex((earlier) => earlier.message === question.message);
     const known = at === -1 ? undefined : this.#earlier.splice(at, 1)[0];
     if (known?.answer !== undefined) return known.answer;
-    const asked = known ?? (await this.#store.ask(this.#claim, question, this.#now()));
+    const asked = known ?? (await this.#store.ask(this.#claim, { ...question, until: this.#now() + this.#limitMs }, this.#now()));
     if (asked === undefined) throw new Cancelled("The task is no longer ours.");
     onAsked?.();
     const isAnswered = (task: Task) =>

@@ -9,6 +9,10 @@ const maxTtlMs = 7 * 24 * hourMs;
 /** What callers who cannot be told apart may leave on the disk, together; whoever is known may leave what they like. */
 const ofStrangers = { ttlMs: hourMs, inputBytes: 256 * 1024, kept: { count: 1_000, bytes: 64 * 1024 * 1024 } };
 export const maxLiveTasks = 100;
+/** Those that wait for an answer are counted apart: they keep nothing busy, and may wait for long. */
+export const maxWaitingTasks = 100;
+/** How long a question waits for its answer, unless the settings say otherwise. */
+export const defaultQuestionMs = 24 * hourMs;
 export const maxPageSize = 100;
 export const maxDepth = 64;
 
@@ -51,6 +55,11 @@ export function checkTtl(ttlMs: unknown, caller: string, name = "ttl"): number {
   const isUsable = typeof ttlMs === "number" && Number.isSafeInteger(ttlMs) && ttlMs > 0;
   if (!isUsable) throw new RequestError("params", `\`${name}\` must be a positive whole number of milliseconds.`);
   return Math.min(ttlMs, most);
+}
+
+/** How long a task's question may wait: what the settings say, or the ttl that its client asked for where that is longer. What is as by default was not asked for. */
+export function questionLimitMs({ ttlMs, caller }: { readonly ttlMs: number; readonly caller: string }, questionMs = defaultQuestionMs): number {
+  return ttlMs === checkTtl(undefined, caller) ? questionMs : Math.max(questionMs, ttlMs);
 }
 
 /** Refuses arguments that are too large to be kept for this caller. */

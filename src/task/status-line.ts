@@ -1,15 +1,20 @@
-import { formatDuration } from "../clock.ts";
+import { formatDuration, toTimestamp } from "../clock.ts";
 import { secondsLeft } from "./estimate.ts";
-import { isTerminal, openQuestions, type Task, waitedMs } from "./task.ts";
+import { isTerminal, openQuestions, type Task, type TaskQuestion, waitedMs } from "./task.ts";
 
 /** The newest thing to say about a task, in one line: what it asks, how far it is (`Page 3 of 12 (25%, about 34 s left)`), how it ended. */
 export function statusLine(task: Task, now: number): string {
   if (isTerminal(task)) return task.statusMessage ?? "";
   const [question] = openQuestions(task);
-  if (question !== undefined) return `asks: ${question.message}`;
+  if (question !== undefined) return `asks: ${question.message}${answerBy(question)}`;
   const words = task.progress?.message ?? task.statusMessage ?? "";
   const numbers = numbersOf(task, now);
   return [words, numbers === "" ? "" : words === "" ? numbers : `(${numbers})`].filter(Boolean).join(" ");
+}
+
+/** By when a question has to be answered, to be put behind it. */
+export function answerBy({ until }: TaskQuestion): string {
+  return until === undefined ? "" : ` (to be answered by ${toTimestamp(until).slice(0, 16).replace("T", " ")} UTC)`;
 }
 
 function numbersOf(task: Task, now: number): string {

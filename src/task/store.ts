@@ -1,5 +1,5 @@
-import type { Answer, Question } from "../command/context.ts";
-import type { Environment, NewTask, Task, TaskOutcome, TaskProgress, TaskQuestion, TaskRules, TaskStatus } from "./task.ts";
+import type { Answer } from "../command/context.ts";
+import type { Environment, LimitedQuestion, NewTask, Task, TaskOutcome, TaskProgress, TaskQuestion, TaskRules, TaskStatus } from "./task.ts";
 
 /** A worker's right to write to one task. */
 export interface Claim {
@@ -22,15 +22,24 @@ export interface KeptTasks {
 export interface CreateOptions {
   /** Give back a live task of the same caller, project, digest and environment instead of making another. */
   readonly joinsEqual: boolean;
-  /** Refuse when the caller has this many live tasks. */
+  /** Refuse when the caller has this many live tasks, those that wait for an answer apart … */
   readonly maxLive: number;
+  /** … or this many that do. */
+  readonly maxWaiting?: number;
   /** Of the caller's ended tasks keep only those that ended last: so many of them, with so many bytes of input and outcome. Live ones stay. */
   readonly keeps?: KeptTasks | undefined;
   /** Whoever makes it already runs it: it begins as claimed, under fence 1. A journalled call always does, and is neither joined nor refused for their number. */
   readonly claim?: { readonly worker: string; readonly leaseMs: number };
 }
 
-export type Created = { readonly kind: "created" | "joined" | "repeated"; readonly task: Task } | { readonly kind: "full"; readonly live: number };
+export type Created = { readonly kind: "created" | "joined" | "repeated"; readonly task: Task } | FullStore;
+
+/** There are so many already; where they are those that wait for an answer, the oldest of them. */
+export interface FullStore {
+  readonly kind: "full";
+  readonly live: number;
+  readonly oldest?: Task;
+}
 
 export interface ListFilter {
   readonly project?: string;
@@ -106,7 +115,7 @@ export interface TaskStore {
   /** Keeps a worker's leases alive, also while its event loop is blocked, until the returned function is called. */
   keepLeases(worker: string, leaseMs: number, everyMs: number): () => void | Promise<void>;
   report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }, now: number): Promise<boolean>;
-  ask(claim: Claim, question: Question, now: number): Promise<TaskQuestion | undefined>;
+  ask(claim: Claim, question: LimitedQuestion, now: number): Promise<TaskQuestion | undefined>;
   settle(claim: Claim, outcome: TaskOutcome, now: number): Promise<boolean>;
   retryLater(claim: Claim, notBefore: number, why: string, now: number): Promise<boolean>;
   /** `why` is what it says of itself from then on. */
@@ -123,6 +132,8 @@ export interface TaskStore {
   workers(): Promise<readonly string[]>;
   /** Ends or requeues what leases that ran out, or these workers, leave behind; the tasks that were interrupted. */
   interrupt(lost: { readonly before: number } | { readonly worker: string }, now: number): Promise<readonly string[]>;
+  /** Ends what asks a question whose time is over; the tasks that it ended. */
+  lapse(now: number): Promise<readonly string[]>;
   /** Removes results whose time is over; all ended ones of a caller, or one of them. */
   sweep(now: number): Promise<number>;
   prune(scope: Scope, taskId?: string): Promise<number>;

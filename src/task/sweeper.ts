@@ -79,6 +79,8 @@ export class Sweeper {
     }
     if (at - this.#lastSweep < sweepMs) return;
     this.#lastSweep = at;
+    const lapsed = await store.lapse(now);
+    if (lapsed.length > 0) this.#options.log.info(`${lapsed.length} task${lapsed.length === 1 ? "" : "s"} ended: nobody answered`);
     await store.sweep(now);
   }
 

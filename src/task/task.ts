@@ -59,8 +59,13 @@ export interface TaskProgress {
   readonly context?: Readonly<Record<string, unknown>>;
 }
 
+/** A question, and until when it may be answered: then its task ends. */
+export interface LimitedQuestion extends Question {
+  readonly until?: number;
+}
+
 /** A question on record. Keys are never reused over a task's life. */
-export interface TaskQuestion extends Question {
+export interface TaskQuestion extends LimitedQuestion {
   readonly key: string;
   readonly askedAt: number;
   readonly answer?: Answer;
@@ -158,6 +163,11 @@ export function isTerminal(task: Task): task is EndedTask {
 /** Questions that wait for an answer. */
 export function openQuestions(task: Pick<TaskState, "questions">): TaskQuestion[] {
   return task.questions.filter((question) => question.answer === undefined);
+}
+
+/** The open question of a task whose time is over, if there is one. */
+export function lapsedQuestion(task: Pick<TaskState, "questions">, now: number): TaskQuestion | undefined {
+  return openQuestions(task).find(({ until }) => until !== undefined && until <= now);
 }
 
 /** Milliseconds in which a task had an open question: a person's time, not the command's. */

@@ -1,14 +1,18 @@
-import type { Answer, Question } from "../command/context.ts";
+import { formatDuration } from "../clock.ts";
+import type { Answer } from "../command/context.ts";
 import {
   type EndedTask,
   isTerminal,
+  type LimitedQuestion,
   type LiveTask,
+  lapsedQuestion,
   maxCrashes,
   type NewTask,
   openQuestions,
   type Task,
   type TaskOutcome,
   type TaskProgress,
+  type TaskQuestion,
   type TaskRules,
 } from "./task.ts";
 
@@ -27,7 +31,8 @@ import {
  *                                       │  ▲
  *                                       └──┘ retry, give back, interrupt (safe): the worker goes, its questions stay
  *
- *  cancel, from every live status ──▶ cancelled        interrupt, unsafe or once too often, or of a call ──▶ failed
+ *  cancel, from every live status, or lapse, when a question's time is over ──▶ cancelled
+ *        interrupt, unsafe or once too often, or of a call ──▶ failed
  *
  * Terminal is final. A live task is input_required exactly as long as one of its questions is open. A worker's events carry
  * its fence; one that is not the task's own is refused.
@@ -39,13 +44,14 @@ export type TaskEvent =
   | { readonly type: "claim"; readonly worker: string; readonly leaseMs: number }
   | { readonly type: "renew"; readonly fence: number; readonly leaseMs: number }
   | { readonly type: "report"; readonly fence: number; readonly progress: TaskProgress | undefined; readonly statusMessage: string | undefined }
-  | { readonly type: "ask"; readonly fence: number; readonly question: Question }
+  | { readonly type: "ask"; readonly fence: number; readonly question: LimitedQuestion }
   | { readonly type: "answer"; readonly key: string; readonly answer: Answer }
   | { readonly type: "settle"; readonly fence: number; readonly outcome: TaskOutcome }
   | { readonly type: "retry"; readonly fence: number; readonly notBefore: number; readonly why: string }
   | { readonly type: "giveBack"; readonly fence: number; readonly why?: string | undefined }
   | { readonly type: "handOut"; readonly fence: number; readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules }
   | { readonly type: "interrupt" }
+  | { readonly type: "lapse" }
   | { readonly type: "cancel"; readonly message: string };
 
 /** Why an event does not apply. Somebody else was first, mostly: an answer, not an error. */
@@ -121,6 +127,13 @@ export function apply(task: Task, event: TaskEvent, now: number): Transition {
       return change(task, now, { isCall: false, reason: event.reason, ttlMs: event.ttlMs, rules: event.rules });
     case "interrupt":
       return interrupt(task, now);
+    case "lapse": {
+      // Who waits for the call is asked for as long as they wait.
+      if (task.isCall) return refuse("isCall");
+      const lapsed = lapsedQuestion(task, now);
+      if (lapsed === undefined) return refuse("notAsked");
+      return end(task, cancelledOutcome(lapsedMessage(lapsed), task.startedAt === undefined ? 0 : now - task.startedAt), now);
+    }
     case "cancel":
       return end(task, cancelledOutcome(event.message, task.startedAt === undefined ? 0 : now - task.startedAt), now);
   }
@@ -152,6 +165,11 @@ function interrupt(task: LiveTask, now: number): Transition {
 
 export function cancelledOutcome(message: string, durationMs: number): TaskOutcome {
   return { ending: "cancelled", message, messages: [], log: [], durationMs };
+}
+
+/** Why a task ends whose question found nobody. */
+export function lapsedMessage({ message, askedAt, until = askedAt }: TaskQuestion): string {
+  return `Nobody answered «${message}» within ${formatDuration(until - askedAt).replace(/ 0 (min|s)$/, "")}; run it again to be asked again.`;
 }
 
 export function interruptedMessage(crashes: number): string {

@@ -172,7 +172,7 @@ class Model {
     if (repeated !== undefined) return { kind: "repeated", task: repeated };
     const joined = joinsEqual && !fresh.isCall ? this.findEqual(fresh.caller, fresh.project, fresh.digest) : undefined;
     if (joined !== undefined) return { kind: "joined", task: joined };
-    const isFull = own.filter((task) => !isTerminal(task) && !task.isCall).length >= maxLive;
+    const isFull = own.filter((task) => !isTerminal(task) && !task.isCall && task.status !== "input_required").length >= maxLive;
     if (isFull && !fresh.isCall) return { kind: "full", live: maxLive };
     const task = begin(fresh, claim);
     this.tasks.set(fresh.taskId, task);

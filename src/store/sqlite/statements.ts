@@ -5,6 +5,7 @@
 const live = "finished_at is null";
 const holds = "task_id = :taskId and fence = :fence and worker is not null and finished_at is null";
 const openQuestions = "(select count(*) from json_each(questions) where value ->> 'answer' is null)";
+const hasLapsed = "exists (select 1 from json_each(questions) where value ->> 'answer' is null and value ->> 'until' <= :now)";
 /** Open questions outlive the worker that asked them. */
 const waitingStatus = `case when ${openQuestions} > 0 then 'input_required' else 'queued' end`;
 /** No variable that both sides know has two values. */
@@ -27,7 +28,9 @@ export const statements = {
 
   findByKey: "select * from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey",
   findEqual: `select * from tasks where caller = :caller and project = :project and digest = :digest and ${live} and is_call = 0 and ${fits} order by number limit 1`,
-  countLive: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} and is_call = 0 limit :maxLive)`,
+  countLive: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} and is_call = 0 and status <> 'input_required' limit :maxLive)`,
+  countWaiting: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} and is_call = 0 and status = 'input_required' limit :maxWaiting)`,
+  oldestWaiting: `select * from tasks indexed by tasks_live where caller = :caller and ${live} and is_call = 0 and status = 'input_required' order by number limit 1`,
 
   get: "select * from tasks where task_id = :taskId and caller = :caller and (expires_at is null or expires_at > :now)",
 
@@ -113,6 +116,15 @@ export const statements = {
     set status = 'cancelled', outcome = json_set(:outcome, '$.durationMs', coalesce(:now - started_at, 0)), status_message = :statusMessage, worker = null, lease_until = null,
         updated_at = :now, finished_at = :now, expires_at = :now + ttl_ms, version = version + 1
     where task_id = :taskId and caller = :caller and ${live}`,
+
+  /** By the index of live tasks: those that have ended are many more. */
+  findLapsed: `select * from tasks indexed by tasks_live where caller >= '' and ${live} and is_call = 0 and status = 'input_required' and ${hasLapsed}`,
+
+  lapse: `
+    update tasks
+    set status = 'cancelled', outcome = json_set(:outcome, '$.durationMs', coalesce(:now - started_at, 0)), status_message = :statusMessage, worker = null, lease_until = null,
+        updated_at = :now, finished_at = :now, expires_at = :now + ttl_ms, version = version + 1
+    where task_id = :taskId and ${live} and is_call = 0 and ${hasLapsed}`,
 
   dropToken: `update tasks set progress_token = null where task_id = :taskId and caller = :caller and ${live} and progress_token is not null`,
 

@@ -1,7 +1,7 @@
 import { Worker as Thread } from "node:worker_threads";
 import type Database from "better-sqlite3";
 import { type Clock, sleep } from "../../clock.ts";
-import type { Answer, Question } from "../../command/context.ts";
+import type { Answer } from "../../command/context.ts";
 import { isStoreError, RuntimeError } from "../../errors.ts";
 import { failpoint } from "../../failpoint.ts";
 import { type Logger, silentLog } from "../../log.ts";
@@ -10,6 +10,8 @@ import { BadCursor } from "../../task/limits.ts";
 import type { Claim, ClaimWish, Created, CreateOptions, DurationCount, ListFilter, Page, Scope, TaskStore } from "../../task/store.ts";
 import {
   type Environment,
+  type LimitedQuestion,
+  lapsedQuestion,
   maxCrashes,
   type NewTask,
   type Task,
@@ -18,7 +20,7 @@ import {
   type TaskQuestion,
   type TaskRules,
 } from "../../task/task.ts";
-import { begin, cancelledOutcome, interruptedCallOutcome, interruptedMessage, interruptedOutcome } from "../../task/transitions.ts";
+import { begin, cancelledOutcome, interruptedCallOutcome, interruptedMessage, interruptedOutcome, lapsedMessage } from "../../task/transitions.ts";
 import { fromCursor, toCursor } from "../cursor.ts";
 import { Listeners } from "../listeners.ts";
 import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
@@ -172,7 +174,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("report", values)));
   }
 
-  async ask(claim: Claim, question: Question, now: number): Promise<TaskQuestion | undefined> {
+  async ask(claim: Claim, question: LimitedQuestion, now: number): Promise<TaskQuestion | undefined> {
     const values = { ...claim, now, question: JSON.stringify({ ...question, askedAt: now }) };
     const asked = await this.#durably(() => this.#first<{ question: string }>("ask", values));
     if (asked === undefined) return undefined;
@@ -239,6 +241,18 @@ export class SqliteStore implements TaskStore, Dispatcher {
     );
     for (const id of ids) this.#changed(id, true);
     return ids;
+  }
+
+  async lapse(now: number): Promise<readonly string[]> {
+    const found = await this.#attempt(() => (this.#prepare("findLapsed").all({ now }) as TaskRow[]).map(toTask));
+    const ended: string[] = [];
+    for (const task of found) {
+      const question = lapsedQuestion(task, now);
+      const statusMessage = question === undefined ? "" : lapsedMessage(question);
+      const outcome = JSON.stringify(cancelledOutcome(statusMessage, 0));
+      if (await this.#end("lapse", { taskId: task.taskId, now, statusMessage, outcome })) ended.push(task.taskId);
+    }
+    return ended;
   }
 
   async sweep(now: number): Promise<number> {
@@ -364,7 +378,11 @@ export class SqliteStore implements TaskStore, Dispatcher {
     const equal = options.joinsEqual ? this.#row("findEqual", { caller, project, digest, environment: fromEnvironment(fresh.environment) }) : undefined;
     if (equal !== undefined) return { kind: "joined", task: equal };
     const live = this.#first<{ live: number }>("countLive", { caller, maxLive: options.maxLive })?.live ?? 0;
-    return live >= options.maxLive ? { kind: "full", live } : undefined;
+    if (live >= options.maxLive) return { kind: "full", live };
+    const { maxWaiting = Number.MAX_SAFE_INTEGER } = options;
+    const waiting = this.#first<{ live: number }>("countWaiting", { caller, maxWaiting })?.live ?? 0;
+    const oldest = waiting >= maxWaiting ? this.#row("oldestWaiting", { caller }) : undefined;
+    return oldest === undefined ? undefined : { kind: "full", live: waiting, oldest };
   }
 
   /** One transition; true when it was ours. Listeners hear of it once it is committed; after some, somebody may have work. */
@@ -378,7 +396,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   /** The end of a task and of its steps: both or neither. */
-  #end(name: "settle" | "cancel", values: Values & { taskId: string }): Promise<boolean> {
+  #end(name: "settle" | "cancel" | "lapse", values: Values & { taskId: string }): Promise<boolean> {
     const write = () => {
       const changes = this.#run(name, values);
       if (changes > 0) this.#run("dropSteps", { taskId: values.taskId });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { openQuestions } from "../../task/task.ts";
 import type { StoreCase } from "../store-suite.ts";
-import { accepted, assertTask, assertUnchanged, onStore, question } from "./bench.ts";
+import { accepted, assertTask, assertUnchanged, done, onStore, question } from "./bench.ts";
 
 export const askingCases: readonly StoreCase[] = [
   onStore("ask: the task waits for its caller, who sees the question as it was asked", async (bench) => {
@@ -11,6 +11,49 @@ export const askingCases: readonly StoreCase[] = [
     assert.deepEqual(asked, { ...question, key: "q1", askedAt: bench.now });
     const lease = { worker: "w1", until: bench.now - 5 + 30_000 };
     assertTask(await bench.read(claim.taskId), { status: "input_required", questions: [asked], lease, fence: 1, version: 3, updatedAt: bench.now });
+  }),
+
+  onStore("lapse: a task ends when the time of an open question is over, whether somebody holds it or not, and not before", async (bench) => {
+    const until = bench.now + 3_600_000;
+    const [held, left, patient, answered] = [await bench.begin(), await bench.begin(), await bench.begin(), await bench.begin()];
+    for (const claim of [held, left, answered]) await bench.store.ask(claim, { ...question, until }, bench.now);
+    await bench.store.ask(patient, question, bench.now);
+    await bench.store.giveBack(left, bench.now);
+    await bench.store.keepStep(held, "figures", "7");
+    await bench.store.answer(bench.scope(), answered.taskId, "q1", accepted);
+    bench.clock.advance(3_599_999);
+    assert.deepEqual(await bench.store.lapse(bench.now), []);
+    bench.clock.advance(1);
+    assert.deepEqual([...(await bench.store.lapse(bench.now))].sort(), [held.taskId, left.taskId].sort());
+    assert.deepEqual(await bench.store.lapse(bench.now), []);
+    const message = "Nobody answered «How many pages?» within 1 h; run it again to be asked again.";
+    for (const { taskId } of [held, left]) {
+      const task = await bench.read(taskId);
+      const outcome = { ending: "cancelled", message, messages: [], log: [], durationMs: 3_600_000 };
+      assertTask(task, { status: "cancelled", statusMessage: message, outcome, finishedAt: bench.now, lease: undefined });
+      assert.equal(await bench.store.answer(bench.scope(), taskId, "q1", accepted), false);
+    }
+    assert.equal(await bench.store.settle(held, done, bench.now), false);
+    assert.equal((await bench.store.steps(held.taskId)).size, 0);
+    assertTask(await bench.read(patient.taskId), { status: "input_required" });
+    assertTask(await bench.read(answered.taskId), { status: "working" });
+  }),
+
+  onStore("create: what waits for an answer is counted apart, and the oldest is named when there are too many", async (bench) => {
+    const [first, second] = [await bench.begin(), await bench.begin()];
+    const options = { joinsEqual: false, maxLive: 2, maxWaiting: 2 };
+    assert.equal((await bench.store.create(bench.fresh(), options)).kind, "full");
+    for (const claim of [first, second]) await bench.store.ask(claim, question, bench.now);
+    const full = await bench.store.create(bench.fresh(), options);
+    assert.ok(full.kind === "full");
+    assert.deepEqual([full.live, full.oldest?.taskId], [2, first.taskId]);
+    assert.equal((await bench.store.create(bench.fresh({ caller: "bob" }), options)).kind, "created");
+    await bench.store.cancel(bench.scope(), first.taskId, "Enough.");
+    assert.equal((await bench.store.create(bench.fresh(), options)).kind, "created");
+    assert.equal((await bench.store.create(bench.fresh(), options)).kind, "created");
+    const again = await bench.store.create(bench.fresh(), options);
+    assert.ok(again.kind === "full");
+    assert.equal(again.oldest, undefined);
   }),
 
   onStore("ask: a key is never used twice, also after answers, a retry and a crash", async (bench) => {

@@ -1,0 +1,112 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import { defineCommand } from "../../src/command/command.ts";
+import { silentLog } from "../../src/log.ts";
+import { openMemoryStore } from "../../src/store/memory.ts";
+import { Engine } from "../../src/task/engine.ts";
+import { History } from "../../src/task/history.ts";
+import { statusLine } from "../../src/task/status-line.ts";
+import { Sweeper } from "../../src/task/sweeper.ts";
+import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
+import { FakeClock } from "../helpers/fake-clock.ts";
+import { moving, turns } from "../helpers/in-memory.ts";
+
+const hourMs = 60 * 60 * 1000;
+const asking = defineCommand({
+  summary: "Ask",
+  idempotent: true,
+  dedupe: false,
+  async run(_input, task) {
+    const { name } = await task.ask("Who are you?", z.object({ name: z.string() }));
+    return { name };
+  },
+});
+const quick = defineCommand({ summary: "End at once", run: () => ({}) });
+const entryOf = (command: typeof asking | typeof quick, toolName: string) => ({ command, toolName, path: [toolName], file: "" });
+const entries = [entryOf(asking, "ask"), entryOf(quick, "end")] as const;
+
+describe("questions that nobody answers", () => {
+  function setUp() {
+    const clock = new FakeClock();
+    const store = openMemoryStore(clock);
+    const history = new History(store, clock);
+    const engine = new Engine({ store, history, clock, log: silentLog, project: "p" });
+    const facts = { store, dispatcher: store, history, clock, log: silentLog, project: "p", home: "/", config: {}, isDebug: false };
+    const start = (worker: string, more: Partial<WorkerOptions> = {}) => {
+      const started = new Worker({ ...facts, worker, find: (name) => entries.find(({ toolName }) => toolName === name), ...more });
+      started.start();
+      return started;
+    };
+    const sweeper = new Sweeper({ store, clock, log: silentLog, isDead: () => false, leaseMs: 30_000 });
+    const create = async (entry: (typeof entries)[number], more: { caller?: string; ttlMs?: number } = {}) => {
+      const { task } = await engine.create({ entry, input: {}, caller: "ada", reason: "test", isNew: true, ...more });
+      return task.taskId;
+    };
+    onTestFinished(async () => {
+      await history.flush();
+      await store.close();
+    });
+    const stop = (worker: Worker) => moving(clock, worker.stop(0));
+    return { clock, store, engine, start, stop, sweeper, create, get: (taskId: string, caller = "ada") => engine.get(caller, taskId) };
+  }
+
+  test("one that nobody answers for 24 h ends its task, with one sentence; until then it says by when", async () => {
+    const { clock, start, stop, sweeper, create, get } = setUp();
+    const worker = start("w");
+    const taskId = await create(entries[0]);
+    await turns();
+    const task = await get(taskId);
+    expect(task).toMatchObject({ status: "input_required", questions: [{ askedAt: clock.now(), until: clock.now() + 24 * hourMs }] });
+    expect(statusLine(task, clock.now())).toBe("asks: Who are you? (to be answered by 2026-07-29 00:00 UTC)");
+    clock.advance(24 * hourMs - 1);
+    await sweeper.check();
+    expect(await get(taskId)).toMatchObject({ status: "input_required" });
+    clock.advance(60_000);
+    await sweeper.check();
+    const sentence = "Nobody answered «Who are you?» within 24 h; run it again to be asked again.";
+    expect(await get(taskId)).toMatchObject({ status: "cancelled", statusMessage: sentence, outcome: { ending: "cancelled", message: sentence } });
+    await turns();
+    expect(worker.running.tasks, "its run has ended too").toBe(0);
+    await stop(worker);
+  });
+
+  test("the limit is a setting; a ttl that the client asked for counts if it is longer; a restart changes neither", async () => {
+    const { clock, start, stop, sweeper, create, get } = setUp();
+    const first = start("w", { questionMs: hourMs });
+    const [plain, patient] = [await create(entries[0]), await create(entries[0], { ttlMs: 3 * hourMs })];
+    await turns();
+    await stop(first);
+    expect(await get(plain), "nobody holds it").toMatchObject({ status: "input_required", lease: undefined });
+    const second = start("w2", { questionMs: 100 * hourMs });
+    clock.advance(hourMs);
+    await sweeper.check();
+    expect(await get(plain)).toMatchObject({ status: "cancelled", statusMessage: expect.stringContaining("within 1 h;") });
+    expect(await get(patient)).toMatchObject({ status: "input_required" });
+    clock.advance(2 * hourMs);
+    await sweeper.check();
+    expect(await get(patient)).toMatchObject({ status: "cancelled", statusMessage: expect.stringContaining("within 3 h;") });
+    await stop(second);
+  });
+
+  test("100 that wait keep no other from running; with 100 of them the next is refused, naming the oldest and how to end it", async () => {
+    const { clock, engine, start, stop, create, get } = setUp();
+    const worker = start("w");
+    const waiting: string[] = [];
+    for (let made = 0; made < 99; made++) waiting.push(await create(entries[0]));
+    await turns(1_500);
+    expect((await engine.list("ada", { statuses: ["input_required"], limit: 100 })).tasks).toHaveLength(99);
+    const ended = await create(entries[1]);
+    waiting.push(await create(entries[0]));
+    await turns(50);
+    expect(await get(ended)).toMatchObject({ status: "completed" });
+    await expect(create(entries[1])).rejects.toThrow(
+      `There are 100 tasks of yours that wait for an answer, the most there may be; answer the oldest, ask (${waiting[0]}), or end it with task_cancel, tasks/cancel or: meanwhile tasks cancel ${waiting[0]}`,
+    );
+    expect(await create(entries[1], { caller: "bob" })).toEqual(expect.any(String));
+    await engine.cancel("ada", waiting[0] ?? "");
+    expect(await create(entries[1])).toEqual(expect.any(String));
+    await turns();
+    clock.advance(1);
+    await stop(worker);
+  });
+});
