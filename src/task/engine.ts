@@ -19,7 +19,7 @@ import type { JumpWatch } from "./jumps.ts";
 import { checkInputSize, checkTtl, keptOf, maxLiveTasks, maxPageSize, maxWaitingTasks } from "./limits.ts";
 import { rulesOf } from "./retry.ts";
 import type { FullStore, ListFilter, Page, Scope, TaskStore } from "./store.ts";
-import { type Environment, isTerminal, openQuestions, type Task, type TaskQuestion } from "./task.ts";
+import { type Environment, isTerminal, type NewTask, openQuestions, type Task, type TaskQuestion } from "./task.ts";
 import type { Worker } from "./worker.ts";
 
 export interface EngineOptions {
@@ -139,32 +139,30 @@ export class Engine {
     const { command, toolName } = entry;
     const digest = digestOf(toolName, input ?? {}, origin);
     const { estimateMs, isEndless, isProven } = await history.look(toolName, command, input, origin);
-    const taskId = createId();
-    if (request.delivered !== undefined) this.#worker?.awaitDelivery(taskId, request.delivered);
-    const created = await store.create(
-      {
-        taskId,
-        caller,
-        project,
-        command: toolName,
-        input: input ?? {},
-        origin,
-        digest,
-        idempotencyKey: request.idempotencyKey,
-        reason: request.reason,
-        ttlMs,
-        estimateMs,
-        isEndless,
-        isProven,
-        rules: rulesOf(command),
-        createdAt: clock.now(),
-        isCall: false,
-        progressToken: request.progressToken,
-        questions: request.answered ?? [],
-        environment: this.#options.environment?.(),
-      },
-      { joinsEqual: this.joinsEqual(request), maxLive, maxWaiting: maxWaitingTasks, keeps: keptOf(caller), ...(claim !== undefined && { claim }) },
-    );
+    const fresh: NewTask = {
+      taskId: createId(),
+      caller,
+      project,
+      command: toolName,
+      input: input ?? {},
+      origin,
+      digest,
+      idempotencyKey: request.idempotencyKey,
+      reason: request.reason,
+      ttlMs,
+      estimateMs,
+      isEndless,
+      isProven,
+      rules: rulesOf(command),
+      createdAt: clock.now(),
+      isCall: false,
+      progressToken: request.progressToken,
+      questions: request.answered ?? [],
+      environment: this.#options.environment?.(),
+    };
+    if (request.delivered !== undefined) this.#worker?.awaitDelivery(fresh.taskId, request.delivered);
+    const limits = { maxLive, maxWaiting: maxWaitingTasks, keeps: keptOf(caller) };
+    const created = await store.create(fresh, { joinsEqual: this.joinsEqual(request), ...limits, ...(claim !== undefined && { claim }) });
     failpoint("after-insert");
     if (created.kind === "full") throw new TooManyTasks(created, caller);
     if (created.kind === "repeated" && created.task.digest !== digest)

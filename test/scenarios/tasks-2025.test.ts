@@ -265,7 +265,9 @@ describe("questions", () => {
           _meta: named(taskId),
         },
       });
-      expect(await reach(wire, taskId, "input_required")).toMatchObject({ statusMessage: "asks: What is your name?" });
+      expect(await reach(wire, taskId, "input_required")).toMatchObject({
+        statusMessage: expect.stringMatching(/^asks: What is your name\? \(to be answered by .* UTC\)$/),
+      });
       // Who waits for the result has a stream on which the question could go out a second time.
       const waiting = wire.request("tasks/result", { taskId });
       expect(await isWaiting(wire, waiting)).toBe(true);
@@ -381,7 +383,7 @@ describe("which task is meant", () => {
       const progress = await wire.comes("notifications/progress", ({ params }) => params?.progressToken === "call");
       expect(progress.params?._meta).toMatchObject(named(taskId));
       const question = await wire.comes("elicitation/create");
-      expect(question.params?._meta).toEqual(named(taskId));
+      expect(question.params?._meta).toEqual({ ...named(taskId), "meanwhile/answerUntil": expect.any(String) });
       const waiting = wire.request("tasks/result", { taskId, _meta: { progressToken: "result" } });
       const onResult = await wire.comes("notifications/progress", ({ params }) => params?.progressToken === "result");
       expect(onResult.params?._meta).toMatchObject(named(taskId));
