@@ -850,7 +850,9 @@ describe("a caller has a bounded number of calls running", () => {
     expect((await start(door(), stranger)).error).toMatchObject({ message: tooMany.replace("yours", "callers without a credential") });
     await pass(100);
     expect(create.mock.lastCall).toMatchObject([{ isCall: true, ttlMs: 3_600_000 }, { keeps: { count: 1_000 } }]);
+    // One of them becomes a task in each turn.
     await pass(4_000);
+    await turns(4 * most);
     expect(calls[0]?.deferred.task.ttlMs).toBe(3_600_000);
     for (const run of runs) run.end();
     await turns();
