@@ -1,5 +1,6 @@
 import type { Scope } from "./store.ts";
 import { type EndedTask, isExpired } from "./task.ts";
+import { weigh } from "./weigh.ts";
 
 /** How much of what has ended a process remembers: the last tasks, so many and so many bytes of input and outcome. */
 export const remembered = { count: 1_000, bytes: 16 * 1024 * 1024 };
@@ -15,7 +16,7 @@ export class EndedTasks {
 
   keep(task: EndedTask): void {
     if (this.#tasks.has(task.taskId)) return;
-    const bytes = Buffer.byteLength(JSON.stringify([task.input, task.outcome]));
+    const bytes = weigh(task.input) + weigh(task.outcome);
     this.#tasks.set(task.taskId, { task, bytes });
     this.#bytes += bytes;
     for (const [taskId, oldest] of this.#tasks) {
