@@ -351,7 +351,9 @@ export class Call {
   async #makeRoom(ending: EndedCall): Promise<void> {
     const place = this.#place;
     const bytes = sizeOf(ending.outcome);
-    if (!place.isKnown || (!ending.isOnRecord && !isLarge(bytes))) return this.#finish(ending);
+    // What was taken back is answered by nothing, so there is nothing to wait for.
+    const isUnanswered = this.#ctx.mcpReq.signal.aborted;
+    if (!place.isKnown || isUnanswered || (!ending.isOnRecord && !isLarge(bytes))) return this.#finish(ending);
     if (isLarge(bytes) && !place.hasRoom(bytes)) await ending.setAside();
     if (isLarge(bytes)) await place.take(bytes);
     const { http } = this.#ctx;

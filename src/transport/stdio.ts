@@ -12,8 +12,8 @@ import { Outbox } from "./outbox.ts";
 const droppable = new Set(["notifications/progress", "notifications/message"]);
 /** So many messages of one client, or so much of them, are begun before others have their turn. */
 const messagesATurn = 100;
-/** Requests without an answer on one connection; as many as a caller over HTTP may have. */
-const maxInFlight = 1_000;
+/** Requests without an answer on one connection. Calls that run have limits of their own; the rest wait for what others do, and cost little. */
+const maxInFlight = 10_000;
 const unitBytes = 64 * 1024;
 
 export interface LineTransportOptions {

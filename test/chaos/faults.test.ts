@@ -269,7 +269,7 @@ describe.each(stores)("on %s", (_name, open) => {
         const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: systemClock.now(), taskId });
         const claim = { taskId, fence: claimed?.fence ?? -1 };
         const settle = async () => {
-          for (let turn = 0; turn < round % 4; turn++) await Promise.resolve();
+          for (let turn = 0; turn < round % 16; turn++) await Promise.resolve();
           return await store.settle(claim, completed, systemClock.now());
         };
         const [isCancelled, isSettled] = await Promise.all([engine.cancel("ada", taskId), settle()]);

@@ -205,8 +205,9 @@ describe("which daemon serves", () => {
     }
     expect(held.starts()).toBe(1);
     expect(queued.starts()).toBe(2);
+    // What lost its worker runs again in a process of its own.
     const { pid } = dataOf<Said>(await current.call("task_result", { job_id: second }));
-    expect(pid).toBe(dataOf<Said>(await current.call("say_back")).pid);
+    expect([seconds, dataOf<Said>(await current.call("say_back")).pid]).not.toContain(pid);
   });
 
   /** The built package again, with another version. */

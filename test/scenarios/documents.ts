@@ -394,7 +394,7 @@ const cortexdx: readonly Row[] = [
     ["CORTEXDX_TASKS_DB", ".cortexdx/tasks.db"],
     "MEANWHILE_STORE, <home>/tasks.db",
     "one place for every folder, so that a task is found again from anywhere",
-    scenario("tasks-2025", "one that cannot even be opened is -32603 as well"),
+    scenario("tasks-2025", "one that cannot even be opened is -32603 as well, with a sentence that names no path"),
   ),
   better(
     ["userId", "expiresAt", "error", "method", "params"],
