@@ -10,8 +10,10 @@ import { Outbox } from "./outbox.ts";
 
 /** What may be dropped rather than kept for a client that does not read. */
 const droppable = new Set(["notifications/progress", "notifications/message"]);
-/** So many messages of one client, or so much of them, are begun before others have their turn. */
+/** So many messages of one client, or so much of them, are begun before others have their turn; fewer where they make a turn longer than this. */
 const messagesATurn = 100;
+const leastATurn = 5;
+const turnMs = 15;
 /** Requests without an answer on one connection. Calls that run have limits of their own; the rest wait for what others do, and cost little. */
 const maxInFlight = 10_000;
 const unitBytes = 64 * 1024;
@@ -45,7 +47,9 @@ export class LineTransport implements Transport, Outbound {
   /** What has come and waits for its turn. */
   readonly #chunks: Buffer[] = [];
   #lines: Iterator<Buffer | "tooLong"> | undefined;
+  #aTurn = messagesATurn;
   #leftThisTurn = messagesATurn;
+  #turnBeganAt = 0;
   #isCountingTurn = false;
   #waitsForTurn = false;
   #waitsForDrain = false;
@@ -136,6 +140,7 @@ export class LineTransport implements Transport, Outbound {
   /** Begins what has come, as much as leaves others their turn; until the rest has begun nothing more is read. */
   #receiveSome(): void {
     if (!this.#isCountingTurn) setImmediate(this.#onTurn);
+    if (!this.#isCountingTurn) this.#turnBeganAt = this.#options.clock.monotonic();
     this.#isCountingTurn = true;
     while (!this.#isClosed) {
       this.#waitsForTurn = this.#leftThisTurn <= 0;
@@ -149,12 +154,19 @@ export class LineTransport implements Transport, Outbound {
 
   readonly #onTurn = (): void => {
     this.#isCountingTurn = false;
-    this.#leftThisTurn = messagesATurn;
+    if (this.#waitsForTurn) this.#fitTurn();
+    this.#leftThisTurn = this.#aTurn;
     if (!this.#waitsForTurn) return;
     this.#receiveSome();
     if (this.#isEnded) this.#onEnd();
     else this.#resume();
   };
+
+  /** What a message costs is known when its turn is over. */
+  #fitTurn(): void {
+    const tookMs = Math.max(1, this.#options.clock.monotonic() - this.#turnBeganAt);
+    this.#aTurn = Math.min(messagesATurn, Math.max(leastATurn, Math.round((this.#aTurn * turnMs) / tookMs)));
+  }
 
   #nextLine(): Buffer | "tooLong" | undefined {
     for (;;) {
