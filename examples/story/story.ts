@@ -6,8 +6,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { createInterface } from "node:readline/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 
-const secondsPerPage = process.argv.includes("--quick") ? 0.4 : 3;
+const secondsPerPage = process.argv.includes("--quick") ? 0.6 : 3;
 const pages = 12;
 const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-story-"));
 const home = path.join(folder, "home");
@@ -34,6 +35,8 @@ try {
   assert.deepEqual([daemon.connections, daemon.running], [0, 1]);
   tell(`Nobody is connected, and the work goes on: daemon ${daemon.pid} runs ${daemon.running} task.`);
   await made(5);
+  // In the middle of the next page: this one is remembered by then.
+  await sleep(secondsPerPage * 600);
   process.kill(daemon.pid, "SIGKILL");
   tell(`The daemon is killed too: kill -9 ${daemon.pid}`);
 
@@ -106,5 +109,5 @@ function daemonStatus(): { pid: number; connections: number; running: number } {
 
 /** Resolves when so many pages are made. */
 async function made(count: number): Promise<void> {
-  while (readFileSync(journal, "utf8").split("\n").length - 1 < count) await new Promise((resolve) => setTimeout(resolve, 20));
+  while (readFileSync(journal, "utf8").split("\n").length - 1 < count) await sleep(20);
 }
