@@ -18,7 +18,6 @@ import { RequestStates } from "./mcp/questions.ts";
 import { createResources } from "./mcp/resources.ts";
 import { CommandServer } from "./mcp/server.ts";
 import { TaskListenTransport, TaskSubscriptions } from "./mcp/subscriptions.ts";
-import { tasksExtension } from "./mcp/task-wire.ts";
 import { Tasks2025, tasksCapability } from "./mcp/tasks-2025.ts";
 import { serveTasks2026 } from "./mcp/tasks-2026.ts";
 import { createTools } from "./mcp/tools.ts";
@@ -32,6 +31,7 @@ import { ProgressTokens } from "./task/tokens.ts";
 import type { Worker } from "./task/worker.ts";
 import type { Tasks, TasksOptions } from "./tasks.ts";
 import type { HttpDoor } from "./transport/http.ts";
+import { tasksExtension } from "./wire/revisions.ts";
 
 /** Calls that somebody waits for, and tasks. */
 export interface Running {

@@ -1,13 +1,15 @@
 import { RequestError } from "../errors.ts";
 import { createId } from "../ids.ts";
+import { paramHeaders } from "../wire/envelope.ts";
+import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
+import { legacyRevision, modernRevision } from "../wire/revisions.ts";
 import type { Answer, CallOptions, Question, Tool, ToolResult } from "./client.ts";
 import { ConnectionError, InputRequired, ServerError } from "./errors.ts";
 import { cancelSoon, follow, Scope } from "./follow.ts";
 import { toSnapshot as toSnapshot2025 } from "./follow-2025.ts";
 import { Road2026, toSnapshot as toSnapshot2026 } from "./follow-2026.ts";
 import { JobNews, JobRoad } from "./jobs.ts";
-import { cut, fieldsOf, firstTextOf, isObject, type Json, textOf, toToolResult } from "./message.ts";
-import { paramHeaders } from "./param-headers.ts";
+import { cut, firstTextOf, toToolResult } from "./message.ts";
 import { followUpPrefix, isFollowable, PlainRoad, readHandle, toSnapshot as toPlainSnapshot } from "./plain-handle.ts";
 import { fromNotification, ProgressFilter } from "./progress.ts";
 import { askOrFail, inTurn, toQuestion, toReply } from "./questions.ts";
@@ -157,7 +159,7 @@ class Call {
   /** 2025-11-25: asking is our part, where the tool allows it: when the caller wants it, or the tool says that it takes long. */
   async #asksForTask(): Promise<boolean> {
     const { connection, tools } = this.#facts;
-    if (connection.server.tasks !== "2025-11-25") return false;
+    if (connection.server.tasks !== legacyRevision) return false;
     const tool = await tools.find(this.#name, this.#scope.signal);
     const support = tool?.execution?.taskSupport;
     if (support === "required") return true;
@@ -167,7 +169,7 @@ class Call {
 
   /** 2026-07-28 has no way to ask for a task; our own servers take this word for it, and others leave it unread. */
   get #hintsAtTask(): boolean {
-    return this.#options.asTask === true && this.#facts.connection.server.tasks === "2026-07-28";
+    return this.#options.asTask === true && this.#facts.connection.server.tasks === modernRevision;
   }
 
   async #send(more: Json): Promise<Json> {

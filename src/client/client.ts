@@ -1,3 +1,4 @@
+import type { TaskGeneration } from "../wire/revisions.ts";
 import { callDetached, callToEnd } from "./call.ts";
 import { Connection } from "./connection.ts";
 import { Askers } from "./questions.ts";
@@ -54,7 +55,7 @@ export interface ServerFacts {
   readonly instructions: string | undefined;
   readonly revision: string;
   /** The generation of tasks it speaks. */
-  readonly tasks: "2026-07-28" | "2025-11-25" | "none";
+  readonly tasks: TaskGeneration | "none";
 }
 
 export interface Tool {

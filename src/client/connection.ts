@@ -1,9 +1,9 @@
 import { type Clock, sleep, systemClock } from "../clock.ts";
+import { fieldsOf, type Json } from "../wire/json.ts";
 import type { ConnectOptions, ServerFacts, Target } from "./client.ts";
 import { ConnectionError } from "./errors.ts";
 import type { HttpLink } from "./http-link.ts";
 import type { Link, LinkEvents } from "./link.ts";
-import { fieldsOf, type Json } from "./message.ts";
 import { checkRevision, type Dialect, envelope, type Introduction, isOwnFailure, modernCapabilities, negotiate } from "./negotiate.ts";
 import { orAborted } from "./or-aborted.ts";
 import { type AskOptions, Peer } from "./peer.ts";

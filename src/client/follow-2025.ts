@@ -1,9 +1,10 @@
 import { sleep, systemClock } from "../clock.ts";
 import { RequestError } from "../errors.ts";
+import type { Json } from "../wire/json.ts";
 import type { Answer, Question, ToolResult } from "./client.ts";
 import { answerMs, type Connection } from "./connection.ts";
 import { ConnectionError, InputRequired, ServerError } from "./errors.ts";
-import { type Json, toToolResult } from "./message.ts";
+import { toToolResult } from "./message.ts";
 import { fromStatusMessage } from "./progress.ts";
 import { type Askers, askOrFail } from "./questions.ts";
 import { isTerminal, type Road, readTask, type Snapshot, type Watcher } from "./road.ts";

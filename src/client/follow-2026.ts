@@ -1,8 +1,9 @@
 import { sleep, systemClock } from "../clock.ts";
+import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import type { Answer, TaskState, ToolResult } from "./client.ts";
 import { answerMs, type Connection } from "./connection.ts";
 import { InputRequired, ServerError } from "./errors.ts";
-import { cut, fieldsOf, isObject, type Json, textOf, toToolResult } from "./message.ts";
+import { cut, toToolResult } from "./message.ts";
 import { nextRetryMs } from "./poll.ts";
 import { fromStatusMessage } from "./progress.ts";
 import { toQuestion, toReply } from "./questions.ts";

@@ -3,14 +3,17 @@ import https from "node:https";
 import { env } from "node:process";
 import { type Clock, systemClock } from "../clock.ts";
 import { UsageError } from "../errors.ts";
+import { metaKeys, routingHeaders } from "../wire/envelope.ts";
+import { fieldsOf, textOf } from "../wire/json.ts";
+import { type Message, readMessage, writeMessage } from "../wire/message.ts";
+import { isModern } from "../wire/revisions.ts";
+import { EventReader, type ServerEvent } from "../wire/sse.ts";
 import type { UrlTarget } from "./client.ts";
 import { ConnectionError } from "./errors.ts";
 import { exchange, retryAfterMs, toConnectionError } from "./http-request.ts";
-import { type Link, type LinkEvents, maxMessageBytes, modernRevision, type SendOptions, tooLarge } from "./link.ts";
-import { cut, type Message, readMessage, textOf, writeMessage } from "./message.ts";
-import { headerValue } from "./param-headers.ts";
+import { type Link, type LinkEvents, maxMessageBytes, type SendOptions, tooLarge } from "./link.ts";
+import { cut } from "./message.ts";
 import { maxInVain, Resumes } from "./resumes.ts";
-import { EventSplitter, type ServerEvent } from "./sse.ts";
 
 /** Streamable HTTP of every revision: a POST for each message, its answer as JSON or on a stream, and before 2026-07-28 a stream for the server's own messages. */
 
@@ -52,7 +55,7 @@ export class HttpLink implements Link {
 
   async begin(revision: string): Promise<void> {
     this.#revision = revision;
-    if (revision >= modernRevision) return;
+    if (isModern(revision)) return;
     await this.send({ method: "notifications/initialized" });
     const opened = Promise.withResolvers<void>();
     void this.#listen(() => opened.resolve()).finally(() => opened.resolve());
@@ -91,10 +94,8 @@ export class HttpLink implements Link {
 
   /** Since 2026-07-28 a request says in its headers what it is about. */
   #routing({ method, params, id }: Message): Record<string, string> {
-    const claimed = textOf((params?._meta as Record<string, unknown> | undefined)?.["io.modelcontextprotocol/protocolVersion"]);
-    if (claimed === undefined || method === undefined || id === undefined) return {};
-    const subject = textOf(params?.name) ?? textOf(params?.uri) ?? textOf(params?.taskId);
-    return { "mcp-protocol-version": claimed, "mcp-method": method, ...(subject !== undefined && { "mcp-name": headerValue(subject) }) };
+    const claimed = textOf(fieldsOf(params?._meta)[metaKeys.revision]);
+    return claimed === undefined || method === undefined || id === undefined ? {} : routingHeaders(claimed, method, params);
   }
 
   async #read(response: IncomingMessage, message: Message, signal: AbortSignal): Promise<void> {
@@ -211,8 +212,11 @@ export class HttpLink implements Link {
   }
 
   async *#eventsOf(response: IncomingMessage, signal: AbortSignal): AsyncGenerator<ServerEvent> {
-    const splitter = new EventSplitter();
-    for await (const chunk of this.#chunks(response, signal)) yield* splitter.push(chunk);
+    const reader = new EventReader(maxMessageBytes);
+    for await (const chunk of this.#chunks(response, signal)) {
+      yield* reader.push(chunk);
+      if (reader.isTooLarge) throw new Error(tooLarge);
+    }
   }
 
   async *#chunks(response: IncomingMessage, signal: AbortSignal): AsyncGenerator<Buffer> {

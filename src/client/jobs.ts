@@ -1,7 +1,7 @@
+import { fieldsOf, type Json, textOf } from "../wire/json.ts";
 import type { Answer, Question, ToolResult } from "./client.ts";
 import type { Connection } from "./connection.ts";
 import { InputRequired } from "./errors.ts";
-import { fieldsOf, type Json, textOf } from "./message.ts";
 import { type PlainFacts, PlainRoad } from "./plain-handle.ts";
 import { fromNotification } from "./progress.ts";
 import { type Askers, askOrFail } from "./questions.ts";

@@ -3,11 +3,12 @@ import { connect as connectSocket } from "node:net";
 import runtime, { env, kill, platform } from "node:process";
 import type { Readable, Writable } from "node:stream";
 import { systemClock } from "../clock.ts";
-import { LineSplitter } from "../lines.ts";
+import { LineSplitter } from "../wire/lines.ts";
+import { type Message, readMessage, writeMessage } from "../wire/message.ts";
 import type { CommandTarget, SocketTarget } from "./client.ts";
 import { ConnectionError } from "./errors.ts";
 import { type Link, type LinkEvents, maxMessageBytes, tooLarge } from "./link.ts";
-import { cut, type Message, readMessage, writeMessage } from "./message.ts";
+import { cut } from "./message.ts";
 
 /** One message a line: over the pipes of a server that is started here, or over a socket. */
 

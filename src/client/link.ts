@@ -1,5 +1,5 @@
+import type { Message } from "../wire/message.ts";
 import type { ConnectionError } from "./errors.ts";
-import type { Message } from "./message.ts";
 
 /** Messages to and from one server, whatever carries them. */
 export interface Link {
@@ -25,8 +25,6 @@ export interface LinkEvents {
   onClose(why: ConnectionError): void;
 }
 
-/** Since this revision every request says who asks, and there is no session. */
-export const modernRevision = "2026-07-28";
 /** No message may be larger. */
 export const maxMessageBytes = 10 * 1024 * 1024;
 export const tooLarge = `The server sent a message larger than ${maxMessageBytes / 1024 / 1024} MiB.`;

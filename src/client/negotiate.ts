@@ -1,9 +1,11 @@
 import { sleep, systemClock } from "../clock.ts";
 import { RequestError, UsageError } from "../errors.ts";
+import { metaKeys, toEnvelope } from "../wire/envelope.ts";
+import { fieldsOf, type Json, textOf } from "../wire/json.ts";
+import { legacyRevision, legacyRevisions, modernRevision, revisions, tasksExtension } from "../wire/revisions.ts";
 import type { ServerFacts } from "./client.ts";
 import { ConnectionError, ServerError } from "./errors.ts";
-import { modernRevision } from "./link.ts";
-import { cut, fieldsOf, type Json, textOf } from "./message.ts";
+import { cut } from "./message.ts";
 import type { Peer } from "./peer.ts";
 
 /**
@@ -15,8 +17,6 @@ import type { Peer } from "./peer.ts";
  * started again (by the caller of this) and asked in the old way, unless it said that something else was wrong.
  */
 
-export const legacyRevisions: readonly string[] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-const tasksExtension = "io.modelcontextprotocol/tasks";
 const silenceMs = 2_000;
 
 /** What was agreed on. */
@@ -37,11 +37,7 @@ export interface Introduction {
 
 /** What a client of 2026-07-28 says with every request. */
 export function envelope({ name, version }: Introduction, capabilities: Json): Json {
-  return {
-    "io.modelcontextprotocol/protocolVersion": modernRevision,
-    "io.modelcontextprotocol/clientInfo": { name, version },
-    "io.modelcontextprotocol/clientCapabilities": capabilities,
-  };
+  return toEnvelope({ name, version }, capabilities);
 }
 
 /** What we declare, per request since 2026-07-28. */
@@ -53,9 +49,8 @@ export function modernCapabilities(canAsk: boolean): Json {
 const legacyCapabilities: Json = { elicitation: {}, experimental: { "meanwhile/jobs": {} } };
 
 export function checkRevision(revision: string | undefined): void {
-  const known = [modernRevision, ...legacyRevisions];
-  if (revision !== undefined && !known.includes(revision))
-    throw new UsageError(`The revision ${cut(revision, 40)} is not known; known are ${known.join(", ")}.`);
+  if (revision !== undefined && !revisions.includes(revision))
+    throw new UsageError(`The revision ${cut(revision, 40)} is not known; known are ${revisions.join(", ")}.`);
 }
 
 /** Agrees on a revision. `mayProbe` is false for a server that has left when it was asked in the new way. */
@@ -107,31 +102,28 @@ async function discover(peer: Peer, who: Introduction, signal: AbortSignal): Pro
   await peer.link.begin(modernRevision);
   const capabilities = fieldsOf(result.capabilities);
   const hasTasks = fieldsOf(capabilities.extensions)[tasksExtension] !== undefined;
-  const info = fieldsOf(fieldsOf(result._meta)["io.modelcontextprotocol/serverInfo"]);
+  const info = fieldsOf(fieldsOf(result._meta)[metaKeys.serverInfo]);
   const facts = toFacts(info, result.instructions, modernRevision, hasTasks ? modernRevision : "none");
   return { revision: modernRevision, isModern: true, facts, capabilities };
 }
 
 async function initialize(peer: Peer, who: Introduction, signal: AbortSignal): Promise<Dialect> {
-  const wanted = who.revision ?? "2025-11-25";
+  const wanted = who.revision ?? legacyRevision;
   const params = { protocolVersion: wanted, capabilities: legacyCapabilities, clientInfo: { name: who.name, version: who.version } };
   const result = fieldsOf(await peer.request("initialize", params, { signal }).catch(explain));
   const revision = textOf(result.protocolVersion) ?? "";
   if (!legacyRevisions.includes(revision) || (who.revision !== undefined && revision !== wanted))
-    throw new ConnectionError(
-      `The server wants to speak ${cut(revision || "no revision", 40)}, and we ${who.revision ?? [modernRevision, ...legacyRevisions].join(", ")}.`,
-      {
-        isPassing: false,
-      },
-    );
+    throw new ConnectionError(`The server wants to speak ${cut(revision || "no revision", 40)}, and we ${who.revision ?? revisions.join(", ")}.`, {
+      isPassing: false,
+    });
   if (peer.link.kind !== "url") await peer.notify("notifications/initialized");
   await peer.link.begin(revision);
   const capabilities = fieldsOf(result.capabilities);
-  const hasTasks = revision === "2025-11-25" && fieldsOf(fieldsOf(fieldsOf(capabilities.tasks).requests).tools).call !== undefined;
+  const hasTasks = revision === legacyRevision && fieldsOf(fieldsOf(fieldsOf(capabilities.tasks).requests).tools).call !== undefined;
   return {
     revision,
     isModern: false,
-    facts: toFacts(fieldsOf(result.serverInfo), result.instructions, revision, hasTasks ? "2025-11-25" : "none"),
+    facts: toFacts(fieldsOf(result.serverInfo), result.instructions, revision, hasTasks ? legacyRevision : "none"),
     capabilities,
   };
 }

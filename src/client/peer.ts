@@ -1,9 +1,10 @@
 import { systemClock } from "../clock.ts";
 import { RequestError } from "../errors.ts";
+import { fieldsOf, isObject, type Json } from "../wire/json.ts";
+import type { Message } from "../wire/message.ts";
 import { Detach } from "./detach.ts";
 import { ConnectionError, ServerError } from "./errors.ts";
 import type { Link, LinkEvents, SendOptions } from "./link.ts";
-import { fieldsOf, isObject, type Json, type Message } from "./message.ts";
 
 export interface PeerEvents {
   onNotification(method: string, params: Json): void;

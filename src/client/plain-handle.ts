@@ -1,8 +1,9 @@
 import { RequestError } from "../errors.ts";
+import { fieldsOf, isObject, type Json, numberOf, textOf } from "../wire/json.ts";
 import type { Answer, Question, TaskState, TaskStatus, Tool, ToolResult } from "./client.ts";
 import { answerMs, type Connection } from "./connection.ts";
 import { InputRequired } from "./errors.ts";
-import { cut, fieldsOf, firstTextOf, isObject, type Json, numberOf, textOf, toToolResult } from "./message.ts";
+import { cut, firstTextOf, toToolResult } from "./message.ts";
 import { fromHandle } from "./progress.ts";
 import type { Road, Snapshot, Watcher } from "./road.ts";
 

@@ -1,10 +1,9 @@
+import { metaKeys } from "../wire/envelope.ts";
+import { fieldsOf, type Json, textOf } from "../wire/json.ts";
 import type { Answer, Question } from "./client.ts";
 import type { Connection } from "./connection.ts";
-import { fieldsOf, type Json, textOf } from "./message.ts";
 
 /** What servers ask, and who of those that wait here is asked. */
-
-export const relatedTaskKey = "io.modelcontextprotocol/related-task";
 
 /** A question of 2026-07-28 under its key; undefined for what is not one that a person can answer in a form. */
 export function toQuestion(key: string, request: unknown, taskId: string | undefined): Question | undefined {
@@ -41,7 +40,7 @@ export class Askers {
   }
 
   async #answer(params: Json): Promise<Json> {
-    const taskId = textOf(fieldsOf(fieldsOf(params._meta)[relatedTaskKey]).taskId);
+    const taskId = textOf(fieldsOf(fieldsOf(params._meta)[metaKeys.relatedTask]).taskId);
     const asker = this.#find(taskId);
     // Somebody else may come for it: a question that nobody waits for here stays open.
     if (asker === undefined) return await new Promise(() => undefined);

@@ -1,5 +1,5 @@
+import { type Json, numberOf, textOf } from "../wire/json.ts";
 import type { Answer, Progress, Question, TaskState, TaskStatus, ToolResult } from "./client.ts";
-import { type Json, numberOf, textOf } from "./message.ts";
 
 /** Work that goes on by itself on a server, in whichever way the server lets it be followed. */
 export interface Road {

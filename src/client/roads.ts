@@ -1,4 +1,5 @@
 import { RequestError } from "../errors.ts";
+import { legacyRevision, modernRevision } from "../wire/revisions.ts";
 import type { Question } from "./client.ts";
 import type { Connection } from "./connection.ts";
 import { Road2025 } from "./follow-2025.ts";
@@ -18,8 +19,8 @@ export interface ClientFacts {
 /** The way to a task that is known by its id alone. */
 export async function roadTo(facts: ClientFacts, taskId: string): Promise<Road> {
   const { connection } = facts;
-  if (connection.server.tasks === "2026-07-28") return new Road2026(connection, taskId);
-  if (connection.server.tasks === "2025-11-25") return road2025(facts, taskId);
+  if (connection.server.tasks === modernRevision) return new Road2026(connection, taskId);
+  if (connection.server.tasks === legacyRevision) return road2025(facts, taskId);
   const plain = await plainRoad(facts, taskId);
   if (plain === undefined) throw new RequestError("method", "This server has no tasks, and no tools such as task_result to follow its work with.");
   return plain;

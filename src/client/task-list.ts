@@ -1,7 +1,9 @@
 import { RequestError } from "../errors.ts";
+import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
+import { legacyRevision } from "../wire/revisions.ts";
 import type { TaskPage, TaskState } from "./client.ts";
 import { answerMs } from "./connection.ts";
-import { cut, fieldsOf, firstTextOf, isObject, type Json, textOf } from "./message.ts";
+import { cut, firstTextOf } from "./message.ts";
 import { followUpPrefix } from "./plain-handle.ts";
 import { readTask } from "./road.ts";
 import type { ClientFacts } from "./roads.ts";
@@ -10,7 +12,7 @@ import type { ClientFacts } from "./roads.ts";
 export async function listTasks({ connection, tools }: ClientFacts, cursor: string | undefined): Promise<TaskPage> {
   const options = { isRepeatable: true, limitMs: answerMs };
   const page: Json = cursor === undefined ? {} : { cursor };
-  const canList = connection.server.tasks === "2025-11-25" && fieldsOf(connection.dialect.capabilities.tasks).list !== undefined;
+  const canList = connection.server.tasks === legacyRevision && fieldsOf(connection.dialect.capabilities.tasks).list !== undefined;
   if (canList) {
     const result = await connection.request("tasks/list", page, options);
     return toPage(listOf(result.tasks).map(readTask), result.nextCursor);

@@ -1,7 +1,7 @@
+import { isObject, textOf } from "../wire/json.ts";
 import type { Tool } from "./client.ts";
 import { answerMs, type Connection } from "./connection.ts";
 import { ConnectionError } from "./errors.ts";
-import { isObject, textOf } from "./message.ts";
 import { orAborted } from "./or-aborted.ts";
 
 const maxPages = 100;

@@ -1,5 +1,5 @@
 import { UsageError } from "../errors.ts";
-import { isObject } from "./message.ts";
+import { isObject } from "../wire/json.ts";
 
 /** What a program got wrong is said before anything is started or sent. Types alone do not keep JavaScript from it. */
 

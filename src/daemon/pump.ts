@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import { systemClock } from "../clock.ts";
 import { RuntimeError } from "../errors.ts";
-import { LineSplitter, maxLineBytes } from "../lines.ts";
+import { LineSplitter, maxLineBytes } from "../wire/lines.ts";
 import { DaemonFull, DaemonUnreachable } from "./connect.ts";
 import { readReply } from "./greeting.ts";
 import { Session } from "./session.ts";

@@ -1,4 +1,6 @@
 import { toTimestamp } from "../clock.ts";
+import { fieldsOf, textOf } from "../wire/json.ts";
+import { legacyRevision, modernRevision, tasksExtension } from "../wire/revisions.ts";
 import { type CalledTool, tellFailedWishes } from "./calls.ts";
 import { type Check, type SuiteName, severities, type Verdict } from "./check.ts";
 import { toStable } from "./deterministic.ts";
@@ -8,8 +10,6 @@ import { scoreOf, ungraded, whyUngraded } from "./score.ts";
 import { groupSkipped } from "./skipped.ts";
 import { nameOf, type Target } from "./target.ts";
 import { printable } from "./text.ts";
-import { fieldsOf, textOf } from "./wire/json.ts";
-import { tasksExtension } from "./wire/session.ts";
 
 /** A check and what became of it. */
 export interface Asked {
@@ -103,13 +103,13 @@ function describe(target: Target, facts: Facts): ReportTarget {
   const version = printable(textOf(era?.serverInfo.version) ?? "", 50);
   const { modern, legacy } = facts;
   const hasModernTasks = fieldsOf(modern?.capabilities.extensions)[tasksExtension] !== undefined;
-  const hasLegacyTasks = legacy?.revision === "2025-11-25" && legacy.capabilities.tasks !== undefined;
+  const hasLegacyTasks = legacy?.revision === legacyRevision && legacy.capabilities.tasks !== undefined;
   return {
     transport: target.kind,
     name: printable(nameOf(target), 1_000),
     ...(name !== "" && { server: { name, version } }),
     revisions: [modern, legacy].flatMap((one) => (one === undefined ? [] : [printable(one.revision, 40)])),
-    tasks: [...(hasModernTasks ? ["2026-07-28"] : []), ...(hasLegacyTasks ? ["2025-11-25"] : [])],
+    tasks: [...(hasModernTasks ? [modernRevision] : []), ...(hasLegacyTasks ? [legacyRevision] : [])],
     tools: facts.tools.length,
   };
 }

@@ -1,6 +1,6 @@
+import { fieldsOf, textOf } from "../wire/json.ts";
 import { failureIn, failureOf } from "./failure.ts";
 import type { Callable } from "./probe.ts";
-import { fieldsOf, textOf } from "./wire/json.ts";
 import type { Answer, Exchange } from "./wire/session.ts";
 
 /** What became of a tool's calls with the arguments that were chosen for it: the best that was seen. */

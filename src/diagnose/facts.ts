@@ -1,4 +1,4 @@
-import type { Json } from "./wire/json.ts";
+import type { Json } from "../wire/json.ts";
 
 /** What is known of a server before it is checked. It travels between processes, so it is plain data, bounded and redacted where it is shown. */
 export interface Facts {

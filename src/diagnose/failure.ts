@@ -1,4 +1,5 @@
-import { isObject, type Json, listOf, parseJson, textOf } from "./wire/json.ts";
+import { isObject, type Json, listOf, textOf } from "../wire/json.ts";
+import { parseJson } from "./wire/json.ts";
 import type { Answer } from "./wire/session.ts";
 
 /** How texts begin that tell of a failure: many servers answer with such a one and leave `isError` away. Bounded, so that no text makes it slow. */

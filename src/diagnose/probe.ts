@@ -1,5 +1,7 @@
 import { type Clock, systemClock } from "../clock.ts";
 import { CommandError } from "../errors.ts";
+import type { Json } from "../wire/json.ts";
+import { legacyRevision, modernRevision } from "../wire/revisions.ts";
 import type { CallLog } from "./calls.ts";
 import type { Evidence } from "./check.ts";
 import type { Facts, Tool } from "./facts.ts";
@@ -7,9 +9,8 @@ import { sampleArguments } from "./sample.ts";
 import { movedTarget, secretsOf, type Target, type ToolWish } from "./target.ts";
 import { printable, redact } from "./text.ts";
 import { type HttpAnswer, type HttpWish, sendHttp } from "./wire/http.ts";
-import type { Json } from "./wire/json.ts";
 import { Pipe, type PipeEvents } from "./wire/pipe.ts";
-import { type Answer, httpCarrier, legacyRevision, modernRevision, type OpenOptions, pipeCarrier, type Session, WireSession } from "./wire/session.ts";
+import { type Answer, httpCarrier, type OpenOptions, pipeCarrier, type Session, WireSession } from "./wire/session.ts";
 
 /** A tool that may be called, and with what. */
 export interface Callable {

@@ -1,4 +1,4 @@
-import { fieldsOf, isObject, type Json, listOf, numberOf, textOf } from "./wire/json.ts";
+import { fieldsOf, isObject, type Json, listOf, numberOf, textOf } from "../wire/json.ts";
 
 /** Arguments that fit a tool's schema, as harmless as can be: defaults and examples first, then the smallest that is allowed. */
 export function sampleArguments(schema: Json): Json | undefined {

@@ -1,9 +1,11 @@
 import { sleep } from "../clock.ts";
 import { messageOf } from "../errors.ts";
+import { metaKeys } from "../wire/envelope.ts";
+import { fieldsOf, type Json, textOf } from "../wire/json.ts";
+import { legacyRevision, modernRevision } from "../wire/revisions.ts";
 import type { EraFacts, Facts, Tool } from "./facts.ts";
 import type { LiveProbe } from "./probe.ts";
-import { fieldsOf, type Json, textOf } from "./wire/json.ts";
-import { type Answer, type Listed, legacyRevision, modernRevision, type Session } from "./wire/session.ts";
+import type { Answer, Listed, Session } from "./wire/session.ts";
 
 /** How long a server may take to start and to answer for the first time: `npx` may have to unpack it. */
 const firstAnswerMs = { stdio: 15_000, http: 8_000 };
@@ -139,7 +141,7 @@ async function listOffers(session: Session): Promise<Pick<Facts, "prompts" | "re
 
 function eraOf({ answer, startMs }: Met, revision: string): EraFacts {
   const hello = answer.result ?? {};
-  const info = revision === modernRevision ? fieldsOf(hello._meta)["io.modelcontextprotocol/serverInfo"] : hello.serverInfo;
+  const info = revision === modernRevision ? fieldsOf(hello._meta)[metaKeys.serverInfo] : hello.serverInfo;
   const instructions = textOf(hello.instructions);
   return {
     revision,

@@ -14,6 +14,7 @@ import { type Engine, TooManyTasks } from "../task/engine.ts";
 import { sizeOf } from "../task/outcome.ts";
 import { openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import type { ProgressTokens, TrackedToken } from "../task/tokens.ts";
+import { knowsTaskSupport } from "../wire/revisions.ts";
 import { type Caller, callerKey, callerOf, isKnown } from "./caller.ts";
 import { announceJob, jobsCapability, toJobAnswer } from "./jobs.ts";
 import { isLarge, outboundOf, Place } from "./outbound.ts";
@@ -33,7 +34,7 @@ import {
   withAnswers,
 } from "./questions.ts";
 import { errorResult, toCallResult } from "./results.ts";
-import { type CommandServer, type ToolCall, tasksRevision, toProtocolError } from "./server.ts";
+import { type CommandServer, type ToolCall, toProtocolError } from "./server.ts";
 import { toTask2026 } from "./task-wire.ts";
 import { answerUntilFits, wrongTaskSupport } from "./tasks-2025.ts";
 import { missingTasks, takesTasks } from "./tasks-2026.ts";
@@ -73,7 +74,7 @@ export function asksForTask({ task }: ToolCall, ctx: ServerContext, server: Comm
 }
 
 export function speaksCoreTasks(server: CommandServer): boolean {
-  return (server.server.getNegotiatedProtocolVersion() ?? "") >= tasksRevision;
+  return knowsTaskSupport(server.server.getNegotiatedProtocolVersion() ?? "");
 }
 
 /** What this request's host does with a slow call. */

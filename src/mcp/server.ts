@@ -10,15 +10,11 @@ import {
 } from "@modelcontextprotocol/server";
 import type { JsonSchema, Schema } from "../command/schema.ts";
 import { internalErrorCode, RequestError, RuntimeError, requestErrors } from "../errors.ts";
+import { hasCompletionsCapability, knowsTaskSupport, legacyRevision } from "../wire/revisions.ts";
 import type { OwnCompletions } from "./completions.ts";
 import { type Outbound, outboundOf } from "./outbound.ts";
 import type { OwnPrompts } from "./prompts.ts";
 import type { Tasks2025 } from "./tasks-2025.ts";
-
-/** The revision that brought core tasks. */
-export const tasksRevision = "2025-11-25";
-/** The revision that made completions a capability. */
-const completionsRevision = "2025-03-26";
 
 /**
  * The SDK's server, with our commands beside whatever an author registers by hand.
@@ -242,11 +238,11 @@ class CommandCore extends Server {
   /** A client is told of what its revision knows: completions as a capability since 2025-03-26, core tasks since 2025-11-25. */
   override getCapabilities(): ServerCapabilities {
     const { tasks, completions, ...capabilities } = super.getCapabilities() as ServerCapabilities & { tasks?: object };
-    const version = this.getNegotiatedProtocolVersion() ?? tasksRevision;
+    const version = this.getNegotiatedProtocolVersion() ?? legacyRevision;
     return {
       ...capabilities,
-      ...(completions !== undefined && version >= completionsRevision && { completions }),
-      ...(tasks !== undefined && version >= tasksRevision && { tasks }),
+      ...(completions !== undefined && hasCompletionsCapability(version) && { completions }),
+      ...(tasks !== undefined && knowsTaskSupport(version) && { tasks }),
     } as ServerCapabilities;
   }
 

@@ -10,8 +10,6 @@ import { toCallResult } from "./results.ts";
 
 /** A task in the words of both generations. What is stored is neutral; everything about the wire is here. */
 
-export const tasksExtension = "io.modelcontextprotocol/tasks";
-
 /** Finds the command that a task runs, if it is still there. */
 export type FindCommand = (toolName: string) => Command | undefined;
 

@@ -4,12 +4,13 @@ import type { Answer } from "../command/context.ts";
 import { RequestError } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { openQuestions } from "../task/task.ts";
+import { tasksExtension } from "../wire/revisions.ts";
 import { callerKey, callerOf } from "./caller.ts";
 import { readWithRoom } from "./outbound.ts";
 import type { PollLimit } from "./poll-limit.ts";
 import { type ClientCapabilities, canElicit, capabilitiesOf, toAnswer } from "./questions.ts";
 import { anyParams, type CommandServer, toProtocolError } from "./server.ts";
-import { type FindCommand, tasksExtension, toDetailedTask } from "./task-wire.ts";
+import { type FindCommand, toDetailedTask } from "./task-wire.ts";
 
 /** The tasks extension of 2026-07-28: tasks/get with everything in it, tasks/update, tasks/cancel. The server decides what becomes a task. */
 

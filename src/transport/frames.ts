@@ -1,13 +1,14 @@
 import { isUtf8 } from "node:buffer";
 import { CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, type JSONRPCMessage } from "@modelcontextprotocol/server";
 import { RequestError } from "../errors.ts";
+import { describeExcess, type JsonLimits, weighJson } from "../wire/json.ts";
 
 export const maxBodyBytes = 4 * 1024 * 1024;
-export const maxDepth = 64;
 const maxIntroductionBytes = 16 * 1024;
-/** Values in one message, and members of one object in it: checking a member takes far longer than sending it. */
-export const maxElements = 100_000;
-export const maxMembers = 10_000;
+/** Checking a member of an object takes far longer than sending it. */
+export const limits = { depth: 64, values: 100_000, members: 10_000 } as const satisfies JsonLimits;
+/** What to do about too much of each. */
+const cures = { depth: "", values: "; put them in a file, or send them in parts", members: "; put them in a list, or in a file" };
 
 /** Reads one JSON-RPC message from bytes. Throws a RequestError that says what is wrong with them. */
 export function parseMessage(bytes: Buffer): JSONRPCMessage {
@@ -17,10 +18,11 @@ export function parseMessage(bytes: Buffer): JSONRPCMessage {
 /** Reads JSON from bytes, refusing bad UTF-8, nesting that could not be written again, and more values than can be checked in a moment. */
 export function parseJson(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new RequestError("parse", "The message is not valid UTF-8.");
-  const excess = excessOf(bytes);
-  if (excess !== undefined) throw new RequestError("request", `The message ${excess}.`);
+  const text = bytes.toString("utf8");
+  const { excess } = weighJson(text, limits);
+  if (excess !== undefined) throw new RequestError("request", `The message ${describeExcess(excess, limits)}${cures[excess]}.`);
   try {
-    return JSON.parse(bytes.toString("utf8"));
+    return JSON.parse(text);
   } catch (cause) {
     throw new RequestError("parse", `The message is not JSON: ${(cause as Error).message.slice(0, 200)}.`);
   }
@@ -59,33 +61,4 @@ export function refuseIntroduction(message: JSONRPCMessage): string | undefined 
 
 function isRequestId(id: unknown): boolean {
   return typeof id === "string" || Number.isSafeInteger(id);
-}
-
-/** What there is too much of, counted outside strings and without parsing: a comma or a bracket is a value, a colon a member. */
-function excessOf(bytes: Buffer): string | undefined {
-  const members = new Uint32Array(maxDepth + 1);
-  let depth = 0;
-  let elements = 0;
-  let isInString = false;
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at];
-    if (isInString) {
-      if (byte === 0x5c) at++;
-      else if (byte === 0x22) isInString = false;
-    } else if (byte === 0x22) isInString = true;
-    else if (byte === 0x2c) elements++;
-    else if (byte === 0x3a) {
-      if (++(members[depth] as number) > maxMembers) return `has an object with more than ${inWords(maxMembers)} members; put them in a list, or in a file`;
-    } else if (byte === 0x7b || byte === 0x5b) {
-      if (++depth > maxDepth) return `is nested more than ${maxDepth} levels deep`;
-      members[depth] = 0;
-      elements++;
-    } else if (byte === 0x7d || byte === 0x5d) depth--;
-    if (elements > maxElements) return `holds more than ${inWords(maxElements)} values; put them in a file, or send them in parts`;
-  }
-  return undefined;
-}
-
-function inWords(count: number): string {
-  return count.toLocaleString("en");
 }

@@ -1,6 +1,7 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import type { Caller } from "../mcp/caller.ts";
 import { acknowledgedId, type TaskListen, type TaskSubscriptions, withTaskIds } from "../mcp/subscriptions.ts";
+import { EventReader, toEventText } from "../wire/sse.ts";
 
 /**
  * Listening to tasks over HTTP. The SDK opens the stream, acknowledges, keeps it alive and closes it, but it closes one at once
@@ -64,12 +65,12 @@ export function withTasks(response: Response, facts: ListenFacts): Response {
 }
 
 function toMessage(frame: string): JSONRPCMessage | undefined {
-  const data = /^data: (.*)$/m.exec(frame)?.[1];
-  return data === undefined ? undefined : (JSON.parse(data) as JSONRPCMessage);
+  const [event] = new EventReader().push(Buffer.from(frame));
+  return event === undefined || event.data === "" ? undefined : (JSON.parse(event.data) as JSONRPCMessage);
 }
 
 function toFrame(message: JSONRPCMessage): string {
-  return `event: message\ndata: ${JSON.stringify(message)}\n\n`;
+  return toEventText(JSON.stringify(message));
 }
 
 function isToolChange(message: JSONRPCMessage): boolean {

@@ -2,9 +2,9 @@ import type { Readable, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
 import type { Clock } from "../clock.ts";
 import { RequestError, requestErrors } from "../errors.ts";
-import { LineSplitter, maxLineBytes } from "../lines.ts";
 import type { Logger } from "../log.ts";
 import { Backlog, type Outbound } from "../mcp/outbound.ts";
+import { LineSplitter, maxLineBytes } from "../wire/lines.ts";
 import { parseMessage } from "./frames.ts";
 import { Outbox } from "./outbox.ts";
 

@@ -10,7 +10,6 @@ import { RequestStates } from "../../src/mcp/questions.ts";
 import { createResources } from "../../src/mcp/resources.ts";
 import { CommandServer } from "../../src/mcp/server.ts";
 import { TaskSubscriptions } from "../../src/mcp/subscriptions.ts";
-import { tasksExtension } from "../../src/mcp/task-wire.ts";
 import { Tasks2025, tasksCapability } from "../../src/mcp/tasks-2025.ts";
 import { serveTasks2026 } from "../../src/mcp/tasks-2026.ts";
 import { createTools } from "../../src/mcp/tools.ts";
@@ -23,6 +22,7 @@ import { Sweeper } from "../../src/task/sweeper.ts";
 import { ProgressTokens } from "../../src/task/tokens.ts";
 import { Worker } from "../../src/task/worker.ts";
 import { Sessions } from "../../src/transport/sessions.ts";
+import { tasksExtension } from "../../src/wire/revisions.ts";
 import type { FakeClock } from "./fake-clock.ts";
 import { type Link, overHttp, overStreams } from "./wire.ts";
 

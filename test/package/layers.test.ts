@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { revisions } from "../../src/wire/revisions.ts";
 
 /** Who may import whom. A folder may always import its own files; `*` may import anything. */
 const table: Record<string, readonly string[] | "*"> = {
@@ -15,21 +16,21 @@ const table: Record<string, readonly string[] | "*"> = {
   "paths.ts": ["errors.ts"],
   "process-guard.ts": ["prints.ts"],
   "failpoint.ts": [],
-  "lines.ts": [],
   "machine.ts": ["ids.ts"],
+  wire: ["errors.ts", "clock.ts", "ids.ts"],
   command: ["errors.ts", "clock.ts", "log.ts", "paths.ts"],
   host: [],
   completion: ["command", "errors.ts", "clock.ts"],
   task: ["command", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
   store: ["command", "task", "errors.ts", "clock.ts", "log.ts", "failpoint.ts"],
   testing: ["command", "task", "store", "project.ts", "clock.ts", "ids.ts", "errors.ts"],
-  mcp: ["completion", "command", "task", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
-  transport: ["mcp", "errors.ts", "clock.ts", "ids.ts", "lines.ts", "log.ts"],
-  daemon: ["paths.ts", "errors.ts", "clock.ts", "lines.ts", "log.ts"],
-  client: ["errors.ts", "clock.ts", "ids.ts", "lines.ts", "log.ts"],
-  diagnose: ["command", "client", "host", "project.ts", "errors.ts", "clock.ts", "ids.ts", "lines.ts", "machine.ts", "log.ts", "wrap.ts"],
+  mcp: ["wire", "completion", "command", "task", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
+  transport: ["mcp", "errors.ts", "clock.ts", "ids.ts", "wire", "log.ts"],
+  daemon: ["paths.ts", "errors.ts", "clock.ts", "wire", "log.ts"],
+  client: ["errors.ts", "clock.ts", "ids.ts", "wire", "log.ts"],
+  diagnose: ["command", "client", "host", "project.ts", "errors.ts", "clock.ts", "ids.ts", "wire", "machine.ts", "log.ts", "wrap.ts"],
   setup: ["paths.ts", "errors.ts", "log.ts"],
-  cli: ["command", "task", "client", "paths.ts", "errors.ts", "clock.ts", "log.ts", "log-file.ts", "shown.ts", "wrap.ts"],
+  cli: ["command", "task", "client", "wire", "paths.ts", "errors.ts", "clock.ts", "log.ts", "log-file.ts", "shown.ts", "wrap.ts"],
   "cli/builtin": "*",
   "project.ts": ["errors.ts", "paths.ts"],
   "stored-project.ts": ["project.ts", "paths.ts"],
@@ -99,11 +100,11 @@ test("a front loads nothing but Node's own modules and a few small files of ours
       "daemon/session",
       "errors",
       "front",
-      "lines",
       "paths",
       "project",
       "shown",
       "stored-project",
+      "wire/lines",
     ].map((name) => `src/${name}.ts`),
   );
 });
@@ -111,6 +112,15 @@ test("a front loads nothing but Node's own modules and a few small files of ours
 test("only mcp, transport and the composition roots import the SDK's server packages", () => {
   const importers = sources.filter((file) => importsOf(file).some((name) => name.startsWith("@modelcontextprotocol/")));
   expect(importers.filter((file) => !/^src\/(mcp|transport)\//.test(file))).toEqual(["src/config.ts", "src/serve.ts"]);
+});
+
+test("only wire names a revision, or reads server-sent events", () => {
+  const outside = sources.filter((file) => !file.startsWith("src/wire/"));
+  const named = new RegExp(`"(${revisions.join("|")})"`);
+  // What is said to people is no code.
+  const codeOf = (file: string) => textOf(file).replaceAll(/'[^'\n]*'|\/\/.*$/gm, "");
+  expect(outside.filter((file) => named.test(codeOf(file)))).toEqual([]);
+  expect(outside.filter((file) => /\/\^data|"data:|`data:|\ndata:/.test(textOf(file)))).toEqual([]);
 });
 
 test("the bundled pack imports public names and npm packages only", () => {

@@ -1,4 +1,5 @@
 import type { DescribedCommand, Suggestion } from "../../command/command.ts";
+import { revisions } from "../../wire/revisions.ts";
 import { type Parameter, readValue, toParameters } from "../arguments.ts";
 import type { Complete } from "./command-words.ts";
 import { choices, type Flag, type Given, nothing, type Operand, toOffer, unknown } from "./grammar.ts";
@@ -19,7 +20,7 @@ export const reachFlags: readonly Flag[] = [
   {
     word: "--revision",
     description: "speak this revision of the protocol and no other, e.g. 2025-11-25",
-    values: choices("2026-07-28", "2025-11-25", "2025-06-18"),
+    values: choices(...revisions),
   },
 ];
 

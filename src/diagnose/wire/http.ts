@@ -1,8 +1,8 @@
 import http, { type IncomingMessage } from "node:http";
 import https from "node:https";
 import { systemClock } from "../../clock.ts";
+import { EventReader } from "../../wire/sse.ts";
 import { type AddressPolicy, checkUrlHost, guardedLookup } from "./addresses.ts";
-import { EventReader } from "./events.ts";
 import { parseJson } from "./json.ts";
 
 /**
@@ -121,7 +121,7 @@ class Exchange {
       if (this.#kept.length < maxKept) this.#kept += chunk.toString("utf8").slice(0, maxKept - this.#kept.length);
       if (this.#bytes > (this.#wish.maxBytes ?? defaultMaxBytes)) this.#end("too-large");
       else if (!this.#isStream) this.#parts.push(chunk);
-      else for (const data of events.push(chunk)) this.#hear(data);
+      else for (const { data } of events.push(chunk)) this.#hear(data);
     });
     response.on("end", () => {
       if (!this.#isStream && this.#bytes > 0) this.#hear(Buffer.concat(this.#parts).toString("utf8"));

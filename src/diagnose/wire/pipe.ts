@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { systemClock } from "../../clock.ts";
 import { CommandError } from "../../errors.ts";
-import { LineSplitter } from "../../lines.ts";
 import { killGroup } from "../../machine.ts";
+import { LineSplitter } from "../../wire/lines.ts";
 import { parseJson } from "./json.ts";
 
 /** A server that is started for a check and speaks over its pipes; what it prints is bounded, and it never outlives the check. */

@@ -1,17 +1,15 @@
 import { systemClock } from "../../clock.ts";
+import { metaKeys, routingHeaders, toEnvelope } from "../../wire/envelope.ts";
+import { fieldsOf, isObject, type Json, textOf } from "../../wire/json.ts";
+import { hasVersionHeader, isModern, tasksExtension } from "../../wire/revisions.ts";
 import { printable } from "../text.ts";
 import type { HttpAnswer, HttpWish } from "./http.ts";
-import { fieldsOf, isObject, type Json, textOf } from "./json.ts";
 import type { Pipe } from "./pipe.ts";
 
 /**
  * A conversation in one revision, over either transport. It is lenient where a client must not be: it takes what comes, so that checks
  * can look at it, and it never retries.
  */
-
-export const modernRevision = "2026-07-28";
-export const legacyRevision = "2025-11-25";
-export const tasksExtension = "io.modelcontextprotocol/tasks";
 
 /** What came for one request. */
 export interface Answer {
@@ -150,7 +148,7 @@ export class WireSession implements Session {
   constructor(carrier: Carrier, revision: string, options: SessionOptions) {
     this.#carrier = carrier;
     this.revision = revision;
-    this.isModern = revision >= modernRevision;
+    this.isModern = isModern(revision);
     this.#options = options;
     this.#clientInfo = { ...(options.clientInfo ?? { name: "meanwhile-diagnose", version: "1" }) };
   }
@@ -274,13 +272,7 @@ export class WireSession implements Session {
   }
 
   #params(params: Json | undefined, meta: Json | undefined): { params?: Json } {
-    const envelope = this.isModern
-      ? {
-          "io.modelcontextprotocol/protocolVersion": this.revision,
-          "io.modelcontextprotocol/clientInfo": this.#clientInfo,
-          "io.modelcontextprotocol/clientCapabilities": this.#capabilities(),
-        }
-      : {};
+    const envelope = this.isModern ? { ...toEnvelope(this.#clientInfo, this.#capabilities()), [metaKeys.revision]: this.revision } : {};
     const all = { ...envelope, ...fieldsOf(params?._meta), ...meta };
     if (Object.keys(all).length === 0) return params === undefined ? {} : { params };
     return { params: { ...params, _meta: all } };
@@ -292,15 +284,9 @@ export class WireSession implements Session {
       return {
         ...own,
         ...(this.#sessionId !== undefined && { "mcp-session-id": this.#sessionId }),
-        ...(method !== "initialize" && this.revision >= "2025-06-18" && { "mcp-protocol-version": this.revision }),
+        ...(method !== "initialize" && hasVersionHeader(this.revision) && { "mcp-protocol-version": this.revision }),
       };
-    const subject = textOf(params?.name) ?? textOf(params?.uri) ?? textOf(params?.taskId);
-    return {
-      ...own,
-      "mcp-protocol-version": this.revision,
-      ...(method !== "" && { "mcp-method": method }),
-      ...(subject !== undefined && { "mcp-name": toHeader(subject) }),
-    };
+    return { ...own, ...(method === "" ? { "mcp-protocol-version": this.revision } : routingHeaders(this.revision, method, params)) };
   }
 
   #hear(message: Json): void {
@@ -314,12 +300,6 @@ export class WireSession implements Session {
       .send(answer, { timeoutMs: this.#options.timeoutMs, headers: this.#headers("", undefined), onOther: () => undefined })
       .catch(() => undefined);
   }
-}
-
-/** Texts beyond plain ASCII travel encoded; see the headers of 2026-07-28. */
-function toHeader(text: string): string {
-  const isPlain = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text);
-  return isPlain ? text : `=?base64?${Buffer.from(text, "utf8").toString("base64")}?=`;
 }
 
 /** Over pipes: answers are told apart by their ids. */

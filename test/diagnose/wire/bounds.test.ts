@@ -4,9 +4,8 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { sampleArguments } from "../../../src/diagnose/sample.ts";
 import { security } from "../../../src/diagnose/suites/security/index.ts";
-import { EventReader } from "../../../src/diagnose/wire/events.ts";
 import { type HttpAnswer, sendHttp } from "../../../src/diagnose/wire/http.ts";
-import { parseJson, weigh } from "../../../src/diagnose/wire/json.ts";
+import { parseJson } from "../../../src/diagnose/wire/json.ts";
 import { Pipe } from "../../../src/diagnose/wire/pipe.ts";
 import { startHostile } from "../../fixtures/diagnose/hostile.mjs";
 import { piped, reached, surveyed } from "../../helpers/diagnose.ts";
@@ -167,25 +166,10 @@ describe("a server that is started cannot overrun who reads it", () => {
 });
 
 describe("what is read is weighed first", () => {
-  test("values and levels are counted outside of texts only", () => {
-    expect(weigh('{"a":[1,2,{"b":"[[{,,"}],"c":"\\"[,"}')).toEqual({ depth: 3, values: 7 });
-    expect(weigh('"never ends [[[')).toEqual({ depth: 0, values: 1 });
-  });
-
   test("too many values are no message, however short each is", () => {
     expect(parseJson(`[${"0,".repeat(150_000)}0]`)).toHaveLength(150_001);
     expect(parseJson(`[${"0,".repeat(250_000)}0]`)).toBeUndefined();
     expect(parseJson("[".repeat(100_000) + "]".repeat(100_000))).toBeUndefined();
-  });
-
-  test("events are cut alike, wherever the stream is cut", () => {
-    const stream = Buffer.from("event: x\r\ndata: one\r\ndata:two ü\r\n\r\n: comment\rdata: three\r\rdata: four\n\ndata: unfinished");
-    for (const size of [1, 2, 3, 7, stream.length]) {
-      const reader = new EventReader();
-      const events: string[] = [];
-      for (let at = 0; at < stream.length; at += size) events.push(...reader.push(stream.subarray(at, at + size)));
-      expect(events).toEqual(["one\ntwo ü", "three", "four"]);
-    }
   });
 
   test("a schema that asks for gigabytes, or the same a million times over, gets nothing", () => {

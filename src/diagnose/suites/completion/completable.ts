@@ -1,5 +1,6 @@
+import { fieldsOf, isObject, type Json, listOf, textOf } from "../../../wire/json.ts";
+import { hasCompletionsCapability } from "../../../wire/revisions.ts";
 import type { Facts } from "../../facts.ts";
-import { fieldsOf, isObject, type Json, listOf, textOf } from "../../wire/json.ts";
 import type { Answer, Session } from "../../wire/session.ts";
 
 /** Something that can be completed: an argument of a prompt, or a variable of a resource template. */
@@ -16,7 +17,7 @@ export const nothingToComplete = "The server declares completions, but has no pr
 /** Of the newest revision that the server speaks. Before 2025-03-26 there was no capability to declare. */
 export function declaresCompletions({ modern, legacy }: Pick<Facts, "modern" | "legacy">): boolean {
   const spoken = modern ?? legacy;
-  return spoken?.capabilities.completions !== undefined || (spoken?.revision ?? "") < "2025-03-26";
+  return spoken?.capabilities.completions !== undefined || !hasCompletionsCapability(spoken?.revision ?? "");
 }
 
 /** At most five, prompts first. */

@@ -1,3 +1,4 @@
+import { hasCompletionsCapability } from "../../../wire/revisions.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
 import type { Session } from "../../wire/session.ts";
@@ -14,7 +15,7 @@ export const check: Check = {
   run: async (probe) => {
     const session = await probe.open();
     const completables = await findCompletables(session);
-    if (session.revision < "2025-03-26") return skipped("The server speaks a revision that has no such capability.");
+    if (!hasCompletionsCapability(session.revision)) return skipped("The server speaks a revision that has no such capability.");
     return declaresCompletions(probe.facts) ? await askDeclared(probe, session, completables) : await askUndeclared(probe, session, completables);
   },
 };

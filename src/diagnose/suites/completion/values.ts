@@ -1,5 +1,5 @@
+import { fieldsOf } from "../../../wire/json.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
-import { fieldsOf } from "../../wire/json.ts";
 import type { Answer } from "../../wire/session.ts";
 import { complete, declaresCompletions, findCompletables, nothingToComplete, toParams, undeclared, valuesOf } from "./completable.ts";
 

@@ -1,9 +1,10 @@
+import { fieldsOf, isObject } from "../../../wire/json.ts";
+import { tasksExtension } from "../../../wire/revisions.ts";
 import type { Facts } from "../../facts.ts";
 import { failureOf } from "../../failure.ts";
 import { likelySlowFirst } from "../../likely-slow.ts";
 import type { Callable, Probe } from "../../probe.ts";
-import { fieldsOf, isObject } from "../../wire/json.ts";
-import { type Answer, type Session, tasksExtension } from "../../wire/session.ts";
+import type { Answer, Session } from "../../wire/session.ts";
 
 /** What one call of a tool looked like to a host without tasks. */
 export interface Observation {

@@ -1,7 +1,8 @@
 import { toSeconds } from "../../../host/budget.ts";
 import type { HostLimit } from "../../../host/profiles.ts";
+import { isObject } from "../../../wire/json.ts";
+import { legacyRevision, modernRevision } from "../../../wire/revisions.ts";
 import type { Facts, Tool } from "../../facts.ts";
-import { isObject } from "../../wire/json.ts";
 import { declaresTasks, isSlow, type Observation } from "./observe.ts";
 import type { Host } from "./settings.ts";
 
@@ -53,9 +54,9 @@ function kindOf({ limitMs, isExtended, isAssumed }: HostLimit): Prediction["kind
 
 /** A tool that can only be called as a task; undefined: it can also be called without one, or this host takes its tasks. */
 function foretellTask({ notes }: Host, { tool, seen }: Sight, server: Server): Foretold | undefined {
-  if (tool.taskSupport !== "required" || notes.tasks === "2025-11-25") return undefined;
+  if (tool.taskSupport !== "required" || notes.tasks === legacyRevision) return undefined;
   // Over 2026-07-28 a server may hand out the same tool as a task, or answer it plainly: there the word says nothing.
-  if (notes.tasks === "2026-07-28" && declaresTasks(server)) {
+  if (notes.tasks === modernRevision && declaresTasks(server)) {
     if (seen !== undefined && !seen.isFailed) return undefined;
     if (seen === undefined || seen.givesTask) return { state: "ok", text: "runs as a task in its interactive mode; with -p it cannot call it" };
   }
@@ -67,7 +68,7 @@ function foretell(host: Host, { tool, seen }: Sight, limit: HostLimit): Foretold
   if (limit.limitMs === undefined) return { state: "ok", text: "waits" };
   if (seen !== undefined && !seen.isFailed && !isSlow(seen))
     return { state: "ok", text: `answers quickly; ${describeLimit(limit, limit.limitMs)}`, survivesMs: endOf(host, limit, seen) };
-  if (seen?.givesTask === true && host.notes.tasks === "2026-07-28")
+  if (seen?.givesTask === true && host.notes.tasks === modernRevision)
     return { state: "ok", text: `runs as a task in its interactive mode; with -p ${describeLimit(limit, limit.limitMs)}` };
   if (limit.isAssumed === true) return { state: "unknown", text: "nobody has measured this host; many cut at 60 s" };
   return seen === undefined || seen.isFailed ? unseen(limit, limit.limitMs) : judge(host, limit, limit.limitMs, seen);

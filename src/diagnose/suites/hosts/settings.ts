@@ -1,4 +1,5 @@
 import { type HostProfile, knownHosts } from "../../../host/profiles.ts";
+import { legacyRevision, modernRevision, type TaskGeneration } from "../../../wire/revisions.ts";
 
 /** What else is known of a host: whether progress helps there, which tasks it takes, and what its user can set. */
 export interface HostNotes {
@@ -7,7 +8,7 @@ export interface HostNotes {
   /** What progress does for a call: starts its time anew, nothing, nothing because it is never asked for, or nobody knows. */
   readonly progress: "extends" | "ignored" | "never-asked" | "unknown";
   /** Whose tasks it takes. */
-  readonly tasks?: "2025-11-25" | "2026-07-28";
+  readonly tasks?: TaskGeneration;
   /** What lets a call take an hour there. Undefined: no setting is known. */
   readonly setting?: string;
   /** Where the setting, or that there is none, is known from. */
@@ -18,7 +19,7 @@ const notes: readonly HostNotes[] = [
   {
     name: "claude-code",
     progress: "extends",
-    tasks: "2026-07-28",
+    tasks: modernRevision,
     setting: '"timeout": 3600000 in the server\'s entry of .mcp.json, or MCP_TOOL_TIMEOUT=3600000 (a hard limit of an hour then, progress or not)',
     source: "code.claude.com/docs/en/mcp, quoted in anthropics/claude-code#76283; that it is hard then was measured with 2.1.325",
   },
@@ -70,7 +71,7 @@ const notes: readonly HostNotes[] = [
   {
     name: "Visual Studio Code",
     progress: "unknown",
-    tasks: "2025-11-25",
+    tasks: legacyRevision,
     source: "public threads: it waits, and there is nothing to set (microsoft/vscode#311595)",
   },
   { name: "cursor-vscode", progress: "unknown", source: "nothing is known" },

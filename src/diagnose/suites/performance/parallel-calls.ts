@@ -1,6 +1,6 @@
+import { fieldsOf, type Json, listOf } from "../../../wire/json.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
 import type { Callable, Probe } from "../../probe.ts";
-import { fieldsOf, type Json, listOf } from "../../wire/json.ts";
 import type { Answer, Session } from "../../wire/session.ts";
 import { callTool, findQuickTool, isGood, noQuickTool, type QuickTool } from "./quick-tool.ts";
 

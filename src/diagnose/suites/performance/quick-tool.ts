@@ -1,7 +1,7 @@
+import type { Json } from "../../../wire/json.ts";
 import { failureOf } from "../../failure.ts";
 import { likelySlowFirst } from "../../likely-slow.ts";
 import type { Callable, Probe } from "../../probe.ts";
-import type { Json } from "../../wire/json.ts";
 import type { Answer, Session } from "../../wire/session.ts";
 
 /** A tool that may be called often: it says that it only reads, and it answered at once. */

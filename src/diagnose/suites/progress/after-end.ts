@@ -1,6 +1,6 @@
 import { sleep } from "../../../clock.ts";
+import { isObject, type Json, numberOf } from "../../../wire/json.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { isObject, type Json, numberOf } from "../../wire/json.ts";
 import type { Session } from "../../wire/session.ts";
 import { type Call, findSpeaker, isProgress, openPlain, paramsOf, saidWith, stopCalls, waitUntil } from "./watch.ts";
 

@@ -1,5 +1,5 @@
+import { numberOf } from "../../../wire/json.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { numberOf } from "../../wire/json.ts";
 import { findSpeaker, openPlain, paramsOf, saidWith, startCall, stopCalls, waitUntil } from "./watch.ts";
 
 const enough = 2;

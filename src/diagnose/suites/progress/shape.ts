@@ -1,5 +1,5 @@
+import { numberOf } from "../../../wire/json.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { numberOf } from "../../wire/json.ts";
 import { nothingSaid, nothingToCall, paramsOf, progressOf, recordCalls } from "./watch.ts";
 
 export const check: Check = {

@@ -1,6 +1,6 @@
+import { fieldsOf, type Json } from "../../../wire/json.ts";
 import { likelySlowFirst } from "../../likely-slow.ts";
 import type { Callable, Probe } from "../../probe.ts";
-import { fieldsOf, type Json } from "../../wire/json.ts";
 import type { Answer, Heard, Session } from "../../wire/session.ts";
 
 /** Calls with a progress token, and what is heard of them. */

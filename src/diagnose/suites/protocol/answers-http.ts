@@ -1,7 +1,7 @@
+import { legacyRevision } from "../../../wire/revisions.ts";
 import type { Fault } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
 import type { HttpAnswer } from "../../wire/http.ts";
-import { legacyRevision } from "../../wire/session.ts";
 import { initialize } from "./exchange.ts";
 
 /** Why nobody could speak to a server over HTTP, and what to do about it. */

@@ -1,8 +1,9 @@
+import { isObject } from "../../../wire/json.ts";
+import { legacyRevision } from "../../../wire/revisions.ts";
 import type { Evidence, Fault } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
-import { isObject, parseJson } from "../../wire/json.ts";
+import { parseJson } from "../../wire/json.ts";
 import type { Pipe } from "../../wire/pipe.ts";
-import { legacyRevision } from "../../wire/session.ts";
 import { initialize } from "./exchange.ts";
 
 /** Why nobody could speak to a server that was started here, and what to do about it. */

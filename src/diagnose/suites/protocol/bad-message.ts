@@ -1,7 +1,7 @@
+import { isObject } from "../../../wire/json.ts";
 import type { Check, Fault, Severity } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
 import type { HttpAnswer } from "../../wire/http.ts";
-import { isObject } from "../../wire/json.ts";
 import type { Session } from "../../wire/session.ts";
 import { bodyOf, harmless, headersOf, isAlive, isMessage, verdictOf } from "./exchange.ts";
 

@@ -1,8 +1,8 @@
 import { sleep } from "../../../clock.ts";
+import type { Json } from "../../../wire/json.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
 import { likelySlowFirst } from "../../likely-slow.ts";
 import type { Callable, Probe } from "../../probe.ts";
-import type { Json } from "../../wire/json.ts";
 import type { Answer, Session } from "../../wire/session.ts";
 import { cameBack, isAlive } from "./exchange.ts";
 

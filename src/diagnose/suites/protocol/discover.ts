@@ -1,6 +1,7 @@
+import { metaKeys } from "../../../wire/envelope.ts";
+import { fieldsOf, isObject, textOf } from "../../../wire/json.ts";
+import { modernRevision } from "../../../wire/revisions.ts";
 import { type Check, type Fault, skipped } from "../../check.ts";
-import { fieldsOf, isObject, textOf } from "../../wire/json.ts";
-import { modernRevision } from "../../wire/session.ts";
 import { noModern, verdictOf } from "./exchange.ts";
 
 export const check: Check = {
@@ -24,7 +25,7 @@ export const check: Check = {
     for (const [name, value] of Object.entries(fieldsOf(hello.capabilities)).slice(0, 50))
       if (!isObject(value)) add(`capabilities.${probe.show(name, 60)}`, `The capability ${probe.show(name, 60)} is no object`);
     if (hello.instructions !== undefined && typeof hello.instructions !== "string") add("instructions", "The instructions of server/discover are no text");
-    const info = fieldsOf(fieldsOf(hello._meta)["io.modelcontextprotocol/serverInfo"]);
+    const info = fieldsOf(fieldsOf(hello._meta)[metaKeys.serverInfo]);
     if (textOf(info.name) === undefined || textOf(info.version) === undefined)
       add("serverInfo", "server/discover does not say what the server is called and which version it is", "minor");
     return verdictOf(faults);

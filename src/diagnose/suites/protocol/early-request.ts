@@ -1,20 +1,15 @@
+import { routingHeaders, toEnvelope } from "../../../wire/envelope.ts";
+import type { Json } from "../../../wire/json.ts";
+import { legacyRevision, modernRevision } from "../../../wire/revisions.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
-import type { Json } from "../../wire/json.ts";
-import { legacyRevision, modernRevision } from "../../wire/session.ts";
 import { type Came, cameBack, firstWords, initialize, noLegacy } from "./exchange.ts";
 
 const discover: Json = {
   jsonrpc: "2.0",
   id: "probe",
   method: "server/discover",
-  params: {
-    _meta: {
-      "io.modelcontextprotocol/protocolVersion": modernRevision,
-      "io.modelcontextprotocol/clientInfo": { name: "meanwhile-diagnose", version: "1" },
-      "io.modelcontextprotocol/clientCapabilities": {},
-    },
-  },
+  params: { _meta: toEnvelope({ name: "meanwhile-diagnose", version: "1" }, {}) },
 };
 const list: Json = { jsonrpc: "2.0", id: "probe", method: "tools/list", params: {} };
 
@@ -31,7 +26,7 @@ export const check: Check = {
     if (legacy === undefined) return skipped(noLegacy);
     const send = await firstWords(probe);
     const early = modern === undefined ? discover : list;
-    const headers = modern === undefined ? { "mcp-protocol-version": modernRevision, "mcp-method": "server/discover" } : undefined;
+    const headers = modern === undefined ? routingHeaders(modernRevision, "server/discover") : undefined;
     const first = await send(early, { timeoutMs: Math.min(probe.requestMs, 2_000) + legacy.startMs, ...(headers && { headers }) });
     const asked = String(early.method);
     const trouble = troubleOf(first, modern === undefined);

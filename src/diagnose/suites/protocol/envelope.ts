@@ -1,5 +1,5 @@
+import { isObject, type Json } from "../../../wire/json.ts";
 import type { Check, Fault, Severity } from "../../check.ts";
-import { isObject, type Json } from "../../wire/json.ts";
 import { harmless, revisionsToAsk, verdictOf } from "./exchange.ts";
 import { listsOf } from "./lists-of.ts";
 

@@ -1,10 +1,12 @@
+import { toEnvelope } from "../../../wire/envelope.ts";
+import { isObject, type Json } from "../../../wire/json.ts";
+import { hasVersionHeader, modernRevision } from "../../../wire/revisions.ts";
 import { type Evidence, type Fault, failed, passed, type Verdict } from "../../check.ts";
 import type { Facts } from "../../facts.ts";
 import type { Probe } from "../../probe.ts";
 import type { HttpAnswer } from "../../wire/http.ts";
-import { isObject, type Json } from "../../wire/json.ts";
 import type { PrintedLine } from "../../wire/pipe.ts";
-import { type Answer, httpCarrier, modernRevision, pipeCarrier, type Session } from "../../wire/session.ts";
+import { type Answer, httpCarrier, pipeCarrier, type Session } from "../../wire/session.ts";
 
 /** What the checks of this suite have in common: the eras, messages as they are on the wire, and how they are shown. */
 
@@ -55,19 +57,15 @@ export function initialize(protocolVersion: string, id: string | number = "hello
 export function headersOf(session: Session, method: string): Record<string, string> {
   return {
     ...(session.sessionId !== undefined && { "mcp-session-id": session.sessionId }),
-    ...(session.revision >= "2025-06-18" && { "mcp-protocol-version": session.revision }),
+    ...(hasVersionHeader(session.revision) && { "mcp-protocol-version": session.revision }),
     ...(session.isModern && { "mcp-method": method }),
   };
 }
 
 /** A request as the conversation would write it. */
 export function bodyOf(session: Session, method: string, id: string | number): string {
-  const meta = {
-    "io.modelcontextprotocol/protocolVersion": modernRevision,
-    "io.modelcontextprotocol/clientInfo": { name: "meanwhile-diagnose", version: "1" },
-    "io.modelcontextprotocol/clientCapabilities": {},
-  };
-  return JSON.stringify({ jsonrpc: "2.0", id, method, params: session.isModern ? { _meta: meta } : {} });
+  const params = session.isModern ? { _meta: toEnvelope({ name: "meanwhile-diagnose", version: "1" }, {}) } : {};
+  return JSON.stringify({ jsonrpc: "2.0", id, method, params });
 }
 
 /** What came for a message: its status, and the answer or why there is none. */

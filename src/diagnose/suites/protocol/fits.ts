@@ -1,4 +1,4 @@
-import { fieldsOf, isObject, listOf } from "../../wire/json.ts";
+import { fieldsOf, isObject, listOf } from "../../../wire/json.ts";
 
 const maxDepth = 20;
 

@@ -1,3 +1,4 @@
+import { hasVersionHeader } from "../../../wire/revisions.ts";
 import type { Check, Fault } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
 import type { HttpAnswer } from "../../wire/http.ts";
@@ -32,7 +33,7 @@ async function beginSession(probe: Probe): Promise<Record<string, string>> {
   const send = await firstWords(probe);
   const { http } = await send(initialize(legacy.revision));
   const id = http?.headers["mcp-session-id"];
-  const headers = { ...(legacy.revision >= "2025-06-18" && { "mcp-protocol-version": legacy.revision }), ...(id !== undefined && { "mcp-session-id": id }) };
+  const headers = { ...(hasVersionHeader(legacy.revision) && { "mcp-protocol-version": legacy.revision }), ...(id !== undefined && { "mcp-session-id": id }) };
   await send({ jsonrpc: "2.0", method: "notifications/initialized" }, { headers });
   return headers;
 }

@@ -1,5 +1,5 @@
+import { isObject } from "../../../wire/json.ts";
 import { type Check, failed, passed } from "../../check.ts";
-import { isObject } from "../../wire/json.ts";
 import { harmless } from "./exchange.ts";
 
 /** Official SDKs count from 0; others use texts, also such that look like numbers. */

@@ -1,9 +1,7 @@
+import { isObject, type Json, textOf } from "../../../wire/json.ts";
+import { legacyRevision, legacyRevisions } from "../../../wire/revisions.ts";
 import { type Check, type Fault, skipped } from "../../check.ts";
-import { isObject, type Json, textOf } from "../../wire/json.ts";
-import { legacyRevision } from "../../wire/session.ts";
 import { noLegacy, verdictOf } from "./exchange.ts";
-
-const revisions = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 export const check: Check = {
   id: "protocol/initialize",
@@ -26,7 +24,7 @@ function problemsOf(hello: Json, show: (text: string) => string): [string, strin
   const { protocolVersion, serverInfo, capabilities, instructions } = hello;
   const problems: [string, string][] = [];
   if (typeof protocolVersion !== "string") problems.push(["protocolVersion", "The answer to initialize has no protocolVersion"]);
-  else if (!revisions.includes(protocolVersion))
+  else if (!legacyRevisions.includes(protocolVersion))
     problems.push(["protocolVersion", `initialize is answered with the revision "${show(protocolVersion)}", which does not exist or has no initialize`]);
   for (const field of ["name", "version"])
     if (textOf(isObject(serverInfo) ? serverInfo[field] : undefined) === undefined)

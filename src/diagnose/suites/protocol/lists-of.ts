@@ -1,4 +1,4 @@
-import type { Json } from "../../wire/json.ts";
+import type { Json } from "../../../wire/json.ts";
 
 export interface ListMethod {
   readonly method: string;

@@ -1,6 +1,6 @@
+import { type Json, textOf } from "../../../wire/json.ts";
 import { type Check, type Fault, skipped } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
-import { type Json, textOf } from "../../wire/json.ts";
 import type { Listed, Session } from "../../wire/session.ts";
 import { cameBack, errorOf, verdictOf } from "./exchange.ts";
 import { type ListMethod, listsOf } from "./lists-of.ts";

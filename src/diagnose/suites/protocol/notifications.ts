@@ -1,7 +1,7 @@
 import { sleep } from "../../../clock.ts";
+import { isObject, type Json } from "../../../wire/json.ts";
 import type { Check, Fault, Severity } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
-import { isObject, type Json } from "../../wire/json.ts";
 import { type Came, cameBack, firstWords, headersOf, initialize, isAlive, verdictOf } from "./exchange.ts";
 
 /** What a server may not know, and a cancellation that comes too late. */

@@ -1,5 +1,6 @@
+import { metaKeys } from "../../../wire/envelope.ts";
+import { modernRevision } from "../../../wire/revisions.ts";
 import { type Check, type Fault, passed, skipped } from "../../check.ts";
-import { modernRevision } from "../../wire/session.ts";
 import { cameBack, errorOf, noModern, verdictOf } from "./exchange.ts";
 
 export const check: Check = {
@@ -12,7 +13,7 @@ export const check: Check = {
   async run(probe) {
     if (probe.facts.modern === undefined) return skipped(noModern);
     const session = await probe.open({ revision: modernRevision });
-    const answer = await session.request("server/discover", {}, { meta: { "io.modelcontextprotocol/clientCapabilities": undefined } });
+    const answer = await session.request("server/discover", {}, { meta: { [metaKeys.clientCapabilities]: undefined } });
     const evidence = [probe.sent("server/discover without clientCapabilities in _meta"), cameBack(probe, answer)];
     const one = (title: string, severity: Fault["severity"] = "minor") => verdictOf([{ title, severity, evidence }]);
     const error = errorOf(answer.message);

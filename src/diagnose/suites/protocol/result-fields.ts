@@ -1,6 +1,6 @@
+import type { Json } from "../../../wire/json.ts";
+import { modernRevision } from "../../../wire/revisions.ts";
 import { type Check, type Fault, type Severity, skipped } from "../../check.ts";
-import type { Json } from "../../wire/json.ts";
-import { modernRevision } from "../../wire/session.ts";
 import { noModern, verdictOf } from "./exchange.ts";
 import { listsOf } from "./lists-of.ts";
 

@@ -1,6 +1,6 @@
+import type { Json } from "../../../wire/json.ts";
+import { modernRevision } from "../../../wire/revisions.ts";
 import { type Check, type Fault, skipped } from "../../check.ts";
-import type { Json } from "../../wire/json.ts";
-import { modernRevision } from "../../wire/session.ts";
 import { cameBack, errorOf, noModern, verdictOf } from "./exchange.ts";
 
 interface Wrong {

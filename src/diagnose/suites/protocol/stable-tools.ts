@@ -1,5 +1,5 @@
+import type { Json } from "../../../wire/json.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import type { Json } from "../../wire/json.ts";
 
 export const check: Check = {
   id: "protocol/stable-tools",

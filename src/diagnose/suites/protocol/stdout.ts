@@ -1,5 +1,5 @@
+import { isObject } from "../../../wire/json.ts";
 import { type Check, type Fault, skipped } from "../../check.ts";
-import { isObject } from "../../wire/json.ts";
 import { isMessage, verdictOf } from "./exchange.ts";
 
 export const check: Check = {

@@ -1,6 +1,6 @@
+import { isObject, type Json } from "../../../wire/json.ts";
 import { type Check, type Fault, type Severity, skipped } from "../../check.ts";
 import type { Tool } from "../../facts.ts";
-import { isObject, type Json } from "../../wire/json.ts";
 import { verdictOf } from "./exchange.ts";
 
 const maxFaults = 10;

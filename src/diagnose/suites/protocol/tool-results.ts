@@ -1,6 +1,6 @@
+import { isObject, type Json, textOf } from "../../../wire/json.ts";
 import { type Check, type Fault, skipped } from "../../check.ts";
 import type { Callable } from "../../probe.ts";
-import { isObject, type Json, textOf } from "../../wire/json.ts";
 import { verdictOf } from "./exchange.ts";
 import { misfit } from "./fits.ts";
 

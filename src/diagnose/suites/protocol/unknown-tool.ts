@@ -1,5 +1,5 @@
+import type { Json } from "../../../wire/json.ts";
 import { type Check, type Fault, passed, skipped } from "../../check.ts";
-import type { Json } from "../../wire/json.ts";
 import { cameBack, verdictOf } from "./exchange.ts";
 
 const calls: readonly { readonly subject: string; readonly what: string; readonly params: Json }[] = [

@@ -1,6 +1,7 @@
+import { metaKeys } from "../../../wire/envelope.ts";
+import { fieldsOf, listOf } from "../../../wire/json.ts";
+import { modernRevision } from "../../../wire/revisions.ts";
 import { type Check, type Fault, passed, skipped } from "../../check.ts";
-import { fieldsOf, listOf } from "../../wire/json.ts";
-import { modernRevision } from "../../wire/session.ts";
 import { cameBack, errorOf, noModern, verdictOf } from "./exchange.ts";
 
 const asked = "2099-01-01";
@@ -15,11 +16,7 @@ export const check: Check = {
   async run(probe) {
     if (probe.facts.modern === undefined) return skipped(noModern);
     const session = await probe.open({ revision: modernRevision });
-    const answer = await session.request(
-      "server/discover",
-      {},
-      { meta: { "io.modelcontextprotocol/protocolVersion": asked }, headers: { "mcp-protocol-version": asked } },
-    );
+    const answer = await session.request("server/discover", {}, { meta: { [metaKeys.revision]: asked }, headers: { "mcp-protocol-version": asked } });
     const evidence = [probe.sent(`server/discover with protocolVersion ${asked}`), cameBack(probe, answer)];
     const one = (title: string, severity: Fault["severity"] = "major") => verdictOf([{ title, severity, evidence }]);
     const error = errorOf(answer.message);

@@ -1,5 +1,5 @@
+import { fieldsOf, textOf } from "../../../wire/json.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { fieldsOf, textOf } from "../../wire/json.ts";
 import { cameBack, errorOf, firstWords, initialize, noLegacy } from "./exchange.ts";
 
 const asked = "2099-01-01";

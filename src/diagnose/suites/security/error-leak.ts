@@ -1,6 +1,6 @@
+import type { Json } from "../../../wire/json.ts";
 import { type Check, type Fault, failed, passed } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
-import type { Json } from "../../wire/json.ts";
 import type { Session } from "../../wire/session.ts";
 import { findLeaks, findTrace, type Leak } from "./leaks.ts";
 

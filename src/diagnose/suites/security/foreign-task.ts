@@ -1,9 +1,10 @@
 import { createId } from "../../../ids.ts";
+import { isObject, listOf } from "../../../wire/json.ts";
+import { taskGenerations } from "../../../wire/revisions.ts";
 import { type Check, type Evidence, type Fault, failed, passed, skipped } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
-import { isObject, listOf } from "../../wire/json.ts";
 import type { Answer, Session } from "../../wire/session.ts";
-import { declares, type Generation, generations, noTasks, type Talk } from "../tasks/generation.ts";
+import { declares, type Generation, noTasks, type Talk } from "../tasks/generation.ts";
 import { isMade, makeTask } from "../tasks/make.ts";
 import { steady } from "../tasks/task.ts";
 import { urlOf } from "./door.ts";
@@ -20,7 +21,7 @@ export const check: Check = {
   async run(probe) {
     const { otherHeaders } = urlOf(probe);
     if (otherHeaders === undefined) return skipped("It takes two callers; give the other's credentials with --other-header 'Authorization: Bearer …'.");
-    const declared = generations.filter((generation) => declares(probe.facts, generation));
+    const declared = taskGenerations.filter((generation) => declares(probe.facts, generation));
     if (declared.length === 0) return skipped(noTasks);
     const judged = await Promise.all(declared.map((generation) => judge(probe, generation, otherHeaders)));
     const faults = judged.flatMap((one) => (typeof one === "string" ? [] : one));

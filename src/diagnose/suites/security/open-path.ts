@@ -1,7 +1,7 @@
+import { isObject, type Json, textOf } from "../../../wire/json.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
 import type { Tool } from "../../facts.ts";
 import type { Callable, Probe } from "../../probe.ts";
-import { isObject, type Json, textOf } from "../../wire/json.ts";
 import type { Session } from "../../wire/session.ts";
 import { type Canary, layCanary } from "./canary.ts";
 import { argumentsOf } from "./texts.ts";

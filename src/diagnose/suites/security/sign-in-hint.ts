@@ -1,6 +1,7 @@
+import { fieldsOf, listOf } from "../../../wire/json.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
-import { fieldsOf, listOf, parseJson } from "../../wire/json.ts";
+import { parseJson } from "../../wire/json.ts";
 import { cameBack, knockAsNobody, placeOf, urlOf, wentOut } from "./door.ts";
 
 export const check: Check = {

@@ -1,5 +1,5 @@
+import { isObject, type Json, textOf } from "../../../wire/json.ts";
 import type { Facts } from "../../facts.ts";
-import { isObject, type Json, textOf } from "../../wire/json.ts";
 
 /** A text of the server's that a model or a person gets to read. */
 export interface OwnText {

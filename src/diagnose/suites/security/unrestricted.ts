@@ -1,6 +1,6 @@
+import { isObject, type Json, listOf } from "../../../wire/json.ts";
 import { type Fault, failed, passed, skipped, type Verdict } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
-import { isObject, type Json, listOf } from "../../wire/json.ts";
 import { argumentsOf } from "./texts.ts";
 
 /** Looks for arguments with such a name that take any text. One finding for all tools: it is the same habit in each. */

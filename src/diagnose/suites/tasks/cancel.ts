@@ -1,6 +1,6 @@
 import { sleep } from "../../../clock.ts";
+import { fieldsOf } from "../../../wire/json.ts";
 import type { Check } from "../../check.ts";
-import { fieldsOf } from "../../wire/json.ts";
 import type { Answer } from "../../wire/session.ts";
 import { askEach, askTask, exchange, type Judgement, type Problem, type Talk } from "./generation.ts";
 import { isMade, type Made, makeTask, noTool } from "./make.ts";

@@ -1,8 +1,8 @@
+import { fieldsOf, isObject, type Json } from "../../../wire/json.ts";
+import { legacyRevision, tasksExtension } from "../../../wire/revisions.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
 import type { Facts } from "../../facts.ts";
 import type { Probe } from "../../probe.ts";
-import { fieldsOf, isObject, type Json } from "../../wire/json.ts";
-import { legacyRevision, tasksExtension } from "../../wire/session.ts";
 import { noTasks } from "./generation.ts";
 
 export const check: Check = {

@@ -1,6 +1,6 @@
+import { fieldsOf, type Json } from "../../../wire/json.ts";
 import type { Check } from "../../check.ts";
 import type { Callable } from "../../probe.ts";
-import { fieldsOf, type Json } from "../../wire/json.ts";
 import { askEach, exchange, type Generation, type Judgement } from "./generation.ts";
 import { follow, isMade, makeTask, noTool } from "./make.ts";
 

@@ -1,18 +1,17 @@
+import { fieldsOf, isObject } from "../../../wire/json.ts";
+import { legacyRevision, modernRevision, type TaskGeneration, taskGenerations, tasksExtension } from "../../../wire/revisions.ts";
 import { type Evidence, type Fault, failed, passed, type Severity, skipped, type Verdict } from "../../check.ts";
 import type { Facts } from "../../facts.ts";
 import type { Probe } from "../../probe.ts";
 import { severityRank } from "../../score.ts";
-import { fieldsOf, isObject } from "../../wire/json.ts";
-import { type Answer, legacyRevision, modernRevision, type OpenOptions, type Session, tasksExtension } from "../../wire/session.ts";
+import type { Answer, OpenOptions, Session } from "../../wire/session.ts";
 import { steady } from "./task.ts";
 
 /**
  * The two designs of tasks: part of 2025-11-25, where the client asks for one with `params.task`, and an extension of 2026-07-28, where
  * the server decides. Each check about a task is asked in every generation that the server declares; its findings are about that one.
  */
-export type Generation = "2025-11-25" | "2026-07-28";
-
-export const generations: readonly Generation[] = ["2025-11-25", "2026-07-28"];
+export type Generation = TaskGeneration;
 
 /** Whether it is declared so that clients see it. */
 export function declares({ legacy, modern }: Pick<Facts, "legacy" | "modern">, generation: Generation): boolean {
@@ -60,7 +59,7 @@ interface EachOptions {
 
 /** Asks the same in each declared generation, at the same time, and makes one verdict of it. */
 export async function askEach(probe: Probe, { only, open, unless, severity }: EachOptions, judge: (talk: Talk) => Promise<Judgement>): Promise<Verdict> {
-  const declared = generations.filter((generation) => declares(probe.facts, generation));
+  const declared = taskGenerations.filter((generation) => declares(probe.facts, generation));
   const asked = declared.filter((generation) => only === undefined || generation === only);
   if (declared.length === 0) return skipped(noTasks);
   if (asked.length === 0) return skipped(`The server does not declare the tasks of ${only ?? ""}.`);

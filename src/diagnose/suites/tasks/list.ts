@@ -1,5 +1,6 @@
+import { fieldsOf } from "../../../wire/json.ts";
+import { legacyRevision } from "../../../wire/revisions.ts";
 import type { Check } from "../../check.ts";
-import { fieldsOf } from "../../wire/json.ts";
 import { askEach, exchange, type Judgement, type Problem, type Talk } from "./generation.ts";
 import { isMade, makeTask } from "./make.ts";
 import { fieldProblems, steady } from "./task.ts";
@@ -16,7 +17,7 @@ export const check: Check = {
   source: "MCP 2025-11-25, Tasks, Task Listing, Protocol Errors.",
   isGentle: true,
   run: (probe) =>
-    askEach(probe, { severity: "minor", only: "2025-11-25" }, async (talk): Promise<Judgement> => {
+    askEach(probe, { severity: "minor", only: legacyRevision }, async (talk): Promise<Judgement> => {
       if (fieldsOf(talk.session.capabilities.tasks).list === undefined) return { skip: "The server does not declare tasks.list." };
       const junk = await junkProblems(talk);
       const made = await makeTask(talk);

@@ -1,13 +1,13 @@
+import { metaKeys } from "../../../wire/envelope.ts";
+import { fieldsOf, type Json, listOf } from "../../../wire/json.ts";
+import { modernRevision } from "../../../wire/revisions.ts";
 import type { Check } from "../../check.ts";
-import { fieldsOf, type Json, listOf } from "../../wire/json.ts";
-import { modernRevision } from "../../wire/session.ts";
 import { askEach, exchange, type Judgement, type Problem, type Talk } from "./generation.ts";
 import { follow, isMade, makeTask, noTool, patienceMs, whyNoEnd } from "./make.ts";
 import { isTerminal, steady } from "./task.ts";
 
 const acknowledgedMs = 1_500;
 const pushedMs = 1_500;
-const subscriptionId = "io.modelcontextprotocol/subscriptionId";
 
 export const check: Check = {
   id: "tasks/listen",
@@ -58,7 +58,7 @@ function toldProblems(talk: Talk, told: Json, task: Json): Problem[] {
   const evidence = [talk.probe.received(steady({ method: "notifications/tasks", params: told }, talk.ids))];
   if (told.status !== task.status || JSON.stringify(told.result) !== JSON.stringify(task.result))
     return [{ title: "notifications/tasks tells another ending than tasks/get", evidence }];
-  if (fieldsOf(told._meta)[subscriptionId] === undefined)
+  if (fieldsOf(told._meta)[metaKeys.subscription] === undefined)
     return [{ title: "notifications/tasks does not say to which subscription it belongs", severity: "minor", evidence }];
   return [];
 }

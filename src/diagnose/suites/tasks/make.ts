@@ -1,7 +1,9 @@
 import { sleep } from "../../../clock.ts";
+import { metaKeys } from "../../../wire/envelope.ts";
+import { fieldsOf, type Json, textOf } from "../../../wire/json.ts";
+import { legacyRevision, modernRevision } from "../../../wire/revisions.ts";
 import { likelySlowFirst, mayBeTask } from "../../likely-slow.ts";
 import type { Callable, Probe } from "../../probe.ts";
-import { fieldsOf, type Json, textOf } from "../../wire/json.ts";
 import type { Answer } from "../../wire/session.ts";
 import { askTask, type Generation, type Talk } from "./generation.ts";
 import { createdTask, isTerminal, pollMsOf } from "./task.ts";
@@ -67,7 +69,7 @@ export function isMade(made: Made | Missed): made is Made {
 export function noTool(probe: Probe, wish: Wish = {}): (generation: Generation) => string | undefined {
   return (generation) => {
     if (candidatesOf(probe, generation, wish).length > 0) return undefined;
-    if (generation === "2025-11-25")
+    if (generation === legacyRevision)
       return "No tool that may be called says that it can run as a task (execution.taskSupport); name one with --tool and --args.";
     return "No tool says that it only reads (readOnlyHint), with arguments that can be guessed; name one with --tool and --args.";
   };
@@ -75,7 +77,7 @@ export function noTool(probe: Probe, wish: Wish = {}): (generation: Generation) 
 
 function candidatesOf({ callables }: Probe, generation: Generation, { toArguments }: Wish): readonly Callable[] {
   return likelySlowFirst(callables)
-    .filter((callable) => generation === "2026-07-28" || mayBeTask(callable))
+    .filter((callable) => generation === modernRevision || mayBeTask(callable))
     .flatMap((callable) => {
       const changed = toArguments === undefined ? callable.arguments : toArguments(callable);
       return changed === undefined ? [] : [{ ...callable, arguments: changed }];
@@ -155,6 +157,6 @@ export function whyNoEnd(end: Followed["end"], untilMs: number): string {
 /** The fields of a result that are a tool's own. */
 export function toolResult(result: Json): Json {
   const { _meta, resultType: _type, ...own } = result;
-  const meta = Object.fromEntries(Object.entries(fieldsOf(_meta)).filter(([key]) => key !== "io.modelcontextprotocol/related-task"));
+  const meta = Object.fromEntries(Object.entries(fieldsOf(_meta)).filter(([key]) => key !== metaKeys.relatedTask));
   return { ...own, ...(Object.keys(meta).length > 0 && { _meta: meta }) };
 }

@@ -1,8 +1,8 @@
+import { legacyRevision, modernRevision, taskGenerations, tasksExtension } from "../../../wire/revisions.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
 import { likelySlowFirst } from "../../likely-slow.ts";
 import type { Probe } from "../../probe.ts";
-import { modernRevision, tasksExtension } from "../../wire/session.ts";
-import { declares, generations, noTasks } from "./generation.ts";
+import { declares, noTasks } from "./generation.ts";
 
 const maxNamed = 20;
 /** A call that takes longer is under way, and so not refused. */
@@ -17,8 +17,8 @@ export const check: Check = {
     'Say `taskSupport: "optional"` and answer a plain call too: with the result while it is quick, otherwise with a job id and a second tool that fetches the result.',
   source: "MCP 2025-11-25, Tasks, Tool-Level Negotiation; SEP-2663, Capability Negotiation; measured hosts; github/copilot-cli #2538.",
   async run(probe) {
-    if (!generations.some((generation) => declares(probe.facts, generation))) return skipped(noTasks);
-    const required = declares(probe.facts, "2025-11-25") ? probe.facts.tools.filter(({ taskSupport }) => taskSupport === "required") : [];
+    if (!taskGenerations.some((generation) => declares(probe.facts, generation))) return skipped(noTasks);
+    const required = declares(probe.facts, legacyRevision) ? probe.facts.tools.filter(({ taskSupport }) => taskSupport === "required") : [];
     const faults = required.slice(0, maxNamed).map(({ name }): Fault => {
       const shown = probe.show(name, 80);
       return {

@@ -1,10 +1,9 @@
+import { metaKeys } from "../../../wire/envelope.ts";
+import { fieldsOf, isObject, type Json } from "../../../wire/json.ts";
 import type { Check } from "../../check.ts";
-import { fieldsOf, isObject, type Json } from "../../wire/json.ts";
 import type { Answer } from "../../wire/session.ts";
 import { askEach, askTask, exchange, type Judgement, type Problem, type Talk } from "./generation.ts";
 import { follow, isMade, type Made, makeTask, noTool, patienceMs, toolResult, whyNoEnd } from "./make.ts";
-
-const relatedTask = "io.modelcontextprotocol/related-task";
 
 export const check: Check = {
   id: "tasks/result",
@@ -48,13 +47,13 @@ function legacyProblems(talk: Talk, taskId: string, answer: Answer): Problem[] {
   // A call that ended in an error of the protocol has that error as its result.
   if (answer.result === undefined) return [];
   if (!looksLikeToolResult(answer.result)) return [{ title: "tasks/result is answered with something that is no tool's result", evidence }];
-  const related = fieldsOf(answer.result._meta)[relatedTask];
+  const related = fieldsOf(answer.result._meta)[metaKeys.relatedTask];
   if (fieldsOf(related).taskId === taskId) return [];
   return [
     {
       title: "The answer of tasks/result does not name its task",
       severity: "minor",
-      remedy: `Add \`_meta["${relatedTask}"] = { taskId }\` to the answer of tasks/result.`,
+      remedy: `Add \`_meta["${metaKeys.relatedTask}"] = { taskId }\` to the answer of tasks/result.`,
       evidence,
     },
   ];
@@ -81,10 +80,10 @@ function modernProblems(talk: Talk, taskId: string, { task, answer }: { readonly
   if (task.status !== "completed") return [];
   if (!isObject(task.result)) return problem("A completed task has no result");
   if (!looksLikeToolResult(task.result)) return problem("The result of a completed task is no tool's result");
-  if (fieldsOf(task.result._meta)[relatedTask] !== undefined)
+  if (fieldsOf(task.result._meta)[metaKeys.relatedTask] !== undefined)
     return problem("The result of a task names a related task, as only 2025-11-25 has it", {
       severity: "minor",
-      remedy: `Leave \`_meta["${relatedTask}"]\` out of the result in 2026-07-28.`,
+      remedy: `Leave \`_meta["${metaKeys.relatedTask}"]\` out of the result in 2026-07-28.`,
     });
   if (task.result.resultType === "complete") return [];
   return problem("The result of a completed task lacks resultType, without which ext-tasks 0.2.2 reports it as failed", {

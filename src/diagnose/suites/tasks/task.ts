@@ -1,4 +1,5 @@
-import { isObject, type Json, numberOf, textOf } from "../../wire/json.ts";
+import { isObject, type Json, numberOf, textOf } from "../../../wire/json.ts";
+import { legacyRevision, modernRevision } from "../../../wire/revisions.ts";
 import type { Answer } from "../../wire/session.ts";
 import type { Generation } from "./generation.ts";
 
@@ -14,14 +15,14 @@ export function isTerminal(task: Json): boolean {
 /** The task in the answer to a call; undefined when there is none. */
 export function createdTask(generation: Generation, { result }: Pick<Answer, "result">): Json | undefined {
   if (result === undefined) return undefined;
-  if (generation === "2025-11-25") return isObject(result.task) ? result.task : undefined;
+  if (generation === legacyRevision) return isObject(result.task) ? result.task : undefined;
   if (result.resultType === "task" || (result.resultType === undefined && textOf(result.taskId) !== undefined)) return result;
   return isObject(result.task) && textOf(result.task.taskId) !== undefined ? result : undefined;
 }
 
 export const fieldNames = {
-  "2025-11-25": { ttl: "ttl", poll: "pollInterval" },
-  "2026-07-28": { ttl: "ttlMs", poll: "pollIntervalMs" },
+  [legacyRevision]: { ttl: "ttl", poll: "pollInterval" },
+  [modernRevision]: { ttl: "ttlMs", poll: "pollIntervalMs" },
 } as const;
 
 /** How often it wants to be asked, in milliseconds. */

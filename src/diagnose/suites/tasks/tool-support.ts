@@ -1,8 +1,8 @@
+import { fieldsOf } from "../../../wire/json.ts";
+import { legacyRevision } from "../../../wire/revisions.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
 import type { Facts, Tool } from "../../facts.ts";
 import type { Probe } from "../../probe.ts";
-import { fieldsOf } from "../../wire/json.ts";
-import { legacyRevision } from "../../wire/session.ts";
 import { legacyFault } from "./capability.ts";
 import { declares } from "./generation.ts";
 

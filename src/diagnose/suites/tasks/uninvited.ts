@@ -1,7 +1,7 @@
 import { createId } from "../../../ids.ts";
+import { modernRevision } from "../../../wire/revisions.ts";
 import type { Check } from "../../check.ts";
 import { likelySlowFirst } from "../../likely-slow.ts";
-import { modernRevision } from "../../wire/session.ts";
 import { askEach, exchange, type Judgement, type Talk } from "./generation.ts";
 import { createdTask } from "./task.ts";
 

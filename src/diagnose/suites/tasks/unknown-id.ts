@@ -1,6 +1,6 @@
 import { createId } from "../../../ids.ts";
+import { fieldsOf } from "../../../wire/json.ts";
 import type { Check } from "../../check.ts";
-import { fieldsOf } from "../../wire/json.ts";
 import type { Answer } from "../../wire/session.ts";
 import { askEach, exchange, type Problem, type Talk } from "./generation.ts";
 

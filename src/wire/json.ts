@@ -1,0 +1,86 @@
+/** JSON that nobody vouches for: weighed before it is parsed, and looked at before it is believed. */
+
+export type Json = Readonly<Record<string, unknown>>;
+
+export interface JsonLimits {
+  /** Deeper nesting could not be written again, nor compared, without running out of stack. */
+  readonly depth: number;
+  /** A value of three bytes takes sixty when it is parsed. */
+  readonly values: number;
+  /** Of one object. */
+  readonly members?: number;
+}
+
+/** What a text of JSON would cost. */
+export interface JsonWeight {
+  readonly depth: number;
+  readonly values: number;
+  /** Which limit it passes; what comes after that is not counted. */
+  readonly excess: keyof JsonLimits | undefined;
+}
+
+const [quote, backslash, comma, colon, openList, closeList, openObject, closeObject] = Array.from('"\\,:[]{}', (letter) => letter.charCodeAt(0));
+
+/** Weighs a text in one pass, outside its strings; it need not be JSON. */
+export function weighJson(text: string, { depth: maxDepth, values: maxValues, members: maxMembers = Number.POSITIVE_INFINITY }: JsonLimits): JsonWeight {
+  /** Of the objects that are open, by level. */
+  const members: number[] = [0];
+  let depth = 0;
+  let deepest = 0;
+  let values = 1;
+  const weight = (excess?: keyof JsonLimits): JsonWeight => ({ depth: deepest, values, excess });
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === quote) at = endOfString(text, at);
+    else if (code === comma) {
+      if (++values > maxValues) return weight("values");
+    } else if (code === colon) {
+      if (++(members[depth] as number) > maxMembers) return weight("members");
+    } else if (code === openList || code === openObject) {
+      if (++depth > deepest) deepest = depth;
+      if (depth > maxDepth) return weight("depth");
+      if (++values > maxValues) return weight("values");
+      members[depth] = 0;
+    } else if ((code === closeList || code === closeObject) && depth > 0) depth--;
+  }
+  return weight();
+}
+
+function endOfString(text: string, start: number): number {
+  for (let at = text.indexOf('"', start + 1); at !== -1; at = text.indexOf('"', at + 1)) {
+    let before = at - 1;
+    while (before > start && text.charCodeAt(before) === backslash) before--;
+    const isEscaped = (at - before) % 2 === 0;
+    if (!isEscaped) return at;
+  }
+  return text.length;
+}
+
+/** Why a message of this weight is not taken, to follow "the message …". */
+export function describeExcess(excess: keyof JsonLimits, limits: JsonLimits): string {
+  if (excess === "depth") return `is nested more than ${limits.depth} levels deep`;
+  const most = (limits[excess] ?? 0).toLocaleString("en");
+  return excess === "values" ? `holds more than ${most} values` : `has an object with more than ${most} members`;
+}
+
+export function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The fields of an object; none of anything else. */
+export function fieldsOf(value: unknown): Json {
+  return isObject(value) ? value : {};
+}
+
+/** A list; empty for anything else. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+export function numberOf(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
+}

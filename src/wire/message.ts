@@ -1,0 +1,38 @@
+import { describeExcess, isObject, type Json, type JsonLimits, weighJson } from "./json.ts";
+
+/** JSON-RPC messages as they are read and written. What the other side sends is `unknown` until somebody has looked at it. */
+
+export interface Message {
+  readonly id?: string | number | null;
+  readonly method?: string;
+  readonly params?: Json;
+  readonly result?: unknown;
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
+}
+
+/** More than any result has that somebody means to read; ten times what our own servers take. */
+const limits: JsonLimits = { depth: 200, values: 1_000_000 };
+
+/** Reads one message; undefined for what is none, such as a line that a server prints by accident. */
+export function readMessage(text: string): Message | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value) || value.jsonrpc !== "2.0") return undefined;
+  const { id, method, params, error } = value;
+  if (id !== undefined && id !== null && typeof id !== "string" && typeof id !== "number") return undefined;
+  if (method !== undefined && typeof method !== "string") return undefined;
+  if (params !== undefined && !isObject(params)) return undefined;
+  if (error !== undefined && (!isObject(error) || typeof error.code !== "number")) return undefined;
+  const { excess } = weighJson(text, limits);
+  if (excess === undefined) return value as Message;
+  // Who waits for it has to hear that it will not come.
+  return method === undefined && id != null ? { id, error: { code: -32603, message: `the answer ${describeExcess(excess, limits)}` } } : undefined;
+}
+
+export function writeMessage(message: Message): string {
+  return JSON.stringify({ jsonrpc: "2.0", ...message });
+}
