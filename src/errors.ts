@@ -42,6 +42,19 @@ export class RequestError extends Error {
   }
 }
 
+/** An answer of the protocol's own, as it stands: for codes that are no kind of ours, and for what an author throws as one. */
+export class ProtocolError extends Error {
+  override readonly name = "ProtocolError";
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
 /** The words on the command line are off. */
 export class UsageError extends Error {
   override readonly name = "UsageError";

@@ -19,7 +19,7 @@ import { createResources } from "./mcp/resources.ts";
 import { CommandServer } from "./mcp/server.ts";
 import { TaskListenTransport, TaskSubscriptions } from "./mcp/subscriptions.ts";
 import { Tasks2025, tasksCapability } from "./mcp/tasks-2025.ts";
-import { serveTasks2026 } from "./mcp/tasks-2026.ts";
+import { createTasks2026 } from "./mcp/tasks-2026.ts";
 import { createTools } from "./mcp/tools.ts";
 import { ensureHome, type Home, toWorkingFolder } from "./paths.ts";
 import { servedCatalog, unknownLongTools } from "./project-commands.ts";
@@ -108,6 +108,7 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
   const forStrangers = withoutBundled(catalog);
   const readForStrangers = async () => (await readStats()).filter(({ command }) => forStrangers.get(command) !== undefined);
   const [parts, partsForStrangers] = [partsFrom(catalog, readStats), partsFrom(forStrangers, readForStrangers)];
+  const tasks2026 = createTasks2026(common);
   const factory: McpServerFactory = async ({ era, authInfo, requestInfo }) => {
     const caller = fromAuthInfo(authInfo) ?? (requestInfo === undefined ? localUser : anonymous);
     const capabilities = era === "modern" ? { extensions: { [tasksExtension]: {} } } : { tasks: tasksCapability(caller) };
@@ -122,10 +123,10 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
       throw error;
     }
     server.serveAll();
-    if (era === "modern") serveTasks2026(server, common);
+    if (era === "modern") server.serve(tasks2026);
     else {
       server.tasks2025 = new Tasks2025(server, { ...common, errorsAsCompleted: settings.errorsAsCompleted });
-      server.tasks2025.serve(caller);
+      server.serve(server.tasks2025.methods(caller));
     }
     return server;
   };

@@ -1,10 +1,9 @@
-import { CLIENT_INFO_META_KEY, LOG_LEVEL_META_KEY, ProtocolError, type Result, type ServerContext } from "@modelcontextprotocol/server";
 import { type Clock, sleep, toTimestamp } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { CommandLogLevel, LogLine, Origin } from "../command/context.ts";
 import { asksFirst, type Outcome } from "../command/run.ts";
 import { isReference, resolveReference } from "../completion/references.ts";
-import { CommandError, InputError, isStoreError, messageOf, RequestError } from "../errors.ts";
+import { CommandError, InputError, isStoreError, messageOf, ProtocolError, RequestError } from "../errors.ts";
 import { type Budget, budgetOf } from "../host/budget.ts";
 import { findHost, type HostLimit, type HostOverride } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
@@ -15,26 +14,15 @@ import { sizeOf } from "../task/outcome.ts";
 import { openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import type { ProgressTokens, TrackedToken } from "../task/tokens.ts";
 import { knowsTaskSupport } from "../wire/revisions.ts";
-import { type Caller, callerKey, callerOf, isKnown } from "./caller.ts";
+import { callerKey, isKnown } from "./caller.ts";
 import { announceJob, jobsCapability, toJobAnswer } from "./jobs.ts";
-import { isLarge, outboundOf, Place } from "./outbound.ts";
+import { isLarge, Place } from "./outbound.ts";
 import type { PlainRoad } from "./plain.ts";
 import { ProgressSender, progressGapMs } from "./progress.ts";
-import {
-  askAhead,
-  type ClientCapabilities,
-  canElicit,
-  capabilitiesOf,
-  elicit,
-  type RequestStates,
-  type Resumed,
-  stateLivesMs,
-  toAnswer,
-  toInputRequest,
-  withAnswers,
-} from "./questions.ts";
+import { askAhead, canElicit, elicit, type RequestStates, type Resumed, stateLivesMs, toAnswer, toInputRequest, withAnswers } from "./questions.ts";
+import type { Request, Result } from "./request.ts";
 import { errorResult, toCallResult } from "./results.ts";
-import { type CommandServer, type ToolCall, toProtocolError } from "./server.ts";
+import { type ToolCall, toProtocolError } from "./server.ts";
 import { toTask2026 } from "./task-wire.ts";
 import { answerUntilFits, wrongTaskSupport } from "./tasks-2025.ts";
 import { missingTasks, takesTasks } from "./tasks-2026.ts";
@@ -67,55 +55,43 @@ const taskHint = "meanwhile/task";
 const unparked = new Error("The call is not parked any more.");
 
 /** `params.task` means something in one generation only. */
-export function asksForTask({ task }: ToolCall, ctx: ServerContext, server: CommandServer): boolean {
-  if (ctx.mcpReq.envelope !== undefined || task === undefined || !speaksCoreTasks(server)) return false;
+export function asksForTask({ task }: ToolCall, { client }: Request): boolean {
+  if (client.isModern || task === undefined || !knowsTaskSupport(client.revision)) return false;
   if (typeof task !== "object" || task === null || Array.isArray(task)) throw new ProtocolError(-32602, "`task` must be an object, e.g. { ttl: 60000 }.");
   return true;
 }
 
-export function speaksCoreTasks(server: CommandServer): boolean {
-  return knowsTaskSupport(server.server.getNegotiatedProtocolVersion() ?? "");
-}
-
 /** What this request's host does with a slow call. */
-function limitOf(options: CallOptions, ctx: ServerContext, server: CommandServer): HostLimit & { readonly host: string } {
-  const envelope = ctx.mcpReq.envelope as Record<string, unknown> | undefined;
-  const client = (envelope === undefined ? server.server.getClientVersion() : envelope[CLIENT_INFO_META_KEY]) as { name?: string } | undefined;
-  const profile = findHost(server.hostName ?? options.hostName ?? client?.name, options.hosts);
-  return { ...profile.limits[ctx.http === undefined ? "stdio" : "http"], host: profile.name };
+function limitOf(options: CallOptions, { connection, client, door }: Request): HostLimit & { readonly host: string } {
+  const profile = findHost(connection.hostName ?? options.hostName ?? client.name, options.hosts);
+  return { ...profile.limits[door], host: profile.name };
 }
 
 /** How long a follow-up tool may wait here; a client that sends a token with this call is taken to send one with the next. */
-export function budgetFor(options: CallOptions, ctx: ServerContext, server: CommandServer): Budget {
-  return budgetOf(limitOf(options, ctx, server), ctx.mcpReq._meta?.progressToken !== undefined, options.keepInlineMs);
+export function budgetFor(options: CallOptions, request: Request): Budget {
+  return budgetOf(limitOf(options, request), request.progressToken !== undefined, options.keepInlineMs);
 }
 
 /** One tools/call of a command. */
 export class Call {
   readonly #options: CallOptions;
   readonly #entry: CatalogEntry;
-  readonly #request: ToolCall;
-  readonly #ctx: ServerContext;
-  readonly #server: CommandServer;
-  readonly #caller: Caller;
-  readonly #capabilities: ClientCapabilities;
+  readonly #call: ToolCall;
+  readonly #request: Request;
   #input: unknown;
   readonly #sender: ProgressSender;
   readonly #place: Place;
   /** Aborted once the request has been answered; there only when a question was shown. */
   #answered: AbortController | undefined;
 
-  constructor(options: CallOptions, entry: CatalogEntry, request: ToolCall, ctx: ServerContext, server: CommandServer) {
+  constructor(options: CallOptions, entry: CatalogEntry, call: ToolCall, request: Request) {
     this.#options = options;
     this.#entry = entry;
+    this.#call = call;
     this.#request = request;
-    this.#ctx = ctx;
-    this.#server = server;
-    this.#caller = callerOf(ctx);
-    this.#capabilities = capabilitiesOf(ctx, server);
-    this.#input = request.arguments;
+    this.#input = call.arguments;
     this.#sender = this.#createSender();
-    this.#place = new Place(outboundOf(ctx, server), ctx.mcpReq.id);
+    this.#place = new Place(request.outbound, request.id);
   }
 
   async answer(): Promise<Result> {
@@ -131,22 +107,18 @@ export class Call {
     }
   }
 
-  get #meta(): Record<string, unknown> {
-    return (this.#ctx.mcpReq._meta ?? {}) as Record<string, unknown>;
-  }
-
   get #isModern(): boolean {
-    return this.#ctx.mcpReq.envelope !== undefined;
+    return this.#request.client.isModern;
   }
 
   get #isAsked(): boolean {
-    return asksForTask(this.#request, this.#ctx, this.#server);
+    return asksForTask(this.#call, this.#request);
   }
 
   /** What the client asked for: with `params.task`, or since 2026-07-28 with a hint, which counts when it can take a task. */
   get #asked(): { readonly ttlMs: unknown } | undefined {
-    if (this.#isAsked) return { ttlMs: (this.#request.task as { ttl?: unknown }).ttl };
-    const hint = this.#isModern && takesTasks(this.#capabilities) ? this.#meta[taskHint] : undefined;
+    if (this.#isAsked) return { ttlMs: (this.#call.task as { ttl?: unknown }).ttl };
+    const hint = this.#isModern && takesTasks(this.#request.client.capabilities) ? this.#request.meta[taskHint] : undefined;
     if (hint === undefined) return undefined;
     if (typeof hint !== "object" || hint === null || Array.isArray(hint))
       throw new ProtocolError(-32602, `\`_meta["${taskHint}"]\` must be an object, e.g. { ttlMs: 60000 }.`);
@@ -155,7 +127,7 @@ export class Call {
 
   #refuseWrongSupport(): void {
     const { taskSupport } = this.#entry.command;
-    if (taskSupport === "required" && this.#isModern && !takesTasks(this.#capabilities)) throw missingTasks();
+    if (taskSupport === "required" && this.#isModern && !takesTasks(this.#request.client.capabilities)) throw missingTasks();
     if (taskSupport === "required" && !this.#isModern && !this.#isAsked) throw wrongTaskSupport(this.#entry.toolName, taskSupport);
     if (taskSupport === "forbidden" && this.#isAsked) throw wrongTaskSupport(this.#entry.toolName, taskSupport);
   }
@@ -165,7 +137,7 @@ export class Call {
     const engine = opened instanceof Promise ? await opened : opened;
     const resumed = this.#resumed();
     try {
-      if (this.#entry.command.references) this.#input = withReferences(this.#request.arguments, this.#meta["meanwhile/context"]);
+      if (this.#entry.command.references) this.#input = withReferences(this.#call.arguments, this.#request.meta["meanwhile/context"]);
       if (resumed !== undefined && "taskId" in resumed) return await this.#rejoin(engine, resumed.taskId);
       const ahead = asksFirst(this.#entry.command) ? await this.#settleAhead(resumed?.asked ?? []) : { answered: [] };
       if ("result" in ahead) return ahead.result;
@@ -178,19 +150,19 @@ export class Call {
   }
 
   #resumed(): Resumed | undefined {
-    const state: unknown = this.#isModern ? this.#ctx.mcpReq.requestState() : undefined;
-    return state === undefined ? undefined : this.#options.states.resume(state, this.#request, this.#caller);
+    const { requestState, caller } = this.#request;
+    return requestState === undefined ? undefined : this.#options.states.resume(requestState, this.#call, caller);
   }
 
   /** The questions ahead of any run, where the client can carry them. */
   async #settleAhead(asked: readonly TaskQuestion[]): Promise<{ readonly answered: readonly TaskQuestion[] } | { readonly result: Result }> {
     const { command, toolName, path } = this.#entry;
     const { clock } = this.#options;
-    const canAsk = canElicit(this.#capabilities);
+    const canAsk = canElicit(this.#request.client.capabilities);
     // Nobody could confirm it later: an anonymous caller's tasks are not in the terminal's list.
-    const isHopeless = !canAsk && asked.length === 0 && command.confirm !== false && !isKnown(this.#caller);
+    const isHopeless = !canAsk && asked.length === 0 && command.confirm !== false && !isKnown(this.#request.caller);
     if (!isHopeless && (!this.#isModern || (!canAsk && asked.length === 0))) return { answered: [] };
-    const known = withAnswers(asked, (this.#ctx.mcpReq.inputResponses ?? {}) as Record<string, unknown>);
+    const known = withAnswers(asked, this.#request.inputResponses);
     const ahead = await askAhead(command, this.#input, { known, clock, origin: this.#origin });
     if (ahead.kind === "ready") return { answered: ahead.answered };
     if (ahead.kind === "refused") return { result: errorResult(messageOf(ahead.error), clock) };
@@ -200,10 +172,10 @@ export class Call {
 
   /** The second leg of a call that waits for an answer. */
   async #rejoin(engine: Engine, taskId: string): Promise<Result> {
-    const caller = callerKey(this.#caller);
+    const caller = callerKey(this.#request.caller);
     this.#unpark(taskId);
     const task = await engine.get(caller, taskId);
-    const responses = (this.#ctx.mcpReq.inputResponses ?? {}) as Record<string, unknown>;
+    const responses = this.#request.inputResponses;
     const answers = openQuestions(task).filter(({ key }) => Object.hasOwn(responses, key));
     try {
       await engine.answer(caller, taskId, Object.fromEntries(answers.map(({ key }) => [key, toAnswer(responses[key])])));
@@ -235,14 +207,14 @@ export class Call {
     };
     this.#unpark(taskId);
     parked.set(taskId, unpark);
-    engine.wait(callerKey(this.#caller), taskId, { signal: over.signal }).then(unpark, (error: unknown) => {
+    engine.wait(callerKey(this.#request.caller), taskId, { signal: over.signal }).then(unpark, (error: unknown) => {
       // Pruned is as good as ended; where the store failed, the hour goes on.
       if (error instanceof RequestError) unpark();
     });
   }
 
   #cancelTask(engine: Engine, taskId: string, why: string): void {
-    engine.cancel(callerKey(this.#caller), taskId, why).catch((error: unknown) => {
+    engine.cancel(callerKey(this.#request.caller), taskId, why).catch((error: unknown) => {
       // Gone is as good as cancelled.
       if (!(error instanceof RequestError)) this.#options.log.warn("a task that nobody can find could not be cancelled", { error });
     });
@@ -256,36 +228,34 @@ export class Call {
   #sendBack(asked: readonly TaskQuestion[], to: Resumed): Result {
     const open = asked.filter(({ answer }) => answer === undefined);
     const inputRequests = Object.fromEntries(open.map((question) => [question.key, toInputRequest(question)]));
-    return { resultType: "input_required", inputRequests, requestState: this.#options.states.sign(to, this.#request, this.#caller) } as Result;
+    return { resultType: "input_required", inputRequests, requestState: this.#options.states.sign(to, this.#call, this.#request.caller) } as Result;
   }
 
   #toRequest(engine: Engine, answered: readonly TaskQuestion[]): CallRequest {
-    const { mcpReq, http } = this.#ctx;
-    const meta = this.#meta;
-    const core = this.#server.core;
-    const canTakeTask = this.#isModern && takesTasks(this.#capabilities);
-    const isModernHttp = this.#isModern && http !== undefined;
+    const { meta, client, connection, exchange } = this.#request;
+    const canTakeTask = this.#isModern && takesTasks(client.capabilities);
+    const isModernHttp = this.#isModern && this.#request.door === "http";
     const key = meta["meanwhile/idempotencyKey"];
     return {
       entry: this.#entry,
       input: this.#input,
-      caller: callerKey(this.#caller),
+      caller: callerKey(this.#request.caller),
       origin: this.#origin,
       wish: {
         asked: this.#asked,
         canTakeTask,
-        canTakeUnasked: !this.#isModern && speaksCoreTasks(this.#server),
-        declaresTasks: canTakeTask || (this.#capabilities as { tasks?: unknown }).tasks !== undefined,
-        takesJobs: !this.#isModern && this.#capabilities.experimental?.[jobsCapability] !== undefined,
+        canTakeUnasked: !this.#isModern && knowsTaskSupport(client.revision),
+        declaresTasks: canTakeTask || (client.capabilities as { tasks?: unknown }).tasks !== undefined,
+        takesJobs: !this.#isModern && client.capabilities.experimental?.[jobsCapability] !== undefined,
         canFollowUp: this.#options.plain !== undefined,
       },
-      limit: limitOf(this.#options, this.#ctx, this.#server),
-      progressToken: mcpReq._meta?.progressToken,
+      limit: limitOf(this.#options, this.#request),
+      progressToken: this.#request.progressToken,
       isNew: meta["meanwhile/new"] === true,
       // Callers who cannot be told apart must not be given each other's runs.
-      idempotencyKey: typeof key === "string" && key !== "" && isKnown(this.#caller) ? key : undefined,
+      idempotencyKey: typeof key === "string" && key !== "" && isKnown(this.#request.caller) ? key : undefined,
       answered,
-      whenAsked: canTakeTask || !canElicit(this.#capabilities) ? "handOut" : this.#isModern ? "park" : "elicit",
+      whenAsked: canTakeTask || !canElicit(this.#request.client.capabilities) ? "handOut" : this.#isModern ? "park" : "elicit",
       whyNoAnswer: whyNoAnswer(this.#entry.path),
       watcher: {
         progress: (update, timing) => this.#sender.update(update, timing),
@@ -296,23 +266,23 @@ export class Call {
           for (const question of open) void this.#elicit(engine, task, question);
         },
       },
-      delivered: () => this.#server.delivered(this.#ctx),
-      gone: mcpReq.signal,
+      delivered: async () => void (await this.#request.outbound?.whenLeft(this.#request.id)),
+      gone: this.#request.signal,
       // On 2026-07-28 over HTTP a closed stream means "cancel"; elsewhere a client that is lost has cancelled nothing.
-      isLost: () => !isModernHttp && core.closed.aborted,
-      dropped: isModernHttp ? undefined : http?.req?.signal,
+      isLost: () => !isModernHttp && connection.closed.aborted,
+      dropped: isModernHttp ? undefined : exchange,
     };
   }
 
   async #elicit(engine: Engine, task: Task, question: TaskQuestion): Promise<void> {
     this.#answered ??= new AbortController();
-    const signal = AbortSignal.any([this.#ctx.mcpReq.signal, this.#answered.signal]);
+    const signal = AbortSignal.any([this.#request.signal, this.#answered.signal]);
     try {
-      await answerUntilFits(engine, callerKey(this.#caller), task.taskId, question, (asked) => elicit(asked, this.#ctx, signal));
+      await answerUntilFits(engine, callerKey(this.#request.caller), task.taskId, question, (asked) => elicit(asked, this.#request, signal));
     } catch (error) {
       if (signal.aborted) return;
       this.#options.log.debug("a question could not be shown", { error });
-      await engine.answer(callerKey(this.#caller), task.taskId, { [question.key]: { action: "cancel" } }).catch(() => undefined);
+      await engine.answer(callerKey(this.#request.caller), task.taskId, { [question.key]: { action: "cancel" } }).catch(() => undefined);
     }
   }
 
@@ -333,7 +303,7 @@ export class Call {
     if (outcome.ending === "failed" && outcome.rpc !== undefined) throw new ProtocolError(outcome.rpc.code, outcome.rpc.message, outcome.rpc.data);
     return toCallResult(outcome, this.#entry.command, {
       withLog: this.#withLog,
-      progressToken: this.#ctx.mcpReq._meta?.progressToken,
+      progressToken: this.#request.progressToken,
       taskId: ending.taskId,
       note: note === undefined ? undefined : { type: "info", text: note, timestamp: toTimestamp(clock.now()) },
     });
@@ -342,7 +312,7 @@ export class Call {
   #whereItWent({ taskId, isSafe }: CallEnding & { kind: "left" }): string {
     const { toolName } = this.#entry;
     // The tasks of callers who cannot be told apart are not in the terminal's list.
-    const where = isKnown(this.#caller) ? `; get its result with: meanwhile tasks result ${taskId}` : ".";
+    const where = isKnown(this.#request.caller) ? `; get its result with: meanwhile tasks result ${taskId}` : ".";
     if (taskId !== undefined) return `The server is stopping. ${toolName} goes on as task ${taskId}${where}`;
     const advice = isSafe ? "so it was ended; call again" : "so its outcome will not be known here; check what it has done before you call again";
     return `The server is stopping, and ${toolName} could not be made a task, ${advice}.`;
@@ -357,11 +327,10 @@ export class Call {
     if (!place.isKnown || isUnanswered || (!ending.isOnRecord && !isLarge(bytes))) return this.#finish(ending);
     if (isLarge(bytes) && !place.hasRoom(bytes)) await ending.setAside();
     if (isLarge(bytes)) await place.take(bytes);
-    const { http } = this.#ctx;
     let isThere = false;
     void place.whenLeft().then((hasLeft) => {
       // On 2026-07-28 over HTTP a client that is lost has cancelled.
-      ending.finish(isThere && (hasLeft || (http !== undefined && this.#isModern)));
+      ending.finish(isThere && (hasLeft || (this.#request.door === "http" && this.#isModern)));
     });
     await ending.recall();
     isThere = true;
@@ -369,9 +338,9 @@ export class Call {
 
   /** The same where nothing is known of the way. */
   #finish(ending: EndedCall): void {
-    const { http } = this.#ctx;
+    const { door, connection, exchange } = this.#request;
     // A server that lives for one HTTP request is closed with its answer; and on 2026-07-28 a client that is lost there has cancelled.
-    const isGone = () => (http === undefined ? this.#server.core.closed.aborted : !this.#isModern && http.req?.signal.aborted === true);
+    const isGone = () => (door === "stdio" ? connection.closed.aborted : !this.#isModern && exchange?.aborted === true);
     if (ending.isOnRecord) this.#options.clock.after(0, () => ending.finish(!isGone()));
     else ending.finish(true);
   }
@@ -379,102 +348,97 @@ export class Call {
   #defer(engine: Engine, { as, task, note }: CallEnding & { kind: "deferred" }): Result {
     const { clock, plain, log } = this.#options;
     log.debug("call deferred", { tool: this.#entry.toolName, as, reason: task.reason });
-    const caller = callerKey(this.#caller);
-    const progressToken = this.#ctx.mcpReq._meta?.progressToken;
+    const caller = callerKey(this.#request.caller);
+    const { progressToken, connection } = this.#request;
     if (progressToken !== undefined && note === undefined) this.#dropTokenWithClient(engine, task);
     if (as === "job") {
       const answer = toJobAnswer(task, clock, note);
-      const server = this.#server;
-      if (server.jobs.has(task.taskId)) return answer;
-      server.jobs.add(task.taskId);
-      const forget = () => void server.jobs.delete(task.taskId);
+      if (connection.jobs.has(task.taskId)) return answer;
+      connection.jobs.add(task.taskId);
+      const forget = () => void connection.jobs.delete(task.taskId);
       // After the answer, so that the client knows the job before it hears of it.
       clock.after(
         followGapMs,
         () =>
-          void announceJob(task, { engine, clock, log, isDebug: this.#options.isDebug, server, caller, progressToken, tracked: this.#track() }).finally(forget),
+          void announceJob(task, { engine, clock, log, isDebug: this.#options.isDebug, connection, caller, progressToken, tracked: this.#track() }).finally(
+            forget,
+          ),
       );
       return answer;
     }
     if (this.#isModern) this.#cancelUnlessDelivered(engine, task, note !== undefined);
     if (as === "task" && this.#isModern) {
       const _meta = note === undefined ? undefined : { "meanwhile/call": { note } };
-      return { resultType: "task", ...toTask2026(task, clock.now(), canElicit(this.#capabilities)), ...(_meta && { _meta }) } as Result;
+      return { resultType: "task", ...toTask2026(task, clock.now(), canElicit(this.#request.client.capabilities)), ...(_meta && { _meta }) } as Result;
     }
-    if (as === "task" && this.#server.tasks2025 !== undefined) {
-      const tasks = this.#server.tasks2025;
+    if (as === "task" && connection.tasks2025 !== undefined) {
+      const tasks = connection.tasks2025;
       clock.after(followGapMs, () => void tasks.follow(task, { caller, progressToken, tracked: this.#track() }));
       return tasks.toCreated(task, note);
     }
     if (plain === undefined)
       throw new RequestError("busy", `${this.#entry.toolName} takes longer than this client waits, and follow-up tools are switched off.`);
-    return plain.toHandle(task, { budget: budgetFor(this.#options, this.#ctx, this.#server), note });
+    return plain.toHandle(task, { budget: budgetFor(this.#options, this.#request), note });
   }
 
   /** A token is its client's: on record, too, it goes with the client, while the task goes on. */
   #dropTokenWithClient(engine: Engine, task: Task): void {
-    const { core } = this.#server;
+    const { connection, exchange } = this.#request;
     const drop = () => {
       engine
-        .dropToken(callerKey(this.#caller), task.taskId)
+        .dropToken(callerKey(this.#request.caller), task.taskId)
         .catch((error: unknown) => this.#options.log.debug("the token of a client that is gone could not be dropped", { error }));
     };
-    const { closed } = core;
-    if (closed.aborted || this.#ctx.http?.req?.signal.aborted === true) return void drop();
+    const { closed } = connection;
+    if (closed.aborted || exchange?.aborted === true) return void drop();
     // For as long as the task lives: a connection may have thousands of them, one after the other.
-    engine.wait(callerKey(this.#caller), task.taskId, { signal: closed }).catch(() => closed.aborted && drop());
+    engine.wait(callerKey(this.#request.caller), task.taskId, { signal: closed }).catch(() => closed.aborted && drop());
   }
 
   /** A task whose id nobody received could never be found again: on 2026-07-28 there is no list. */
   #cancelUnlessDelivered(engine: Engine, task: Task, isJoined: boolean): void {
-    const request = this.#ctx.http?.req;
-    if (request === undefined || isJoined) return;
+    const { exchange } = this.#request;
+    if (exchange === undefined || isJoined) return;
     const cancel = () => this.#cancelTask(engine, task.taskId, undelivered);
-    if (request.signal.aborted) cancel();
-    else request.signal.addEventListener("abort", cancel, { once: true });
+    if (exchange.aborted) cancel();
+    else exchange.addEventListener("abort", cancel, { once: true });
   }
 
   get #origin(): Origin {
-    return { door: "mcp", folder: this.#server.folder };
+    return { door: "mcp", folder: this.#request.connection.folder };
   }
 
   get #withLog(): boolean {
-    const envelope = this.#ctx.mcpReq.envelope as Record<string, unknown> | undefined;
-    return this.#options.isDebug || envelope?.[LOG_LEVEL_META_KEY] !== undefined || this.#server.core.hasClientLogLevel === true;
+    return this.#options.isDebug || this.#request.client.wantsLog;
   }
 
   #createSender(): ProgressSender {
-    const { mcpReq } = this.#ctx;
-    const token = mcpReq._meta?.progressToken;
+    const request = this.#request;
+    const token = request.progressToken;
     const isDuring = !this.#isAsked;
     return new ProgressSender({
       token,
       tracked: token === undefined || !isDuring ? undefined : this.#track(),
       monotonic: () => this.#options.clock.monotonic(),
       send: (params) => {
-        if (mcpReq.signal.aborted) return;
-        // A client that left cannot be told; the call's own answer will fail and say so.
-        mcpReq.notify({ method: "notifications/progress", params } as never).catch(() => undefined);
+        if (!request.signal.aborted) request.notify("notifications/progress", params);
       },
     });
   }
 
   #track(): TrackedToken | undefined {
-    const token = this.#ctx.mcpReq._meta?.progressToken;
+    const { progressToken: token, connection } = this.#request;
     if (token === undefined) return undefined;
-    const { core } = this.#server;
     const { tokens } = this.#options;
-    tokens.dropWhenClosed(core, core.closed);
+    tokens.dropWhenClosed(connection, connection.closed);
     // What we follow from this process is alive as long as the connection is.
-    return tokens.track({ token, connection: core, tool: this.#entry.toolName, isAlive: () => !core.closed.aborted });
+    return tokens.track({ token, connection, tool: this.#entry.toolName, isAlive: () => !connection.closed.aborted });
   }
 
   #sendLog(line: LogLine): void {
-    if (this.#ctx.mcpReq.signal.aborted) return;
+    if (this.#request.signal.aborted) return;
     const data = line.details === undefined ? line.text : { message: line.text, details: line.details };
-    this.#ctx.mcpReq
-      .log(mcpLevels[line.level], data, this.#entry.toolName)
-      .catch((error: unknown) => this.#options.log.debug("log line not delivered", { error }));
+    this.#request.log(mcpLevels[line.level], data, this.#entry.toolName);
   }
 
   #toThrown(error: unknown): unknown {
@@ -486,7 +450,7 @@ export class Call {
 
   /** One line a call for the operator; the stack of what a command threw, and never its arguments. */
   #note(outcome: Outcome): void {
-    const facts = { tool: this.#entry.toolName, caller: this.#caller.kind, ms: outcome.durationMs };
+    const facts = { tool: this.#entry.toolName, caller: this.#request.caller.kind, ms: outcome.durationMs };
     const isBug = outcome.ending === "failed" && outcome.error !== undefined && !(outcome.error instanceof CommandError);
     if (isBug) this.#options.log.warn("command failed", { ...facts, error: outcome.error });
     else this.#options.log.debug(`command ${outcome.ending}`, facts);

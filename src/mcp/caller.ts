@@ -1,4 +1,4 @@
-import type { AuthInfo, ServerContext } from "@modelcontextprotocol/server";
+import type { AuthInfo } from "@modelcontextprotocol/server";
 import type { Caller } from "../command/context.ts";
 import type { Outbound } from "./outbound.ts";
 
@@ -21,11 +21,4 @@ export function toAuthInfo(caller: Caller, outbound?: Outbound): AuthInfo {
 /** The caller that a door handed over; pipes belong to the local user. */
 export function fromAuthInfo(authInfo: AuthInfo | undefined): Caller | undefined {
   return authInfo?.extra?.caller as Caller | undefined;
-}
-
-/** Names the caller of a request: pipes belong to the local user, HTTP says who it is. */
-export function callerOf(ctx: ServerContext): Caller {
-  const isPipe = ctx.http === undefined;
-  if (isPipe) return localUser;
-  return fromAuthInfo(ctx.http?.authInfo) ?? anonymous;
 }

@@ -1,4 +1,3 @@
-import { ProtocolError, type Result, type ServerContext } from "@modelcontextprotocol/server";
 import { ownArgument, ownArguments } from "../command/aliases.ts";
 import type { Catalog, CatalogEntry } from "../command/catalog.ts";
 import type { Completer } from "../command/command.ts";
@@ -6,9 +5,10 @@ import type { JsonSchema } from "../command/schema.ts";
 import { closest } from "../command/suggest.ts";
 import type { CompletionRequest } from "../completion/complete.ts";
 import { CompletionFailed } from "../completion/completion-failed.ts";
-import { internalErrorCode, messageOf, requestErrors } from "../errors.ts";
+import { internalErrorCode, messageOf, ProtocolError, requestErrors } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
-import { callerKey, callerOf, isKnown } from "./caller.ts";
+import { callerKey, isKnown } from "./caller.ts";
+import type { Request, Result } from "./request.ts";
 import { toProtocolError } from "./server.ts";
 
 /**
@@ -17,7 +17,7 @@ import { toProtocolError } from "./server.ts";
  */
 export interface OwnCompletions {
   /** Undefined when the request is about something that is not ours. */
-  complete(params: unknown, ctx: ServerContext, authors: AuthorsOwn): Promise<Result> | undefined;
+  complete(params: unknown, request: Request, authors: AuthorsOwn): Promise<Result> | undefined;
 }
 
 /** What the author has registered by hand. */
@@ -41,11 +41,15 @@ interface Wanted {
 
 export function createCompletions(options: CompletionsOptions): OwnCompletions {
   return {
-    complete(params, ctx, authors) {
+    complete(params, request, authors) {
       const { ref, name } = (params ?? {}) as { ref?: { type?: unknown; name?: unknown } | null; name?: unknown };
       if (ref === undefined) {
         const tool = textOf(name, "name");
-        return answer(find(options, tool, ctx, authors) ?? refuse(options, tool), toOwnNames(options.catalog.get(tool), tool, toVendorRequest(params)), ctx);
+        return answer(
+          find(options, tool, request, authors) ?? refuse(options, tool),
+          toOwnNames(options.catalog.get(tool), tool, toVendorRequest(params)),
+          request,
+        );
       }
       if (ref?.type === "ref/resource") return undefined;
       if (ref?.type !== "ref/prompt") throw new ProtocolError(requestErrors.params.code, '`ref.type` must be "ref/prompt" or "ref/resource".');
@@ -53,22 +57,21 @@ export function createCompletions(options: CompletionsOptions): OwnCompletions {
       const entry = options.hasPrompts && !authors.isPrompt(prompt) ? options.catalog.get(prompt) : undefined;
       if (entry === undefined) return undefined;
       const { inputSchema: schema, complete: completers } = entry.command;
-      return answer({ schema, completers }, toOwnNames(entry, prompt, toRequest(params)), ctx);
+      return answer({ schema, completers }, toOwnNames(entry, prompt, toRequest(params)), request);
     },
   };
 }
 
 /** What a tool's arguments are completed from. */
-function find({ catalog, openEngine }: CompletionsOptions, name: string, ctx: ServerContext, authors: AuthorsOwn): Wanted | undefined {
+function find({ catalog, openEngine }: CompletionsOptions, name: string, request: Request, authors: AuthorsOwn): Wanted | undefined {
   const command = catalog.get(name)?.command;
   if (command !== undefined) return { schema: command.inputSchema, completers: command.complete };
   const schema = authors.schemaOf(name);
-  return schema === undefined ? undefined : { schema, completers: { job_id: () => ownTasks(openEngine, ctx) } };
+  return schema === undefined ? undefined : { schema, completers: { job_id: () => ownTasks(openEngine, request) } };
 }
 
 /** Who cannot be told from others is told of no tasks. */
-async function ownTasks(openEngine: () => Promise<Engine>, ctx: ServerContext): Promise<string[]> {
-  const caller = callerOf(ctx);
+async function ownTasks(openEngine: () => Promise<Engine>, { caller }: Request): Promise<string[]> {
   if (!isKnown(caller)) return [];
   try {
     return (await (await openEngine()).list(callerKey(caller))).tasks.map(({ taskId }) => taskId);
@@ -134,11 +137,11 @@ function objectOf(value: unknown, field: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-async function answer({ schema, completers }: Wanted, request: CompletionRequest, ctx: ServerContext): Promise<Result> {
+async function answer({ schema, completers }: Wanted, wanted: CompletionRequest, { signal }: Request): Promise<Result> {
   // Loaded when first needed: most servers are never asked.
   const { complete } = await import("../completion/complete.ts");
   try {
-    const { total, ...completion } = await complete(schema, request, { completers, signal: ctx.mcpReq.signal });
+    const { total, ...completion } = await complete(schema, wanted, { completers, signal });
     // Where values are only examples of endlessly many, nobody knows the total.
     const isKnown = total > completion.values.length || !completion.hasMore;
     return { completion: { ...completion, ...(isKnown && { total }) } } as unknown as Result;

@@ -1,4 +1,3 @@
-import type { Result } from "@modelcontextprotocol/server";
 import { type Clock, toTimestamp } from "../clock.ts";
 import { toEnvelope } from "../command/envelope.ts";
 import type { Message } from "../command/run.ts";
@@ -8,7 +7,7 @@ import { outcomeOf } from "../task/outcome.ts";
 import { statusLine, toWords } from "../task/status-line.ts";
 import { isTerminal, openQuestions, type Task } from "../task/task.ts";
 import type { TrackedToken } from "../task/tokens.ts";
-import type { CommandServer } from "./server.ts";
+import type { Connection, Result } from "./request.ts";
 import { noteUnlessGone } from "./tasks-2025.ts";
 
 /**
@@ -23,7 +22,7 @@ export interface JobOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly isDebug: boolean;
-  readonly server: CommandServer;
+  readonly connection: Connection;
   readonly caller: string;
   readonly progressToken: string | number | undefined;
   readonly tracked: TrackedToken | undefined;
@@ -46,23 +45,21 @@ export function toJobAnswer(task: Task, clock: Clock, note: string | undefined):
 
 /** Tells the client how the job goes on, to its end or the connection's. */
 export async function announceJob(task: Task, options: JobOptions): Promise<void> {
-  const { engine, clock, server, caller } = options;
-  const { core } = server;
+  const { engine, clock, connection, caller } = options;
   const token = options.progressToken ?? task.taskId;
-  const questions = server.tasks2025?.questionsOf(task, caller);
+  const questions = connection.tasks2025?.questionsOf(task, caller);
   let sent = -1;
   let asked = 0;
-  const notify = (method: string, params: Record<string, unknown>) => void server.server.notification({ method, params } as never).catch(() => undefined);
   // What is said while no stream is open is kept, the newest of it, until there is one.
   let untold: (() => void) | undefined;
-  const stopListening = core.onStream(() => {
+  const stopListening = connection.onStream(() => {
     untold?.();
     untold = undefined;
   });
   const tell = (part: number, message: string) => {
     const timestamp = toTimestamp(clock.now());
-    const say = () => notify("notifications/progress", { progressToken: token, job_id: task.taskId, progress: part, message, timestamp });
-    if (core.canPush) say();
+    const say = () => connection.notify("notifications/progress", { progressToken: token, job_id: task.taskId, progress: part, message, timestamp });
+    if (connection.canPush) say();
     else untold = say;
   };
   const onTask = (news: Task) => {
@@ -80,17 +77,17 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
     tell(part, progress.message ?? "");
   };
   try {
-    await engine.wait(caller, task.taskId, { signal: core.closed, onTask });
+    await engine.wait(caller, task.taskId, { signal: connection.closed, onTask });
     // The result is read when there is somebody to read it.
-    await canPush(core);
+    await canPush(connection);
     const ended = await engine.get(caller, task.taskId);
     if (!isTerminal(ended)) return;
     const outcome = outcomeOf(ended);
     const content = outcome.ending === "completed" ? outcome.content : undefined;
     const result = { ...toEnvelope(outcome, options.isDebug), ...(content !== undefined && { content }) };
-    notify("notifications/tool_result", { job_id: task.taskId, result, timestamp: toTimestamp(clock.now()) });
+    connection.notify("notifications/tool_result", { job_id: task.taskId, result, timestamp: toTimestamp(clock.now()) });
   } catch (error) {
-    noteUnlessGone(error, core.closed, options.log);
+    noteUnlessGone(error, connection.closed, options.log);
   } finally {
     stopListening();
     questions?.stop();
@@ -99,13 +96,13 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
 }
 
 /** Resolves once the client holds a stream open; what is sent before would be lost. */
-async function canPush(core: CommandServer["core"]): Promise<void> {
-  if (core.canPush || core.closed.aborted) return;
+async function canPush(connection: Connection): Promise<void> {
+  if (connection.canPush || connection.closed.aborted) return;
   await new Promise<void>((resolve) => {
-    const stop = core.onStream(() => {
+    const stop = connection.onStream(() => {
       stop();
       resolve();
     });
-    core.closed.addEventListener("abort", () => resolve(), { once: true });
+    connection.closed.addEventListener("abort", () => resolve(), { once: true });
   });
 }

@@ -1,9 +1,8 @@
 import { getHeapStatistics } from "node:v8";
-import type { ServerContext } from "@modelcontextprotocol/server";
 import { sizeOf } from "../task/outcome.ts";
 import { isTerminal, type Task } from "../task/task.ts";
 import { weigh } from "../task/weigh.ts";
-import type { CommandServer } from "./server.ts";
+import type { Request } from "./request.ts";
 
 export { weigh };
 
@@ -138,20 +137,15 @@ export class Place {
   }
 }
 
-/** The way by which a request is answered; undefined where nothing is known of it. */
-export function outboundOf({ http }: ServerContext, { outbound }: CommandServer): Outbound | undefined {
-  return http === undefined ? outbound : (http.authInfo?.extra?.outbound as Outbound | undefined);
-}
-
 /** True for a result that has to wait until there is room for it. */
 export function isLarge(bytes: number): boolean {
   return bytes > largeBytes;
 }
 
 /** Reads a task that is answered with. What finds no room is let go, and read again when there is some. */
-export async function readWithRoom(ctx: ServerContext, server: CommandServer, read: () => Promise<Task>): Promise<Task> {
+export async function readWithRoom({ outbound, id }: Request, read: () => Promise<Task>): Promise<Task> {
   let task: Task | undefined = await read();
-  const place = new Place(outboundOf(ctx, server), ctx.mcpReq.id);
+  const place = new Place(outbound, id);
   const bytes = isTerminal(task) ? sizeOf(task.outcome) : 0;
   if (!place.isKnown || !isLarge(bytes)) return task;
   if (!place.hasRoom(bytes)) task = undefined;

@@ -1,4 +1,3 @@
-import type { Result, ServerContext } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { type Clock, toTimestamp } from "../clock.ts";
 import { describeArguments, unknownArguments } from "../command/issues.ts";
@@ -13,8 +12,9 @@ import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatu
 import { type Caller, callerKey, isKnown } from "./caller.ts";
 import { readWithRoom } from "./outbound.ts";
 import { ProgressSender } from "./progress.ts";
+import type { Request, Result } from "./request.ts";
 import { errorResult } from "./results.ts";
-import { type CommandServer, type Tool, toProtocolError } from "./server.ts";
+import { type Tool, toProtocolError } from "./server.ts";
 import { type FindCommand, resultOf } from "./task-wire.ts";
 
 /**
@@ -36,9 +36,7 @@ export interface PlainOptions {
 
 /** One follow-up call, and how long its host lets it wait. */
 export interface FollowUpCall {
-  readonly ctx: ServerContext;
-  readonly server: CommandServer;
-  readonly caller: Caller;
+  readonly request: Request;
   readonly budget: Budget;
 }
 
@@ -93,7 +91,7 @@ export class PlainRoad {
   /** Undefined when it is no follow-up tool. */
   call(name: string, input: unknown, call: FollowUpCall): Promise<Result> | undefined {
     const followUp = this.#followUps.get(name);
-    const isHidden = !isKnown(call.caller) && name === this.#nameOf("task_list");
+    const isHidden = !isKnown(call.request.caller) && name === this.#nameOf("task_list");
     return followUp === undefined || isHidden ? undefined : this.#run(name, followUp, input, call);
   }
 
@@ -174,13 +172,13 @@ export class PlainRoad {
 
   async #get(jobId: string, call: FollowUpCall): Promise<Task> {
     const engine = await this.#options.openEngine();
-    return await engine.get(callerKey(call.caller), jobId);
+    return await engine.get(callerKey(call.request.caller), jobId);
   }
 
   async #result(input: { job_id: string; wait_seconds?: number }, call: FollowUpCall): Promise<Result> {
     const live = await this.#waitAwhile(input, call);
     if (live !== undefined) return this.toHandle(live, call);
-    const ended = await readWithRoom(call.ctx, call.server, () => this.#get(input.job_id, call));
+    const ended = await readWithRoom(call.request, () => this.#get(input.job_id, call));
     return isTerminal(ended) ? resultOf(ended, this.#options.find, this.#options.isDebug) : this.toHandle(ended, call);
   }
 
@@ -188,17 +186,17 @@ export class PlainRoad {
   async #waitAwhile(input: { job_id: string; wait_seconds?: number }, call: FollowUpCall): Promise<Task | undefined> {
     const { clock, openEngine } = this.#options;
     const engine = await openEngine();
-    let latest = await engine.get(callerKey(call.caller), input.job_id);
+    let latest = await engine.get(callerKey(call.request.caller), input.job_id);
     const { handleAfterMs, heartbeatMs } = call.budget;
     const { leaving } = engine;
     const waitMs = Math.min((input.wait_seconds ?? Number.POSITIVE_INFINITY) * 1000, handleAfterMs, leaving.aborted ? leavingWaitMs : Number.POSITIVE_INFINITY);
     const stop = new AbortController();
     const onGone = () => stop.abort(waitedEnough);
     const cancelTimer = clock.after(waitMs, onGone);
-    const { signal } = call.ctx.mcpReq;
+    const { signal } = call.request;
     signal.addEventListener("abort", onGone, { once: true });
     const stopListening = engine.onLeaving(onGone);
-    const sender = this.#sender(call.ctx);
+    const sender = this.#sender(call.request);
     const reader = new ProgressReader(latest);
     const timing = () => timingOf(latest, clock.now());
     const onTask = (task: Task) => {
@@ -209,7 +207,7 @@ export class PlainRoad {
     const stopBeating = heartbeatMs === undefined ? undefined : repeat(clock, heartbeatMs, () => sender.beat(timing()));
     const isDone = (task: Task) => isTerminal(task) || openQuestions(task).some((question) => !question.isConfirmation);
     try {
-      latest = await engine.wait(callerKey(call.caller), input.job_id, { until: isDone, signal: stop.signal, onTask });
+      latest = await engine.wait(callerKey(call.request.caller), input.job_id, { until: isDone, signal: stop.signal, onTask });
     } catch (error) {
       if (!stop.signal.aborted) throw error;
     } finally {
@@ -224,15 +222,15 @@ export class PlainRoad {
 
   async #cancel(jobId: string, call: FollowUpCall): Promise<Result> {
     const engine = await this.#options.openEngine();
-    const isCancelled = await engine.cancel(callerKey(call.caller), jobId);
-    const task = await engine.get(callerKey(call.caller), jobId);
+    const isCancelled = await engine.cancel(callerKey(call.request.caller), jobId);
+    const task = await engine.get(callerKey(call.request.caller), jobId);
     const text = isCancelled ? `${task.command} was cancelled.` : `${task.command} had ended already (${task.status}).`;
     return this.#answer({ job_id: task.taskId, status: task.status }, [text], { taskId: task.taskId });
   }
 
   async #list(input: { limit: number; cursor?: string }, call: FollowUpCall): Promise<Result> {
     const engine = await this.#options.openEngine();
-    const page = await engine.list(callerKey(call.caller), { limit: input.limit, ...(input.cursor !== undefined && { cursor: input.cursor }) });
+    const page = await engine.list(callerKey(call.request.caller), { limit: input.limit, ...(input.cursor !== undefined && { cursor: input.cursor }) });
     const { clock } = this.#options;
     const jobs = page.tasks.map((task) => ({
       job_id: task.taskId,
@@ -249,7 +247,7 @@ export class PlainRoad {
 
   async #answerQuestions(input: { job_id: string; answers: Record<string, Record<string, unknown>> }, call: FollowUpCall): Promise<Result> {
     const engine = await this.#options.openEngine();
-    const task = await engine.get(callerKey(call.caller), input.job_id);
+    const task = await engine.get(callerKey(call.request.caller), input.job_id);
     const open = openQuestions(task);
     const confirmation = open.find(({ key, isConfirmation }) => isConfirmation && Object.hasOwn(input.answers, key));
     // A model must not confirm for its user.
@@ -259,8 +257,8 @@ export class PlainRoad {
     if (known.length === 0)
       throw new CommandError(open.length === 0 ? "This job asks nothing right now." : `\`answers\` must hold one of ${open.map(({ key }) => key).join(", ")}.`);
     const answers = Object.fromEntries(known.map(({ key }) => [key, { action: "accept" as const, content: input.answers[key] ?? {} }]));
-    await engine.answer(callerKey(call.caller), task.taskId, answers);
-    return this.toHandle(await engine.get(callerKey(call.caller), task.taskId), call);
+    await engine.answer(callerKey(call.request.caller), task.taskId, answers);
+    return this.toHandle(await engine.get(callerKey(call.request.caller), task.taskId), call);
   }
 
   #handleOf(task: Task, budget: Budget): Handle {
@@ -331,9 +329,9 @@ export class PlainRoad {
     } as Result;
   }
 
-  #sender(ctx: ServerContext): ProgressSender {
-    const send = (params: Record<string, unknown>) => void ctx.mcpReq.notify({ method: "notifications/progress", params } as never).catch(() => undefined);
-    return new ProgressSender({ token: ctx.mcpReq._meta?.progressToken, send, monotonic: () => this.#options.clock.monotonic() });
+  #sender(request: Request): ProgressSender {
+    const send = (params: Record<string, unknown>) => request.notify("notifications/progress", params);
+    return new ProgressSender({ token: request.progressToken, send, monotonic: () => this.#options.clock.monotonic() });
   }
 
   #nameOf(name: string): string {

@@ -1,8 +1,8 @@
-import { ProtocolError, type Result } from "@modelcontextprotocol/server";
 import { ownArguments } from "../command/aliases.ts";
 import type { Catalog, CatalogEntry } from "../command/catalog.ts";
 import type { JsonSchema } from "../command/schema.ts";
-import { messageOf, requestErrors } from "../errors.ts";
+import { messageOf, ProtocolError, requestErrors } from "../errors.ts";
+import type { Result } from "./request.ts";
 
 /**
  * Every command is also a prompt, a slash command in most hosts: one message that asks the model to use the tool with these

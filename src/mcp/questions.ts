@@ -1,15 +1,17 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import { CLIENT_CAPABILITIES_META_KEY, type InputRequests, ProtocolError, type ServerContext } from "@modelcontextprotocol/server";
 import { type Clock, toTimestamp } from "../clock.ts";
 import type { Command } from "../command/command.ts";
 import type { Answer, Origin, Question } from "../command/context.ts";
 import { askFirst } from "../command/run.ts";
 import { validate } from "../command/schema.ts";
+import { ProtocolError } from "../errors.ts";
 import { createId } from "../ids.ts";
 import { digestOf } from "../task/digest.ts";
 import type { LimitedQuestion, TaskQuestion } from "../task/task.ts";
+import type { Json } from "../wire/json.ts";
 import { type Caller, callerKey } from "./caller.ts";
-import type { CommandServer, ToolCall } from "./server.ts";
+import type { Connection, Request } from "./request.ts";
+import type { ToolCall } from "./server.ts";
 
 /**
  * How a question reaches the person behind a call.
@@ -23,29 +25,22 @@ export const stateLivesMs = 60 * 60 * 1000;
 const maxStateLength = 64 * 1024;
 const elicitTimeoutMs = 24 * 60 * 60 * 1000;
 
-/** Asks over the connection of a client before 2026-07-28, on the stream of this request. */
-export async function elicit(question: LimitedQuestion, ctx: ServerContext, signal: AbortSignal, related?: Record<string, unknown>): Promise<Answer> {
+/** Asks a client before 2026-07-28: on the stream of a request, or on whatever stream its connection has open by itself. */
+export async function elicit(
+  question: LimitedQuestion,
+  on: Pick<Request | Connection, "ask">,
+  signal: AbortSignal,
+  related?: Record<string, unknown>,
+): Promise<Answer> {
   const _meta = { ...related, ...deadlineOf(question) };
   const params = { message: question.message, requestedSchema: question.schema, ...(Object.keys(_meta).length > 0 && { _meta }) };
-  return toAnswer(await ctx.mcpReq.send({ method: "elicitation/create", params } as never, { signal, timeout: elicitTimeoutMs }));
-}
-
-/** Asks on whatever stream the connection has open by itself. */
-export async function elicitUnasked(question: LimitedQuestion, server: CommandServer, signal: AbortSignal, related: Record<string, unknown>): Promise<Answer> {
-  const params = { message: question.message, requestedSchema: question.schema, _meta: { ...related, ...deadlineOf(question) } };
-  return toAnswer(await server.server.elicitInput(params as never, { signal, timeout: elicitTimeoutMs }));
+  return toAnswer(await on.ask("elicitation/create", params, { signal, timeoutMs: elicitTimeoutMs }));
 }
 
 /** What a client sends may lack its content. */
 export function toAnswer(response: unknown): Answer {
   const { action, content } = (response ?? {}) as { action?: string; content?: Record<string, unknown> };
   return action === "accept" ? { action, content: content ?? {} } : { action: action === "decline" ? "decline" : "cancel" };
-}
-
-/** What this request's client has declared: in the request since 2026-07-28, at the handshake before. */
-export function capabilitiesOf(ctx: ServerContext, server: CommandServer): ClientCapabilities {
-  const envelope = ctx.mcpReq.envelope as Record<string, unknown> | undefined;
-  return ((envelope === undefined ? server.server.getClientCapabilities() : envelope[CLIENT_CAPABILITIES_META_KEY]) ?? {}) as ClientCapabilities;
 }
 
 export interface ClientCapabilities {
@@ -60,10 +55,10 @@ export function canElicit({ elicitation }: ClientCapabilities): boolean {
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
 }
 
-export function toInputRequest(question: LimitedQuestion): InputRequests[string] {
+export function toInputRequest(question: LimitedQuestion): Json {
   const { message, schema } = question;
   const _meta = deadlineOf(question);
-  return { method: "elicitation/create", params: { mode: "form", message, requestedSchema: schema, ...(_meta && { _meta }) } } as InputRequests[string];
+  return { method: "elicitation/create", params: { mode: "form", message, requestedSchema: schema, ...(_meta && { _meta }) } };
 }
 
 /** By when it has to be answered, for a client that shows it. */

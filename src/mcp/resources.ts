@@ -1,5 +1,5 @@
-import type { Result } from "@modelcontextprotocol/server";
 import type { CommandStats } from "../task/history.ts";
+import type { Result } from "./request.ts";
 import { type OwnResources, toProtocolError } from "./server.ts";
 
 const statsUri = "meanwhile://stats";

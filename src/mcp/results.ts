@@ -1,8 +1,8 @@
-import type { Result } from "@modelcontextprotocol/server";
 import { type Clock, toTimestamp } from "../clock.ts";
 import type { Command } from "../command/command.ts";
 import { toEnvelope, toEnvelopeText } from "../command/envelope.ts";
 import type { Message, Outcome } from "../command/run.ts";
+import type { Result } from "./request.ts";
 
 export interface AboutCall {
   readonly withLog: boolean;

@@ -1,19 +1,25 @@
 import {
+  CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
   type JSONRPCRequest,
+  LOG_LEVEL_META_KEY,
   McpServer,
-  ProtocolError,
   ResourceNotFoundError,
-  type Result,
+  ProtocolError as SdkProtocolError,
+  type Result as SdkResult,
   Server,
   type ServerCapabilities,
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { JsonSchema, Schema } from "../command/schema.ts";
-import { internalErrorCode, RequestError, RuntimeError, requestErrors } from "../errors.ts";
+import { internalErrorCode, ProtocolError, RequestError, RuntimeError, requestErrors } from "../errors.ts";
+import { fieldsOf, type Json } from "../wire/json.ts";
 import { hasCompletionsCapability, knowsTaskSupport, legacyRevision } from "../wire/revisions.ts";
+import { anonymous, fromAuthInfo, localUser } from "./caller.ts";
 import type { OwnCompletions } from "./completions.ts";
-import { type Outbound, outboundOf } from "./outbound.ts";
+import type { Outbound } from "./outbound.ts";
 import type { OwnPrompts } from "./prompts.ts";
+import type { AskOptions, Client, Connection, Handler as OwnHandler, Request, Result } from "./request.ts";
 import type { Tasks2025 } from "./tasks-2025.ts";
 
 /**
@@ -24,10 +30,10 @@ import type { Tasks2025 } from "./tasks-2025.ts";
  * So `tools/list` and `tools/call` are looked up here first, and fall through to the SDK for the rest.
  */
 export interface CommandTools {
-  list(ctx: ServerContext, server: CommandServer): Promise<readonly Tool[]>;
+  list(request: Request): Promise<readonly Tool[]>;
   inputSchema(toolName: string): JsonSchema | undefined;
   /** Undefined when no command of that name is known. */
-  call(request: ToolCall, ctx: ServerContext, server: CommandServer): Promise<Result> | undefined;
+  call(called: ToolCall, request: Request): Promise<Result> | undefined;
   /** The error for a name that nobody knows. */
   unknown(toolName: string): Error;
 }
@@ -40,12 +46,13 @@ export interface OwnResources {
 }
 
 /** Params that are checked by whoever reads them. */
-export const anyParams: Schema = { "~standard": { version: 1, vendor: "meanwhile", validate: (value) => ({ value }) } };
+const anyParams: Schema = { "~standard": { version: 1, vendor: "meanwhile", validate: (value) => ({ value }) } };
 
 /** An error as the protocol knows it; what is not meant for clients tells them nothing. */
 export function toProtocolError(error: unknown): ProtocolError {
   if (error instanceof RequestError) return new ProtocolError(requestErrors[error.kind].code, error.message);
   if (error instanceof ProtocolError) return error;
+  if (error instanceof SdkProtocolError) return new ProtocolError(error.code, error.message, error.data);
   if (error instanceof RuntimeError && error.forClients !== undefined) return new ProtocolError(internalErrorCode, error.forClients);
   return new ProtocolError(internalErrorCode, "Internal error");
 }
@@ -75,7 +82,7 @@ export interface ServerParts {
   readonly capabilities: ServerCapabilities;
 }
 
-export class CommandServer extends McpServer {
+export class CommandServer extends McpServer implements Connection {
   readonly #tools: CommandTools;
   /** Follows the tasks that a client of 2025-11-25 has started here. */
   tasks2025: Tasks2025 | undefined;
@@ -111,13 +118,49 @@ export class CommandServer extends McpServer {
     (this as { server: Server }).server = core;
   }
 
-  /** Resolves when the answer to this request has been written, or its client is gone. */
-  async delivered(ctx: ServerContext): Promise<void> {
-    await outboundOf(ctx, this)?.whenLeft(ctx.mcpReq.id);
-  }
-
   get core(): CommandCore {
     return this.server as CommandCore;
+  }
+
+  get closed(): AbortSignal {
+    return this.core.closed;
+  }
+
+  get canPush(): boolean {
+    return this.core.canPush;
+  }
+
+  get client(): Client {
+    const capabilities = (this.server.getClientCapabilities() ?? {}) as Client["capabilities"];
+    const revision = this.server.getNegotiatedProtocolVersion() ?? "";
+    return { revision, isModern: false, name: this.server.getClientVersion()?.name, capabilities, wantsLog: this.core.hasClientLogLevel === true };
+  }
+
+  onStream(listener: () => void): () => void {
+    return this.core.onStream(listener);
+  }
+
+  notify(method: string, params: Json): void {
+    this.server.notification({ method, params } as never).catch(() => undefined);
+  }
+
+  ask(_method: "elicitation/create", params: Json, { signal, timeoutMs }: AskOptions): Promise<unknown> {
+    return this.server.elicitInput(params as never, { signal, timeout: timeoutMs });
+  }
+
+  /** Answers these methods, too. */
+  serve(methods: Readonly<Record<string, OwnHandler>>): void {
+    for (const [method, handler] of Object.entries(methods))
+      this.server.setRequestHandler(
+        method as "tasks/get",
+        { params: anyParams },
+        async (params, ctx) => (await handler(fieldsOf(params), this.toRequest(ctx))) as never,
+      );
+  }
+
+  /** A request of the SDK's as our methods see it. */
+  toRequest(ctx: ServerContext): Request {
+    return new SdkRequest(ctx, this);
   }
 
   /** Registers the methods of tools and resources, unless something of the author's did so already. */
@@ -175,7 +218,7 @@ async function withoutEcho<T>(name: unknown, act: () => Promise<T>): Promise<T> 
   try {
     return await act();
   } catch (error) {
-    if (typeof name !== "string" || name.length <= maxEcho || !(error instanceof ProtocolError)) throw error;
+    if (typeof name !== "string" || name.length <= maxEcho || !(error instanceof SdkProtocolError || error instanceof ProtocolError)) throw error;
     const excerpt = `${name.slice(0, maxEcho)}…`;
     throw error instanceof ResourceNotFoundError
       ? new ResourceNotFoundError(excerpt)
@@ -183,7 +226,85 @@ async function withoutEcho<T>(name: unknown, act: () => Promise<T>): Promise<T> 
   }
 }
 
-type Handler = (request: JSONRPCRequest, ctx: ServerContext) => Promise<Result>;
+type Handler = (request: JSONRPCRequest, ctx: ServerContext) => Promise<SdkResult>;
+
+class SdkRequest implements Request {
+  readonly connection: CommandServer;
+  readonly #ctx: ServerContext;
+
+  constructor(ctx: ServerContext, connection: CommandServer) {
+    this.#ctx = ctx;
+    this.connection = connection;
+  }
+
+  get id(): string | number {
+    return this.#ctx.mcpReq.id;
+  }
+
+  get outbound(): Outbound | undefined {
+    const { http } = this.#ctx;
+    return http === undefined ? this.connection.outbound : (http.authInfo?.extra?.outbound as Outbound | undefined);
+  }
+
+  /** Pipes belong to the local user, HTTP says who it is. */
+  get caller(): Request["caller"] {
+    const { http } = this.#ctx;
+    return http === undefined ? localUser : (fromAuthInfo(http.authInfo) ?? anonymous);
+  }
+
+  get client(): Client {
+    const envelope = this.#ctx.mcpReq.envelope as Json | undefined;
+    if (envelope === undefined) return this.connection.client;
+    return {
+      revision: this.connection.server.getNegotiatedProtocolVersion() ?? "",
+      isModern: true,
+      name: (envelope[CLIENT_INFO_META_KEY] as { name?: string } | undefined)?.name,
+      capabilities: (envelope[CLIENT_CAPABILITIES_META_KEY] ?? {}) as Client["capabilities"],
+      wantsLog: envelope[LOG_LEVEL_META_KEY] !== undefined || this.connection.core.hasClientLogLevel === true,
+    };
+  }
+
+  get door(): Request["door"] {
+    return this.#ctx.http === undefined ? "stdio" : "http";
+  }
+
+  get meta(): Json {
+    return (this.#ctx.mcpReq._meta ?? {}) as Json;
+  }
+
+  get progressToken(): Request["progressToken"] {
+    return this.#ctx.mcpReq._meta?.progressToken;
+  }
+
+  get inputResponses(): Json {
+    return (this.#ctx.mcpReq.inputResponses ?? {}) as Json;
+  }
+
+  get requestState(): unknown {
+    return this.#ctx.mcpReq.envelope === undefined ? undefined : this.#ctx.mcpReq.requestState();
+  }
+
+  get signal(): AbortSignal {
+    return this.#ctx.mcpReq.signal;
+  }
+
+  get exchange(): AbortSignal | undefined {
+    return this.#ctx.http?.req?.signal;
+  }
+
+  notify(method: string, params: Json): void {
+    // A client that left cannot be told; the answer itself will fail and say so.
+    this.#ctx.mcpReq.notify({ method, params } as never).catch(() => undefined);
+  }
+
+  ask(method: string, params: Json, { signal, timeoutMs }: AskOptions): Promise<unknown> {
+    return this.#ctx.mcpReq.send({ method, params } as never, { signal, timeout: timeoutMs });
+  }
+
+  log(level: string, data: unknown, logger: string): void {
+    this.#ctx.mcpReq.log(level as "info", data, logger).catch(() => undefined);
+  }
+}
 
 class CommandCore extends Server {
   // Both are read while the base constructor runs, so neither may have an initializer.
@@ -268,7 +389,7 @@ class CommandCore extends Server {
     return super._wrapHandler("tools/list", async (request, ctx) => {
       const { face } = this;
       const own = (await handler(request, ctx)) as { tools: Tool[] };
-      return { ...own, tools: [...((await face?.tools.list(ctx, face.owner)) ?? []), ...own.tools] };
+      return { ...own, tools: [...((await face?.tools.list(face.owner.toRequest(ctx))) ?? []), ...own.tools] };
     });
   }
 
@@ -283,7 +404,7 @@ class CommandCore extends Server {
   #wrapRead(handler: Handler): Handler {
     return super._wrapHandler("resources/read", async (request, ctx) => {
       const { uri } = request.params as { uri: string };
-      return (await this.face?.resources.read(uri)) ?? (await withoutEcho(uri, () => handler(request, ctx)));
+      return ((await this.face?.resources.read(uri)) as SdkResult | undefined) ?? (await withoutEcho(uri, () => handler(request, ctx)));
     });
   }
 
@@ -302,7 +423,7 @@ class CommandCore extends Server {
       const { name, arguments: given = {} } = request.params as { name: string; arguments?: unknown };
       const prompts = this.face?.prompts;
       const isOurs = prompts?.has(name) === true && !this.#isAuthorsPrompt(name);
-      return isOurs ? prompts.get(name, given) : await withoutEcho(name, () => registered(request, ctx));
+      return isOurs ? ((await prompts.get(name, given)) as SdkResult) : await withoutEcho(name, () => registered(request, ctx));
     };
   }
 
@@ -311,10 +432,10 @@ class CommandCore extends Server {
     this.hasCompletionHandler = true;
     const registered = super._wrapHandler("completion/complete", handler);
     return async (request, ctx) =>
-      (await this.face?.completions.complete(request.params, ctx, {
+      ((await this.face?.completions.complete(request.params, this.face.owner.toRequest(ctx), {
         isPrompt: (name) => this.#isAuthorsPrompt(name),
         schemaOf: (name) => this.face?.owner.toolInputSchemaJson(name),
-      })) ?? (await registered(request, ctx));
+      })) as SdkResult | undefined) ?? (await registered(request, ctx));
   }
 
   /** An author's prompt wins over a command of the same name. */
@@ -329,8 +450,8 @@ class CommandCore extends Server {
       const params = request.params as unknown as ToolCall | undefined;
       const { face } = this;
       if (face === undefined || typeof params?.name !== "string") return await registered(request, ctx);
-      const answer = face.tools.call(params, ctx, face.owner);
-      if (answer !== undefined) return await answer;
+      const answer = face.tools.call(params, face.owner.toRequest(ctx));
+      if (answer !== undefined) return (await answer) as SdkResult;
       try {
         return await registered(request, ctx);
       } catch (error) {

@@ -58,7 +58,7 @@ export function toTaskListen(message: unknown): TaskListen | undefined {
 /** The error for a client that listens to tasks without having declared them. */
 export function refuseListen({ capabilities, id }: TaskListen): JSONRPCMessage | undefined {
   if (takesTasks(capabilities)) return undefined;
-  const { code, message, data } = missingTasks() as Error & { code: number; data: unknown };
+  const { code, message, data } = missingTasks();
   return { jsonrpc: "2.0", id, error: { code, message, data } };
 }
 

@@ -1,11 +1,12 @@
-import { ProtocolError, RELATED_TASK_META_KEY, type Result } from "@modelcontextprotocol/server";
 import { toTimestamp } from "../clock.ts";
 import type { Command } from "../command/command.ts";
-import { internalErrorCode } from "../errors.ts";
+import { internalErrorCode, ProtocolError } from "../errors.ts";
 import { outcomeOf } from "../task/outcome.ts";
 import { statusLine } from "../task/status-line.ts";
 import { type EndedTask, isTerminal, openQuestions, type Task } from "../task/task.ts";
+import { metaKeys } from "../wire/envelope.ts";
 import { toInputRequest } from "./questions.ts";
+import type { Result } from "./request.ts";
 import { toCallResult } from "./results.ts";
 
 /** A task in the words of both generations. What is stored is neutral; everything about the wire is here. */
@@ -106,5 +107,5 @@ export function resultOrError(task: EndedTask, find: FindCommand, isDebug: boole
 
 /** Ties a message to its task, as 2025-11-25 asks. */
 export function relatedTask(taskId: string): Record<string, unknown> {
-  return { [RELATED_TASK_META_KEY]: { taskId } };
+  return { [metaKeys.relatedTask]: { taskId } };
 }

@@ -1,18 +1,18 @@
-import { ProtocolError, type Result, type ServerContext } from "@modelcontextprotocol/server";
 import type { Clock } from "../clock.ts";
-import { RequestError, requestErrors } from "../errors.ts";
+import { ProtocolError, RequestError, requestErrors } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Engine } from "../task/engine.ts";
 import { ProgressReader } from "../task/progress.ts";
 import { toWords } from "../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import type { TrackedToken } from "../task/tokens.ts";
-import { type Caller, callerKey, callerOf, isKnown } from "./caller.ts";
+import { type Caller, callerKey, isKnown } from "./caller.ts";
 import { readWithRoom } from "./outbound.ts";
 import type { PollLimit } from "./poll-limit.ts";
 import { ProgressSender } from "./progress.ts";
-import { canElicit, elicit, elicitUnasked } from "./questions.ts";
-import { anyParams, type CommandServer, toProtocolError } from "./server.ts";
+import { canElicit, elicit } from "./questions.ts";
+import type { Connection, Handler, Request, Result } from "./request.ts";
+import { toProtocolError } from "./server.ts";
 import { type FindCommand, relatedTask, resultOrError, toTask2025 } from "./task-wire.ts";
 
 /**
@@ -42,26 +42,29 @@ export function tasksCapability(caller: Caller): Record<string, unknown> {
 /** One connection's tasks. */
 export class Tasks2025 {
   readonly #options: Tasks2025Options;
-  readonly #server: CommandServer;
+  readonly #connection: Connection;
   /** Questions that are on their way to the person, by task and key, each with what takes it back. */
   readonly #shown = new Map<string, AbortController>();
   /** Tasks this connection is told about: each once, however many calls have joined it. */
   readonly #followed = new Set<string>();
 
-  constructor(server: CommandServer, options: Tasks2025Options) {
-    this.#server = server;
+  constructor(connection: Connection, options: Tasks2025Options) {
+    this.#connection = connection;
     this.#options = options;
   }
 
-  /** Registers the methods. `tasks/list` is there only for callers who have one. */
-  serve(caller: Caller): void {
-    this.#handle("tasks/get", async ({ taskId }, { engine, key }) => {
+  /** The methods. `tasks/list` is there only for callers who have one. */
+  methods(caller: Caller): Readonly<Record<string, Handler>> {
+    const get = async ({ taskId }: TaskParams, { engine, key }: TaskCall) => {
       await this.#options.polls.admit(key, taskId);
       return this.#toWire(await engine.get(key, taskId));
-    });
-    this.#handle("tasks/result", (params, call) => this.#result(params, call));
-    this.#handle("tasks/cancel", (params, call) => this.#cancel(params, call));
-    if (isKnown(caller)) this.#handle("tasks/list", (params, call) => this.#list(params, call));
+    };
+    return {
+      "tasks/get": this.#handler(get),
+      "tasks/result": this.#handler((params, call) => this.#result(params, call)),
+      "tasks/cancel": this.#handler((params, call) => this.#cancel(params, call)),
+      ...(isKnown(caller) && { "tasks/list": this.#handler((params, call) => this.#list(params, call)) }),
+    };
   }
 
   /** What a call that asked for a task is answered with. */
@@ -74,7 +77,7 @@ export class Tasks2025 {
   /** Tells the connection what becomes of a task it has started. */
   async follow(task: Task, about: { caller: string; progressToken: string | number | undefined; tracked: TrackedToken | undefined }): Promise<void> {
     const { openEngine, clock } = this.#options;
-    const core = this.#server.core;
+    const { closed } = this.#connection;
     if (this.#followed.has(task.taskId)) {
       about.tracked?.drop();
       return;
@@ -98,9 +101,9 @@ export class Tasks2025 {
     };
     const questions = this.questionsOf(task, about.caller);
     try {
-      await (await openEngine()).wait(about.caller, task.taskId, { signal: core.closed, onTask });
+      await (await openEngine()).wait(about.caller, task.taskId, { signal: closed, onTask });
     } catch (error) {
-      noteUnlessGone(error, core.closed, this.#options.log);
+      noteUnlessGone(error, closed, this.#options.log);
     } finally {
       questions.stop();
       this.#followed.delete(task.taskId);
@@ -115,13 +118,13 @@ export class Tasks2025 {
 
   /** Shows a task's questions as soon as there is a stream to show them on, and takes back what is open no longer. */
   questionsOf(task: Task, caller: string): { look(news: Task): void; stop(): void } {
-    const { core } = this.#server;
+    const connection = this.#connection;
     let latest = task;
     const push = () => {
-      if (!core.canPush || isTerminal(latest)) return;
+      if (!connection.canPush || isTerminal(latest)) return;
       for (const question of openQuestions(latest)) void this.#push(latest, question, caller);
     };
-    const stop = core.onStream(push);
+    const stop = connection.onStream(push);
     return {
       look: (news) => {
         this.#withdraw(news);
@@ -139,36 +142,36 @@ export class Tasks2025 {
     for (const [id, shown] of this.#shown) if (id.startsWith(`${task.taskId} `) && !open.has(id)) shown.abort(questionClosed);
   }
 
-  #handle(method: string, answer: (params: TaskParams, call: TaskCall) => Promise<unknown>): void {
-    this.#server.server.setRequestHandler(method as "tasks/get", { params: anyParams }, async (params, ctx) => {
+  #handler(answer: (params: TaskParams, call: TaskCall) => Promise<Result>): Handler {
+    return async (params, request) => {
       try {
-        return (await answer(params as TaskParams, { ctx, engine: await this.#options.openEngine(), key: callerKey(callerOf(ctx)) })) as never;
+        return await answer(params, { request, engine: await this.#options.openEngine(), key: callerKey(request.caller) });
       } catch (error) {
         throw toProtocolError(error);
       }
-    });
+    };
   }
 
   /** Waits for the end, carrying questions and progress on this request's own stream. */
-  async #result({ taskId }: TaskParams, { ctx, engine, key }: TaskCall): Promise<Result> {
+  async #result({ taskId }: TaskParams, { request, engine, key }: TaskCall): Promise<Result> {
     const { clock, find, isDebug } = this.#options;
     const task = await engine.get(key, taskId);
     const sender = new ProgressSender({
-      token: ctx.mcpReq._meta?.progressToken,
+      token: request.progressToken,
       related: relatedTask(task.taskId),
       monotonic: () => clock.monotonic(),
-      send: (params) => void ctx.mcpReq.notify({ method: "notifications/progress", params } as never).catch(() => undefined),
+      send: (params) => request.notify("notifications/progress", params),
     });
     const reader = new ProgressReader(task);
     const onTask = (latest: Task) => {
       this.#progress(latest, sender, reader);
       this.#withdraw(latest);
-      if (!isTerminal(latest)) for (const question of openQuestions(latest)) void this.#ask(latest, question, key, ctx);
+      if (!isTerminal(latest)) for (const question of openQuestions(latest)) void this.#ask(latest, question, key, request);
     };
     try {
-      const ended = await readWithRoom(ctx, this.#server, () => this.#waitForEnd(task, { engine, key, signal: ctx.mcpReq.signal, onTask }));
+      const ended = await readWithRoom(request, () => this.#waitForEnd(task, { engine, key, signal: request.signal, onTask }));
       if (!isTerminal(ended)) throw new RequestError("busy", "The server is stopping, and the task goes on in the next one; ask again in a moment.");
-      const result = resultOrError(ended, find, isDebug || this.#server.core.hasClientLogLevel === true);
+      const result = resultOrError(ended, find, isDebug || request.client.wantsLog);
       return { ...result, _meta: { ...(result._meta as object | undefined), ...relatedTask(ended.taskId) } };
     } finally {
       sender.finish();
@@ -178,7 +181,7 @@ export class Tasks2025 {
   /** A server that leaves waits on for what it still runs. Where a front asks again elsewhere it hangs up instead, so there it just waits. */
   async #waitForEnd(task: Task, { engine, key, signal, onTask }: Waiting): Promise<Task> {
     const { leaving } = engine;
-    if (this.#server.isFront) return await engine.wait(key, task.taskId, { signal, onTask });
+    if (this.#connection.isFront) return await engine.wait(key, task.taskId, { signal, onTask });
     try {
       return await engine.wait(key, task.taskId, { signal: AbortSignal.any([signal, leaving]), onTask });
     } catch (error) {
@@ -187,7 +190,7 @@ export class Tasks2025 {
     }
   }
 
-  async #cancel({ taskId }: TaskParams, { engine, key }: TaskCall): Promise<unknown> {
+  async #cancel({ taskId }: TaskParams, { engine, key }: TaskCall): Promise<Result> {
     const task = await engine.get(key, taskId);
     if (!(await engine.cancel(key, task.taskId))) {
       const { status } = await engine.get(key, task.taskId);
@@ -196,7 +199,7 @@ export class Tasks2025 {
     return this.#toWire(await engine.get(key, task.taskId));
   }
 
-  async #list({ cursor, limit }: TaskParams, { engine, key }: TaskCall): Promise<unknown> {
+  async #list({ cursor, limit }: TaskParams, { engine, key }: TaskCall): Promise<Result> {
     if (cursor !== undefined && typeof cursor !== "string") throw new RequestError("params", "`cursor` must be a text.");
     if (limit === null) throw new RequestError("params", "`limit` must be a whole number from 1 to 100.");
     const page = await engine.list(key, { ...(cursor !== undefined && { cursor }), ...(limit !== undefined && { limit: limit as number }) });
@@ -210,14 +213,14 @@ export class Tasks2025 {
   }
 
   /** Over the stream of a request that waits for the task. */
-  async #ask(task: Task, question: TaskQuestion, caller: string, ctx: ServerContext): Promise<void> {
-    await this.#show(task, question, caller, ctx.mcpReq.signal, (asked, signal) => elicit(asked, ctx, signal, relatedTask(task.taskId)));
+  async #ask(task: Task, question: TaskQuestion, caller: string, request: Request): Promise<void> {
+    await this.#show(task, question, caller, request.signal, (asked, signal) => elicit(asked, request, signal, relatedTask(task.taskId)));
   }
 
   /** Over the connection itself. */
   async #push(task: Task, question: TaskQuestion, caller: string): Promise<void> {
-    const { closed } = this.#server.core;
-    await this.#show(task, question, caller, closed, (asked, signal) => elicitUnasked(asked, this.#server, signal, relatedTask(task.taskId)));
+    const connection = this.#connection;
+    await this.#show(task, question, caller, connection.closed, (asked, signal) => elicit(asked, connection, signal, relatedTask(task.taskId)));
   }
 
   /** Each question is shown once at a time; one that could not be shown may be shown again. */
@@ -229,7 +232,7 @@ export class Tasks2025 {
     ask: (question: TaskQuestion, signal: AbortSignal) => ReturnType<typeof elicit>,
   ): Promise<void> {
     const id = idOf(task.taskId, question.key);
-    if (this.#shown.has(id) || !canElicit((this.#server.server.getClientCapabilities() ?? {}) as never)) return;
+    if (this.#shown.has(id) || !canElicit(this.#connection.client.capabilities)) return;
     const closing = new AbortController();
     this.#shown.set(id, closing);
     const signal = AbortSignal.any([gone, closing.signal]);
@@ -247,7 +250,7 @@ export class Tasks2025 {
   }
 
   #notify(method: string, params: Record<string, unknown>): void {
-    this.#server.server.notification({ method, params } as never).catch(() => undefined);
+    this.#connection.notify(method, params);
   }
 }
 
@@ -310,7 +313,7 @@ interface Waiting {
 }
 
 interface TaskCall {
-  readonly ctx: ServerContext;
+  readonly request: Request;
   readonly engine: Engine;
   readonly key: string;
 }

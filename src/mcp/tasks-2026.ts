@@ -1,18 +1,21 @@
-import { MissingRequiredClientCapabilityError, type Result, type ServerContext } from "@modelcontextprotocol/server";
 import type { Clock } from "../clock.ts";
 import type { Answer } from "../command/context.ts";
-import { RequestError } from "../errors.ts";
+import { ProtocolError, RequestError } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { openQuestions } from "../task/task.ts";
 import { tasksExtension } from "../wire/revisions.ts";
-import { callerKey, callerOf } from "./caller.ts";
+import { callerKey } from "./caller.ts";
 import { readWithRoom } from "./outbound.ts";
 import type { PollLimit } from "./poll-limit.ts";
-import { type ClientCapabilities, canElicit, capabilitiesOf, toAnswer } from "./questions.ts";
-import { anyParams, type CommandServer, toProtocolError } from "./server.ts";
+import { type ClientCapabilities, canElicit, toAnswer } from "./questions.ts";
+import type { Handler, Request, Result } from "./request.ts";
+import { toProtocolError } from "./server.ts";
 import { type FindCommand, toDetailedTask } from "./task-wire.ts";
 
 /** The tasks extension of 2026-07-28: tasks/get with everything in it, tasks/update, tasks/cancel. The server decides what becomes a task. */
+
+/** A capability that the request needs was not declared with it. */
+const missingCapabilityCode = -32021;
 
 export interface TasksOptions {
   readonly openEngine: () => Promise<Engine>;
@@ -27,32 +30,35 @@ export function takesTasks({ extensions }: ClientCapabilities): boolean {
   return extensions !== undefined && Object.hasOwn(extensions, tasksExtension);
 }
 
-export function missingTasks(): Error {
-  return new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [tasksExtension]: {} } } } as never);
+export function missingTasks(): ProtocolError {
+  return new ProtocolError(missingCapabilityCode, "Missing required client capabilities: extensions", {
+    requiredCapabilities: { extensions: { [tasksExtension]: {} } },
+  });
 }
 
-/** Registers the extension's methods on a server of 2026-07-28. */
-export function serveTasks2026(server: CommandServer, options: TasksOptions): void {
+/** The extension's methods, for clients of 2026-07-28. */
+export function createTasks2026(options: TasksOptions): Readonly<Record<string, Handler>> {
   const { openEngine, find, clock, isDebug } = options;
-  const handle = (method: string, answer: (params: TaskParams, call: TaskCall) => Promise<Result>) =>
-    server.server.setRequestHandler(method as "tasks/get", { params: anyParams }, async (params, ctx) => {
-      const capabilities = capabilitiesOf(ctx, server);
+  const methods: Record<string, Handler> = {};
+  const handle = (method: string, answer: (params: TaskParams, call: TaskCall) => Promise<Result>) => {
+    methods[method] = async (params, request) => {
+      const { capabilities } = request.client;
       if (!takesTasks(capabilities)) throw missingTasks();
       try {
-        return (await answer(params as TaskParams, { ctx, engine: await openEngine(), caller: callerKey(callerOf(ctx)), capabilities })) as never;
+        return await answer(params, { request, engine: await openEngine(), caller: callerKey(request.caller), capabilities });
       } catch (error) {
         throw toProtocolError(error);
       }
-    });
-  handle("tasks/get", async ({ taskId }, { ctx, engine, caller, capabilities }) => {
+    };
+  };
+  handle("tasks/get", async ({ taskId }, { request, engine, caller, capabilities }) => {
     await options.polls.admit(caller, taskId);
-    const task = await readWithRoom(ctx, server, () => engine.get(caller, taskId));
+    const task = await readWithRoom(request, () => engine.get(caller, taskId));
     return toDetailedTask(task, find, { now: clock.now(), canElicit: canElicit(capabilities), isDebug });
   });
-  handle("tasks/update", async ({ taskId }, { ctx, engine, caller, capabilities }) => {
+  handle("tasks/update", async ({ taskId }, { request, engine, caller, capabilities }) => {
     const task = await engine.get(caller, taskId);
-    // The SDK lifts `inputResponses` off every request.
-    const responses = (ctx.mcpReq.inputResponses ?? {}) as Record<string, unknown>;
+    const responses = request.inputResponses;
     const answers: Record<string, Answer> = {};
     for (const { key, isConfirmation } of openQuestions(task)) {
       // What was never shown to a person, no person has confirmed.
@@ -71,6 +77,7 @@ export function serveTasks2026(server: CommandServer, options: TasksOptions): vo
     await engine.cancel(caller, task.taskId);
     return {};
   });
+  return methods;
 }
 
 interface TaskParams {
@@ -78,7 +85,7 @@ interface TaskParams {
 }
 
 interface TaskCall {
-  readonly ctx: ServerContext;
+  readonly request: Request;
   readonly engine: Engine;
   readonly caller: string;
   readonly capabilities: ClientCapabilities;

@@ -1,13 +1,12 @@
-import { ProtocolError } from "@modelcontextprotocol/server";
 import { ownArguments } from "../command/aliases.ts";
 import type { Catalog, CatalogEntry } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
 import { envelopeSchema } from "../command/envelope.ts";
 import { closest } from "../command/suggest.ts";
-import { CommandError } from "../errors.ts";
+import { CommandError, ProtocolError } from "../errors.ts";
 import { type CommandStats, isTaskModeRecommended } from "../task/history.ts";
-import { asksForTask, budgetFor, Call, type CallOptions, speaksCoreTasks } from "./call.ts";
-import { callerOf } from "./caller.ts";
+import { knowsTaskSupport } from "../wire/revisions.ts";
+import { asksForTask, budgetFor, Call, type CallOptions } from "./call.ts";
 import { errorResult } from "./results.ts";
 import type { CommandTools, Tool, ToolCall } from "./server.ts";
 import { wrongTaskSupport } from "./tasks-2025.ts";
@@ -33,27 +32,27 @@ export function createTools(options: ToolsOptions): CommandTools {
     });
   };
   return {
-    async list(ctx, server) {
-      const tools = [...(await commandTools()), ...(plain?.list(callerOf(ctx)) ?? [])];
-      return speaksCoreTasks(server) ? tools : tools.map(({ execution: _support, ...tool }) => tool);
+    async list({ caller, client }) {
+      const tools = [...(await commandTools()), ...(plain?.list(caller) ?? [])];
+      return knowsTaskSupport(client.revision) ? tools : tools.map(({ execution: _support, ...tool }) => tool);
     },
     inputSchema: (toolName) => catalog.get(toolName)?.command.inputSchema ?? plain?.inputSchema(toolName),
-    call(request, ctx, server) {
-      const entry = catalog.get(request.name);
+    call(called, request) {
+      const entry = catalog.get(called.name);
       if (entry !== undefined) {
         // What an author has registered by hand is listed, and an alias is not: the call is meant for the former.
-        if (request.name !== entry.toolName && server.isAuthorsTool(request.name)) return undefined;
-        const own = toOwnNames(entry, request);
+        if (called.name !== entry.toolName && request.connection.isAuthorsTool(called.name)) return undefined;
+        const own = toOwnNames(entry, called);
         if (typeof own === "string") return Promise.resolve(errorResult(own, options.clock));
-        return new Call(options, entry, own, ctx, server).answer();
+        return new Call(options, entry, own, request).answer();
       }
-      const isFollowUp = plain?.inputSchema(request.name) !== undefined;
-      if (isFollowUp && asksForTask(request, ctx, server)) throw wrongTaskSupport(request.name, "forbidden");
-      const followUp = plain?.call(request.name, request.arguments, { ctx, server, caller: callerOf(ctx), budget: budgetFor(options, ctx, server) });
+      const isFollowUp = plain?.inputSchema(called.name) !== undefined;
+      if (isFollowUp && asksForTask(called, request)) throw wrongTaskSupport(called.name, "forbidden");
+      const followUp = plain?.call(called.name, called.arguments, { request, budget: budgetFor(options, request) });
       if (followUp !== undefined) return followUp;
-      const problem = catalog.problemOf(request.name);
+      const problem = catalog.problemOf(called.name);
       if (problem === undefined) return undefined;
-      return Promise.resolve(errorResult(`${request.name} could not be loaded from ${problem.file}: ${problem.text}`, options.clock));
+      return Promise.resolve(errorResult(`${called.name} could not be loaded from ${problem.file}: ${problem.text}`, options.clock));
     },
     unknown(toolName) {
       const guess = closest(

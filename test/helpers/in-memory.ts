@@ -11,7 +11,7 @@ import { createResources } from "../../src/mcp/resources.ts";
 import { CommandServer } from "../../src/mcp/server.ts";
 import { TaskSubscriptions } from "../../src/mcp/subscriptions.ts";
 import { Tasks2025, tasksCapability } from "../../src/mcp/tasks-2025.ts";
-import { serveTasks2026 } from "../../src/mcp/tasks-2026.ts";
+import { createTasks2026 } from "../../src/mcp/tasks-2026.ts";
 import { createTools } from "../../src/mcp/tools.ts";
 import { type Runtime, serveStreams } from "../../src/serve.ts";
 import { openMemoryStore } from "../../src/store/memory.ts";
@@ -132,10 +132,10 @@ function createFactory(
       capabilities: capabilities as ServerCapabilities,
     });
     server.serveAll();
-    if (era === "modern") serveTasks2026(server, common);
+    if (era === "modern") server.serve(createTasks2026(common));
     else {
       server.tasks2025 = new Tasks2025(server, { ...common, log: silentLog, errorsAsCompleted: false });
-      server.tasks2025.serve(caller);
+      server.serve(server.tasks2025.methods(caller));
     }
     return server;
   };

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
-import { LineSplitter } from "../../src/lines.ts";
+import { LineSplitter } from "../../src/wire/lines.ts";
 
 /** Clients and looks for tests that move hundreds of megabytes: no more of an answer is looked at than whose it is. */
 

@@ -1,6 +1,6 @@
 import { toEnvelope } from "../../../wire/envelope.ts";
 import { isObject, type Json } from "../../../wire/json.ts";
-import { hasVersionHeader, modernRevision } from "../../../wire/revisions.ts";
+import { hasVersionHeader } from "../../../wire/revisions.ts";
 import { type Evidence, type Fault, failed, passed, type Verdict } from "../../check.ts";
 import type { Facts } from "../../facts.ts";
 import type { Probe } from "../../probe.ts";

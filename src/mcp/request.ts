@@ -1,0 +1,80 @@
+import type { Json } from "../wire/json.ts";
+import type { Caller } from "./caller.ts";
+import type { Outbound } from "./outbound.ts";
+import type { ClientCapabilities } from "./questions.ts";
+import type { Tasks2025 } from "./tasks-2025.ts";
+
+/** What our methods know of a request, of the connection it came on and of who asks, whatever carries them. */
+
+export type Result = Json;
+
+/** Answers one method. */
+export type Handler = (params: Json, request: Request) => Promise<Result>;
+
+/** Who asks: as said with the request since 2026-07-28, at the handshake before. */
+export interface Client {
+  readonly revision: string;
+  readonly isModern: boolean;
+  readonly name: string | undefined;
+  readonly capabilities: ClientCapabilities;
+  /** Has asked for log lines. */
+  readonly wantsLog: boolean;
+}
+
+export interface AskOptions {
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+}
+
+/** One client that is connected; since 2026-07-28 over HTTP as long as its request. */
+export interface Connection {
+  /** Aborted when the client is gone, before its requests are. */
+  readonly closed: AbortSignal;
+  /** Whether a message can reach the client while no request of its own is open. */
+  readonly canPush: boolean;
+  /** Who the MCP host is, whatever it calls itself. */
+  readonly hostName: string | undefined;
+  /** The working folder of this connection's session; undefined where it has none. */
+  readonly folder: string | undefined;
+  /** A front of ours is at the other end: what is safe to ask twice it asks the next daemon. */
+  readonly isFront: boolean;
+  /** Jobs this connection is told about: each once, however many calls have joined it. */
+  readonly jobs: Set<string>;
+  /** Follows the tasks that a client of 2025-11-25 has started here. */
+  readonly tasks2025: Tasks2025 | undefined;
+  /** Who shook hands; undefined since 2026-07-28. */
+  readonly client: Client;
+  /** Calls back when the client has opened a stream for messages of our own. */
+  onStream(listener: () => void): () => void;
+  /** Sends on whatever stream is open by itself; who cannot be told is not. */
+  notify(method: string, params: Json): void;
+  /** Asks on whatever stream is open by itself. */
+  ask(method: string, params: Json, options: AskOptions): Promise<unknown>;
+  /** Whether the author has registered a tool of this name by hand. */
+  isAuthorsTool(name: string): boolean;
+}
+
+export interface Request {
+  readonly id: string | number;
+  readonly caller: Caller;
+  readonly client: Client;
+  readonly connection: Connection;
+  readonly door: "stdio" | "http";
+  readonly meta: Json;
+  readonly progressToken: string | number | undefined;
+  /** Answers to questions that an earlier call was sent back with, and the state that leads back to it. */
+  readonly inputResponses: Json;
+  readonly requestState: unknown;
+  /** Aborted when the client takes its request back, or is lost. */
+  readonly signal: AbortSignal;
+  /** Over HTTP: aborted when the exchange that carries the request is over, or broken. */
+  readonly exchange: AbortSignal | undefined;
+  /** The way by which it is answered; undefined where nothing is known of it. */
+  readonly outbound: Outbound | undefined;
+  /** Sends on the stream of this request. */
+  notify(method: string, params: Json): void;
+  /** Asks on the stream of this request; not since 2026-07-28. */
+  ask(method: string, params: Json, options: AskOptions): Promise<unknown>;
+  /** Sends a log line, where the client has asked for lines of this level. */
+  log(level: string, data: unknown, logger: string): void;
+}
