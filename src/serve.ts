@@ -11,11 +11,15 @@ import type { Logger } from "./log.ts";
 import { hasDescriptorsLeft } from "./machine.ts";
 import { anonymous, callerKey, fromAuthInfo, isKnown, localUser } from "./mcp/caller.ts";
 import { createCompletions } from "./mcp/completions.ts";
+import { PipeConnection } from "./mcp/connection.ts";
+import type { ListName } from "./mcp/listening.ts";
 import { PlainRoad } from "./mcp/plain.ts";
 import { PollLimit } from "./mcp/poll-limit.ts";
 import { createPrompts } from "./mcp/prompts.ts";
 import { RequestStates } from "./mcp/questions.ts";
+import type { Connection } from "./mcp/request.ts";
 import { createResources } from "./mcp/resources.ts";
+import { createRouter, type Router } from "./mcp/router.ts";
 import { CommandServer } from "./mcp/server.ts";
 import { TaskListenTransport, TaskSubscriptions } from "./mcp/subscriptions.ts";
 import { Tasks2025, tasksCapability } from "./mcp/tasks-2025.ts";
@@ -31,6 +35,7 @@ import { ProgressTokens } from "./task/tokens.ts";
 import type { Worker } from "./task/worker.ts";
 import type { Tasks, TasksOptions } from "./tasks.ts";
 import type { HttpDoor } from "./transport/http.ts";
+import type { Message } from "./wire/message.ts";
 import { tasksExtension } from "./wire/revisions.ts";
 
 /** Calls that somebody waits for, and tasks. */
@@ -44,6 +49,10 @@ export interface Runtime {
   readonly settings: Settings;
   readonly catalog: Catalog;
   readonly factory: McpServerFactory;
+  /** What the local user's methods are answered by. */
+  readonly router: Router;
+  readonly createTasks2025: (connection: Connection) => Tasks2025;
+  readonly lists: readonly ListName[];
   readonly subscriptions: TaskSubscriptions;
   readonly clock: Clock;
   readonly log: Logger;
@@ -109,6 +118,7 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
   const readForStrangers = async () => (await readStats()).filter(({ command }) => forStrangers.get(command) !== undefined);
   const [parts, partsForStrangers] = [partsFrom(catalog, readStats), partsFrom(forStrangers, readForStrangers)];
   const tasks2026 = createTasks2026(common);
+  const createTasks2025 = (connection: Connection) => new Tasks2025(connection, { ...common, errorsAsCompleted: settings.errorsAsCompleted });
   const factory: McpServerFactory = async ({ era, authInfo, requestInfo }) => {
     const caller = fromAuthInfo(authInfo) ?? (requestInfo === undefined ? localUser : anonymous);
     const capabilities = era === "modern" ? { extensions: { [tasksExtension]: {} } } : { tasks: tasksCapability(caller) };
@@ -125,7 +135,7 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
     server.serveAll();
     if (era === "modern") server.serve(tasks2026);
     else {
-      server.tasks2025 = new Tasks2025(server, { ...common, errorsAsCompleted: settings.errorsAsCompleted });
+      server.tasks2025 = createTasks2025(server);
       server.serve(server.tasks2025.methods(caller));
     }
     return server;
@@ -140,6 +150,9 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
     settings,
     catalog,
     factory,
+    router: createRouter({ ...parts, facts: settings, tasks2026 }),
+    createTasks2025,
+    lists: settings.prompts ? ["tools", "prompts"] : ["tools"],
     subscriptions: new TaskSubscriptions(common),
     clock,
     log,
@@ -264,6 +277,7 @@ export interface Streams {
 
 /** One MCP connection over a pair of streams; resolves when the client has closed it. */
 export async function serveStreams(runtime: Runtime, streams: Streams): Promise<void> {
+  if (runtime.settings.mcp === undefined) return await servePipe(runtime, streams);
   const [{ serveStdio }, { LineTransport }] = await Promise.all([import("@modelcontextprotocol/server/stdio"), import("./transport/stdio.ts")]);
   const { log, clock, catalog, subscriptions } = runtime;
   const servers = new Set<CommandServer>();
@@ -294,6 +308,43 @@ export async function serveStreams(runtime: Runtime, streams: Streams): Promise<
       closeConnection?.();
       resolve();
     };
+  });
+  stopListening();
+  streams.leaving?.removeEventListener("abort", onLeaving);
+}
+
+/** The same on our own wire, where an author has registered nothing by hand. */
+async function servePipe(runtime: Runtime, streams: Streams): Promise<void> {
+  const { LineTransport } = await import("./transport/stdio.ts");
+  const { log, catalog, clock } = runtime;
+  const isAskedAgain = (method: string) => streams.isFront === true && method === "tasks/result";
+  const lines = new LineTransport({ ...streams, isAskedAgain, clock, log });
+  const connection = new PipeConnection({
+    router: runtime.router,
+    channel: { outbound: lines, send: (message) => void lines.send({ jsonrpc: "2.0", ...message } as never).catch(() => undefined) },
+    caller: localUser,
+    clock,
+    hostName: streams.host,
+    folder: toWorkingFolder(streams.folder),
+    isFront: streams.isFront === true,
+    firstId: createFirstNumber(),
+    createTasks2025: runtime.createTasks2025,
+    tasks: runtime.subscriptions,
+    lists: runtime.lists,
+  });
+  const stopListening = catalog.onChange(() => connection.sendListsChanged());
+  const onLeaving = () => lines.closeWhenIdle();
+  streams.leaving?.addEventListener("abort", onLeaving);
+  // It may have been decided while this was being put together.
+  if (streams.leaving?.aborted === true) onLeaving();
+  await new Promise<void>((resolve) => {
+    lines.onmessage = (message) => connection.receive(message as Message);
+    lines.onerror = (error) => log.debug(`mcp: ${error.message}`);
+    lines.onclose = () => {
+      connection.close();
+      resolve();
+    };
+    void lines.start();
   });
   stopListening();
   streams.leaving?.removeEventListener("abort", onLeaving);

@@ -8,6 +8,7 @@ export const metaKeys = {
   clientInfo: "io.modelcontextprotocol/clientInfo",
   clientCapabilities: "io.modelcontextprotocol/clientCapabilities",
   serverInfo: "io.modelcontextprotocol/serverInfo",
+  logLevel: "io.modelcontextprotocol/logLevel",
   relatedTask: "io.modelcontextprotocol/related-task",
   subscription: "io.modelcontextprotocol/subscriptionId",
 } as const;

@@ -7,7 +7,9 @@ import { fromAuthInfo, localUser, toAuthInfo } from "../../src/mcp/caller.ts";
 import { PlainRoad } from "../../src/mcp/plain.ts";
 import { PollLimit } from "../../src/mcp/poll-limit.ts";
 import { RequestStates } from "../../src/mcp/questions.ts";
+import type { Connection } from "../../src/mcp/request.ts";
 import { createResources } from "../../src/mcp/resources.ts";
+import { createRouter } from "../../src/mcp/router.ts";
 import { CommandServer } from "../../src/mcp/server.ts";
 import { TaskSubscriptions } from "../../src/mcp/subscriptions.ts";
 import { Tasks2025, tasksCapability } from "../../src/mcp/tasks-2025.ts";
@@ -29,8 +31,8 @@ import { type Link, overHttp, overStreams } from "./wire.ts";
 /** A whole server in this process whose time we move: what `openRuntime` puts together, on a store in memory. */
 export interface InMemoryServer {
   readonly engine: Engine;
-  /** The server of every connection so far. */
-  readonly servers: readonly CommandServer[];
+  /** Those with a handshake, as they came. */
+  readonly connections: readonly Connection[];
   /** Calls that were sent back with a question. */
   readonly parked: ReadonlyMap<string, unknown>;
   /** A connection over a pair of streams. */
@@ -56,25 +58,20 @@ export function openInMemory(commands: Readonly<Record<string, Command>>, clock:
   sweeper.start();
   const common = { openEngine: async () => engine, find: (name: string) => find(name)?.command, clock, log: silentLog, isDebug: false };
   const polls = new PollLimit(clock);
-  const servers: CommandServer[] = [];
+  const connections: Connection[] = [];
   const parked = new Map<string, () => void>();
-  const create = createFactory({ ...common, polls, parked }, catalog, history);
-  const factory: McpServerFactory = async (about) => {
-    const server = await create(about);
-    servers.push(server as CommandServer);
-    return server;
-  };
+  const { factory, ...own } = createParts({ ...common, polls, parked }, catalog, { history, onConnection: (connection) => connections.push(connection) });
   const subscriptions = new TaskSubscriptions(common);
   const sessions = new Sessions({ factory, clock, onerror: () => undefined });
   const modern = createMcpHandler(factory, { legacy: "reject", onerror: () => undefined });
   return {
     engine,
-    servers,
+    connections,
     parked,
     openPipe() {
       const toServer = new PassThrough();
       const toClient = new PassThrough();
-      const runtime = { catalog, factory, subscriptions, clock, log: silentLog } as unknown as Runtime;
+      const runtime = { settings: {}, catalog, factory, ...own, subscriptions, clock, log: silentLog } as unknown as Runtime;
       const served = serveStreams(runtime, { input: toServer, output: toClient, write: (text) => toClient.write(text) });
       return overStreams(toServer, toClient, async () => {
         toServer.end();
@@ -101,11 +98,11 @@ export function openInMemory(commands: Readonly<Record<string, Command>>, clock:
   };
 }
 
-function createFactory(
+function createParts(
   common: ConstructorParameters<typeof TaskSubscriptions>[0] & { polls: PollLimit; parked: Map<string, () => void> },
   catalog: Catalog,
-  history: History,
-): McpServerFactory {
+  { history, onConnection }: { history: History; onConnection: (connection: Connection) => void },
+) {
   const { clock } = common;
   const readStats = () => history.stats();
   const tools = createTools({
@@ -121,24 +118,32 @@ function createFactory(
     hostName: undefined,
   });
   const resources = createResources(readStats);
-  return ({ era, authInfo }) => {
+  const tasks2026 = createTasks2026(common);
+  const createTasks2025 = (connection: Connection) => {
+    onConnection(connection);
+    return new Tasks2025(connection, { ...common, log: silentLog, errorsAsCompleted: false });
+  };
+  const completions = { complete: () => undefined };
+  const router = createRouter({ tools, resources, prompts: undefined, completions, facts, tasks2026 });
+  const factory: McpServerFactory = ({ era, authInfo }) => {
     const caller = fromAuthInfo(authInfo) ?? localUser;
     const capabilities = era === "modern" ? { extensions: { [tasksExtension]: {} } } : { tasks: tasksCapability(caller) };
     const server = new CommandServer(facts, {
       tools,
       resources,
       prompts: undefined,
-      completions: { complete: () => undefined },
+      completions,
       capabilities: capabilities as ServerCapabilities,
     });
     server.serveAll();
-    if (era === "modern") server.serve(createTasks2026(common));
+    if (era === "modern") server.serve(tasks2026);
     else {
-      server.tasks2025 = new Tasks2025(server, { ...common, log: silentLog, errorsAsCompleted: false });
+      server.tasks2025 = createTasks2025(server);
       server.serve(server.tasks2025.methods(caller));
     }
     return server;
   };
+  return { factory, router, createTasks2025, lists: ["tools"] as const };
 }
 
 function toCatalog(commands: Readonly<Record<string, Command>>): Catalog {

@@ -41,7 +41,7 @@ function setUp(): { clock: FakeClock; server: InMemoryServer; connect: (options:
 test("100 tasks with a progress token, one after the other on one connection: when they have ended, nothing waits for the end of the connection", async () => {
   const { clock, server, connect } = setUp();
   const client = await connect({ revision: "2025-11-25" });
-  const closed = () => getEventListeners(server.servers[0]?.core.closed as AbortSignal, "abort").length;
+  const closed = () => getEventListeners(server.connections[0]?.closed as AbortSignal, "abort").length;
   const before = closed();
   for (let round = 0; round < 10; round++) {
     const calls = Array.from({ length: 10 }, (_, n) => client.call("work_second", {}, { task: {}, meta: { progressToken: round * 10 + n } }));

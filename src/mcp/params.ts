@@ -1,0 +1,28 @@
+import { ProtocolError, requestErrors } from "../errors.ts";
+import type { Json } from "../wire/json.ts";
+
+/** What a client has sent as params, checked where it is read. */
+
+export function badParams(text: string, data?: unknown): ProtocolError {
+  return new ProtocolError(requestErrors.params.code, text, data);
+}
+
+export function textParam(params: Json, field: string): string {
+  const value = params[field];
+  if (typeof value !== "string") throw badParams(`\`${field}\` must be a text.`);
+  return value;
+}
+
+export function objectParam(params: Json, field: string): Json {
+  const value = params[field];
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw badParams(`\`${field}\` must be an object.`);
+  return value as Json;
+}
+
+/** As much of a client's own words as a sentence about them repeats. */
+const maxEcho = 200;
+
+/** Megabytes that a client sent as a name are not sent back to it in the error that nobody knows the name. */
+export function excerptOf(words: string): string {
+  return words.length <= maxEcho ? words : `${words.slice(0, maxEcho)}…`;
+}
