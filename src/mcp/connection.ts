@@ -209,6 +209,8 @@ export class PipeConnection implements Connection {
       this.#begin2025();
       return false;
     }
+    // Once the era is known, a method that it does not have comes before anything that is wrong with the request.
+    if (this.#era === "modern") this.#handlerOf(method, true);
     if (!hasClaim(meta))
       throw badParams(
         `Request is missing the required _meta envelope for protocol revision ${modernRevision} (${metaKeys.revision}, ${metaKeys.clientCapabilities})`,

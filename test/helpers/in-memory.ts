@@ -35,8 +35,8 @@ export interface InMemoryServer {
   readonly connections: readonly Connection[];
   /** Calls that were sent back with a question. */
   readonly parked: ReadonlyMap<string, unknown>;
-  /** A connection over a pair of streams. */
-  openPipe(): Link;
+  /** A connection over a pair of streams; answered by the SDK's server where there is an author's hook. */
+  openPipe(options?: { readonly hasHook: boolean }): Link;
   /** The HTTP door without its socket; who calls has the home's token. */
   openHttp(): Link;
   close(): Promise<void>;
@@ -68,10 +68,18 @@ export function openInMemory(commands: Readonly<Record<string, Command>>, clock:
     engine,
     connections,
     parked,
-    openPipe() {
+    openPipe({ hasHook } = { hasHook: false }) {
       const toServer = new PassThrough();
       const toClient = new PassThrough();
-      const runtime = { settings: {}, catalog, factory, ...own, subscriptions, clock, log: silentLog } as unknown as Runtime;
+      const runtime = {
+        settings: { mcp: hasHook ? () => undefined : undefined },
+        catalog,
+        factory,
+        ...own,
+        subscriptions,
+        clock,
+        log: silentLog,
+      } as unknown as Runtime;
       const served = serveStreams(runtime, { input: toServer, output: toClient, write: (text) => toClient.write(text) });
       return overStreams(toServer, toClient, async () => {
         toServer.end();
