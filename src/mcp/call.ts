@@ -323,7 +323,7 @@ export class Call {
     const place = this.#place;
     const bytes = sizeOf(ending.outcome);
     // What was taken back is answered by nothing, so there is nothing to wait for.
-    const isUnanswered = this.#ctx.mcpReq.signal.aborted;
+    const isUnanswered = this.#request.signal.aborted;
     if (!place.isKnown || isUnanswered || (!ending.isOnRecord && !isLarge(bytes))) return this.#finish(ending);
     if (isLarge(bytes) && !place.hasRoom(bytes)) await ending.setAside();
     if (isLarge(bytes)) await place.take(bytes);

@@ -361,7 +361,7 @@ class PipeRequest implements Request {
 
   log(level: (typeof logLevels)[number], data: unknown, logger: string): void {
     const least = this.connection.logLevelFor(this.meta);
-    const rankOf = (name: string) => logLevels.findIndex((known) => known === name);
+    const rankOf = (name: string) => logLevels.indexOf(name as (typeof logLevels)[number]);
     if (least !== undefined && rankOf(level) >= rankOf(least)) this.notify("notifications/message", { level, data, logger });
   }
 }

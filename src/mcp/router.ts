@@ -1,9 +1,9 @@
-import { internalErrorCode, ProtocolError, RequestError, requestErrors } from "../errors.ts";
+import { internalErrorCode, ProtocolError, RequestError, RuntimeError, requestErrors } from "../errors.ts";
 import { metaKeys } from "../wire/envelope.ts";
 import type { Json } from "../wire/json.ts";
 import { hasCompletionsCapability, knowsTaskSupport, legacyRevision, legacyRevisions, modernRevision, tasksExtension } from "../wire/revisions.ts";
 import type { Caller } from "./caller.ts";
-import { badParams, excerptOf, objectParam, textParam } from "./params.ts";
+import { badParams, excerptOf, textParam } from "./params.ts";
 import type { Handler, Request, Result } from "./request.ts";
 import type { ServerFacts, ServerParts } from "./server.ts";
 import { tasksCapability } from "./tasks-2025.ts";
@@ -102,7 +102,7 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
       "prompts/get": async (params: Json) => {
         const name = textParam(params, "name");
         if (!prompts.has(name)) throw badParams(`Prompt ${excerptOf(name)} not found`);
-        return await prompts.get(name, params.arguments ?? {});
+        return await prompts.get(name, params.arguments === undefined ? {} : params.arguments);
       },
     }),
     "completion/complete": async (params, request) => {
@@ -117,6 +117,7 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
 /** What was thrown, as an answer. */
 export function toRpcError(error: unknown): { readonly code: number; readonly message: string; readonly data?: unknown } {
   if (error instanceof RequestError) return { code: requestErrors[error.kind].code, message: error.message };
+  if (error instanceof RuntimeError && error.forClients !== undefined) return { code: internalErrorCode, message: error.forClients };
   if (!(error instanceof ProtocolError)) return { code: internalErrorCode, message: "Internal error" };
   return { code: error.code, message: error.message, ...(error.data !== undefined && { data: error.data }) };
 }
