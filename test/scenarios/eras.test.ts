@@ -141,6 +141,9 @@ describe("E1", () => {
       // As long as somebody else is writing, no task can be made, and no handle sent.
       const stopWriting = await holdStore(place.home);
       const begun = modern.begin("tools/call", { name, arguments: { file: traces.file } }, { capabilities });
+      // It has come in: its run has begun, or what came after it is answered.
+      if (name === "work_hold") await traces.shows("started");
+      else await modern.request("server/discover");
       await sleep(700);
       expect(begun.messages).toEqual([]);
       begun.drop();
@@ -179,6 +182,7 @@ describe("E1", () => {
     const traces = openTraces();
     const stopWriting = await holdStore(place.home);
     const begun = core.begin("tools/call", { name: "work_long", arguments: { file: traces.file }, task: {} });
+    await core.request("ping");
     await sleep(500);
     begun.drop();
     await sleep(300);
