@@ -35,6 +35,7 @@ import { ProgressTokens } from "./task/tokens.ts";
 import type { Worker } from "./task/worker.ts";
 import type { Tasks, TasksOptions } from "./tasks.ts";
 import type { HttpDoor } from "./transport/http.ts";
+import type { WritePart } from "./transport/outbox.ts";
 import type { Message } from "./wire/message.ts";
 import { tasksExtension } from "./wire/revisions.ts";
 
@@ -264,7 +265,7 @@ async function withoutStore<T>(look: () => Promise<T>, instead: T): Promise<T> {
 export interface Streams {
   readonly input: Readable;
   readonly output: Writable;
-  readonly write: (part: string | Uint8Array) => boolean;
+  readonly write: WritePart;
   /** Who the MCP host is, whatever it calls itself. */
   readonly host?: string | undefined;
   /** The client's working folder, as it said. */

@@ -223,6 +223,7 @@ class Attempt {
   readonly #stop = new AbortController();
   readonly #stepCounts = new Map<string, number>();
   #waiting: Promise<unknown> | undefined;
+  #hasReturned = false;
 
   constructor(command: Command, input: unknown, options: RunOptions, record: Recorder) {
     this.#command = command;
@@ -238,7 +239,11 @@ class Attempt {
     const stop = (reason: unknown) => {
       if (this.#stop.signal.aborted) return;
       this.#stop.abort(isOurs(reason) ? reason : new Cancelled());
-      cancelGrace = clock.after(stopGraceMs, () => ended.resolve(this.#stopped(this.#stop.signal.reason, "It has not stopped by itself yet.")));
+      cancelGrace = clock.after(stopGraceMs, () => {
+        // The work is done, and its result only waits to be written down.
+        const isDone = this.#hasReturned && reason instanceof ShuttingDown;
+        if (!isDone) ended.resolve(this.#stopped(this.#stop.signal.reason, "It has not stopped by itself yet."));
+      });
     };
     const aborted = signals.find((signal) => signal.aborted);
     if (aborted !== undefined) return this.#stopped(isOurs(aborted.reason) ? aborted.reason : new Cancelled());
@@ -275,6 +280,7 @@ class Attempt {
     const returning: unknown = this.#command.run(input as never, context);
     checkBuiltins(() => [run]);
     const returned: unknown = await returning;
+    this.#hasReturned = true;
     // A result that arrives after the stop is no result: the caller was told it would not come. Who only has to leave has told nobody.
     const { aborted, reason } = this.#stop.signal as { aborted: boolean; reason: unknown };
     if (aborted && !(reason instanceof ShuttingDown)) return this.#stopped(reason);

@@ -91,7 +91,7 @@ export class Call {
     this.#request = request;
     this.#input = call.arguments;
     this.#sender = this.#createSender();
-    this.#place = new Place(request.outbound, request.id);
+    this.#place = new Place(request);
   }
 
   async answer(): Promise<Result> {
@@ -227,7 +227,10 @@ export class Call {
   /** Sends the client away with questions and the state that leads back. */
   #sendBack(asked: readonly TaskQuestion[], to: Resumed): Result {
     const open = asked.filter(({ answer }) => answer === undefined);
-    const inputRequests = Object.fromEntries(open.map((question) => [question.key, toInputRequest(question)]));
+    // The state that leads back is void before the question is.
+    const until = this.#options.clock.now() + stateLivesMs;
+    const limited = open.map((question) => ({ ...question, until: Math.min(question.until ?? until, until) }));
+    const inputRequests = Object.fromEntries(limited.map((question) => [question.key, toInputRequest(question)]));
     return { resultType: "input_required", inputRequests, requestState: this.#options.states.sign(to, this.#call, this.#request.caller) } as Result;
   }
 

@@ -78,17 +78,19 @@ export class Backlog {
   }
 }
 
+type Asking = Pick<Request, "id" | "outbound" | "signal" | "connection">;
+
 /** One answer's place in a backlog: waited for before the result is written out, where there is none, and given back when the answer has left. */
 export class Place {
+  readonly #request: Asking;
   readonly #outbound: Outbound | undefined;
-  readonly #requestId: string | number;
   #left: AbortController | undefined;
   #giveBack: (() => void) | undefined;
   #isUsed = false;
 
-  constructor(outbound: Outbound | undefined, requestId: string | number) {
-    this.#outbound = outbound;
-    this.#requestId = requestId;
+  constructor(request: Asking) {
+    this.#request = request;
+    this.#outbound = request.outbound;
   }
 
   /** False where nothing is known of the way. */
@@ -113,7 +115,8 @@ export class Place {
   async take(bytes: number): Promise<void> {
     if (this.#giveBack !== undefined) return;
     this.#left ??= new AbortController();
-    const { signal } = this.#left;
+    // A request that is taken back while it waits has no answer, and so needs no room.
+    const signal = AbortSignal.any([this.#left.signal, this.#request.signal]);
     const giveBack = await this.#outbound?.backlog.take(bytes, signal);
     // Room that came at the moment of leaving is given back as well.
     if (signal.aborted) giveBack?.();
@@ -123,8 +126,16 @@ export class Place {
   /** Resolves as the answer leaves; the place is given back then. */
   async whenLeft(): Promise<boolean> {
     this.#isUsed = true;
-    const hasLeft = (await this.#outbound?.whenLeft(this.#requestId)) !== false;
+    const { id, signal, connection } = this.#request;
+    const takenBack = Promise.withResolvers<boolean>();
+    // Who takes a request back gets no answer. Of a connection that is closed its door knows what has left.
+    const onAbort = () => void (connection.closed.aborted || takenBack.resolve(true));
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+    const hasLeft = (await Promise.race([this.#outbound?.whenLeft(id), takenBack.promise])) !== false;
+    signal.removeEventListener("abort", onAbort);
     this.#giveBack?.();
+    this.#giveBack = undefined;
     return hasLeft;
   }
 
@@ -143,9 +154,9 @@ export function isLarge(bytes: number): boolean {
 }
 
 /** Reads a task that is answered with. What finds no room is let go, and read again when there is some. */
-export async function readWithRoom({ outbound, id }: Request, read: () => Promise<Task>): Promise<Task> {
+export async function readWithRoom(request: Asking, read: () => Promise<Task>): Promise<Task> {
   let task: Task | undefined = await read();
-  const place = new Place(outbound, id);
+  const place = new Place(request);
   const bytes = isTerminal(task) ? sizeOf(task.outcome) : 0;
   if (!place.isKnown || !isLarge(bytes)) return task;
   if (!place.hasRoom(bytes)) task = undefined;

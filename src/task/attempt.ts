@@ -109,6 +109,7 @@ export class Attempt {
   #stopReason: Error | undefined;
   #stopping: AbortController | undefined;
   #answered: PromiseWithResolvers<void> | undefined;
+  #isReleased = false;
   #ended: Promise<void> | undefined;
   #live: ProgressTrack | undefined;
   #written: ProgressTrack | undefined;
@@ -221,6 +222,7 @@ export class Attempt {
 
   /** The call has been answered, so its record is no longer needed. */
   release(): void {
+    this.#isReleased = true;
     this.#cancelJournal?.();
     this.#answered?.resolve();
   }
@@ -402,7 +404,7 @@ export class Attempt {
         if (!this.#isHandedOut) watcher?.log?.(line);
       },
       room: (data) => {
-        const waiting = this.#isHandedOut ? undefined : watcher?.room?.(data);
+        const waiting = this.#isHandedOut || this.#isReleased ? undefined : watcher?.room?.(data);
         if (waiting === undefined) return undefined;
         // What becomes a task meanwhile goes to the store, and needs no other room.
         this.#answered ??= Promise.withResolvers<void>();

@@ -203,7 +203,14 @@ export class Engine {
 
   /** Answers open questions; keys that are not open are passed over, as a late or repeated answer must be. True when one was taken. */
   async answer(caller: string, taskId: string, answers: Readonly<Record<string, Answer>>): Promise<boolean> {
-    const task = await this.get(caller, taskId);
+    const scope = this.#scope(caller);
+    let task = await this.get(caller, taskId);
+    if (openQuestions(task).some(({ until }) => until !== undefined && until <= scope.now)) {
+      // Its time is over, whether the sweeper has looked or not.
+      await this.#options.store.lapse(scope.now);
+      task = await this.get(caller, taskId);
+      if (isTerminal(task)) throw new RequestError("params", "The time to answer is over, so the task has ended; run it again to be asked again.");
+    }
     let isTaken = false;
     for (const { key, schema } of openQuestions(task)) {
       const answer = Object.hasOwn(answers, key) ? answers[key] : undefined;

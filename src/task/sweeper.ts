@@ -76,11 +76,11 @@ export class Sweeper {
     if (at >= this.#judgeFrom && at - this.#lastLeaseCheck >= Math.min(leaseCheckMs, this.#leaseMs)) {
       this.#lastLeaseCheck = at;
       this.#note(await store.interrupt({ before: now }, now), "its lease ran out");
+      const lapsed = await store.lapse(now);
+      if (lapsed.length > 0) this.#options.log.info(`${lapsed.length} task${lapsed.length === 1 ? "" : "s"} ended: nobody answered`);
     }
     if (at - this.#lastSweep < sweepMs) return;
     this.#lastSweep = at;
-    const lapsed = await store.lapse(now);
-    if (lapsed.length > 0) this.#options.log.info(`${lapsed.length} task${lapsed.length === 1 ? "" : "s"} ended: nobody answered`);
     await store.sweep(now);
   }
 

@@ -7,10 +7,13 @@ import { partBytes, unread } from "./limits.ts";
 
 type Id = string | number;
 
+/** Writes, and calls back when that is done, or failed. */
+export type WritePart = (part: string | Uint8Array, onWritten?: (error?: Error | null) => void) => boolean;
+
 export interface OutboxOptions {
   readonly output: Writable;
   /** Writes to `output` even where its own `write` was taken away from others. */
-  readonly write: (part: string | Uint8Array) => boolean;
+  readonly write: WritePart;
   readonly clock: Clock;
   /** Nothing more can be written: something failed, or the client does not read. */
   readonly onBroken: (error: Error) => void;
@@ -39,7 +42,7 @@ export class Outbox {
   #cancelLook: (() => void) | undefined;
   /** Those who want to know when the answer to a request has left. */
   readonly #watched = new Map<Id, ((hasLeft: boolean) => void)[]>();
-  /** Answers that have been written, and may not have been taken. */
+  /** Answers that are about to be written. */
   #untaken: Id[] = [];
 
   constructor(options: OutboxOptions) {
@@ -104,7 +107,6 @@ export class Outbox {
   readonly onDrain = (): void => {
     if (!this.#waitsForDrain) return;
     this.#waitsForDrain = false;
-    this.#taken();
     this.#flush();
     if (!this.#waitsForDrain) this.#options.onDrain();
   };
@@ -115,9 +117,8 @@ export class Outbox {
       while (!this.#waitsForDrain && !this.#isClosed) {
         const part = this.#nextPart();
         if (part === undefined) return;
-        this.#waitsForDrain = !this.#options.write(part);
-        if (!this.#waitsForDrain) this.#taken();
-        else {
+        this.#waitsForDrain = !this.#write(part);
+        if (this.#waitsForDrain) {
           this.#behindSince = this.#options.clock.monotonic();
           this.#options.onBehind();
           this.#lookWhetherRead();
@@ -127,6 +128,15 @@ export class Outbox {
       this.#break(error as Error);
     }
   };
+
+  /** Whoever waits for an answer to leave hears when it has been written: a pipe takes it, and may say afterwards that nobody reads. */
+  #write(part: string | Uint8Array): boolean {
+    if (this.#untaken.length === 0) return this.#options.write(part);
+    const ids = this.#untaken.splice(0);
+    return this.#options.write(part, (error) => {
+      if (error == null) for (const id of ids) this.forget(id);
+    });
+  }
 
   /** Small messages together, a large one bit by bit. */
   #nextPart(): string | Uint8Array | undefined {

@@ -11,6 +11,7 @@ export class PartWriter {
   #cancelLook: (() => void) | undefined;
   readonly #ended = Promise.withResolvers<void>();
   #isLast = false;
+  #isClosed = false;
   /** What was handed over and not yet written. */
   waitingBytes = 0;
 
@@ -18,14 +19,20 @@ export class PartWriter {
     this.#to = to;
     this.#clock = clock;
     to.on("drain", this.#onDrain);
-    to.once("close", () => {
-      this.#cancelLook?.();
-      this.#waiting = [];
-      this.#ended.resolve();
-    });
+    to.once("close", this.#onClose);
+    // Nothing comes after a close that has been.
+    if (to.destroyed) this.#onClose();
   }
 
+  readonly #onClose = (): void => {
+    this.#isClosed = true;
+    this.#cancelLook?.();
+    this.#waiting = [];
+    this.#ended.resolve();
+  };
+
   write(bytes: Uint8Array): void {
+    if (this.#isClosed) return;
     for (let at = 0; at < bytes.length; at += partBytes) this.#waiting.push(bytes.subarray(at, at + partBytes));
     this.waitingBytes += bytes.length;
     this.#writeOn();

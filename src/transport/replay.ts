@@ -5,6 +5,8 @@ import { replayBytes } from "./limits.ts";
 
 interface Kept {
   readonly number: number;
+  /** Monotonic. */
+  readonly at: number;
   readonly streamId: string;
   readonly message: JSONRPCMessage;
   readonly bytes: number;
@@ -13,7 +15,7 @@ interface Kept {
 
 /** What is left of an answer that is kept no longer: whoever comes back for it has to know that it will not come. */
 const noLongerKept =
-  "The answer is not kept any longer, so it cannot be sent again. What was not delivered has become a task: ask for its result (task_list shows it), or call again.";
+  "The answer is not kept any longer, so it cannot be sent again. What was not delivered has become a task: ask for its result (task_list shows it); or call again, where that is safe.";
 
 /** What all sessions keep for clients that lost their connections: the oldest of all goes first. */
 export class ReplayMemory {
@@ -23,6 +25,14 @@ export class ReplayMemory {
 
   constructor(mostBytes = replayBytes.all) {
     this.#mostBytes = mostBytes;
+  }
+
+  /** Drops what is older: whoever comes back does so within seconds. */
+  sweep(before: number): void {
+    for (const oldest of this.#events) {
+      if (oldest.at >= before) continue;
+      oldest.owner.expire(oldest);
+    }
   }
 
   get bytes(): number {
@@ -46,13 +56,15 @@ export class ReplayMemory {
 /** The last messages of one session, sent again to a client that comes back with Last-Event-ID. */
 export class Replay implements EventStore {
   readonly #memory: ReplayMemory;
+  readonly #monotonic: () => number;
   /** By number, oldest first. */
   readonly #kept = new Map<number, Kept>();
   #bytes = 0;
   #lastNumber = 0;
 
-  constructor(memory = new ReplayMemory()) {
+  constructor(memory = new ReplayMemory(), monotonic: () => number = () => 0) {
     this.#memory = memory;
+    this.#monotonic = monotonic;
   }
 
   async storeEvent(streamId: string, message: JSONRPCMessage): Promise<string> {
@@ -81,6 +93,13 @@ export class Replay implements EventStore {
     for (const event of this.#kept.values()) this.#forget(event);
   }
 
+  /** Its time is over; of an answer a word is left for as long as the session is. */
+  expire(event: Kept): void {
+    const stub = event.bytes > replayBytes.stub ? toStub(event.message) : undefined;
+    this.#forget(event);
+    if (stub !== undefined) this.#put({ ...event, at: Number.POSITIVE_INFINITY, message: stub, bytes: replayBytes.stub });
+  }
+
   /** Makes room: of an answer a word is left, of anything else nothing. */
   drop(event: Kept): void {
     this.#forget(event);
@@ -90,7 +109,7 @@ export class Replay implements EventStore {
   }
 
   #keep(streamId: string, message: JSONRPCMessage): void {
-    const event = { number: this.#lastNumber, streamId, message, bytes: weigh(message), owner: this };
+    const event = { number: this.#lastNumber, at: this.#monotonic(), streamId, message, bytes: weigh(message), owner: this };
     this.#put(event);
     // The memory of all may have let go of it already.
     for (const oldest of this.#kept.values()) {

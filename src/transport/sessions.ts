@@ -16,6 +16,8 @@ import { Replay, ReplayMemory } from "./replay.ts";
 
 /** How long a client that lost its connection is asked to wait before it comes back. */
 const retryMs = 1_000;
+/** How long what was sent is kept for a client that comes back. */
+const replayLivesMs = 2 * 60_000;
 /** How often it is looked for sessions that were silent for too long. */
 const lookMs = 60_000;
 
@@ -72,7 +74,7 @@ export class Sessions {
     const { factory, clock } = this.#options;
     this.#refuseWithoutRoom(from.caller);
     const inFlight = new Set<string | number>();
-    const replay = new Replay(this.#replays);
+    const replay = new Replay(this.#replays, () => clock.monotonic());
     const server = (await factory({ era: "legacy", authInfo: from.authInfo, requestInfo: request })) as CommandServer;
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: createId,
@@ -179,6 +181,7 @@ export class Sessions {
     this.#cancelLook ??= this.#options.clock.after(lookMs, () => {
       this.#cancelLook = undefined;
       const now = this.#options.clock.monotonic();
+      this.#replays.sweep(now - replayLivesMs);
       for (const [id, session] of this.#sessions) if (isIdle(session) && now - session.lastUsedAt >= limitsOf(session.caller).silenceMs) this.#end(id, session);
       if (this.#sessions.size > 0) this.#lookForSilent();
     });

@@ -6,7 +6,7 @@ import type { Logger } from "../log.ts";
 import { Backlog, type Outbound } from "../mcp/outbound.ts";
 import { LineSplitter, maxLineBytes } from "../wire/lines.ts";
 import { parseMessage } from "./frames.ts";
-import { Outbox } from "./outbox.ts";
+import { Outbox, type WritePart } from "./outbox.ts";
 
 /** What may be dropped rather than kept for a client that does not read. */
 const droppable = new Set(["notifications/progress", "notifications/message"]);
@@ -22,7 +22,7 @@ export interface LineTransportOptions {
   readonly input: Readable;
   readonly output: Writable;
   /** Writes to `output` even where its own `write` was taken away from others. */
-  readonly write: (part: string | Uint8Array) => boolean;
+  readonly write: WritePart;
   /** Requests that the other side asks again by itself when this one hangs up: they are no reason to stay. */
   readonly isAskedAgain?: (method: string) => boolean;
   readonly clock: Clock;
@@ -102,7 +102,8 @@ export class LineTransport implements Transport, Outbound {
   }
 
   whenLeft(requestId: string | number): Promise<boolean> {
-    return this.#outbox.whenLeft(requestId);
+    // To what is in flight no longer, because it was taken back, there is no answer to wait for.
+    return this.#inFlight.has(requestId) ? this.#outbox.whenLeft(requestId) : Promise.resolve(!this.#isClosed);
   }
 
   /** Closes the connection as soon as nobody waits for an answer on it. */

@@ -80,7 +80,7 @@ export function openInMemory(commands: Readonly<Record<string, Command>>, clock:
         clock,
         log: silentLog,
       } as unknown as Runtime;
-      const served = serveStreams(runtime, { input: toServer, output: toClient, write: (text) => toClient.write(text) });
+      const served = serveStreams(runtime, { input: toServer, output: toClient, write: (text, onWritten) => toClient.write(text, onWritten) });
       return overStreams(toServer, toClient, async () => {
         toServer.end();
         await served;

@@ -70,6 +70,17 @@ describe("questions that nobody answers", () => {
     await stop(worker);
   });
 
+  test("an answer that comes after its time is refused, though nobody has looked yet", async () => {
+    const { clock, start, stop, engine, create, get } = setUp();
+    const worker = start("w");
+    const taskId = await create(entries[0]);
+    await turns();
+    clock.advance(24 * hourMs + 1);
+    await expect(engine.answer("ada", taskId, { q1: { action: "accept", content: { name: "Ada" } } })).rejects.toThrow("The time to answer is over");
+    expect(await get(taskId)).toMatchObject({ status: "cancelled" });
+    await stop(worker);
+  });
+
   test("the limit is a setting; a ttl that the client asked for counts if it is longer; a restart changes neither", async () => {
     const { clock, start, stop, sweeper, create, get } = setUp();
     const first = start("w", { questionMs: hourMs });

@@ -43,6 +43,23 @@ test("a session keeps 4 MiB: the oldest messages make room, and of an answer tha
   expect((await replayed(replay, opened)).length).toBeLessThan(10_000);
 });
 
+test("what is older than its time goes, and a word of it stays", async () => {
+  let now = 0;
+  const memory = new ReplayMemory();
+  const replay = new Replay(memory, () => now);
+  const opened = await replay.storeEvent("a", {} as JSONRPCMessage);
+  await replay.storeEvent("a", note("old"));
+  await replay.storeEvent("a", answer(7, mib));
+  now = 100;
+  await replay.storeEvent("a", note("new"));
+  memory.sweep(50);
+  const word = { jsonrpc: "2.0", id: 7, error: { code: -32603, message: expect.stringContaining("not kept any longer") } };
+  expect(await replayed(replay, opened)).toEqual([note("new"), word]);
+  expect(memory.bytes).toBeLessThan(2_000);
+  memory.sweep(150);
+  expect(await replayed(replay, opened), "words of answers are not swept").toEqual([word]);
+});
+
 test("all sessions together keep 64 MiB, the oldest of all makes room, and a session that ends gives back all of it", async () => {
   const memory = new ReplayMemory();
   const replays = Array.from({ length: 40 }, () => new Replay(memory));

@@ -1,6 +1,6 @@
 import type { McpServerFactory } from "@modelcontextprotocol/server";
 import { expect, onTestFinished, test } from "vitest";
-import { type Caller, anonymous as stranger, localUser, toAuthInfo } from "../../src/mcp/caller.ts";
+import { type Caller, localUser, anonymous as stranger, toAuthInfo } from "../../src/mcp/caller.ts";
 import { CommandServer } from "../../src/mcp/server.ts";
 import { Sessions } from "../../src/transport/sessions.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";

@@ -9,11 +9,13 @@ import { FakeClock } from "../helpers/fake-clock.ts";
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const note = (n: number, text = "") => `${JSON.stringify({ jsonrpc: "2.0", method: "notifications/x", params: { n, text } })}\n`;
 
+const ask = (id: number) => `${JSON.stringify({ jsonrpc: "2.0", id, method: "x", params: { n: id } })}\n`;
+
 /** A transport, what is written to it, and how many messages each turn of the event loop began. */
 async function open(clock: Clock = systemClock) {
   const [input, output] = [new PassThrough({ highWaterMark: 64 * 1024 }), new PassThrough()];
   const received: number[] = [];
-  const transport = new LineTransport({ input, output, write: (part) => output.write(part), clock, log: silentLog });
+  const transport = new LineTransport({ input, output, write: (part, onWritten) => output.write(part, onWritten), clock, log: silentLog });
   transport.onmessage = (message: JSONRPCMessage) => void received.push((message as unknown as { params: { n: number } }).params.n);
   let isClosed = false;
   transport.onclose = () => (isClosed = true);
@@ -64,7 +66,6 @@ test("a client that does not read is not read, also in the middle of a flood, an
 
 test("a connection has at most 10,000 requests without an answer; one more is refused by its id, and taken when one of them has its answer", async () => {
   const { input, output, received, transport } = await open();
-  const ask = (id: number) => `${JSON.stringify({ jsonrpc: "2.0", id, method: "x", params: { n: id } })}\n`;
   const refused = new Promise<string>((resolve) => output.setEncoding("utf8").once("data", resolve));
   input.write(Array.from({ length: 10_001 }, (_, id) => ask(id)).join(""));
   expect(JSON.parse(await refused)).toMatchObject({ id: 10_000, error: { code: -32603, message: expect.stringContaining("wait for one to end") } });
@@ -72,6 +73,17 @@ test("a connection has at most 10,000 requests without an answer; one more is re
   void transport.send(answer(0, "done"));
   input.write(ask(10_000));
   while (received.length < 10_001) await turn();
+  input.destroy();
+});
+
+test("nobody waits for the answer to a request that was taken back, whenever it was", async () => {
+  const { input, received, transport } = await open();
+  const cancel = (requestId: number) => `${JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId, n: -1 } })}\n`;
+  input.write(ask(1) + ask(2) + cancel(1));
+  while (received.length < 3) await turn();
+  const before = transport.whenLeft(2);
+  input.write(cancel(2));
+  expect(await Promise.all([transport.whenLeft(1), before])).toEqual([true, true]);
   input.destroy();
 });
 
@@ -116,7 +128,9 @@ test("answers that would be longer than any text together all leave, and the con
 
 test("a client that takes nothing of 1 MiB or more for 10 seconds is closed, and whoever waits for its answers is told that they have not left", async () => {
   const clock = new FakeClock();
-  const { transport, isClosed } = await open(clock);
+  const { input, received, transport, isClosed } = await open(clock);
+  input.write(ask(0) + ask(1));
+  while (received.length < 2) await turn();
   const left = [0, 1].map((id) => transport.whenLeft(id));
   for (const id of [0, 1]) void transport.send(answer(id, "x".repeat(2 * 1024 * 1024)));
   await turn();
@@ -129,7 +143,9 @@ test("a client that takes nothing of 1 MiB or more for 10 seconds is closed, and
 
 test("one that takes a part in time stays, and so does one that has little to read", async () => {
   const clock = new FakeClock();
-  const { output, transport, isClosed } = await open(clock);
+  const { input, output, received, transport, isClosed } = await open(clock);
+  input.write(ask(0));
+  while (received.length < 1) await turn();
   const left = transport.whenLeft(0);
   void transport.send(answer(0, "x".repeat(3 * 1024 * 1024)));
   for (let parts = 0; parts < 4; parts++) {

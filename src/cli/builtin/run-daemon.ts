@@ -177,7 +177,8 @@ function createBroker({ runtime, lifecycle, leaving, variables, log }: BrokerPar
   return new Broker({
     key: settings.daemon.key,
     env: () => variables.names,
-    onConnection: (socket, facts) => serveStreams(runtime, { input: socket, output: socket, write: (part) => socket.write(part), ...facts, leaving }),
+    onConnection: (socket, facts) =>
+      serveStreams(runtime, { input: socket, output: socket, write: (part, onWritten) => socket.write(part, onWritten), ...facts, leaving }),
     status: () => ({
       pid: process.pid,
       version: settings.version,

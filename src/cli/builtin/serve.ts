@@ -60,10 +60,12 @@ function toWord(name: string): string {
 }
 
 async function overStdio(settings: Settings): Promise<ExitCode> {
+  // A client that stops reading has hung up, and the connection hears of that; what ran for it is kept before this process ends.
+  process.stdout.removeAllListeners("error");
   const stdout = takeStdout(process);
   const runtime = await open(settings);
   const stopped = new Promise<void>((resolve) => onStop(resolve));
-  const streams = { input: process.stdin, output: stdout.stream, write: (part: string | Uint8Array) => stdout.write(part), folder: process.cwd() };
+  const streams = { input: process.stdin, output: stdout.stream, write: stdout.write, folder: process.cwd() };
   const isTold = await Promise.race([stopped.then(() => true), serveStreams(runtime, streams).then(() => false)]);
   // Who was told to stop answers everybody first; a client that has hung up waits for nothing, and its host kills soon.
   await runtime.close(isTold ? settings.graceSeconds * 1000 : 0);
