@@ -16,8 +16,8 @@ import { Replay, ReplayMemory } from "./replay.ts";
 
 /** How long a client that lost its connection is asked to wait before it comes back. */
 const retryMs = 1_000;
-/** How long what was sent is kept for a client that comes back. */
-const replayLivesMs = 2 * 60_000;
+/** How long what was sent is kept for a client that comes back, at least; it is looked for once a minute. */
+const replayLivesMs = 60_000;
 /** How often it is looked for sessions that were silent for too long. */
 const lookMs = 60_000;
 
