@@ -325,6 +325,7 @@ async function servePipe(runtime: Runtime, streams: Streams): Promise<void> {
     channel: { outbound: lines, send: (message) => void lines.send({ jsonrpc: "2.0", ...message } as never).catch(() => undefined) },
     caller: localUser,
     clock,
+    log,
     hostName: streams.host,
     folder: toWorkingFolder(streams.folder),
     isFront: streams.isFront === true,

@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.ts";
 import { ProtocolError } from "../errors.ts";
+import type { Logger } from "../log.ts";
 import { metaKeys } from "../wire/envelope.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
@@ -11,7 +12,7 @@ import type { Outbound } from "./outbound.ts";
 import { badParams, objectParam, textParam } from "./params.ts";
 import type { ClientCapabilities } from "./questions.ts";
 import type { AskOptions, Client, Connection, Handler, Request } from "./request.ts";
-import { agreeOn, type Router, toRpcError } from "./router.ts";
+import { agreeOn, isBug, type Router, toRpcError } from "./router.ts";
 import type { TaskSubscriptions } from "./subscriptions.ts";
 import type { Tasks2025 } from "./tasks-2025.ts";
 
@@ -28,6 +29,7 @@ export interface ConnectionOptions {
   readonly channel: Channel;
   readonly caller: Caller;
   readonly clock: Clock;
+  readonly log: Logger;
   readonly hostName: string | undefined;
   readonly folder: string | undefined;
   readonly isFront: boolean;
@@ -193,6 +195,8 @@ export class PipeConnection implements Connection {
       answer = { id, result: isModern ? this.#options.router.dress(method, result) : result };
     } catch (error) {
       answer = { id, error: toRpcError(error) };
+      // What a client is told nothing about is somebody's to find.
+      if (isBug(error)) this.#options.log.error("a request failed", { method: method.slice(0, 100), error });
     }
     // One that was taken back, or whose client is gone, wants no answer.
     if (this.#requests.get(id) !== request) return;

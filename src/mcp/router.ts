@@ -114,6 +114,11 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
   };
 }
 
+/** True for what nobody has thrown on purpose. */
+export function isBug(error: unknown): boolean {
+  return !(error instanceof ProtocolError || error instanceof RequestError || error instanceof RuntimeError);
+}
+
 /** What was thrown, as an answer. */
 export function toRpcError(error: unknown): { readonly code: number; readonly message: string; readonly data?: unknown } {
   if (error instanceof RequestError) return { code: requestErrors[error.kind].code, message: error.message };

@@ -1,0 +1,39 @@
+import { expect, test, vi } from "vitest";
+import { RequestError } from "../../src/errors.ts";
+import { silentLog } from "../../src/log.ts";
+import { localUser } from "../../src/mcp/caller.ts";
+import { PipeConnection } from "../../src/mcp/connection.ts";
+import type { Handler } from "../../src/mcp/request.ts";
+import type { Tasks2025 } from "../../src/mcp/tasks-2025.ts";
+import type { Message } from "../../src/wire/message.ts";
+import { FakeClock } from "../helpers/fake-clock.ts";
+import { turns } from "../helpers/in-memory.ts";
+
+test("what is thrown by mistake is told to the log, and nothing of it to the client; what is thrown on purpose, the other way round", async () => {
+  const sent: Message[] = [];
+  const error = vi.fn();
+  const bug = new Error("a secret of ours");
+  const legacy = new Map<string, Handler>([
+    ["bug", () => Promise.reject(bug)],
+    ["no", () => Promise.reject(new RequestError("params", "`x` must be a text."))],
+  ]);
+  const connection = new PipeConnection({
+    router: { legacy },
+    channel: { send: (message: Message) => void sent.push(message) },
+    log: { ...silentLog, error },
+    caller: localUser,
+    clock: new FakeClock(),
+    createTasks2025: () => ({ methods: () => ({}) }) as unknown as Tasks2025,
+    firstId: 1,
+    lists: [],
+    isFront: false,
+  } as unknown as ConstructorParameters<typeof PipeConnection>[0]);
+  connection.receive({ id: 1, method: "bug" });
+  connection.receive({ id: 2, method: "no" });
+  await turns();
+  expect(sent).toEqual([
+    { id: 1, error: { code: -32603, message: "Internal error" } },
+    { id: 2, error: { code: -32602, message: "`x` must be a text." } },
+  ]);
+  expect(error.mock.calls).toEqual([["a request failed", { method: "bug", error: bug }]]);
+});
