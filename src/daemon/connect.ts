@@ -151,6 +151,22 @@ function silent({ home, key }: DaemonAddress, known: DaemonRecord | undefined, i
   return new DaemonUnreachable(`${what}; ${cure}, or serve with --in-process.`, { forClients: why === "" ? `${what}; its log says why.` : `${what}.` });
 }
 
+/**
+ * What the daemon tells of itself, which is started where none is: by us or by a front that has missed it, and then it
+ * holds the lock a while before it listens. Undefined when it is there and does not answer, or nobody is in time.
+ */
+export async function reachStatus(address: DaemonAddress): Promise<(Reply & { readonly meanwhile: "status" }) | undefined> {
+  const { home, key } = address;
+  const end = systemClock.monotonic() + startLimitMs;
+  for (;;) {
+    const known = readRecord(home, key);
+    const reply = await askDaemon(home, key, { meanwhile: "status" });
+    if (reply !== "silent" && reply?.meanwhile === "status") return reply;
+    if (reply === "silent" || systemClock.monotonic() > end) return undefined;
+    await startOrWait(address, known);
+  }
+}
+
 /** Asks a running daemon one thing: undefined when none is running, "silent" when one is there and does not answer. */
 export async function askDaemon(home: Home, key: string, greeting: Greeting): Promise<Reply | "silent" | undefined> {
   const found = await greet({ home, key }, greeting);
@@ -303,7 +319,7 @@ function isZombie(pid: number): boolean {
 }
 
 /** Starts the daemon in a session of its own and resolves when it listens, or another does. */
-export async function startDaemon(address: DaemonAddress): Promise<void> {
+async function startDaemon(address: DaemonAddress): Promise<void> {
   const {
     home,
     command: [program, ...words],

@@ -1,7 +1,7 @@
 import { watch } from "node:fs";
 import { createColors } from "picocolors";
 import { formatDuration, sleep, systemClock } from "../../clock.ts";
-import { askDaemon, type DaemonAddress, DaemonUnreachable, isAlive, refuseUnwritable, startDaemon, stopDaemon } from "../../daemon/connect.ts";
+import { askDaemon, type DaemonAddress, DaemonUnreachable, isAlive, reachStatus, refuseUnwritable, stopDaemon } from "../../daemon/connect.ts";
 import { whatBlocks } from "../../daemon/doing.ts";
 import type { DaemonStatus } from "../../daemon/greeting.ts";
 import { type DaemonRecord, readRecords, removeRecord } from "../../daemon/record.ts";
@@ -258,11 +258,8 @@ async function restart(context: Context): Promise<ExitCode> {
   // Who could not be followed by another is not told to stop.
   refuseUnwritable(home);
   const told = running === undefined ? undefined : await tellToStop(context, running);
-  const started = await atAddress(flags, async (next) => {
-    await startDaemon(next);
-    return await askDaemon(home, next.key, { meanwhile: "status" });
-  });
-  if (started === "silent" || started?.meanwhile !== "status") throw new CommandError(`The new daemon does not answer; see ${home.daemonLog}.`);
+  const started = await atAddress(flags, reachStatus);
+  if (started === undefined) throw new CommandError(`The new daemon does not answer; see ${home.daemonLog}.`);
   terminal.say(`${terminal.colors.green("✓")} Daemon ${started.pid} serves ${started.folders.map(clean).join(", ")}\n`);
   await told?.ended();
   return Exit.Ok;

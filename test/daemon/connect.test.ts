@@ -1,0 +1,49 @@
+import { existsSync } from "node:fs";
+import { createServer } from "node:net";
+import path from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { sleep, systemClock } from "../../src/clock.ts";
+import { reachStatus } from "../../src/daemon/connect.ts";
+import { type DaemonStatus, toLine } from "../../src/daemon/greeting.ts";
+import { writeRecord } from "../../src/daemon/record.ts";
+import { openHome } from "../../src/paths.ts";
+import { temporaryFolder } from "../helpers/home.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
+
+test("a daemon that is on its way, and was started by somebody else, is waited for", async () => {
+  const home = openHome({ MEANWHILE_HOME: path.join(temporaryFolder(), "home") });
+  const key = "0123456789abcdef";
+  const started = path.join(temporaryFolder(), "started");
+  // What a daemon says that finds the lock taken.
+  const late = `require("node:fs").writeFileSync(${JSON.stringify(started)}, ""); require("node:fs").writeSync(3, "taken");`;
+  const answer = reachStatus({
+    home,
+    key,
+    names: [],
+    project: "a project",
+    host: undefined,
+    command: [process.execPath, "-e", late],
+    env: process.env,
+    cwd: process.cwd(),
+  });
+  await waitFor(() => existsSync(started));
+  await sleep(systemClock, 300);
+  const status: DaemonStatus = {
+    pid: process.pid,
+    version: "0.0.0",
+    startedAt: 0,
+    cwd: "/",
+    folders: [],
+    configFile: undefined,
+    socket: path.join(home.runFolder, "its.sock"),
+    connections: 0,
+    running: 0,
+    calls: 0,
+    graceSeconds: 1,
+  };
+  const server = createServer((socket) => socket.end(toLine({ meanwhile: "status", ...status })));
+  onTestFinished(() => void server.close());
+  await new Promise<void>((resolve) => server.listen(status.socket, resolve));
+  writeRecord(home, key, { pid: process.pid, socket: status.socket });
+  expect(await answer).toMatchObject({ meanwhile: "status", pid: process.pid });
+});
