@@ -1,43 +1,28 @@
 import { existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
-import type { McpServerFactory, ServerCapabilities } from "@modelcontextprotocol/server";
 import { type Clock, systemClock } from "./clock.ts";
-import { type Catalog, openLiveCatalog, withoutBundled } from "./command/catalog.ts";
+import { type Catalog, openLiveCatalog } from "./command/catalog.ts";
+import { loadAsOf } from "./command/load.ts";
 import { watchLoop } from "./command/loop-watch.ts";
 import type { Settings } from "./config.ts";
 import { isStoreError, messageOf, RuntimeError } from "./errors.ts";
 import { createFirstNumber, createId, createSecret } from "./ids.ts";
 import type { Logger } from "./log.ts";
 import { hasDescriptorsLeft } from "./machine.ts";
-import { anonymous, callerKey, fromAuthInfo, isKnown, localUser } from "./mcp/caller.ts";
-import { createCompletions } from "./mcp/completions.ts";
-import { PipeConnection } from "./mcp/connection.ts";
-import type { ListName } from "./mcp/listening.ts";
-import { PlainRoad } from "./mcp/plain.ts";
-import { PollLimit } from "./mcp/poll-limit.ts";
-import { createPrompts } from "./mcp/prompts.ts";
-import { RequestStates } from "./mcp/questions.ts";
-import type { Connection } from "./mcp/request.ts";
-import { createResources } from "./mcp/resources.ts";
-import { createRouter, type Router } from "./mcp/router.ts";
-import { CommandServer } from "./mcp/server.ts";
-import { TaskListenTransport, TaskSubscriptions } from "./mcp/subscriptions.ts";
-import { Tasks2025, tasksCapability } from "./mcp/tasks-2025.ts";
-import { createTasks2026 } from "./mcp/tasks-2026.ts";
-import { createTools } from "./mcp/tools.ts";
+import { callerKey, localUser } from "./mcp/caller.ts";
+import { Conversation } from "./mcp/conversation.ts";
+import { type GuestHook, Guests, type Sdk } from "./mcp/guest.ts";
+import { createServing, type Serving } from "./mcp/serving.ts";
 import { ensureHome, type Home, toWorkingFolder } from "./paths.ts";
 import { servedCatalog, unknownLongTools } from "./project-commands.ts";
 import { servedFolders } from "./stored-project.ts";
 import type { Engine } from "./task/engine.ts";
 import type { CommandStats } from "./task/history.ts";
 import { type Environment, isTerminal, liveStatuses } from "./task/task.ts";
-import { ProgressTokens } from "./task/tokens.ts";
 import type { Worker } from "./task/worker.ts";
 import type { Tasks, TasksOptions } from "./tasks.ts";
 import type { HttpDoor } from "./transport/http.ts";
 import type { WritePart } from "./transport/outbox.ts";
-import type { Message } from "./wire/message.ts";
-import { tasksExtension } from "./wire/revisions.ts";
 
 /** Calls that somebody waits for, and tasks. */
 export interface Running {
@@ -45,16 +30,11 @@ export interface Running {
   readonly tasks: number;
 }
 
-/** Catalog, tools, tasks and the SDK's servers put together; doors are opened on it. */
+/** Catalog, tools and tasks put together; doors are opened on it. */
 export interface Runtime {
   readonly settings: Settings;
   readonly catalog: Catalog;
-  readonly factory: McpServerFactory;
-  /** What the local user's methods are answered by. */
-  readonly router: Router;
-  readonly createTasks2025: (connection: Connection) => Tasks2025;
-  readonly lists: readonly ListName[];
-  readonly subscriptions: TaskSubscriptions;
+  readonly serving: Serving;
   readonly clock: Clock;
   readonly log: Logger;
   /** The home's own secret; made where there is none. */
@@ -88,78 +68,41 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
   const unknown = unknownLongTools(settings.deferral.tools, catalog);
   if (unknown !== undefined) log.warn(unknown);
   const served = new ServedTasks(settings, catalog, log, { clock, ...(environment !== undefined && { environment }) });
-  const { isDebug, toolPrefix } = settings;
-  const openEngine = async () => await served.engine();
-  const common = { openEngine, find: (name: string) => catalog.get(name)?.command, clock, log, isDebug, polls: new PollLimit(clock) };
-  const plain = settings.followUpTools ? new PlainRoad({ ...common, toolPrefix }) : undefined;
-  const readStats = () => served.stats();
   // Read once: a home that was moved away is not made anew for the sake of its token.
   let known: string | undefined;
   const token = () => (known ??= readToken(settings.home));
-  const shared = {
-    ...common,
+  const { mcp: hook, deferral, prompts, followUpTools } = settings;
+  const guests = hook === undefined ? undefined : new Guests({ facts: settings, hook: hook as GuestHook, loadSdk: () => loadSdk(settings), log });
+  const serving = createServing({
+    ...settings,
+    facts: settings,
+    catalog,
     openEngine: () => served.engine(),
-    readStats,
-    parked: new Map(),
-    keepInlineMs: settings.deferral.keepInlineMs,
-    states: new RequestStates(clock, token),
-    tokens: new ProgressTokens(clock),
-    plain,
-    hosts: settings.hosts,
-    hostName: settings.hostName,
-  };
-  // A server is made for one caller, so whatever it lists, calls, completes or suggests comes from the catalog of that caller.
-  const partsFrom = (visible: Catalog, readVisible: typeof readStats) => ({
-    tools: createTools({ ...shared, catalog: visible }),
-    resources: createResources(readVisible),
-    prompts: settings.prompts ? createPrompts(visible) : undefined,
-    completions: createCompletions({ catalog: visible, hasPrompts: settings.prompts, openEngine }),
+    readStats: () => served.stats(),
+    secret: token,
+    guests,
+    hasPrompts: prompts,
+    hasFollowUpTools: followUpTools,
+    keepInlineMs: deferral.keepInlineMs,
+    clock,
+    log,
   });
-  const forStrangers = withoutBundled(catalog);
-  const readForStrangers = async () => (await readStats()).filter(({ command }) => forStrangers.get(command) !== undefined);
-  const [parts, partsForStrangers] = [partsFrom(catalog, readStats), partsFrom(forStrangers, readForStrangers)];
-  const tasks2026 = createTasks2026(common);
-  const createTasks2025 = (connection: Connection) => new Tasks2025(connection, { ...common, errorsAsCompleted: settings.errorsAsCompleted });
-  const factory: McpServerFactory = async ({ era, authInfo, requestInfo }) => {
-    const caller = fromAuthInfo(authInfo) ?? (requestInfo === undefined ? localUser : anonymous);
-    const capabilities = era === "modern" ? { extensions: { [tasksExtension]: {} } } : { tasks: tasksCapability(caller) };
-    const server = new CommandServer(settings, {
-      ...(isKnown(caller) ? parts : partsForStrangers),
-      capabilities: capabilities as ServerCapabilities,
-    });
-    try {
-      await settings.mcp?.(server, { era });
-    } catch (error) {
-      log.error("the `mcp` hook of the config file failed, so no client can be served", { error });
-      throw error;
-    }
-    server.serveAll();
-    if (era === "modern") server.serve(tasks2026);
-    else {
-      server.tasks2025 = createTasks2025(server);
-      server.serve(server.tasks2025.methods(caller));
-    }
-    return server;
-  };
   const stopWatching = watchLoop(clock, log, options.onCommands);
   const close = async (graceMs: number) => {
     stopWatching();
+    serving.close();
     catalog.close();
     return { waiting: await served.close(graceMs) };
   };
   return {
     settings,
     catalog,
-    factory,
-    router: createRouter({ ...parts, facts: settings, tasks2026 }),
-    createTasks2025,
-    lists: settings.prompts ? ["tools", "prompts"] : ["tools"],
-    subscriptions: new TaskSubscriptions(common),
+    serving,
     clock,
     log,
     token,
     checkStore: () => served.checkStore(),
-    startTasks: async () => void (await openEngine()),
+    startTasks: async () => void (await served.engine()),
     hasLiveTasks: () => served.hasLive(),
     running: () => served.running,
     close,
@@ -278,87 +221,43 @@ export interface Streams {
 
 /** One MCP connection over a pair of streams; resolves when the client has closed it. */
 export async function serveStreams(runtime: Runtime, streams: Streams): Promise<void> {
-  if (runtime.settings.mcp === undefined) return await servePipe(runtime, streams);
-  const [{ serveStdio }, { LineTransport }] = await Promise.all([import("@modelcontextprotocol/server/stdio"), import("./transport/stdio.ts")]);
-  const { log, clock, catalog, subscriptions } = runtime;
-  const servers = new Set<CommandServer>();
-  const factory: McpServerFactory = async (facts) => {
-    const server = (await runtime.factory(facts)) as CommandServer;
-    server.hostName = streams.host;
-    server.folder = toWorkingFolder(streams.folder);
-    server.isFront = streams.isFront === true;
-    server.outbound = lines;
-    server.core.numberFrom(createFirstNumber());
-    servers.add(server);
-    return server;
-  };
-  const stopListening = catalog.onChange(() => {
-    for (const server of servers) if (server.isConnected()) server.sendListsChanged();
-  });
-  const isAskedAgain = (method: string) => streams.isFront === true && method === "tasks/result";
-  const lines = new LineTransport({ ...streams, isAskedAgain, clock, log });
-  const onLeaving = () => lines.closeWhenIdle();
-  streams.leaving?.addEventListener("abort", onLeaving);
-  // It may have been decided while this was being put together.
-  if (streams.leaving?.aborted === true) onLeaving();
-  const transport = new TaskListenTransport(lines, subscriptions);
-  await new Promise<void>((resolve) => {
-    serveStdio(factory, { transport, onerror: (error) => log.debug(`mcp: ${error.message}`) });
-    const closeConnection = transport.onclose;
-    transport.onclose = () => {
-      closeConnection?.();
-      resolve();
-    };
-  });
-  stopListening();
-  streams.leaving?.removeEventListener("abort", onLeaving);
-}
-
-/** The same on our own wire, where an author has registered nothing by hand. */
-async function servePipe(runtime: Runtime, streams: Streams): Promise<void> {
   const { LineTransport } = await import("./transport/stdio.ts");
-  const { log, catalog, clock } = runtime;
+  const { log, clock, serving } = runtime;
   const isAskedAgain = (method: string) => streams.isFront === true && method === "tasks/result";
   const lines = new LineTransport({ ...streams, isAskedAgain, clock, log });
-  const connection = new PipeConnection({
-    router: runtime.router,
-    channel: { outbound: lines, send: (message) => void lines.send({ jsonrpc: "2.0", ...message } as never).catch(() => undefined) },
+  const conversation = new Conversation(serving.served, {
     caller: localUser,
-    clock,
-    log,
+    door: "stdio",
+    way: lines,
     hostName: streams.host,
     folder: toWorkingFolder(streams.folder),
     isFront: streams.isFront === true,
     firstId: createFirstNumber(),
-    createTasks2025: runtime.createTasks2025,
-    tasks: runtime.subscriptions,
-    lists: runtime.lists,
   });
-  const stopListening = catalog.onChange(() => connection.sendListsChanged());
+  serving.conversations.add(conversation);
   const onLeaving = () => lines.closeWhenIdle();
   streams.leaving?.addEventListener("abort", onLeaving);
   // It may have been decided while this was being put together.
   if (streams.leaving?.aborted === true) onLeaving();
   await new Promise<void>((resolve) => {
-    lines.onmessage = (message) => connection.receive(message as Message);
-    lines.onerror = (error) => log.debug(`mcp: ${error.message}`);
-    lines.onclose = () => {
-      connection.close();
+    lines.onMessage = (message) => conversation.receive(message);
+    lines.onError = (error) => log.debug(`mcp: ${error.message}`);
+    lines.onClose = () => {
+      conversation.close();
       resolve();
     };
-    void lines.start();
+    lines.start();
   });
-  stopListening();
+  serving.conversations.delete(conversation);
   streams.leaving?.removeEventListener("abort", onLeaving);
 }
 
 /** Opens the HTTP door on a runtime. */
 export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> {
-  const { settings, factory, subscriptions, clock, log } = runtime;
+  const { settings, serving, clock, log } = runtime;
   const { serveHttp } = await import("./transport/http.ts");
-  const door = await serveHttp({
-    factory,
-    subscriptions,
+  return await serveHttp({
+    serving,
     host: settings.http.host,
     port: settings.http.port,
     token: runtime.token(),
@@ -367,8 +266,20 @@ export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> 
     clock,
     log,
   });
-  runtime.catalog.onChange(() => door.notifyListsChanged());
-  return door;
+}
+
+/** The author's own copy of the SDK, or what lies beside us. */
+async function loadSdk({ configFile = "" }: Settings): Promise<Sdk> {
+  const name = "@modelcontextprotocol/server";
+  try {
+    const [{ McpServer }, { serveStdio }] = (await Promise.all([loadAsOf(configFile, name), loadAsOf(configFile, `${name}/stdio`)] as Promise<Sdk>[])) as [
+      Sdk,
+      Sdk,
+    ];
+    return { McpServer, serveStdio };
+  } catch (cause) {
+    throw new RuntimeError("CONFIG_INVALID", `The \`mcp\` hook of ${configFile} needs ${name}; install it in the project: npm install ${name}`, { cause });
+  }
 }
 
 /** Written aside and linked into place, so that nobody ever reads half of it, and the first of two makers wins. */

@@ -45,6 +45,15 @@ export async function loadModule(file: string): Promise<Record<string, unknown>>
   }
 }
 
+/** Marks what is imported as an author's file would import it. */
+const asOf = "meanwhile-as-of:";
+
+/** Imports a package as a file of the author's would: its own, where it has one. */
+export async function loadAsOf(file: string, specifier: string): Promise<unknown> {
+  installHooks();
+  return await import(`${asOf}${specifier}|${pathToFileURL(file).href}`);
+}
+
 /** From now on, files below these folders are read again when they are loaded. */
 export function forgetModules(folders: readonly string[]): void {
   // Modules are known by their real path, also when the folder is reached through a link.
@@ -57,6 +66,10 @@ function installHooks(): void {
   hooked = true;
   registerHooks({
     resolve(specifier, context, next) {
+      if (specifier.startsWith(asOf)) {
+        const [name = "", parentURL] = specifier.slice(asOf.length).split("|");
+        return resolveOrLend(name, { ...context, parentURL }, next);
+      }
       const resolved = resolveOrLend(specifier, context, next);
       if (isAuthors(resolved.url) && context.parentURL !== undefined && isAuthors(context.parentURL)) imported.add(fileURLToPath(plainUrl(resolved.url)));
       if (generation === 0 || !isReloadable(resolved.url, context.parentURL)) return resolved;

@@ -3,7 +3,7 @@ import type { CatalogEntry } from "../command/catalog.ts";
 import type { CommandLogLevel, LogLine, Origin } from "../command/context.ts";
 import { asksFirst, type Outcome } from "../command/run.ts";
 import { isReference, resolveReference } from "../completion/references.ts";
-import { CommandError, InputError, isStoreError, messageOf, ProtocolError, RequestError } from "../errors.ts";
+import { CommandError, InputError, internalErrorCode, isStoreError, messageOf, ProtocolError, RequestError } from "../errors.ts";
 import { type Budget, budgetOf } from "../host/budget.ts";
 import { findHost, type HostLimit, type HostOverride } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
@@ -17,12 +17,13 @@ import { knowsTaskSupport } from "../wire/revisions.ts";
 import { callerKey, isKnown } from "./caller.ts";
 import { announceJob, jobsCapability, toJobAnswer } from "./jobs.ts";
 import { isLarge, Place } from "./outbound.ts";
+import type { ToolCall } from "./parts.ts";
 import type { PlainRoad } from "./plain.ts";
 import { ProgressSender, progressGapMs } from "./progress.ts";
 import { askAhead, canElicit, elicit, type RequestStates, type Resumed, stateLivesMs, toAnswer, toInputRequest, withAnswers } from "./questions.ts";
 import type { Request, Result } from "./request.ts";
 import { errorResult, toCallResult } from "./results.ts";
-import { type ToolCall, toProtocolError } from "./server.ts";
+import { isBug } from "./router.ts";
 import { toTask2026 } from "./task-wire.ts";
 import { answerUntilFits, wrongTaskSupport } from "./tasks-2025.ts";
 import { missingTasks, takesTasks } from "./tasks-2026.ts";
@@ -99,7 +100,7 @@ export class Call {
       this.#refuseWrongSupport();
       return await this.#answer();
     } catch (error) {
-      throw this.#isAsked && error instanceof TooManyTasks ? toProtocolError(new RequestError("busy", error.message)) : this.#toThrown(error);
+      throw this.#isAsked && error instanceof TooManyTasks ? new RequestError("busy", error.message) : this.#toThrown(error);
     } finally {
       this.#sender.finish();
       this.#place.leaveUnlessUsed();
@@ -448,7 +449,7 @@ export class Call {
     // What is wrong with the store, the store has said.
     if (!(error instanceof RequestError || error instanceof ProtocolError || isStoreError(error)))
       this.#options.log.error("a call failed", { tool: this.#entry.toolName, error });
-    return toProtocolError(error);
+    return isBug(error) ? new ProtocolError(internalErrorCode, "Internal error") : error;
   }
 
   /** One line a call for the operator; the stack of what a command threw, and never its arguments. */

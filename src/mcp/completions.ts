@@ -9,7 +9,6 @@ import { internalErrorCode, messageOf, ProtocolError, requestErrors } from "../e
 import type { Engine } from "../task/engine.ts";
 import { callerKey, isKnown } from "./caller.ts";
 import type { Request, Result } from "./request.ts";
-import { toProtocolError } from "./server.ts";
 
 /**
  * completion/complete for our prompts, and in a form of our own for a tool's arguments:
@@ -73,11 +72,7 @@ function find({ catalog, openEngine }: CompletionsOptions, name: string, request
 /** Who cannot be told from others is told of no tasks. */
 async function ownTasks(openEngine: () => Promise<Engine>, { caller }: Request): Promise<string[]> {
   if (!isKnown(caller)) return [];
-  try {
-    return (await (await openEngine()).list(callerKey(caller))).tasks.map(({ taskId }) => taskId);
-  } catch (error) {
-    throw toProtocolError(error);
-  }
+  return (await (await openEngine()).list(callerKey(caller))).tasks.map(({ taskId }) => taskId);
 }
 
 function refuse({ catalog }: CompletionsOptions, name: string): never {

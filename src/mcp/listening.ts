@@ -1,16 +1,12 @@
 import { internalErrorCode, ProtocolError } from "../errors.ts";
 import { metaKeys } from "../wire/envelope.ts";
 import { fieldsOf, type Json } from "../wire/json.ts";
-import type { Message } from "../wire/message.ts";
 import { objectParam } from "./params.ts";
-import type { Request } from "./request.ts";
-import { toRpcError } from "./router.ts";
-import { type TaskListen, type TaskSubscriptions, toTaskListen } from "./subscriptions.ts";
+import type { Connection, Request, Result } from "./request.ts";
+import type { TaskSubscriptions } from "./subscriptions.ts";
 import { missingTasks, takesTasks } from "./tasks-2026.ts";
 
-type Id = string | number;
-
-/** Of one connection. */
+/** Of one connection. Over HTTP a listening has one of its own, and its door counts them for each caller. */
 const maxListens = 1_024;
 const maxTaskIds = 10_000;
 
@@ -19,58 +15,84 @@ export type ListName = keyof typeof lists;
 
 interface Listen {
   readonly honoured: Json;
-  readonly taskCount: number;
+  readonly end: () => void;
 }
 
-export interface ListeningOptions {
-  readonly tasks: TaskSubscriptions;
-  /** The lists that can change here. */
-  readonly lists: readonly ListName[];
-  readonly send: (message: Message) => void;
+interface Held {
+  listens: number;
+  taskIds: number;
 }
 
-/** What one connection of 2026-07-28 listens to. A listening stands until the client cancels it, or is gone. */
+/** What clients of 2026-07-28 listen to. A listening stands until its client cancels it, or is gone; its answer is the last word. */
 export class Listening {
-  readonly #options: ListeningOptions;
-  readonly #open = new Map<Id, Listen>();
+  readonly #tasks: TaskSubscriptions;
+  /** The lists that can change here. */
+  readonly #lists: readonly ListName[];
+  readonly #open = new Map<Request, Listen>();
+  readonly #held = new WeakMap<Connection, Held>();
 
-  constructor(options: ListeningOptions) {
-    this.#options = options;
+  constructor(tasks: TaskSubscriptions, names: readonly ListName[]) {
+    this.#tasks = tasks;
+    this.#lists = names;
   }
 
-  async begin(id: Id, params: Json, request: Request): Promise<void> {
+  async answer(params: Json, request: Request): Promise<Result> {
+    const wanted = objectParam(params, "notifications");
+    const taskIds = Array.isArray(wanted.taskIds) ? this.#tasks.readIds(wanted.taskIds) : undefined;
+    const release = this.#hold(request, taskIds?.length ?? 0);
     try {
-      const { honoured, listen, taskIds } = await this.#honour(id, params, request);
-      if (request.signal.aborted) return;
-      request.signal.addEventListener("abort", () => this.#open.delete(id), { once: true });
-      this.#open.set(id, { honoured, taskCount: taskIds.length });
-      this.#tell(id, "notifications/subscriptions/acknowledged", { notifications: honoured });
-      if (listen !== undefined) this.#options.tasks.follow(listen, request.caller, taskIds, (news) => this.#options.send(news as Message), request.signal);
-    } catch (error) {
-      if (!request.signal.aborted) this.#options.send({ id, error: toRpcError(error) });
+      return await this.#listen(wanted, taskIds, request);
+    } finally {
+      this.#open.delete(request);
+      release();
     }
   }
 
-  listChanged(list: ListName): void {
-    for (const [id, { honoured }] of this.#open) if (honoured[lists[list]] === true) this.#tell(id, `notifications/${list}/list_changed`, {});
+  listsChanged(): void {
+    for (const [request, { honoured }] of this.#open)
+      for (const list of this.#lists) if (honoured[lists[list]] === true) tell(request, `notifications/${list}/list_changed`, {});
   }
 
-  async #honour(id: Id, params: Json, request: Request): Promise<{ honoured: Json; listen: TaskListen | undefined; taskIds: readonly string[] }> {
-    const wanted = objectParam(params, "notifications");
-    if (this.#open.size >= maxListens) throw new ProtocolError(internalErrorCode, `There are ${maxListens} listenings open already; end one first.`);
-    const known = this.#options.lists.map((list) => lists[list]).filter((name) => wanted[name] === true);
-    const honoured = Object.fromEntries(known.map((name) => [name, true]));
-    const listen = toTaskListen({ method: "subscriptions/listen", id, params });
-    if (listen === undefined) return { honoured, listen, taskIds: [] };
-    if (!takesTasks(request.client.capabilities)) throw missingTasks();
-    const held = [...this.#open.values()].reduce((sum, { taskCount }) => sum + taskCount, 0);
-    if (held + listen.taskIds.length > maxTaskIds)
-      throw new ProtocolError(internalErrorCode, `There are ${held} tasks that are listened to here, of ${maxTaskIds} at a time; listen to fewer.`);
-    const taskIds = await this.#options.tasks.honour(listen, request.caller);
-    return { honoured: { ...honoured, taskIds }, listen, taskIds };
+  /** The HTTP door is closed: whoever listens there is told that it is over. */
+  endHttp(): void {
+    for (const [{ door }, { end }] of this.#open) if (door === "http") end();
   }
 
-  #tell(id: Id, method: string, params: Json): void {
-    this.#options.send({ method, params: { ...params, _meta: { ...fieldsOf(params._meta), [metaKeys.subscription]: id } } });
+  async #listen(wanted: Json, taskIds: readonly string[] | undefined, request: Request): Promise<Result> {
+    if (taskIds !== undefined && !takesTasks(request.client.capabilities)) throw missingTasks();
+    const own = taskIds === undefined ? undefined : await this.#tasks.honour(taskIds, request.caller);
+    const known = this.#lists.map((list) => lists[list]).filter((name) => wanted[name] === true);
+    const over = new AbortController();
+    const others = await (await request.connection.guest())?.listen(wanted, (method, news) => tell(request, method, news), over.signal);
+    const honoured = { ...others, ...Object.fromEntries(known.map((name) => [name, true])), ...(own !== undefined && { taskIds: own }) };
+    const ended = new Promise((resolve) => over.signal.addEventListener("abort", resolve, { once: true }));
+    const end = () => over.abort();
+    if (request.signal.aborted) end();
+    request.signal.addEventListener("abort", end, { once: true });
+    this.#open.set(request, { honoured, end });
+    tell(request, "notifications/subscriptions/acknowledged", { notifications: honoured });
+    if (own !== undefined) this.#tasks.follow(request, own, (news) => tell(request, "notifications/tasks", news), over.signal);
+    // A stream on which nothing can come is not kept open.
+    if (request.door === "http" && Object.keys(honoured).length === 0) end();
+    await ended;
+    return { _meta: { [metaKeys.subscription]: request.id } };
   }
+
+  #hold({ connection }: Request, taskIds: number): () => void {
+    const held = this.#held.get(connection) ?? { listens: 0, taskIds: 0 };
+    this.#held.set(connection, held);
+    if (held.listens >= maxListens) throw new ProtocolError(internalErrorCode, `There are ${maxListens} listenings open already; end one first.`);
+    if (held.taskIds + taskIds > maxTaskIds)
+      throw new ProtocolError(internalErrorCode, `There are ${held.taskIds} tasks that are listened to here, of ${maxTaskIds} at a time; listen to fewer.`);
+    held.listens += 1;
+    held.taskIds += taskIds;
+    return () => {
+      held.listens -= 1;
+      held.taskIds -= taskIds;
+    };
+  }
+}
+
+function tell(request: Request, method: string, params: Json): void {
+  request.notify(method, { ...params, _meta: { ...fieldsOf(params._meta), [metaKeys.subscription]: request.id } });
 }

@@ -18,11 +18,3 @@ export function objectParam(params: Json, field: string): Json {
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw badParams(`\`${field}\` must be an object.`);
   return value as Json;
 }
-
-/** As much of a client's own words as a sentence about them repeats. */
-const maxEcho = 200;
-
-/** Megabytes that a client sent as a name are not sent back to it in the error that nobody knows the name. */
-export function excerptOf(words: string): string {
-  return words.length <= maxEcho ? words : `${words.slice(0, maxEcho)}…`;
-}

@@ -11,10 +11,10 @@ import { statusLine, timeLeft, timingOf } from "../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "../task/task.ts";
 import { type Caller, callerKey, isKnown } from "./caller.ts";
 import { readWithRoom } from "./outbound.ts";
+import type { Tool } from "./parts.ts";
 import { ProgressSender } from "./progress.ts";
 import type { Request, Result } from "./request.ts";
 import { errorResult } from "./results.ts";
-import { type Tool, toProtocolError } from "./server.ts";
 import { type FindCommand, resultOf } from "./task-wire.ts";
 
 /**
@@ -121,7 +121,7 @@ export class PlainRoad {
     } catch (error) {
       // What a model can mend is told to the model.
       if (error instanceof RequestError || error instanceof CommandError) return errorResult(error.message, clock);
-      throw toProtocolError(error);
+      throw error;
     }
   }
 

@@ -10,8 +10,8 @@ import { digestOf } from "../task/digest.ts";
 import type { LimitedQuestion, TaskQuestion } from "../task/task.ts";
 import type { Json } from "../wire/json.ts";
 import { type Caller, callerKey } from "./caller.ts";
+import type { ToolCall } from "./parts.ts";
 import type { Connection, Request } from "./request.ts";
-import type { ToolCall } from "./server.ts";
 
 /**
  * How a question reaches the person behind a call.

@@ -1,5 +1,6 @@
 import type { Json } from "../wire/json.ts";
 import type { Caller } from "./caller.ts";
+import type { Guest } from "./guest.ts";
 import type { Outbound } from "./outbound.ts";
 import type { ClientCapabilities } from "./questions.ts";
 import type { Tasks2025 } from "./tasks-2025.ts";
@@ -9,7 +10,7 @@ import type { Tasks2025 } from "./tasks-2025.ts";
 export type Result = Json;
 
 /** Answers one method. */
-export type Handler = (params: Json, request: Request) => Promise<Result>;
+export type Handler = (params: Json, request: Request) => Result | Promise<Result>;
 
 /** Who asks: as said with the request since 2026-07-28, at the handshake before. */
 export interface Client {
@@ -52,6 +53,8 @@ export interface Connection {
   ask(method: string, params: Json, options: AskOptions): Promise<unknown>;
   /** Whether the author has registered a tool of this name by hand. */
   isAuthorsTool(name: string): boolean;
+  /** What the author has registered by hand; undefined where that is nothing. */
+  guest(): Promise<Guest> | undefined;
 }
 
 export interface Request {
@@ -71,6 +74,8 @@ export interface Request {
   readonly exchange: AbortSignal | undefined;
   /** The way by which it is answered; undefined where nothing is known of it. */
   readonly outbound: Outbound | undefined;
+  /** Ends the stream of this request before it is answered: the client comes back for the rest. Undefined where it could not. */
+  readonly hangUp: (() => void) | undefined;
   /** Sends on the stream of this request. */
   notify(method: string, params: Json): void;
   /** Asks on the stream of this request; not since 2026-07-28. */

@@ -1,6 +1,6 @@
 import type { CommandStats } from "../task/history.ts";
+import type { OwnResources } from "./parts.ts";
 import type { Result } from "./request.ts";
-import { type OwnResources, toProtocolError } from "./server.ts";
 
 const statsUri = "meanwhile://stats";
 
@@ -15,12 +15,7 @@ export function createResources(readStats: () => Promise<readonly CommandStats[]
   };
   return {
     list: () => [stats],
-    read: (uri) =>
-      uri === statsUri
-        ? readAsJson(readStats).catch((error: unknown) => {
-            throw toProtocolError(error);
-          })
-        : undefined,
+    read: (uri) => (uri === statsUri ? readAsJson(readStats) : undefined),
   };
 }
 

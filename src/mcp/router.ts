@@ -1,11 +1,12 @@
 import { internalErrorCode, ProtocolError, RequestError, RuntimeError, requestErrors } from "../errors.ts";
 import { metaKeys } from "../wire/envelope.ts";
-import type { Json } from "../wire/json.ts";
+import { excerptOf, type Json, listOf } from "../wire/json.ts";
 import { hasCompletionsCapability, knowsTaskSupport, legacyRevision, legacyRevisions, modernRevision, tasksExtension } from "../wire/revisions.ts";
 import type { Caller } from "./caller.ts";
-import { badParams, excerptOf, textParam } from "./params.ts";
+import type { Guest } from "./guest.ts";
+import { badParams, textParam } from "./params.ts";
+import type { ServerFacts, ServerParts, ToolCall } from "./parts.ts";
 import type { Handler, Request, Result } from "./request.ts";
-import type { ServerFacts, ServerParts } from "./server.ts";
 import { tasksCapability } from "./tasks-2025.ts";
 
 /** Which method is answered by what, in either era. What differs for one connection it brings itself: its handshake, and its tasks of 2025-11-25. */
@@ -18,10 +19,13 @@ export interface Router {
   dress(method: string, result: Result): Result;
 }
 
-export interface RouterParts extends Omit<ServerParts, "capabilities"> {
+export interface RouterParts extends ServerParts {
   readonly facts: ServerFacts;
-  readonly tasks2026: Readonly<Record<string, Handler>>;
+  /** Of 2026-07-28 alone: its tasks, and what can be listened to. */
+  readonly modernMethods: Readonly<Record<string, Handler>>;
 }
+
+export const methodNotFound = new ProtocolError(-32601, "Method not found");
 
 /** Results that a client may keep, which say for how long. */
 const cacheable: ReadonlySet<string> = new Set([
@@ -39,14 +43,15 @@ export function createRouter(parts: RouterParts): Router {
   const instructions = facts.instructions === undefined ? {} : { instructions: facts.instructions };
   const declared = { tools: { listChanged: true }, resources: {}, ...(prompts !== undefined && { prompts: { listChanged: true } }), logging: {} };
   const shared = Object.entries(methodsOf(parts));
-  const discover: Handler = async () => ({
+  const capabilities = { ...declared, completions: {}, extensions: { [tasksExtension]: {} } };
+  const discover: Handler = async (_params, { connection }) => ({
     supportedVersions: [modernRevision],
-    capabilities: { ...declared, completions: {}, extensions: { [tasksExtension]: {} } },
+    capabilities: (await connection.guest())?.mergeCapabilities(capabilities) ?? capabilities,
     ...instructions,
   });
   return {
-    legacy: new Map([...shared, ["ping", async () => ({})]]),
-    modern: new Map([...shared, ...Object.entries(parts.tasks2026), ["server/discover", discover]]),
+    legacy: new Map([...shared, ["ping", () => ({})]]),
+    modern: new Map([...shared, ...Object.entries(parts.modernMethods), ["server/discover", discover]]),
     hello: (revision, caller) => ({
       protocolVersion: revision,
       capabilities: {
@@ -59,8 +64,8 @@ export function createRouter(parts: RouterParts): Router {
     }),
     dress: (method, result) => ({
       resultType: "complete",
-      ...result,
       ...(cacheable.has(method) && { ttlMs: 0, cacheScope: "private" }),
+      ...result,
       _meta: { ...(result._meta as object | undefined), [metaKeys.serverInfo]: serverInfo },
     }),
   };
@@ -71,47 +76,85 @@ export function agreeOn(asked: string): string {
   return legacyRevisions.includes(asked) ? asked : legacyRevision;
 }
 
+/** What is ours comes first, and what the author has registered by hand after it; but a prompt of the author's wins over a command of its name. */
 function methodsOf({ tools, resources, prompts, completions }: RouterParts): Readonly<Record<string, Handler>> {
-  const listed =
-    (list: (request: Request) => Promise<Result>): Handler =>
-    (params, request) => {
-      if (params.cursor !== undefined) textParam(params, "cursor");
-      return list(request);
-    };
   return {
-    "tools/list": listed(async (request) => {
+    "tools/list": listed("tools", async (request) => {
       const all = await tools.list(request);
-      return { tools: request.client.isModern ? all.map(({ execution: _support, ...tool }) => tool) : all };
+      return request.client.isModern ? all.map(({ execution: _support, ...tool }) => tool) : all;
     }),
-    "tools/call": async (params, request) => {
+    "tools/call": (params, request) => {
       const name = textParam(params, "name");
-      const answer = tools.call({ ...params, name }, request);
-      if (answer === undefined) throw tools.unknown(name);
-      return await answer;
+      const call = (guest?: Guest) => {
+        const answer = tools.call(params as unknown as ToolCall, request);
+        if (answer !== undefined) return answer;
+        if (guest === undefined) throw tools.unknown(name);
+        return guest.request("tools/call", params, request).catch((error: unknown) => {
+          throw error instanceof Error && error.message === `Tool ${excerptOf(name)} not found` ? tools.unknown(name) : error;
+        });
+      };
+      return whenKnown(request, call);
     },
-    "resources/list": listed(async () => ({ resources: resources.list() })),
-    "resources/templates/list": listed(async () => ({ resourceTemplates: [] })),
-    "resources/read": async (params) => {
+    "resources/list": listed("resources", () => resources.list()),
+    "resources/templates/list": listed("resourceTemplates", () => []),
+    "resources/read": (params, request) => {
       const uri = textParam(params, "uri");
-      const answer = resources.read(uri);
-      if (answer === undefined) throw badParams(`Resource not found: ${excerptOf(uri)}`, { uri: excerptOf(uri) });
-      return await answer;
+      const missing = badParams(`Resource not found: ${excerptOf(uri)}`, { uri: excerptOf(uri) });
+      return resources.read(uri) ?? askGuest("resources/read", params, request, missing);
     },
     ...(prompts !== undefined && {
-      "prompts/list": listed(async () => ({ prompts: prompts.list() })),
-      "prompts/get": async (params: Json) => {
-        const name = textParam(params, "name");
-        if (!prompts.has(name)) throw badParams(`Prompt ${excerptOf(name)} not found`);
-        return await prompts.get(name, params.arguments === undefined ? {} : params.arguments);
-      },
+      "prompts/list": listed("prompts", async ({ connection }) => {
+        const guest = await connection.guest();
+        return prompts.list().filter(({ name }) => guest?.prompts.has(name) !== true);
+      }),
     }),
+    "prompts/get": async (params, request) => {
+      const name = textParam(params, "name");
+      const isAuthors = (await request.connection.guest())?.prompts.has(name) === true;
+      if (!isAuthors && prompts?.has(name) === true) return await prompts.get(name, params.arguments === undefined ? {} : params.arguments);
+      return await askGuest("prompts/get", params, request, prompts === undefined ? methodNotFound : badParams(`Prompt ${excerptOf(name)} not found`));
+    },
     "completion/complete": async (params, request) => {
-      const none = { isPrompt: () => false, schemaOf: (name: string) => tools.inputSchema(name) };
-      const answer = completions.complete(params, request, none);
-      if (answer === undefined) throw badParams("There is nothing of that name to complete.");
-      return await answer;
+      const guest = await request.connection.guest();
+      const authors = {
+        isPrompt: (name: string) => guest?.prompts.has(name) === true,
+        schemaOf: (name: string) => tools.inputSchema(name) ?? guest?.tools.get(name),
+      };
+      return await (completions.complete(params, request, authors) ??
+        askGuest("completion/complete", params, request, badParams("There is nothing of that name to complete.")));
     },
   };
+}
+
+/** Acts at once where no author has registered anything, and else as soon as it is known what that is. */
+function whenKnown(request: Request, act: (guest?: Guest) => Result | Promise<Result>): Result | Promise<Result> {
+  const opening = request.connection.guest();
+  return opening === undefined ? act() : opening.then(act);
+}
+
+/** Asks for what is not ours; where an author has registered nothing, that is an error. */
+async function askGuest(method: string, params: Json, request: Request, missing: ProtocolError): Promise<Result> {
+  const guest = await request.connection.guest();
+  if (guest?.capabilityOf(method) !== true) throw missing;
+  return await guest.request(method, params, request);
+}
+
+/** A list, ours and the author's. Its pages are the author's: ours come with the first. */
+function listed(name: string, list: (request: Request) => readonly unknown[] | Promise<readonly unknown[]>): Handler {
+  const method = name === "resourceTemplates" ? "resources/templates/list" : `${name}/list`;
+  return async (params, request) => {
+    if (params.cursor !== undefined) textParam(params, "cursor");
+    const guest = await request.connection.guest();
+    const own = await list(request);
+    if (guest?.capabilityOf(method) !== true) return { [name]: own };
+    const theirs = await guest.request(method, params, request);
+    const isFirst = params.cursor === undefined;
+    return { ...theirs, [name]: isFirst ? join(name, own, listOf(theirs[name])) : theirs[name] };
+  };
+}
+
+function join(name: string, own: readonly unknown[], theirs: readonly unknown[]): readonly unknown[] {
+  return name === "prompts" ? [...theirs, ...own] : [...own, ...theirs];
 }
 
 /** True for what nobody has thrown on purpose. */

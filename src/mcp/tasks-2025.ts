@@ -12,7 +12,6 @@ import type { PollLimit } from "./poll-limit.ts";
 import { ProgressSender } from "./progress.ts";
 import { canElicit, elicit } from "./questions.ts";
 import type { Connection, Handler, Request, Result } from "./request.ts";
-import { toProtocolError } from "./server.ts";
 import { type FindCommand, relatedTask, resultOrError, toTask2025 } from "./task-wire.ts";
 
 /**
@@ -143,13 +142,7 @@ export class Tasks2025 {
   }
 
   #handler(answer: (params: TaskParams, call: TaskCall) => Promise<Result>): Handler {
-    return async (params, request) => {
-      try {
-        return await answer(params, { request, engine: await this.#options.openEngine(), key: callerKey(request.caller) });
-      } catch (error) {
-        throw toProtocolError(error);
-      }
-    };
+    return async (params, request) => await answer(params, { request, engine: await this.#options.openEngine(), key: callerKey(request.caller) });
   }
 
   /** Waits for the end, carrying questions and progress on this request's own stream. */

@@ -9,7 +9,6 @@ import { readWithRoom } from "./outbound.ts";
 import type { PollLimit } from "./poll-limit.ts";
 import { type ClientCapabilities, canElicit, toAnswer } from "./questions.ts";
 import type { Handler, Request, Result } from "./request.ts";
-import { toProtocolError } from "./server.ts";
 import { type FindCommand, toDetailedTask } from "./task-wire.ts";
 
 /** The tasks extension of 2026-07-28: tasks/get with everything in it, tasks/update, tasks/cancel. The server decides what becomes a task. */
@@ -44,11 +43,7 @@ export function createTasks2026(options: TasksOptions): Readonly<Record<string, 
     methods[method] = async (params, request) => {
       const { capabilities } = request.client;
       if (!takesTasks(capabilities)) throw missingTasks();
-      try {
-        return await answer(params, { request, engine: await openEngine(), caller: callerKey(request.caller), capabilities });
-      } catch (error) {
-        throw toProtocolError(error);
-      }
+      return await answer(params, { request, engine: await openEngine(), caller: callerKey(request.caller), capabilities });
     };
   };
   handle("tasks/get", async ({ taskId }, { request, engine, caller, capabilities }) => {

@@ -7,8 +7,8 @@ import { CommandError, ProtocolError } from "../errors.ts";
 import { type CommandStats, isTaskModeRecommended } from "../task/history.ts";
 import { knowsTaskSupport } from "../wire/revisions.ts";
 import { asksForTask, budgetFor, Call, type CallOptions } from "./call.ts";
+import type { CommandTools, Tool, ToolCall } from "./parts.ts";
 import { errorResult } from "./results.ts";
-import type { CommandTools, Tool, ToolCall } from "./server.ts";
 import { wrongTaskSupport } from "./tasks-2025.ts";
 
 export interface ToolsOptions extends CallOptions {

@@ -16,6 +16,11 @@ const maxUnknownAtOnce = 2_000;
 /** Requests on one connection that wait for each other's answers; clients of MCP send one. */
 const maxPipelined = 16;
 
+/** Something that ends. */
+interface Over {
+  onClose(listener: () => void): void;
+}
+
 interface Connection {
   readonly socket: Socket;
   readonly openedAt: number;
@@ -81,8 +86,8 @@ export class Connections {
     if (own.length > most) own.find(({ requests }) => requests === 0)?.socket.destroy();
   }
 
-  /** A stream that stays open until the signal says that it is over. */
-  holdStream(caller: Caller, over: AbortSignal): void {
+  /** A stream that stays open until its response is over. */
+  holdStream(caller: Caller, over: Over): void {
     const key = callerKey(caller);
     const open = this.#streams.get(key) ?? 0;
     if (open >= limitsOf(caller).streams)
@@ -90,8 +95,8 @@ export class Connections {
     hold(this.#streams, key, 1, over);
   }
 
-  /** Tasks that are listened to until the signal says that it is over. */
-  holdTaskIds(caller: Caller, ids: number, over: AbortSignal): void {
+  /** Tasks that are listened to until the response is over. */
+  holdTaskIds(caller: Caller, ids: number, over: Over): void {
     const key = callerKey(caller);
     const held = this.#taskIds.get(key) ?? 0;
     const most = limitsOf(caller).taskIds;
@@ -120,10 +125,9 @@ export class Connections {
   }
 }
 
-function hold(counts: Map<string, number>, key: string, by: number, over: AbortSignal): void {
-  if (over.aborted) return;
+function hold(counts: Map<string, number>, key: string, by: number, over: Over): void {
   count(counts, key, by);
-  over.addEventListener("abort", () => count(counts, key, -by), { once: true });
+  over.onClose(() => count(counts, key, -by));
 }
 
 function count(counts: Map<string, number>, key: string, by: number): void {

@@ -1,7 +1,8 @@
 import { isUtf8 } from "node:buffer";
-import { CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, type JSONRPCMessage } from "@modelcontextprotocol/server";
 import { RequestError } from "../errors.ts";
+import { metaKeys } from "../wire/envelope.ts";
 import { describeExcess, type JsonLimits, weighJson } from "../wire/json.ts";
+import type { Message } from "../wire/message.ts";
 
 export const maxBodyBytes = 4 * 1024 * 1024;
 const maxIntroductionBytes = 16 * 1024;
@@ -11,7 +12,7 @@ export const limits = { depth: 64, values: 100_000, members: 10_000 } as const s
 const cures = { depth: "", values: "; put them in a file, or send them in parts", members: "; put them in a list, or in a file" };
 
 /** Reads one JSON-RPC message from bytes. Throws a RequestError that says what is wrong with them. */
-export function parseMessage(bytes: Buffer): JSONRPCMessage {
+export function parseMessage(bytes: Buffer): Message {
   return checkMessage(parseJson(bytes));
 }
 
@@ -28,8 +29,8 @@ export function parseJson(bytes: Buffer): unknown {
   }
 }
 
-/** Checks the shape that every JSON-RPC message has; its content is the SDK's concern. */
-export function checkMessage(value: unknown): JSONRPCMessage {
+/** Checks the shape that every JSON-RPC message has; its content is its method's concern. */
+export function checkMessage(value: unknown): Message {
   const refuse = (text: string) => new RequestError("request", text);
   if (Array.isArray(value)) throw refuse("Batches are not supported; send one message at a time.");
   if (typeof value !== "object" || value === null) throw refuse("A message must be a JSON object.");
@@ -39,21 +40,21 @@ export function checkMessage(value: unknown): JSONRPCMessage {
   if (method === undefined) {
     if (id === undefined && error === undefined) throw refuse("`method` is missing.");
     if (result === undefined && error === undefined) throw refuse("`method` is missing.");
-    return value as JSONRPCMessage;
+    return value as Message;
   }
   if (typeof method !== "string") throw refuse("`method` must be a text.");
   if (params !== undefined && (typeof params !== "object" || params === null || Array.isArray(params))) throw refuse("`params` must be an object.");
-  return value as JSONRPCMessage;
+  return value as Message;
 }
 
 /** Why what a client says about itself is not taken; undefined when it is. It is kept as long as its session, and read with every request. */
-export function refuseIntroduction(message: JSONRPCMessage): string | undefined {
-  if (!("method" in message)) return undefined;
+export function refuseIntroduction(message: Message): string | undefined {
+  if (message.method === undefined) return undefined;
   const { _meta = {}, clientInfo, capabilities } = (message.params ?? {}) as Record<string, unknown> & { _meta?: Record<string, unknown> | null };
   const said =
     message.method === "initialize"
       ? { clientInfo, capabilities }
-      : { clientInfo: _meta?.[CLIENT_INFO_META_KEY], capabilities: _meta?.[CLIENT_CAPABILITIES_META_KEY] };
+      : { clientInfo: _meta?.[metaKeys.clientInfo], capabilities: _meta?.[metaKeys.clientCapabilities] };
   const bytes = Buffer.byteLength(JSON.stringify(said));
   if (bytes <= maxIntroductionBytes) return undefined;
   return `What the client says about itself, its info and capabilities, is ${bytes} bytes of JSON, and ${maxIntroductionBytes} are the most; say less.`;

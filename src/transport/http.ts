@@ -1,31 +1,23 @@
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server as NodeServer, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import {
-  createMcpHandler,
-  isLegacyRequest,
-  localhostAllowedHostnames,
-  localhostAllowedOrigins,
-  type McpServer,
-  type McpServerFactory,
-  type ServerNotifier,
-  validateHostHeader,
-  validateOriginHeader,
-} from "@modelcontextprotocol/server";
 import type { Clock } from "../clock.ts";
-import { internalErrorCode, isOutOfDescriptors, outOfDescriptors, RequestError, RuntimeError, requestErrors, UsageError } from "../errors.ts";
+import { internalErrorCode, isOutOfDescriptors, outOfDescriptors, ProtocolError, RequestError, RuntimeError, requestErrors, UsageError } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import { anonymous, type Caller, localUser, toAuthInfo } from "../mcp/caller.ts";
-import { toProtocolError } from "../mcp/server.ts";
-import { refuseListen, type TaskListen, type TaskSubscriptions, toTaskListen } from "../mcp/subscriptions.ts";
+import { anonymous, type Caller, localUser } from "../mcp/caller.ts";
+import { Conversation } from "../mcp/conversation.ts";
+import type { Serving } from "../mcp/serving.ts";
+import { fieldsOf, textOf } from "../wire/json.ts";
+import type { Message } from "../wire/message.ts";
+import { checkParamHeaders, checkRouting, isModernMessage } from "../wire/routing.ts";
 import { Connections } from "./connections.ts";
+import { Exchange, OpenStreams } from "./exchange.ts";
 import { checkMessage, maxBodyBytes, parseJson, refuseIntroduction } from "./frames.ts";
-import { keptOpen, withTasks } from "./listen.ts";
-import { writeResponse } from "./respond.ts";
+import { Refusal } from "./refusal.ts";
 import { Sessions } from "./sessions.ts";
 
 export interface HttpOptions {
-  readonly factory: McpServerFactory;
+  readonly serving: Serving;
   readonly host: string;
   readonly port: number;
   /** The home's token: who sends it is the local user. */
@@ -34,7 +26,6 @@ export interface HttpOptions {
   readonly allowAnonymous: boolean;
   /** False when one more connection would leave too few file descriptors for the work itself. */
   readonly hasRoom?: () => boolean;
-  readonly subscriptions: TaskSubscriptions;
   /** Knows callers by more than the home's token; undefined for a request it does not know. */
   readonly identify?: (request: IncomingMessage) => Caller | undefined;
   readonly clock: Clock;
@@ -43,28 +34,22 @@ export interface HttpOptions {
 
 export interface HttpDoor {
   readonly url: string;
-  /** Tells every connected client that the tools, and the prompts, have changed. */
-  notifyListsChanged(): void;
   close(): Promise<void>;
 }
 
 const loopback = new Set(["127.0.0.1", "localhost", "::1", "[::1]"]);
+/** The names of this machine that a Host or Origin header may have. */
+const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /** How long a request's head, and all of it, may take: who sends nothing, or a byte at a time, holds nothing for long. */
 const patience = { headersTimeout: 10_000, requestTimeout: 60_000, connectionsCheckingInterval: 5_000 };
-
-/** What MCP is asked by; of the last two the answer is that they are nothing here. Of others no request can be made at all. */
-const methods = ["GET", "POST", "DELETE", "HEAD", "OPTIONS"];
-
-/** Our own limits for each caller come first. */
-const maxSubscriptions = 10_000;
 
 /** Serves MCP at /mcp, every revision on one address. Resolves once it listens. */
 export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
   if (!loopback.has(options.host))
     throw new UsageError(`--host ${options.host} would be reachable from other machines, and there is no authentication yet; use 127.0.0.1 and a tunnel.`);
   const endpoint = new Endpoint(options);
-  const server = createServer(patience, (request, response) => void endpoint.handle(request, response));
+  const server = createServer(patience, (request, response) => endpoint.handle(request, response));
   server.on("connection", (socket) => endpoint.connected(socket));
   await listen(server, options);
   // Later errors are those of taking a connection; without a listener one would end the process.
@@ -72,7 +57,6 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
   const { port } = server.address() as { port: number };
   return {
     url: `http://${options.host.includes(":") && !options.host.startsWith("[") ? `[${options.host}]` : options.host}:${port}/mcp`,
-    notifyListsChanged: () => endpoint.notifyListsChanged(),
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       await endpoint.close();
@@ -99,35 +83,38 @@ function listen(server: NodeServer, { host, port }: HttpOptions): Promise<void> 
 
 const tellMs = 60_000;
 
+/** What is asked, by whom, and how it is answered. */
+interface Asked {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly caller: Caller;
+  readonly exchange: Exchange;
+}
+
 class Endpoint {
-  readonly connections: Connections;
+  readonly #connections: Connections;
+  readonly #sessions: Sessions;
   readonly #options: HttpOptions;
   readonly #token: Buffer;
-  readonly #modern: ReturnType<typeof createMcpHandler>;
-  readonly #sessions: Sessions;
+  readonly #streams: OpenStreams;
   /** Those that came when there were too few file descriptors left for one more. */
   readonly #crowded = new WeakSet<Socket>();
+  /** What is asked of the paths beside MCP's own. */
+  readonly #routes: ReadonlyMap<string, (response: ServerResponse) => void> = new Map([["/healthz", (response) => writeJson(response, 200, { status: "ok" })]]);
   #toldFullAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: HttpOptions) {
     this.#options = options;
-    this.connections = new Connections(options.clock);
+    this.#connections = new Connections(options.clock);
+    this.#sessions = new Sessions(options.serving.served);
+    options.serving.onListsChanged((lists) => this.#sessions.sendListsChanged(lists));
     this.#token = Buffer.from(options.token);
-    const onerror = (error: Error) => options.log.debug(`mcp: ${error.message}`);
-    const factory: McpServerFactory = async (facts) => publishChanges((await options.factory(facts)) as McpServer, this.#modern.notify);
-    this.#modern = createMcpHandler(factory, { legacy: "reject", onerror, maxSubscriptions });
-    this.#sessions = new Sessions({ factory: options.factory, clock: options.clock, onerror });
-  }
-
-  notifyListsChanged(): void {
-    this.#modern.notify.toolsChanged();
-    this.#modern.notify.promptsChanged();
-    this.#sessions.notifyListsChanged();
+    this.#streams = new OpenStreams(options.clock);
   }
 
   /** Somebody has connected. */
   connected(socket: Socket): void {
-    this.connections.add(socket);
+    this.#connections.add(socket);
     if (this.#options.hasRoom?.() !== false) return;
     this.#tellFull();
     this.#crowded.add(socket);
@@ -148,54 +135,48 @@ class Endpoint {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#modern.close(), this.#sessions.close()]);
+    this.#sessions.close();
+    this.#options.serving.listening.endHttp();
+    // Their last words are written by then.
+    await new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** Never rejects: whatever goes wrong is answered. */
-  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (!this.connections.begin(request, response)) return;
+  /** Never throws: whatever goes wrong is answered. */
+  handle(request: IncomingMessage, response: ServerResponse): void {
+    if (!this.#connections.begin(request, response)) return;
     try {
-      const answer = await this.#route(request, response);
-      await writeResponse(response, answer, this.#options.clock);
+      this.#route(request, response);
     } catch (error) {
-      const { status, code, message } = this.#describe(error);
-      if (response.headersSent) response.destroy();
-      else await writeResponse(response, jsonError(status, code, message), this.#options.clock);
+      this.#refuse(response, error);
     }
   }
 
-  #describe(error: unknown): { status: number; code: number; message: string } {
-    if (error instanceof Refusal) {
-      const code = error.status === 503 ? internalErrorCode : requestErrors.request.code;
-      return { status: error.status, code, message: error.message };
-    }
+  #refuse(response: ServerResponse, error: unknown, id: string | number | null = null): void {
+    const { status, headers, ...told } = this.#describe(error);
+    if (response.headersSent) response.destroy();
+    else writeJson(response, status, { jsonrpc: "2.0", id, error: told }, { ...errorHeaders[status], ...headers });
+  }
+
+  #describe(error: unknown): { status: number; code: number; message: string; data?: unknown; headers?: Readonly<Record<string, string>> | undefined } {
+    if (error instanceof Refusal) return { status: error.status, code: error.code, message: error.message, headers: error.headers };
     if (error instanceof RequestError) return { status: requestErrors[error.kind].http, code: requestErrors[error.kind].code, message: error.message };
+    if (error instanceof ProtocolError) return { status: 400, code: error.code, message: error.message, data: error.data };
     if (error instanceof RuntimeError && error.forClients !== undefined) return { status: 200, code: internalErrorCode, message: error.forClients };
     this.#options.log.error("request failed", { error });
     return { status: 500, code: internalErrorCode, message: "Internal error" };
   }
 
-  async #route(request: IncomingMessage, response: ServerResponse): Promise<Response> {
-    this.#refuseStrangers(request);
+  #route(request: IncomingMessage, response: ServerResponse): void {
+    refuseStrangers(request);
     if (this.#crowded.has(request.socket))
       throw new Refusal(503, "The server has no file descriptors left for another connection; come back in a moment, or have their number raised (ulimit -n).");
-    const path = (request.url ?? "/").split("?", 1)[0];
-    if (path === "/healthz") return Response.json({ status: "ok" });
+    const path = (request.url ?? "/").split("?", 1)[0] as string;
+    const route = this.#routes.get(path);
+    if (route !== undefined) return void route(response);
     // Before anything else is said: who may not come in learns nothing about what is here.
     const caller = this.#callerOf(request);
     if (path !== "/mcp") throw new Refusal(404, "There is nothing here; MCP is at /mcp.");
-    return await this.#mcp(request, response, caller);
-  }
-
-  /** A web page must not reach us through its reader's browser: not by its own origin, not by a rebound name. */
-  #refuseStrangers(request: IncomingMessage): void {
-    const host = validateHostHeader(request.headers.host, localhostAllowedHostnames());
-    if (!host.ok) throw new Refusal(403, `The Host header must name this machine, e.g. localhost: ${host.message}`);
-    const origin = validateOriginHeader(request.headers.origin, localhostAllowedOrigins());
-    if (!origin.ok) throw new Refusal(403, `Requests from other web pages are refused: ${origin.message}`);
-    const hasBody = request.method !== "GET" && request.method !== "HEAD" && request.method !== "DELETE" && request.method !== "OPTIONS";
-    const type = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase();
-    if (hasBody && type !== "application/json") throw new Refusal(415, "Content-Type must be application/json.");
+    this.#mcp(request, response, caller);
   }
 
   #callerOf(request: IncomingMessage): Caller {
@@ -214,58 +195,93 @@ class Endpoint {
     return localUser;
   }
 
-  async #mcp(request: IncomingMessage, response: ServerResponse, caller: Caller): Promise<Response> {
-    if (!methods.includes(request.method ?? "")) throw new Refusal(405, "MCP is asked by POST, GET and DELETE.");
-    this.connections.admit(request, response, caller);
-    const gone = new AbortController();
-    const closed = new AbortController();
-    const left = Promise.withResolvers<boolean>();
-    response.on("close", () => {
-      left.resolve(response.writableFinished);
-      closed.abort();
-      if (!response.writableFinished) gone.abort();
-    });
-    const webRequest = toWebRequest(request, gone.signal);
-    const authInfo = toAuthInfo(caller, { backlog: this.connections.backlogOf(caller), whenLeft: () => left.promise });
-    if (request.method === "GET") this.connections.holdStream(caller, closed.signal);
-    if (request.method !== "POST") return await this.#sessions.handle(webRequest, { caller, authInfo, closed: closed.signal });
-    const body = await readBody(request);
-    await this.connections.pace(caller, body.length);
-    const parsedBody = checkMessage(parseJson(body));
-    const introduction = refuseIntroduction(parsedBody);
-    if (introduction !== undefined) return jsonError(400, requestErrors.params.code, introduction, (parsedBody as { id?: string | number }).id);
-    const isLegacy = await isLegacyRequest(webRequest, parsedBody);
-    if (isLegacy) return await this.#sessions.handle(webRequest, { caller, authInfo, parsedBody });
-    if ("method" in parsedBody && parsedBody.method === "subscriptions/listen") this.connections.holdStream(caller, closed.signal);
-    const listen = toTaskListen(parsedBody);
-    if (listen !== undefined) this.connections.holdTaskIds(caller, listen.taskIds.length, closed.signal);
-    if (listen !== undefined) return await this.#listen(listen, webRequest, caller);
-    return await this.#modern.fetch(webRequest, { authInfo, parsedBody });
+  #mcp(request: IncomingMessage, response: ServerResponse, caller: Caller): void {
+    const { method } = request;
+    if (method !== "POST" && method !== "GET" && method !== "DELETE") throw new Refusal(405, "MCP is asked by POST, GET and DELETE.");
+    this.#connections.admit(request, response, caller);
+    const exchange = new Exchange({ response, backlog: this.#connections.backlogOf(caller), clock: this.#options.clock, streams: this.#streams });
+    if (method === "GET") this.#connections.holdStream(caller, exchange);
+    if (method !== "POST") return void this.#sessions.handle({ request, caller, exchange });
+    const asked = { request, response, caller, exchange };
+    const fail = (error: unknown) => this.#refuse(response, error);
+    readBody(
+      request,
+      (body) => {
+        const turn = this.#connections.pace(caller, body.length);
+        if (turn === undefined) this.#receive(body, asked);
+        else turn.then(() => this.#receive(body, asked)).catch(fail);
+      },
+      fail,
+    );
   }
 
-  /** The SDK serves the stream; what becomes of the tasks is written into it. */
-  async #listen(listen: TaskListen, request: Request, caller: Caller): Promise<Response> {
-    const refusal = refuseListen(listen);
-    if (refusal !== undefined) return Response.json(refusal, { status: 400 });
-    const { subscriptions } = this.#options;
-    const taskIds = await subscriptions.honour(listen, caller).catch(toProtocolError);
-    if (!Array.isArray(taskIds)) return jsonError(200, taskIds.code, taskIds.message, listen.id);
-    const { message, wantsToolChanges } = keptOpen(listen);
-    const response = await this.#modern.fetch(request, { authInfo: toAuthInfo(caller), parsedBody: message });
-    if (response.headers.get("content-type")?.startsWith("text/event-stream") !== true) return response;
-    return withTasks(response, { listen, caller, subscriptions, taskIds, wantsToolChanges, signal: request.signal });
+  /** Never throws. */
+  #receive(body: Buffer, asked: Asked): void {
+    let message: Message | undefined;
+    try {
+      message = checkMessage(parseJson(body));
+      this.#answer(message, asked);
+    } catch (error) {
+      const isRequest = message?.method !== undefined && error instanceof ProtocolError;
+      this.#refuse(asked.response, error, isRequest ? (message?.id ?? null) : null);
+    }
+  }
+
+  #answer(message: Message, { request, caller, exchange }: Asked): void {
+    const introduction = refuseIntroduction(message);
+    if (introduction !== undefined) throw new ProtocolError(requestErrors.params.code, introduction);
+    if (!isModernMessage(message, request.headers)) return void this.#sessions.handle({ request, caller, exchange, message });
+    if (message.id === undefined) return void exchange.accept();
+    checkRouting(message, request.headers);
+    this.#checkParams(message, request, caller);
+    if (message.method === "subscriptions/listen") this.#holdListening(message, caller, exchange);
+    const conversation = new Conversation(this.#options.serving.served, { caller, door: "http", way: exchange, canPush: () => false, era: "modern" });
+    exchange.onClose(() => conversation.close());
+    conversation.receive(message);
+  }
+
+  #checkParams({ method, params = {} }: Message, request: IncomingMessage, caller: Caller): void {
+    if (method !== "tools/call") return;
+    const schema = this.#options.serving.schemaOf(textOf(params.name) ?? "", caller);
+    if (schema !== undefined) checkParamHeaders(schema, params.arguments, request.headers);
+  }
+
+  #holdListening({ params = {} }: Message, caller: Caller, exchange: Exchange): void {
+    const { taskIds } = fieldsOf(params.notifications);
+    this.#connections.holdStream(caller, exchange);
+    if (Array.isArray(taskIds)) this.#connections.holdTaskIds(caller, taskIds.length, exchange);
   }
 }
 
-/** A server of 2026-07-28 lives for one request: what it announces has to reach the streams of all clients that listen. */
-function publishChanges(server: McpServer, notify: ServerNotifier): McpServer {
-  // Before it is connected a server is only being filled, and nothing has changed.
-  const announce = (publish: () => void) => () => void (server.isConnected() && publish());
-  server.sendToolListChanged = announce(() => notify.toolsChanged());
-  server.sendPromptListChanged = announce(() => notify.promptsChanged());
-  server.sendResourceListChanged = announce(() => notify.resourcesChanged());
-  server.server.sendResourceUpdated = async ({ uri }) => notify.resourceUpdated(uri);
-  return server;
+/** A web page must not reach us through its reader's browser: not by its own origin, not by a rebound name. */
+function refuseStrangers({ headers, method }: IncomingMessage): void {
+  const { host, origin } = headers;
+  if (host === undefined || host === "") throw new Refusal(403, "The Host header must name this machine, e.g. localhost: Missing Host header");
+  const name = nameIn(`http://${host}`);
+  if (name === undefined) throw new Refusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host header: ${host}`);
+  if (!ownNames.has(name)) throw new Refusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host: ${name}`);
+  if (origin !== undefined && origin !== "") {
+    const from = nameIn(origin);
+    if (from === undefined || from === "") throw new Refusal(403, `Requests from other web pages are refused: Invalid Origin header: ${origin}`);
+    if (!ownNames.has(from)) throw new Refusal(403, `Requests from other web pages are refused: Invalid Origin: ${from}`);
+  }
+  const hasBody = method !== "GET" && method !== "HEAD" && method !== "DELETE" && method !== "OPTIONS";
+  if (hasBody && !isJson(headers["content-type"])) throw new Refusal(415, "Content-Type must be application/json.");
+}
+
+function isJson(type: string | undefined): boolean {
+  return type === "application/json" || type?.split(";", 1)[0]?.trim().toLowerCase() === "application/json";
+}
+
+/** Names that were looked up, by the header they came in: a client sends the same one again and again. */
+const namesIn = new Map<string, string | undefined>();
+const maxNames = 100;
+
+function nameIn(url: string): string | undefined {
+  if (namesIn.has(url)) return namesIn.get(url);
+  const name = URL.canParse(url) ? new URL(url).hostname : undefined;
+  if (namesIn.size < maxNames && url.length < 100) namesIn.set(url, name);
+  return name;
 }
 
 /** What every caller who is refused for want of a token is told. */
@@ -277,7 +293,9 @@ function authorizationsOf({ rawHeaders }: IncomingMessage): string[] {
 }
 
 function hasTokenInUrl({ url = "/" }: IncomingMessage): boolean {
-  const query = new URLSearchParams(url.split("?").slice(1).join("?"));
+  const at = url.indexOf("?");
+  if (at === -1) return false;
+  const query = new URLSearchParams(url.slice(at + 1));
   return query.has("access_token") || query.has("token");
 }
 
@@ -286,50 +304,37 @@ function isSameSecret(given: Buffer, expected: Buffer): boolean {
   return expected.length > 0 && given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-/** An answer below the protocol: wrong door, wrong host, wrong token. */
-class Refusal extends Error {
-  readonly status: number;
-
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
-
 const errorHeaders: Readonly<Record<number, Record<string, string>>> = {
   401: { "www-authenticate": "Bearer" },
-  405: { allow: methods.join(", ") },
+  405: { allow: "GET, POST, DELETE" },
   413: { connection: "close" },
   503: { connection: "close", "retry-after": "1" },
 };
 
-function jsonError(status: number, code: number, message: string, id: string | number | null = null): Response {
-  const headers = errorHeaders[status];
-  return Response.json({ jsonrpc: "2.0", id, error: { code, message } }, { status, ...(headers && { headers }) });
-}
-
-function toWebRequest(request: IncomingMessage, signal: AbortSignal): Request {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(request.headers)) {
-    if (value !== undefined && name !== "authorization") headers.set(name, Array.isArray(value) ? value.join(", ") : value);
-  }
-  return new Request(`http://${request.headers.host}${request.url}`, { method: request.method ?? "GET", headers, signal });
+function writeJson(response: ServerResponse, status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): void {
+  const text = JSON.stringify(value);
+  response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text), ...headers }).end(text);
 }
 
 /** A client that is still sending reads no answer, so what is too large is read on, up to here, and dropped. */
 const maxDroppedBytes = 16 * maxBodyBytes;
 
-async function readBody(request: IncomingMessage): Promise<Buffer> {
+/** Calls one of the two, once; neither when the client hangs up. */
+function readBody(request: IncomingMessage, onBody: (body: Buffer) => void, onError: (error: Error) => void): void {
   const refusal = () => new RequestError("tooLarge", `The body is larger than ${maxBodyBytes / 1024 / 1024} MiB.`);
-  if (Number(request.headers["content-length"] ?? 0) > maxDroppedBytes) throw refusal();
+  if (Number(request.headers["content-length"] ?? 0) > maxDroppedBytes) return void onError(refusal());
   let parts: Buffer[] = [];
   let size = 0;
-  for await (const part of request as AsyncIterable<Buffer>) {
+  request.on("data", (part: Buffer) => {
     size += part.length;
-    if (size > maxDroppedBytes) throw refusal();
-    if (size > maxBodyBytes) parts = [];
+    if (size > maxDroppedBytes) {
+      request.removeAllListeners("data").removeAllListeners("end").resume();
+      onError(refusal());
+    } else if (size > maxBodyBytes) parts = [];
     else parts.push(part);
-  }
-  if (size > maxBodyBytes) throw refusal();
-  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+  });
+  request.on("end", () => {
+    if (size > maxBodyBytes) onError(refusal());
+    else onBody(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts));
+  });
 }

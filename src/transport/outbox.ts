@@ -3,6 +3,7 @@ import type { Writable } from "node:stream";
 import type { Clock } from "../clock.ts";
 import { internalErrorCode } from "../errors.ts";
 import { weigh } from "../mcp/outbound.ts";
+import { type Message, writeMessage } from "../wire/message.ts";
 import { partBytes, unread } from "./limits.ts";
 
 type Id = string | number;
@@ -29,7 +30,7 @@ export interface OutboxOptions {
  */
 export class Outbox {
   readonly #options: OutboxOptions;
-  #waiting: object[] = [];
+  #waiting: Message[] = [];
   /** How many of them have left. */
   #at = 0;
   /** What is left of a message that leaves in parts. */
@@ -54,7 +55,7 @@ export class Outbox {
     return this.#waitsForDrain && this.#hasMuch;
   }
 
-  push(message: object): void {
+  push(message: Message): void {
     this.#waiting.push(message);
     if (this.#waitsForDrain || this.#isFlushDue) return;
     this.#isFlushDue = true;
@@ -144,8 +145,8 @@ export class Outbox {
     const texts: string[] = [];
     let length = 0;
     while (this.#at < this.#waiting.length && length < partBytes) {
-      const message = this.#waiting[this.#at] as object;
-      const id = "method" in message ? undefined : (message as { id?: Id }).id;
+      const message = this.#waiting[this.#at] as Message;
+      const id = message.method === undefined ? (message.id ?? undefined) : undefined;
       const text = toLine(message, id);
       this.#next();
       if (text.length > partBytes) {
@@ -173,7 +174,7 @@ export class Outbox {
     this.#at += 1;
     if (this.#at < this.#waiting.length) {
       // What has left is not kept, and a list of many is not shifted for each of them.
-      (this.#waiting as (object | undefined)[])[this.#at - 1] = undefined;
+      (this.#waiting as (Message | undefined)[])[this.#at - 1] = undefined;
       return;
     }
     this.#waiting = [];
@@ -204,12 +205,12 @@ export class Outbox {
 }
 
 /** What cannot be written is an error to whoever asked for it. */
-function toLine(message: object, id: Id | undefined): string {
+function toLine(message: Message, id: Id | undefined): string {
   try {
-    return `${JSON.stringify(message)}\n`;
+    return `${writeMessage(message)}\n`;
   } catch (cause) {
     if (id === undefined) return "";
     const error = { code: internalErrorCode, message: `The answer cannot be written as JSON: ${(cause as Error).message.split("\n")[0]}.` };
-    return `${JSON.stringify({ jsonrpc: "2.0", id, error })}\n`;
+    return `${writeMessage({ id, error })}\n`;
   }
 }

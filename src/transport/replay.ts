@@ -1,14 +1,18 @@
-import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
 import { internalErrorCode } from "../errors.ts";
-import { weigh } from "../mcp/outbound.ts";
+import { writeMessage } from "../wire/message.ts";
 import { replayBytes } from "./limits.ts";
+
+type Id = string | number;
 
 interface Kept {
   readonly number: number;
   /** Monotonic. */
   readonly at: number;
   readonly streamId: string;
-  readonly message: JSONRPCMessage;
+  /** The message, as JSON. */
+  readonly text: string;
+  /** The request that it answers. */
+  readonly answerTo: Id | undefined;
   readonly bytes: number;
   readonly owner: Replay;
 }
@@ -54,7 +58,7 @@ export class ReplayMemory {
 }
 
 /** The last messages of one session, sent again to a client that comes back with Last-Event-ID. */
-export class Replay implements EventStore {
+export class Replay {
   readonly #memory: ReplayMemory;
   readonly #monotonic: () => number;
   /** By number, oldest first. */
@@ -67,25 +71,34 @@ export class Replay implements EventStore {
     this.#monotonic = monotonic;
   }
 
-  async storeEvent(streamId: string, message: JSONRPCMessage): Promise<string> {
+  /** An id for an event that says nothing: it only gives the client one to come back with. */
+  mark(streamId: string): string {
     this.#lastNumber += 1;
-    // The first event of a stream is empty: it only gives the client an id to come back with.
-    const isMarker = !("jsonrpc" in message);
-    if (!isMarker) this.#keep(streamId, message);
     return toEventId(this.#lastNumber, streamId);
   }
 
-  async getStreamIdForEventId(eventId: string): Promise<string | undefined> {
+  /** Keeps a message, which may be an answer; the id of its event. */
+  keep(streamId: string, text: string, answerTo?: Id): string {
+    const eventId = this.mark(streamId);
+    this.#put({ number: this.#lastNumber, at: this.#monotonic(), streamId, text, answerTo, bytes: text.length, owner: this });
+    // The memory of all may have let go of it already.
+    for (const oldest of this.#kept.values()) {
+      if (this.#bytes <= replayBytes.session) break;
+      this.drop(oldest);
+    }
+    return eventId;
+  }
+
+  /** The stream on which an event was sent; undefined where there was none. */
+  streamOf(eventId: string): string | undefined {
     return this.#parse(eventId)?.streamId;
   }
 
-  async replayEventsAfter(eventId: string, { send }: { send: (eventId: string, message: JSONRPCMessage) => Promise<void> }): Promise<string> {
+  /** What came after an event on its stream, as far as it is kept. */
+  *after(eventId: string): Iterable<{ readonly eventId: string; readonly text: string }> {
     const after = this.#parse(eventId);
-    if (after === undefined) throw new Error("Last-Event-ID names no event of this session.");
-    for (const [number, { streamId, message }] of this.#kept) {
-      if (number > after.number && streamId === after.streamId) await send(toEventId(number, streamId), message);
-    }
-    return after.streamId;
+    for (const [number, { streamId, text }] of this.#kept)
+      if (after !== undefined && number > after.number && streamId === after.streamId) yield { eventId: toEventId(number, streamId), text };
   }
 
   /** The session has ended. */
@@ -95,27 +108,17 @@ export class Replay implements EventStore {
 
   /** Its time is over; of an answer a word is left for as long as the session is. */
   expire(event: Kept): void {
-    const stub = event.bytes > replayBytes.stub ? toStub(event.message) : undefined;
+    const stub = event.bytes > replayBytes.stub ? toStub(event) : undefined;
     this.#forget(event);
-    if (stub !== undefined) this.#put({ ...event, at: Number.POSITIVE_INFINITY, message: stub, bytes: replayBytes.stub });
+    if (stub !== undefined) this.#put({ ...event, at: Number.POSITIVE_INFINITY, text: stub, bytes: replayBytes.stub });
   }
 
   /** Makes room: of an answer a word is left, of anything else nothing. */
   drop(event: Kept): void {
     this.#forget(event);
-    const stub = toStub(event.message);
+    const stub = toStub(event);
     // An answer is the last of its stream, so a word that comes after all the others comes in its place.
-    if (stub !== undefined && event.bytes > replayBytes.stub) this.#put({ ...event, message: stub, bytes: replayBytes.stub });
-  }
-
-  #keep(streamId: string, message: JSONRPCMessage): void {
-    const event = { number: this.#lastNumber, at: this.#monotonic(), streamId, message, bytes: weigh(message), owner: this };
-    this.#put(event);
-    // The memory of all may have let go of it already.
-    for (const oldest of this.#kept.values()) {
-      if (this.#bytes <= replayBytes.session) break;
-      this.drop(oldest);
-    }
+    if (stub !== undefined && event.bytes > replayBytes.stub) this.#put({ ...event, text: stub, bytes: replayBytes.stub });
   }
 
   #put(event: Kept): void {
@@ -138,9 +141,8 @@ export class Replay implements EventStore {
   }
 }
 
-function toStub(message: JSONRPCMessage): JSONRPCMessage | undefined {
-  if ("method" in message || message.id === undefined) return undefined;
-  return { jsonrpc: "2.0", id: message.id, error: { code: internalErrorCode, message: noLongerKept } };
+function toStub({ answerTo }: Kept): string | undefined {
+  return answerTo === undefined ? undefined : writeMessage({ id: answerTo, error: { code: internalErrorCode, message: noLongerKept } });
 }
 
 function toEventId(number: number, streamId: string): string {

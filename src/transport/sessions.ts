@@ -1,152 +1,127 @@
-import {
-  type AuthInfo,
-  isInitializeRequest,
-  isJSONRPCRequest,
-  legacyStatelessFallback,
-  type McpServerFactory,
-  WebStandardStreamableHTTPServerTransport,
-} from "@modelcontextprotocol/server";
-import type { Clock } from "../clock.ts";
+import type { IncomingMessage } from "node:http";
 import { RequestError } from "../errors.ts";
 import { createId } from "../ids.ts";
 import { type Caller, callerKey } from "../mcp/caller.ts";
-import type { CommandServer } from "../mcp/server.ts";
+import { Conversation, type Served, type Way } from "../mcp/conversation.ts";
+import type { Message } from "../wire/message.ts";
+import { assumedRevision, legacyRevisions, takesEmptyEvents } from "../wire/revisions.ts";
+import { EventWay } from "./event-way.ts";
+import type { Exchange } from "./exchange.ts";
 import { limitsOf, nameOf, tooManyRequests } from "./limits.ts";
+import { Refusal } from "./refusal.ts";
 import { Replay, ReplayMemory } from "./replay.ts";
 
-/** How long a client that lost its connection is asked to wait before it comes back. */
-const retryMs = 1_000;
 /** How long what was sent is kept for a client that comes back, at least; it is looked for once a minute. */
 const replayLivesMs = 60_000;
 /** How often it is looked for sessions that were silent for too long. */
 const lookMs = 60_000;
-
-interface Session {
-  readonly transport: WebStandardStreamableHTTPServerTransport;
-  readonly server: CommandServer;
-  readonly caller: Caller;
-  /** Ids of calls that have not been answered. */
-  readonly inFlight: Set<string | number>;
-  lastUsedAt: number;
-  /** How many streams the client holds open for messages of the server's own. */
-  streams: number;
-}
+/** The stream for messages of our own; those of requests have ids that nobody has chosen. */
+const ownStream = "_GET_stream";
+const sessionNotFound = -32001;
 
 interface From {
   readonly caller: Caller;
-  readonly authInfo: AuthInfo;
-  readonly parsedBody?: unknown;
-  /** Aborted when the response is over, whichever way. */
-  readonly closed?: AbortSignal;
+  readonly request: IncomingMessage;
+  readonly exchange: Exchange;
+  readonly message?: Message;
 }
 
-/** Clients before 2026-07-28 hold a session: one transport and one server each, found by a header. Who has too many loses its own, and nobody else's. */
+/** Clients before 2026-07-28 hold a session: one conversation each, found by a header. Who has too many loses its own, and nobody else's. */
 export class Sessions {
-  readonly #options: { factory: McpServerFactory; clock: Clock; onerror: (error: Error) => void };
-  readonly #stateless: ReturnType<typeof legacyStatelessFallback>;
+  readonly #served: Served;
   readonly #sessions = new Map<string, Session>();
+  readonly #byCaller = new Map<string, Set<Session>>();
   readonly #replays = new ReplayMemory();
   #cancelLook: (() => void) | undefined;
 
-  constructor(options: { factory: McpServerFactory; clock: Clock; onerror: (error: Error) => void }) {
-    this.#options = options;
-    this.#stateless = legacyStatelessFallback(options.factory, options.onerror);
+  constructor(served: Served) {
+    this.#served = served;
   }
 
-  async handle(request: Request, from: From): Promise<Response> {
-    const id = request.headers.get("mcp-session-id");
-    if (id !== null) return await this.#continue(id, request, from);
-    if (from.parsedBody !== undefined && isInitializeRequest(from.parsedBody)) return await this.#begin(request, from);
-    return await this.#stateless(request, from);
+  /** Answers on the exchange; throws what the request is refused with. */
+  handle(from: From): void {
+    const { request, message } = from;
+    const id = request.headers["mcp-session-id"];
+    if (id !== undefined) return void this.#continue(String(id), from);
+    if (message === undefined) throw new Refusal(405, "Without a session MCP is asked by POST.", { headers: { allow: "POST" } });
+    refuseAccept(request, ["application/json", "text/event-stream"]);
+    if (message.method === "initialize" && message.id !== undefined) return void this.#begin(message, from);
+    refuseVersion(request);
+    this.#answerAlone(message, from);
   }
 
-  notifyListsChanged(): void {
-    for (const { server } of this.#sessions.values()) server.sendListsChanged();
+  sendListsChanged(lists: readonly string[]): void {
+    for (const { conversation } of this.#sessions.values()) conversation.sendListsChanged(lists);
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#cancelLook?.();
-    await Promise.all([...this.#sessions.values()].map(({ server }) => server.close()));
+    for (const session of this.#sessions.values()) session.close();
     this.#sessions.clear();
+    this.#byCaller.clear();
   }
 
-  async #begin(request: Request, from: From): Promise<Response> {
-    const { factory, clock } = this.#options;
-    this.#refuseWithoutRoom(from.caller);
-    const inFlight = new Set<string | number>();
-    const replay = new Replay(this.#replays, () => clock.monotonic());
-    const server = (await factory({ era: "legacy", authInfo: from.authInfo, requestInfo: request })) as CommandServer;
-    const transport = new WebStandardStreamableHTTPServerTransport({
-      sessionIdGenerator: createId,
-      eventStore: replay,
-      retryInterval: retryMs,
-      onsessioninitialized: (id) => {
-        this.#makeRoom(from.caller);
-        const session = { transport, server, caller: from.caller, inFlight, lastUsedAt: clock.monotonic(), streams: 0 };
-        server.core.isPushable = () => session.streams > 0;
-        this.#sessions.set(id, session);
-        this.#lookForSilent();
-      },
-      onsessionclosed: (id) => void this.#sessions.delete(id),
-    });
-    await server.connect(transport);
-    server.core.closed.addEventListener("abort", () => replay.clear(), { once: true });
-    const send = transport.send.bind(transport);
-    transport.send = (message, options) => {
-      if (!("method" in message) && message.id !== undefined) {
-        inFlight.delete(message.id);
-        this.#use(this.#sessions.get(transport.sessionId ?? ""));
-      }
-      return send(message, options);
-    };
-    return await transport.handleRequest(request, from);
+  /** A message that belongs to no session. */
+  #answerAlone(message: Message, { caller, exchange }: From): void {
+    if (message.method === undefined || message.id === undefined) return void exchange.accept();
+    const way = new EventWay({ id: "" }, exchange);
+    const conversation = new Conversation(this.#served, { caller, door: "http", way, canPush: () => false, era: "legacy" });
+    exchange.onClose(() => conversation.close());
+    receive(conversation, message, way);
   }
 
-  async #continue(id: string, request: Request, from: From): Promise<Response> {
+  #begin(message: Message, { caller, exchange }: From): void {
+    this.#refuseWithoutRoom(caller);
+    const session = new Session(this.#served, caller, this.#replays);
+    session.begin(message, exchange, () => this.#keep(session));
+  }
+
+  /** The handshake has been accepted. */
+  #keep(session: Session): void {
+    this.#makeRoom(session.caller);
+    this.#sessions.set(session.id, session);
+    const key = callerKey(session.caller);
+    const own = this.#byCaller.get(key) ?? new Set();
+    this.#byCaller.set(key, own.add(session));
+    this.#lookForSilent();
+  }
+
+  #continue(id: string, { caller, request, exchange, message }: From): void {
     const session = this.#sessions.get(id);
     // A session belongs to who began it: for anybody else it does not exist.
-    if (session === undefined || callerKey(session.caller) !== callerKey(from.caller)) {
-      return Response.json(
-        { jsonrpc: "2.0", id: null, error: { code: -32001, message: "Session not found; begin a new one with initialize." } },
-        { status: 404 },
-      );
+    if (session === undefined || callerKey(session.caller) !== callerKey(caller))
+      throw new Refusal(404, "Session not found; begin a new one with initialize.", { code: sessionNotFound });
+    session.use();
+    if (request.method === "DELETE") {
+      refuseVersion(request);
+      this.#end(session);
+      return void exchange.accept(200);
     }
-    this.#use(session);
-    const { parsedBody } = from;
-    if (isJSONRPCRequest(parsedBody)) {
-      if (session.inFlight.has(parsedBody.id))
-        throw new RequestError("request", `The id ${JSON.stringify(parsedBody.id)} belongs to a call that is still running; use a fresh id.`);
-      this.#refuseTooMany(session.caller);
-      session.inFlight.add(parsedBody.id);
-    } else this.#forgetCancelled(session, parsedBody);
-    const response = await session.transport.handleRequest(request, from);
-    if (request.method === "GET" && response.ok) {
-      session.streams += 1;
-      session.server.core.streamOpened();
-      const over = () => {
-        session.streams -= 1;
-        this.#use(session);
-      };
-      (from.closed ?? request.signal).addEventListener("abort", over, { once: true });
+    if (message === undefined) {
+      refuseAccept(request, ["text/event-stream"]);
+      refuseVersion(request);
+      return void session.openStream(exchange, request.headers["last-event-id"]);
     }
-    // What was refused was never begun, so its id is free again.
-    if (response.status >= 400 && isJSONRPCRequest(parsedBody)) session.inFlight.delete(parsedBody.id);
-    return response;
+    refuseAccept(request, ["application/json", "text/event-stream"]);
+    if (message.method === "initialize") throw new RequestError("request", "Invalid Request: Server already initialized");
+    refuseVersion(request);
+    if (message.method === undefined || message.id === undefined || message.id === null) {
+      session.conversation.receive(message);
+      return void exchange.accept();
+    }
+    if (session.conversation.isRunning(message.id))
+      throw new RequestError("request", `The id ${JSON.stringify(message.id)} belongs to a call that is still running; use a fresh id.`);
+    this.#refuseTooMany(caller);
+    session.answer(message, exchange, versionOf(request));
   }
 
-  #forgetCancelled(session: Session, message: unknown): void {
-    const { method, params } = (message ?? {}) as { method?: string; params?: { requestId?: string | number } };
-    if (method === "notifications/cancelled" && params?.requestId !== undefined) session.inFlight.delete(params.requestId);
-  }
-
-  #of(caller: Caller): [string, Session][] {
-    const key = callerKey(caller);
-    return [...this.#sessions].filter(([, session]) => callerKey(session.caller) === key);
+  #of(caller: Caller): readonly Session[] {
+    return [...(this.#byCaller.get(callerKey(caller)) ?? [])];
   }
 
   #refuseWithoutRoom(caller: Caller): void {
     const own = this.#of(caller);
-    if (own.length < limitsOf(caller).sessions || own.some(([, session]) => isIdle(session))) return;
+    if (own.length < limitsOf(caller).sessions || own.some(({ isIdle }) => isIdle)) return;
     throw new RequestError(
       "busy",
       `There are ${own.length} sessions of ${nameOf(caller)} already, all of them in use; end one with DELETE, then begin another.`,
@@ -155,7 +130,8 @@ export class Sessions {
 
   /** Calls of clients that broke off are still in flight. */
   #refuseTooMany(caller: Caller): void {
-    const running = this.#of(caller).reduce((sum, [, { inFlight }]) => sum + inFlight.size, 0);
+    let running = 0;
+    for (const { conversation } of this.#byCaller.get(callerKey(caller)) ?? []) running += conversation.running;
     if (running >= limitsOf(caller).requests) throw tooManyRequests(caller, running);
   }
 
@@ -163,32 +139,137 @@ export class Sessions {
   #makeRoom(caller: Caller): void {
     const own = this.#of(caller);
     if (own.length < limitsOf(caller).sessions) return;
-    const silent = own.filter(([, session]) => isIdle(session)).toSorted(([, a], [, b]) => a.lastUsedAt - b.lastUsedAt);
-    for (const [id, session] of silent.slice(0, own.length + 1 - limitsOf(caller).sessions)) this.#end(id, session);
+    const silent = own.filter(({ isIdle }) => isIdle).toSorted((a, b) => a.lastUsedAt - b.lastUsedAt);
+    for (const session of silent.slice(0, own.length + 1 - limitsOf(caller).sessions)) this.#end(session);
   }
 
-  #use(session: Session | undefined): void {
-    if (session !== undefined) session.lastUsedAt = this.#options.clock.monotonic();
-  }
-
-  #end(id: string, session: Session): void {
-    this.#sessions.delete(id);
-    void session.server.close();
+  #end(session: Session): void {
+    this.#sessions.delete(session.id);
+    const key = callerKey(session.caller);
+    const own = this.#byCaller.get(key);
+    own?.delete(session);
+    if (own?.size === 0) this.#byCaller.delete(key);
+    session.close();
   }
 
   /** Clients leave without a word, and what they said about themselves would stay for good. */
   #lookForSilent(): void {
-    this.#cancelLook ??= this.#options.clock.after(lookMs, () => {
+    const { clock } = this.#served;
+    this.#cancelLook ??= clock.after(lookMs, () => {
       this.#cancelLook = undefined;
-      const now = this.#options.clock.monotonic();
+      const now = clock.monotonic();
       this.#replays.sweep(now - replayLivesMs);
-      for (const [id, session] of this.#sessions) if (isIdle(session) && now - session.lastUsedAt >= limitsOf(session.caller).silenceMs) this.#end(id, session);
+      for (const session of this.#sessions.values()) if (session.isIdle && now - session.lastUsedAt >= limitsOf(session.caller).silenceMs) this.#end(session);
       if (this.#sessions.size > 0) this.#lookForSilent();
     });
   }
 }
 
-/** A call that runs, or a stream that is open, protects its session. */
-function isIdle({ inFlight, streams }: Session): boolean {
-  return inFlight.size === 0 && streams === 0;
+class Session {
+  readonly id = createId();
+  readonly caller: Caller;
+  readonly conversation: Conversation;
+  readonly #served: Served;
+  readonly #replay: Replay;
+  readonly #headers = { "mcp-session-id": this.id };
+  /** Those of requests that are not over, by their ids. */
+  readonly #ways = new Map<string, EventWay>();
+  readonly #own: EventWay;
+  lastUsedAt = 0;
+
+  constructor(served: Served, caller: Caller, memory: ReplayMemory) {
+    this.#served = served;
+    this.caller = caller;
+    this.#replay = new Replay(memory, () => served.clock.monotonic());
+    this.#own = new EventWay({ id: ownStream, replay: this.#replay, headers: this.#headers });
+    const canPush = () => this.#own.isCarried;
+    this.conversation = new Conversation(served, { caller, door: "http", way: this.#own, canPush, era: "legacy" });
+    this.use();
+  }
+
+  /** A call that runs, or a stream that is open, protects its session. */
+  get isIdle(): boolean {
+    return this.conversation.running === 0 && !this.#own.isCarried;
+  }
+
+  use(): void {
+    this.lastUsedAt = this.#served.clock.monotonic();
+  }
+
+  /** The handshake. A session that was refused has not begun. */
+  begin(message: Message, exchange: Exchange, onAccepted: () => void): void {
+    const asked = String(message.params?.protocolVersion);
+    const refused = new EventWay({ id: "" }, exchange);
+    const accepted = this.#createWay(exchange, asked);
+    receive(this.conversation, message, {
+      outbound: exchange,
+      exchange: exchange.exchange,
+      open: () => undefined,
+      send: (answer) => {
+        if (answer.method === undefined && answer.error === undefined) onAccepted();
+        (answer.error === undefined ? accepted : refused).send(answer);
+        if (answer.error !== undefined) this.close();
+      },
+    });
+  }
+
+  answer(message: Message, exchange: Exchange, revision: string): void {
+    receive(this.conversation, message, this.#createWay(exchange, revision));
+  }
+
+  /** For messages of our own; or, for a client that comes back, for what is left of a stream that broke. */
+  openStream(exchange: Exchange, lastEventId: string | string[] | undefined): void {
+    exchange.onClose(() => this.use());
+    const wanted = lastEventId === undefined ? ownStream : this.#replay.streamOf(String(lastEventId));
+    if (wanted === undefined) throw new Refusal(400, "Invalid event ID format: Last-Event-ID names no event of this session.");
+    const way = wanted === ownStream ? this.#own : (this.#ways.get(wanted) ?? new EventWay({ id: wanted, replay: this.#replay, headers: this.#headers }));
+    if (way.isCarried)
+      throw new Refusal(409, `Conflict: ${way === this.#own ? "Only one SSE stream is allowed per session" : "Stream already has an active connection"}`);
+    way.carryOn(exchange, String(lastEventId ?? ""));
+    // What has been answered has nothing to come.
+    if (way !== this.#own && !this.#ways.has(wanted)) return void way.end();
+    if (way === this.#own) this.conversation.streamOpened();
+  }
+
+  close(): void {
+    for (const way of this.#ways.values()) way.end();
+    this.#own.end();
+    this.conversation.close();
+    this.#replay.clear();
+  }
+
+  #createWay(exchange: Exchange, revision: string): EventWay {
+    const onOver = () => {
+      this.#ways.delete(way.id);
+      this.use();
+    };
+    const way = new EventWay({ id: createId(), replay: this.#replay, headers: this.#headers, isMarked: takesEmptyEvents(revision), onOver }, exchange);
+    this.#ways.set(way.id, way);
+    return way;
+  }
+}
+
+/** Hands a request over; a client whose answer is not there in this turn is shown that it was heard. */
+function receive(conversation: Conversation, message: Message, way: Way & { open(): void }): void {
+  const id = message.id as string | number;
+  conversation.receive(message, way);
+  if (!conversation.isRunning(id)) return;
+  setImmediate(() => {
+    if (conversation.isRunning(id)) way.open();
+  });
+}
+
+function versionOf({ headers }: IncomingMessage): string {
+  return String(headers["mcp-protocol-version"] ?? assumedRevision);
+}
+
+function refuseVersion({ headers }: IncomingMessage): void {
+  const version = headers["mcp-protocol-version"];
+  if (version === undefined || legacyRevisions.includes(String(version))) return;
+  throw new Refusal(400, `Bad Request: Unsupported protocol version: ${String(version).slice(0, 100)} (supported versions: ${legacyRevisions.join(", ")})`);
+}
+
+function refuseAccept({ headers }: IncomingMessage, types: readonly string[]): void {
+  if (types.every((type) => headers.accept?.includes(type) === true)) return;
+  throw new Refusal(406, `Not Acceptable: Client must accept ${types.length > 1 ? `both ${types.join(" and ")}` : types[0]}`);
 }

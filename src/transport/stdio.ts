@@ -1,10 +1,11 @@
 import type { Readable, Writable } from "node:stream";
-import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
 import type { Clock } from "../clock.ts";
 import { RequestError, requestErrors } from "../errors.ts";
 import type { Logger } from "../log.ts";
+import type { Way } from "../mcp/conversation.ts";
 import { Backlog, type Outbound } from "../mcp/outbound.ts";
 import { LineSplitter, maxLineBytes } from "../wire/lines.ts";
+import type { Message } from "../wire/message.ts";
 import { parseMessage } from "./frames.ts";
 import { Outbox, type WritePart } from "./outbox.ts";
 
@@ -33,11 +34,12 @@ export interface LineTransportOptions {
  * One MCP connection over a pair of byte streams, one message a line.
  * A bad line gets one error and the next is read; a client that stops reading stops being read, and is closed when that lasts.
  */
-export class LineTransport implements Transport, Outbound {
+export class LineTransport implements Way, Outbound {
   readonly backlog = new Backlog();
-  onclose?: () => void;
-  onerror?: (error: Error) => void;
-  onmessage?: (message: JSONRPCMessage) => void;
+  readonly exchange = undefined;
+  onMessage?: (message: Message) => void;
+  onClose?: () => void;
+  onError?: (error: Error) => void;
   readonly #options: LineTransportOptions;
   readonly #splitter = new LineSplitter();
   readonly #inFlight = new Set<string | number>();
@@ -80,7 +82,7 @@ export class LineTransport implements Transport, Outbound {
     });
   }
 
-  async start(): Promise<void> {
+  start(): void {
     const { input, output } = this.#options;
     input.on("data", this.#onData);
     input.on("error", this.#onBroken);
@@ -92,13 +94,16 @@ export class LineTransport implements Transport, Outbound {
     input.resume();
   }
 
-  send(message: JSONRPCMessage): Promise<void> {
-    if (this.#isClosed) return Promise.reject(new Error("The connection is closed."));
-    if ("method" in message) {
-      if (droppable.has(message.method) && this.#outbox.isUnread) return Promise.resolve();
-    } else if (message.id !== undefined) this.#answered(message.id);
+  get outbound(): Outbound {
+    return this;
+  }
+
+  send(message: Message): void {
+    if (this.#isClosed) return;
+    const { method, id } = message;
+    if (method !== undefined && droppable.has(method) && this.#outbox.isUnread) return;
+    if (method === undefined && id !== undefined && id !== null) this.#answered(id);
     this.#outbox.push(message);
-    return Promise.resolve();
   }
 
   whenLeft(requestId: string | number): Promise<boolean> {
@@ -130,7 +135,7 @@ export class LineTransport implements Transport, Outbound {
     output.off("drain", this.#outbox.onDrain);
     input.pause();
     // The error listeners stay: a late EPIPE without one would end the process.
-    this.onclose?.();
+    this.onClose?.();
   }
 
   readonly #onData = (chunk: Buffer): void => {
@@ -188,26 +193,26 @@ export class LineTransport implements Transport, Outbound {
       if (line === "tooLong") throw new RequestError("tooLarge", `The message is larger than ${maxLineBytes / 1024 / 1024} MiB.`);
       const message = parseMessage(line);
       this.#track(message);
-      this.onmessage?.(message);
+      this.onMessage?.(message);
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       // What the client sent may be private; its kind is enough for the log.
       this.#options.log.warn("refused a message", { kind: error.kind });
       const id = error instanceof TooManyRequests ? error.id : null;
-      this.#outbox.push({ jsonrpc: "2.0", id, error: { code: requestErrors[error.kind].code, message: error.message } });
+      this.#outbox.push({ id, error: { code: requestErrors[error.kind].code, message: error.message } });
     }
   }
 
   /** An id names one call at a time; answering a second one would give its caller the first one's result. */
-  #track(message: JSONRPCMessage): void {
-    if (!("method" in message)) return;
-    if ("id" in message && message.id !== undefined) {
-      if (this.#inFlight.has(message.id))
-        throw new RequestError("request", `The id ${JSON.stringify(message.id)} belongs to a call that is still running; use a fresh id.`);
-      if (this.#inFlight.size >= maxInFlight) throw new TooManyRequests(message.id);
-      this.#inFlight.add(message.id);
-      if (message.method === "subscriptions/listen" || this.#options.isAskedAgain?.(message.method) === true) this.#standing.add(message.id);
-    } else if (message.method === "notifications/cancelled") {
+  #track(message: Message): void {
+    const { method, id } = message;
+    if (method === undefined) return;
+    if (id !== undefined && id !== null) {
+      if (this.#inFlight.has(id)) throw new RequestError("request", `The id ${JSON.stringify(id)} belongs to a call that is still running; use a fresh id.`);
+      if (this.#inFlight.size >= maxInFlight) throw new TooManyRequests(id);
+      this.#inFlight.add(id);
+      if (method === "subscriptions/listen" || this.#options.isAskedAgain?.(method) === true) this.#standing.add(id);
+    } else if (method === "notifications/cancelled") {
       const { requestId } = (message.params ?? {}) as { requestId?: string | number };
       if (requestId === undefined) return;
       this.#answered(requestId);
@@ -217,7 +222,7 @@ export class LineTransport implements Transport, Outbound {
 
   readonly #onBroken = (error: Error): void => {
     if (this.#isClosed) return;
-    this.onerror?.(error);
+    this.onError?.(error);
     void this.close();
   };
 

@@ -35,20 +35,47 @@ export function headerValue(text: string): string {
   return isPlain ? text : `=?base64?${Buffer.from(text, "utf8").toString("base64")}?=`;
 }
 
-/** The headers that a tool's schema asks for with `x-mcp-header`, for these arguments. */
+/** An argument that a header repeats, as its tool's schema marks it with `x-mcp-header`. */
+interface ParamMark {
+  readonly header: string;
+  readonly path: readonly string[];
+  readonly isNumber: boolean;
+}
+
+const marksOf = new WeakMap<Json, readonly ParamMark[]>();
+
+/** The arguments of a tool that headers repeat; looked for once. */
+export function paramMarks(schema: Json): readonly ParamMark[] {
+  let marks = marksOf.get(schema);
+  if (marks === undefined) {
+    marks = [...findMarks(schema, [])];
+    marksOf.set(schema, marks);
+  }
+  return marks;
+}
+
+function* findMarks(schema: Json, path: readonly string[]): Iterable<ParamMark> {
+  for (const [name, property] of Object.entries(fieldsOf(schema.properties))) {
+    const { "x-mcp-header": mark, type } = fieldsOf(property);
+    const header = textOf(mark);
+    const own = [...path, name];
+    if (header !== undefined && /^[\w!#$%&'*+.^`|~-]+$/.test(header)) yield { header, path: own, isNumber: type === "integer" || type === "number" };
+    yield* findMarks(fieldsOf(property), own);
+  }
+}
+
+/** What a marked argument is among these. */
+export function markedValue({ path }: ParamMark, args: unknown): unknown {
+  return path.reduce((inner, key) => fieldsOf(inner)[key], args);
+}
+
+/** The headers that a tool's schema asks for, for these arguments. */
 export function paramHeaders(schema: Json, args: Json): Record<string, string> {
   const headers: Record<string, string> = {};
-  const visit = (properties: Json, values: Json): void => {
-    for (const [name, property] of Object.entries(properties)) {
-      const { "x-mcp-header": mark, properties: inner } = fieldsOf(property);
-      const value = values[name];
-      const header = textOf(mark);
-      const isToken = header !== undefined && /^[\w!#$%&'*+.^`|~-]+$/.test(header);
-      if (isToken && (typeof value === "string" || typeof value === "boolean" || Number.isSafeInteger(value)))
-        headers[`Mcp-Param-${header}`] = headerValue(String(value));
-      if (inner !== undefined) visit(fieldsOf(inner), fieldsOf(value));
-    }
-  };
-  visit(fieldsOf(schema.properties), args);
+  for (const mark of paramMarks(schema)) {
+    const value = markedValue(mark, args);
+    if (typeof value === "string" || typeof value === "boolean" || Number.isSafeInteger(value))
+      headers[`Mcp-Param-${mark.header}`] = headerValue(String(value));
+  }
   return headers;
 }

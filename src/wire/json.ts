@@ -84,3 +84,11 @@ export function textOf(value: unknown): string | undefined {
 export function numberOf(value: unknown): number | undefined {
   return typeof value === "number" && Number.isFinite(value) ? value : undefined;
 }
+
+/** As much of a client's own words as a sentence about them repeats. */
+const maxEcho = 200;
+
+/** Megabytes that a client sent as a name are not sent back to it in the error that nobody knows the name. */
+export function excerptOf(words: string): string {
+  return words.length <= maxEcho ? words : `${words.slice(0, maxEcho)}…`;
+}

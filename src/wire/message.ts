@@ -34,5 +34,5 @@ export function readMessage(text: string): Message | undefined {
 }
 
 export function writeMessage(message: Message): string {
-  return JSON.stringify({ jsonrpc: "2.0", ...message });
+  return `{"jsonrpc":"2.0",${JSON.stringify(message).slice(1)}`;
 }

@@ -10,6 +10,8 @@ export const legacyRevision = "2025-11-25";
 
 /** Those that begin with a handshake, newest first. */
 export const legacyRevisions: readonly string[] = [legacyRevision, "2025-06-18", "2025-03-26", "2024-11-05"];
+/** What a client over HTTP speaks that does not say. */
+export const assumedRevision = "2025-03-26";
 export const revisions: readonly string[] = [modernRevision, ...legacyRevisions];
 
 /** The two ways that tasks travel, each named for the revision that brought it. */
@@ -36,4 +38,9 @@ export function hasCompletionsCapability(revision: string): boolean {
 /** Whether requests over HTTP name their revision in a header. */
 export function hasVersionHeader(revision: string): boolean {
   return revision >= "2025-06-18";
+}
+
+/** Whether a client takes an event without a message, which gives it an id to come back with. */
+export function takesEmptyEvents(revision: string): boolean {
+  return revision >= legacyRevision;
 }

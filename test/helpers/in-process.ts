@@ -26,9 +26,11 @@ export interface Pipes {
 export async function servePipesHere(words: readonly string[], place: Place = {}): Promise<Pipes> {
   const { runtime, cwd } = await open(words, place);
   const [stdin, stdout] = [new PassThrough(), new PassThrough()];
-  const left = serveStreams(runtime, { input: stdin, output: stdout, write: (text, onWritten) => stdout.write(text, onWritten), folder: cwd }).then(async () => {
-    await runtime.close(0);
-  });
+  const left = serveStreams(runtime, { input: stdin, output: stdout, write: (text, onWritten) => stdout.write(text, onWritten), folder: cwd }).then(
+    async () => {
+      await runtime.close(0);
+    },
+  );
   const close = async () => {
     stdin.end();
     await left;

@@ -37,7 +37,7 @@ export interface PipedOptions extends WireOptions {
 }
 
 export async function openPiped({ commands, deferral, clock = new FakeClock(), ...options }: PipedOptions): Promise<Piped> {
-  const server = openInMemory(commands, clock, deferral);
+  const server = openInMemory(commands, clock, deferral === undefined ? {} : { deferral });
   const link = server.openPipe();
   const client = new WireClient(link, options);
   onTestFinished(async () => {

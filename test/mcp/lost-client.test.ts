@@ -3,16 +3,20 @@ import { sleep } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { moving, openInMemory, turns } from "../helpers/in-memory.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
+import { eventually } from "../helpers/raw.ts";
 import { WireClient } from "../helpers/wire.ts";
 
 /** A server that outlives its connections, and a command of a minute. */
 function setUp() {
   const clock = new FakeClock();
   let starts = 0;
+  let stops = 0;
   const minute = defineCommand({
     summary: "Take a minute",
     async run(_input, { signal }) {
       starts += 1;
+      signal.addEventListener("abort", () => (stops += 1));
       await sleep(clock, 60_000, signal);
       return { minutes: 1 };
     },
@@ -24,11 +28,11 @@ function setUp() {
     await moving(clock, server.close(), 1_000);
   });
   const connect = async (door: "stdio" | "http", revision: string) => {
-    const client = new WireClient(door === "stdio" ? server.openPipe() : server.openHttp(), { revision });
+    const client = new WireClient(door === "stdio" ? server.openPipe() : await server.openHttp(), { revision });
     clients.push(client);
     return await moving(clock, client.begin());
   };
-  return { clock, connect, starts: () => starts };
+  return { clock, connect, starts: () => starts, stops: () => stops };
 }
 
 test.each([
@@ -41,13 +45,15 @@ test.each([
   const { clock, connect, starts } = setUp();
   const [lost, next] = [await connect(door, revision), await connect(door, revision)];
   const { id } = lost.startCall("work_minute");
-  await turns();
+  await waitFor(() => starts() === 1);
   clock.advance(10_000);
   await turns();
   lost.drop(id);
-  await turns();
-  const { structuredContent } = await moving(clock, next.call("task_list"));
-  const jobs = structuredContent?.data.jobs as { job_id: string }[];
+  const jobs = await eventually(async () => {
+    const { structuredContent } = await moving(clock, next.call("task_list"), 1);
+    const found = structuredContent?.data.jobs as { job_id: string }[];
+    return found.length > 0 ? found : undefined;
+  });
   expect(jobs).toMatchObject([{ tool: "work_minute", status: "working" }]);
   clock.advance(60_000);
   await turns();
@@ -57,13 +63,13 @@ test.each([
 });
 
 test("over HTTP, a closed stream of 2026-07-28 is a cancel: the call is stopped, and leaves nothing", async () => {
-  const { clock, connect } = setUp();
+  const { clock, connect, starts, stops } = setUp();
   const [lost, next] = [await connect("http", "2026-07-28"), await connect("http", "2026-07-28")];
   const { id } = lost.startCall("work_minute");
-  await turns();
+  await waitFor(() => starts() === 1);
   clock.advance(10_000);
   await turns();
   lost.drop(id);
-  await turns();
+  await waitFor(() => stops() === 1);
   expect((await moving(clock, next.call("task_list"))).structuredContent?.data).toEqual({ jobs: [] });
 });

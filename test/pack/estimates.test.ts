@@ -8,8 +8,8 @@ import sources from "../../commands/ingest/sources.ts";
 import batch from "../../commands/transform/batch.ts";
 import index from "../../commands/vault/index/index.ts";
 import type { Command } from "../../src/command/command.ts";
-import { inSession } from "../fixtures/pack/reaches.ts";
 import { Monitored } from "../fixtures/pack/monitored.ts";
+import { inSession } from "../fixtures/pack/reaches.ts";
 import { writeFiles } from "../helpers/home.ts";
 
 /** What a command says of an input before it has ever run. */

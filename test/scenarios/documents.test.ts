@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { callTool } from "../../src/testing/index.ts";
 import { listProgress, progressOf } from "../../src/index.ts";
+import { callTool } from "../../src/testing/index.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { runMeanwhile, startGuardedHttp } from "../helpers/meanwhile.ts";
 import { eventually } from "../helpers/raw.ts";

@@ -2,9 +2,10 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
-import { anonymous as stranger, type Caller, localUser } from "../../src/mcp/caller.ts";
+import { type Caller, localUser, anonymous as stranger } from "../../src/mcp/caller.ts";
+import { Backlog } from "../../src/mcp/outbound.ts";
 import { Connections } from "../../src/transport/connections.ts";
-import { writeResponse } from "../../src/transport/respond.ts";
+import { Exchange, OpenStreams } from "../../src/transport/exchange.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { cleanUp } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
@@ -112,43 +113,32 @@ test("a connection that sends on without waiting for answers is closed", async (
 
 test("streams and tasks that are listened to are counted for each caller, until they are over", async () => {
   const { connections } = await open(() => undefined);
-  const first = new AbortController();
-  connections.holdStream(stranger, first.signal);
-  connections.holdTaskIds(stranger, 1_000, first.signal);
-  for (let n = 1; n < 100; n++) connections.holdStream(stranger, new AbortController().signal);
-  const { signal } = new AbortController();
-  expect(() => connections.holdStream(stranger, signal)).toThrow(
+  const over: (() => void)[] = [];
+  const first = { onClose: (listener: () => void) => void over.push(listener) };
+  const standing = { onClose: () => undefined };
+  connections.holdStream(stranger, first);
+  connections.holdTaskIds(stranger, 1_000, first);
+  for (let n = 1; n < 100; n++) connections.holdStream(stranger, standing);
+  expect(() => connections.holdStream(stranger, standing)).toThrow(
     "There are 100 open streams of callers without a credential already, the most there may be; close one, then open another.",
   );
-  expect(() => connections.holdTaskIds(stranger, 1, signal)).toThrow("listen to fewer");
-  connections.holdStream(localUser, signal);
-  connections.holdTaskIds(localUser, 1_000, signal);
-  first.abort();
-  connections.holdStream(stranger, signal);
-  connections.holdTaskIds(stranger, 1_000, signal);
+  expect(() => connections.holdTaskIds(stranger, 1, standing)).toThrow("listen to fewer");
+  connections.holdStream(localUser, standing);
+  connections.holdTaskIds(localUser, 1_000, standing);
+  for (const tell of over) tell();
+  connections.holdStream(stranger, standing);
+  connections.holdTaskIds(stranger, 1_000, standing);
 });
 
 /** A stream to a client, and a way to write to it as somebody does who does not wait. */
-async function openStream(toResponse = (body: ReadableStream<Uint8Array>) => new Response(body, { headers: { "content-type": "text/event-stream" } })) {
+async function openStream(begin = (exchange: Exchange) => exchange.openStream()) {
   const clock = new FakeClock();
-  let write = (_text: string): void => undefined;
-  let isCancelled = false;
-  let isOver = false;
+  let exchange: Exchange | undefined;
   const over = Promise.withResolvers<void>();
   const server = createServer((_request, response) => {
-    response.on("close", () => {
-      isOver = true;
-      over.resolve();
-    });
-    const body = new ReadableStream<Uint8Array>({
-      start(controller) {
-        write = (text) => controller.enqueue(Buffer.from(text));
-      },
-      cancel() {
-        isCancelled = true;
-      },
-    });
-    void writeResponse(response, toResponse(body), clock);
+    exchange = new Exchange({ response, backlog: new Backlog(), clock, streams: new OpenStreams(clock) });
+    exchange.onClose(() => over.resolve());
+    begin(exchange);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -161,23 +151,20 @@ async function openStream(toResponse = (body: ReadableStream<Uint8Array>) => new
   client.on("error", () => undefined);
   client.write(get("/"));
   await once(client, "readable");
-  return { client, clock, over: over.promise, write: (text: string) => write(text), isCancelled: () => isCancelled, isOver: () => isOver };
+  return { client, clock, over: over.promise, write: (text: string) => exchange?.write(text), isOver: () => exchange?.isOver === true };
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const megabyte = "x".repeat(1024 * 1024);
 
 test("a stream that nobody reads is closed once too much is unread, and nobody writes to it any more", async () => {
-  const { write, over, isCancelled } = await openStream();
-  let isOver = false;
-  void over.then(() => (isOver = true));
+  const { write, over, isOver } = await openStream();
   let written = 0;
-  for (; written < 200 && !isOver; written++) {
+  for (; written < 200 && !isOver(); written++) {
     write(megabyte);
     await turn();
   }
   await over;
-  expect(isCancelled()).toBe(true);
   // What the system keeps of a connection comes on top.
   expect(written).toBeLessThan(60);
 });
@@ -200,15 +187,17 @@ test("one that has a little unread for long is closed; one that is read goes on,
     await waitFor(() => received >= n * megabyte.length);
     read.clock.advance(1_000);
   }
-  expect(read.isCancelled()).toBe(false);
+  expect(read.isOver()).toBe(false);
 });
 
 test("an answer of 30 MiB that nobody reads is closed after 10 seconds without a part taken, and one that is read arrives whole", async () => {
-  const answer = () => Response.json({ text: "x".repeat(30 * 1024 * 1024) });
+  const answer = (exchange: Exchange) => exchange.answer(200, { id: 1, result: { text: "x".repeat(30 * 1024 * 1024) } });
   const unread = await openStream(answer);
+  let isClosed = false;
+  void unread.over.then(() => (isClosed = true));
   await waitFor(() => {
     unread.clock.advance(10_001);
-    return unread.isOver();
+    return isClosed;
   });
   const read = await openStream(answer);
   let received = 0;

@@ -46,11 +46,10 @@ async function openDoor() {
   const env = { ...process.env, MEANWHILE_HOME: home };
   const settings = await loadSettings({ cwd: temporaryFolder(), env, flags: { commands: [commands], bundled: false } });
   const runtime = await openRuntime(settings, silentLog);
-  const { factory, subscriptions, clock, log } = runtime;
+  const { serving, clock, log } = runtime;
   const token = readToken(settings.home);
   const door = await serveHttp({
-    factory,
-    subscriptions,
+    serving,
     clock,
     log,
     token,

@@ -6,8 +6,8 @@ import { replaceFile } from "../../src/setup/config-file.ts";
 import { hosts } from "../../src/setup/hosts/index.ts";
 import { jsonText } from "../../src/setup/json-text.ts";
 import { tomlText } from "../../src/setup/toml-text.ts";
-import { hostNamed, launch, workplace } from "./workplace.ts";
 import { rounds } from "../helpers/long.ts";
+import { hostNamed, launch, workplace } from "./workplace.ts";
 
 describe("added and removed, a file is as it was, byte for byte", () => {
   test.each([

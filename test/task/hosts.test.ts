@@ -231,7 +231,7 @@ async function setUp(host: Host, first: (task: CommandContext) => void = () => u
     },
   });
   const server = openInMemory({ [tool]: twentyMinutes }, clock);
-  const client = new WireClient(host.door === "stdio" ? server.openPipe() : server.openHttp(), host);
+  const client = new WireClient(host.door === "stdio" ? server.openPipe() : await server.openHttp(), host);
   onTestFinished(async () => {
     await moving(clock, client.close());
     await moving(clock, server.close(), 1_000);

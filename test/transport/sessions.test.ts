@@ -1,31 +1,48 @@
-import type { McpServerFactory } from "@modelcontextprotocol/server";
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { type Caller, localUser, anonymous as stranger, toAuthInfo } from "../../src/mcp/caller.ts";
-import { CommandServer } from "../../src/mcp/server.ts";
+import { type Caller, localUser, anonymous as stranger } from "../../src/mcp/caller.ts";
+import { Backlog } from "../../src/mcp/outbound.ts";
+import { Exchange, OpenStreams } from "../../src/transport/exchange.ts";
+import { Refusal } from "../../src/transport/refusal.ts";
 import { Sessions } from "../../src/transport/sessions.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
+import { openInMemory, turns } from "../helpers/in-memory.ts";
 
 /** The sessions of a door without its socket, and what clients do with them. */
 function setUp() {
   const clock = new FakeClock();
-  const factory: McpServerFactory = async () => {
-    const tools = { list: async () => [], inputSchema: () => undefined, call: () => undefined, unknown: () => new Error("unknown") };
-    const parts = { tools, resources: { list: () => [], read: () => undefined }, prompts: undefined, capabilities: {} };
-    const server = new CommandServer({ name: "x", version: "0", instructions: undefined }, { ...parts, completions: { complete: () => undefined } });
-    server.serveAll();
-    return server;
-  };
-  const sessions = new Sessions({ factory, clock, onerror: () => undefined });
-  onTestFinished(() => sessions.close());
+  const server = openInMemory({}, clock);
+  const sessions = new Sessions(server.serving.served);
+  onTestFinished(async () => {
+    sessions.close();
+    await server.close();
+  });
   const send = async (caller: Caller, message: object | undefined, id?: string) => {
     clock.advance(1);
-    const headers = { accept: "application/json, text/event-stream", "content-type": "application/json", ...(id !== undefined && { "mcp-session-id": id }) };
-    const over = new AbortController();
-    const request = new Request("http://localhost/mcp", { method: message === undefined ? "GET" : "POST", headers, signal: over.signal });
-    const parsedBody = message === undefined ? undefined : { jsonrpc: "2.0", ...message };
-    const response = await sessions.handle(request, { caller, authInfo: toAuthInfo(caller), parsedBody, closed: over.signal });
-    onTestFinished(() => response.body?.cancel());
-    return { status: response.status, id: response.headers.get("mcp-session-id") ?? "", over: () => over.abort() };
+    const request = new IncomingMessage(new Socket());
+    request.method = message === undefined ? "GET" : "POST";
+    request.headers = { accept: "application/json, text/event-stream", ...(id !== undefined && { "mcp-session-id": id }) };
+    const response = new ServerResponse(request);
+    let session = "";
+    const writeHead = response.writeHead.bind(response);
+    response.writeHead = ((status: number, headers: Record<string, string>) => {
+      session = headers["mcp-session-id"] ?? "";
+      return writeHead(status, headers);
+    }) as typeof response.writeHead;
+    const exchange = new Exchange({ response, backlog: new Backlog(), clock, streams: new OpenStreams(clock) });
+    const over = async () => {
+      response.destroy();
+      await turns(2);
+    };
+    try {
+      sessions.handle({ caller, request, exchange, ...(message !== undefined && { message }) });
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      return { status: error.status, id: "", over };
+    }
+    await turns(2);
+    return { status: response.statusCode, id: session, over };
   };
   const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } };
   const begin = async (caller: Caller) => (await send(caller, { id: 0, method: "initialize", params })).id;
@@ -47,14 +64,14 @@ test("an open stream protects its session as long as it is open", async () => {
   const { begin, statusOf, openStream } = setUp();
   const [held, dropped] = [await begin(stranger), await begin(stranger)];
   await openStream(stranger, held);
-  (await openStream(stranger, dropped)).over();
+  await (await openStream(stranger, dropped)).over();
   for (let n = 0; n < 200; n++) await begin(stranger);
   expect([await statusOf(stranger, held), await statusOf(stranger, dropped)]).toEqual([200, 404]);
 });
 
 test("where all are in use the next is refused with the cure, and others are served", async () => {
   const { begin, statusOf, openStream } = setUp();
-  const streams: { over: () => void }[] = [];
+  const streams: { over: () => Promise<void> }[] = [];
   const ids: string[] = [];
   for (let n = 0; n < 200; n++) {
     ids.push(await begin(stranger));
@@ -65,7 +82,7 @@ test("where all are in use the next is refused with the cure, and others are ser
   );
   expect(await statusOf(stranger, ids[0] ?? "")).toBe(200);
   expect(await begin(localUser)).not.toBe("");
-  streams[7]?.over();
+  await streams[7]?.over();
   expect(await begin(stranger)).not.toBe("");
   expect(await statusOf(stranger, ids[7] ?? "")).toBe(404);
 });
@@ -80,7 +97,7 @@ test("a session that was silent for too long is ended: a stranger's after ten mi
   expect([await statusOf(stranger, used), await statusOf(stranger, silent), await statusOf(localUser, own)]).toEqual([200, 404, 200]);
   clock.advance(59 * 60_000);
   expect([await statusOf(stranger, used), await statusOf(stranger, held), await statusOf(localUser, own)]).toEqual([404, 200, 200]);
-  stream.over();
+  await stream.over();
   clock.advance(62 * 60_000);
   expect([await statusOf(stranger, held), await statusOf(localUser, own)]).toEqual([404, 404]);
 });

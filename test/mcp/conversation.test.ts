@@ -2,9 +2,8 @@ import { expect, test, vi } from "vitest";
 import { RequestError } from "../../src/errors.ts";
 import { silentLog } from "../../src/log.ts";
 import { localUser } from "../../src/mcp/caller.ts";
-import { PipeConnection } from "../../src/mcp/connection.ts";
+import { Conversation, type Served } from "../../src/mcp/conversation.ts";
 import type { Handler } from "../../src/mcp/request.ts";
-import type { Tasks2025 } from "../../src/mcp/tasks-2025.ts";
 import type { Message } from "../../src/wire/message.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { turns } from "../helpers/in-memory.ts";
@@ -17,17 +16,15 @@ test("what is thrown by mistake is told to the log, and nothing of it to the cli
     ["bug", () => Promise.reject(bug)],
     ["no", () => Promise.reject(new RequestError("params", "`x` must be a text."))],
   ]);
-  const connection = new PipeConnection({
-    router: { legacy },
-    channel: { send: (message: Message) => void sent.push(message) },
+  const served = {
+    routerFor: () => ({ legacy }),
+    createTasks2025: () => ({ methods: () => ({}) }),
+    guests: undefined,
     log: { ...silentLog, error },
-    caller: localUser,
     clock: new FakeClock(),
-    createTasks2025: () => ({ methods: () => ({}) }) as unknown as Tasks2025,
-    firstId: 1,
-    lists: [],
-    isFront: false,
-  } as unknown as ConstructorParameters<typeof PipeConnection>[0]);
+  } as unknown as Served;
+  const way = { send: (message: Message) => void sent.push(message), outbound: undefined, exchange: undefined };
+  const connection = new Conversation(served, { caller: localUser, door: "stdio", way });
   connection.receive({ id: 1, method: "bug" });
   connection.receive({ id: 2, method: "no" });
   await turns();

@@ -1,6 +1,6 @@
-import { metaKeys } from "../wire/envelope.ts";
-import { isObject, type Json } from "../wire/json.ts";
-import { isModern, modernRevision } from "../wire/revisions.ts";
+import { metaKeys } from "./envelope.ts";
+import { isObject, type Json } from "./json.ts";
+import { isModern, modernRevision } from "./revisions.ts";
 
 /** What is wrong with what a request of 2026-07-28 says about who asks. */
 export interface EnvelopeIssue {

@@ -1,0 +1,473 @@
+import type { Clock } from "../clock.ts";
+import { ProtocolError } from "../errors.ts";
+import type { Logger } from "../log.ts";
+import { describeIssue, envelopeIssueOf, hasClaim, isModernClaim, logLevels } from "../wire/claim.ts";
+import { metaKeys } from "../wire/envelope.ts";
+import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
+import type { Message } from "../wire/message.ts";
+import { modernRevision } from "../wire/revisions.ts";
+import { unsupportedRevision } from "../wire/routing.ts";
+import type { Caller } from "./caller.ts";
+import type { Guest, Guests } from "./guest.ts";
+import type { Outbound } from "./outbound.ts";
+import { badParams, objectParam, textParam } from "./params.ts";
+import type { ClientCapabilities } from "./questions.ts";
+import type { AskOptions, Client, Connection, Handler, Request, Result } from "./request.ts";
+import { agreeOn, isBug, methodNotFound, type Router, toRpcError } from "./router.ts";
+import type { Tasks2025 } from "./tasks-2025.ts";
+
+type Id = string | number;
+
+/** By which messages go to a client: a pipe, or the answer to one POST. */
+export interface Way {
+  send(message: Message): void;
+  readonly outbound: Outbound | undefined;
+  /** Over HTTP: aborted when the exchange is over, or broken. */
+  readonly exchange: AbortSignal | undefined;
+  /** The request was taken back: no answer to it will come. */
+  drop?(): void;
+  /** Ends the stream; the client comes back for what has not been sent. */
+  hangUp?(): void;
+}
+
+/** What all conversations of a server have in common. */
+export interface Served {
+  routerFor(caller: Caller): Router;
+  createTasks2025(connection: Connection): Tasks2025;
+  /** Where an author has registered things by hand. */
+  readonly guests: Guests | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface ConversationFacts {
+  readonly caller: Caller;
+  readonly door: Request["door"];
+  /** For what belongs to no request. */
+  readonly way: Way;
+  /** Whether `way` reaches the client now. Default: always. */
+  readonly canPush?: () => boolean;
+  readonly hostName?: string | undefined;
+  readonly folder?: string | undefined;
+  readonly isFront?: boolean;
+  /** Requests of ours are numbered from here: the answer to one of an earlier server must not be taken for the answer to ours. */
+  readonly firstId?: number;
+  /** Over HTTP each request says which it is of. */
+  readonly era?: "legacy" | "modern";
+}
+
+/** How a conversation's first words have decided; a probe with `server/discover` decides nothing. */
+type Era = "open" | "legacy" | "modern";
+
+interface Waiting {
+  resolve(result: unknown): void;
+  reject(error: unknown): void;
+}
+
+const closedError = new Error("The connection is closed.");
+const nobody: Client = { revision: "", isModern: false, name: undefined, capabilities: {}, wantsLog: false };
+
+/** One client: as long as its pipe is open, its session lasts or, since 2026-07-28 over HTTP, its request runs. */
+export class Conversation implements Connection {
+  readonly #served: Served;
+  readonly #facts: ConversationFacts;
+  readonly #router: Router;
+  readonly #requests = new Map<Id, IncomingRequest>();
+  #closed: AbortController | undefined;
+  #isClosed = false;
+  #jobs: Set<string> | undefined;
+  #waiting: Map<number, Waiting> | undefined;
+  #streamListeners: Set<() => void> | undefined;
+  #era: Era;
+  #client = nobody;
+  #logLevel: string | undefined;
+  #tasks2025: Tasks2025 | undefined;
+  #ownMethods: Readonly<Record<string, Handler>> | undefined;
+  #guest: Promise<Guest> | undefined;
+  #openGuest: Guest | undefined;
+  #lastId: number;
+
+  constructor(served: Served, facts: ConversationFacts) {
+    this.#served = served;
+    this.#facts = facts;
+    this.#router = served.routerFor(facts.caller);
+    this.#lastId = (facts.firstId ?? 0) - 1;
+    this.#era = facts.era ?? "open";
+    if (facts.era === "legacy") this.#begin2025();
+  }
+
+  get hostName(): string | undefined {
+    return this.#facts.hostName;
+  }
+
+  get folder(): string | undefined {
+    return this.#facts.folder;
+  }
+
+  get isFront(): boolean {
+    return this.#facts.isFront === true;
+  }
+
+  get canPush(): boolean {
+    return this.#facts.canPush?.() ?? true;
+  }
+
+  get closed(): AbortSignal {
+    if (this.#closed === undefined) {
+      this.#closed = new AbortController();
+      if (this.#isClosed) this.#closed.abort(closedError);
+    }
+    return this.#closed.signal;
+  }
+
+  get jobs(): Set<string> {
+    this.#jobs ??= new Set();
+    return this.#jobs;
+  }
+
+  get client(): Client {
+    return this.#client;
+  }
+
+  get caller(): Caller {
+    return this.#facts.caller;
+  }
+
+  get door(): Request["door"] {
+    return this.#facts.door;
+  }
+
+  get tasks2025(): Tasks2025 | undefined {
+    return this.#tasks2025;
+  }
+
+  /** Requests that have not been answered. */
+  get running(): number {
+    return this.#requests.size;
+  }
+
+  isRunning(id: Id): boolean {
+    return this.#requests.has(id);
+  }
+
+  onStream(listener: () => void): () => void {
+    this.#streamListeners ??= new Set();
+    this.#streamListeners.add(listener);
+    return () => this.#streamListeners?.delete(listener);
+  }
+
+  /** The client has opened a stream for messages of our own. */
+  streamOpened(): void {
+    for (const listener of this.#streamListeners ?? []) listener();
+  }
+
+  isAuthorsTool(name: string): boolean {
+    return this.#openGuest?.tools.has(name) === true;
+  }
+
+  /** What the author has registered by hand; undefined where that is nothing. */
+  guest(): Promise<Guest> | undefined {
+    const { guests } = this.#served;
+    if (guests === undefined) return undefined;
+    this.#guest ??= (this.#era === "modern" ? guests.shared("modern") : guests.shared("legacy")).then((guest) => {
+      this.#openGuest = guest;
+      return guest;
+    });
+    return this.#guest;
+  }
+
+  receive(message: Message, way = this.#facts.way): void {
+    const { id, method, params = {} } = message;
+    if (method === undefined) this.#settle(message);
+    else if (id === undefined || id === null) this.#heed(method, params);
+    else this.#begin(id, method, params, way);
+  }
+
+  notify(method: string, params: Json): void {
+    this.send({ method, params });
+  }
+
+  ask(method: string, params: Json, options: AskOptions): Promise<unknown> {
+    return this.askBy(this.#facts.way, { method, params }, options);
+  }
+
+  async askBy(way: Way, { method, params }: { method: string; params: Json }, { signal, timeoutMs }: AskOptions): Promise<unknown> {
+    signal.throwIfAborted();
+    if (this.#isClosed) throw closedError;
+    const id = ++this.#lastId;
+    const answer = Promise.withResolvers<unknown>();
+    this.#waiting ??= new Map();
+    this.#waiting.set(id, answer);
+    const giveUp = (reason: unknown) => {
+      if (this.#waiting?.delete(id) === true) this.send({ method: "notifications/cancelled", params: { requestId: id, reason: String(reason) } }, way);
+      answer.reject(reason);
+    };
+    const onAbort = () => giveUp(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    const stopClock = this.#served.clock.after(timeoutMs, () => giveUp(new Error(`No answer to ${method} came in time.`)));
+    this.send({ id, method, params }, way);
+    try {
+      return await answer.promise;
+    } finally {
+      stopClock();
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  /** The commands have changed, and with them these lists. */
+  sendListsChanged(lists: readonly string[]): void {
+    if (this.#era === "legacy") for (const list of lists) this.send({ method: `notifications/${list}/list_changed` });
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    // Before the requests are aborted, so that they can tell a lost client from one that cancels.
+    this.#closed?.abort(closedError);
+    for (const { reject } of this.#waiting?.values() ?? []) reject(closedError);
+    for (const request of this.#requests.values()) request.abort(closedError);
+    this.#waiting?.clear();
+    this.#requests.clear();
+    if (this.#openGuest?.isShared === false) this.#openGuest.close();
+  }
+
+  /** The level from which on log lines are sent that a request of this client causes; undefined for none. */
+  logLevelFor({ client, meta }: IncomingRequest): string | undefined {
+    return client.isModern ? textOf(meta[metaKeys.logLevel]) : (this.#logLevel ?? "debug");
+  }
+
+  send(message: Message, way = this.#facts.way): void {
+    if (!this.#isClosed) way.send(message);
+  }
+
+  #begin(id: Id, method: string, params: Json, way: Way): void {
+    try {
+      const meta = params._meta === undefined ? {} : objectParam(params, "_meta");
+      const isModern = this.#decide(method, params, meta);
+      const handler = this.#handlerOf(method, isModern);
+      const request = new IncomingRequest(this, way, { id, params, meta, client: isModern ? clientOf(meta) : this.#client });
+      this.#requests.set(id, request);
+      this.#run({ method, params, isModern }, handler, request);
+    } catch (error) {
+      this.send({ id, error: toRpcError(error) }, way);
+    }
+  }
+
+  /** What is there at once is answered at once. */
+  #run(asked: { method: string; params: Json; isModern: boolean }, handler: Handler, request: IncomingRequest): void {
+    const { method, params, isModern } = asked;
+    const answer = (result: Result) => this.#answer(request, { id: request.id, result: isModern ? this.#router.dress(method, result) : result });
+    const fail = (error: unknown) => {
+      this.#answer(request, { id: request.id, error: toRpcError(error) });
+      // What a client is told nothing about is somebody's to find.
+      if (isBug(error)) this.#served.log.error("a request failed", { method: method.slice(0, 100), error });
+    };
+    try {
+      const result = handler(params, request);
+      if (result instanceof Promise) result.then(answer, fail);
+      else answer(result);
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  #answer(request: IncomingRequest, message: Message): void {
+    // One that was taken back, or whose client is gone, wants no answer.
+    if (this.#requests.get(request.id) !== request) return;
+    this.#requests.delete(request.id);
+    this.send(message, request.way);
+  }
+
+  /** The first request that is no probe decides the era of its connection; throws what an improper one is answered with. True for the modern one. */
+  #decide(method: string, params: Json, meta: Json): boolean {
+    if (this.#era === "legacy") return false;
+    const isHandshake = method === "initialize" && !isModernClaim(meta);
+    if (this.#era === "modern" && isHandshake) throw unsupportedRevision(textOf(params.protocolVersion));
+    if (this.#era === "open" && (isHandshake || !hasClaim(meta))) {
+      this.#begin2025();
+      return false;
+    }
+    // Once the era is known, a method that it does not have comes before anything that is wrong with the request.
+    if (this.#era === "modern") this.#handlerOf(method, true);
+    if (!hasClaim(meta))
+      throw badParams(
+        `Request is missing the required _meta envelope for protocol revision ${modernRevision} (${metaKeys.revision}, ${metaKeys.clientCapabilities})`,
+      );
+    const issue = envelopeIssueOf(meta);
+    if (issue !== undefined) throw badParams(describeIssue(issue), { envelope: issue });
+    if (meta[metaKeys.revision] !== modernRevision) throw unsupportedRevision(textOf(meta[metaKeys.revision]));
+    if (method !== "server/discover") this.#era = "modern";
+    return true;
+  }
+
+  #begin2025(): void {
+    this.#era = "legacy";
+    this.#tasks2025 = this.#served.createTasks2025(this);
+    this.#ownMethods = {
+      ...this.#tasks2025.methods(this.#facts.caller),
+      initialize: (params) => this.#initialize(params),
+      "logging/setLevel": (params) => this.#setLogLevel(params),
+    };
+  }
+
+  #handlerOf(method: string, isModern: boolean): Handler {
+    const own = isModern ? this.#router.modern.get(method) : (ownOf(this.#ownMethods, method) ?? this.#router.legacy.get(method));
+    if (own !== undefined) return own;
+    if (this.#served.guests === undefined) throw methodNotFound;
+    // What an author has made for it is asked in our name.
+    return async (params, request) => await ((await this.guest()) as Guest).request(method, params, request);
+  }
+
+  #initialize(params: Json): Json | Promise<Json> {
+    const asked = textParam(params, "protocolVersion");
+    const capabilities = objectParam(params, "capabilities") as ClientCapabilities;
+    const info = objectParam(params, "clientInfo");
+    const name = textParam(info, "name");
+    textParam(info, "version");
+    const revision = agreeOn(asked);
+    this.#client = { revision, isModern: false, name, capabilities, wantsLog: this.#client.wantsLog };
+    const hello = this.#router.hello(revision, this.#facts.caller);
+    const { guests } = this.#served;
+    return guests === undefined ? hello : this.#greetGuest(guests, hello, params);
+  }
+
+  /** What an author has registered is of this session alone, and knows its client. */
+  async #greetGuest(guests: Guests, hello: Json, params: Json): Promise<Json> {
+    if (this.#openGuest?.isShared === false) this.#openGuest.close();
+    this.#guest = guests.open(this, params);
+    this.#openGuest = await this.#guest;
+    if (this.#isClosed) this.#openGuest.close();
+    return { ...hello, capabilities: this.#openGuest.mergeCapabilities(fieldsOf(hello.capabilities)) };
+  }
+
+  async #setLogLevel(params: Json): Promise<Json> {
+    const level = logLevels.find((known) => known === params.level);
+    if (level === undefined) throw badParams(`\`level\` must be one of ${logLevels.join(", ")}.`);
+    this.#logLevel = level;
+    this.#client = { ...this.#client, wantsLog: true };
+    if (this.#openGuest?.isShared === false) await this.#openGuest.request("logging/setLevel", params);
+    return {};
+  }
+
+  #heed(method: string, params: Json): void {
+    if (method !== "notifications/cancelled") {
+      if (this.#openGuest?.isShared === false) this.#openGuest.notify(method, params);
+      return;
+    }
+    const id = params.requestId as Id;
+    const request = this.#requests.get(id);
+    this.#requests.delete(id);
+    request?.abort(params.reason);
+    request?.way.drop?.();
+  }
+
+  #settle({ id, result, error }: Message): void {
+    const waiting = this.#waiting?.get(Number(id));
+    this.#waiting?.delete(Number(id));
+    if (error === undefined) waiting?.resolve(result);
+    else waiting?.reject(new ProtocolError(error.code, error.message, error.data));
+  }
+}
+
+function ownOf(methods: Readonly<Record<string, Handler>> | undefined, method: string): Handler | undefined {
+  return methods !== undefined && Object.hasOwn(methods, method) ? methods[method] : undefined;
+}
+
+function clientOf(meta: Json): Client {
+  const info = fieldsOf(meta[metaKeys.clientInfo]);
+  return {
+    revision: modernRevision,
+    isModern: true,
+    name: textOf(info.name),
+    capabilities: fieldsOf(meta[metaKeys.clientCapabilities]) as ClientCapabilities,
+    wantsLog: meta[metaKeys.logLevel] !== undefined,
+  };
+}
+
+interface Asked {
+  readonly id: Id;
+  readonly params: Json;
+  readonly meta: Json;
+  readonly client: Client;
+}
+
+class IncomingRequest implements Request {
+  readonly connection: Conversation;
+  readonly way: Way;
+  readonly id: Id;
+  readonly client: Client;
+  readonly meta: Json;
+  readonly #params: Json;
+  #stop: AbortController | undefined;
+
+  constructor(connection: Conversation, way: Way, { id, params, meta, client }: Asked) {
+    this.connection = connection;
+    this.way = way;
+    this.id = id;
+    this.#params = params;
+    this.meta = meta;
+    this.client = client;
+    const { progressToken } = meta;
+    if (progressToken !== undefined && typeof progressToken !== "string" && !Number.isSafeInteger(progressToken))
+      throw badParams("`_meta.progressToken` must be a text or a whole number.");
+  }
+
+  get caller(): Caller {
+    return this.connection.caller;
+  }
+
+  get door(): Request["door"] {
+    return this.connection.door;
+  }
+
+  get outbound(): Outbound | undefined {
+    return this.way.outbound;
+  }
+
+  get exchange(): AbortSignal | undefined {
+    return this.way.exchange;
+  }
+
+  get hangUp(): Request["hangUp"] {
+    const { way } = this;
+    return way.hangUp === undefined ? undefined : () => way.hangUp?.();
+  }
+
+  get progressToken(): Request["progressToken"] {
+    return this.meta.progressToken as Request["progressToken"];
+  }
+
+  /** What looks like a message of its own is no answer. */
+  get inputResponses(): Json {
+    const given = Object.entries(fieldsOf(this.#params.inputResponses));
+    return Object.fromEntries(given.filter(([, answer]) => isObject(answer) && !("method" in answer) && !("result" in answer)));
+  }
+
+  get requestState(): unknown {
+    return this.client.isModern ? this.#params.requestState : undefined;
+  }
+
+  get signal(): AbortSignal {
+    this.#stop ??= new AbortController();
+    return this.#stop.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.#stop ??= new AbortController();
+    this.#stop.abort(reason);
+  }
+
+  notify(method: string, params: Json): void {
+    this.connection.send({ method, params }, this.way);
+  }
+
+  ask(method: string, params: Json, options: AskOptions): Promise<unknown> {
+    return this.connection.askBy(this.way, { method, params }, options);
+  }
+
+  log(level: (typeof logLevels)[number], data: unknown, logger: string): void {
+    const least = this.connection.logLevelFor(this);
+    const rankOf = (name: string) => logLevels.indexOf(name as (typeof logLevels)[number]);
+    if (least !== undefined && rankOf(level) >= rankOf(least)) this.notify("notifications/message", { level, data, logger });
+  }
+}

@@ -1,0 +1,333 @@
+import { internalErrorCode, ProtocolError, RuntimeError } from "../errors.ts";
+import type { Logger } from "../log.ts";
+import { metaKeys, toEnvelope } from "../wire/envelope.ts";
+import { excerptOf, fieldsOf, isObject, type Json, listOf, textOf } from "../wire/json.ts";
+import type { Message } from "../wire/message.ts";
+import { legacyRevision } from "../wire/revisions.ts";
+import type { ServerFacts } from "./parts.ts";
+import type { Connection, Request, Result } from "./request.ts";
+import { toRpcError } from "./router.ts";
+
+/**
+ * What an author has registered by hand, on the SDK's server. That server is a guest: it sits at the other end of a pair in
+ * memory and is asked as any other would be, for what is not ours. It is loaded where there is a hook, and only there.
+ */
+
+type Id = string | number;
+type Era = "legacy" | "modern";
+
+/** The guest's end of the pair, as the SDK wants it. */
+interface Pair {
+  onmessage?: (message: unknown, extra?: { readonly closeSSEStream: () => void }) => void;
+  onclose?: () => void;
+  start(): Promise<void>;
+  send(message: unknown, options?: { readonly relatedRequestId?: Id }): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface SdkServer {
+  connect(pair: Pair): Promise<void>;
+}
+
+/** What is used of the SDK. */
+export interface Sdk {
+  readonly McpServer: new (facts: { name: string; version: string }, options: { capabilities: object; instructions?: string }) => SdkServer;
+  readonly serveStdio: (factory: (facts: { era: Era }) => unknown, options: { transport: Pair; onerror: (error: Error) => void }) => unknown;
+}
+
+/** What an author registers things with. */
+export type GuestHook = (server: object, facts: { readonly era: Era }) => void | Promise<void>;
+
+export interface GuestOptions {
+  readonly facts: ServerFacts;
+  readonly hook: GuestHook;
+  readonly loadSdk: () => Promise<Sdk>;
+  readonly log: Logger;
+}
+
+/** A question to a client ends when the guest says so: it has limits of its own. */
+const askLimitMs = 24 * 60 * 60 * 1000;
+/** So many pages of a list are read to know what is in it. */
+const maxPages = 100;
+const ownClient = { protocolVersion: legacyRevision, capabilities: {}, clientInfo: { name: "meanwhile", version: "0" } };
+
+/** Makes guests: one for each session that has begun with a handshake, and one of each era for everybody else. */
+export class Guests {
+  readonly #options: GuestOptions;
+  readonly #shared = new Map<Era, Promise<Guest>>();
+  #modern: Guest | undefined;
+
+  constructor(options: GuestOptions) {
+    this.#options = options;
+  }
+
+  shared(era: Era): Promise<Guest> {
+    let guest = this.#shared.get(era);
+    if (guest === undefined) {
+      guest = Guest.open(this.#options, { era });
+      this.#shared.set(era, guest);
+      // A hook that fails may do better the next time.
+      guest.then(
+        (open) => {
+          if (era === "modern") this.#modern = open;
+        },
+        () => this.#shared.delete(era),
+      );
+    }
+    return guest;
+  }
+
+  /** For a client that has shaken hands as `params` say. */
+  open(connection: Connection, params: Json): Promise<Guest> {
+    return Guest.open(this.#options, { era: "legacy", connection, params });
+  }
+
+  /** The schema of a tool's arguments, as the guest that everybody shares since 2026-07-28 has it, once it is there. */
+  schemaOf(tool: string): Json | undefined {
+    return this.#modern?.tools.get(tool);
+  }
+
+  close(): void {
+    for (const guest of this.#shared.values()) void guest.then((open) => open.close()).catch(() => undefined);
+  }
+}
+
+interface Opening {
+  readonly era: Era;
+  /** Whose guest it is alone. */
+  readonly connection?: Connection;
+  readonly params?: Json;
+}
+
+interface Waiting {
+  readonly request: Request | undefined;
+  resolve(result: Json): void;
+  reject(error: unknown): void;
+}
+
+export class Guest {
+  readonly #opening: Opening;
+  readonly #log: Logger;
+  readonly #pair: Pair;
+  readonly #waiting = new Map<Id, Waiting>();
+  /** Its questions that clients have not answered. */
+  readonly #asked = new Map<Id, AbortController>();
+  readonly #listens = new Map<Id, (method: string, params: Json) => void>();
+  #lastId = 0;
+  #isClosed = false;
+  #capabilities: Json = {};
+  /** Schemas of its tools, by name. */
+  tools: ReadonlyMap<string, Json> = new Map();
+  prompts: ReadonlySet<string> = new Set();
+
+  static async open({ facts, hook, loadSdk, log }: GuestOptions, opening: Opening): Promise<Guest> {
+    const { McpServer, serveStdio } = await loadSdk();
+    const guest = new Guest(opening, log);
+    const failed = Promise.withResolvers<never>();
+    failed.promise.catch(() => undefined);
+    const create = async ({ era }: { era: Era }) => {
+      const { name, version, instructions } = facts;
+      const server = new McpServer({ name, version }, { capabilities: { logging: {} }, ...(instructions !== undefined && { instructions }) });
+      try {
+        await hook(server, { era });
+      } catch (error) {
+        log.error("the `mcp` hook of the config file failed, so no client can be served", { error });
+        const failure = new RuntimeError("CONFIG_INVALID", "The `mcp` hook of the config file failed.", { cause: error });
+        failed.reject(failure);
+        throw failure;
+      }
+      return server;
+    };
+    try {
+      if (opening.era === "legacy") await (await create(opening)).connect(guest.#pair);
+      else serveStdio(create, { transport: guest.#pair, onerror: (error) => log.debug(`mcp: ${error.message}`) });
+      await Promise.race([guest.#begin(), failed.promise]);
+    } catch (error) {
+      guest.close();
+      throw error;
+    }
+    return guest;
+  }
+
+  private constructor(opening: Opening, log: Logger) {
+    this.#opening = opening;
+    this.#log = log;
+    this.#pair = {
+      start: async () => undefined,
+      send: async (message, options) => this.#receive(message as Message, options?.relatedRequestId),
+      close: async () => this.close(),
+    };
+  }
+
+  /** False where it belongs to one session. */
+  get isShared(): boolean {
+    return this.#opening.connection === undefined;
+  }
+
+  /** Asks it in the name of a client: what it tells meanwhile goes to that client, and who takes the request back takes it back here. */
+  async request(method: string, params: Json, request?: Request): Promise<Result> {
+    if (this.#isClosed) throw new ProtocolError(internalErrorCode, "The server is closing.");
+    const id = ++this.#lastId;
+    const answer = Promise.withResolvers<Json>();
+    this.#waiting.set(id, { request, ...answer });
+    const onAbort = () => {
+      this.#waiting.delete(id);
+      this.notify("notifications/cancelled", { requestId: id });
+      answer.reject(request?.signal.reason);
+    };
+    request?.signal.addEventListener("abort", onAbort, { once: true });
+    this.#deliver({ id, method, params }, request?.hangUp);
+    try {
+      return await answer.promise;
+    } catch (error) {
+      throw withoutEcho(error, textOf(params.name) ?? textOf(params.uri));
+    } finally {
+      request?.signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  notify(method: string, params: Json): void {
+    this.#deliver({ method, params });
+  }
+
+  /** Has it tell what it lets a client of 2026-07-28 listen to; what of that it honours. */
+  async listen(wanted: Json, tell: (method: string, params: Json) => void, over: AbortSignal): Promise<Json> {
+    const { taskIds: _ours, ...notifications } = wanted;
+    const id = ++this.#lastId;
+    const acknowledged = Promise.withResolvers<Json>();
+    this.#waiting.set(id, { request: undefined, resolve: () => acknowledged.resolve({}), reject: acknowledged.reject });
+    this.#listens.set(id, (method, params) => {
+      if (method === "notifications/subscriptions/acknowledged") acknowledged.resolve(fieldsOf(params.notifications));
+      else tell(method, params);
+    });
+    over.addEventListener("abort", () => {
+      this.#waiting.delete(id);
+      if (this.#listens.delete(id)) this.notify("notifications/cancelled", { requestId: id });
+    });
+    this.#deliver({ id, method: "subscriptions/listen", params: { notifications, _meta: ownEnvelope } });
+    return await acknowledged.promise;
+  }
+
+  /** What it declares beside what is ours. */
+  mergeCapabilities(ours: Json): Json {
+    const merged = { ...this.#capabilities, ...ours };
+    for (const [name, own] of Object.entries(ours)) merged[name] = { ...fieldsOf(this.#capabilities[name]), ...fieldsOf(own) };
+    return merged;
+  }
+
+  /** Whether it has what a method asks for. */
+  capabilityOf(method: string): boolean {
+    const name = method === "completion/complete" ? "completions" : (method.split("/", 1)[0] ?? "");
+    return this.#capabilities[name] !== undefined;
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const { reject } of this.#waiting.values()) reject(new ProtocolError(internalErrorCode, "The server is closing."));
+    for (const asked of this.#asked.values()) asked.abort();
+    this.#waiting.clear();
+    this.#pair.onclose?.();
+  }
+
+  async #begin(): Promise<void> {
+    const { era, params } = this.#opening;
+    const hello = era === "modern" ? await this.#own("server/discover") : await this.#own("initialize", params ?? ownClient);
+    this.#capabilities = fieldsOf(hello.capabilities);
+    // A session's own client says that itself.
+    if (era === "legacy" && this.isShared) this.notify("notifications/initialized", {});
+    await Promise.all([this.#readTools(), this.#readPrompts()]);
+    if (era === "modern") await this.listen({ toolsListChanged: true, promptsListChanged: true }, (method) => this.#onChange(method), never);
+  }
+
+  #own(method: string, params: Json = {}): Promise<Result> {
+    return this.request(method, this.#opening.era === "modern" ? { ...params, _meta: ownEnvelope } : params);
+  }
+
+  async #readTools(): Promise<void> {
+    const tools = await this.#readList("tools");
+    this.tools = new Map(tools.map((tool) => [textOf(tool.name) ?? "", fieldsOf(tool.inputSchema)]));
+  }
+
+  async #readPrompts(): Promise<void> {
+    const prompts = await this.#readList("prompts");
+    this.prompts = new Set(prompts.map(({ name }) => textOf(name) ?? ""));
+  }
+
+  async #readList(name: "tools" | "prompts"): Promise<readonly Json[]> {
+    const found: Json[] = [];
+    if (this.#capabilities[name] === undefined) return found;
+    let cursor: string | undefined;
+    for (let page = 0; page < maxPages; page++) {
+      const result = await this.#own(`${name}/list`, cursor === undefined ? {} : { cursor });
+      found.push(...listOf(result[name]).filter(isObject));
+      cursor = textOf(result.nextCursor);
+      if (cursor === undefined) break;
+    }
+    return found;
+  }
+
+  /** In the order in which it came, and not within the call that sent it. */
+  #deliver(message: Message, closeSSEStream?: () => void): void {
+    queueMicrotask(() => this.#pair.onmessage?.({ jsonrpc: "2.0", ...message }, closeSSEStream && { closeSSEStream }));
+  }
+
+  #receive(message: Message, related: Id | undefined): void {
+    const { id, method, params = {} } = message;
+    if (method === undefined) this.#settle(message);
+    else if (id !== undefined && id !== null) void this.#ask(id, method, params, related);
+    else this.#heed(method, params, related);
+  }
+
+  #settle({ id, result, error }: Message): void {
+    const waiting = this.#waiting.get(id as Id);
+    this.#waiting.delete(id as Id);
+    if (error === undefined) waiting?.resolve(fieldsOf(result));
+    else waiting?.reject(new ProtocolError(error.code, error.message, error.data));
+  }
+
+  /** It asks a client something: the one whose request it works on, or whose guest it is. */
+  async #ask(id: Id, method: string, params: Json, related: Id | undefined): Promise<void> {
+    const asked = new AbortController();
+    this.#asked.set(id, asked);
+    const options = { signal: asked.signal, timeoutMs: askLimitMs };
+    try {
+      const whom = this.#waiting.get(related ?? "")?.request ?? this.#opening.connection;
+      if (whom === undefined) throw new ProtocolError(-32601, "Nobody is there to be asked.");
+      this.#deliver({ id, result: await whom.ask(method, params, options) });
+    } catch (error) {
+      this.#deliver({ id, error: toRpcError(error) });
+    } finally {
+      this.#asked.delete(id);
+    }
+  }
+
+  #heed(method: string, params: Json, related: Id | undefined): void {
+    const listen = this.#listens.get(fieldsOf(params._meta)[metaKeys.subscription] as Id);
+    if (method === "notifications/cancelled") this.#asked.get(params.requestId as Id)?.abort(params.reason);
+    else if (listen !== undefined) listen(method, params);
+    else {
+      this.#onChange(method);
+      const whom = this.#waiting.get(related ?? "")?.request ?? this.#opening.connection;
+      whom?.notify(method, params);
+    }
+  }
+
+  #onChange(method: string): void {
+    const reading =
+      method === "notifications/tools/list_changed" ? this.#readTools() : method === "notifications/prompts/list_changed" ? this.#readPrompts() : undefined;
+    reading?.catch((error: unknown) => this.#log.debug(`mcp: ${String(error)}`));
+  }
+}
+
+const never = new AbortController().signal;
+const ownEnvelope = toEnvelope(ownClient.clientInfo, {});
+
+/** Megabytes that a client sent as a name are not sent back to it. */
+function withoutEcho(error: unknown, name = ""): unknown {
+  if (!(error instanceof ProtocolError)) return error;
+  const excerpt = excerptOf(name);
+  if (excerpt === name) return error;
+  const data = isObject(error.data) && error.data.uri === name ? { ...error.data, uri: excerpt } : error.data;
+  return new ProtocolError(error.code, error.message.replaceAll(name, excerpt), data);
+}

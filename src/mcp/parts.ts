@@ -1,0 +1,46 @@
+import type { JsonSchema } from "../command/schema.ts";
+import type { OwnCompletions } from "./completions.ts";
+import type { OwnPrompts } from "./prompts.ts";
+import type { Request, Result } from "./request.ts";
+
+/** What a server is made of, beside what its author registers by hand. */
+
+export interface ServerParts {
+  readonly tools: CommandTools;
+  readonly resources: OwnResources;
+  /** Absent when commands are not to be prompts. */
+  readonly prompts: OwnPrompts | undefined;
+  readonly completions: OwnCompletions;
+}
+
+export interface CommandTools {
+  list(request: Request): Promise<readonly Tool[]>;
+  inputSchema(toolName: string): JsonSchema | undefined;
+  /** Undefined when no command of that name is known. */
+  call(called: ToolCall, request: Request): Result | Promise<Result> | undefined;
+  /** The error for a name that nobody knows. */
+  unknown(toolName: string): Error;
+}
+
+export type Tool = { name: string; inputSchema: JsonSchema; [key: string]: unknown };
+
+export interface ToolCall {
+  readonly name: string;
+  readonly arguments?: unknown;
+  /** 2025-11-25: run it as a task. */
+  readonly task?: unknown;
+}
+
+/** Resources of our own. */
+export interface OwnResources {
+  list(): readonly Record<string, unknown>[];
+  /** Undefined when there is none of that address. */
+  read(uri: string): Promise<Result> | undefined;
+}
+
+/** How a server introduces itself. */
+export interface ServerFacts {
+  readonly name: string;
+  readonly version: string;
+  readonly instructions: string | undefined;
+}

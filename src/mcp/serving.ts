@@ -1,0 +1,118 @@
+import type { Clock } from "../clock.ts";
+import { type Catalog, withoutBundled } from "../command/catalog.ts";
+import type { Command } from "../command/command.ts";
+import type { HostOverride } from "../host/profiles.ts";
+import type { Logger } from "../log.ts";
+import type { Engine } from "../task/engine.ts";
+import type { CommandStats } from "../task/history.ts";
+import { ProgressTokens } from "../task/tokens.ts";
+import type { Json } from "../wire/json.ts";
+import { type Caller, isKnown } from "./caller.ts";
+import { createCompletions } from "./completions.ts";
+import type { Conversation, Served } from "./conversation.ts";
+import type { Guests } from "./guest.ts";
+import { Listening, type ListName } from "./listening.ts";
+import type { ServerFacts } from "./parts.ts";
+import { PlainRoad } from "./plain.ts";
+import { PollLimit } from "./poll-limit.ts";
+import { createPrompts } from "./prompts.ts";
+import { RequestStates } from "./questions.ts";
+import type { Request } from "./request.ts";
+import { createResources } from "./resources.ts";
+import { createRouter } from "./router.ts";
+import { TaskSubscriptions } from "./subscriptions.ts";
+import { Tasks2025 } from "./tasks-2025.ts";
+import { createTasks2026 } from "./tasks-2026.ts";
+import { createTools } from "./tools.ts";
+
+export interface ServingOptions {
+  readonly facts: ServerFacts;
+  readonly catalog: Catalog;
+  /** The tasks, opened when they are first needed. */
+  readonly openEngine: () => Engine | Promise<Engine>;
+  readonly readStats: () => Promise<readonly CommandStats[]>;
+  /** Signs what a call that was sent back with a question is found by. */
+  readonly secret: () => string;
+  readonly guests: Guests | undefined;
+  readonly hasPrompts: boolean;
+  readonly hasFollowUpTools: boolean;
+  readonly toolPrefix: string;
+  readonly keepInlineMs: number;
+  readonly errorsAsCompleted: boolean;
+  readonly hosts: Readonly<Record<string, HostOverride>>;
+  readonly hostName: string | undefined;
+  readonly isDebug: boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** What is told to clients, put together; doors are opened on it. */
+export interface Serving {
+  readonly served: Served;
+  readonly listening: Listening;
+  /** Calls that were sent back with a question. */
+  readonly parked: ReadonlyMap<string, () => void>;
+  /** Those over pipes that are going on. */
+  readonly conversations: Set<Conversation>;
+  /** The schema of a tool's arguments, as its caller sees it. */
+  schemaOf(tool: string, caller: Caller): Json | undefined;
+  /** Hears which lists have changed, beside those who were told already. */
+  onListsChanged(listener: (lists: readonly ListName[]) => void): void;
+  close(): void;
+}
+
+export function createServing(options: ServingOptions): Serving {
+  const { catalog, clock, log, isDebug, readStats, guests, hasPrompts } = options;
+  const openEngine = async () => await options.openEngine();
+  const find = (name: string): Command | undefined => catalog.get(name)?.command;
+  const common = { openEngine, find, clock, log, isDebug, polls: new PollLimit(clock) };
+  const plain = options.hasFollowUpTools ? new PlainRoad({ ...common, toolPrefix: options.toolPrefix }) : undefined;
+  const parked = new Map<string, () => void>();
+  const shared = { ...options, parked, plain, states: new RequestStates(clock, options.secret), tokens: new ProgressTokens(clock) };
+  const lists: readonly ListName[] = hasPrompts ? ["tools", "prompts"] : ["tools"];
+  const listening = new Listening(new TaskSubscriptions(common), lists);
+  const listen = (params: Json, request: Request) => listening.answer(params, request);
+  const modernMethods = { ...createTasks2026(common), "subscriptions/listen": listen };
+  // Whatever a caller is listed, calls, completes or is suggested comes from the catalog of that caller.
+  const partsFrom = (visible: Catalog, readVisible: typeof readStats) => {
+    const tools = createTools({ ...shared, catalog: visible });
+    const router = createRouter({
+      tools,
+      resources: createResources(readVisible),
+      prompts: hasPrompts ? createPrompts(visible) : undefined,
+      completions: createCompletions({ catalog: visible, hasPrompts, openEngine }),
+      facts: options.facts,
+      modernMethods,
+    });
+    return { tools, router };
+  };
+  const forStrangers = withoutBundled(catalog);
+  const readForStrangers = async () => (await readStats()).filter(({ command }) => forStrangers.get(command) !== undefined);
+  const [parts, partsForStrangers] = [partsFrom(catalog, readStats), partsFrom(forStrangers, readForStrangers)];
+  const partsFor = (caller: Caller) => (isKnown(caller) ? parts : partsForStrangers);
+  const conversations = new Set<Conversation>();
+  const listeners = new Set<(changed: readonly ListName[]) => void>();
+  const stopListening = catalog.onChange(() => {
+    listening.listsChanged();
+    for (const conversation of conversations) conversation.sendListsChanged(lists);
+    for (const listener of listeners) listener(lists);
+  });
+  return {
+    served: {
+      routerFor: (caller) => partsFor(caller).router,
+      createTasks2025: (connection) => new Tasks2025(connection, { ...common, errorsAsCompleted: options.errorsAsCompleted }),
+      guests,
+      clock,
+      log,
+    },
+    listening,
+    parked,
+    conversations,
+    schemaOf: (tool, caller) => partsFor(caller).tools.inputSchema(tool) ?? guests?.schemaOf(tool),
+    onListsChanged: (listener) => void listeners.add(listener),
+    close() {
+      stopListening();
+      guests?.close();
+    },
+  };
+}

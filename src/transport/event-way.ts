@@ -1,0 +1,98 @@
+import type { Way } from "../mcp/conversation.ts";
+import type { Outbound } from "../mcp/outbound.ts";
+import { type Message, writeMessage } from "../wire/message.ts";
+import { toEventText } from "../wire/sse.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Replay } from "./replay.ts";
+
+/** How long a client that lost its connection is asked to wait before it comes back. */
+const retryMs = 1_000;
+
+export interface EventWayOptions {
+  readonly id: string;
+  /** Keeps what was sent, for a client that comes back; undefined where nobody can. */
+  readonly replay?: Replay;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The client takes an event that says nothing, as the first. */
+  readonly isMarked?: boolean;
+  /** It was answered, or will not be. */
+  readonly onOver?: () => void;
+}
+
+/**
+ * The events that belong to one request, or to none, of a client before 2026-07-28. What is there in the same turn leaves in one write;
+ * after that the stream is opened, so that the client knows that it is heard. A client that lost its connection has another carry them on.
+ */
+export class EventWay implements Way {
+  readonly id: string;
+  readonly #options: EventWayOptions;
+  #carrier: Exchange | undefined;
+
+  constructor(options: EventWayOptions, carrier?: Exchange) {
+    this.id = options.id;
+    this.#options = options;
+    this.#carrier = carrier;
+  }
+
+  get outbound(): Outbound | undefined {
+    return this.#carrier;
+  }
+
+  get exchange(): AbortSignal | undefined {
+    return this.#carrier?.exchange;
+  }
+
+  /** Somebody reads what is sent. */
+  get isCarried(): boolean {
+    return this.#carrier !== undefined && !this.#carrier.isOver;
+  }
+
+  /** The head, unless everything has been said already. */
+  open(): void {
+    if (this.#carrier?.isStream === false) this.#carrier.openStream(this.#options.headers, this.#marker());
+  }
+
+  send(message: Message): void {
+    const { replay, headers, onOver } = this.#options;
+    const isAnswer = message.method === undefined;
+    const text = writeMessage(message);
+    const carrier = this.#carrier;
+    const isOpen = carrier?.isStream === true;
+    const marker = isOpen ? "" : this.#marker();
+    const event = marker + toEventText(text, replay?.keep(this.id, text, isAnswer ? (message.id ?? undefined) : undefined));
+    if (isOpen) carrier.write(event);
+    else if (isAnswer) carrier?.answerStream(headers ?? {}, event);
+    else carrier?.openStream(headers, event);
+    if (!isAnswer) return;
+    if (isOpen) carrier.end();
+    onOver?.();
+  }
+
+  drop(): void {
+    this.open();
+    this.end();
+    this.#options.onOver?.();
+  }
+
+  hangUp(): void {
+    if (this.#options.isMarked !== true) return;
+    this.open();
+    this.end();
+  }
+
+  /** Goes on where the client was, after what it missed. */
+  carryOn(carrier: Exchange, lastEventId: string): void {
+    const missed = [...(this.#options.replay?.after(lastEventId) ?? [])].map(({ eventId, text }) => toEventText(text, eventId));
+    this.#carrier = carrier;
+    carrier.openStream(this.#options.headers, missed.join(""));
+  }
+
+  end(): void {
+    this.#carrier?.end();
+  }
+
+  #marker(): string {
+    const { replay, isMarked } = this.#options;
+    return isMarked === true && replay !== undefined ? `id: ${replay.mark(this.id)}\nretry: ${retryMs}\ndata: \n\n` : "";
+  }
+}

@@ -1,0 +1,183 @@
+import type { ServerResponse } from "node:http";
+import type { Clock } from "../clock.ts";
+import type { Way } from "../mcp/conversation.ts";
+import type { Backlog, Outbound } from "../mcp/outbound.ts";
+import { type Message, writeMessage } from "../wire/message.ts";
+import { toEventText } from "../wire/sse.ts";
+import { partBytes, unread } from "./limits.ts";
+import { PartWriter } from "./part-writer.ts";
+
+/** The answer to one HTTP request: JSON where one message is all there is, events as soon as there is more. */
+
+const streamHeaders = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-cache, no-transform",
+  connection: "keep-alive",
+  "x-accel-buffering": "no",
+};
+
+/** What is wrong with the request itself is also said in HTTP's own terms. */
+const statuses: Readonly<Record<number, number>> = { [-32601]: 404, [-32022]: 400, [-32021]: 400, [-32020]: 400 };
+
+export interface ExchangeOptions {
+  readonly response: ServerResponse;
+  readonly backlog: Backlog;
+  readonly clock: Clock;
+  readonly streams: OpenStreams;
+}
+
+export class Exchange implements Way, Outbound {
+  readonly backlog: Backlog;
+  readonly #response: ServerResponse;
+  readonly #options: ExchangeOptions;
+  #writer: PartWriter | undefined;
+  #gone: AbortController | undefined;
+  #isEnded = false;
+  readonly #onClose: (() => void)[] = [];
+
+  constructor(options: ExchangeOptions) {
+    const { response } = options;
+    this.#options = options;
+    this.#response = response;
+    this.backlog = options.backlog;
+    response.once("close", () => {
+      options.streams.delete(this);
+      if (this.isBroken) this.#gone?.abort();
+      for (const listener of this.#onClose) listener();
+    });
+  }
+
+  get outbound(): Outbound {
+    return this;
+  }
+
+  /** Nothing more can be written. */
+  get isOver(): boolean {
+    return this.#isEnded || this.#response.destroyed;
+  }
+
+  /** The client hung up before it had everything. */
+  get isBroken(): boolean {
+    return this.#response.closed && !this.#response.writableFinished;
+  }
+
+  get isStream(): boolean {
+    return this.#writer !== undefined;
+  }
+
+  get exchange(): AbortSignal {
+    if (this.#gone === undefined) {
+      this.#gone = new AbortController();
+      if (this.isBroken) this.#gone.abort();
+    }
+    return this.#gone.signal;
+  }
+
+  /** Calls back when the response is over, whichever way. */
+  onClose(listener: () => void): void {
+    if (this.#response.closed) listener();
+    else this.#onClose.push(listener);
+  }
+
+  whenLeft(): Promise<boolean> {
+    return new Promise((resolve) => this.onClose(() => resolve(this.#response.writableFinished)));
+  }
+
+  /** One message; an answer is the last. */
+  send(message: Message): void {
+    const isAnswer = message.method === undefined;
+    if (isAnswer && !this.isStream) return void this.answer(statuses[message.error?.code ?? 0] ?? 200, message);
+    this.openStream();
+    this.write(toEventText(writeMessage(message)));
+    if (isAnswer) this.end();
+  }
+
+  drop(): void {
+    this.end();
+  }
+
+  answer(status: number, message: Message, headers: Readonly<Record<string, string>> = {}): void {
+    if (this.isOver) return;
+    this.#isEnded = true;
+    const text = writeMessage(message);
+    const length = Buffer.byteLength(text);
+    this.#response.writeHead(status, { "content-type": "application/json", "content-length": length, ...headers });
+    if (length <= partBytes) return void this.#response.end(text);
+    const writer = new PartWriter(this.#response, this.#options.clock);
+    writer.write(Buffer.from(text));
+    void writer.end();
+  }
+
+  /** Heard, and nothing to say. */
+  accept(status = 202, headers: Readonly<Record<string, string>> = {}): void {
+    this.#isEnded = true;
+    this.#response.writeHead(status, headers).end();
+  }
+
+  /** Events follow; `first` leaves with the head. */
+  openStream(headers: Readonly<Record<string, string>> = {}, first = ""): void {
+    if (this.isOver || this.isStream) return;
+    this.#response.writeHead(200, { ...streamHeaders, ...headers });
+    this.#writer = new PartWriter(this.#response, this.#options.clock);
+    this.#options.streams.add(this);
+    if (first === "") this.#response.flushHeaders();
+    else this.write(first);
+  }
+
+  /** Events that are all there is. */
+  answerStream(headers: Readonly<Record<string, string>>, text: string): void {
+    if (this.isOver) return;
+    this.#isEnded = true;
+    const length = Buffer.byteLength(text);
+    this.#response.writeHead(200, { ...streamHeaders, ...headers });
+    if (length <= partBytes) return void this.#response.end(text);
+    const writer = new PartWriter(this.#response, this.#options.clock);
+    writer.write(Buffer.from(text));
+    void writer.end();
+  }
+
+  /** Whoever writes does not wait, so a client that leaves too much unread is closed. */
+  write(text: string): void {
+    if (this.isOver || this.#writer === undefined) return;
+    if (this.#writer.waitingBytes > unread.mostBytes) return void this.#response.destroy();
+    this.#writer.write(Buffer.from(text));
+  }
+
+  end(): void {
+    if (this.isOver) return;
+    this.#isEnded = true;
+    this.#options.streams.delete(this);
+    if (this.#writer !== undefined) void this.#writer.end();
+    else this.#response.end();
+  }
+}
+
+/** A comment now and then, so that nobody between takes a quiet stream for a dead one. */
+const keepAliveMs = 15_000;
+
+/** The streams of a door that are open. */
+export class OpenStreams {
+  readonly #clock: Clock;
+  readonly #open = new Set<Exchange>();
+  #cancel: (() => void) | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  add(exchange: Exchange): void {
+    this.#open.add(exchange);
+    this.#cancel ??= this.#clock.after(keepAliveMs, this.#onTime);
+  }
+
+  delete(exchange: Exchange): void {
+    if (!this.#open.delete(exchange) || this.#open.size > 0) return;
+    this.#cancel?.();
+    this.#cancel = undefined;
+  }
+
+  readonly #onTime = (): void => {
+    this.#cancel = this.#clock.after(keepAliveMs, this.#onTime);
+    for (const exchange of this.#open) exchange.write(": keepalive\n\n");
+  };
+}
