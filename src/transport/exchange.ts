@@ -12,7 +12,6 @@ import { PartWriter } from "./part-writer.ts";
 const streamHeaders = {
   "content-type": "text/event-stream",
   "cache-control": "no-cache, no-transform",
-  connection: "keep-alive",
   "x-accel-buffering": "no",
 };
 

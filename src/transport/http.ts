@@ -170,7 +170,7 @@ class Endpoint {
     refuseStrangers(request);
     if (this.#crowded.has(request.socket))
       throw new Refusal(503, "The server has no file descriptors left for another connection; come back in a moment, or have their number raised (ulimit -n).");
-    const path = (request.url ?? "/").split("?", 1)[0] as string;
+    const path = pathOf(request);
     const route = this.#routes.get(path);
     if (route !== undefined) return void route(response);
     // Before anything else is said: who may not come in learns nothing about what is here.
@@ -183,7 +183,7 @@ class Endpoint {
     const known = this.#options.identify?.(request);
     if (known !== undefined) return known;
     if (hasTokenInUrl(request)) throw new Refusal(401, `A token in the URL is not taken, because URLs are kept and logged; ${cure}.`);
-    const [authorization, ...more] = authorizationsOf(request);
+    const [authorization, ...more] = allOf(request, "authorization");
     if (more.length > 0) throw new Refusal(401, `There is more than one Authorization header; ${cure}, once.`);
     if (authorization === undefined) {
       if (this.#options.allowAnonymous) return anonymous;
@@ -254,10 +254,12 @@ class Endpoint {
 }
 
 /** A web page must not reach us through its reader's browser: not by its own origin, not by a rebound name. */
-function refuseStrangers({ headers, method }: IncomingMessage): void {
+function refuseStrangers(request: IncomingMessage): void {
+  const { headers, method } = request;
   const { host, origin } = headers;
   if (host === undefined || host === "") throw new Refusal(403, "The Host header must name this machine, e.g. localhost: Missing Host header");
-  const name = nameIn(`http://${host}`);
+  if (allOf(request, "host").length > 1) throw new Refusal(400, "There is more than one Host header; send one.");
+  const name = /[/?#@]/.test(host) ? undefined : nameIn(`http://${host}`);
   if (name === undefined) throw new Refusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host header: ${host}`);
   if (!ownNames.has(name)) throw new Refusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host: ${name}`);
   if (origin !== undefined && origin !== "") {
@@ -288,8 +290,17 @@ function nameIn(url: string): string | undefined {
 const cure = "send `Authorization: Bearer …` with what `meanwhile token` prints";
 
 /** All that were sent: node keeps the first of several and drops the rest without a word. */
-function authorizationsOf({ rawHeaders }: IncomingMessage): string[] {
-  return rawHeaders.filter((_value, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === "authorization");
+function allOf({ rawHeaders }: IncomingMessage, header: string): string[] {
+  return rawHeaders.filter((_value, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === header);
+}
+
+/** A proxy is asked with the whole address: its host counts, as that of a Host header does. */
+function pathOf({ url = "/" }: IncomingMessage): string {
+  if (url.startsWith("/")) return url.split("?", 1)[0] as string;
+  if (!URL.canParse(url)) throw new Refusal(400, "The target of the request is no path.");
+  const { hostname, pathname } = new URL(url);
+  if (!ownNames.has(hostname)) throw new Refusal(403, `The target must name this machine, e.g. localhost: Invalid Host: ${hostname}`);
+  return pathname;
 }
 
 function hasTokenInUrl({ url = "/" }: IncomingMessage): boolean {

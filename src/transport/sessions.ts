@@ -270,6 +270,7 @@ function refuseVersion({ headers }: IncomingMessage): void {
 }
 
 function refuseAccept({ headers }: IncomingMessage, types: readonly string[]): void {
-  if (types.every((type) => headers.accept?.includes(type) === true)) return;
+  const accepted = (headers.accept ?? "").toLowerCase().split(",");
+  if (types.every((type) => accepted.some((range) => range.split(";", 1)[0]?.trim() === type))) return;
   throw new Refusal(406, `Not Acceptable: Client must accept ${types.length > 1 ? `both ${types.join(" and ")}` : types[0]}`);
 }

@@ -115,17 +115,17 @@ describe("whose page and which name", () => {
     expect(await ask(post(ping, { host: undefined }, "POST /mcp HTTP/1.0"))).toMatchObject({ status: 403 });
   });
 
-  test.fails("RFC 9112, 3.2: two Host headers are a bad request (the first is taken, and the second is not looked at)", async () => {
+  test("RFC 9112, 3.2: two Host headers are a bad request", async () => {
     const { status } = await ask(post(ping, { host: ["localhost", "evil.example"] }));
     expect([400, 403]).toContain(status);
   });
 
-  test.fails.for(["user@localhost", "localhost/x", "localhost?x"])("RFC 9112, 3.2: Host: %s is no host (it was 500, or served)", async (host) => {
+  test.for(["user@localhost", "localhost/x", "localhost?x"])("RFC 9112, 3.2: Host: %s is no host", async (host) => {
     const { status } = await ask(post(ping, { host }));
     expect([400, 403]).toContain(status);
   });
 
-  test.fails("RFC 9112, 3.2.2: a target with the whole address is served by its path, and its host counts, not the header's (it was 404)", async () => {
+  test("RFC 9112, 3.2.2: a target with the whole address is served by its path, and its host counts, not the header's", async () => {
     expect(await ask(post(ping, {}, "POST http://localhost/mcp HTTP/1.1"))).toMatchObject(served);
     expect(await ask(post(ping, {}, "POST http://evil.example/mcp HTTP/1.1"))).toMatchObject({ status: 403 });
   });
@@ -215,11 +215,11 @@ describe("Content-Type and Accept", () => {
     }
   });
 
-  test.fails("RFC 9110, 8.3.1: the names of media types have no case (an Accept in capitals was 406)", async () => {
+  test("RFC 9110, 8.3.1: the names of media types have no case", async () => {
     expect(await ask(post(list, { accept: "APPLICATION/JSON, Text/Event-Stream" }))).toMatchObject({ status: 200 });
   });
 
-  test.fails("RFC 9110, 12.5.1: a type that only begins like one is another (it was taken for it)", async () => {
+  test("RFC 9110, 12.5.1: a type that only begins like one is another", async () => {
     expect(await ask(post(list, { accept: "application/jsonx, text/event-streamx" }))).toMatchObject({ status: 406 });
   });
 });
@@ -297,7 +297,7 @@ describe("sessions of revisions before 2026-07-28", () => {
       expect(await ask(post(ping, { ...own, "mcp-protocol-version": version })), version).toMatchObject(served);
   });
 
-  test.fails("an initialize without params is refused by its code and a sentence (it was -32603 and what a library says)", async () => {
+  test("an initialize without params is refused by its code and a sentence", async () => {
     const [{ error }] = (await ask(post(toBody({ method: "initialize" })))).messages as [Fields];
     expect(error).toMatchObject({ code: -32602, message: expect.not.stringContaining("\n") });
   });
@@ -676,7 +676,7 @@ describe("connections", { timeout: rounds(60_000, 240_000) }, () => {
     }
   });
 
-  test.fails("RFC 9112, 9.6: `Connection: close` ends it also where the answer is a stream (it said keep-alive, and stayed)", async () => {
+  test("RFC 9112, 9.6: `Connection: close` ends it also where the answer is a stream", async () => {
     const { headers } = await ask(post(ping, { connection: "close" }));
     expect(headers.connection).toBe("close");
   });
