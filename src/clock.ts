@@ -35,9 +35,12 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   });
 }
 
-/** The moment as people and protocols write it, e.g. 2026-07-28T12:00:00.000Z. */
+let lastStamp = { ms: 0, text: "1970-01-01T00:00:00.000Z" };
+
+/** The moment as people and protocols write it, e.g. 2026-07-28T12:00:00.000Z. Under load many ask for the same one. */
 export function toTimestamp(ms: number): string {
-  return new Date(ms).toISOString();
+  if (ms !== lastStamp.ms) lastStamp = { ms, text: new Date(ms).toISOString() };
+  return lastStamp.text;
 }
 
 /** A duration as a person would say it: 12 ms, 3.4 s, 2 min 5 s. */

@@ -27,17 +27,34 @@ const flushMs = 10_000;
 /** What the store said about a command is asked again after this. */
 const maxAgeMs = 1_000;
 
-/** Counts by command, kind and bucket, so that many runs of one length take no more room than one. */
-type Counts = Map<string, Map<number, DurationCount>>;
+/** One bucket of one kind, counted on as runs end. */
+interface Counted extends DurationCount {
+  count: number;
+}
+
+/** By kind and bucket, so that many runs of one length take no more room than one. */
+type Counts = Map<number, Counted>;
 
 /** What the store said about a command, and what this process has added since. */
 interface Recent {
   readonly at: number;
-  readonly rows: Promise<readonly DurationCount[]>;
+  /** Undefined once it has answered. */
+  asked: Promise<void> | undefined;
+  rows: readonly DurationCount[];
   readonly own: Counts;
   /** Worked out from both, and how many runs have been added since. */
-  summary?: Summary;
+  summary: Summary | undefined;
   addedSince: number;
+}
+
+/** One command: each has its own, so that none costs more for there being many. */
+interface OneCommand {
+  /** What the store keeps it under. */
+  readonly key: string;
+  /** Not on its way to the store yet; and what is, and perhaps not there. */
+  readonly pending: Counts;
+  writing: readonly DurationCount[];
+  recent: Recent | undefined;
 }
 
 /** What is to be expected of one call: each number only where there is enough to go by. */
@@ -81,10 +98,7 @@ export class History {
   readonly #settings: HistorySettings;
   /** Commands whose author has been told of an estimate that is none. */
   readonly #told = new Set<string>();
-  readonly #recent = new Map<string, Recent>();
-  readonly #pending: Counts = new Map();
-  /** On its way to the store, and perhaps not there yet. */
-  #writing: readonly DurationCount[] = [];
+  readonly #commands = new Map<string, OneCommand>();
   #written: Promise<void> = Promise.resolve();
   #cancelFlush: (() => void) | undefined;
 
@@ -98,10 +112,10 @@ export class History {
 
   /** Remembers a successful run, and how it compares with what its author said of it. */
   add(command: string, ms: number, said: AuthorsEstimate | undefined): void {
-    const key = this.#prefix + command;
-    this.#add({ command: key, kind: "time", bucket: bucketOf(ms), count: 1 });
-    if (said?.work !== undefined) this.#add({ command: key, kind: "rate", bucket: bucketOf(ms / said.work), count: 1 });
-    if (said?.ms !== undefined) this.#add({ command: key, kind: "scale", bucket: bucketOf(scaleOf(ms, said.ms)), count: 1 });
+    const one = this.#of(command);
+    this.#count(one, "time", ms);
+    if (said?.work !== undefined) this.#count(one, "rate", ms / said.work);
+    if (said?.ms !== undefined) this.#count(one, "scale", scaleOf(ms, said.ms));
     this.#flushLater();
   }
 
@@ -114,15 +128,18 @@ export class History {
   }
 
   async #write(): Promise<void> {
-    this.#writing = [...allOf(this.#pending)];
-    this.#pending.clear();
+    const changed = [...this.#commands.values()].filter(({ pending }) => pending.size > 0);
+    for (const one of changed) {
+      one.writing = [...one.pending.values()];
+      one.pending.clear();
+    }
     try {
-      await this.#store.recordDurations(this.#writing);
+      await this.#store.recordDurations(changed.flatMap(({ writing }) => writing));
     } catch (error) {
-      for (const count of this.#writing) addTo(this.#pending, count);
+      for (const { pending, writing } of changed) for (const count of writing) addTo(pending, count);
       throw error;
     } finally {
-      this.#writing = [];
+      for (const one of changed) one.writing = [];
     }
   }
 
@@ -158,65 +175,69 @@ export class History {
 
   /** What is known of every command that has run, as of now. */
   async stats(): Promise<CommandStats[]> {
-    const unwritten = this.#unwritten();
-    const all = [...(await this.#store.durations()), ...unwritten].filter((count) => count.command.startsWith(this.#prefix));
+    const all = (await this.#all()).filter((count) => count.command.startsWith(this.#prefix));
     return [...Map.groupBy(all, (count) => count.command.slice(this.#prefix.length))].map(([command, counts]) => ({ command, ...toDurations(counts) }));
   }
 
   /** The same of every project in the store, each by its id. */
   async statsOfAll(): Promise<(CommandStats & { readonly project: string })[]> {
-    const all = [...(await this.#store.durations()), ...this.#unwritten()];
+    const all = await this.#all();
     return [...Map.groupBy(all, ({ command }) => command)].map(([key, counts]) => {
       const at = key.indexOf("/");
       return { project: key.slice(0, Math.max(0, at)), command: key.slice(at + 1), ...toDurations(counts) };
     });
   }
 
+  async #all(): Promise<DurationCount[]> {
+    const own = [...this.#commands.values()].flatMap(unwritten);
+    return [...(await this.#store.durations()), ...own];
+  }
+
+  #of(name: string): OneCommand {
+    let one = this.#commands.get(name);
+    if (one === undefined) {
+      one = { key: this.#prefix + name, pending: new Map(), writing: [], recent: undefined };
+      this.#commands.set(name, one);
+    }
+    return one;
+  }
+
   /** A command in a few numbers; the store is asked at most once a second, however many calls want to know. */
   #summaryOf(name: string): Summary | Promise<Summary> {
-    const command = this.#prefix + name;
-    let recent = this.#recentOf(command);
-    if (recent === undefined) {
-      const own: Counts = new Map();
-      for (const count of this.#unwritten()) if (count.command === command) addTo(own, count);
-      recent = { at: this.#clock.monotonic(), rows: this.#store.durations(command), own, addedSince: 0 };
-      this.#recent.set(command, recent);
-    }
-    if (recent.summary !== undefined && recent.addedSince <= recent.summary.runs * worthPart) return recent.summary;
-    return this.#summarize(command, recent);
+    const one = this.#of(name);
+    const recent = this.#recentOf(one) ?? this.#ask(one);
+    return recent.asked === undefined ? summarize(recent) : recent.asked.then(() => summarize(recent));
   }
 
-  async #summarize(command: string, recent: Recent): Promise<Summary> {
-    try {
-      const rows = await recent.rows;
-      recent.summary = toSummary([...rows, ...allOf(recent.own)]);
-      recent.addedSince = 0;
-      return recent.summary;
-    } catch (error) {
-      if (this.#recent.get(command) === recent) this.#recent.delete(command);
-      if (!isStoreError(error)) throw error;
-      // What is expected of a call is no reason to refuse it: without the store there is what this process has seen.
-      return toSummary([...allOf(recent.own)]);
-    }
+  #ask(one: OneCommand): Recent {
+    const recent: Recent = { at: this.#clock.monotonic(), asked: undefined, rows: [], own: new Map(), summary: undefined, addedSince: 0 };
+    for (const count of unwritten(one)) addTo(recent.own, count);
+    recent.asked = this.#store.durations(one.key).then(
+      (rows) => {
+        recent.rows = rows;
+        recent.asked = undefined;
+      },
+      (error: unknown) => {
+        if (one.recent === recent) one.recent = undefined;
+        // What is expected of a call is no reason to refuse it: without the store there is what this process has seen.
+        if (!isStoreError(error)) throw error;
+      },
+    );
+    one.recent = recent;
+    return recent;
   }
 
-  #recentOf(command: string): Recent | undefined {
-    const recent = this.#recent.get(command);
-    if (recent === undefined || this.#clock.monotonic() - recent.at < maxAgeMs) return recent;
-    this.#recent.delete(command);
-    return undefined;
+  #recentOf({ recent }: OneCommand): Recent | undefined {
+    return recent === undefined || this.#clock.monotonic() - recent.at < maxAgeMs ? recent : undefined;
   }
 
-  #unwritten(): DurationCount[] {
-    return [...this.#writing, ...allOf(this.#pending)];
-  }
-
-  #add(count: DurationCount): void {
-    addTo(this.#pending, count);
-    const recent = this.#recentOf(count.command);
+  #count(one: OneCommand, kind: DurationCount["kind"], value: number): void {
+    const bucket = bucketOf(value);
+    raise(one.pending, one.key, kind, bucket, 1);
+    const recent = this.#recentOf(one);
     if (recent === undefined) return;
-    addTo(recent.own, count);
-    recent.addedSince += count.count;
+    raise(recent.own, one.key, kind, bucket, 1);
+    recent.addedSince += 1;
   }
 }
 
@@ -230,16 +251,28 @@ function scaleOf(ms: number, estimatedMs: number): number {
   return (ms + 1_000) / (estimatedMs + 1_000);
 }
 
-function addTo(counts: Counts, count: DurationCount): void {
-  const buckets = counts.get(count.command) ?? new Map<number, DurationCount>();
-  if (buckets.size === 0) counts.set(count.command, buckets);
-  const key = kinds.length * count.bucket + kinds.indexOf(count.kind);
-  const known = buckets.get(key);
-  buckets.set(key, known === undefined ? count : { ...count, count: count.count + known.count });
+function addTo(counts: Counts, { command, kind, bucket, count }: DurationCount): void {
+  raise(counts, command, kind, bucket, count);
 }
 
-function* allOf(counts: Counts): Generator<DurationCount> {
-  for (const buckets of counts.values()) yield* buckets.values();
+/** One more run, most of the time: five words rather than an object for each. */
+function raise(counts: Counts, command: string, kind: DurationCount["kind"], bucket: number, by: number): void {
+  const key = kinds.length * bucket + kinds.indexOf(kind);
+  const known = counts.get(key);
+  if (known === undefined) counts.set(key, { command, kind, bucket, count: by });
+  else known.count += by;
+}
+
+function unwritten({ writing, pending }: OneCommand): DurationCount[] {
+  return [...writing, ...pending.values()];
+}
+
+function summarize(recent: Recent): Summary {
+  if (recent.summary === undefined || recent.addedSince > recent.summary.runs * worthPart) {
+    recent.summary = toSummary([...recent.rows, ...recent.own.values()]);
+    recent.addedSince = 0;
+  }
+  return recent.summary;
 }
 
 function toKnown({ runs, p50Ms, p95Ms, p99Ms }: Summary): KnownDurations | undefined {

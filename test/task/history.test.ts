@@ -110,6 +110,14 @@ describe("what is known of a command", () => {
     expect(await asked).toMatchObject({ runs: 5 });
   });
 
+  test("is at hand within that second, however many runs have ended since: no call waits for it", async () => {
+    const { history, add } = setUp();
+    add(1_000, 5);
+    await history.known("do_it");
+    add(3_000, 95);
+    expect(history.look("do_it", plain, {})).toMatchObject({ estimateMs: expect.closeTo(3_000, -2) });
+  });
+
   test("is asked again after the store could not answer", async () => {
     const { history, durations, addElsewhere } = setUp();
     await addElsewhere(1_000, 5);

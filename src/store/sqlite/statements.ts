@@ -194,5 +194,6 @@ export const statements = {
   recordDuration: `
     insert into durations (command, kind, bucket, count) values (:command, :kind, :bucket, :count)
     on conflict (command, kind, bucket) do update set count = count + excluded.count`,
-  durations: "select command, kind, bucket, count from durations where :command is null or command = :command order by command, kind, bucket",
+  durations: "select command, kind, bucket, count from durations order by command, kind, bucket",
+  durationsOf: "select command, kind, bucket, count from durations where command = :command order by kind, bucket",
 } as const;

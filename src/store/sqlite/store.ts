@@ -281,7 +281,8 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   async durations(command?: string): Promise<readonly DurationCount[]> {
-    return await this.#attempt(() => this.#prepare("durations").all({ command: command ?? null }) as DurationCount[]);
+    const read = () => (command === undefined ? this.#prepare("durations").all({}) : this.#prepare("durationsOf").all({ command }));
+    return await this.#attempt(() => read() as DurationCount[]);
   }
 
   onChange(listener: (taskId: string | undefined) => void, taskId?: string): () => void {
