@@ -18,7 +18,7 @@ import {
 } from "./context.ts";
 import { describeArguments, describeIssue, unknownArguments } from "./issues.ts";
 import { type Place, placeOf } from "./place.ts";
-import { type JsonSchema, toFlatSchema, validate } from "./schema.ts";
+import { type JsonSchema, toFlatSchema, type Validated, validate } from "./schema.ts";
 
 export interface Message {
   readonly type: "error" | "warning" | "info" | "status" | "success";
@@ -163,10 +163,12 @@ export function guardBuiltins(report: (harm: Harm) => void): void {
 /** Looks for changes that nobody has noticed yet, more thoroughly than is done around each run. */
 export function inspectBuiltins(): void {
   // What is seen at a glance was seen at the end of every run: whoever did it is still at it.
-  checkBuiltins(() => [...running]);
+  checkBuiltins(allRunning);
   const ended = () => [...endedNames].map((name): Run => ({ name, fail: () => undefined }));
   checkBuiltins(() => [...running, ...ended()], true);
 }
+
+const allRunning = (): readonly Run[] => [...running];
 
 /** Who may have done it is asked only when the built-ins are in order again. One suspect is the culprit, and fails. */
 function checkBuiltins(suspects: () => readonly Run[], isThorough = false): void {
@@ -191,19 +193,21 @@ export async function refuseInput(command: Command, input: unknown, name: string
   return checked.ok ? undefined : describeArguments(name, checked.issues, input, unknownArguments(command.inputSchema, input));
 }
 
-/** Runs one command once. Every door ends here. Never rejects. */
-export async function runCommand(command: Command, input: unknown, options: RunOptions): Promise<Outcome> {
+/** Runs one command once. Every door ends here. Whoever answers at once, schemas and command, costs no turn; never rejects. */
+export function runCommand(command: Command, input: unknown, options: RunOptions): Outcome | Promise<Outcome> {
   const record = new Recorder(options);
+  const failed = (error: unknown) => record.failed("command", messageOf(error), error);
   try {
     const warnings = unknownArguments(command.inputSchema, input);
-    const validated = command.input === undefined ? nothing : validate(command.input, input ?? {});
-    // Most schemas answer at once; waiting for them all the same would cost every call a turn.
-    const checked = validated instanceof Promise ? await validated : validated;
-    if (!checked.ok) return record.failed("input", describeArguments(options.name, checked.issues, input, warnings));
-    for (const warning of warnings) record.message("warning", `${warning} It was ignored.`);
-    return await new Attempt(command, checked.value, options, record).run();
+    const begin = (checked: Validated<unknown>) => {
+      if (!checked.ok) return record.failed("input", describeArguments(options.name, checked.issues, input, warnings));
+      for (const warning of warnings) record.message("warning", `${warning} It was ignored.`);
+      return new CommandRun(command, checked.value, options, record).begin();
+    };
+    const checked = command.input === undefined ? nothing : validate(command.input, input ?? {});
+    return checked instanceof Promise ? checked.then(begin).catch(failed) : begin(checked);
   } catch (error) {
-    return record.failed("command", messageOf(error), error);
+    return failed(error);
   }
 }
 
@@ -215,105 +219,160 @@ function isOurs(reason: unknown): reason is Error {
 }
 
 /** One run from its first line to its ending; what it writes after that is dropped. */
-class Attempt {
+class CommandRun implements Run {
+  readonly name: string;
   readonly #command: Command;
   readonly #input: unknown;
   readonly #options: RunOptions;
   readonly #record: Recorder;
   readonly #stop = new AbortController();
-  readonly #stepCounts = new Map<string, number>();
+  #stepCounts: Map<string, number> | undefined;
   #waiting: Promise<unknown> | undefined;
   #hasReturned = false;
+  #cancelGrace: (() => void) | undefined;
+  #cancelTimeout: (() => void) | undefined;
+  /** How it ended before its command did, and who waits for that. */
+  #early: Outcome | undefined;
+  #onEarly: ((outcome: Outcome) => void) | undefined;
 
   constructor(command: Command, input: unknown, options: RunOptions, record: Recorder) {
+    this.name = options.name;
     this.#command = command;
     this.#input = input;
     this.#options = options;
     this.#record = record;
   }
 
-  async run(): Promise<Outcome> {
-    const { clock, signals = [], stoppers } = this.#options;
-    const ended = Promise.withResolvers<Outcome>();
-    let cancelGrace: (() => void) | undefined;
-    const stop = (reason: unknown) => {
-      if (this.#stop.signal.aborted) return;
-      this.#stop.abort(isOurs(reason) ? reason : new Cancelled());
-      cancelGrace = clock.after(stopGraceMs, () => {
-        // The work is done, and its result only waits to be written down.
-        const isDone = this.#hasReturned && reason instanceof ShuttingDown;
-        if (!isDone) ended.resolve(this.#stopped(this.#stop.signal.reason, "It has not stopped by itself yet."));
-      });
-    };
-    const aborted = signals.find((signal) => signal.aborted);
+  begin(): Outcome | Promise<Outcome> {
+    const { clock, signals, stoppers } = this.#options;
+    const aborted = signals?.find((signal) => signal.aborted);
     if (aborted !== undefined) return this.#stopped(isOurs(aborted.reason) ? aborted.reason : new Cancelled());
-    const onAbort = () => stop(signals.find((signal) => signal.aborted)?.reason);
-    for (const signal of signals) signal.addEventListener("abort", onAbort, { once: true });
-    stoppers?.add(stop);
+    for (const signal of signals ?? []) signal.addEventListener("abort", this.#onAbort, { once: true });
+    stoppers?.add(this.#stopWith);
     const seconds = this.#command.timeout;
-    const cancelTimeout = seconds === undefined ? undefined : clock.after(seconds * 1000, () => stop(new TimedOut(seconds)));
-    const run: Run = { name: this.#options.name, fail: (error) => ended.resolve(this.#failed(error)) };
-    running.add(run);
-    noteBegun(run.name);
+    if (seconds !== undefined) this.#cancelTimeout = clock.after(seconds * 1000, () => this.#stopWith(new TimedOut(seconds)));
+    running.add(this);
+    noteBegun(this.name);
+    let outcome: Outcome | Promise<Outcome>;
     try {
-      runs.run(run, () => this.#execute(run)).then(ended.resolve, (error: unknown) => ended.resolve(this.#failed(error)));
-      return await ended.promise;
-    } finally {
-      checkBuiltins(() => [...running]);
-      running.delete(run);
-      endedNames.add(run.name);
-      this.#record.close();
-      cancelTimeout?.();
-      cancelGrace?.();
-      stoppers?.delete(stop);
-      for (const signal of signals) signal.removeEventListener("abort", onAbort);
+      outcome = runs.run(this, execute, this);
+    } catch (error) {
+      outcome = this.#failed(error);
     }
+    return outcome instanceof Promise ? this.#wait(outcome) : this.#end(this.#early ?? outcome);
   }
 
-  async #execute(run: Run): Promise<Outcome> {
+  async #wait(outcome: Promise<Outcome>): Promise<Outcome> {
+    const ended = Promise.withResolvers<Outcome>();
+    this.#onEarly = ended.resolve;
+    if (this.#early !== undefined) ended.resolve(this.#early);
+    outcome.then(ended.resolve, (error: unknown) => ended.resolve(this.#failed(error)));
+    return this.#end(await ended.promise);
+  }
+
+  #end(outcome: Outcome): Outcome {
+    const { signals, stoppers } = this.#options;
+    checkBuiltins(allRunning);
+    running.delete(this);
+    endedNames.add(this.name);
+    this.#record.close();
+    this.#cancelTimeout?.();
+    this.#cancelGrace?.();
+    stoppers?.delete(this.#stopWith);
+    for (const signal of signals ?? []) signal.removeEventListener("abort", this.#onAbort);
+    return outcome;
+  }
+
+  fail(error: unknown): void {
+    this.#endEarly(this.#failed(error));
+  }
+
+  #endEarly(outcome: Outcome): void {
+    this.#early ??= outcome;
+    this.#onEarly?.(outcome);
+  }
+
+  readonly #onAbort = (): void => this.#stopWith(this.#options.signals?.find((signal) => signal.aborted)?.reason);
+
+  readonly #stopWith = (reason: unknown): void => {
+    if (this.#stop.signal.aborted) return;
+    this.#stop.abort(isOurs(reason) ? reason : new Cancelled());
+    this.#cancelGrace = this.#options.clock.after(stopGraceMs, () => {
+      // The work is done, and its result only waits to be written down.
+      const isDone = this.#hasReturned && reason instanceof ShuttingDown;
+      if (!isDone) this.#endEarly(this.#stopped(this.#stop.signal.reason, "It has not stopped by itself yet."));
+    });
+  };
+
+  execute(): Outcome | Promise<Outcome> {
     const context = this.#context();
+    if (!asksFirst(this.#command)) return this.#run(this.#input, context);
     const ask = (question: Question) => this.#ask(question, context.signal);
-    const input = asksFirst(this.#command) ? await askFirst(this.#command, this.#input, { ask, origin: context.origin }) : this.#input;
+    return askFirst(this.#command, this.#input, { ask, origin: context.origin }).then((input) => this.#run(input, context));
+  }
+
+  #run(input: unknown, context: CommandContext): Outcome | Promise<Outcome> {
     context.signal.throwIfAborted();
     // What others have changed by now is not this one's doing.
-    if (running.size > 1) checkBuiltins(() => [...running].filter((other) => other !== run));
-    const returning: unknown = this.#command.run(input as never, context);
-    checkBuiltins(() => [run]);
-    const returned: unknown = await returning;
+    if (running.size > 1) checkBuiltins(() => [...running].filter((other) => other !== this));
+    const returned: unknown = this.#command.run(input as never, context);
+    checkBuiltins(() => [this]);
+    return isThenable(returned) ? this.#await(returned) : this.#returned(returned);
+  }
+
+  async #await(returned: PromiseLike<unknown>): Promise<Outcome> {
+    return this.#returned(await returned);
+  }
+
+  #returned(returned: unknown): Outcome | Promise<Outcome> {
     this.#hasReturned = true;
     // A result that arrives after the stop is no result: the caller was told it would not come. Who only has to leave has told nobody.
     const { aborted, reason } = this.#stop.signal as { aborted: boolean; reason: unknown };
     if (aborted && !(reason instanceof ShuttingDown)) return this.#stopped(reason);
-    return await this.#finish(returned);
+    return this.#finish(returned);
   }
 
-  async #finish(returned: unknown): Promise<Outcome> {
-    const { output, summarize, saysNo } = this.#command;
+  #finish(returned: unknown): Outcome | Promise<Outcome> {
+    const { output } = this.#command;
     if (isContent(returned)) {
       if (output !== undefined)
         return this.#record.failed("output", `${this.#options.name} declares an output schema but returned content(…); return the data, or remove \`output\`.`);
       const problem = contentProblem(returned.blocks);
       if (problem !== undefined) return this.#record.failed("output", `${this.#options.name} returned content(…) with ${problem}.`);
-      while (this.#hasToWait(returned)) await this.#waiting;
-      toJson(returned.blocks, this.#options.name);
-      return this.#record.completed({ data: {}, json: "{}", content: returned.blocks }, undefined);
+      return this.#inRoom(returned, () => {
+        toJson(returned.blocks, this.#options.name);
+        return this.#record.completed({ data: {}, json: "{}", content: returned.blocks }, undefined);
+      });
     }
-    let data: unknown = returned ?? {};
-    if (output !== undefined) {
-      const checked = await validate(output, returned);
-      if (!checked.ok)
-        return this.#record.failed(
-          "output",
-          `${this.#options.name} returned something that does not fit its own output schema: ${checked.issues.map(describeIssue).join("; ")}`,
-        );
-      data = checked.value;
-    }
-    while (this.#hasToWait(data)) await this.#waiting;
-    const json = toJson(data, this.#options.name);
-    return this.#record.completed(
-      { data, json, ...(tolerate(() => saysNo?.(data as never)) === true && { saidNo: true as const }) },
-      tolerate(() => toLine(summarize?.(data as never))),
-    );
+    if (output === undefined) return this.#complete(returned ?? {});
+    const checked = validate(output, returned);
+    return checked instanceof Promise ? checked.then((now) => this.#checked(now)) : this.#checked(checked);
+  }
+
+  #checked(checked: Validated<unknown>): Outcome | Promise<Outcome> {
+    if (checked.ok) return this.#complete(checked.value);
+    const why = checked.issues.map(describeIssue).join("; ");
+    return this.#record.failed("output", `${this.#options.name} returned something that does not fit its own output schema: ${why}`);
+  }
+
+  #complete(data: unknown): Outcome | Promise<Outcome> {
+    return this.#inRoom(data, () => {
+      const { summarize, saysNo } = this.#command;
+      const json = toJson(data, this.#options.name);
+      const isNo = saysNo !== undefined && tolerate(() => saysNo(data as never)) === true;
+      const summary = summarize === undefined ? undefined : tolerate(() => toLine(summarize(data as never)));
+      return this.#record.completed(isNo ? { data, json, saidNo: true } : { data, json }, summary);
+    });
+  }
+
+  #inRoom(result: unknown, complete: () => Outcome): Outcome | Promise<Outcome> {
+    return this.#hasToWait(result) ? this.#waitForRoom(result, complete) : complete();
+  }
+
+  async #waitForRoom(result: unknown, complete: () => Outcome): Promise<Outcome> {
+    do await this.#waiting;
+    while (this.#hasToWait(result));
+    return complete();
   }
 
   /**
@@ -362,6 +421,7 @@ class Attempt {
 
   async #step<T>(name: string, work: () => T | Promise<T>): Promise<T> {
     const { steps } = this.#options;
+    this.#stepCounts ??= new Map();
     const count = (this.#stepCounts.get(name) ?? 0) + 1;
     this.#stepCounts.set(name, count);
     // The same name again, as in a loop, is another step.
@@ -380,6 +440,13 @@ class Attempt {
     if (door.ask === undefined) throw new CommandError(`${name} asks «${question.message}», and ${door.whyNoAnswer ?? "nobody can be asked here"}.`);
     return await door.ask(question, signal);
   }
+}
+
+const execute = (run: CommandRun): Outcome | Promise<Outcome> => run.execute();
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  const mayBe = (typeof value === "object" && value !== null) || typeof value === "function";
+  return mayBe && typeof (value as { then?: unknown }).then === "function";
 }
 
 /** Puts one question to whoever can answer it. */
@@ -500,8 +567,9 @@ class Recorder {
     if (result.saidNo === true) this.#push("warning", summary ?? `${this.#options.name} said no.`);
     // Content speaks for itself, and has no messages beside it.
     else if (result.content === undefined) this.#push("success", summary ?? finished(this.#options.name, durationMs));
-    this.#ended = { ending: "completed", ...result, ...this.#facts(durationMs) };
-    return this.#ended;
+    const ended: Outcome = { ending: "completed", ...result, messages: this.#messages, log: this.#log, durationMs };
+    this.#ended = ended;
+    return ended;
   }
 
   failed(cause: FailureCause, message: string, error?: unknown, rpc?: RpcError): Outcome {

@@ -4,7 +4,7 @@ import { defineCommand } from "../../src/command/command.ts";
 import { content } from "../../src/command/content.ts";
 import type { ProgressReport, Question } from "../../src/command/context.ts";
 import { toEnvelope } from "../../src/command/envelope.ts";
-import { summaryLine } from "../../src/command/run.ts";
+import { runCommand, summaryLine } from "../../src/command/run.ts";
 import { jsonSchema } from "../../src/command/schema.ts";
 import { Cancelled, CommandError, ShuttingDown } from "../../src/errors.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
@@ -363,3 +363,28 @@ function nested(levels: number): unknown {
   for (let level = 0; level < levels; level++) value = [value];
   return value;
 }
+
+describe("without a turn of the event loop", () => {
+  const facts = { name: "test", clock: new FakeClock(), home: "/", config: {}, door: {} };
+
+  test("a command that answers at once has ended when it returns, whatever it came to", () => {
+    expect(runCommand(double, { value: 21 }, facts)).toMatchObject({ ending: "completed", json: '{"result":42}' });
+    expect(runCommand(double, { value: "x" }, facts)).toMatchObject({ ending: "failed", cause: "input" });
+    const failing = defineCommand({
+      summary: "x",
+      run() {
+        throw new Error("disk full");
+      },
+    });
+    expect(runCommand(failing, {}, facts)).toMatchObject({ ending: "failed", message: "disk full" });
+    expect(runCommand(defineCommand({ summary: "x", run: () => content("said") }), {}, facts)).toMatchObject({ ending: "completed", json: "{}" });
+  });
+
+  test("what can be awaited is awaited, whoever made it", async () => {
+    // biome-ignore lint/suspicious/noThenProperty: this is what it is about.
+    const command = defineCommand({ summary: "x", run: () => ({ then: (resolve: (data: object) => void) => resolve({ late: true }) }) as never });
+    const running = runCommand(command, {}, facts);
+    expect(running).toBeInstanceOf(Promise);
+    expect(await running).toMatchObject({ ending: "completed", data: { late: true } });
+  });
+});
