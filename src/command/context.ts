@@ -96,6 +96,6 @@ export interface Door {
   /** Resolves when this result may be written out; undefined when that is now. */
   room?(data: unknown): Promise<unknown> | undefined;
   /** Absent where nobody can be asked; `whyNoAnswer` then says what to do instead. */
-  ask?(question: Question, signal: AbortSignal): Promise<Answer>;
-  readonly whyNoAnswer?: string;
+  readonly ask?: ((question: Question, signal: AbortSignal) => Promise<Answer>) | undefined;
+  readonly whyNoAnswer?: string | undefined;
 }

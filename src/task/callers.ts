@@ -8,10 +8,13 @@ export function callerKey(caller: Caller): string {
   return caller.kind === "token" ? `token:${JSON.stringify([caller.issuer, caller.client, caller.subject])}` : caller.kind;
 }
 
+const local: Caller = Object.freeze({ kind: "local" });
+const nobody: Caller = Object.freeze({ kind: "anonymous" });
+
 /** The caller of such a key; what is no key of ours is nobody we know. */
 export function toCaller(key: string): Caller {
-  if (key === "local") return { kind: "local" };
-  if (!key.startsWith("token:")) return { kind: "anonymous" };
+  if (key === "local") return local;
+  if (!key.startsWith("token:")) return nobody;
   const [issuer, client, subject] = JSON.parse(key.slice("token:".length)) as [string, string, string];
   return { kind: "token", issuer, client, subject };
 }

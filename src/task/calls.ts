@@ -6,12 +6,12 @@ import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.t
 import type { HostLimit } from "../host/profiles.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
-import type { Attempt } from "./attempt.ts";
 import { anonymous, nameOf } from "./callers.ts";
 import { type Decision, type DeferralRules, decide } from "./deferral.ts";
 import { digestOf } from "./digest.ts";
 import { EndedCall, type EndedCallOptions } from "./ended-call.ts";
-import type { Engine } from "./engine.ts";
+import type { CreateRequest, Engine } from "./engine.ts";
+import type { HeldCall } from "./held-call.ts";
 import type { History, Outlook } from "./history.ts";
 import { callPlaces, checkInputSize, checkTtl } from "./limits.ts";
 import { outcomeOf, sizeOf } from "./outcome.ts";
@@ -95,49 +95,68 @@ interface CallsOptions {
   readonly deferral: DeferralRules;
 }
 
+interface Decided extends Pick<CallRequest, "wish" | "limit"> {
+  readonly outlook: Outlook;
+  readonly hasProgressToken: boolean;
+  readonly decision: Decision;
+}
+
 type Event = "ended" | "asked" | "late" | "cancelled" | "lost" | "leaving";
 
 /** Answers calls: while the client waits where that is short, as a task where it is not. */
 export class Calls {
   readonly #options: CallsOptions;
   readonly #held = new Shares(callPlaces);
+  /** What was last decided about a command, and from what. */
+  readonly #decided = new WeakMap<CatalogEntry, Decided>();
 
   constructor(options: CallsOptions) {
     this.#options = options;
   }
 
-  async call(request: CallRequest): Promise<CallEnding> {
-    const { engine, worker, history } = this.#options;
+  /** At once where the command answers at once. */
+  call(request: CallRequest): CallEnding | Promise<CallEnding> {
     this.#refuseWhenLeaving();
-    const { entry, input, caller, origin, idempotencyKey } = request;
+    const { entry, input, caller, origin } = request;
     checkInputSize(input, caller);
-    const looked = history.look(entry.toolName, entry.command, input, origin);
-    const outlook = looked instanceof Promise ? await looked : looked;
+    const outlook = this.#options.history.look(entry.toolName, entry.command, input, origin);
+    return outlook instanceof Promise ? outlook.then((known) => this.#answer(request, known)) : this.#answer(request, outlook);
+  }
+
+  #answer(request: CallRequest, outlook: Outlook): CallEnding | Promise<CallEnding> {
     const decision = this.#decide(request, outlook);
-    const { answered, progressToken, isNew } = request;
-    const asked = { entry, input, caller, origin, answered, progressToken, isNew };
-    const creation = { ...asked, reason: decision.reason, ...(idempotencyKey !== undefined && { idempotencyKey }) };
-    if (decision.kind === "now") {
-      const { task, isJoined, isRepeated } = await engine.create({
-        ...creation,
-        ttlMs: request.wish.asked?.ttlMs,
-        ...(request.delivered !== undefined && { delivered: request.delivered() }),
-        // 2025-11-25 answers with the task whatever its input is; the refusal is its result.
-        isUnchecked: request.wish.asked !== undefined && !request.wish.canTakeTask,
-      });
-      worker.start();
-      await this.#cancelTakenBack(task, request, isJoined);
-      return { kind: "deferred", as: decision.as, task, note: isJoined ? this.#joined(task, isRepeated) : undefined };
-    }
-    this.#refuseTooMany(caller);
-    if (idempotencyKey !== undefined) {
-      // To be remembered it has to be a task from the start, though it is answered like any call.
-      const claim = { worker: worker.name, leaseMs: worker.leaseMs };
-      const { task, isJoined, isRepeated } = await engine.create({ ...creation, reason: "its idempotency key has to be remembered" }, claim);
-      if (!isJoined) worker.runClaimed(task);
-      return await this.#follow(task, request, decision, isJoined ? this.#joined(task, isRepeated) : undefined);
-    }
-    const equal = engine.joinsEqual(creation) ? await findEqual(engine, creation) : undefined;
+    if (decision.kind === "now") return this.#defer(request, decision);
+    this.#refuseTooMany(request.caller);
+    if (request.idempotencyKey !== undefined) return this.#runRemembered(request, decision);
+    return this.#options.engine.joinsEqual(request) ? this.#joinOrRun(request, decision, outlook) : this.#run(request, decision, outlook);
+  }
+
+  async #defer(request: CallRequest, decision: Decision & { kind: "now" }): Promise<CallEnding> {
+    const { engine, worker } = this.#options;
+    const { wish, delivered } = request;
+    const { task, isJoined, isRepeated } = await engine.create({
+      ...toCreation(request, decision.reason),
+      ttlMs: wish.asked?.ttlMs,
+      ...(delivered !== undefined && { delivered: delivered() }),
+      // 2025-11-25 answers with the task whatever its input is; the refusal is its result.
+      isUnchecked: wish.asked !== undefined && !wish.canTakeTask,
+    });
+    worker.start();
+    await this.#cancelTakenBack(task, request, isJoined);
+    return { kind: "deferred", as: decision.as, task, note: isJoined ? this.#joined(task, isRepeated) : undefined };
+  }
+
+  /** To be remembered it has to be a task from the start, though it is answered like any call. */
+  async #runRemembered(request: CallRequest, decision: Inline): Promise<CallEnding> {
+    const { engine, worker } = this.#options;
+    const claim = { worker: worker.name, leaseMs: worker.leaseMs };
+    const { task, isJoined, isRepeated } = await engine.create(toCreation(request, "its idempotency key has to be remembered"), claim);
+    if (!isJoined) worker.runClaimed(task);
+    return await this.#follow(task, request, decision, isJoined ? this.#joined(task, isRepeated) : undefined);
+  }
+
+  async #joinOrRun(request: CallRequest, decision: Inline, outlook: Outlook): Promise<CallEnding> {
+    const equal = await findEqual(this.#options.engine, request);
     if (equal !== undefined) return await this.#follow(equal, request, decision, this.#joined(equal, false));
     this.#refuseWhenLeaving();
     return await this.#run(request, decision, outlook);
@@ -155,10 +174,14 @@ export class Calls {
     return await this.#follow(task, request, decision.kind === "now" ? nothingDeferred(decision.reason) : decision, undefined);
   }
 
-  #decide(request: CallRequest, { estimateMs, p95Ms, isEndless }: Outlook): Decision {
-    const { deferral } = this.#options;
+  /** The same as long as nothing new is known of client and command, so it is kept. */
+  #decide(request: CallRequest, outlook: Outlook): Decision {
     const { entry, wish, limit } = request;
-    return decide(
+    const hasProgressToken = request.progressToken !== undefined;
+    const known = this.#decided.get(entry);
+    if (known?.outlook === outlook && known.wish === wish && known.limit === limit && known.hasProgressToken === hasProgressToken) return known.decision;
+    const { estimateMs, p95Ms, isEndless } = outlook;
+    const decision = decide(
       {
         toolName: entry.toolName,
         ...(entry.aliases !== undefined && { aliases: entry.aliases.map(({ name }) => name) }),
@@ -174,68 +197,66 @@ export class Calls {
         takesJobs: wish.takesJobs,
         canFollowUp: wish.canFollowUp,
         limit,
-        hasProgressToken: request.progressToken !== undefined,
+        hasProgressToken,
       },
-      deferral,
+      this.#options.deferral,
     );
+    this.#decided.set(entry, { outlook, wish, limit, hasProgressToken, decision });
+    return decision;
   }
 
   /** Runs it here, and hands it out when the client cannot wait any longer. */
-  async #run(request: CallRequest, decision: Inline, outlook: Outlook): Promise<CallEnding> {
-    const { worker, clock } = this.#options;
-    const { watcher } = request;
-    const startedAt = clock.monotonic();
-    const estimateMs = outlook.isProven ? outlook.estimateMs : undefined;
-    const timing = () => ({ elapsedMs: clock.monotonic() - startedAt, estimateMs });
+  #run(request: CallRequest, decision: Inline, outlook: Outlook): CallEnding | Promise<CallEnding> {
+    const canAsk = request.whenAsked !== "handOut" || decision.deferAs !== undefined;
+    const call = this.#options.worker.runCall(request, { outlook, canAsk });
+    const { outcome } = call;
+    return outcome instanceof Promise ? this.#runOn(call, outcome, request, decision) : this.#endedAtOnce(call, outcome, request, decision);
+  }
+
+  async #runOn(call: HeldCall, outcome: Promise<Outcome>, request: CallRequest, decision: Inline): Promise<CallEnding> {
+    const first = await endingSoon(outcome);
+    return await (first === undefined ? this.#hold(call, request, decision) : this.#endedAtOnce(call, first, request, decision));
+  }
+
+  #endedAtOnce(call: HeldCall, outcome: Outcome, request: CallRequest, decision: Inline): CallEnding | Promise<CallEnding> {
+    if (!call.isUnrecorded || sizeOf(outcome) > longChars) return this.#hold(call, request, decision);
+    call.finish(outcome);
+    return this.#toEnded({ outcome });
+  }
+
+  async #hold(call: HeldCall, request: CallRequest, decision: Inline): Promise<CallEnding> {
     const mail = new Mailbox();
-    const cannotAsk = request.whenAsked === "handOut" && decision.deferAs === undefined;
-    const attempt = worker.runCall({
-      entry: request.entry,
-      input: request.input,
-      caller: request.caller,
-      origin: request.origin,
-      fresh: () => this.#fresh(request, outlook, startedAt),
-      watcher: {
-        progress: (update) => watcher.progress(update, timing()),
-        log: (line) => watcher.log(line),
-        room: (data) => watcher.room?.(data),
-        asked: () => mail.put("asked"),
-        ...(cannotAsk && { whyNoAnswer: request.whyNoAnswer }),
-      },
-    });
-    const first = await Promise.race([attempt.outcome, nextTurn()]);
-    if (first !== undefined && attempt.isUnrecorded && sizeOf(first) <= longChars) return this.#endedAtOnce(attempt, first);
-    worker.holdCall(attempt);
-    void attempt.ended.then(this.#held.take(request.caller));
-    void attempt.outcome.then(() => mail.put("ended"));
-    const stopListening = this.#listen(mail, request, decision, timing);
+    this.#options.worker.holdCall(call, () => mail.put("asked"));
+    void call.ended.then(this.#held.take(request.caller));
+    void Promise.resolve(call.outcome).then(() => mail.put("ended"));
+    const stopListening = this.#listen(mail, request, decision, () => call.timing);
     try {
-      return await this.#hold(attempt, mail, request, decision);
+      return await this.#untilAnswered(call, mail, request, decision);
     } catch (error) {
-      attempt.release();
+      call.release();
       throw error;
     } finally {
       stopListening();
     }
   }
 
-  async #hold(attempt: Attempt, mail: Mailbox, request: CallRequest, decision: Inline): Promise<CallEnding> {
+  async #untilAnswered(call: HeldCall, mail: Mailbox, request: CallRequest, decision: Inline): Promise<CallEnding> {
     const { engine } = this.#options;
     let isCancelled = false;
     for (;;) {
       const event = await mail.next();
-      if (event === "ended") return this.#ended(attempt, await attempt.outcome, request);
+      if (event === "ended") return this.#ended(call, await call.outcome, request);
       isCancelled ||= event === "cancelled";
-      if (event === "cancelled") attempt.stop(new Cancelled());
+      if (event === "cancelled") call.stop(new Cancelled());
       // What its client wants no longer only has to end.
       if (isCancelled) continue;
       if (event === "asked" && request.whenAsked === "elicit") {
-        const task = await engine.get(request.caller, attempt.taskId);
+        const task = await engine.get(request.caller, call.taskId);
         request.watcher.questions(task, openQuestions(task));
       }
       const why = handOutReasons[event]?.(request, decision);
-      const handedOut = why === undefined ? undefined : await this.#handOut(attempt, request, why);
-      if (handedOut === undefined && event === "leaving") return await this.#leaveUnkept(attempt, request);
+      const handedOut = why === undefined ? undefined : await this.#handOut(call, request, why);
+      if (handedOut === undefined && event === "leaving") return await this.#leaveUnkept(call, request);
       if (handedOut === undefined) continue;
       const task = await this.#dismissUnanswerable(handedOut, request);
       await this.#cancelTakenBack(task, request, false);
@@ -251,12 +272,12 @@ export class Calls {
   }
 
   /** It could not be made a task: its client has to know, unless there is an answer by now. */
-  async #leaveUnkept(attempt: Attempt, request: CallRequest): Promise<CallEnding> {
-    const outcome = await Promise.race([attempt.outcome, nextTurn()]);
-    if (outcome !== undefined) return this.#ended(attempt, outcome, request);
+  async #leaveUnkept(call: HeldCall, request: CallRequest): Promise<CallEnding> {
+    const outcome = await Promise.race([call.outcome, nextTurn()]);
+    if (outcome !== undefined) return this.#ended(call, outcome, request);
     const { isSafe } = rulesOf(request.entry.command);
-    if (isSafe) attempt.stop(new ShuttingDown());
-    attempt.release();
+    if (isSafe) call.stop(new ShuttingDown());
+    call.release();
     return { kind: "left", taskId: undefined, isSafe };
   }
 
@@ -275,10 +296,10 @@ export class Calls {
   }
 
   /** Undefined when it could not be handed out: then the client has to wait on. */
-  async #handOut(attempt: Attempt, request: CallRequest, reason: string): Promise<Task | undefined> {
+  async #handOut(call: HeldCall, request: CallRequest, reason: string): Promise<Task | undefined> {
     const { worker, log } = this.#options;
     try {
-      const task = await attempt.handOut({ reason, ttlMs: checkTtl(undefined, request.caller), rules: rulesOf(request.entry.command) });
+      const task = await call.handOut({ reason, ttlMs: checkTtl(undefined, request.caller), rules: rulesOf(request.entry.command) });
       if (task !== undefined) worker.start();
       return task;
     } catch (error) {
@@ -288,13 +309,8 @@ export class Calls {
     }
   }
 
-  #endedAtOnce(attempt: Attempt, outcome: Outcome): CallEnding {
-    attempt.finish(outcome);
-    return this.#toEnded({ outcome });
-  }
-
-  #ended(attempt: Attempt, outcome: Outcome, request: CallRequest): CallEnding {
-    return this.#toEnded({ outcome, attempt, handOut: (run, reason) => this.#handOut(run, request, reason) }, request.caller);
+  #ended(call: HeldCall, outcome: Outcome, request: CallRequest): CallEnding {
+    return this.#toEnded({ outcome, call, handOut: (run, reason) => this.#handOut(run, request, reason) }, request.caller);
   }
 
   #toEnded(about: Omit<EndedCallOptions, "read" | "remove">, caller = ""): EndedCall {
@@ -386,33 +402,6 @@ export class Calls {
     };
   }
 
-  #fresh(request: CallRequest, { estimateMs, isEndless, isProven }: Outlook, startedAt: number): NewTask {
-    const { clock, project, environment } = this.#options;
-    const { entry, input, caller, origin } = request;
-    return {
-      taskId: createId(),
-      caller,
-      project,
-      environment: environment?.(),
-      command: entry.toolName,
-      input: input ?? {},
-      origin,
-      digest: digestOf(entry.toolName, input ?? {}, origin),
-      idempotencyKey: undefined,
-      reason: "answered while its client waits",
-      ttlMs: checkTtl(undefined, request.caller),
-      estimateMs,
-      isEndless,
-      isProven,
-      // Until it is handed out nobody would look for it, so it is never run again.
-      rules: { isSafe: false, maxAttempts: 1, backoffMs: 0 },
-      createdAt: Math.round(clock.now() - (clock.monotonic() - startedAt)),
-      isCall: true,
-      progressToken: request.progressToken,
-      questions: request.answered,
-    };
-  }
-
   #joined(task: Task, isRepeated: boolean): string {
     const seconds = Math.max(0, Math.round((this.#options.clock.now() - task.createdAt) / 1000));
     return isRepeated
@@ -458,17 +447,39 @@ function nothingDeferred(reason: string): Inline {
   return { kind: "inline", deferAs: undefined, deferAfterMs: undefined, heartbeatMs: undefined, reason };
 }
 
-let turn: Promise<undefined> | undefined;
+function toCreation(request: CallRequest, reason: string): CreateRequest {
+  const { entry, input, caller, origin, answered, progressToken, isNew, idempotencyKey } = request;
+  return { entry, input, caller, origin, answered, progressToken, isNew, reason, ...(idempotencyKey !== undefined && { idempotencyKey }) };
+}
 
-/** Resolves when the event loop has come round; one promise for all who wait for the same turn. */
+/** Resolves when the event loop has come round. */
 function nextTurn(): Promise<undefined> {
-  turn ??= new Promise((resolve) =>
-    setImmediate(() => {
-      turn = undefined;
-      resolve(undefined);
-    }),
-  );
-  return turn;
+  return new Promise((resolve) => setImmediate(resolve, undefined));
+}
+
+type Tell = (outcome: Outcome | undefined) => void;
+/** Those who wait since this turn of the event loop began, and since the one before it. */
+let young: Tell[] = [];
+let older: Tell[] = [];
+let isTurning = false;
+
+/** What a run comes to within two turns of the event loop; undefined when it goes on. One look for all who wait for the same turn. */
+function endingSoon(outcome: Promise<Outcome>): Promise<Outcome | undefined> {
+  return new Promise((resolve) => {
+    void outcome.then(resolve);
+    young.push(resolve);
+    if (!isTurning) setImmediate(onTurn);
+    isTurning = true;
+  });
+}
+
+function onTurn(): void {
+  const late = older;
+  older = young;
+  young = [];
+  isTurning = older.length > 0;
+  if (isTurning) setImmediate(onTurn);
+  for (const tell of late) tell(undefined);
 }
 
 /** Events in the order they came, for one reader. */

@@ -1,5 +1,5 @@
 import type { Outcome } from "../command/run.ts";
-import type { Attempt } from "./attempt.ts";
+import type { HeldCall } from "./held-call.ts";
 import { outcomeOf } from "./outcome.ts";
 import { isTerminal, type Task } from "./task.ts";
 
@@ -10,9 +10,9 @@ export interface EndedCallOptions {
   /** A sentence for the caller: that it was joined to another run. */
   readonly note?: string | undefined;
   /** The run, where its record goes when its answer has left. */
-  readonly attempt?: Attempt;
+  readonly call?: HeldCall;
   /** Makes a task of the run; undefined when that failed. */
-  readonly handOut?: (attempt: Attempt, reason: string) => Promise<Task | undefined>;
+  readonly handOut?: (call: HeldCall, reason: string) => Promise<Task | undefined>;
   readonly read: (taskId: string) => Promise<Task>;
   /** Removes the task of a result that was only set aside. */
   readonly remove: (taskId: string) => Promise<unknown>;
@@ -27,29 +27,29 @@ export class EndedCall {
   readonly isOnRecord: boolean;
   /** Let go of while it is set aside. */
   outcome: Outcome;
-  readonly #options: Omit<EndedCallOptions, "outcome" | "attempt">;
-  #attempt: Attempt | undefined;
+  readonly #options: Omit<EndedCallOptions, "outcome" | "call">;
+  #call: HeldCall | undefined;
   #asideId: string | undefined;
 
-  constructor({ outcome, attempt, ...options }: EndedCallOptions) {
+  constructor({ outcome, call, ...options }: EndedCallOptions) {
     this.#options = options;
     this.taskId = options.taskId;
     this.note = options.note;
     this.outcome = outcome;
-    this.#attempt = attempt;
-    this.isOnRecord = options.taskId !== undefined || attempt?.taskId !== undefined;
+    this.#call = call;
+    this.isOnRecord = options.taskId !== undefined || call?.taskId !== undefined;
   }
 
   /** Puts the result on record, and lets go of it. What cannot be put there stays. */
   async setAside(): Promise<void> {
-    const attempt = this.#attempt;
+    const call = this.#call;
     if (this.taskId !== undefined) return this.#letGo();
-    if (attempt === undefined || this.#options.handOut === undefined || this.outcome.ending !== "completed") return;
-    const task = await this.#options.handOut(attempt, "its client has yet to read the answers before it");
+    if (call === undefined || this.#options.handOut === undefined || this.outcome.ending !== "completed") return;
+    const task = await this.#options.handOut(call, "its client has yet to read the answers before it");
     if (task === undefined) return;
-    await attempt.ended;
+    await call.ended;
     this.#asideId = task.taskId;
-    this.#attempt = undefined;
+    this.#call = undefined;
     this.#letGo();
   }
 
@@ -67,11 +67,11 @@ export class EndedCall {
 
   /** To be told whether the answer reached the client: if not, the result is kept as a task. */
   finish(isDelivered: boolean): void {
-    const attempt = this.#attempt;
+    const call = this.#call;
     if (this.#asideId !== undefined && isDelivered) void this.#options.remove(this.#asideId);
-    if (attempt === undefined) return;
+    if (call === undefined) return;
     const isWorthKeeping = !isDelivered && this.outcome.ending === "completed";
-    const kept = isWorthKeeping ? this.#options.handOut?.(attempt, "its client went away before the answer") : undefined;
-    void Promise.resolve(kept).finally(() => attempt.release());
+    const kept = isWorthKeeping ? this.#options.handOut?.(call, "its client went away before the answer") : undefined;
+    void Promise.resolve(kept).finally(() => call.release());
   }
 }

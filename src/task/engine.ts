@@ -117,7 +117,7 @@ export class Engine {
   }
 
   /** Runs a command for somebody who waits for it, and makes a task of it when that takes too long. */
-  call(request: CallRequest): Promise<CallEnding> {
+  call(request: CallRequest): CallEnding | Promise<CallEnding> {
     if (this.#calls === undefined) throw new Error("This engine runs no calls.");
     return this.#calls.call(request);
   }

@@ -73,6 +73,8 @@ interface Summary extends KnownDurations {
   readonly rateMs: number | undefined;
   /** By what the author's estimates were off, once there are enough runs to say. */
   readonly scale: number | undefined;
+  /** What is to be expected where the author says nothing: the same for every call. */
+  readonly outlook: Outlook;
 }
 
 export interface AuthorsEstimate {
@@ -161,9 +163,9 @@ export class History {
   /** What to expect of a run, from enough history, scaled by its size, else the author's word; at once where the answer is at hand: most calls want it, and few have time to wait. */
   look(name: string, command: Command, input: unknown, origin: Origin = unknownOrigin): Outlook | Promise<Outlook> {
     const summary = this.#summaryOf(name);
+    if (command.estimate === undefined) return summary instanceof Promise ? summary.then(({ outlook }) => outlook) : summary.outlook;
     const { home, config } = this.#settings;
-    const onOdd = (odd: string) => this.#tellOnce(name, odd);
-    const said = () => (command.estimate === undefined ? undefined : authorsEstimate(command, input, { home, config, origin }, onOdd));
+    const said = () => authorsEstimate(command, input, { home, config, origin }, (odd) => this.#tellOnce(name, odd));
     return summary instanceof Promise ? summary.then((value) => toOutlook(value, said())) : toOutlook(summary, said());
   }
 
@@ -279,13 +281,13 @@ function toKnown({ runs, p50Ms, p95Ms, p99Ms }: Summary): KnownDurations | undef
   return runs < enoughRuns ? undefined : { runs, p50Ms, p95Ms, p99Ms };
 }
 
-function toOutlook(summary: Summary, said: AuthorsEstimate | undefined): Outlook {
+function toOutlook(summary: Omit<Summary, "outlook">, said: AuthorsEstimate | undefined): Outlook {
   const { runs, p95Ms } = summary;
   return { p95Ms: runs >= enoughRuns ? p95Ms : undefined, isEndless: said?.isEndless === true, ...estimateFrom(summary, said) };
 }
 
 /** What the author says of this very input, corrected by what history knows of such words; without a word of the author's, history alone. */
-function estimateFrom({ runs, p50Ms, rateMs, scale }: Summary, said: AuthorsEstimate | undefined): Pick<Outlook, "estimateMs" | "isProven"> {
+function estimateFrom({ runs, p50Ms, rateMs, scale }: Omit<Summary, "outlook">, said: AuthorsEstimate | undefined): Pick<Outlook, "estimateMs" | "isProven"> {
   if (said?.isEndless === true) return { estimateMs: undefined, isProven: false };
   if (said?.work !== undefined) return { estimateMs: rateMs === undefined ? undefined : rateMs * said.work, isProven: rateMs !== undefined };
   if (said?.ms !== undefined) return { estimateMs: said.ms * (scale ?? 1), isProven: scale !== undefined };
@@ -301,11 +303,12 @@ function toDurations(counts: readonly DurationCount[]): KnownDurations {
 function toSummary(counts: readonly DurationCount[]): Summary {
   const rates = counts.filter((count) => count.kind === "rate");
   const scales = counts.filter((count) => count.kind === "scale");
-  return {
+  const summary = {
     ...toDurations(counts),
     rateMs: totalOf(rates) < enoughRuns ? undefined : quantile(rates, 0.5),
     scale: totalOf(scales) < enoughRuns ? undefined : quantile(scales, 0.5),
   };
+  return { ...summary, outlook: toOutlook(summary, undefined) };
 }
 
 /** True when a caller does better to run it as a task: its author says it is long, or its history does. */

@@ -3,20 +3,19 @@ import type { CatalogEntry } from "../command/catalog.ts";
 import { isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { Absences } from "./absence.ts";
-import { Attempt, type AttemptOptions, type HeldCall } from "./attempt.ts";
+import { Attempt } from "./attempt.ts";
+import type { CallRequest } from "./calls.ts";
 import type { Dispatcher } from "./dispatcher.ts";
+import { type CallTerms, HeldCall, type HeldCallOptions } from "./held-call.ts";
 import { endlessPlaces, taskPlaces } from "./limits.ts";
 import { Paced } from "./paced.ts";
 import { countByCaller, type ShareLimits, Turns, whoIsFull } from "./shares.ts";
 import type { ClaimShares } from "./store.ts";
-import type { Environment, Task } from "./task.ts";
+import type { Task } from "./task.ts";
 
-export interface WorkerOptions extends Omit<AttemptOptions, "leaseMs" | "onClaim" | "records" | "absences"> {
+export interface WorkerOptions extends Omit<HeldCallOptions, "leaseMs" | "onClaim" | "records" | "absences"> {
   readonly dispatcher: Dispatcher;
   readonly find: (command: string) => CatalogEntry | undefined;
-  readonly project: string;
-  /** What this process has of the variables that the project's code reads. */
-  readonly environment?: () => Environment;
   readonly leaseMs?: number;
   readonly concurrency?: number;
   /** Only this task, whatever else is queued. */
@@ -37,12 +36,12 @@ const maxDeliveryMs = 100;
 export class Worker {
   readonly #options: WorkerOptions;
   readonly #leaseMs: number;
-  readonly #attempts: AttemptOptions;
+  readonly #attempts: HeldCallOptions;
   readonly #places: { readonly ordinary: ShareLimits; readonly endless: ShareLimits };
   readonly #running = new Map<Attempt, Task>();
   readonly #turns = new Turns();
   readonly #absences: Absences;
-  readonly #calls = new Set<Attempt>();
+  readonly #calls = new Set<HeldCall>();
   /** Ids of tasks that are on their way to their clients. */
   readonly #deliveries = new Map<string, { readonly own: Promise<void>; readonly others: Promise<void> }>();
   #begun: Promise<unknown> = Promise.resolve();
@@ -82,15 +81,15 @@ export class Worker {
   }
 
   /** Runs a call under this worker's name, so that it can become a task without starting again. Works without `start`. */
-  runCall(call: HeldCall): Attempt {
-    return new Attempt(this.#attempts, call);
+  runCall(request: CallRequest, terms: CallTerms): HeldCall {
+    return new HeldCall(this.#attempts, request, terms);
   }
 
   /** A call that did not end at once: it is stopped with the worker, and put on record after a moment. */
-  holdCall(attempt: Attempt): void {
-    attempt.hold();
-    this.#calls.add(attempt);
-    void attempt.ended.then(() => this.#calls.delete(attempt));
+  holdCall(call: HeldCall, onAsked: () => void): void {
+    call.hold(onAsked);
+    this.#calls.add(call);
+    void call.ended.then(() => this.#calls.delete(call));
   }
 
   /** A task is about to be made, and its id has yet to reach its client. The first lines of a run may block this process, so it does not begin before. */
@@ -163,7 +162,8 @@ export class Worker {
     this.#cancelPoll?.();
     // A claim that is just being made is ours to finish too.
     await this.#pumped;
-    // And a call that has just begun is held within a turn.
+    // And a call that has just begun is held within two turns.
+    await nextTurn();
     await nextTurn();
     for (const attempt of this.#all()) attempt.leave();
     const cancelGrace = this.#options.clock.after(graceMs, () => {
@@ -175,7 +175,7 @@ export class Worker {
     this.#stopHeartbeat = undefined;
   }
 
-  #all(): Attempt[] {
+  #all(): (Attempt | HeldCall)[] {
     return [...this.#running.keys(), ...this.#calls];
   }
 

@@ -106,7 +106,7 @@ function setUp(command: Command, rules: Partial<DeferralRules> = {}) {
       wish: { asked: undefined, canTakeTask: false, canTakeUnasked: false, declaresTasks: false, takesJobs: false, canFollowUp: true, ...wish },
       limit: { ...limit, host: "a-host" },
     };
-    const waiting = new Waiting(engine.call(request));
+    const waiting = new Waiting((async () => await engine.call(request))());
     await turns();
     return waiting;
   };

@@ -1,0 +1,211 @@
+import type { Clock } from "../clock.ts";
+import type { Answer, ProgressReport, Question } from "../command/context.ts";
+import type { Outcome } from "../command/run.ts";
+import { Cancelled, isStoreError, ShuttingDown } from "../errors.ts";
+import { failpoint } from "../failpoint.ts";
+import type { Logger } from "../log.ts";
+import { type Absences, absentMessage } from "./absence.ts";
+import type { EndedTasks } from "./ended.ts";
+import { Inputs } from "./inputs.ts";
+import { questionLimitMs } from "./limits.ts";
+import { crashedOutcome, NotLoaded, toProgress, toTaskOutcome } from "./outcome.ts";
+import { ProgressTrack } from "./progress.ts";
+import { retryAt } from "./retry.ts";
+import { forCommands } from "./runner.ts";
+import type { Claim, TaskStore } from "./store.ts";
+import { isTerminal, maxOwnCrashes, type Task, type TaskOutcome, type TaskProgress, type TaskRules } from "./task.ts";
+import { apply, interruptedOutcome } from "./transitions.ts";
+
+export interface ClaimedTaskOptions {
+  readonly store: TaskStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** How long a question waits for its answer. Default: 24 hours. */
+  readonly questionMs?: number;
+  /** Where it is remembered what has ended, for when the store is gone. */
+  readonly ended?: EndedTasks;
+  /** Called when there is a lease to keep. */
+  readonly onClaim?: () => void;
+  /** Knows which tasks wait for their command. */
+  readonly absences?: Absences;
+}
+
+/** What a call becomes a task with. */
+export interface HandOutTerms {
+  readonly reason: string;
+  readonly ttlMs: number;
+  readonly rules: TaskRules;
+}
+
+/** How often a running task's progress is written. */
+const reportMs = 200;
+
+/** A record that is ours to write, under one fence: what its run says, asks, finishes and comes to. */
+export class ClaimedTask {
+  readonly #options: ClaimedTaskOptions;
+  readonly #stop: (reason: Error) => void;
+  readonly #claim: Claim;
+  readonly #inputs: Inputs;
+  readonly #progress: ProgressTrack;
+  readonly #stopWatching: () => void;
+  #task: Task;
+  #isStopped = false;
+
+  /** `stop` is called when the task was cancelled, or is somebody else's. */
+  constructor(options: ClaimedTaskOptions, task: Task, stop: (reason: Error) => void) {
+    const { store, clock, onClaim, questionMs } = options;
+    this.#options = options;
+    this.#stop = stop;
+    this.#task = task;
+    this.#claim = { taskId: task.taskId, fence: task.fence };
+    onClaim?.();
+    this.#inputs = new Inputs(store, this.#claim, task, { now: () => clock.now(), limitMs: questionLimitMs(task, questionMs) });
+    this.#stopWatching = store.onChange(() => void this.#look(), task.taskId);
+    this.#progress = new ProgressTrack({ clock, intervalMs: reportMs, deliver: (update) => this.#report({ progress: toProgress(update) }) });
+  }
+
+  get task(): Task {
+    return this.#task;
+  }
+
+  announce(text: string): void {
+    this.#report({ statusMessage: text });
+  }
+
+  progress(report: ProgressReport): void {
+    this.#progress.report(report);
+  }
+
+  /** The run has ended: the last of its progress is written. */
+  finishProgress(): void {
+    this.#progress.finish();
+  }
+
+  /** Every question is on record before anybody sees it; `onAsked` is called then. */
+  ask(question: Question, signal: AbortSignal, onAsked: () => void): Promise<Answer> {
+    return forCommands(() => this.#inputs.ask(question, signal, onAsked));
+  }
+
+  async keepStep(name: string, json: string): Promise<void> {
+    const isKept = await forCommands(() => this.#options.store.keepStep(this.#claim, name, json));
+    if (!isKept) throw new Cancelled("The task is no longer ours.");
+  }
+
+  /** Makes an ordinary task of a call; false when it cannot be one any more. */
+  handOut(terms: HandOutTerms): Promise<boolean> {
+    const { store, clock } = this.#options;
+    return store.handOut(this.#claim, terms, clock.now());
+  }
+
+  /** Reads it again. */
+  async refresh(): Promise<Task | undefined> {
+    const { store, clock } = this.#options;
+    const task = await store.get({ caller: this.#task.caller, now: clock.now() }, this.#claim.taskId);
+    this.#task = task ?? this.#task;
+    return task;
+  }
+
+  /** The call has been answered, so its record is no longer needed. */
+  async forget(): Promise<void> {
+    this.close();
+    await this.#options.store.forget(this.#claim);
+  }
+
+  /** Nothing more is heard of it. */
+  close(): void {
+    this.#isStopped = true;
+    this.#stopWatching();
+  }
+
+  /** Puts on record what the run came to; true when that was its result, and it counts. */
+  async conclude(outcome: Outcome, stopReason: Error | undefined): Promise<boolean> {
+    const { store, clock, log, absences } = this.#options;
+    const task = this.#task;
+    const claim = this.#claim;
+    const isStopped = stopReason instanceof ShuttingDown;
+    const isAbsent = outcome.ending === "failed" && outcome.error instanceof NotLoaded;
+    if (!isAbsent) absences?.forget(task.taskId);
+    // Nothing of it has run, so giving it back is safe for any command.
+    else if (isStopped || absences?.mayWait(task) === true) {
+      await store.giveBack(claim, clock.now(), absentMessage(task.command));
+      return false;
+    }
+    if (isStopped && outcome.ending !== "completed") {
+      if (task.rules.isSafe) await store.giveBack(claim, clock.now());
+      else await store.settle(claim, interruptedOutcome(false, 1), clock.now());
+      return false;
+    }
+    if (outcome.ending === "failed" && outcome.cause === "crash") {
+      await this.#afterCrash(outcome.message);
+      return false;
+    }
+    const final = toTaskOutcome(outcome, task.command);
+    const again = retryAt(task, final, clock.now());
+    if (again !== undefined && final.ending === "failed") {
+      const seconds = Math.round((again - clock.now()) / 1000);
+      await store.retryLater(claim, again, `Attempt ${task.attempts} failed (${final.message}); trying again in ${seconds} s.`, clock.now());
+      return false;
+    }
+    failpoint("before-settle");
+    const isSettled = await this.#settle(final);
+    failpoint("after-settle");
+    if (!isSettled) log.debug("a late result was refused", { command: task.command, fence: claim.fence });
+    return isSettled && final.ending === "completed";
+  }
+
+  /** Where the record is gone for good nobody can ever read it there, so it is told from memory without one. */
+  async #settle(outcome: TaskOutcome): Promise<boolean> {
+    const { store, clock, ended } = this.#options;
+    const now = clock.now();
+    const settled = apply(this.#task, { type: "settle", fence: this.#claim.fence, outcome }, now);
+    const remember = () => void (settled.ok && isTerminal(settled.task) && ended?.keep(settled.task));
+    try {
+      const isSettled = await store.settle(this.#claim, outcome, now);
+      if (isSettled) remember();
+      return isSettled;
+    } catch (error) {
+      if (isStoreError(error) && error.code === "STORE_GONE") remember();
+      throw error;
+    }
+  }
+
+  /** The child process died, not we, and nothing else ran in it: a failed attempt, of which a safe command has three at least. */
+  async #afterCrash(message: string): Promise<void> {
+    const { store, clock } = this.#options;
+    const { rules, attempts } = this.#task;
+    const mayRunAgain = rules.isSafe && attempts < Math.max(maxOwnCrashes, rules.maxAttempts);
+    if (mayRunAgain) await store.retryLater(this.#claim, clock.now(), `${message} Running it again.`, clock.now());
+    else
+      await store.settle(
+        this.#claim,
+        crashedOutcome(
+          rules.isSafe ? `${message} Given up after ${attempts} attempts.` : `${message} Outcome unknown: running it again might do its work twice.`,
+        ),
+        clock.now(),
+      );
+  }
+
+  /** Notices a cancel, or that somebody else holds the task now. */
+  async #look(): Promise<void> {
+    const { store, clock } = this.#options;
+    const known = this.#task;
+    if (this.#isStopped) return;
+    const task = await store.get({ caller: known.caller, now: clock.now() }, known.taskId).catch(() => known);
+    if (this.#isStopped) return;
+    if (task === undefined || isTerminal(task)) this.#stopOnce(new Cancelled(task?.statusMessage ?? "The task is gone."));
+    else if (task.fence !== this.#claim.fence || task.lease === undefined) this.#stopOnce(new Cancelled("The task was taken from this worker."));
+  }
+
+  #stopOnce(reason: Error): void {
+    this.#isStopped = true;
+    this.#stop(reason);
+  }
+
+  #report(news: { progress?: TaskProgress; statusMessage?: string }): void {
+    const { store, clock, log } = this.#options;
+    // Progress is a courtesy: when it cannot be written the run goes on.
+    store.report(this.#claim, news, clock.now()).catch((error: unknown) => {
+      if (!isStoreError(error)) log.warn("progress not recorded", { error });
+    });
+  }
+}

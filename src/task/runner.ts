@@ -1,0 +1,189 @@
+import { type Clock, sleep } from "../clock.ts";
+import type { CatalogEntry } from "../command/catalog.ts";
+import type { Door, Origin, Steps } from "../command/context.ts";
+import { type Outcome, type RunOptions, runCommand } from "../command/run.ts";
+import { CommandError, isStoreError } from "../errors.ts";
+import type { Logger } from "../log.ts";
+import { toCaller } from "./callers.ts";
+import { authorsEstimate, type History } from "./history.ts";
+import type { RunIsolated } from "./isolate.ts";
+import { checkStorable } from "./limits.ts";
+import { notRun, withSentence } from "./outcome.ts";
+
+export interface RunnerOptions {
+  readonly history: History;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly home: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly isDebug: boolean;
+}
+
+/** What a command is run with, and for whom. */
+interface Subject {
+  readonly input: unknown;
+  readonly caller: string;
+  readonly origin: Origin;
+}
+
+/** Where what a run says and does goes. */
+interface RunTerms {
+  readonly door: Door;
+  readonly steps: Steps;
+  readonly attempt: number;
+  /** Runs it in a child process; undefined where it runs in this one. */
+  readonly elsewhere: RunIsolated | undefined;
+}
+
+/** A store that fails is asked again after this long. */
+const insistMs = 1_000;
+
+/** One run of a command, of a task or of a call: how it is stopped, how long it waited for a person, and what is remembered of it. */
+export class Runner {
+  readonly #options: RunnerOptions;
+  readonly #subject: Subject;
+  #entry: CatalogEntry | undefined;
+  #stopper: ((reason: Error) => void) | undefined;
+  #stopReason: Error | undefined;
+  #stopping: AbortController | undefined;
+  #asking = 0;
+  #askedAt = 0;
+  /** How long it had nothing to do but to wait for a person. */
+  #waitedMs = 0;
+
+  constructor(options: RunnerOptions, subject: Subject) {
+    this.#options = options;
+    this.#subject = subject;
+  }
+
+  /** At once where the command answers at once. Never rejects. */
+  run(entry: CatalogEntry, { door, steps, attempt, elsewhere }: RunTerms): Outcome | Promise<Outcome> {
+    this.#entry = entry;
+    const { clock, home, config, isDebug } = this.#options;
+    const { input, caller, origin } = this.#subject;
+    const options: RunOptions = {
+      name: entry.toolName,
+      clock,
+      home,
+      config,
+      caller: toCaller(caller),
+      origin,
+      isDebug,
+      door,
+      steps,
+      attempt,
+      stoppers: this,
+    };
+    if (elsewhere === undefined) return runCommand(entry.command, input, options);
+    return elsewhere(entry, input, { ...options, signals: [this.#stopSignal] })
+      .catch(notRun)
+      .then((outcome) => withSentence(outcome, clock.now()));
+  }
+
+  /** Called by the run: this ends it. */
+  add(stop: (reason: Error) => void): void {
+    this.#stopper = stop;
+    if (this.#stopReason !== undefined) stop(this.#stopReason);
+  }
+
+  delete(): void {
+    this.#stopper = undefined;
+  }
+
+  get stopReason(): Error | undefined {
+    return this.#stopReason;
+  }
+
+  stop(reason: Error): void {
+    this.#stopReason ??= reason;
+    this.#stopper?.(reason);
+    this.#stopping?.abort(reason);
+  }
+
+  get #stopSignal(): AbortSignal {
+    this.#stopping ??= new AbortController();
+    if (this.#stopReason !== undefined) this.#stopping.abort(this.#stopReason);
+    return this.#stopping.signal;
+  }
+
+  /** True while it waits for a person. */
+  get isWaiting(): boolean {
+    return this.#asking > 0;
+  }
+
+  /** Waits for a person: that time is not the command's. */
+  async waitFor<T>(answer: () => Promise<T>): Promise<T> {
+    const { clock } = this.#options;
+    this.#asking += 1;
+    if (this.#asking === 1) this.#askedAt = clock.monotonic();
+    try {
+      return await answer();
+    } finally {
+      this.#asking -= 1;
+      if (this.#asking === 0) this.#waitedMs += clock.monotonic() - this.#askedAt;
+    }
+  }
+
+  /** How long it took counts for the next estimate. */
+  remember(outcome: Outcome): void {
+    if (outcome.ending !== "completed" || this.#entry === undefined) return;
+    const { home, config, history } = this.#options;
+    const { input, origin } = this.#subject;
+    const { command, toolName } = this.#entry;
+    const said = command.estimate === undefined ? undefined : authorsEstimate(command, input, { home, config, origin });
+    history.add(toolName, Math.max(0, outcome.durationMs - this.#waitedMs), said);
+  }
+
+  /** Tries until the store takes it, or we are stopped: our heartbeat keeps the lease, so nobody else would ever end the task. */
+  async insist<T>(action: () => Promise<T>): Promise<T> {
+    const { clock, log } = this.#options;
+    for (;;) {
+      const isLast = this.#stopReason !== undefined;
+      try {
+        return await action();
+      } catch (error) {
+        // What the store can never take is no reason to insist.
+        const isHopeless = error instanceof TypeError || error instanceof RangeError;
+        if (isLast || isHopeless) throw error;
+        // What is wrong with the store, the store has said.
+        if (!isStoreError(error)) log.error("the store failed a running task; trying again in a second", { error });
+        await sleep(clock, insistMs, this.#stopSignal).catch(() => undefined);
+      }
+    }
+  }
+}
+
+/** The steps of a run: those of earlier attempts, and those that it keeps itself. */
+export class KeptSteps implements Steps {
+  readonly #keep: (name: string, json: string) => Promise<void>;
+  #kept: Map<string, string> | undefined;
+
+  constructor(keep: (name: string, json: string) => Promise<void>, kept?: Map<string, string>) {
+    this.#keep = keep;
+    this.#kept = kept;
+  }
+
+  get(name: string): string | undefined {
+    return this.#kept?.get(name);
+  }
+
+  async keep(name: string, json: string): Promise<void> {
+    checkStorable(json, `step ${name}`);
+    await this.#keep(name, json);
+    this.#kept ??= new Map();
+    this.#kept.set(name, json);
+  }
+
+  all(): readonly (readonly [string, string])[] {
+    return [...(this.#kept ?? [])];
+  }
+}
+
+/** What a command is refused for want of the store ends in its result, which its client reads: no path may stand there. */
+export async function forCommands<T>(act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    throw isStoreError(error) && error.forClients !== undefined ? new CommandError(error.forClients, { cause: error }) : error;
+  }
+}
