@@ -5,12 +5,13 @@ import { asksFirst, type Outcome } from "../command/run.ts";
 import { isReference, resolveReference } from "../completion/references.ts";
 import { CommandError, InputError, internalErrorCode, isStoreError, messageOf, ProtocolError, RequestError } from "../errors.ts";
 import { type Budget, budgetOf } from "../host/budget.ts";
-import { findHost, type HostLimit, type HostOverride } from "../host/profiles.ts";
+import { findHost, type HostLimit, type HostOverride, type HostProfile } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
-import { type CallEnding, type CallRequest, undelivered } from "../task/calls.ts";
+import { type CallEnding, type CallRequest, type CallWatcher, type Timing, undelivered } from "../task/calls.ts";
 import type { EndedCall } from "../task/ended-call.ts";
 import { type Engine, TooManyTasks } from "../task/engine.ts";
 import { sizeOf } from "../task/outcome.ts";
+import type { ProgressUpdate } from "../task/progress.ts";
 import { openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import type { ProgressTokens, TrackedToken } from "../task/tokens.ts";
 import { knowsTaskSupport } from "../wire/revisions.ts";
@@ -21,7 +22,7 @@ import type { ToolCall } from "./parts.ts";
 import type { PlainRoad } from "./plain.ts";
 import { ProgressSender, progressGapMs } from "./progress.ts";
 import { askAhead, canElicit, elicit, type RequestStates, type Resumed, stateLivesMs, toAnswer, toInputRequest, withAnswers } from "./questions.ts";
-import type { Request, Result } from "./request.ts";
+import type { Client, Request, Result } from "./request.ts";
 import { errorResult, toCallResult } from "./results.ts";
 import { isBug } from "./router.ts";
 import { toTask2026 } from "./task-wire.ts";
@@ -62,10 +63,32 @@ export function asksForTask({ task }: ToolCall, { client }: Request): boolean {
   return true;
 }
 
-/** What this request's host does with a slow call. */
-function limitOf(options: CallOptions, { connection, client, door }: Request): HostLimit & { readonly host: string } {
+type NamedLimit = HostLimit & { readonly host: string };
+const namedLimits = new WeakMap<HostProfile, Readonly<Record<Request["door"], NamedLimit>>>();
+
+/** What this request's host does with a slow call; one object for a host, so that what was decided by it can be kept. */
+function limitOf(options: CallOptions, { connection, client, door }: Request): NamedLimit {
   const profile = findHost(connection.hostName ?? options.hostName ?? client.name, options.hosts);
-  return { ...profile.limits[door], host: profile.name };
+  const { limits, name: host } = profile;
+  const named = namedLimits.get(profile) ?? { stdio: { ...limits.stdio, host }, http: { ...limits.http, host } };
+  namedLimits.set(profile, named);
+  return named[door];
+}
+
+type Wish = CallRequest["wish"];
+const wishes = new Map<number, Wish>();
+
+/** What a client that asks for nothing could take: one object for all who could take the same. */
+function wishOf(options: CallOptions, { isModern, capabilities, revision }: Client): Wish {
+  const canTakeTask = isModern && takesTasks(capabilities);
+  const canTakeUnasked = !isModern && knowsTaskSupport(revision);
+  const declaresTasks = canTakeTask || (capabilities as { tasks?: unknown }).tasks !== undefined;
+  const takesJobs = !isModern && capabilities.experimental?.[jobsCapability] !== undefined;
+  const canFollowUp = options.plain !== undefined;
+  const key = Number(canTakeTask) + 2 * Number(canTakeUnasked) + 4 * Number(declaresTasks) + 8 * Number(takesJobs) + 16 * Number(canFollowUp);
+  const wish = wishes.get(key) ?? { asked: undefined, canTakeTask, canTakeUnasked, declaresTasks, takesJobs, canFollowUp };
+  wishes.set(key, wish);
+  return wish;
 }
 
 /** How long a follow-up tool may wait here; a client that sends a token with this call is taken to send one with the next. */
@@ -74,14 +97,16 @@ export function budgetFor(options: CallOptions, request: Request): Budget {
 }
 
 /** One tools/call of a command. */
-export class Call {
+export class Call implements CallWatcher {
   readonly #options: CallOptions;
   readonly #entry: CatalogEntry;
   readonly #call: ToolCall;
   readonly #request: Request;
   #input: unknown;
-  readonly #sender: ProgressSender;
-  readonly #place: Place;
+  /** There only where the client sent a token. */
+  readonly #sender: ProgressSender | undefined;
+  #engine: Engine | undefined;
+  #place: Place | undefined;
   /** Aborted once the request has been answered; there only when a question was shown. */
   #answered: AbortController | undefined;
 
@@ -92,18 +117,25 @@ export class Call {
     this.#request = request;
     this.#input = call.arguments;
     this.#sender = this.#createSender();
-    this.#place = new Place(request);
   }
 
+  /** Nothing is waited for that is there at once: most calls end in the turn that they came in. */
   async answer(): Promise<Result> {
     try {
       this.#refuseWrongSupport();
-      return await this.#answer();
+      const opened = this.#options.openEngine();
+      const engine = opened instanceof Promise ? await opened : opened;
+      this.#engine = engine;
+      const answered = this.#answer(engine);
+      return answered instanceof Promise ? await answered : answered;
     } catch (error) {
-      throw this.#isAsked && error instanceof TooManyTasks ? new RequestError("busy", error.message) : this.#toThrown(error);
+      const isTooMany = this.#isAsked && error instanceof TooManyTasks;
+      // What a model can mend is told to the model.
+      if (error instanceof CommandError && !isTooMany) return errorResult(error.message, this.#options.clock);
+      throw isTooMany ? new RequestError("busy", error.message) : this.#toThrown(error);
     } finally {
-      this.#sender.finish();
-      this.#place.leaveUnlessUsed();
+      this.#sender?.finish();
+      this.#place?.leaveUnlessUsed();
       this.#answered?.abort();
     }
   }
@@ -133,21 +165,19 @@ export class Call {
     if (taskSupport === "forbidden" && this.#isAsked) throw wrongTaskSupport(this.#entry.toolName, taskSupport);
   }
 
-  async #answer(): Promise<Result> {
-    const opened = this.#options.openEngine();
-    const engine = opened instanceof Promise ? await opened : opened;
+  #answer(engine: Engine): Result | Promise<Result> {
+    const { command } = this.#entry;
     const resumed = this.#resumed();
-    try {
-      if (this.#entry.command.references) this.#input = withReferences(this.#call.arguments, this.#request.meta["meanwhile/context"]);
-      if (resumed !== undefined && "taskId" in resumed) return await this.#rejoin(engine, resumed.taskId);
-      const ahead = asksFirst(this.#entry.command) ? await this.#settleAhead(resumed?.asked ?? []) : { answered: [] };
-      if ("result" in ahead) return ahead.result;
-      return await this.#conclude(engine, await engine.call(this.#toRequest(engine, ahead.answered)));
-    } catch (error) {
-      // What a model can mend is told to the model.
-      if (error instanceof CommandError && !(this.#isAsked && error instanceof TooManyTasks)) return errorResult(error.message, this.#options.clock);
-      throw error;
-    }
+    if (command.references) this.#input = withReferences(this.#call.arguments, this.#request.meta["meanwhile/context"]);
+    if (resumed !== undefined && "taskId" in resumed) return this.#rejoin(engine, resumed.taskId);
+    if (asksFirst(command)) return this.#askFirst(engine, resumed?.asked ?? []);
+    const ending = engine.call(this.#toRequest([]));
+    return ending instanceof Promise ? ending.then((late) => this.#conclude(engine, late)) : this.#conclude(engine, ending);
+  }
+
+  async #askFirst(engine: Engine, asked: readonly TaskQuestion[]): Promise<Result> {
+    const ahead = await this.#settleAhead(asked);
+    return "result" in ahead ? ahead.result : await this.#conclude(engine, await engine.call(this.#toRequest(ahead.answered)));
   }
 
   #resumed(): Resumed | undefined {
@@ -189,7 +219,7 @@ export class Call {
         { taskId },
       );
     }
-    return await this.#conclude(engine, await engine.rejoin(taskId, this.#toRequest(engine, [])));
+    return await this.#conclude(engine, await engine.rejoin(taskId, this.#toRequest([])));
   }
 
   /** A call that nobody comes back to must not wait for ever: its state is void after an hour. One that has ended meanwhile is forgotten at once. */
@@ -235,47 +265,61 @@ export class Call {
     return { resultType: "input_required", inputRequests, requestState: this.#options.states.sign(to, this.#call, this.#request.caller) } as Result;
   }
 
-  #toRequest(engine: Engine, answered: readonly TaskQuestion[]): CallRequest {
-    const { meta, client, connection, exchange } = this.#request;
-    const canTakeTask = this.#isModern && takesTasks(client.capabilities);
+  #toRequest(answered: readonly TaskQuestion[]): CallRequest {
+    const { meta, client, connection, exchange, outbound } = this.#request;
     const isModernHttp = this.#isModern && this.#request.door === "http";
     const key = meta["meanwhile/idempotencyKey"];
+    const asked = this.#asked;
+    const wish = wishOf(this.#options, client);
     return {
       entry: this.#entry,
       input: this.#input,
       caller: callerKey(this.#request.caller),
       origin: this.#origin,
-      wish: {
-        asked: this.#asked,
-        canTakeTask,
-        canTakeUnasked: !this.#isModern && knowsTaskSupport(client.revision),
-        declaresTasks: canTakeTask || (client.capabilities as { tasks?: unknown }).tasks !== undefined,
-        takesJobs: !this.#isModern && client.capabilities.experimental?.[jobsCapability] !== undefined,
-        canFollowUp: this.#options.plain !== undefined,
-      },
+      wish: asked === undefined ? wish : { ...wish, asked },
       limit: limitOf(this.#options, this.#request),
       progressToken: this.#request.progressToken,
       isNew: meta["meanwhile/new"] === true,
       // Callers who cannot be told apart must not be given each other's runs.
       idempotencyKey: typeof key === "string" && key !== "" && isKnown(this.#request.caller) ? key : undefined,
       answered,
-      whenAsked: canTakeTask || !canElicit(this.#request.client.capabilities) ? "handOut" : this.#isModern ? "park" : "elicit",
+      whenAsked: wish.canTakeTask || !canElicit(client.capabilities) ? "handOut" : this.#isModern ? "park" : "elicit",
       whyNoAnswer: whyNoAnswer(this.#entry.path),
-      watcher: {
-        progress: (update, timing) => this.#sender.update(update, timing),
-        beat: (timing) => this.#sender.beat(timing),
-        log: (line) => this.#sendLog(line),
-        room: (data) => this.#place.wait(data),
-        questions: (task, open) => {
-          for (const question of open) void this.#elicit(engine, task, question);
-        },
-      },
-      delivered: async () => void (await this.#request.outbound?.whenLeft(this.#request.id)),
+      watcher: this,
+      delivered: async () => void (await outbound?.whenLeft(this.#request.id)),
       gone: this.#request.signal,
       // On 2026-07-28 over HTTP a closed stream means "cancel"; elsewhere a client that is lost has cancelled nothing.
       isLost: () => !isModernHttp && connection.closed.aborted,
       dropped: isModernHttp ? undefined : exchange,
     };
+  }
+
+  progress(update: ProgressUpdate, timing: Timing): void {
+    this.#sender?.update(update, timing);
+  }
+
+  beat(timing: Timing): void {
+    this.#sender?.beat(timing);
+  }
+
+  log(line: LogLine): void {
+    if (this.#request.signal.aborted) return;
+    const data = line.details === undefined ? line.text : { message: line.text, details: line.details };
+    this.#request.log(mcpLevels[line.level], data, this.#entry.toolName);
+  }
+
+  room(data: unknown): Promise<unknown> | undefined {
+    const isFree = this.#place === undefined && this.#request.outbound?.backlog.isEmpty !== false;
+    return isFree ? undefined : this.#myPlace.wait(data);
+  }
+
+  questions(task: Task, open: readonly TaskQuestion[]): void {
+    for (const question of open) if (this.#engine !== undefined) void this.#elicit(this.#engine, task, question);
+  }
+
+  get #myPlace(): Place {
+    this.#place ??= new Place(this.#request);
+    return this.#place;
   }
 
   async #elicit(engine: Engine, task: Task, question: TaskQuestion): Promise<void> {
@@ -290,26 +334,37 @@ export class Call {
     }
   }
 
-  async #conclude(engine: Engine, ending: CallEnding): Promise<Result> {
+  #conclude(engine: Engine, ending: CallEnding): Result | Promise<Result> {
     if (ending.kind === "asked") {
       this.#park(engine, ending.task.taskId);
       return this.#sendBack(openQuestions(ending.task), { taskId: ending.task.taskId });
     }
     if (ending.kind === "deferred") return this.#defer(engine, ending);
     if (ending.kind === "left") return errorResult(this.#whereItWent(ending), this.#options.clock);
-    this.#sender.finish();
+    this.#sender?.finish();
+    const bytes = sizeOf(ending.outcome);
+    const leavesAtOnce = this.#sender === undefined && !ending.isOnRecord && !isLarge(bytes);
+    if (!leavesAtOnce) return this.#leaveInTurn(ending, bytes);
+    ending.finish(true);
+    return this.#toResult(ending);
+  }
+
+  async #leaveInTurn(ending: EndedCall, bytes: number): Promise<Result> {
     const { clock } = this.#options;
-    const sinceProgressMs = clock.monotonic() - this.#sender.lastSentAt;
+    const sinceProgressMs = clock.monotonic() - (this.#sender?.lastSentAt ?? Number.NEGATIVE_INFINITY);
     if (sinceProgressMs < progressGapMs) await sleep(clock, progressGapMs - sinceProgressMs);
-    await this.#makeRoom(ending);
-    const { outcome, note } = ending;
+    await this.#makeRoom(ending, bytes);
+    return this.#toResult(ending);
+  }
+
+  #toResult({ outcome, note, taskId }: EndedCall): Result {
     this.#note(outcome);
     if (outcome.ending === "failed" && outcome.rpc !== undefined) throw new ProtocolError(outcome.rpc.code, outcome.rpc.message, outcome.rpc.data);
     return toCallResult(outcome, this.#entry.command, {
       withLog: this.#withLog,
       progressToken: this.#request.progressToken,
-      taskId: ending.taskId,
-      note: note === undefined ? undefined : { type: "info", text: note, timestamp: toTimestamp(clock.now()) },
+      taskId,
+      note: note === undefined ? undefined : { type: "info", text: note, timestamp: toTimestamp(this.#options.clock.now()) },
     });
   }
 
@@ -323,9 +378,8 @@ export class Call {
   }
 
   /** What finds no room on its way to the client waits on the disk; and what is on record stays there until the answer has left. */
-  async #makeRoom(ending: EndedCall): Promise<void> {
-    const place = this.#place;
-    const bytes = sizeOf(ending.outcome);
+  async #makeRoom(ending: EndedCall, bytes: number): Promise<void> {
+    const place = this.#myPlace;
     // What was taken back is answered by nothing, so there is nothing to wait for.
     const isUnanswered = this.#request.signal.aborted;
     if (!place.isKnown || isUnanswered || (!ending.isOnRecord && !isLarge(bytes))) return this.#finish(ending);
@@ -416,13 +470,13 @@ export class Call {
     return this.#options.isDebug || this.#request.client.wantsLog;
   }
 
-  #createSender(): ProgressSender {
+  #createSender(): ProgressSender | undefined {
     const request = this.#request;
     const token = request.progressToken;
-    const isDuring = !this.#isAsked;
+    if (token === undefined) return undefined;
     return new ProgressSender({
       token,
-      tracked: token === undefined || !isDuring ? undefined : this.#track(),
+      tracked: this.#isAsked ? undefined : this.#track(),
       monotonic: () => this.#options.clock.monotonic(),
       send: (params) => {
         if (!request.signal.aborted) request.notify("notifications/progress", params);
@@ -437,12 +491,6 @@ export class Call {
     tokens.dropWhenClosed(connection, connection.closed);
     // What we follow from this process is alive as long as the connection is.
     return tokens.track({ token, connection, tool: this.#entry.toolName, isAlive: () => !connection.closed.aborted });
-  }
-
-  #sendLog(line: LogLine): void {
-    if (this.#request.signal.aborted) return;
-    const data = line.details === undefined ? line.text : { message: line.text, details: line.details };
-    this.#request.log(mcpLevels[line.level], data, this.#entry.toolName);
   }
 
   #toThrown(error: unknown): unknown {
