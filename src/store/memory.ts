@@ -96,6 +96,10 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return equal === undefined ? undefined : copyOf(equal);
   }
 
+  mayHaveLive(project: string, command: string): boolean {
+    return [...this.#rows.values()].some(({ task }) => task.project === project && task.command === command && !task.isCall && !isTerminal(task));
+  }
+
   async answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean> {
     return this.#applyOwn(scope, taskId, { type: "answer", key, answer: toJson(answer) });
   }

@@ -128,7 +128,7 @@ export class Calls {
     if (decision.kind === "now") return this.#defer(request, decision);
     this.#refuseTooMany(request.caller);
     if (request.idempotencyKey !== undefined) return this.#runRemembered(request, decision);
-    return this.#options.engine.joinsEqual(request) ? this.#joinOrRun(request, decision, outlook) : this.#run(request, decision, outlook);
+    return this.#options.engine.mayJoin(request) ? this.#joinOrRun(request, decision, outlook) : this.#run(request, decision, outlook);
   }
 
   async #defer(request: CallRequest, decision: Decision & { kind: "now" }): Promise<CallEnding> {

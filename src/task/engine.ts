@@ -176,6 +176,11 @@ export class Engine {
     return command.dedupe && command.effects !== "read" && caller !== anonymous && isNew !== true;
   }
 
+  /** False when there is certainly no run that a call would have to join; knowing that costs no look at the tasks. */
+  mayJoin(request: Pick<CreateRequest, "entry" | "caller" | "isNew">): boolean {
+    return this.joinsEqual(request) && this.#options.store.mayHaveLive(this.#options.project, request.entry.toolName);
+  }
+
   /** The live task that an equal call of this caller has started. */
   async findEqual({ entry, input, caller, origin = unknownOrigin }: Pick<CreateRequest, "entry" | "input" | "caller" | "origin">): Promise<Task | undefined> {
     const { store, project, environment } = this.#options;

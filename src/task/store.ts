@@ -104,6 +104,8 @@ export interface TaskStore {
   list(scope: Scope, filter: ListFilter): Promise<Page>;
   /** The live, handed-out task of an equal call; the oldest, when there are several. */
   findEqual(scope: Scope, project: string, digest: string, environment?: Environment): Promise<Task | undefined>;
+  /** False when it is certain, and known without reading the tasks anew, that no handed-out task of this command is live, whoever's. */
+  mayHaveLive(project: string, command: string): boolean;
   answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean>;
   cancel(scope: Scope, taskId: string, message: string): Promise<boolean>;
   /** The client that followed a live task by its token is gone, and the token with it. No news to anybody: nothing about the work has changed. */

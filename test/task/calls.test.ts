@@ -650,6 +650,19 @@ describe("never twice", () => {
     expect(work.runs).toHaveLength(1);
   });
 
+  test("where nothing of its kind runs, no call asks for an equal one", async () => {
+    const work = held({ effects: "write" });
+    const { store, start, pass, door } = setUp(work.command);
+    const findEqual = vi.spyOn(store, "findEqual");
+    const first = await start(door(), { limit: hard(4) });
+    expect(findEqual).not.toHaveBeenCalled();
+    await pass(3_000);
+    expect(first.deferred.as).toBe("handle");
+    await start(door(), { limit: hard(4) });
+    expect(findEqual).toHaveBeenCalledTimes(1);
+    work.run.end();
+  });
+
   test("isNew, other input, other callers and readers do not join", async () => {
     for (const [command, more] of [
       [held(), { isNew: true }],

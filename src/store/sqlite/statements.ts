@@ -28,6 +28,8 @@ export const statements = {
 
   findByKey: "select * from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey",
   findEqual: `select * from tasks where caller = :caller and project = :project and digest = :digest and ${live} and is_call = 0 and ${fits} order by number limit 1`,
+  liveCommands: `select distinct project, command from tasks where ${live} and is_call = 0`,
+  dataVersion: "pragma data_version",
   countLive: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} and is_call = 0 and status <> 'input_required' limit :maxLive)`,
   countWaiting: `select count(*) as live from (select 1 from tasks where caller = :caller and ${live} and is_call = 0 and status = 'input_required' limit :maxWaiting)`,
   oldestWaiting: `select * from tasks indexed by tasks_live where caller = :caller and ${live} and is_call = 0 and status = 'input_required' order by number limit 1`,

@@ -48,6 +48,8 @@ export class SqliteStore implements TaskStore, Dispatcher {
   readonly #listeners = new Listeners();
   #isFull = true;
   #dataVersion = 0;
+  /** The commands of which tasks are live, as of this version of the file; forgotten with every write of our own. */
+  #live: { readonly dataVersion: number; readonly commands: ReadonlySet<string> } | undefined;
   #waiting = 0;
   #cancelWatch: (() => void) | undefined;
   #isClosed = false;
@@ -116,6 +118,20 @@ export class SqliteStore implements TaskStore, Dispatcher {
 
   async findEqual(scope: Scope, project: string, digest: string, environment?: Environment): Promise<Task | undefined> {
     return await this.#attempt(() => this.#row("findEqual", { caller: scope.caller, project, digest, environment: fromEnvironment(environment) }));
+  }
+
+  mayHaveLive(project: string, command: string): boolean {
+    try {
+      const dataVersion = this.#readDataVersion();
+      if (this.#live?.dataVersion !== dataVersion) {
+        const rows = this.#prepare("liveCommands").all({}) as { project: string; command: string }[];
+        this.#live = { dataVersion, commands: new Set(rows.map((row) => `${row.project} ${row.command}`)) };
+      }
+      return this.#live.commands.has(`${project} ${command}`);
+    } catch {
+      // Whoever reads the tasks next hears what is wrong.
+      return true;
+    }
   }
 
   async answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean> {
@@ -316,6 +332,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
       this.open();
       refuseReplaced(this.#opened?.files ?? []);
       this.#synchronize(isFull);
+      this.#live = undefined;
       return action();
     });
   }
@@ -431,7 +448,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   #readDataVersion(): number {
-    return this.#db.pragma("data_version", { simple: true }) as number;
+    return this.#first<{ data_version: number }>("dataVersion", {})?.data_version ?? 0;
   }
 
   #scheduleWatch(): void {

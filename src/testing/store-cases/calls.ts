@@ -495,4 +495,27 @@ export const callCases: readonly StoreCase[] = [
     await eventually(other.clock, () => count > 0, "a call forgotten in another store");
     stop();
   }),
+
+  onStore("mayHaveLive: true while a handed-out task of the command is live, and false before, after and of any other", async (bench) => {
+    const may = (command = "text_count", project = "home") => bench.store.mayHaveLive(project, command);
+    assert.equal(may(), false);
+    const call = await bench.journal();
+    assert.equal(may(), false);
+    await bench.store.handOut(call, terms, bench.now);
+    assert.deepEqual([may(), may("other"), may("text_count", "away")], [true, false, false]);
+    await bench.store.settle(call, done, bench.now);
+    assert.equal(may(), false);
+    const task = await bench.make();
+    assert.equal(may(), true);
+    await bench.store.cancel(bench.scope(), task.taskId, "No longer needed.");
+    assert.equal(may(), false);
+  }),
+
+  onTwoStores("two stores: each knows at once of which commands the other has made and ended tasks", async (one, other) => {
+    assert.equal(other.store.mayHaveLive("home", "text_count"), false);
+    const task = await one.make();
+    assert.equal(other.store.mayHaveLive("home", "text_count"), true);
+    await one.store.cancel(one.scope(), task.taskId, "No longer needed.");
+    assert.equal(other.store.mayHaveLive("home", "text_count"), false);
+  }),
 ];
