@@ -93,6 +93,8 @@ export interface Door {
   announce?(text: string): void;
   progress?(report: ProgressReport): void;
   log?(line: LogLine): void;
+  /** The run has said all that it will say. */
+  finish?(): void;
   /** Resolves when this result may be written out; undefined when that is now. */
   room?(data: unknown): Promise<unknown> | undefined;
   /** Absent where nobody can be asked; `whyNoAnswer` then says what to do instead. */

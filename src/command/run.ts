@@ -231,9 +231,10 @@ class CommandRun implements Run {
   #hasReturned = false;
   #cancelGrace: (() => void) | undefined;
   #cancelTimeout: (() => void) | undefined;
-  /** How it ended before its command did, and who waits for that. */
+  /** How it ended before its command did. */
   #early: Outcome | undefined;
-  #onEarly: ((outcome: Outcome) => void) | undefined;
+  /** There while it goes on. */
+  #onEnd: ((outcome: Outcome) => void) | undefined;
 
   constructor(command: Command, input: unknown, options: RunOptions, record: Recorder) {
     this.name = options.name;
@@ -262,16 +263,22 @@ class CommandRun implements Run {
     return outcome instanceof Promise ? this.#wait(outcome) : this.#end(this.#early ?? outcome);
   }
 
-  async #wait(outcome: Promise<Outcome>): Promise<Outcome> {
-    const ended = Promise.withResolvers<Outcome>();
-    this.#onEarly = ended.resolve;
-    if (this.#early !== undefined) ended.resolve(this.#early);
-    outcome.then(ended.resolve, (error: unknown) => ended.resolve(this.#failed(error)));
-    return this.#end(await ended.promise);
+  #wait(outcome: Promise<Outcome>): Promise<Outcome> {
+    return new Promise((resolve) => {
+      this.#onEnd = (ending) => {
+        this.#onEnd = undefined;
+        resolve(this.#end(ending));
+      };
+      if (this.#early !== undefined) this.#onEnd(this.#early);
+      outcome.then(
+        (ending) => this.#onEnd?.(ending),
+        (error: unknown) => this.#onEnd?.(this.#failed(error)),
+      );
+    });
   }
 
   #end(outcome: Outcome): Outcome {
-    const { signals, stoppers } = this.#options;
+    const { signals, stoppers, door } = this.#options;
     checkBuiltins(allRunning);
     running.delete(this);
     endedNames.add(this.name);
@@ -280,6 +287,7 @@ class CommandRun implements Run {
     this.#cancelGrace?.();
     stoppers?.delete(this.#stopWith);
     for (const signal of signals ?? []) signal.removeEventListener("abort", this.#onAbort);
+    door.finish?.();
     return outcome;
   }
 
@@ -289,7 +297,7 @@ class CommandRun implements Run {
 
   #endEarly(outcome: Outcome): void {
     this.#early ??= outcome;
-    this.#onEarly?.(outcome);
+    this.#onEnd?.(outcome);
   }
 
   readonly #onAbort = (): void => this.#stopWith(this.#options.signals?.find((signal) => signal.aborted)?.reason);

@@ -96,6 +96,9 @@ export function budgetFor(options: CallOptions, request: Request): Budget {
   return budgetOf(limitOf(options, request), request.progressToken !== undefined, options.keepInlineMs);
 }
 
+/** How a call ended, or what its client is sent back with. */
+type Begun = CallEnding | { readonly result: Result };
+
 /** One tools/call of a command. */
 export class Call implements CallWatcher {
   readonly #options: CallOptions;
@@ -126,8 +129,11 @@ export class Call implements CallWatcher {
       const opened = this.#options.openEngine();
       const engine = opened instanceof Promise ? await opened : opened;
       this.#engine = engine;
-      const answered = this.#answer(engine);
-      return answered instanceof Promise ? await answered : answered;
+      const begun = this.#begin(engine);
+      const ending = begun instanceof Promise ? await begun : begun;
+      if ("result" in ending) return ending.result;
+      const result = this.#conclude(engine, ending);
+      return result instanceof Promise ? await result : result;
     } catch (error) {
       const isTooMany = this.#isAsked && error instanceof TooManyTasks;
       // What a model can mend is told to the model.
@@ -165,19 +171,17 @@ export class Call implements CallWatcher {
     if (taskSupport === "forbidden" && this.#isAsked) throw wrongTaskSupport(this.#entry.toolName, taskSupport);
   }
 
-  #answer(engine: Engine): Result | Promise<Result> {
+  #begin(engine: Engine): Begun | Promise<Begun> {
     const { command } = this.#entry;
     const resumed = this.#resumed();
     if (command.references) this.#input = withReferences(this.#call.arguments, this.#request.meta["meanwhile/context"]);
     if (resumed !== undefined && "taskId" in resumed) return this.#rejoin(engine, resumed.taskId);
-    if (asksFirst(command)) return this.#askFirst(engine, resumed?.asked ?? []);
-    const ending = engine.call(this.#toRequest([]));
-    return ending instanceof Promise ? ending.then((late) => this.#conclude(engine, late)) : this.#conclude(engine, ending);
+    return asksFirst(command) ? this.#askFirst(engine, resumed?.asked ?? []) : engine.call(this.#toRequest([]));
   }
 
-  async #askFirst(engine: Engine, asked: readonly TaskQuestion[]): Promise<Result> {
+  async #askFirst(engine: Engine, asked: readonly TaskQuestion[]): Promise<Begun> {
     const ahead = await this.#settleAhead(asked);
-    return "result" in ahead ? ahead.result : await this.#conclude(engine, await engine.call(this.#toRequest(ahead.answered)));
+    return "result" in ahead ? ahead : await engine.call(this.#toRequest(ahead.answered));
   }
 
   #resumed(): Resumed | undefined {
@@ -202,7 +206,7 @@ export class Call implements CallWatcher {
   }
 
   /** The second leg of a call that waits for an answer. */
-  async #rejoin(engine: Engine, taskId: string): Promise<Result> {
+  async #rejoin(engine: Engine, taskId: string): Promise<Begun> {
     const caller = callerKey(this.#request.caller);
     this.#unpark(taskId);
     const task = await engine.get(caller, taskId);
@@ -214,12 +218,13 @@ export class Call implements CallWatcher {
       if (!(error instanceof RequestError)) throw error;
       const open = openQuestions(await engine.get(caller, taskId));
       this.#park(engine, taskId);
-      return this.#sendBack(
+      const result = this.#sendBack(
         open.map((question) => ({ ...question, message: `${question.message} (${error.message})` })),
         { taskId },
       );
+      return { result };
     }
-    return await this.#conclude(engine, await engine.rejoin(taskId, this.#toRequest([])));
+    return await engine.rejoin(taskId, this.#toRequest([]));
   }
 
   /** A call that nobody comes back to must not wait for ever: its state is void after an hour. One that has ended meanwhile is forgotten at once. */

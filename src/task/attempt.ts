@@ -65,6 +65,10 @@ export class Attempt implements Door {
     this.#record.progress(report);
   }
 
+  finish(): void {
+    this.#record.finishProgress();
+  }
+
   ask(question: Question, signal: AbortSignal): Promise<Answer> {
     return this.#runner.waitFor(() => this.#record.ask(question, signal, () => this.#options.onWaiting?.()));
   }
@@ -88,7 +92,6 @@ export class Attempt implements Door {
 
   async #conclude(ending: Promise<Outcome>): Promise<void> {
     const outcome = await ending;
-    this.#record.finishProgress();
     try {
       const isCounted = await this.#runner.insist(() => this.#record.conclude(outcome, this.#runner.stopReason));
       if (isCounted) this.#runner.remember(outcome);

@@ -213,14 +213,24 @@ export class Calls {
     return outcome instanceof Promise ? this.#runOn(call, outcome, request, decision) : this.#endedAtOnce(call, outcome, request, decision);
   }
 
-  async #runOn(call: HeldCall, outcome: Promise<Outcome>, request: CallRequest, decision: Inline): Promise<CallEnding> {
-    const first = await endingSoon(outcome);
-    return await (first === undefined ? this.#hold(call, request, decision) : this.#endedAtOnce(call, first, request, decision));
+  /** Most of what has to be awaited ends within a turn or two, and is held for nobody. */
+  #runOn(call: HeldCall, outcome: Promise<Outcome>, request: CallRequest, decision: Inline): Promise<CallEnding> {
+    return new Promise((resolve) => {
+      let isYoung = true;
+      void outcome.then((ending) => {
+        if (isYoung) resolve(this.#endedAtOnce(call, ending, request, decision));
+        isYoung = false;
+      });
+      inTwoTurns(() => {
+        if (isYoung) resolve(this.#hold(call, request, decision));
+        isYoung = false;
+      });
+    });
   }
 
   #endedAtOnce(call: HeldCall, outcome: Outcome, request: CallRequest, decision: Inline): CallEnding | Promise<CallEnding> {
     if (!call.isUnrecorded || sizeOf(outcome) > longChars) return this.#hold(call, request, decision);
-    call.finish(outcome);
+    call.forget(outcome);
     return this.#toEnded({ outcome });
   }
 
@@ -457,29 +467,25 @@ function nextTurn(): Promise<undefined> {
   return new Promise((resolve) => setImmediate(resolve, undefined));
 }
 
-type Tell = (outcome: Outcome | undefined) => void;
 /** Those who wait since this turn of the event loop began, and since the one before it. */
-let young: Tell[] = [];
-let older: Tell[] = [];
+let young: (() => void)[] = [];
+let older: (() => void)[] = [];
 let isTurning = false;
 
-/** What a run comes to within two turns of the event loop; undefined when it goes on. One look for all who wait for the same turn. */
-function endingSoon(outcome: Promise<Outcome>): Promise<Outcome | undefined> {
-  return new Promise((resolve) => {
-    void outcome.then(resolve);
-    young.push(resolve);
-    if (!isTurning) setImmediate(onTurn);
-    isTurning = true;
-  });
+/** Calls back when the event loop has come round twice. What is called must not throw. */
+function inTwoTurns(callback: () => void): void {
+  young.push(callback);
+  if (!isTurning) setImmediate(onTurn);
+  isTurning = true;
 }
 
 function onTurn(): void {
-  const late = older;
+  const due = older;
   older = young;
   young = [];
   isTurning = older.length > 0;
   if (isTurning) setImmediate(onTurn);
-  for (const tell of late) tell(undefined);
+  for (const callback of due) callback();
 }
 
 /** Events in the order they came, for one reader. */

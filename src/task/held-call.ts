@@ -76,8 +76,7 @@ export class HeldCall implements Door {
     const { entry } = request;
     const steps = new KeptSteps((name, json) => this.#keepStep(name, json));
     const elsewhere = entry.command.isolation === "process" ? options.runIsolated : undefined;
-    const outcome = this.#runner.run(entry, { door: this, steps, attempt: 1, elsewhere });
-    this.outcome = outcome instanceof Promise ? outcome.then((ending) => this.#finishProgress(ending)) : this.#finishProgress(outcome);
+    this.outcome = this.#runner.run(entry, { door: this, steps, attempt: 1, elsewhere });
   }
 
   /** How far it is in time; the client's view of it is made from both. */
@@ -108,7 +107,7 @@ export class HeldCall implements Door {
   }
 
   /** It ended before it was held: only how long it took is remembered. */
-  finish(outcome: Outcome): void {
+  forget(outcome: Outcome): void {
     this.#runner.remember(outcome);
   }
 
@@ -170,6 +169,11 @@ export class HeldCall implements Door {
     if (!this.#isHandedOut) this.#request.watcher.log(line);
   }
 
+  finish(): void {
+    this.#live?.finish();
+    this.#record?.finishProgress();
+  }
+
   room(data: unknown): Promise<unknown> | undefined {
     const waiting = this.#isHandedOut || this.#isReleased ? undefined : this.#request.watcher.room?.(data);
     if (waiting === undefined) return undefined;
@@ -199,12 +203,6 @@ export class HeldCall implements Door {
     if (this.#isHandedOut) return undefined;
     this.#live ??= new ProgressTrack({ clock: this.#options.clock, deliver: (update) => this.#request.watcher.progress(update, this.timing) });
     return this.#live;
-  }
-
-  #finishProgress(outcome: Outcome): Outcome {
-    this.#live?.finish();
-    this.#record?.finishProgress();
-    return outcome;
   }
 
   async #conclude(): Promise<void> {

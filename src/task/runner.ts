@@ -77,7 +77,10 @@ export class Runner {
     if (elsewhere === undefined) return runCommand(entry.command, input, options);
     return elsewhere(entry, input, { ...options, signals: [this.#stopSignal] })
       .catch(notRun)
-      .then((outcome) => withSentence(outcome, clock.now()));
+      .then((outcome) => {
+        door.finish?.();
+        return withSentence(outcome, clock.now());
+      });
   }
 
   /** Called by the run: this ends it. */

@@ -49,7 +49,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
   #isFull = true;
   #dataVersion = 0;
   /** The commands of which tasks are live, as of this version of the file; forgotten with every write of our own. */
-  #live: { readonly dataVersion: number; readonly commands: ReadonlySet<string> } | undefined;
+  #live: { readonly dataVersion: number; readonly commands: ReadonlyMap<string, ReadonlySet<string>>; isOfThisMoment: boolean } | undefined;
   #waiting = 0;
   #cancelWatch: (() => void) | undefined;
   #isClosed = false;
@@ -122,16 +122,28 @@ export class SqliteStore implements TaskStore, Dispatcher {
 
   mayHaveLive(project: string, command: string): boolean {
     try {
-      const dataVersion = this.#readDataVersion();
-      if (this.#live?.dataVersion !== dataVersion) {
-        const rows = this.#prepare("liveCommands").all({}) as { project: string; command: string }[];
-        this.#live = { dataVersion, commands: new Set(rows.map((row) => `${row.project} ${row.command}`)) };
-      }
-      return this.#live.commands.has(`${project} ${command}`);
+      return this.#liveCommands().get(project)?.has(command) === true;
     } catch {
       // Whoever reads the tasks next hears what is wrong.
       return true;
     }
+  }
+
+  #liveCommands(): ReadonlyMap<string, ReadonlySet<string>> {
+    // What came in one piece was sent before any of it is answered: for all of it one look is late enough.
+    if (this.#live?.isOfThisMoment === true) return this.#live.commands;
+    const dataVersion = this.#readDataVersion();
+    if (this.#live?.dataVersion !== dataVersion) {
+      const rows = this.#prepare("liveCommands").all({}) as { project: string; command: string }[];
+      const commands = new Map([...Map.groupBy(rows, (row) => row.project)].map(([project, own]) => [project, new Set(own.map((row) => row.command))]));
+      this.#live = { dataVersion, commands, isOfThisMoment: true };
+    }
+    const live = this.#live;
+    live.isOfThisMoment = true;
+    queueMicrotask(() => {
+      live.isOfThisMoment = false;
+    });
+    return live.commands;
   }
 
   async answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean> {
