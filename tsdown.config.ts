@@ -1,8 +1,30 @@
-import { globSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
+import path from "node:path";
 import { defineConfig } from "tsdown";
 
 /** The bundled pack is found by discovery, file by file, so each of its files stays a file. */
 const pack = Object.fromEntries(globSync("commands/**/*.ts").map((file) => [file.replace(/\.ts$/, ""), file]));
+
+/**
+ * What is loaded together lies together: a file costs more to find and open than to compile. Each group takes along what its modules import,
+ * unless a group before it has that already; what is loaded when it is first needed stays a file of its own.
+ */
+const groups = [
+  // What every command file loads with `import … from "meanwhile"`.
+  { name: "core", modules: ["command/command", "command/content", "completion/(filter|lazily|references)", "config", "live-progress"] },
+  { name: "cli", modules: ["cli/main", "cli/terminal", "stored-catalog", "project-commands", "failpoint"] },
+  { name: "server", modules: ["serve", "transport/stdio", "cli/builtin/serve"] },
+  { name: "daemon", modules: ["cli/builtin/run-daemon"] },
+  { name: "tasks", modules: ["tasks"] },
+];
+
+/** zod comes as one file: its own hundred take longer to find and open than all of ours. */
+const zodFile = path.resolve("dist/zod.js");
+const zodAsOneFile = {
+  name: "zod-as-one-file",
+  resolveId: { order: "pre" as const, handler: (id: string) => (id === "zod" ? { id: zodFile, external: "relative" as const } : undefined) },
+};
+const zodLicense = readFileSync("node_modules/zod/LICENSE", "utf8");
 
 export default defineConfig([
   {
@@ -22,10 +44,37 @@ export default defineConfig([
     target: "node22.18",
     dts: { entry: ["src/index.ts", "src/client/index.ts", "src/testing/index.ts", "src/diagnose/index.ts"] },
     clean: true,
+    plugins: [zodAsOneFile],
+    outputOptions: {
+      codeSplitting: {
+        groups: groups.map(({ name, modules }, at) => ({ name, priority: groups.length - at, test: new RegExp(`/src/(${modules.join("|")})\\.ts$`) })),
+      },
+    },
   },
   // A server on stdio starts with every session of a host: one file of the kind that Node loads fastest.
   { entry: { front: "src/front.ts" }, format: "cjs", platform: "node", target: "node22.18", dts: false, clean: false },
   // Whose the home is, is asked before anything in it is used.
   { entry: { paths: "src/paths.ts" }, format: "cjs", platform: "node", target: "node22.18", dts: false, clean: false },
-  { entry: pack, format: "esm", platform: "node", fixedExtension: false, target: "node22.18", deps: { neverBundle: [/^meanwhile/] }, dts: false, clean: false },
+  {
+    entry: pack,
+    format: "esm",
+    platform: "node",
+    fixedExtension: false,
+    target: "node22.18",
+    deps: { neverBundle: [/^meanwhile/] },
+    plugins: [zodAsOneFile],
+    dts: false,
+    clean: false,
+  },
+  {
+    entry: { zod: "zod" },
+    format: "esm",
+    platform: "node",
+    fixedExtension: false,
+    target: "node22.18",
+    deps: { alwaysBundle: ["zod"] },
+    banner: `/*! zod\n${zodLicense}*/`,
+    dts: false,
+    clean: false,
+  },
 ]);
