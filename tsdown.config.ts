@@ -24,7 +24,12 @@ const zodAsOneFile = {
   name: "zod-as-one-file",
   resolveId: { order: "pre" as const, handler: (id: string) => (id === "zod" ? { id: zodFile, external: "relative" as const } : undefined) },
 };
-const zodLicense = readFileSync("node_modules/zod/LICENSE", "utf8");
+
+/** Those that are bundled, each as its licence asks. */
+function licensesOf({ moduleIds }: { readonly moduleIds: readonly string[] }): string {
+  const bundled = ["commander", "picocolors", "zod"].filter((name) => moduleIds.some((id) => id.includes(`/node_modules/${name}/`)));
+  return bundled.map((name) => `/*! ${name}\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8")}*/\n`).join("");
+}
 
 export default defineConfig([
   {
@@ -44,8 +49,10 @@ export default defineConfig([
     target: "node22.18",
     dts: { entry: ["src/index.ts", "src/client/index.ts", "src/testing/index.ts", "src/diagnose/index.ts"] },
     clean: true,
+    deps: { alwaysBundle: ["commander", "picocolors"] },
     plugins: [zodAsOneFile],
     outputOptions: {
+      banner: licensesOf,
       codeSplitting: {
         groups: groups.map(({ name, modules }, at) => ({ name, priority: groups.length - at, test: new RegExp(`/src/(${modules.join("|")})\\.ts$`) })),
       },
@@ -73,7 +80,8 @@ export default defineConfig([
     fixedExtension: false,
     target: "node22.18",
     deps: { alwaysBundle: ["zod"] },
-    banner: `/*! zod\n${zodLicense}*/`,
+    minify: true,
+    outputOptions: { banner: licensesOf },
     dts: false,
     clean: false,
   },

@@ -13,7 +13,7 @@ if (!isNewEnough) {
   restartWithOwnNode();
 } else if (process.argv[2] === "-C" && !enter(process.argv.splice(2, 2)[1])) {
   process.exitCode = 2;
-} else if (process.argv.includes("serve")) {
+} else if (process.argv.includes("serve") && !process.argv.includes("--in-process") && !process.argv.includes("--http")) {
   startFront();
 } else {
   start();
