@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { existsSync, watch } from "node:fs";
 import path from "node:path";
 import { type DaemonAddress, DaemonUnreachable, KeyOutdated, reachDaemon, refuseGone } from "./daemon/connect.ts";
+import { readAnswers } from "./daemon/kept-answers.ts";
 import { Pump } from "./daemon/pump.ts";
 import { RuntimeError, UsageError } from "./errors.ts";
 import { ensureSalt, type Home, openHome, readConfigText, readSalt } from "./paths.ts";
@@ -18,6 +19,7 @@ import {
   keyVariable,
   type ProjectConfig,
   type ProjectFlags,
+  packageVersion,
   projectParts,
   runVariable,
   type Scope,
@@ -78,7 +80,11 @@ export async function runFront(flags: ProjectFlags, startedIn?: string): Promise
     let isHomeKnown = false;
     let said = "";
     const reach = async () => {
-      const socket = await atAddress({ ...flags, ...(scope !== undefined && { scope }) }, (address) => reachDaemon(address, folder), isHomeKnown);
+      const socket = await atAddress(
+        { ...flags, ...(scope !== undefined && { scope }) },
+        (address) => reachDaemon(address, folder, () => standIn(address)),
+        isHomeKnown,
+      );
       isHomeKnown = true;
       said = "";
       return socket;
@@ -87,6 +93,12 @@ export async function runFront(flags: ProjectFlags, startedIn?: string): Promise
     const onUnreachable = ({ message }: Error) => {
       if (message !== said) process.stderr.write(`✗ ${cleanLines(message)}\n`);
       said = message;
+    };
+    let hasLooked = false;
+    const standIn = async ({ home, key }: DaemonAddress) => {
+      const find = hasLooked ? undefined : readAnswers(home, { key, version: packageVersion() });
+      hasLooked = true;
+      if (find !== undefined) await pump.standIn(find);
     };
     const pump = new Pump({ input: process.stdin, output: process.stdout, reach, onUnreachable });
     if (scope === "pack")

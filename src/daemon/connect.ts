@@ -90,8 +90,8 @@ const answerLimitMs = 5_000;
 const staleStartMs = 10_000;
 const maxReplyBytes = 64 * 1024;
 
-/** A connection on which the daemon has said welcome; what comes next is MCP. `folder` is where the session works. */
-export async function reachDaemon(address: DaemonAddress, folder: string | undefined): Promise<Socket> {
+/** A connection on which the daemon has said welcome; what comes next is MCP. `folder` is where the session works; `onAbsent` comes before one is started. */
+export async function reachDaemon(address: DaemonAddress, folder: string | undefined, onAbsent: () => Promise<void> = async () => {}): Promise<Socket> {
   const { key, host } = address;
   const hello: Greeting = { meanwhile: "hello", key, ...(host !== undefined && { host }), ...(folder !== undefined && { folder }) };
   const end = systemClock.monotonic() + startLimitMs;
@@ -109,8 +109,10 @@ export async function reachDaemon(address: DaemonAddress, folder: string | undef
     // Its code reads other variables by now, and the values it has of them are another session's.
     if (found?.reply?.meanwhile === "welcome") throw new KeyOutdated(found.reply.env);
     if (systemClock.monotonic() > end) throw silent(address, known, found !== undefined);
-    if (found === undefined) await startOrWait(address, known);
-    else await sleep(systemClock, lookAgainMs);
+    if (found === undefined) {
+      await onAbsent();
+      await startOrWait(address, known);
+    } else await sleep(systemClock, lookAgainMs);
   }
 }
 

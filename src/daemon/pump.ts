@@ -5,7 +5,9 @@ import { RuntimeError } from "../errors.ts";
 import { LineSplitter, maxLineBytes } from "../wire/lines.ts";
 import { DaemonFull, DaemonUnreachable } from "./connect.ts";
 import { readReply } from "./greeting.ts";
+import type { FindAnswer } from "./kept-answers.ts";
 import { Session } from "./session.ts";
+import { StandIn, type StoodIn } from "./stand-in.ts";
 
 export interface PumpOptions {
   readonly input: Readable;
@@ -25,6 +27,8 @@ const shortLifeMs = 2_000;
 const firstPauseMs = 100;
 const longestPauseMs = 2_000;
 const maxWaiting = 100;
+/** How long a client may take to ask for what is at hand: a daemon that starts meanwhile would only be in its way. */
+const askLimitMs = 50;
 
 /**
  * Carries lines between an MCP client on pipes and the daemon on a socket, byte for byte. When the daemon is gone,
@@ -39,6 +43,7 @@ export class Pump {
   #socket: Socket | undefined;
   #isReaching = false;
   #hasInputEnded = false;
+  #isEndDue = false;
   #saidBye = false;
   #isReplaced = false;
   #wasConnected = false;
@@ -51,6 +56,10 @@ export class Pump {
   #pauseMs = 0;
   /** Lines that came while no daemon was there. */
   #waiting: Buffer[] = [];
+  #isReading = false;
+  /** Answers until the first daemon is there. */
+  #standIn: StandIn | undefined;
+  #onAsked: () => void = () => {};
 
   constructor(options: PumpOptions) {
     this.#options = options;
@@ -58,15 +67,37 @@ export class Pump {
 
   /** Resolves when the client has hung up; rejects when no daemon can be reached. */
   async run(): Promise<void> {
-    const { input, output } = this.#options;
+    const { output } = this.#options;
     output.on("error", () => this.#ended.resolve());
     output.on("drain", () => this.#socket?.resume());
-    await this.#reach();
+    await Promise.race([this.#reach(), this.#ended.promise]);
+    this.#read();
+    await this.#ended.promise;
+    await this.#flush();
+  }
+
+  /**
+   * Answers what it can in place of a first daemon that is not there yet; the daemon is told how the session began all the same, and confirms
+   * what was told. Resolves when the client has asked for a list, or for what only the daemon can answer.
+   */
+  async standIn(find: FindAnswer): Promise<void> {
+    if (this.#wasConnected || this.#standIn !== undefined) return;
+    this.#standIn = new StandIn(find);
+    const asked = Promise.withResolvers<void>();
+    this.#onAsked = asked.resolve;
+    const cancelLimit = systemClock.after(askLimitMs, asked.resolve);
+    this.#read();
+    await asked.promise;
+    cancelLimit();
+  }
+
+  #read(): void {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    const { input } = this.#options;
     input.on("data", (chunk: Buffer) => this.#onClientData(chunk));
     input.on("end", () => this.#onClientEnd());
     input.on("error", () => this.#onClientEnd());
-    await this.#ended.promise;
-    await this.#flush();
   }
 
   /** Goes over to the daemon that is the right one by now, as soon as nobody waits for an answer. */
@@ -99,6 +130,12 @@ export class Pump {
 
   #send(line: Buffer): void {
     if (this.#socket === undefined) {
+      const stoodIn = this.#standIn?.answer(line);
+      if (stoodIn !== undefined) {
+        this.#answerFor(line, stoodIn);
+        return;
+      }
+      if (isRequest(line)) this.#onAsked();
       this.#waiting.push(line);
       // Who waits for room in its first daemon reads on, and so notices that its client has gone.
       if (this.#wasConnected || this.#waiting.length > maxWaiting) this.#options.input.pause();
@@ -111,11 +148,22 @@ export class Pump {
     if (!this.#socket.write(newline)) this.#options.input.pause();
   }
 
+  #answerFor(line: Buffer, { id, method, result }: StoodIn): void {
+    this.#session.told(line, method, result);
+    this.#write(Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`));
+    if (method.endsWith("/list")) this.#onAsked();
+  }
+
   #onClientEnd(): void {
     if (this.#hasInputEnded) return;
     // A last line is one also without its newline.
     const rest = this.#fromClient.rest();
-    if (rest !== undefined && this.#socket !== undefined) this.#inOneWrite(() => this.#send(rest));
+    if (rest !== undefined && (this.#socket ?? this.#standIn) !== undefined) this.#inOneWrite(() => this.#send(rest));
+    // Who has said all it has to say, as a script does, waits for its answers: the first daemon is still to hear the questions.
+    if (this.#socket === undefined && this.#standIn !== undefined && this.#waiting.some(isRequest)) {
+      this.#isEndDue = true;
+      return;
+    }
     this.#hasInputEnded = true;
     if (this.#socket === undefined) {
       this.#ended.resolve();
@@ -158,6 +206,10 @@ export class Pump {
       return;
     }
     this.#options.onUnreachable(error);
+    if (this.#isEndDue) {
+      this.#ended.resolve();
+      return;
+    }
     if (!this.#wasConnected) {
       // Its client has nothing yet that it could go on with: it waits until there is room, or hangs up.
       systemClock.after(0, () => void this.#reach());
@@ -184,10 +236,12 @@ export class Pump {
     this.#sentBytes = 0;
     this.#takenBytes = 0;
     this.#heardBytes = undefined;
+    this.#standIn = undefined;
     this.#inOneWrite(() => this.#catchUp(socket));
     socket.resume();
     this.#options.input.resume();
-    if (this.#hasInputEnded) socket.end();
+    if (this.#isEndDue) this.#onClientEnd();
+    else if (this.#hasInputEnded) socket.end();
   }
 
   /** Tells a new daemon how the session began, and all that waits for an answer. */
@@ -212,6 +266,7 @@ export class Pump {
       return;
     }
     if (this.#session.received(line)) this.#write(line);
+    for (const message of this.#session.takeNews()) this.#answer(message);
     if (this.#hasInputEnded && !this.#session.isOwed) this.#socket?.end();
     this.#move();
   }
@@ -238,6 +293,16 @@ export class Pump {
     const { output } = this.#options;
     output.write(line);
     if (!output.write(newline)) this.#socket?.pause();
+  }
+}
+
+/** True for what wants an answer, or looks like it. */
+function isRequest(line: Buffer): boolean {
+  try {
+    const { id, method } = JSON.parse(line.toString("utf8")) as { id?: unknown; method?: unknown };
+    return id !== undefined || method === undefined;
+  } catch {
+    return true;
   }
 }
 

@@ -91,7 +91,8 @@ export function refusalOf(socket: string): string | undefined {
   return undefined;
 }
 
-function isOurs(uid: number): boolean {
+/** True for what this user owns. */
+export function isOurs(uid: number): boolean {
   return uid === ownUid();
 }
 

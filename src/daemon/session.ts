@@ -15,10 +15,17 @@ interface Request {
   isAcknowledged: boolean;
 }
 
+/** A list that a client was told in the daemon's place, which the daemon has still to confirm. */
+interface Told {
+  readonly line: string;
+  readonly result: string;
+}
+
 interface Message {
   readonly jsonrpc?: string;
   readonly id?: string | number;
   readonly method?: string;
+  readonly result?: unknown;
   readonly params?: { readonly uri?: string; readonly requestId?: string | number; readonly _meta?: Readonly<Record<string, unknown>> } | null;
 }
 
@@ -43,6 +50,8 @@ const repeatable = new Set([
   "resources/unsubscribe",
 ]);
 
+/** The lists whose changes clients hear of. */
+const changeable: readonly string[] = ["tools", "prompts"];
 const subscriptionKey = "io.modelcontextprotocol/subscriptionId";
 const lostCall =
   "The daemon that ran this call has ended, so its outcome is not known. It is not run again by itself: check what it has done, then call again. What had become a task goes on: task_list shows it.";
@@ -61,6 +70,13 @@ export class Session {
   #logLevel: string | undefined;
   readonly #subscribed = new Map<string, string>();
   #replays = 0;
+  /** By method. */
+  readonly #told = new Map<string, Told>();
+  /** What was asked again for its sake, by the id of ours. */
+  readonly #checks = new Map<string, string>();
+  /** Lists of which the client has an older one. */
+  readonly #outdated = new Set<string>();
+  #news: object[] = [];
 
   /** True while an answer is owed that can still come. A subscription that stands is answered when it ends. */
   get isOwed(): boolean {
@@ -89,6 +105,19 @@ export class Session {
     else if (method === "resources/unsubscribe" && params?.uri !== undefined) this.#subscribed.delete(params.uri);
   }
 
+  /** The client asked this, and was answered in the daemon's place. */
+  told(line: Buffer, method: string, result: string): void {
+    this.#remember({ method }, line);
+    if (changeable.some((list) => method === `${list}/list`)) this.#told.set(method, { line: line.toString("utf8"), result });
+  }
+
+  /** What the client has to hear since it was told something that is not so any more. */
+  takeNews(): object[] {
+    const news = this.#news;
+    this.#news = [];
+    return news;
+  }
+
   /** The daemon said this; false when it is not for the client. */
   received(line: Buffer): boolean {
     const message = parse(line);
@@ -101,7 +130,21 @@ export class Session {
       return true;
     }
     this.#pending.delete(id);
+    this.#check(String(id), message);
     return !this.#swallowed.delete(String(id));
+  }
+
+  /** Compares what the client was told in the daemon's place with what the daemon says. */
+  #check(id: string, { result }: Message): void {
+    const method = this.#checks.get(id);
+    const told = method === undefined ? undefined : this.#told.get(method);
+    if (method === undefined || told === undefined) return;
+    this.#checks.delete(id);
+    this.#told.delete(method);
+    const [list = ""] = method.split("/");
+    if (JSON.stringify(result) === told.result) return;
+    this.#outdated.add(list);
+    this.#news.push(...this.listsChanged([list]));
   }
 
   /** A subscription that stands again is no news to the client. */
@@ -110,6 +153,7 @@ export class Session {
     if (request === undefined) return true;
     const isNews = !request.isAcknowledged;
     request.isAcknowledged = true;
+    if (isNews) this.#news.push(...[...this.#outdated].flatMap((list) => changesFor(request, list)));
     request.isRepeated = false;
     return isNews;
   }
@@ -121,6 +165,7 @@ export class Session {
       params: { requestId, reason: "The daemon that asked has ended." },
     }));
     this.#swallowed.clear();
+    this.#checks.clear();
     this.#asked.clear();
     for (const request of this.#pending.values()) {
       const isUnheard = request.endByte > heardBytes;
@@ -140,15 +185,10 @@ export class Session {
   }
 
   /** What tells a client that another daemon has other tools: by its session, or by each subscription that asked for it. */
-  listsChanged(): object[] {
-    const changed = (_meta?: object) =>
-      ["tools", "prompts"].map((list) => ({ method: `notifications/${list}/list_changed`, ...(_meta !== undefined && { params: { _meta } }) }));
-    if (this.#initialized !== undefined) return changed();
+  listsChanged(lists: readonly string[] = changeable): object[] {
+    if (this.#initialized !== undefined) return lists.map((list) => ({ method: changedMethod(list) }));
     const standing = [...this.#pending.values()].filter(({ isAcknowledged }) => isAcknowledged);
-    return standing.flatMap(({ id, line }) => {
-      const { notifications = {} } = (parse(line)?.params ?? {}) as { notifications?: { toolsListChanged?: boolean } };
-      return notifications.toolsListChanged === true ? changed({ [subscriptionKey]: id }).slice(0, 1) : [];
-    });
+    return standing.flatMap((request) => lists.flatMap((list) => changesFor(request, list)));
   }
 
   /** What a new daemon has to hear before anything else: how the session began, then what still waits for an answer. */
@@ -162,6 +202,7 @@ export class Session {
       if (this.#logLevel !== undefined && !pending.some(({ method }) => method === "logging/setLevel")) lines.push(this.#anew(this.#logLevel));
       for (const line of this.#subscribed.values()) lines.push(this.#anew(line));
     }
+    for (const [method, { line }] of this.#told) lines.push(this.#anew(line, method));
     let bytes = lines.reduce((sum, line) => sum + line.length + 1, 0);
     for (const request of pending) {
       bytes += request.line.length + 1;
@@ -173,11 +214,20 @@ export class Session {
   }
 
   /** The same request under an id of our own, whose answer nobody waits for. */
-  #anew(line: string): Buffer {
+  #anew(line: string, checked?: string): Buffer {
     const id = `meanwhile-replay-${++this.#replays}`;
     this.#swallowed.add(id);
+    if (checked !== undefined) this.#checks.set(id, checked);
     return Buffer.from(JSON.stringify({ ...(JSON.parse(line) as object), id }));
   }
+}
+
+const changedMethod = (list: string) => `notifications/${list}/list_changed`;
+
+/** What a subscription is told when a list has changed: nothing, unless it asked for that. */
+function changesFor({ id, line }: Request, list: string): object[] {
+  const { notifications = {} } = (parse(line)?.params ?? {}) as { notifications?: Readonly<Record<string, unknown>> };
+  return notifications[`${list}ListChanged`] === true ? [{ method: changedMethod(list), params: { _meta: { [subscriptionKey]: id } } }] : [];
 }
 
 function toError(id: string | number, message: string): object {

@@ -8,8 +8,15 @@ import { temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import type { Message } from "../helpers/wire.ts";
 
+interface OpenOptions {
+  readonly isReachable?: () => boolean;
+  readonly why?: () => Error;
+  /** Resolves when daemons have started. */
+  readonly started?: Promise<void>;
+}
+
 /** A pump between a client, whose streams we hold, and daemons, whose ends of the socket we hold. */
-async function openPump({ isReachable = () => true, why = () => new Error("nobody is there") }: { isReachable?: () => boolean; why?: () => Error } = {}) {
+async function openPump({ isReachable = () => true, why = () => new Error("nobody is there"), started = Promise.resolve() }: OpenOptions = {}) {
   const file = path.join(temporaryFolder(), "s");
   const daemons: { socket: Socket; heard: Message[] }[] = [];
   const server = createServer((socket) => {
@@ -22,11 +29,13 @@ async function openPump({ isReachable = () => true, why = () => new Error("nobod
   const [input, output] = [new PassThrough(), new PassThrough()];
   const answers: Message[] = [];
   readMessages(output, answers);
-  const reach = () =>
-    new Promise<Socket>((resolve, reject) => {
+  const reach = async () => {
+    await started;
+    return await new Promise<Socket>((resolve, reject) => {
       if (!isReachable()) return reject(why());
       const socket = createConnection(file, () => resolve(socket)).on("error", reject);
     });
+  };
   const troubles: string[] = [];
   const pump = new Pump({ input, output, reach, onUnreachable: (error) => troubles.push(error.message) });
   const ended = pump.run();
@@ -101,6 +110,75 @@ test("lines pass byte for byte, and a daemon's own words stay out of them", asyn
   await waitFor(() => Buffer.concat(sent).toString("utf8") === `${odd}\n`);
   socket.write(`{"meanwhile":"status"}\n${odd}\n`);
   await waitFor(() => Buffer.concat(received).toString("utf8") === `${odd}\n`);
+});
+
+describe("before the first daemon is there", () => {
+  const hello = { protocolVersion: "2025-11-25", capabilities: { elicitation: {} }, clientInfo: { name: "client", version: "1" } };
+  const tools = { tools: [{ name: "one" }] };
+
+  /** A pump that has what the last daemon left behind; its client has begun a session and asked for the tools. */
+  async function openCold(options: OpenOptions = {}) {
+    const start = Promise.withResolvers<void>();
+    const opened = await openPump({ started: start.promise, ...options });
+    const { pump, say, answered } = opened;
+    const asked = pump.standIn((_revision, method) => ({ initialize: "{}", "tools/list": JSON.stringify(tools) })[method]);
+    say({ id: 1, method: "initialize", params: hello });
+    say({ method: "notifications/initialized" });
+    say({ id: 2, method: "tools/list" });
+    expect(await answered(1)).toEqual({ jsonrpc: "2.0", id: 1, result: {} });
+    expect(await answered(2)).toEqual({ jsonrpc: "2.0", id: 2, result: tools });
+    await asked;
+    return { ...opened, start: start.resolve };
+  }
+
+  test("what the last one left behind is answered; the first hears how the session began, and all that waits", async () => {
+    const { say, start, daemon, daemons, hears, reply, answered, answers } = await openCold();
+    say({ id: 3, method: "tools/call" });
+    expect(daemons).toHaveLength(0);
+    start();
+    await hears(1, 3);
+    const { heard } = await daemon(1);
+    expect(heard.find(({ method }) => method === "initialize")?.params).toEqual(hello);
+    expect(heard.map(({ method }) => method)).toEqual(["initialize", "tools/list", "notifications/initialized", "tools/call"]);
+    for (const { id, method } of heard) if (method !== "tools/call" && id !== undefined) await reply(1, { id, result: tools });
+    await reply(1, { id: 3, result: {} });
+    await answered(3);
+    expect(answers.map(({ id }) => id)).toEqual([1, 2, 3]);
+  });
+
+  test("a list that is another by then is told to have changed, also when the daemon that says so is the second", async () => {
+    const { start, daemon, hears, reply, answers } = await openCold();
+    start();
+    await hears(1, "meanwhile-replay-2");
+    (await daemon(1)).socket.destroy();
+    const { heard } = await daemon(2);
+    const { id } = await waitFor(() => heard.find(({ method }) => method === "tools/list"));
+    await reply(2, { id, result: { tools: [] } });
+    await waitFor(() => answers.some(({ method }) => method === "notifications/tools/list_changed"));
+    expect(answers).toHaveLength(3);
+  });
+
+  test("a client that hangs up is waited for until what it has asked is answered, and no longer than that", async () => {
+    const { say, input, start, hears, reply, answered, ended } = await openCold();
+    say({ id: 3, method: "tools/call" });
+    input.end();
+    start();
+    await hears(1, 3);
+    await reply(1, { id: 3, result: {} });
+    await answered(3);
+    await ended;
+    const cold = await openCold();
+    cold.input.end();
+    await cold.ended;
+    expect(cold.daemons).toHaveLength(0);
+    cold.start();
+  });
+
+  test("a session ends when the daemon cannot be started", async () => {
+    const { start, ended } = await openCold({ isReachable: () => false });
+    start();
+    await expect(ended).rejects.toThrow("nobody is there");
+  });
 });
 
 test("the client goes on with the next daemon: a call gets an error, a list is asked again", async () => {

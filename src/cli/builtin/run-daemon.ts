@@ -4,6 +4,7 @@ import { currentRun, guardBuiltins } from "../../command/run.ts";
 import { loadSettings, lookForNames, markValues, type Settings } from "../../config.ts";
 import { Broker } from "../../daemon/broker.ts";
 import { DoingFile } from "../../daemon/doing.ts";
+import { AnswerKeeper } from "../../daemon/keep-answers.ts";
 import { Lifecycle, type LifecycleOptions } from "../../daemon/lifecycle.ts";
 import { Exit, type ExitCode, messageOf } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
@@ -97,6 +98,7 @@ async function serve(found: Settings, flags: GlobalFlags, report: (word: string)
   report("ready");
   log.info("the daemon listens", { socket: lifecycle.socket, version: settings.version, folders: foldersOf(runtime) });
   await runtime.startTasks();
+  keepAnswers(runtime, leaving.signal);
   const { isNow } = await lifecycle.left;
   // Whoever waits for nothing goes to the next daemon at once; the others when they have been told where their calls went.
   leaving.abort();
@@ -196,6 +198,21 @@ function createBroker({ runtime, lifecycle, leaving, variables, log }: BrokerPar
     isReplaced: () => lifecycle.isReplaced,
     log,
   });
+}
+
+/** Leaves behind what the next front may be told while its daemon starts; what an author has registered by hand is made for one client, and only a daemon can tell it. */
+function keepAnswers(runtime: Runtime, leaving: AbortSignal): void {
+  const { settings, clock, log, catalog } = runtime;
+  if (settings.mcp !== undefined) return;
+  const keeper = new AnswerKeeper({
+    home: settings.home,
+    whose: { key: settings.daemon.key, version: settings.version },
+    serve: (input, output) => serveStreams(runtime, { input, output, write: (part, onWritten) => output.write(part, onWritten), isFront: true, leaving }),
+    clock,
+    log,
+  });
+  keeper.keep();
+  catalog.onChange(() => keeper.keep());
 }
 
 /** One word to whoever started us, then the pipe is closed: a second word has nobody to hear it. */
