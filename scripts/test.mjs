@@ -1,6 +1,7 @@
 // Runs every test and closes with one line that says how it went: "N passed, M failed".
 //   npm test                  what everybody runs: every behaviour, with few rounds and the most telling cases
 //   npm run check:long        the same tests with all their rounds and cases
+//   npm run check:fuzz        a million near-messages, of another seed every time; MEANWHILE_FUZZ_SEED and MEANWHILE_FUZZ_FRAMES say otherwise
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,10 +10,21 @@ import path from "node:path";
 const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-test-"));
 const report = path.join(folder, "report.json");
 const given = process.argv.slice(2);
-const words = ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`, ...given.filter((word) => word !== "--long")];
+const words = [
+  "run",
+  "--reporter=default",
+  "--reporter=json",
+  `--outputFile.json=${report}`,
+  ...given.filter((word) => word !== "--long" && word !== "--fuzz"),
+];
 // The defaults are tested with no variable set, whatever the shell has.
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("MEANWHILE_") || name === "MEANWHILE_CHAOS_SECONDS"));
 if (given.includes("--long")) env.LONG_TESTS = "1";
+if (given.includes("--fuzz")) {
+  words.push("test/wire/fuzz.test.ts");
+  env.MEANWHILE_FUZZ_SEED = process.env.MEANWHILE_FUZZ_SEED ?? String(Date.now() % 2 ** 31);
+  env.MEANWHILE_FUZZ_FRAMES = process.env.MEANWHILE_FUZZ_FRAMES ?? "1000000";
+}
 const { status } = spawnSync("vitest", words, { stdio: "inherit", env });
 
 let passed = 0;

@@ -3,7 +3,7 @@ import path from "node:path";
 import { PassThrough, type Readable, type Writable } from "node:stream";
 import { loadSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
-import { openRuntime, serveRuntimeOverHttp, serveStreams } from "../../src/serve.ts";
+import { openRuntime, type Runtime, serveRuntimeOverHttp, serveStreams } from "../../src/serve.ts";
 import { cleanUp, temporaryFolder } from "./home.ts";
 
 /** Servers in this very process, for tests in which the process is not the matter: a start here costs a tenth of a process's. */
@@ -25,33 +25,41 @@ export interface Pipes {
 /** What `meanwhile serve --in-process` is with these words. */
 export async function servePipesHere(words: readonly string[], place: Place = {}): Promise<Pipes> {
   const { runtime, cwd } = await open(words, place);
-  const [stdin, stdout] = [new PassThrough(), new PassThrough()];
-  const left = serveStreams(runtime, { input: stdin, output: stdout, write: (text, onWritten) => stdout.write(text, onWritten), folder: cwd }).then(
-    async () => {
-      await runtime.close(0);
-    },
-  );
-  const close = async () => {
-    stdin.end();
-    await left;
-  };
-  cleanUp(close);
-  return { stdin, stdout, left, close };
+  const pipes = openPipes(runtime, cwd, () => runtime.close(0));
+  cleanUp(pipes.close);
+  return pipes;
+}
+
+export interface HttpHere {
+  readonly url: string;
+  readonly home: string;
+  readonly token: () => string;
+  /** One more connection to the same server, as a daemon has them; whoever opens it closes it. */
+  readonly openPipes: () => Pipes;
 }
 
 /** What `meanwhile serve --http --port 0 --allow-anonymous` is with these words. */
-export async function serveHttpHere(
-  words: readonly string[] = [],
-  place: Place = {},
-): Promise<{ readonly url: string; readonly home: string; readonly token: () => string }> {
-  const { runtime, home } = await open(words, place);
+export async function serveHttpHere(words: readonly string[] = [], place: Place = {}): Promise<HttpHere> {
+  const { runtime, cwd, home } = await open(words, place);
   const door = await serveRuntimeOverHttp(runtime);
   await runtime.startTasks();
   cleanUp(async () => {
     await runtime.close(0);
     await door.close();
   });
-  return { url: door.url, home, token: () => readFileSync(path.join(home, "token"), "utf8").trim() };
+  const token = () => readFileSync(path.join(home, "token"), "utf8").trim();
+  return { url: door.url, home, token, openPipes: () => openPipes(runtime, cwd) };
+}
+
+function openPipes(runtime: Runtime, folder: string, afterwards?: () => Promise<unknown>): Pipes {
+  const [stdin, stdout] = [new PassThrough(), new PassThrough()];
+  const served = serveStreams(runtime, { input: stdin, output: stdout, write: (text, onWritten) => stdout.write(text, onWritten), folder });
+  const left = served.then(async () => void (await afterwards?.()));
+  const close = async () => {
+    stdin.end();
+    await left;
+  };
+  return { stdin, stdout, left, close };
 }
 
 async function open(words: readonly string[], { cwd = temporaryFolder(), env = {} }: Place) {

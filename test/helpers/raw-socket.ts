@@ -43,8 +43,14 @@ export class RawSocket {
 
   /** A connection to the server of this address; broken off after the test. */
   static async open(url: string): Promise<RawSocket> {
+    const opened = await RawSocket.dial(url);
+    cleanUp(() => void opened.socket.destroy());
+    return opened;
+  }
+
+  /** The same for who opens so many of them that each has to go at once. */
+  static async dial(url: string): Promise<RawSocket> {
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
-    cleanUp(() => void socket.destroy());
     await once(socket, "connect");
     return new RawSocket(socket);
   }
