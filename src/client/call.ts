@@ -1,6 +1,7 @@
 import { RequestError } from "../errors.ts";
 import { createId } from "../ids.ts";
 import { paramHeaders } from "../wire/envelope.ts";
+import { cut } from "../wire/errors.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import { legacyRevision, modernRevision } from "../wire/revisions.ts";
 import type { Answer, CallOptions, Question, Tool, ToolResult } from "./client.ts";
@@ -9,7 +10,7 @@ import { cancelSoon, follow, Scope } from "./follow.ts";
 import { toSnapshot as toSnapshot2025 } from "./follow-2025.ts";
 import { Road2026, toSnapshot as toSnapshot2026 } from "./follow-2026.ts";
 import { JobNews, JobRoad } from "./jobs.ts";
-import { cut, firstTextOf, toToolResult } from "./message.ts";
+import { firstTextOf, toToolResult } from "./message.ts";
 import { followUpPrefix, isFollowable, PlainRoad, readHandle, toSnapshot as toPlainSnapshot } from "./plain-handle.ts";
 import { fromNotification, ProgressFilter } from "./progress.ts";
 import { askOrFail, inTurn, toQuestion, toReply } from "./questions.ts";

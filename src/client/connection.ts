@@ -1,12 +1,12 @@
 import { type Clock, sleep, systemClock } from "../clock.ts";
+import { ConnectionError } from "../wire/errors.ts";
 import { fieldsOf, type Json } from "../wire/json.ts";
+import { type AskOptions, type Link, type LinkEvents, Peer } from "../wire/peer.ts";
 import type { ConnectOptions, ServerFacts, Target } from "./client.ts";
-import { ConnectionError } from "./errors.ts";
+import { Detach } from "./detach.ts";
 import type { HttpLink } from "./http-link.ts";
-import type { Link, LinkEvents } from "./link.ts";
 import { checkRevision, type Dialect, envelope, type Introduction, isOwnFailure, modernCapabilities, negotiate } from "./negotiate.ts";
 import { orAborted } from "./or-aborted.ts";
-import { type AskOptions, Peer } from "./peer.ts";
 import { nextRetryMs } from "./poll.ts";
 
 const defaultConnectMs = 30_000;
@@ -22,6 +22,8 @@ export interface RequestOptions extends Pick<AskOptions, "signal" | "limitMs" | 
 }
 
 type Listener = (params: Json) => void;
+
+const mustCancel = (reason: unknown) => !(reason instanceof Detach);
 
 /**
  * A server as one thing to talk to, across lost connections: what may be repeated is, within a limit.
@@ -127,7 +129,7 @@ export class Connection {
   }
 
   #toAsk({ signal, limitMs, headers, onLate, isRepeatable = false }: RequestOptions): AskOptions {
-    return { signal, limitMs, headers, onLate, isFresh: !isRepeatable, isStreamBound: this.dialect.isModern };
+    return { signal, limitMs, headers, onLate, isFresh: !isRepeatable, isStreamBound: this.dialect.isModern, mustCancel };
   }
 
   #dress(params: Json, { canAsk = false }: RequestOptions): Json {

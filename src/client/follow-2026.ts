@@ -1,9 +1,10 @@
 import { sleep, systemClock } from "../clock.ts";
+import { cut } from "../wire/errors.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import type { Answer, TaskState, ToolResult } from "./client.ts";
 import { answerMs, type Connection } from "./connection.ts";
 import { InputRequired, ServerError } from "./errors.ts";
-import { cut, toToolResult } from "./message.ts";
+import { toToolResult } from "./message.ts";
 import { nextRetryMs } from "./poll.ts";
 import { fromStatusMessage } from "./progress.ts";
 import { toQuestion, toReply } from "./questions.ts";

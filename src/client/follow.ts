@@ -1,9 +1,9 @@
 import { sleep, systemClock } from "../clock.ts";
 import { Cancelled, TimedOut } from "../errors.ts";
+import { cut } from "../wire/errors.ts";
 import type { Answer, FollowOptions, Progress, Question, TaskState, ToolResult } from "./client.ts";
 import { Detach } from "./detach.ts";
 import { ConnectionError } from "./errors.ts";
-import { cut } from "./message.ts";
 import { defaultPollMs, nextPollMs } from "./poll.ts";
 import { ProgressFilter } from "./progress.ts";
 import { inTurn } from "./questions.ts";

@@ -3,16 +3,17 @@ import https from "node:https";
 import { env } from "node:process";
 import { type Clock, systemClock } from "../clock.ts";
 import { UsageError } from "../errors.ts";
-import { metaKeys, routingHeaders } from "../wire/envelope.ts";
+import { metaKeys } from "../wire/envelope.ts";
+import { ConnectionError, cut } from "../wire/errors.ts";
+import { acceptBoth, isEventStream, readBody, subjectHeaders, TooLarge } from "../wire/http-client.ts";
 import { fieldsOf, textOf } from "../wire/json.ts";
+import { maxMessageBytes, tooLarge } from "../wire/line-link.ts";
 import { type Message, readMessage, writeMessage } from "../wire/message.ts";
+import type { Link, LinkEvents, SendOptions } from "../wire/peer.ts";
 import { isModern } from "../wire/revisions.ts";
-import { EventReader, type ServerEvent } from "../wire/sse.ts";
+import type { ServerEvent } from "../wire/sse.ts";
 import type { UrlTarget } from "./client.ts";
-import { ConnectionError } from "./errors.ts";
 import { exchange, retryAfterMs, toConnectionError } from "./http-request.ts";
-import { type Link, type LinkEvents, maxMessageBytes, type SendOptions, tooLarge } from "./link.ts";
-import { cut } from "./message.ts";
 import { maxInVain, Resumes } from "./resumes.ts";
 
 /** Streamable HTTP of every revision: a POST for each message, its answer as JSON or on a stream, and before 2026-07-28 a stream for the server's own messages. */
@@ -64,7 +65,7 @@ export class HttpLink implements Link {
 
   async send(message: Message, options: SendOptions = {}): Promise<void> {
     const signal = options.signal === undefined ? this.#closing.signal : AbortSignal.any([options.signal, this.#closing.signal]);
-    const headers = { ...this.#headers(), "content-type": "application/json", ...this.#routing(message), ...options.headers };
+    const headers = { ...this.#headers(message), "content-type": "application/json", ...options.headers };
     const agent = options.isFresh === true ? undefined : this.#agent;
     const response = await exchange(this.#url, { method: "POST", headers, body: writeMessage(message), signal, agent });
     if (message.method === "initialize") this.#session = textOf(response.headers["mcp-session-id"]);
@@ -77,34 +78,26 @@ export class HttpLink implements Link {
     // A session is ended for good manners; a server that is slow about it is not waited for.
     if (isSession) {
       const signal = AbortSignal.timeout(1_000);
-      const ended = exchange(this.#url, { method: "DELETE", headers: this.#headers(), signal, agent: undefined });
+      const ended = exchange(this.#url, { method: "DELETE", headers: this.#headers(), signal });
       await ended.then((response) => response.destroy()).catch(() => undefined);
     }
     this.#agent.destroy();
   }
 
-  #headers(): Record<string, string> {
-    return {
-      ...this.#own,
-      accept: "application/json, text/event-stream",
-      ...(this.#session !== undefined && { "mcp-session-id": this.#session }),
-      ...(this.#revision !== undefined && { "mcp-protocol-version": this.#revision }),
-    };
-  }
-
-  /** Since 2026-07-28 a request says in its headers what it is about. */
-  #routing({ method, params, id }: Message): Record<string, string> {
-    const claimed = textOf(fieldsOf(params?._meta)[metaKeys.revision]);
-    return claimed === undefined || method === undefined || id === undefined ? {} : routingHeaders(claimed, method, params);
+  /** What every exchange says; a request of 2026-07-28 says itself which revision it is of. */
+  #headers({ method, params, id }: Message = {}): Record<string, string> {
+    const claimed = id === undefined ? undefined : textOf(fieldsOf(params?._meta)[metaKeys.revision]);
+    const about = claimed === undefined ? {} : { method, params };
+    return { ...this.#own, ...acceptBoth, ...subjectHeaders({ revision: claimed ?? this.#revision, session: this.#session, ...about }) };
   }
 
   async #read(response: IncomingMessage, message: Message, signal: AbortSignal): Promise<void> {
     const { statusCode: status = 0, headers } = response;
-    const type = headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase();
-    if (status >= 200 && status < 300 && type === "text/event-stream") return await this.#readStream(response, message, signal);
-    const text = await this.#readText(response, signal);
-    const answer = type === "application/json" ? readMessage(text) : undefined;
     const isError = status < 200 || status >= 300;
+    if (!isError && isEventStream(headers["content-type"])) return await this.#readStream(response, message, signal);
+    const isJson = /^\s*application\/json\s*(;|$)/i.test(headers["content-type"] ?? "");
+    let answer: Message | undefined;
+    for await (const { data } of this.#eventsOf(response, false, signal)) answer = isJson ? readMessage(data) : undefined;
     if (isError && (answer?.error === undefined || connectionStatuses.has(status) || this.#isSessionLost(status))) throw this.#refused(status, headers, answer);
     if (message.id === undefined || message.method === undefined) return;
     if (answer === undefined)
@@ -135,17 +128,6 @@ export class HttpLink implements Link {
     return error;
   }
 
-  async #readText(response: IncomingMessage, signal: AbortSignal): Promise<string> {
-    const parts: Buffer[] = [];
-    let size = 0;
-    for await (const part of this.#chunks(response, signal)) {
-      size += part.length;
-      if (size > maxMessageBytes) throw new ConnectionError(tooLarge, { isPassing: false });
-      parts.push(part);
-    }
-    return Buffer.concat(parts).toString("utf8");
-  }
-
   /** Reads until the answer has come; a stream that breaks before is opened again where the server said how. */
   async #readStream(first: IncomingMessage, message: Message, signal: AbortSignal): Promise<void> {
     let isAnswered = false;
@@ -159,7 +141,7 @@ export class HttpLink implements Link {
     };
     for (let response = first; ; ) {
       try {
-        for await (const event of this.#eventsOf(response, signal)) receive(event);
+        for await (const event of this.#eventsOf(response, true, signal)) receive(event);
       } catch (error) {
         if (signal.aborted || resumes.lastId === undefined) throw error;
       }
@@ -190,14 +172,14 @@ export class HttpLink implements Link {
     for (let failures = 0; failures < maxFailures && !resumes.isLost && !signal.aborted; failures++) {
       try {
         const headers = { ...this.#headers(), ...(resumes.lastId !== undefined && { "last-event-id": resumes.lastId }) };
-        const response = await exchange(this.#url, { method: "GET", headers, signal, agent: undefined });
-        const isStream = response.statusCode === 200 && response.headers["content-type"]?.startsWith("text/event-stream") === true;
+        const response = await exchange(this.#url, { method: "GET", headers, signal });
+        const isStream = response.statusCode === 200 && isEventStream(response.headers["content-type"]);
         if (!isStream) return void response.destroy();
         this.#isPushed = true;
         onOpen();
         failures = 0;
         resumes.opened();
-        for await (const event of this.#eventsOf(response, signal)) {
+        for await (const event of this.#eventsOf(response, true, signal)) {
           const received = event.data === "" ? undefined : readMessage(event.data);
           resumes.heard(event, received);
           if (received !== undefined) this.#events.onMessage(received);
@@ -211,19 +193,12 @@ export class HttpLink implements Link {
     }
   }
 
-  async *#eventsOf(response: IncomingMessage, signal: AbortSignal): AsyncGenerator<ServerEvent> {
-    const reader = new EventReader(maxMessageBytes);
-    for await (const chunk of this.#chunks(response, signal)) {
-      yield* reader.push(chunk);
-      if (reader.isTooLarge) throw new Error(tooLarge);
-    }
-  }
-
-  async *#chunks(response: IncomingMessage, signal: AbortSignal): AsyncGenerator<Buffer> {
+  async *#eventsOf(response: IncomingMessage, isStream: boolean, signal: AbortSignal): AsyncGenerator<ServerEvent> {
     try {
-      for await (const chunk of response as AsyncIterable<Buffer>) yield chunk;
+      yield* readBody(response, isStream, maxMessageBytes);
     } catch (cause) {
-      throw signal.aborted ? signal.reason : cause instanceof ConnectionError ? cause : toConnectionError(this.#url, cause as NodeJS.ErrnoException);
+      if (cause instanceof TooLarge) throw new ConnectionError(tooLarge, { isPassing: false });
+      throw signal.aborted ? signal.reason : toConnectionError(this.#url, cause as NodeJS.ErrnoException);
     }
   }
 }

@@ -1,29 +1,15 @@
-import http, { type IncomingMessage } from "node:http";
-import https from "node:https";
+import type { IncomingMessage } from "node:http";
 import { systemClock } from "../clock.ts";
-import { ConnectionError } from "./errors.ts";
-
-/**
- * One HTTP exchange. `fetch` gives up after five silent minutes, which is what slow tools are, and hides why it failed;
- * node's own `request` does neither.
- */
-
-export interface Exchange {
-  readonly method: "POST" | "GET" | "DELETE";
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
-  readonly signal?: AbortSignal | undefined;
-  /** Undefined: a connection of its own. */
-  readonly agent: http.Agent | undefined;
-}
+import { ConnectionError } from "../wire/errors.ts";
+import { type HttpWish, sendHttp } from "../wire/http-client.ts";
 
 const maxRedirects = 5;
 
 /** Sends a request and resolves with the head of its answer. Redirects are followed on the same origin only, so that no header ever leaves it. */
-export async function exchange(url: URL, wish: Exchange): Promise<IncomingMessage> {
+export async function exchange(url: URL, wish: HttpWish): Promise<IncomingMessage> {
   let at = url;
   for (let redirects = 0; ; redirects++) {
-    const response = await send(at, wish);
+    const response = await sendHttp(at, wish).catch((cause) => Promise.reject(wish.signal?.aborted ? cause : toConnectionError(url, cause)));
     const { statusCode: status = 0, headers } = response;
     if (status < 300 || status >= 400 || status === 304) return response;
     response.resume();
@@ -40,25 +26,6 @@ export async function exchange(url: URL, wish: Exchange): Promise<IncomingMessag
 
 function refusal(url: URL, what: string): ConnectionError {
   return new ConnectionError(`${url.origin} ${what}.`, { isPassing: false });
-}
-
-function send(url: URL, { method, headers, body, signal, agent }: Exchange): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    signal?.throwIfAborted();
-    const { request } = url.protocol === "https:" ? https : http;
-    const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
-    let incoming: IncomingMessage | undefined;
-    const outgoing = request(url, { method, headers: { ...headers, ...length }, agent: agent ?? false }, (response) => {
-      incoming = response;
-      resolve(response);
-    });
-    // By hand, because node's own `signal` raises an error on the socket that nobody can catch once the answer is being read.
-    const onAbort = () => void (incoming === undefined ? outgoing.destroy(new Error("aborted")) : incoming.destroy());
-    signal?.addEventListener("abort", onAbort, { once: true });
-    outgoing.on("close", () => signal?.removeEventListener("abort", onAbort));
-    outgoing.on("error", (cause: NodeJS.ErrnoException) => reject(signal?.aborted ? signal.reason : toConnectionError(url, cause)));
-    outgoing.end(body);
-  });
 }
 
 /** What never got a connection has certainly not reached the server. */

@@ -11,9 +11,3 @@ export function firstTextOf({ content }: Json): string {
   const [first] = Array.isArray(content) ? content : [];
   return textOf(fieldsOf(first).text) ?? "";
 }
-
-/** Words of a server's for a sentence of ours: one line, of a length that can be read. */
-export function cut(text: string, length = 300): string {
-  const line = text.replaceAll(/\s+/g, " ").trim();
-  return line.length <= length ? line : `${line.slice(0, length - 1)}…`;
-}

@@ -1,9 +1,10 @@
 import { RequestError } from "../errors.ts";
+import { cut } from "../wire/errors.ts";
 import { fieldsOf, isObject, type Json, numberOf, textOf } from "../wire/json.ts";
 import type { Answer, Question, TaskState, TaskStatus, Tool, ToolResult } from "./client.ts";
 import { answerMs, type Connection } from "./connection.ts";
 import { InputRequired } from "./errors.ts";
-import { cut, firstTextOf, toToolResult } from "./message.ts";
+import { firstTextOf, toToolResult } from "./message.ts";
 import { fromHandle } from "./progress.ts";
 import type { Road, Snapshot, Watcher } from "./road.ts";
 

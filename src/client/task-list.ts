@@ -1,9 +1,10 @@
 import { RequestError } from "../errors.ts";
+import { cut } from "../wire/errors.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import { legacyRevision } from "../wire/revisions.ts";
 import type { TaskPage, TaskState } from "./client.ts";
 import { answerMs } from "./connection.ts";
-import { cut, firstTextOf } from "./message.ts";
+import { firstTextOf } from "./message.ts";
 import { followUpPrefix } from "./plain-handle.ts";
 import { readTask } from "./road.ts";
 import type { ClientFacts } from "./roads.ts";

@@ -56,6 +56,17 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
+/** The value and how many it holds; undefined for what is no JSON, or more than the limits allow. */
+export function parseWeighed(text: string, limits: JsonLimits): { readonly value: unknown; readonly values: number } | undefined {
+  const { values, excess } = weighJson(text, limits);
+  if (excess !== undefined) return undefined;
+  try {
+    return { value: JSON.parse(text) as unknown, values };
+  } catch {
+    return undefined;
+  }
+}
+
 /** Why a message of this weight is not taken, to follow "the message …". */
 export function describeExcess(excess: keyof JsonLimits, limits: JsonLimits): string {
   if (excess === "depth") return `is nested more than ${limits.depth} levels deep`;

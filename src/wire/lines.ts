@@ -27,6 +27,11 @@ export class LineSplitter {
     }
   }
 
+  /** True while a line that nobody reads is still arriving: one that never ends would be waited for as long. */
+  get isTooLong(): boolean {
+    return this.#isSkipping;
+  }
+
   /** What came after the last newline, once nothing more will come. */
   rest(): Buffer | undefined {
     const line = this.#isSkipping || this.#size === 0 ? undefined : this.#take();

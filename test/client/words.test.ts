@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { retryAfterMs } from "../../src/client/http-request.ts";
-import { cut } from "../../src/client/message.ts";
 import { closest } from "../../src/client/tools.ts";
+import { cut } from "../../src/wire/errors.ts";
 
 test("Retry-After is a number of seconds, or a date", () => {
   expect(retryAfterMs("3")).toBe(3000);

@@ -20,4 +20,13 @@ describe("lines", () => {
     expect(split(["x".repeat(6), "y".repeat(6), "z\nnext\n"], 10)).toEqual(["tooLong", "next"]);
     expect(split(["x".repeat(10), "\n"], 10)).toEqual(["x".repeat(10)]);
   });
+
+  test("one that never ends is known as too long while it arrives", () => {
+    const splitter = new LineSplitter(10);
+    const isTooLong = ["x".repeat(10), "y", "y\nnext"].map((chunk) => {
+      Array.from(splitter.push(Buffer.from(chunk)));
+      return splitter.isTooLong;
+    });
+    expect(isTooLong).toEqual([false, true, false]);
+  });
 });

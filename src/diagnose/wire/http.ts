@@ -1,7 +1,6 @@
-import http, { type IncomingMessage } from "node:http";
-import https from "node:https";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { systemClock } from "../../clock.ts";
-import { EventReader } from "../../wire/sse.ts";
+import * as wire from "../../wire/http-client.ts";
 import { type AddressPolicy, checkUrlHost, guardedLookup } from "./addresses.ts";
 import { parseJson } from "./json.ts";
 
@@ -11,7 +10,7 @@ import { parseJson } from "./json.ts";
  */
 
 export interface HttpWish {
-  readonly method?: "POST" | "GET" | "DELETE" | "OPTIONS" | "PUT" | "HEAD";
+  readonly method?: wire.HttpWish["method"];
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
   readonly timeoutMs: number;
@@ -50,116 +49,95 @@ const maxValues = 300_000;
 
 export function sendHttp(url: URL, wish: HttpWish, policy: AddressPolicy): Promise<HttpAnswer> {
   checkUrlHost(url, policy);
-  return new Exchange(url, wish, policy).run();
+  return new Exchange(wish).run(url, policy);
 }
 
+type Ended = HttpAnswer["ended"];
+
 class Exchange {
-  readonly #url: URL;
   readonly #wish: HttpWish;
-  readonly #policy: AddressPolicy;
   readonly #startedAt = systemClock.monotonic();
-  readonly #done = Promise.withResolvers<HttpAnswer>();
   readonly #messages: unknown[] = [];
-  #outgoing: http.ClientRequest | undefined;
-  #response: IncomingMessage | undefined;
-  #status = 0;
-  #headers: Record<string, string> = {};
-  #headMs = 0;
+  #head: Pick<HttpAnswer, "status" | "headers" | "isStream" | "headMs"> = { status: 0, headers: {}, isStream: false, headMs: 0 };
   #kept = "";
-  #parts: Buffer[] = [];
   #bytes = 0;
   #values = 0;
-  #isStream = false;
-  #isOver = false;
-  #stopTimer: () => void = () => {};
 
-  constructor(url: URL, wish: HttpWish, policy: AddressPolicy) {
-    this.#url = url;
+  constructor(wish: HttpWish) {
     this.#wish = wish;
-    this.#policy = policy;
   }
 
-  run(): Promise<HttpAnswer> {
+  async run(url: URL, policy: AddressPolicy): Promise<HttpAnswer> {
     const { method = "POST", headers = {}, body, timeoutMs, signal } = this.#wish;
-    const { request } = this.#url.protocol === "https:" ? https : http;
-    const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
-    this.#stopTimer = systemClock.after(timeoutMs, () => this.#end("timeout"));
-    const onAbort = () => this.#end("timeout");
-    signal?.addEventListener("abort", onAbort, { once: true });
-    void this.#done.promise.finally(() => signal?.removeEventListener("abort", onAbort));
-    if (signal?.aborted === true) this.#end("timeout");
-    else
-      this.#outgoing = request(
-        this.#url,
-        {
-          method,
-          headers: { "accept-encoding": "identity", ...headers, ...length },
-          agent: false,
-          lookup: guardedLookup(this.#policy),
-          maxHeaderSize: 64 * 1024,
-        },
-        (response) => this.#read(response),
-      )
-        .on("error", (error: NodeJS.ErrnoException) => this.#end(error.name === "AddressRefused" ? "refused" : "broken", error))
-        .end(body);
-    return this.#done.promise;
+    const over = new AbortController();
+    const stopTimer = systemClock.after(timeoutMs, () => over.abort());
+    const either = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]);
+    const safe = { headers: { "accept-encoding": "identity", ...headers }, lookup: guardedLookup(policy), maxHeaderSize: 64 * 1024 };
+    try {
+      const response = await wire.sendHttp(url, { method, body, signal: either, ...safe });
+      const ended = await this.#read(response);
+      // Who only looks at the head may have ended it by that.
+      return this.#toAnswer(either.aborted && ended === "whole" ? "timeout" : ended);
+    } catch (cause) {
+      if (either.aborted) return this.#toAnswer("timeout");
+      const { name, code, message } = cause as NodeJS.ErrnoException;
+      return name === "AddressRefused" ? this.#toAnswer("refused", message) : this.#toAnswer("broken", code ?? message);
+    } finally {
+      stopTimer();
+    }
   }
 
-  #read(response: IncomingMessage): void {
-    this.#response = response;
-    this.#status = response.statusCode ?? 0;
-    this.#headMs = systemClock.monotonic() - this.#startedAt;
-    this.#headers = Object.fromEntries(
-      Object.entries(response.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : (value ?? "")]),
-    );
-    this.#isStream = /^text\/event-stream\b/i.test(this.#headers["content-type"] ?? "");
-    this.#wish.onHead?.(this.#status, this.#headers);
-    const events = new EventReader();
-    response.on("data", (chunk: Buffer) => {
-      if (this.#isOver) return;
+  async #read(response: IncomingMessage): Promise<Ended> {
+    const headers = toPlain(response.headers);
+    const isStream = wire.isEventStream(headers["content-type"]);
+    this.#head = { status: response.statusCode ?? 0, headers, isStream, headMs: systemClock.monotonic() - this.#startedAt };
+    this.#wish.onHead?.(this.#head.status, headers);
+    try {
+      for await (const { data } of wire.readBody(this.#count(response), isStream)) {
+        const ended = this.#hear(data);
+        if (ended !== undefined) return ended;
+      }
+      return "whole";
+    } catch (error) {
+      if (error instanceof wire.TooLarge) return "too-large";
+      throw error;
+    } finally {
+      response.destroy();
+    }
+  }
+
+  async *#count(response: IncomingMessage): AsyncGenerator<Buffer> {
+    const { maxBytes = defaultMaxBytes } = this.#wish;
+    for await (const chunk of response as AsyncIterable<Buffer>) {
       this.#bytes += chunk.length;
       if (this.#kept.length < maxKept) this.#kept += chunk.toString("utf8").slice(0, maxKept - this.#kept.length);
-      if (this.#bytes > (this.#wish.maxBytes ?? defaultMaxBytes)) this.#end("too-large");
-      else if (!this.#isStream) this.#parts.push(chunk);
-      else for (const { data } of events.push(chunk)) this.#hear(data);
-    });
-    response.on("end", () => {
-      if (!this.#isStream && this.#bytes > 0) this.#hear(Buffer.concat(this.#parts).toString("utf8"));
-      this.#end("whole");
-    });
-    response.on("error", (error: Error) => this.#end("broken", error));
-  }
-
-  #hear(text: string): void {
-    const message = parseJson(text, (values) => (this.#values += values));
-    if (message === undefined || this.#isOver) return;
-    if (this.#messages.length >= maxMessages || this.#values > maxValues) {
-      this.#end("too-large");
-      return;
+      if (this.#bytes > maxBytes) throw new wire.TooLarge();
+      yield chunk;
     }
-    this.#messages.push(message);
-    if (this.#wish.onMessage?.(message) === true) this.#end("enough");
   }
 
-  #end(ended: HttpAnswer["ended"], error?: NodeJS.ErrnoException): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#stopTimer();
-    this.#parts = [];
-    this.#response?.destroy();
-    this.#outgoing?.on("error", () => undefined).destroy();
-    this.#done.resolve({
-      status: this.#status,
-      headers: this.#headers,
+  #hear(text: string): Ended | undefined {
+    const message = parseJson(text, (values) => (this.#values += values));
+    if (message === undefined) return undefined;
+    if (this.#messages.length >= maxMessages || this.#values > maxValues) return "too-large";
+    this.#messages.push(message);
+    return this.#wish.onMessage?.(message) === true ? "enough" : undefined;
+  }
+
+  #toAnswer(ended: Ended, error?: string): HttpAnswer {
+    return {
+      ...this.#head,
       text: this.#kept,
       bytes: this.#bytes,
       values: this.#values,
       messages: this.#messages,
-      isStream: this.#isStream,
       ended,
-      ...(error !== undefined && { error: ended === "refused" ? error.message : (error.code ?? error.message) }),
-      headMs: this.#headMs,
+      ...(error !== undefined && { error }),
       elapsedMs: systemClock.monotonic() - this.#startedAt,
-    });
+    };
   }
+}
+
+function toPlain(headers: IncomingHttpHeaders): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : (value ?? "")]));
 }

@@ -1,10 +1,8 @@
-import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
-import type { Readable, Writable } from "node:stream";
 import { systemClock } from "../../clock.ts";
-import { CommandError } from "../../errors.ts";
-import { killGroup } from "../../machine.ts";
+import { type Child, endChild, killChild, startChild } from "../../wire/child.ts";
 import { LineSplitter } from "../../wire/lines.ts";
+import { within } from "../../wire/within.ts";
 import { parseJson } from "./json.ts";
 
 /** A server that is started for a check and speaks over its pipes; what it prints is bounded, and it never outlives the check. */
@@ -48,7 +46,7 @@ const hastyMs = 50;
 let stayed = 0;
 
 export class Pipe {
-  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
+  readonly #child: Child;
   readonly #listeners = new Set<(line: PrintedLine) => void>();
   readonly #lines: PrintedLine[] = [];
   readonly #splitter = new LineSplitter(maxLineBytes);
@@ -56,7 +54,6 @@ export class Pipe {
   #stderrBytes = 0;
   #bytes = 0;
   #values = 0;
-  #unended = 0;
   #flood: string | undefined;
   readonly startedAt = systemClock.monotonic();
   /** How it ended: an exit code or a signal. */
@@ -67,30 +64,20 @@ export class Pipe {
   /** Starts the server; rejects with one sentence when it cannot be started. */
   static async start({ argv, cwd }: PipeTarget, events: PipeEvents): Promise<Pipe> {
     const [command = "", ...args] = argv;
-    // In a group of its own, so that it is ended with all that it has started.
-    const child = spawn(command, args, { stdio: ["pipe", "pipe", "pipe"], detached: true, shell: false, ...(cwd !== undefined && { cwd }) });
-    await new Promise<void>((resolve, reject) => {
-      child.once("spawn", resolve);
-      child.once("error", (cause: NodeJS.ErrnoException) => {
-        const why = cause.code === "ENOENT" ? "there is no such command or working folder" : cause.message;
-        reject(new CommandError(`The server ${command} cannot be started: ${why}.`, { cause }));
-      });
-    });
-    return new Pipe(child, events);
+    return new Pipe(await startChild({ command, args, cwd }), events);
   }
 
-  private constructor(child: ChildProcessByStdio<Writable, Readable, Readable>, events: PipeEvents) {
+  private constructor(child: Child, events: PipeEvents) {
     this.#child = child;
     const pid = child.pid ?? 0;
     events.onStart(pid);
-    child.stdin.on("error", () => undefined); // A server that is gone says so by its exit.
     child.stdout.on("data", (chunk: Buffer) => this.#read(chunk));
     child.stderr.on("data", (chunk: Buffer) => this.#readError(chunk));
     this.ended = new Promise((resolve) => {
       child.on("exit", (code, signal) => {
         this.#isEnded = true;
         // What it has started and left behind goes with it; who leaves as asked is looked at first.
-        if (!this.#isLeaving) killGroup(pid);
+        if (!this.#isLeaving) killChild(child);
         events.onEnd(pid);
         resolve({ code, signal });
       });
@@ -175,47 +162,35 @@ export class Pipe {
 
   /** At once, as a crash would. */
   kill(): void {
-    if (!this.#isEnded) killGroup(this.pid);
+    if (!this.#isEnded) killChild(this.#child);
   }
 
   /** Closes its input and gives it two seconds; true when it left by itself. What it has started is there until `close`. */
   async leave(): Promise<boolean> {
     this.#isLeaving = true;
     this.#child.stdin.end();
-    return await this.#leaves(patienceMs);
+    return (await within(patienceMs, this.ended)) !== undefined;
   }
 
   /** Makes it leave, with all that it has started: many servers stay when their input closes, and are asked by a signal before they are killed. */
   async close(): Promise<boolean> {
-    this.#child.stdin.end();
     const isStubborn = stayed >= 2;
-    const hasLeft = await this.#leaves(isStubborn ? hastyMs : politeMs);
-    if (!hasLeft) this.#child.kill("SIGTERM");
-    if (!hasLeft && !(await this.#leaves(isStubborn ? hastyMs : patienceMs))) {
-      stayed++;
-      this.kill();
-    }
+    const took = await endChild(this.#child, {
+      gone: this.ended,
+      politeMs: isStubborn ? hastyMs : politeMs,
+      signalMs: isStubborn ? hastyMs : patienceMs,
+    });
+    if (took === "kill") stayed++;
     for (const stream of [this.#child.stdout, this.#child.stderr]) stream.destroy();
-    await this.ended;
-    if (this.leftovers().length > 0) killGroup(this.pid);
-    return hasLeft;
-  }
-
-  async #leaves(ms: number): Promise<boolean> {
-    const late = Promise.withResolvers<boolean>();
-    const stopTimer = systemClock.after(ms, () => late.resolve(false));
-    const hasLeft = await Promise.race([this.ended.then(() => true), late.promise]);
-    stopTimer();
-    return hasLeft;
+    if (this.leftovers().length > 0) killChild(this.#child);
+    return took === "closing";
   }
 
   #read(chunk: Buffer): void {
     if (this.#flood !== undefined) return;
     this.#bytes += chunk.length;
-    const newline = chunk.lastIndexOf(0x0a);
-    this.#unended = newline === -1 ? this.#unended + chunk.length : chunk.length - newline - 1;
     for (const line of this.#splitter.push(chunk)) this.#take(line);
-    if (this.#unended > maxLineBytes) this.#flooded("a line of more than 4 MiB without an end");
+    if (this.#splitter.isTooLong) this.#flooded("a line of more than 4 MiB without an end");
     else if (this.#bytes > maxTotalBytes) this.#flooded("more than 8 MiB");
     else if (this.#values > maxValues) this.#flooded(`more than ${maxValues} values`);
   }

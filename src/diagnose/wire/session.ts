@@ -1,7 +1,8 @@
 import { systemClock } from "../../clock.ts";
-import { metaKeys, routingHeaders, toEnvelope } from "../../wire/envelope.ts";
+import { metaKeys, toEnvelope } from "../../wire/envelope.ts";
+import { acceptBoth, subjectHeaders } from "../../wire/http-client.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../../wire/json.ts";
-import { hasVersionHeader, isModern, tasksExtension } from "../../wire/revisions.ts";
+import { isModern, tasksExtension } from "../../wire/revisions.ts";
 import { printable } from "../text.ts";
 import type { HttpAnswer, HttpWish } from "./http.ts";
 import type { Pipe } from "./pipe.ts";
@@ -180,7 +181,7 @@ export class WireSession implements Session {
     if (this.isModern || answer.result === undefined) return answer;
     this.#sessionId = answer.http?.headers["mcp-session-id"];
     await this.notify("notifications/initialized");
-    if (!isPiped) this.#carrier.listen((message) => this.#hear(message), this.#headers("", undefined));
+    if (!isPiped) this.#carrier.listen((message) => this.#hear(message), this.#headers());
     return answer;
   }
 
@@ -214,7 +215,7 @@ export class WireSession implements Session {
     if (method === "notifications/cancelled" && params?.requestId !== undefined) this.#cancelled.add(params.requestId);
     const message = { jsonrpc: "2.0", method, ...this.#params(params, undefined) };
     const timeoutMs = Math.min(this.#options.timeoutMs, notifyMs);
-    await this.#carrier.send(message, { timeoutMs, headers: this.#headers(method, undefined), onOther: (other) => this.#hear(other) });
+    await this.#carrier.send(message, { timeoutMs, headers: this.#headers(method), onOther: (other) => this.#hear(other) });
   }
 
   async list(method: string, field: string, { maxItems = 1_000, maxPages = 50, timeoutMs = this.#options.timeoutMs * 3 }: ListOptions = {}): Promise<Listed> {
@@ -263,7 +264,7 @@ export class WireSession implements Session {
   }
 
   close(): Promise<void> {
-    return this.#carrier.close(this.#headers("", undefined));
+    return this.#carrier.close(this.#headers());
   }
 
   #capabilities(): Json {
@@ -278,15 +279,9 @@ export class WireSession implements Session {
     return { params: { ...params, _meta: all } };
   }
 
-  #headers(method: string, params: Json | undefined): Record<string, string> {
-    const own = { ...this.#options.credentials, accept: "application/json, text/event-stream", "content-type": "application/json" };
-    if (!this.isModern)
-      return {
-        ...own,
-        ...(this.#sessionId !== undefined && { "mcp-session-id": this.#sessionId }),
-        ...(method !== "initialize" && hasVersionHeader(this.revision) && { "mcp-protocol-version": this.revision }),
-      };
-    return { ...own, ...(method === "" ? { "mcp-protocol-version": this.revision } : routingHeaders(this.revision, method, params)) };
+  #headers(method?: string, params?: Json): Record<string, string> {
+    const about = subjectHeaders({ revision: this.revision, session: this.#sessionId, method, params });
+    return { ...this.#options.credentials, ...acceptBoth, "content-type": "application/json", ...about };
   }
 
   #hear(message: Json): void {
@@ -296,9 +291,7 @@ export class WireSession implements Session {
     if (message.id === undefined || message.method === undefined || ++this.#replies > maxReplies) return;
     const reply = this.#options.onRequest?.(message) ?? (message.method === "ping" ? { result: {} } : { error: { code: -32601, message: "Not supported." } });
     const answer = { jsonrpc: "2.0", id: message.id, ...reply };
-    void this.#carrier
-      .send(answer, { timeoutMs: this.#options.timeoutMs, headers: this.#headers("", undefined), onOther: () => undefined })
-      .catch(() => undefined);
+    void this.#carrier.send(answer, { timeoutMs: this.#options.timeoutMs, headers: this.#headers(), onOther: () => undefined }).catch(() => undefined);
   }
 }
 

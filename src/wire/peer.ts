@@ -1,14 +1,38 @@
 import { systemClock } from "../clock.ts";
 import { RequestError } from "../errors.ts";
-import { fieldsOf, isObject, type Json } from "../wire/json.ts";
-import type { Message } from "../wire/message.ts";
-import { Detach } from "./detach.ts";
 import { ConnectionError, ServerError } from "./errors.ts";
-import type { Link, LinkEvents, SendOptions } from "./link.ts";
+import { type Id, InFlight, type Sent } from "./in-flight.ts";
+import { fieldsOf, isObject, type Json } from "./json.ts";
+import type { Message } from "./message.ts";
+import { within } from "./within.ts";
+
+/** Messages to and from the other side, whatever carries them. */
+export interface Link {
+  readonly kind: "command" | "url" | "socket";
+  /** Takes a message to the other side. Over HTTP a request lasts until its answer has come. */
+  send(message: Message, options?: SendOptions): Promise<void>;
+  /** Told once, when the handshake is over. */
+  begin(revision: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface SendOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Over HTTP: on a connection of its own, because one that was kept open may be gone just as the request leaves. */
+  readonly isFresh?: boolean | undefined;
+  /** Over HTTP. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface LinkEvents {
+  onMessage(message: Message): void;
+  /** Called once; nothing comes after it. */
+  onClose(why: ConnectionError): void;
+}
 
 export interface PeerEvents {
   onNotification(method: string, params: Json): void;
-  /** Answers a request of the server's; undefined for a method that is not known. What never resolves is never answered. */
+  /** Answers a request of the other side's; undefined for a method that is not known. What never resolves is never answered. */
   onRequest(method: string, params: Json): Promise<Json | undefined>;
 }
 
@@ -18,11 +42,13 @@ export interface AskOptions extends Pick<SendOptions, "isFresh" | "headers"> {
   readonly limitMs?: number | undefined;
   /** The stream of a request is its life: closing it cancels, and nothing else does. */
   readonly isStreamBound?: boolean;
+  /** False for a reason to give up that leaves the work alone. */
+  readonly mustCancel?: (reason: unknown) => boolean;
   /** What came although the request was taken back; a short time is left for it. */
   readonly onLate?: ((result: unknown) => Promise<void>) | undefined;
 }
 
-/** How long it may take to tell a server that a request is taken back, and how long an answer may still be on its way. */
+/** How long it may take to tell the other side that a request is taken back, and how long an answer may still be on its way. */
 const tellMs = 1_000;
 const lateMs = 300;
 
@@ -35,22 +61,15 @@ class GivenUp {
   }
 }
 
-interface Waiting {
-  readonly method: string;
-  resolve(result: unknown): void;
-  reject(error: unknown): void;
-}
-
-/** JSON-RPC over a link: each request finds its answer. */
+/** JSON-RPC over a link: each request finds its answer, or is taken back. */
 export class Peer {
   readonly link: Link;
   readonly #events: PeerEvents;
-  readonly #waiting = new Map<number, Waiting>();
-  /** Requests of the server's that wait for our answer. */
-  readonly #asked = new Set<string | number>();
+  readonly #inFlight = new InFlight<Message>();
+  /** Requests of the other side's that wait for our answer. */
+  readonly #asked = new Set<Id>();
   readonly #closed = Promise.withResolvers<ConnectionError>();
   #why: ConnectionError | undefined;
-  #lastId = 0;
 
   private constructor(link: Link, events: PeerEvents) {
     this.link = link;
@@ -81,33 +100,26 @@ export class Peer {
     return this.#closed.promise;
   }
 
-  /** Sends a request and resolves with its result. Who gives up on it has the server told, unless the work is only to be left alone. */
+  /** Sends a request and resolves with its result. Who gives up on it has the other side told, unless the work is only to be left alone. */
   async request(method: string, params: Json, options: AskOptions = {}): Promise<unknown> {
-    const { signal, limitMs } = options;
+    const { signal, limitMs, mustCancel = () => true } = options;
     signal?.throwIfAborted();
     if (this.#why !== undefined) throw this.#why;
-    const id = ++this.#lastId;
     const stop = new AbortController();
-    const answer = Promise.withResolvers<unknown>();
+    const sent = this.#send(method, params, { signal: stop.signal, isFresh: options.isFresh, headers: options.headers });
+    const result = sent.answer.then((answer) => resultOf(answer, method));
     const givenUp = Promise.withResolvers<GivenUp>();
-    this.#waiting.set(id, { ...answer, method });
     const onAbort = () => givenUp.resolve(new GivenUp(signal?.reason));
     signal?.addEventListener("abort", onAbort, { once: true });
     const slow = new ConnectionError(`The server did not answer ${method} within ${Math.round((limitMs ?? 0) / 1000)} s.`);
     const stopClock = limitMs === undefined ? undefined : systemClock.after(limitMs, () => givenUp.resolve(new GivenUp(slow)));
-    this.link.send({ id, method, params }, { signal: stop.signal, isFresh: options.isFresh, headers: options.headers }).then(
-      () => {
-        if (this.link.kind === "url") answer.reject(new ConnectionError(`The server did not answer ${method}.`));
-      },
-      (error: unknown) => answer.reject(error),
-    );
     try {
-      const first = await Promise.race([answer.promise, givenUp.promise]);
+      const first = await Promise.race([result, givenUp.promise]);
       if (!(first instanceof GivenUp)) return first;
-      if (!(first.reason instanceof Detach)) await this.#takeBack(id, answer.promise, stop, options);
+      if (mustCancel(first.reason)) await this.#takeBack(sent.id, result, stop, options);
       throw first.reason;
     } finally {
-      this.#waiting.delete(id);
+      sent.forget();
       stopClock?.();
       signal?.removeEventListener("abort", onAbort);
     }
@@ -122,39 +134,34 @@ export class Peer {
     await this.link.close();
   }
 
-  /** Tells the server that nobody waits any more. An answer that was already on its way is not lost: it may name a task. */
-  async #takeBack(id: number, answer: Promise<unknown>, stop: AbortController, { isStreamBound = false, onLate }: AskOptions): Promise<void> {
+  #send(method: string, params: Json, options: SendOptions): Sent<Message> {
+    const sent = this.#inFlight.open();
+    this.link.send({ id: sent.id, method, params }, options).then(() => {
+      if (this.link.kind === "url") sent.fail(new ConnectionError(`The server did not answer ${method}.`));
+    }, sent.fail);
+    return sent;
+  }
+
+  /** Tells the other side that nobody waits any more. An answer that was already on its way is not lost: it may name a task. */
+  async #takeBack(id: Id, result: Promise<unknown>, stop: AbortController, { isStreamBound = false, onLate }: AskOptions): Promise<void> {
     const isClosed = isStreamBound && this.link.kind === "url";
-    if (!isClosed && this.#why === undefined) await this.#within(tellMs, this.notify("notifications/cancelled", { requestId: id }));
-    const late = onLate === undefined ? undefined : await this.#within(lateMs, answer);
+    if (!isClosed && this.#why === undefined) await within(tellMs, this.notify("notifications/cancelled", { requestId: id }));
+    const late = onLate === undefined ? undefined : await within(lateMs, result);
     if (late !== undefined) await onLate?.(late);
     // Only now, lest the server takes the closing for an accident.
     stop.abort();
   }
 
-  /** What comes within this time, if anything does. */
-  async #within(ms: number, promise: Promise<unknown>): Promise<unknown> {
-    const over = Promise.withResolvers<undefined>();
-    const stopClock = systemClock.after(ms, () => over.resolve(undefined));
-    const outcome = await Promise.race([promise, over.promise]).catch(() => undefined);
-    stopClock();
-    return outcome;
-  }
-
   #receive(message: Message): void {
     const { id, method, params = {} } = message;
-    if (method === undefined) {
-      const waiting = typeof id === "number" ? this.#waiting.get(id) : undefined;
-      if (message.error !== undefined) waiting?.reject(new ServerError(message.error));
-      else if (isObject(message.result)) waiting?.resolve(message.result);
-      else waiting?.reject(new RequestError("request", `Asked for ${waiting.method}, the server answered with something that is no result.`));
-    } else if (id === undefined || id === null) {
-      if (method === "notifications/cancelled") this.#asked.delete(fieldsOf(params).requestId as string);
+    if (method === undefined) this.#inFlight.settle(id, message);
+    else if (id === undefined || id === null) {
+      if (method === "notifications/cancelled") this.#asked.delete(fieldsOf(params).requestId as Id);
       this.#events.onNotification(method, params);
     } else void this.#answer(id, method, params);
   }
 
-  async #answer(id: string | number, method: string, params: Json): Promise<void> {
+  async #answer(id: Id, method: string, params: Json): Promise<void> {
     this.#asked.add(id);
     const result = await this.#events.onRequest(method, params);
     const reply: Message = result === undefined ? { id, error: { code: -32601, message: "Method not found" } } : { id, result };
@@ -165,7 +172,13 @@ export class Peer {
   #finish(why: ConnectionError): void {
     if (this.#why !== undefined) return;
     this.#why = why;
-    for (const waiting of this.#waiting.values()) waiting.reject(why);
+    this.#inFlight.failAll(why);
     this.#closed.resolve(why);
   }
+}
+
+function resultOf({ result, error }: Message, method: string): Json {
+  if (error !== undefined) throw new ServerError(error);
+  if (!isObject(result)) throw new RequestError("request", `Asked for ${method}, the server answered with something that is no result.`);
+  return result;
 }
