@@ -1,6 +1,7 @@
 import { PassThrough } from "node:stream";
 import { McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { onTestFinished } from "vitest";
 import type { Catalog, CatalogEntry } from "../../src/command/catalog.ts";
 import type { Command } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
@@ -15,8 +16,8 @@ import { History } from "../../src/task/history.ts";
 import { Sweeper } from "../../src/task/sweeper.ts";
 import { Worker } from "../../src/task/worker.ts";
 import { type HttpDoor, serveHttp } from "../../src/transport/http.ts";
-import type { FakeClock } from "./fake-clock.ts";
-import { type Link, overHttp, overStreams } from "./wire.ts";
+import { FakeClock } from "./fake-clock.ts";
+import { type Answer, type CallOptions, type Json, type Link, type Message, overHttp, overStreams, type Result, WireClient, type WireOptions } from "./wire.ts";
 
 /** A whole server in this process whose time we move: what `openRuntime` puts together, on a store in memory. */
 export interface InMemoryServer {
@@ -144,4 +145,74 @@ export async function moving<T>(clock: FakeClock, promise: Promise<T>, stepMs = 
     if (!isSettled) clock.advance(stepMs);
   }
   return await promise;
+}
+
+/** What the local user's tasks are kept under. */
+export const local = "local";
+
+/** A client on a pipe to a server in this process, whose time we move; it can answer what it is asked. */
+export interface Piped {
+  readonly clock: FakeClock;
+  readonly engine: Engine;
+  readonly client: WireClient;
+  /** A call, and the time it needs. */
+  readonly call: (tool: string, input?: object, options?: CallOptions) => Promise<Result>;
+  readonly request: (method: string, params?: Json) => Promise<Answer>;
+  /** Waits for it, and lets time pass until then. */
+  readonly settled: <T>(promise: Promise<T>) => Promise<T>;
+  /** Lets time pass, in small steps, with all that is due. */
+  readonly pass: (ms: number) => Promise<void>;
+  /** What came by this method so far. */
+  readonly of: (method: string) => Message[];
+  /** So many of a method, as soon as they have come; time passes until then. */
+  readonly comes: (method: string, count?: number) => Promise<Message[]>;
+  /** Answers a request of the server's. */
+  readonly respond: (asked: Message | undefined, result: object) => Promise<void>;
+}
+
+export interface PipedOptions extends WireOptions {
+  readonly commands: Readonly<Record<string, Command>>;
+  readonly deferral?: DeferralRules;
+  /** For commands that know the time. */
+  readonly clock?: FakeClock;
+}
+
+export async function openPiped({ commands, deferral, clock = new FakeClock(), ...options }: PipedOptions): Promise<Piped> {
+  const server = openInMemory(commands, clock, deferral === undefined ? {} : { deferral });
+  const link = server.openPipe();
+  const client = new WireClient(link, options);
+  onTestFinished(async () => {
+    await moving(clock, client.close());
+    await moving(clock, server.close(), 1_000);
+  });
+  await moving(clock, client.begin());
+  const of = (method: string) => client.received.filter((message) => message.method === method);
+  const pass = async (ms: number) => {
+    const end = clock.now() + ms;
+    while (clock.now() < end) {
+      clock.advance(Math.min(10_000, end - clock.now()));
+      await turns();
+    }
+  };
+  return {
+    clock,
+    engine: server.engine,
+    client,
+    call: (tool, input = {}, more = {}) => moving(clock, client.call(tool, input, more)),
+    request: (method, params = {}) => moving(clock, client.request(method, params)),
+    settled: (promise) => moving(clock, promise),
+    pass,
+    of,
+    async comes(method, count = 1) {
+      for (let steps = 0; of(method).length < count; steps++) {
+        if (steps === 1_000) throw new Error(`${count} × ${method} did not come; the last were ${JSON.stringify(client.received.slice(-5))}`);
+        await pass(10);
+      }
+      return of(method);
+    },
+    async respond(asked, result) {
+      void client.respond(asked?.id, result);
+      await turns();
+    },
+  };
 }

@@ -79,3 +79,20 @@ export async function waitFor<T>(look: () => T | undefined | false, why: () => s
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
+
+/** Asks until there is something. */
+export async function eventually<T>(ask: () => Promise<T | undefined>, guardMs = 50_000): Promise<T> {
+  const end = Date.now() + guardMs;
+  for (;;) {
+    const found = await ask();
+    if (found !== undefined) return found;
+    if (Date.now() > end) throw new Error("it never came");
+    await new Promise((resolve) => setTimeout(resolve, 30));
+  }
+}
+
+/** Ends a server as a power cut would. */
+export async function killNine({ child, exited }: Started): Promise<void> {
+  child.kill("SIGKILL");
+  await exited;
+}

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { cleanUp } from "./home.ts";
-import type { Message } from "./raw.ts";
+import type { Message } from "./wire.ts";
 
 /** HTTP written by hand on a socket of one's own: every byte of a request is the test's, and every byte that comes back is seen. */
 

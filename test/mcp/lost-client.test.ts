@@ -3,8 +3,7 @@ import { sleep } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { moving, openInMemory, turns } from "../helpers/in-memory.ts";
-import { waitFor } from "../helpers/meanwhile.ts";
-import { eventually } from "../helpers/raw.ts";
+import { eventually, waitFor } from "../helpers/meanwhile.ts";
 import { WireClient } from "../helpers/wire.ts";
 
 /** A server that outlives its connections, and a command of a minute. */
@@ -44,11 +43,11 @@ test.each([
 ] as const)("a connection over %s that is lost in the middle of a call of %s leaves a task, and its result to the next connection", async (door, revision) => {
   const { clock, connect, starts } = setUp();
   const [lost, next] = [await connect(door, revision), await connect(door, revision)];
-  const { id } = lost.startCall("work_minute");
+  const { drop } = lost.startCall("work_minute");
   await waitFor(() => starts() === 1);
   clock.advance(10_000);
   await turns();
-  lost.drop(id);
+  drop();
   const jobs = await eventually(async () => {
     const { structuredContent } = await moving(clock, next.call("task_list"), 1);
     const found = structuredContent?.data.jobs as { job_id: string }[];
@@ -65,11 +64,11 @@ test.each([
 test("over HTTP, a closed stream of 2026-07-28 is a cancel: the call is stopped, and leaves nothing", async () => {
   const { clock, connect, starts, stops } = setUp();
   const [lost, next] = [await connect("http", "2026-07-28"), await connect("http", "2026-07-28")];
-  const { id } = lost.startCall("work_minute");
+  const { drop } = lost.startCall("work_minute");
   await waitFor(() => starts() === 1);
   clock.advance(10_000);
   await turns();
-  lost.drop(id);
+  drop();
   await waitFor(() => stops() === 1);
   expect((await moving(clock, next.call("task_list"))).structuredContent?.data).toEqual({ jobs: [] });
 });

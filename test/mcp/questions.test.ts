@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import type { CommandContext } from "../../src/command/context.ts";
-import { local, openPiped, type Piped } from "../helpers/piped.ts";
+import { local, openPiped, type Piped } from "../helpers/in-memory.ts";
 import type { Result } from "../helpers/wire.ts";
 
 const minute = 60_000;

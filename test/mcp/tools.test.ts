@@ -3,7 +3,7 @@ import { z } from "zod";
 import { sleep } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
-import { openPiped } from "../helpers/piped.ts";
+import { openPiped } from "../helpers/in-memory.ts";
 import { handleOf, resultOf } from "../helpers/wire.ts";
 
 /** It cuts a call after a minute of silence, and progress starts that minute anew. */

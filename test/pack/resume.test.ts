@@ -3,10 +3,9 @@ import path from "node:path";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { type Started, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { killNine, type Started, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { taskIdOf } from "../helpers/project.ts";
-import { killNine, takesTasks } from "../helpers/raw.ts";
-import { overPipes, type Result, resultOf, WireClient } from "../helpers/wire.ts";
+import { overPipes, type Result, resultOf, takesTasks, WireClient } from "../helpers/wire.ts";
 
 const count = 1_000;
 /** As `transform batch` has them. */

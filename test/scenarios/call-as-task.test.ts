@@ -2,9 +2,11 @@ import { existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connect } from "../../src/client/index.ts";
+import { tasksExtension } from "../../src/wire/revisions.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
-import { type Fields, serve, tasksExtension, type Wire } from "../helpers/task-wire.ts";
+import { serve } from "../helpers/place.ts";
+import type { Fields, WireClient } from "../helpers/wire.ts";
 
 /** A client of 2026-07-28 that would rather have a task says so to our own server; the revision itself has no word for it. */
 
@@ -37,7 +39,7 @@ function project() {
   return { commands: path.join(folder, "commands"), file, open: () => writeFileSync(file, "") };
 }
 
-const call = (wire: Wire, name: string, file: unknown, _meta: Fields) => wire.request("tools/call", { name, arguments: { file }, _meta });
+const call = (wire: WireClient, name: string, file: unknown, _meta: Fields) => wire.request("tools/call", { name, arguments: { file }, _meta });
 
 describe.each(["stdio", "HTTP"] as const)("over %s", (transport) => {
   test("the hint makes a task at once, with its time to live, where the client takes tasks and the tool may be one", async () => {

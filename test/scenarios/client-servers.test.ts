@@ -21,7 +21,7 @@ import { silentLog } from "../../src/log.ts";
 import { openRuntime, serveStreams } from "../../src/serve.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
-import { traces } from "../helpers/task-wire.ts";
+import { openTraces } from "../helpers/place.ts";
 
 /** Our client and every kind of server: its own in each era, SDK v1's experimental tasks, one of 2024, and the everything server. */
 
@@ -136,7 +136,7 @@ describe.each([
 
   test("has its question answered in the middle of a task", async () => {
     const client = await open(overHttp(), { revision });
-    const { file, release } = traces();
+    const { file, release } = openTraces();
     release();
     const seen = watching();
     expect(dataOf(await client.callTool("ask_name", { file }, seen.options))).toEqual({ greeting: "Hello, Ada!" });
@@ -157,7 +157,7 @@ describe.each([
 
   test("says what it asks when nobody can answer, and its task waits for the answer", async () => {
     const client = await open(overHttp(), { revision });
-    const { file, release } = traces();
+    const { file, release } = openTraces();
     release();
     const refused: unknown = await client.callTool("ask_name", { file }).catch((error: unknown) => error);
     expect(refused).toMatchObject({ name: "InputRequired", question: { message: "What is your name?" } });
@@ -175,7 +175,7 @@ describe.each([
     const onInput = () => {
       throw broken;
     };
-    const { file } = traces();
+    const { file } = openTraces();
     await expect(client.callTool("ask_name", { file }, { onInput })).rejects.toBe(broken);
     await expect(client.callTool("inline_ask", { salutation: "Hm" }, { onInput })).rejects.toBe(broken);
     await expect(client.callTool("work_count", { to: 3, label: `broken ${revision}` }, { onProgress: onInput })).rejects.toBe(broken);
@@ -183,7 +183,7 @@ describe.each([
 
   test("stops a task whose caller aborts, and the call rejects with the caller's reason", async () => {
     const client = await open(overHttp(), { revision });
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     const stop = new AbortController();
     const why = new Error("enough");
     const call = client.callTool("work_hold", { file }, { signal: stop.signal });
@@ -196,14 +196,14 @@ describe.each([
 
   test("stops a call that takes too long", async () => {
     const client = await open(overHttp(), { revision });
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     await expect(client.callTool("inline_wait", { file }, { timeoutMs: 250 })).rejects.toMatchObject({ name: "TimedOut", message: "Timed out after 0.25 s." });
     await waitFor(() => lines().includes("stopped: Cancelled"));
   });
 
   test("goes on without us when we detach, and another client gets the result by id", async () => {
     const client = await open(overHttp(), { revision });
-    const { file, lines, release } = traces();
+    const { file, lines, release } = openTraces();
     const handle = await client.callTool("work_hold", { file }, { detach: true });
     const leave = new AbortController();
     const left = client.task(handle.taskId ?? "").result({ signal: leave.signal, onTask: () => leave.abort(new Detach()) });
@@ -242,7 +242,7 @@ describe("our server over stdio", () => {
     expect(dataOf(await client.callTool("work_count", { to: 4 }, seen.options))).toMatchObject({ counted: 4 });
     expectRising(seen.progress);
     expect(dataOf(await client.callTool("inline_ask", { salutation: "Ahoy" }, seen.options))).toEqual({ greeting: "Ahoy, Ada!" });
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     const stop = new AbortController();
     const call = client.callTool("inline_wait", { file }, { signal: stop.signal });
     call.catch(() => undefined);
@@ -258,7 +258,7 @@ describe("our server's plain handles", () => {
 
   test("are followed to the result", async () => {
     const client = await open(overHttp(), hasty);
-    const { file, lines, release } = traces();
+    const { file, lines, release } = openTraces();
     const seen = watching();
     const onTask = (task: TaskState) => {
       seen.options.onTask(task);
@@ -271,7 +271,7 @@ describe("our server's plain handles", () => {
 
   test("are stopped with the server's own tool", async () => {
     const client = await open(overHttp(), hasty);
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     const stop = new AbortController();
     const call = client.callTool("inline_wait", { file }, { signal: stop.signal, onTask: () => stop.abort(new Error("enough")) });
     await expect(call).rejects.toThrow("enough");
@@ -280,7 +280,7 @@ describe("our server's plain handles", () => {
 
   test("of a job that somebody else stopped reject as cancelled", async () => {
     const client = await open(overHttp(), hasty);
-    const { file } = traces();
+    const { file } = openTraces();
     const other = await open(overHttp(), hasty);
     const onTask = ({ taskId, status }: TaskState) => void (status === "working" && other.task(taskId).cancel());
     await expect(client.callTool("inline_wait", { file }, { onTask })).rejects.toMatchObject({ name: "Cancelled" });
@@ -290,7 +290,7 @@ describe("our server's plain handles", () => {
 test("follow-up tools with a prefix are found by it", async () => {
   const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify({ ...JSON.parse(config), toolPrefix: "acme" }) });
   const client = await open({ ...(overPipes(path.join(cwd, "home")) as CommandTarget), cwd }, { revision: "2025-06-18", name: "hasty" });
-  const { file, lines } = traces();
+  const { file, lines } = openTraces();
   const handle = await client.callTool("acme_inline_wait", { file }, { detach: true });
   const again = client.task(handle.taskId ?? "");
   expect(await again.state()).toMatchObject({ taskId: handle.taskId, status: "working" });
@@ -321,7 +321,7 @@ test("over HTTP, a task is followed on although its server was killed, and start
   process.env[variableOfTwo] = readFileSync(path.join(cwd, "home/token"), "utf8").trim();
   onTestFinished(() => void delete process.env[variableOfTwo]);
   const client = await open({ url: first.url, tokenVariable: variableOfTwo }, { revision: "2025-11-25" });
-  const { file, lines, release } = traces();
+  const { file, lines, release } = openTraces();
   const seen = watching();
   const call = client.callTool("inline_steady", { file }, seen.options);
   call.catch(() => undefined);
@@ -359,7 +359,7 @@ test("over a socket, a task is followed on although the connection is lost", asy
     connections = 0;
     const startedAt = performance.now();
     const client = await open({ socket: address }, { revision });
-    const { file, release } = traces();
+    const { file, release } = openTraces();
     let isCut = false;
     const onTask = () => {
       if (isCut) return;
@@ -404,7 +404,7 @@ describe.each(["stdio", "HTTP"] as const)("the experimental tasks server of SDK 
     expect((await handle.state()).status).toBe("cancelled");
     await expect(handle.result()).rejects.toMatchObject({ name: "Cancelled" });
 
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     const stop = new AbortController();
     const call = client.callTool("wait", { file }, { signal: stop.signal });
     call.catch(() => undefined);
@@ -426,7 +426,7 @@ test("a plain server of 2024-11-05 gives results and progress, and stops", async
   await expect(client.task("t1").state()).rejects.toThrow("This server has no tasks");
   await expect(client.listTasks()).rejects.toThrow("does not list tasks");
 
-  const { file, lines } = traces();
+  const { file, lines } = openTraces();
   await expect(client.callTool("wait", { file }, { timeoutMs: 200 })).rejects.toMatchObject({ name: "TimedOut" });
   await waitFor(() => lines().includes("stopped"));
 });

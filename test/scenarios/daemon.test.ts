@@ -8,9 +8,8 @@ import { backWays, ways as printingWays } from "../fixtures/stdout/commands/prin
 import { DaemonHome, daemonProcesses, dataOf, isRunning, kill, ownCommands, residentMiB } from "../helpers/daemon.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { cases, rounds } from "../helpers/long.ts";
-import { executable, runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { eventually, executable, runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
-import { eventually } from "../helpers/raw.ts";
 import { handleOf, overPipes, overStreams, type Result, resultOf, WireClient } from "../helpers/wire.ts";
 
 /** `meanwhile serve` on stdio is a front; the work is in a daemon, which outlives it. */

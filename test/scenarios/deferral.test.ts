@@ -282,9 +282,9 @@ describe("a result is not lost", () => {
     const project = new Project();
     const [client, later] = [await project.http(as(nov25)), await project.http(as(nov25))];
     const work = gate();
-    const { id } = client.startCall(gated, work.input);
+    const { drop } = client.startCall(gated, work.input);
     await work.seen("started");
-    client.drop(id);
+    drop();
     const [job] = await waitForJobs(later, 1);
     work.open();
     expect((await resultFor(later, job as string)).structuredContent).toMatchObject({ success: true, data: { passed: work.input.file } });
@@ -296,9 +296,9 @@ describe("a result is not lost", () => {
     const project = new Project();
     const [client, later] = [await project.http(as(y26)), await project.http(as(y26))];
     const work = gate();
-    const { id } = client.startCall(gated, work.input);
+    const { drop } = client.startCall(gated, work.input);
     await work.seen("started");
-    client.drop(id);
+    drop();
     await work.seen("stopped");
     expect((await later.call("task_list")).structuredContent?.data).toEqual({ jobs: [] });
   });

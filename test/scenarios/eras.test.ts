@@ -2,24 +2,11 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { taskGenerations } from "../../src/wire/revisions.ts";
 import { shareAmongTests } from "../helpers/home.ts";
-import { waitFor } from "../helpers/meanwhile.ts";
-import {
-  type Answer,
-  type Client,
-  eventually,
-  exchange,
-  type Fields,
-  isEnded,
-  ModernClient,
-  openPlace,
-  openTraces,
-  revisions,
-  SessionClient,
-  startTask,
-  takesTasks,
-  taskWhen,
-} from "../helpers/raw.ts";
+import { eventually, waitFor } from "../helpers/meanwhile.ts";
+import { isEnded, openPlace, openTraces, startTask, taskWhen } from "../helpers/place.ts";
+import { type Answer, exchange, type Fields, ModernClient, SessionClient, takesTasks, type WireClient } from "../helpers/wire.ts";
 
 /** Where 2025-11-25 and 2026-07-28 ask for opposite things, one server does both, by the revision of the request. */
 
@@ -45,13 +32,13 @@ async function enter({ place, server }: Awaited<ReturnType<typeof openServer>>) 
   return { place, server, core, modern, both: [core, modern] as const };
 }
 
-const listed = async (core: Client): Promise<Fields[]> => (await core.request("tasks/list")).result?.tasks ?? [];
+const listed = async (core: WireClient): Promise<Fields[]> => (await core.request("tasks/list")).result?.tasks ?? [];
 
 describe("E1", () => {
   test("E1: a client of 2025-11-25 that drops its stream has cancelled nothing: the call runs on as a task, and its caller finds the result", async () => {
     const { server, place, core } = await openBoth();
     const traces = openTraces();
-    const begun = core.begin("tools/call", { name: "work_hold", arguments: { file: traces.file } });
+    const begun = core.start("tools/call", { name: "work_hold", arguments: { file: traces.file } });
     await traces.shows("started");
     expect(await listed(core)).toEqual([]);
     begun.drop();
@@ -59,7 +46,7 @@ describe("E1", () => {
     const later = await SessionClient.begin(server.url, { headers: place.local() });
     const found = await eventually(async () => (await listed(later))[0]);
     expect(found).toMatchObject({ status: "working" });
-    traces.open();
+    traces.release();
     const { result } = await later.request("tasks/result", { taskId: found.taskId });
     expect(result).toMatchObject({ structuredContent: { success: true, data: { pid: server.child.pid, attempt: 1 } } });
     expect(traces.lines()).toEqual([`started ${server.child.pid}`, `finished ${server.child.pid}`]);
@@ -70,11 +57,11 @@ describe("E1", () => {
     const place = openPlace({ commands });
     const traces = openTraces();
     const pipe = await place.startPipe("2025-11-25");
-    const begun = pipe.begin("tools/call", { name: "work_hold", arguments: { file: traces.file } });
+    const begun = pipe.start("tools/call", { name: "work_hold", arguments: { file: traces.file } });
     await traces.shows("started");
     begun.drop();
     expect(await pipe.server.exited).toBe(0);
-    traces.open();
+    traces.release();
 
     const later = await place.startPipe("2025-11-25");
     const [found] = await listed(later);
@@ -93,7 +80,7 @@ describe("E1", () => {
     ];
     const calls = cases.map(({ capabilities, isDeaf }) => {
       const traces = openTraces();
-      return { traces, isDeaf, begun: modern.begin("tools/call", { name: "work_hold", arguments: { file: traces.file, isDeaf } }, { capabilities }) };
+      return { traces, isDeaf, begun: modern.start("tools/call", { name: "work_hold", arguments: { file: traces.file, isDeaf } }, { capabilities }) };
     });
     for (const { traces } of calls) await traces.shows("started");
     // By now the calls are on record, and could be mistaken for tasks.
@@ -101,7 +88,7 @@ describe("E1", () => {
     for (const { begun, traces, isDeaf } of calls) {
       begun.drop();
       await traces.shows("stopped: Cancelled");
-      traces.open();
+      traces.release();
       if (isDeaf) await traces.shows("finished");
       expect(traces.lines().filter((line) => line.startsWith("started"))).toHaveLength(1);
     }
@@ -117,12 +104,12 @@ describe("E1", () => {
       const traces = openTraces();
       const { taskId } = await startTask(modern, name, { file: traces.file });
       const { stream } = await modern.listen([taskId]);
-      const looking = modern.begin("tasks/get", { taskId });
+      const looking = modern.start("tasks/get", { taskId });
       stream.drop();
       looking.drop();
       await traces.shows("started");
       await sleep(100);
-      traces.open();
+      traces.release();
       const task = await taskWhen(modern, taskId, isEnded);
       expect(task, name).toMatchObject({ status: "completed", result: { structuredContent: { data: { attempt: 1 } } } });
       expect(traces.lines().filter((line) => line.startsWith("stopped"))).toEqual([]);
@@ -140,7 +127,7 @@ describe("E1", () => {
       const traces = openTraces();
       // As long as somebody else is writing, no task can be made, and no handle sent.
       const stopWriting = await holdStore(place.home);
-      const begun = modern.begin("tools/call", { name, arguments: { file: traces.file } }, { capabilities });
+      const begun = modern.start("tools/call", { name, arguments: { file: traces.file } }, { capabilities });
       // It has come in: its run has begun, or what came after it is answered.
       if (name === "work_hold") await traces.shows("started");
       else await modern.request("server/discover");
@@ -167,13 +154,13 @@ describe("E1", () => {
     expect(await listed(core)).toEqual([]);
     await modern.request("tools/call", { name: "report_steps", arguments: { at: 1, steps: 1, gapMs: 1 } });
     const stopWriting = await holdStore(place.home);
-    const begun = modern.begin("tools/call", { name: "work_long", arguments: { file: traces.file } });
+    const begun = modern.start("tools/call", { name: "work_long", arguments: { file: traces.file } });
     await sleep(300);
     await modern.notify("notifications/cancelled", { requestId: begun.id });
     await sleep(200);
     stopWriting();
     await sleep(1_000);
-    expect(modern.log.filter(({ id }) => id === begun.id)).toEqual([]);
+    expect(modern.received.filter(({ id }) => id === begun.id)).toEqual([]);
     expect((await listed(core)).filter(({ status }) => status !== "cancelled")).toEqual([]);
   });
 
@@ -181,14 +168,14 @@ describe("E1", () => {
     const { core, place } = await openBoth();
     const traces = openTraces();
     const stopWriting = await holdStore(place.home);
-    const begun = core.begin("tools/call", { name: "work_long", arguments: { file: traces.file }, task: {} });
+    const begun = core.start("tools/call", { name: "work_long", arguments: { file: traces.file }, task: {} });
     await core.request("ping");
     await sleep(500);
     begun.drop();
     await sleep(300);
     stopWriting();
     const task = await eventually(async () => (await listed(core))[0]);
-    traces.open();
+    traces.release();
     expect(await taskWhen(core, task.taskId, isEnded)).toMatchObject({ status: "completed" });
   });
 });
@@ -243,7 +230,7 @@ test("E4: on 2025-11-25 a task is cancelled before the answer and stays so; on 2
   expect(cancelled.result).toMatchObject({ taskId, status: "cancelled" });
   const told = (await core.request("tasks/get", { taskId })).result;
   expect(told).toMatchObject({ status: "cancelled" });
-  deaf.open();
+  deaf.release();
   await deaf.shows("finished");
   await sleep(200);
   expect((await core.request("tasks/get", { taskId })).result).toEqual(told);
@@ -277,7 +264,7 @@ test("E4: on 2025-11-25 a task is cancelled before the answer and stays so; on 2
 describe("E5", () => {
   const input = { gapMs: 210, total: 10 };
   const meta = { _meta: { progressToken: "the call's own" } };
-  const progressOf = (client: Client) => client.log.filter(({ method }) => method === "notifications/progress");
+  const progressOf = (client: WireClient) => client.received.filter(({ method }) => method === "notifications/progress");
 
   test("E5: a task's progress keeps the call's token until its end on 2025-11-25, and is sent on no stream on 2026-07-28", async () => {
     const { core, modern } = await enter(await shared());
@@ -299,29 +286,29 @@ describe("E5", () => {
     await waitFor(() => stream.of("notifications/tasks").some(({ params }) => params?.status === "completed"));
     // What can be said of it is in the task.
     expect(stream.of("notifications/tasks").map(({ params }) => params?.statusMessage)).toContainEqual(expect.stringContaining("2 on attempt 1 (20%"));
-    const methods = new Set(modern.log.map(({ method }) => method));
+    const methods = new Set(modern.received.map(({ method }) => method));
     expect(methods).not.toContain("notifications/progress");
     expect(methods).not.toContain("notifications/message");
     expect(handle.messages).toHaveLength(1);
   });
 
-  test.for(revisions)("E5: the same over a pipe, on %s", async (revision) => {
+  test.for(taskGenerations)("E5: the same over a pipe, on %s", async (revision) => {
     const place = openPlace({ commands });
     const pipe = await place.startPipe(revision, revision === "2026-07-28" ? takesTasks : {});
     const chatty = revision === "2026-07-28" ? { _meta: { ...meta._meta, "io.modelcontextprotocol/logLevel": "debug" } } : meta;
     const { taskId } = await startTask(pipe, "report_odd", input, chatty);
-    if (revision === "2026-07-28") pipe.begin("subscriptions/listen", { notifications: { taskIds: [taskId] } });
+    if (revision === "2026-07-28") pipe.start("subscriptions/listen", { notifications: { taskIds: [taskId] } });
     await taskWhen(pipe, taskId, isEnded);
-    const created = pipe.log.findIndex(({ result }) => result?.taskId === taskId || result?.task?.taskId === taskId);
+    const created = pipe.received.findIndex(({ result }) => result?.taskId === taskId || result?.task?.taskId === taskId);
     const sent = progressOf(pipe);
     if (revision === "2025-11-25") {
       expect(sent.at(-1)?.params).toMatchObject({ progressToken: "the call's own", progress: 8 });
       // The client knows of the task before it hears of its progress.
-      expect(pipe.log.indexOf(sent[0] as never)).toBeGreaterThan(created);
+      expect(pipe.received.indexOf(sent[0] as never)).toBeGreaterThan(created);
     } else {
       expect(sent).toEqual([]);
-      expect(pipe.log.map(({ method }) => method)).not.toContain("notifications/message");
-      expect(pipe.log.map(({ method }) => method)).toContain("notifications/tasks");
+      expect(pipe.received.map(({ method }) => method)).not.toContain("notifications/message");
+      expect(pipe.received.map(({ method }) => method)).toContain("notifications/tasks");
     }
   });
 });
@@ -343,21 +330,21 @@ test("E6: tasks/list and tasks/result answer on 2025-11-25, and are unknown meth
 });
 
 describe("E7", () => {
-  test.for(revisions)(
+  test.for(taskGenerations)(
     "E7: an id is taken as long as its call is outstanding, over a pipe on %s: the second call is refused, the first keeps its answer",
     async (revision) => {
       const place = openPlace({ commands });
       const pipe = await place.startPipe(revision);
       const [first, second] = [openTraces(), openTraces()];
-      pipe.begin("tools/call", { name: "work_hold", arguments: { file: first.file } }, { id: "one" });
+      pipe.start("tools/call", { name: "work_hold", arguments: { file: first.file } }, { id: "one" });
       await first.shows("started");
-      pipe.begin("tools/call", { name: "work_hold", arguments: { file: second.file } }, { id: "one" });
-      const refusal = await waitFor(() => pipe.log.find(({ error }) => error !== undefined));
+      pipe.start("tools/call", { name: "work_hold", arguments: { file: second.file } }, { id: "one" });
+      const refusal = await waitFor(() => pipe.received.find(({ error }) => error !== undefined));
       // It answers nobody's call: under the id `one` it would end the first.
       expect(refusal).toMatchObject({ id: null, error: { code: -32600, message: expect.stringContaining('"one"') } });
-      first.open();
-      await waitFor(() => pipe.log.some(({ id }) => id === "one"));
-      expect(pipe.log.filter(({ id }) => id === "one")).toMatchObject([{ result: { structuredContent: { data: { pid: pipe.server.child.pid } } } }]);
+      first.release();
+      await waitFor(() => pipe.received.some(({ id }) => id === "one"));
+      expect(pipe.received.filter(({ id }) => id === "one")).toMatchObject([{ result: { structuredContent: { data: { pid: pipe.server.child.pid } } } }]);
       expect(first.lines()).toHaveLength(2);
       expect(second.lines()).toEqual([]);
     },
@@ -367,21 +354,21 @@ describe("E7", () => {
     const { core, modern } = await enter(await shared());
     for (const client of [core, modern]) {
       const [first, second] = [openTraces(), openTraces()];
-      const begun = client.begin("tools/call", { name: "work_hold", arguments: { file: first.file } }, { id: 7 });
+      const begun = client.start("tools/call", { name: "work_hold", arguments: { file: first.file } }, { id: 7 });
       await first.shows("started");
-      second.open();
+      second.release();
       const again = await client.request("tools/call", { name: "work_hold", arguments: { file: second.file } }, { id: 7 });
       if (client === core) {
         expect(again).toMatchObject({ status: 400, error: { code: -32600 } });
         expect(second.lines()).toEqual([]);
       } else expect(again).toMatchObject({ status: 200, result: { structuredContent: { success: true } } });
-      first.open();
+      first.release();
       expect((await begun.answer).result).toMatchObject({ structuredContent: { success: true } });
       expect(first.lines()).toHaveLength(2);
     }
   });
 
-  test.for(revisions)("E7: an id whose call was answered, with a task too, may be used again on %s", async (revision) => {
+  test.for(taskGenerations)("E7: an id whose call was answered, with a task too, may be used again on %s", async (revision) => {
     const place = openPlace({ commands });
     const pipe = await place.startPipe(revision, takesTasks);
     const asked = revision === "2025-11-25" ? { task: {} } : {};
@@ -396,20 +383,20 @@ describe("E7", () => {
     const place = openPlace({ commands });
     const pipe = await place.startPipe("2025-11-25");
     const [first, second] = [openTraces(), openTraces()];
-    pipe.begin("tools/call", { name: "work_hold", arguments: { file: first.file, isDeaf: true } }, { id: 5 });
+    pipe.start("tools/call", { name: "work_hold", arguments: { file: first.file, isDeaf: true } }, { id: 5 });
     await first.shows("started");
     await pipe.notify("notifications/cancelled", { requestId: 5 });
-    const again = pipe.begin("tools/call", { name: "work_hold", arguments: { file: second.file } }, { id: 5 });
+    const again = pipe.start("tools/call", { name: "work_hold", arguments: { file: second.file } }, { id: 5 });
     await second.shows("started");
-    first.open();
+    first.release();
     await first.shows("finished");
     await sleep(100);
-    expect(pipe.log.filter(({ id }) => id === 5)).toEqual([]);
-    second.open();
+    expect(pipe.received.filter(({ id }) => id === 5)).toEqual([]);
+    second.release();
     expect((await again.answer).result).toMatchObject({ structuredContent: { success: true } });
     expect(second.lines().at(-1)).toMatch(/^finished/);
     await sleep(100);
-    expect(pipe.log.filter(({ id }) => id === 5)).toHaveLength(1);
+    expect(pipe.received.filter(({ id }) => id === 5)).toHaveLength(1);
   });
 });
 
@@ -428,7 +415,7 @@ test("E8: a call that needs a task its client did not opt in to is -32601 on 202
   expect(await pipe.request("tools/call", call)).toMatchObject(missing);
   await sleep(100);
   expect(traces.lines()).toEqual([]);
-  traces.open();
+  traces.release();
   for (const client of [core, modern]) {
     const { taskId } = await startTask(client, "work_required", call.arguments);
     expect(await taskWhen(client, taskId, isEnded)).toMatchObject({ status: "completed" });
@@ -452,7 +439,7 @@ describe("E9", () => {
     const answer = await waitFor(() => resumed.messages.find(({ id }) => id === "lost"));
     // The call runs on as a task; what the client gets is the way to it.
     const jobId: unknown = answer.result?.structuredContent.data.job_id;
-    traces.open();
+    traces.release();
     expect(await core.request("tasks/result", { taskId: jobId })).toMatchObject({ result: { structuredContent: { success: true, data: { attempt: 1 } } } });
     expect(resumed.messages.filter(({ id }) => id === "lost")).toHaveLength(1);
 
@@ -475,7 +462,7 @@ describe("E9", () => {
     }
 
     const traces = openTraces();
-    traces.open();
+    traces.release();
     const call = { name: "work_hold", arguments: { file: traces.file }, _meta: { progressToken: 1 } };
     const ignored = { "mcp-session-id": core.sessionId, "last-event-id": "1.x" };
     const answers: Answer[] = [await modern.request("tools/call", call, { headers: ignored }), await modern.request("tools/call", call)];

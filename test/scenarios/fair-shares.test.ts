@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { rounds } from "../helpers/long.ts";
 import { startHttp, waitFor } from "../helpers/meanwhile.ts";
-import { type Fields, ModernClient, modernMeta, SessionClient, takesTasks } from "../helpers/raw.ts";
+import { type Fields, ModernClient, modernMeta, SessionClient, takesTasks } from "../helpers/wire.ts";
 
 /** A stranger takes whatever can be taken; the local user's task starts, and the session from before answers. */
 

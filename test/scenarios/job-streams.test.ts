@@ -1,8 +1,9 @@
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { waitFor } from "../helpers/meanwhile.ts";
-import { eventually, openPlace, openTraces, SessionClient, type Stream } from "../helpers/raw.ts";
+import { eventually, waitFor } from "../helpers/meanwhile.ts";
+import { openPlace, openTraces } from "../helpers/place.ts";
+import { SessionClient, type Stream } from "../helpers/wire.ts";
 
 /** Job notifications over HTTP, where the client decides when it listens. */
 
@@ -53,7 +54,7 @@ test("a stream that was closed before the end does not take the result with it",
   first.drop();
   // The server has to see it go.
   await sleep(200);
-  traces.open();
+  traces.release();
   await ended(job);
   const second = await client.openStream();
   await waitFor(

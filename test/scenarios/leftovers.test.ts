@@ -2,27 +2,11 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type Started, waitFor } from "../helpers/meanwhile.ts";
+import { type TaskGeneration, taskGenerations } from "../../src/wire/revisions.ts";
+import { eventually, type Started, waitFor } from "../helpers/meanwhile.ts";
+import { isEnded, openPlace, openTraces, type Place, startTask, taskWhen } from "../helpers/place.ts";
 import { gate, Project, taskIdOf } from "../helpers/project.ts";
-import {
-  type Answer,
-  type Begun,
-  type Client,
-  eventually,
-  exchange,
-  type Fields,
-  isEnded,
-  ModernClient,
-  openPlace,
-  openTraces,
-  type Place,
-  type Revision,
-  revisions,
-  SessionClient,
-  startTask,
-  takesTasks,
-  taskWhen,
-} from "../helpers/raw.ts";
+import { type Answer, type Begun, exchange, type Fields, ModernClient, SessionClient, takesTasks, type WireClient } from "../helpers/wire.ts";
 
 /** What is left behind in the database, and in other people's hands, when calls have been answered, cancelled, handed out or cut short. */
 
@@ -64,7 +48,7 @@ async function holdStore(home: string): Promise<() => void> {
 type Call = (name: string, input: Fields, _meta: Fields) => Promise<Pick<Answer, "result" | "error">>;
 
 const calling =
-  (client: Client): Call =>
+  (client: WireClient): Call =>
   (name, input, _meta) =>
     client.request("tools/call", { name, arguments: input, _meta });
 
@@ -101,7 +85,7 @@ test.for(ways)("ten answered calls of 150 ms leave no row at all ($title)", asyn
     () => `while they run, ten calls are on record, and not ${JSON.stringify(rowsOf(place.home))}`,
   );
   await sleep(100);
-  for (const { open } of gates) open();
+  for (const { release } of gates) release();
   for (const { result } of await Promise.all(calls)) expect(result).toMatchObject({ structuredContent: { success: true } });
   await waitFor(
     () => rowsOf(place.home).length === 0,
@@ -109,8 +93,8 @@ test.for(ways)("ten answered calls of 150 ms leave no row at all ($title)", asyn
   );
 });
 
-/** Does the same for both revisions, side by side. */
-const onBoth = (work: (revision: Revision) => Promise<void>) => async () => void (await Promise.all(revisions.map(work)));
+/** Does the same for both taskGenerations, side by side. */
+const onBoth = (work: (revision: TaskGeneration) => Promise<void>) => async () => void (await Promise.all(taskGenerations.map(work)));
 
 describe("a cancelled call", () => {
   test(
@@ -120,7 +104,7 @@ describe("a cancelled call", () => {
       const place = openPlace({ commands, config: { hosts: { scenario: { limitSeconds: 4 } } } });
       const pipe = await place.startPipe(revision);
       const traces = openTraces();
-      const begun = pipe.begin("tools/call", { name: "work_hold", arguments: { file: traces.file } });
+      const begun = pipe.start("tools/call", { name: "work_hold", arguments: { file: traces.file } });
       await traces.shows("started");
       await waitFor(() => rowsOf(place.home).length === 1);
       const letGo = await holdStore(place.home);
@@ -148,7 +132,7 @@ describe("a cancelled call", () => {
       const place = openPlace({ commands, config: { hosts: { scenario: { limitSeconds: 4 } } } });
       const pipe = await place.startPipe(revision);
       const traces = openTraces();
-      const begun = pipe.begin("tools/call", { name: "work_hold", arguments: { file: traces.file, isDeaf: true } });
+      const begun = pipe.start("tools/call", { name: "work_hold", arguments: { file: traces.file, isDeaf: true } });
       await traces.shows("started");
       await waitFor(() => rowsOf(place.home).length === 1);
       await pipe.notify("notifications/cancelled", { requestId: begun.id });
@@ -158,7 +142,7 @@ describe("a cancelled call", () => {
         rowsOf(place.home).filter(({ is_call }) => is_call === 0),
         revision,
       ).toEqual([]);
-      traces.open();
+      traces.release();
       await traces.shows("finished");
       await waitFor(
         () => rowsOf(place.home).length === 0,
@@ -169,7 +153,7 @@ describe("a cancelled call", () => {
   );
 });
 
-const answersTo = ({ log }: Client, { id }: Begun) => log.filter((message) => message.id === id);
+const answersTo = ({ received }: WireClient, { id }: Begun) => received.filter((message) => message.id === id);
 
 describe("a server that was told to stop", () => {
   test("refuses new calls in one sentence, makes tasks of those it has begun, and leaves no call behind", async () => {
@@ -178,10 +162,14 @@ describe("a server that was told to stop", () => {
     const headers = place.local();
     const core = await SessionClient.begin(server.url, { headers });
     const [begun, late] = [openTraces(), openTraces()];
-    const running = core.begin("tools/call", { name: "work_change", arguments: { file: begun.file } });
+    const running = core.start("tools/call", { name: "work_change", arguments: { file: begun.file } });
     await begun.shows("started");
     await stop(server);
-    const callers: readonly Client[] = [core, new ModernClient(server.url, { headers }), new ModernClient(server.url, { headers, capabilities: takesTasks })];
+    const callers: readonly WireClient[] = [
+      core,
+      new ModernClient(server.url, { headers }),
+      new ModernClient(server.url, { headers, capabilities: takesTasks }),
+    ];
     for (const caller of callers) {
       for (const name of ["work_hold", "work_long"]) {
         const { result } = await caller.request("tools/call", { name, arguments: { file: late.file } });
@@ -192,7 +180,7 @@ describe("a server that was told to stop", () => {
     // What it has begun is a task by now, and may end.
     const handle = (await running.answer).result?.structuredContent.data;
     expect(handle).toMatchObject({ status: "working", next_action: { tool: "task_result" } });
-    begun.open();
+    begun.release();
     expect(await server.exited).toBe(0);
     expect(late.lines()).toEqual([]);
     expect(rowsOf(place.home)).toMatchObject([{ task_id: handle.job_id, status: "completed", is_call: 0 }]);
@@ -208,14 +196,14 @@ describe("a server that was told to stop", () => {
     for (const { shows } of holders) await shows("started");
     const [queued, inline] = [openTraces(), openTraces()];
     const { taskId } = await startTask(core, "work_long", { file: queued.file });
-    const running = core.begin("tools/call", { name: "work_change", arguments: { file: inline.file } });
+    const running = core.start("tools/call", { name: "work_change", arguments: { file: inline.file } });
     await inline.shows("started");
     await stop(server);
     expect((await running.answer).result?.structuredContent.data).toMatchObject({ status: "working", next_action: { tool: "task_result" } });
-    holders[0]?.open();
+    holders[0]?.release();
     await holders[0]?.shows("finished");
     await sleep(300);
-    for (const { open } of [...holders, inline]) open();
+    for (const { release } of [...holders, inline]) release();
     expect(await server.exited).toBe(0);
     expect(queued.lines()).toEqual([]);
     const rows = rowsOf(place.home);
@@ -223,7 +211,7 @@ describe("a server that was told to stop", () => {
     expect(rows.filter(({ status, is_call }) => status === "completed" && is_call === 0)).toHaveLength(17);
     expect(rows).toHaveLength(18);
 
-    queued.open();
+    queued.release();
     const next = await SessionClient.begin((await place.startHttp()).url, { headers });
     expect(await taskWhen(next, taskId, isEnded)).toMatchObject({ status: "completed" });
     expect(queued.lines().filter((line) => line.startsWith("started"))).toHaveLength(1);

@@ -4,14 +4,17 @@ import { expect, test } from "vitest";
 import { bucketOf } from "../../src/task/quantiles.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
-import { type Client, ModernClient, openPlace, openTraces, type PipeClient, startTask, takesTasks } from "../helpers/raw.ts";
+import { openPlace, openTraces, startTask } from "../helpers/place.ts";
+import { ModernClient, type PipeClient, takesTasks, type WireClient } from "../helpers/wire.ts";
 
 /** Several servers on one home: one may run what another has begun, and one project's durations are not another's. */
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/rules/commands");
 
-const progressOf = ({ log }: Client, token: string) =>
-  log.filter(({ method, params }) => method === "notifications/progress" && params?.progressToken === token).map(({ params }) => params?.progress as number);
+const progressOf = ({ received }: WireClient, token: string) =>
+  received
+    .filter(({ method, params }) => method === "notifications/progress" && params?.progressToken === token)
+    .map(({ params }) => params?.progress as number);
 
 test("the last progress value arrives also when another process runs the task", async () => {
   const place = openPlace({ commands, isApart: true });
@@ -22,7 +25,7 @@ test("the last progress value arrives also when another process runs the task", 
   for (const { shows } of holders) await shows(`started ${pipe.server.child.pid}`);
   const server = await place.startHttp();
   const probe = openTraces();
-  probe.open();
+  probe.release();
   const { taskId: probed } = await startTask(pipe, "work_long", { file: probe.file });
   const { result } = await pipe.request("tasks/result", { taskId: probed });
   expect(result?.structuredContent.data).toMatchObject({ pid: server.child.pid });

@@ -1,9 +1,8 @@
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { DaemonHome, dataOf, isRunning, kill } from "../helpers/daemon.ts";
-import { runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { eventually, runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
-import { eventually } from "../helpers/raw.ts";
 import { type Message, overHttp, overPipes, type Result, resultOf, WireClient, type WireOptions } from "../helpers/wire.ts";
 
 /** A process that is told to stop loses nothing: who waits is told where its call went, and work that is safe goes on in the next one. */

@@ -2,9 +2,8 @@ import { describe, expect, test } from "vitest";
 import { listProgress, progressOf } from "../../src/index.ts";
 import { DaemonHome, kill } from "../helpers/daemon.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
-import { waitFor } from "../helpers/meanwhile.ts";
+import { eventually, waitFor } from "../helpers/meanwhile.ts";
 import { gate, Project, taskIdOf } from "../helpers/project.ts";
-import { eventually } from "../helpers/raw.ts";
 
 /** Progress by token, for whoever is not the client: the terminal, and an author's own code. */
 

@@ -4,7 +4,8 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { codeCache, startHttp, waitFor } from "../helpers/meanwhile.ts";
-import { exchange, type Fields, ModernClient, modernMeta, SessionClient, startTask, takesTasks } from "../helpers/raw.ts";
+import { startTask } from "../helpers/place.ts";
+import { exchange, type Fields, ModernClient, modernMeta, SessionClient, takesTasks } from "../helpers/wire.ts";
 
 /** What another user of this machine gets from a server that somebody has started over HTTP. */
 

@@ -7,22 +7,12 @@ import { silentLog } from "../../src/log.ts";
 import type { Caller } from "../../src/mcp/caller.ts";
 import { openRuntime, readToken } from "../../src/serve.ts";
 import { serveHttp } from "../../src/transport/http.ts";
+import { taskGenerations } from "../../src/wire/revisions.ts";
 import { temporaryFolder } from "../helpers/home.ts";
-import {
-  type Answer,
-  type Client,
-  type Fields,
-  isEnded,
-  ModernClient,
-  openTraces,
-  revisions,
-  SessionClient,
-  startTask,
-  takesAll,
-  taskWhen,
-} from "../helpers/raw.ts";
+import { isEnded, openTraces, startTask, taskWhen } from "../helpers/place.ts";
+import { type Answer, type Fields, ModernClient, SessionClient, takesAll, type WireClient } from "../helpers/wire.ts";
 
-/** Who reaches a task: every method of both revisions, and the plain tools, tried by everybody. */
+/** Who reaches a task: every method of both taskGenerations, and the plain tools, tried by everybody. */
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/rules/commands");
 
@@ -105,7 +95,7 @@ const ways: readonly Way[] = [
   ...["tasks/get", "tasks/result", "tasks/cancel"].map((method) => ({ revision: "2025-11-25", method, params: byId })),
   ...["tasks/get", "tasks/cancel"].map((method) => ({ revision: "2026-07-28", method, params: byId })),
   { revision: "2026-07-28", method: "tasks/update", params: (taskId) => ({ taskId, inputResponses: answers }) },
-  ...revisions.flatMap((revision) =>
+  ...taskGenerations.flatMap((revision) =>
     [plain("task_status"), plain("task_result", { wait_seconds: 0 }), plain("task_answer", { answers: { q1: { text: "yes" } } }), plain("task_cancel")].map(
       (way) => ({ revision, ...way }),
     ),
@@ -134,7 +124,7 @@ describe("T2", () => {
       const { ttlMs: _now, ...is } = await taskWhen(owner, taskId, () => true);
       expect(is, `after ${who}`).toEqual(was);
     }
-    const begun = (await clientOf(door, way.revision, ada)).begin(way.method, way.params(taskId));
+    const begun = (await clientOf(door, way.revision, ada)).start(way.method, way.params(taskId));
     // Waiting for the result goes on until there is one.
     if (way.method === "tasks/result") await owner.request("tasks/update", { taskId, inputResponses: answers });
     const answer = await begun.answer;
@@ -194,7 +184,7 @@ describe("T2", () => {
     const door = await openDoor();
     const taskId = await startAsking(door, owner);
     for (const [who, caller] of Object.entries<Who>({ ...strangers, ada })) {
-      for (const revision of revisions) {
+      for (const revision of taskGenerations) {
         const client = await clientOf(door, revision, caller);
         expect(isServed(await client.request("tasks/get", { taskId })), `${who} on ${revision}`).toBe(caller === owner);
         if (caller !== owner) expect(isServed(await client.request("tasks/cancel", { taskId })), `${who} on ${revision}`).toBe(false);
@@ -205,7 +195,7 @@ describe("T2", () => {
 });
 
 /** Every task of a caller, page by page, in the way of tasks/list and in that of task_list. */
-async function listAll(core: Client): Promise<{ pages: number; ids: string[]; jobs: string[]; cursors: string[] }> {
+async function listAll(core: WireClient): Promise<{ pages: number; ids: string[]; jobs: string[]; cursors: string[] }> {
   const ids: string[] = [];
   const cursors: string[] = [];
   let pages = 0;
@@ -301,7 +291,7 @@ describe("T4", () => {
     const bob: Caller = { ...ada, subject: "bob" };
     for (const caller of [ada, bob, "local"] as const) for (let at = 0; at < 3; at++) await startTask(door.modern(caller), "work_nap", { ms: 0 });
     const [adas, bobs, locals] = await Promise.all([door.core(ada), door.core(bob), door.core("local")]);
-    const firstPage = async (core: Client) => {
+    const firstPage = async (core: WireClient) => {
       const { result } = await core.request("tools/call", { name: "task_list", arguments: { limit: 1 } });
       return result?.structuredContent.data.next_cursor as string;
     };
@@ -364,7 +354,7 @@ test("an anonymous caller over HTTP reaches tasks by id alone", async () => {
   expect(await otherCore.request("tasks/result", { taskId })).toMatchObject({ result: { structuredContent: { data: { again: ["yes"] } } } });
 });
 
-async function toolsOf(client: Client): Promise<string[]> {
+async function toolsOf(client: WireClient): Promise<string[]> {
   const { result } = await client.request("tools/list");
   return ((result?.tools ?? []) as Fields[]).map(({ name }) => name as string);
 }

@@ -13,27 +13,20 @@ import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { createRandom, pick } from "../chaos/random.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { rounds } from "../helpers/long.ts";
-import { codeCache, executable, quickStart, type Started, waitFor } from "../helpers/meanwhile.ts";
+import { codeCache, eventually, executable, killNine, quickStart, type Started, waitFor } from "../helpers/meanwhile.ts";
+import { isEnded, openPlace, openTraces, type Place, startTask, taskWhen } from "../helpers/place.ts";
 import {
   type Answer,
-  type Client,
-  eventually,
   type Fields,
-  isEnded,
-  killNine,
   type Message,
   ModernClient,
   modernMeta,
-  openPlace,
-  openTraces,
   type PipeClient,
-  type Place,
   SessionClient,
-  startTask,
   takesAll,
   takesTasks,
-  taskWhen,
-} from "../helpers/raw.ts";
+  type WireClient,
+} from "../helpers/wire.ts";
 
 /** The rules of tasks and of progress, T1–T22 and P1–P3, held against the real server, message by message. */
 
@@ -161,7 +154,7 @@ test("T6: whatever is seen of a task, its statuses follow the allowed paths, and
   both = await openBoth(place);
   stop = watch(both, seen);
   await sleep(200);
-  for (const { open } of gates) open();
+  for (const { release } of gates) release();
   const open = new Set(made);
   await eventually(async () => {
     for (const taskId of made.slice(-asking.length)) await answerAll(both.modern, taskId, random);
@@ -242,7 +235,7 @@ function watch({ core, modern, server, place }: Both, seen: Sightings): () => Pr
       await sleep(150);
     }
   };
-  const poll = (client: Client) =>
+  const poll = (client: WireClient) =>
     repeat(async () => {
       for (const taskId of seen.wanted) {
         const { result } = await client.request("tasks/get", { taskId });
@@ -265,9 +258,10 @@ function watch({ core, modern, server, place }: Both, seen: Sightings): () => Pr
   return async () => {
     isOver = true;
     await Promise.all([poll25, poll26, list, listen, follow]);
-    for (const { method, params } of listener.log)
+    for (const { method, params } of listener.received)
       if (method === "notifications/tasks") seen.note("listens", "2026-07-28", params?.taskId, without(params ?? {}));
-    for (const { method, params } of core.log) if (method === "notifications/tasks/status") seen.note("is told", "2025-11-25", params?.taskId, params ?? {});
+    for (const { method, params } of core.received)
+      if (method === "notifications/tasks/status") seen.note("is told", "2025-11-25", params?.taskId, params ?? {});
   };
 }
 
@@ -297,7 +291,7 @@ test("T7: a result reads the same every time, also after a restart and after a l
   const [worker] = (await store.workers()).filter((name) => name.split("|")[2] === pid);
   expect(await store.interrupt({ worker: worker as string }, systemClock.now())).toEqual([taskId]);
   await waitFor(() => traces.lines().filter((line) => line.startsWith("started")).length === 2);
-  traces.open();
+  traces.release();
   await taskWhen(second.modern, taskId, isEnded);
   const reading = await read(second, [taskId, late.taskId]);
   // Its worker was lost, so it ran in a process of its own.
@@ -371,7 +365,7 @@ test("T8: a task whose handle was sent is there after kill -9", async () => {
     const { core, modern } = await openBoth(place);
     expect((await modern.request("tasks/get", { taskId })).result, `${kind}: ${text}`).toMatchObject({ taskId, status: "working" });
     expect((await core.request("tasks/get", { taskId })).result).toMatchObject({ taskId, status: "working" });
-    traces.open();
+    traces.release();
     expect(await taskWhen(modern, taskId, isEnded)).toMatchObject({ status: "completed" });
   };
   await Promise.all(kinds.map(isKept));
@@ -498,7 +492,7 @@ test("T11: an answer to a key that is not open is ignored, __proto__ and constru
   const odd = ["__proto__", "constructor", "toString", "hasOwnProperty", "q0", "q2", "Q1", " q1", "", `${first}.`, randomUUID()];
   // JSON.parse makes an own property of `__proto__`; an object literal would not.
   const responses = JSON.parse(`{${odd.map((key) => `${JSON.stringify(key)}:${JSON.stringify(accept("ignore me"))}`).join(",")}}`) as Fields;
-  const ignored = async (client: Client, inputResponses: Fields) => {
+  const ignored = async (client: WireClient, inputResponses: Fields) => {
     const before = (await modern.request("tasks/get", { taskId })).result;
     const { result, error } = await client.request("tasks/update", { taskId, inputResponses });
     expect({ resultType: result?.resultType, error }).toEqual({ resultType: "complete", error: undefined });
@@ -571,10 +565,10 @@ test("T13: a request without the extension's capability gets no handle, and -320
     for (const [at, capabilities] of lacking.entries()) {
       // What ends in time, and what takes longer than this client would wait, whether it takes tasks or not.
       const traces = openTraces();
-      if (at > 0) traces.open();
+      if (at > 0) traces.release();
       const { result, error } = await client.request("tools/call", { name: "work_long", arguments: { file: traces.file } }, { capabilities });
       expect({ error, resultType: result?.resultType, taskId: result?.taskId }).toEqual({ error: undefined, resultType: "complete", taskId: undefined });
-      traces.open();
+      traces.release();
       for (const id of [taskId, randomUUID()]) {
         expect(await client.request("tasks/get", { taskId: id }, { capabilities })).toMatchObject({ status, ...missing });
         expect(await client.request("tasks/update", { taskId: id, inputResponses: {} }, { capabilities })).toMatchObject({ status, ...missing });
@@ -596,7 +590,7 @@ test("T14: notifications/cancelled with the id of the call that made a task leav
   for (const client of [core, modern, ...pipes]) {
     const traces = openTraces();
     const asked = client.revision === "2025-11-25" ? { task: {} } : {};
-    const call = client.begin("tools/call", { name: "work_long", arguments: { file: traces.file }, ...asked });
+    const call = client.start("tools/call", { name: "work_long", arguments: { file: traces.file }, ...asked });
     const { result } = await call.answer;
     const taskId = result?.taskId ?? result?.task.taskId;
     await traces.shows("started");
@@ -604,13 +598,13 @@ test("T14: notifications/cancelled with the id of the call that made a task leav
     await client.notify("notifications/cancelled", client.revision === "2025-11-25" ? cancelled : { ...cancelled, _meta: modernMeta(takesTasks) });
     // Waiting for the result is a call of its own: giving that up leaves the task alone, too.
     if (client.revision === "2025-11-25") {
-      const waiting = client.begin("tasks/result", { taskId });
+      const waiting = client.start("tasks/result", { taskId });
       await sleep(50);
       await client.notify("notifications/cancelled", { requestId: waiting.id });
     }
     await sleep(150);
     expect((await client.request("tasks/get", { taskId })).result, client.revision).toMatchObject({ status: "working" });
-    traces.open();
+    traces.release();
     expect(await taskWhen(client, taskId, isEnded)).toMatchObject({ status: "completed" });
     expect(traces.lines().filter((line) => line.startsWith("stopped"))).toEqual([]);
   }
@@ -633,9 +627,9 @@ describe("T15", () => {
     seen.push((await core.request("tasks/cancel", { taskId })).result ?? {});
     seen.push((await core.request("tasks/get", { taskId })).result ?? {}, (await modern.request("tasks/get", { taskId })).result ?? {});
     await waitFor(() => stream.of("notifications/tasks").some(({ params }) => params?.status === "cancelled"));
-    await waitFor(() => core.log.some(({ method, params }) => method === "notifications/tasks/status" && params?.status === "cancelled"));
+    await waitFor(() => core.received.some(({ method, params }) => method === "notifications/tasks/status" && params?.status === "cancelled"));
     seen.push(...stream.of("notifications/tasks").map(({ params }) => params ?? {}));
-    seen.push(...core.log.filter(({ method }) => method === "notifications/tasks/status").map(({ params }) => params ?? {}));
+    seen.push(...core.received.filter(({ method }) => method === "notifications/tasks/status").map(({ params }) => params ?? {}));
     expect(seen.length).toBeGreaterThanOrEqual(10);
     for (const each of seen) {
       expect(each).toMatchObject({ taskId, createdAt: task.createdAt, lastUpdatedAt: expect.stringMatching(iso) });
@@ -657,7 +651,7 @@ describe("T15", () => {
       const id = `ttl ${ttl}`;
       const params = `{"name":"work_nap","arguments":{"ms":1},"task":{"ttl":${ttl}}}`;
       pipe.writeText(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"tools/call","params":${params}}`);
-      const message = await waitFor(() => pipe.log.find((candidate) => candidate.id === id));
+      const message = await waitFor(() => pipe.received.find((candidate) => candidate.id === id));
       return { ...message, result: message.result, error: message.error } as Answer;
     };
     // `null` is how 2025-11-25 writes "unlimited". Nothing is kept without limit here, so it is refused rather than answered with less.
@@ -714,7 +708,7 @@ test("T20: notifications/tasks carries what tasks/get would return, and a subscr
   const stranger = new ModernClient(server.url, { capabilities: takesAll });
   const pipe = await sharedPipes.modern();
   const [own, foreign] = await Promise.all([modern.listen(ids), stranger.listen(ids)]);
-  const listening = pipe.begin("subscriptions/listen", { notifications: { taskIds: ids } });
+  const listening = pipe.start("subscriptions/listen", { notifications: { taskIds: ids } });
   expect(own.acknowledged).toEqual({ taskIds: ids });
   expect(foreign.acknowledged).toEqual({ taskIds: [] });
 
@@ -726,7 +720,7 @@ test("T20: notifications/tasks carries what tasks/get would return, and a subscr
     const live = isEnded(now) ? {} : { ttlMs: expect.any(Number) };
     for (const [messages, subscription] of [
       [own.stream.messages, "listening"],
-      [pipe.log, listening.id],
+      [pipe.received, listening.id],
     ] as const) {
       const newest = await waitFor(() => told(messages, taskId).findLast(isRight));
       expect(newest).toEqual({ ...now, ...live, _meta: { "io.modelcontextprotocol/subscriptionId": subscription } });
@@ -747,7 +741,7 @@ test("T20: notifications/tasks carries what tasks/get would return, and a subscr
   await sleep(100);
   // The end is told once, and it is the last that is told.
   for (const taskId of ids)
-    for (const messages of [own.stream.messages, pipe.log]) expect(told(messages, taskId).findIndex(isEnded)).toBe(told(messages, taskId).length - 1);
+    for (const messages of [own.stream.messages, pipe.received]) expect(told(messages, taskId).findIndex(isEnded)).toBe(told(messages, taskId).length - 1);
   expect(foreign.stream.of("notifications/tasks")).toEqual([]);
 });
 
@@ -794,7 +788,7 @@ test("T22: a tool called against its taskSupport, as a task or not as one, is re
     ] as const) {
       expect(supportOf(name)).toBe(support);
       const traces = openTraces();
-      traces.open();
+      traces.release();
       const answer = await client.request("tools/call", { name, arguments: { file: traces.file }, ...(asTask && { task: {} }) });
       const what = `${name} ${asTask ? "as a task" : "plainly"}`;
       if (isRight) {
@@ -810,10 +804,10 @@ test("T22: a tool called against its taskSupport, as a task or not as one, is re
   }
   // A client that takes tasks is not given one either: the server does not call against it itself.
   const traces = openTraces();
-  const begun = modern.begin("tools/call", { name: "work_forbidden", arguments: { file: traces.file } });
+  const begun = modern.start("tools/call", { name: "work_forbidden", arguments: { file: traces.file } });
   await traces.shows("started");
   await sleep(100);
-  traces.open();
+  traces.release();
   expect((await begun.answer).result).toMatchObject({ resultType: "complete", structuredContent: { success: true } });
 });
 
@@ -834,7 +828,7 @@ describe("P1", () => {
       const token = `of ${total}`;
       const { result } = await pipe.request("tools/call", { name: "report_odd", arguments: { gapMs: 105, total }, _meta: { progressToken: token } });
       expect(result).toMatchObject({ structuredContent: { success: true } });
-      const sent = progressOf(pipe.log, token);
+      const sent = progressOf(pipe.received, token);
       expectRising(sent);
       expect(sent.at(-1)).toMatchObject({ progress: 8, message: "8 on attempt 1", ...(total !== undefined && { total }) });
       // What cannot be a value is still news, if it comes with words.
@@ -850,7 +844,7 @@ describe("P1", () => {
     const { result } = await pipe.request("tasks/result", { taskId, _meta: { progressToken: "result" } });
     expect(result).toMatchObject({ structuredContent: { success: true, data: { attempt: 2 } } });
     for (const token of ["call", "result"]) {
-      const sent = progressOf(pipe.log, token);
+      const sent = progressOf(pipe.received, token);
       expectRising(sent);
       const messages = sent.map(({ message }) => message as string);
       expect(messages).toContain("6 on attempt 1");
@@ -867,17 +861,17 @@ test("P2: no progress is sent after the end of a call or a task", async () => {
   const call = (client: PipeClient, token: string, runMs: number, more: Fields = {}) => {
     const traces = openTraces();
     const input = { file: traces.file, runMs, afterMs: 300 };
-    return { traces, ...client.begin("tools/call", { name: "report_after", arguments: input, _meta: { progressToken: token }, ...more }) };
+    return { traces, ...client.start("tools/call", { name: "report_after", arguments: input, _meta: { progressToken: token }, ...more }) };
   };
   /** Nothing with this token after this place in the log, however long the command goes on; and something before it. */
   const isSilentFrom = async (client: PipeClient, token: string, from: number, silent: () => Promise<unknown>) => {
     await silent();
     await sleep(250);
-    expect(progressOf(client.log.slice(0, from), token).length, `${token}: before`).toBeGreaterThan(1);
-    expect(progressOf(client.log.slice(from), token), `${token}: after`).toEqual([]);
+    expect(progressOf(client.received.slice(0, from), token).length, `${token}: before`).toBeGreaterThan(1);
+    expect(progressOf(client.received.slice(from), token), `${token}: after`).toEqual([]);
   };
   /** The place behind the first message that fits, once it is there. */
-  const after = (client: PipeClient, fits: (message: Message) => boolean) => waitFor(() => client.log.findIndex(fits) + 1 || undefined);
+  const after = (client: PipeClient, fits: (message: Message) => boolean) => waitFor(() => client.received.findIndex(fits) + 1 || undefined);
   const isOver = (client: PipeClient, id: unknown) => after(client, (message) => message.id === id && message.method === undefined);
 
   const checks: Promise<void>[] = [];
@@ -888,27 +882,27 @@ test("P2: no progress is sent after the end of a call or a task", async () => {
     // Cancelled by its client: after what was on the way when the server heard of it.
     const stopped = call(client, "cancelled", 4_000);
     const cancel = async () => {
-      await waitFor(() => progressOf(client.log, "cancelled").length > 1);
+      await waitFor(() => progressOf(client.received, "cancelled").length > 1);
       await client.notify("notifications/cancelled", { requestId: stopped.id });
       const echo = await client.request("tools/list");
       expect(echo.error).toBeUndefined();
-      await isSilentFrom(client, "cancelled", client.log.length, () => stopped.traces.shows("silent"));
-      expect(client.log.filter(({ id, method }) => id === stopped.id && method === undefined)).toEqual([]);
+      await isSilentFrom(client, "cancelled", client.received.length, () => stopped.traces.shows("silent"));
+      expect(client.received.filter(({ id, method }) => id === stopped.id && method === undefined)).toEqual([]);
     };
     checks.push(cancel());
   }
   // A task that ends by itself: on the call's token, and on that of whoever waits for its result.
   const task = call(core, "task", 2_500, { task: {} });
   const taskId = (await task.answer).result?.task.taskId as string;
-  const waiting = core.begin("tasks/result", { taskId, _meta: { progressToken: "waiting" } });
+  const waiting = core.start("tasks/result", { taskId, _meta: { progressToken: "waiting" } });
   checks.push(isOver(core, waiting.id).then((from) => isSilentFrom(core, "waiting", from, () => task.traces.shows("silent"))));
   const ended = (id: string) => after(core, ({ method, params }) => method === "notifications/tasks/status" && params?.taskId === id && isEnded(params));
   checks.push(ended(taskId).then((from) => isSilentFrom(core, "task", from, () => task.traces.shows("silent"))));
   // A task that is cancelled, and whose command does not care.
   const doomed = call(core, "doomed", 4_000, { task: {} });
   const doomedId = (await doomed.answer).result?.task.taskId as string;
-  await waitFor(() => progressOf(core.log, "doomed").length > 1);
-  const cancelling = core.begin("tasks/cancel", { taskId: doomedId });
+  await waitFor(() => progressOf(core.received, "doomed").length > 1);
+  const cancelling = core.start("tasks/cancel", { taskId: doomedId });
   expect((await cancelling.answer).result).toMatchObject({ status: "cancelled" });
   checks.push(isOver(core, cancelling.id).then((from) => isSilentFrom(core, "doomed", from, () => doomed.traces.shows("silent"))));
   await Promise.all(checks);
@@ -919,16 +913,16 @@ test("P6: on 2026-07-28 nothing more is sent for a call that was cancelled: no p
   const pipe = await place.startPipe("2026-07-28");
   const traces = openTraces();
   const _meta = { progressToken: "mine", "io.modelcontextprotocol/logLevel": "debug" };
-  const call = pipe.begin("tools/call", { name: "report_after", arguments: { file: traces.file, runMs: 800, afterMs: 100 }, _meta });
-  await waitFor(() => pipe.log.filter(({ method }) => method === "notifications/message").length > 5 && progressOf(pipe.log, "mine").length > 1);
+  const call = pipe.start("tools/call", { name: "report_after", arguments: { file: traces.file, runMs: 800, afterMs: 100 }, _meta });
+  await waitFor(() => pipe.received.filter(({ method }) => method === "notifications/message").length > 5 && progressOf(pipe.received, "mine").length > 1);
   await pipe.notify("notifications/cancelled", { requestId: call.id });
   await traces.shows("told to stop");
   // What was on the way when the server heard of it has come by the time of this answer.
   await pipe.request("tools/list");
-  const from = pipe.log.length;
+  const from = pipe.received.length;
   await traces.shows("silent");
   await sleep(100);
-  expect(new Set(pipe.log.slice(from).map(({ method, id }) => method ?? id))).toEqual(new Set());
+  expect(new Set(pipe.received.slice(from).map(({ method, id }) => method ?? id))).toEqual(new Set());
 });
 
 describe("P3", () => {
@@ -946,7 +940,7 @@ describe("P3", () => {
       if (kind === "a task") ({ result } = await pipe.request("tasks/result", { taskId: result?.task.taskId }));
       const { reported, ms } = (result as Fields).structuredContent.data;
       expect(reported).toBe(reports);
-      const sent = progressOf(pipe.log, "flood");
+      const sent = progressOf(pipe.received, "flood");
       expectRising(sent);
       // One at once, ten a second, and the last.
       expect(sent.length).toBeLessThanOrEqual(2 + ms / 100);

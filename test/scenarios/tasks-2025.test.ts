@@ -10,28 +10,20 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { CallToolResultSchema, ElicitRequestSchema, TaskStatusNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { metaKeys } from "../../src/wire/envelope.ts";
+import { tasksExtension } from "../../src/wire/revisions.ts";
 import type { TransportName } from "../helpers/clients.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
-import {
-  clientInfo,
-  type Fields,
-  type Message,
-  relatedTaskKey,
-  type Served,
-  serve,
-  tasksExtension,
-  traces,
-  type Wire,
-  type WireOptions,
-} from "../helpers/task-wire.ts";
+import { type ConnectOptions, openTraces, type Served, serve } from "../helpers/place.ts";
+import { clientInfo, type Fields, type Message, type WireClient } from "../helpers/wire.ts";
 
 /** Core tasks of 2025-11-25, over both transports: with the clients that speak them, and by hand where a client hides what matters. */
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/tasks/commands");
 const transports = ["stdio", "HTTP"] as const;
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
-const named = (taskId: string) => ({ [relatedTaskKey]: { taskId } });
+const named = (taskId: string) => ({ [metaKeys.relatedTask]: { taskId } });
 const accept = (content: object) => ({ action: "accept", content });
 const ends = ["completed", "failed", "cancelled"];
 
@@ -39,19 +31,19 @@ const start = (transport: TransportName, options: { cwd?: string; env?: Record<s
 /** One server over each transport for all tests that look at nothing but their own tasks. */
 const shared = { HTTP: shareAmongTests(() => start("HTTP")), stdio: shareAmongTests(() => serve("stdio", { commands, sharesPipes: true })) };
 const share = (transport: TransportName) => shared[transport]();
-const open = async (transport: TransportName, options: WireOptions = {}) => await (await share(transport)).connect(options);
+const open = async (transport: TransportName, options: ConnectOptions = {}) => await (await share(transport)).connect(options);
 /** For what others' tasks would show in: lists and estimates. */
 const openAlone = async (transport: TransportName) => await (await start(transport)).connect();
 
 /** Calls a tool as a task; what it is answered with. */
-async function create(wire: Wire, name: string, input: object = {}, more: object = {}): Promise<Fields> {
+async function create(wire: WireClient, name: string, input: object = {}, more: object = {}): Promise<Fields> {
   const answer = await wire.request("tools/call", { name, arguments: input, task: { ttl: 600_000 }, ...more });
   expect(answer, `${name} as a task`).toMatchObject({ result: { task: { taskId: expect.any(String) } } });
   return answer.result?.task;
 }
 
 /** Polls until the task has one of these statuses. */
-async function reach(wire: Wire, taskId: string, ...statuses: string[]): Promise<Fields> {
+async function reach(wire: WireClient, taskId: string, ...statuses: string[]): Promise<Fields> {
   for (;;) {
     const { result, error } = await wire.request("tasks/get", { taskId });
     if (result === undefined) throw new Error(`tasks/get was refused: ${JSON.stringify(error)}`);
@@ -62,8 +54,8 @@ async function reach(wire: Wire, taskId: string, ...statuses: string[]): Promise
 }
 
 /** Makes a task of each kind and waits for its end. */
-async function makeEnded(wire: Wire) {
-  const held = traces();
+async function makeEnded(wire: WireClient) {
+  const held = openTraces();
   const [counted, refused, stuck, stopped] = await Promise.all([
     create(wire, "work_count", { to: 1 }),
     create(wire, "work_fail"),
@@ -77,7 +69,7 @@ async function makeEnded(wire: Wire) {
 }
 
 /** True when the answer is not there yet, although the server has answered others meanwhile. */
-async function isWaiting(wire: Wire, answer: Promise<Message>): Promise<boolean> {
+async function isWaiting(wire: WireClient, answer: Promise<Message>): Promise<boolean> {
   for (let n = 0; n < 3; n++) await wire.request("ping");
   await new Promise((resolve) => setTimeout(resolve, 100));
   return (await Promise.race([answer, Promise.resolve("waits")])) === "waits";
@@ -103,7 +95,7 @@ describe("what is declared", () => {
     expect(anonymous.initialized.capabilities.tasks).toEqual({ cancel: {}, requests: { tools: { call: {} } } });
     expect(await anonymous.request("tasks/list")).toMatchObject({ error: { code: -32601 } });
 
-    const supports = async (wire: Wire) => {
+    const supports = async (wire: WireClient) => {
       const { result } = await wire.request("tools/list");
       return result?.tools.filter(({ name }: Fields) => !name.startsWith("task_")).map(({ execution }: Fields) => execution?.taskSupport);
     };
@@ -144,7 +136,7 @@ describe("what is declared", () => {
         [declaring, plain].map(async (wire) => {
           const counted = await wire.request("tools/call", { name: "work_count", arguments: { to: 1 }, _meta: { "meanwhile/new": true } });
           // Longer than anybody waits: whoever takes no tasks gets a plain handle.
-          const { file } = traces();
+          const { file } = openTraces();
           const held = await wire.request("tools/call", { name: "work_hold", arguments: { file, expectedSeconds: 3600 } });
           return { counted: counted.result, held: held.result };
         }),
@@ -164,7 +156,7 @@ describe("making a task", () => {
     "tools/call with params.task answers at once with a task: a string id, working, createdAt, lastUpdatedAt, ttl, pollInterval, and no result (%s)",
     async (transport) => {
       const wire = await openAlone(transport);
-      const { file, release, lines } = traces();
+      const { file, release, lines } = openTraces();
       // The command does not end before it is let go, so an answer can only be one about a task.
       const { result } = await wire.request("tools/call", { name: "work_hold", arguments: { file, expectedSeconds: 20 }, task: { ttl: 60_000 } });
       const { task, ...others } = result ?? {};
@@ -202,21 +194,21 @@ describe("making a task", () => {
 
   test("pollInterval is a twentieth of what the author expects, who sees the arguments with their defaults", async () => {
     const wire = await openAlone("stdio");
-    expect(await create(wire, "work_hold", { file: traces().file, expectedSeconds: 60 })).toMatchObject({ pollInterval: 3000 });
-    expect(await create(wire, "work_hold", { file: traces().file, expectedSeconds: 3600 })).toMatchObject({ pollInterval: 5000 });
-    expect(await create(wire, "work_hold", { file: traces().file })).toMatchObject({ pollInterval: 500 });
+    expect(await create(wire, "work_hold", { file: openTraces().file, expectedSeconds: 60 })).toMatchObject({ pollInterval: 3000 });
+    expect(await create(wire, "work_hold", { file: openTraces().file, expectedSeconds: 3600 })).toMatchObject({ pollInterval: 5000 });
+    expect(await create(wire, "work_hold", { file: openTraces().file })).toMatchObject({ pollInterval: 500 });
   });
 
   test("over HTTP every tasks request is one POST, answered by one JSON body or one stream that ends with its response", async () => {
     const wire = await open("HTTP", { capabilities: { elicitation: {} }, hasNoStream: true });
-    const { file, release } = traces();
+    const { file, release } = openTraces();
     const { taskId } = await create(wire, "ask_name", { file });
     const waiting = wire.request("tasks/result", { taskId, _meta: { progressToken: "result" } });
     // No stream is open but that of tasks/result: the question has to come on it.
     const question = await wire.comes("elicitation/create");
     await reach(wire, taskId, "input_required");
     await wire.request("tasks/list");
-    await wire.respond(question, accept({ name: "Ada" }));
+    await wire.respond(question.id, accept({ name: "Ada" }));
     release();
     expect(await waiting).toMatchObject({ result: { structuredContent: { data: { greeting: "Hello, Ada!" } } } });
     await wire.request("tasks/cancel", { taskId });
@@ -254,7 +246,7 @@ describe("questions", () => {
     "a question goes out once, as elicitation/create with the task's id in _meta, and its answer takes the task out of input_required (%s)",
     async (transport) => {
       const wire = await open(transport, { capabilities: { elicitation: {} } });
-      const { file, release, lines } = traces();
+      const { file, release, lines } = openTraces();
       const { taskId } = await create(wire, "ask_name", { file });
       const question = await wire.comes("elicitation/create");
       expect(question).toMatchObject({
@@ -272,7 +264,7 @@ describe("questions", () => {
       const waiting = wire.request("tasks/result", { taskId });
       expect(await isWaiting(wire, waiting)).toBe(true);
 
-      await wire.respond(question, accept({ name: "Ada" }));
+      await wire.respond(question.id, accept({ name: "Ada" }));
       expect(await reach(wire, taskId, "working")).toMatchObject({ taskId });
       release();
       expect((await waiting).result).toMatchObject({ structuredContent: { data: { greeting: "Hello, Ada!" } } });
@@ -283,19 +275,19 @@ describe("questions", () => {
 
   test("a question that nobody could be shown goes out as soon as the client opens its stream", async () => {
     const wire = await open("HTTP", { capabilities: { elicitation: {} }, hasNoStream: true });
-    const { file, release } = traces();
+    const { file, release } = openTraces();
     release();
     const { taskId } = await create(wire, "ask_name", { file });
     await reach(wire, taskId, "input_required");
     expect(wire.of("elicitation/create")).toEqual([]);
-    await wire.openStream?.();
-    await wire.respond(await wire.comes("elicitation/create"), accept({ name: "Ada" }));
+    await wire.openStream();
+    await wire.respond((await wire.comes("elicitation/create")).id, accept({ name: "Ada" }));
     await reach(wire, taskId, "completed");
   });
 
   test.for(transports)("a client without elicitation is not asked, and its task says what it waits for (%s)", async (transport) => {
     const wire = await open(transport);
-    const { file } = traces();
+    const { file } = openTraces();
     const { taskId } = await create(wire, "ask_name", { file });
     expect(await reach(wire, taskId, "input_required")).toMatchObject({ statusMessage: expect.stringContaining("What is your name?") });
     const waiting = wire.request("tasks/result", { taskId });
@@ -326,7 +318,7 @@ describe("results", () => {
 
   test.for(transports)("tasks/result waits while the task is working or input_required, and answers when it ends (%s)", async (transport) => {
     const wire = await open(transport, { capabilities: { elicitation: {} } });
-    const [holding, asking, stopping] = [traces(), traces(), traces()];
+    const [holding, asking, stopping] = [openTraces(), openTraces(), openTraces()];
     const held = await create(wire, "work_hold", { file: holding.file });
     const asked = await create(wire, "ask_name", { file: asking.file });
     const stopped = await create(wire, "work_hold", { file: stopping.file });
@@ -338,7 +330,7 @@ describe("results", () => {
     holding.release();
     expect(await results[0]).toMatchObject({ result: { structuredContent: { data: { released: true } }, _meta: named(held.taskId) } });
     asking.release();
-    await wire.respond(question, accept({ name: "Ada" }));
+    await wire.respond(question.id, accept({ name: "Ada" }));
     expect(await results[1]).toMatchObject({ result: { structuredContent: { data: { greeting: "Hello, Ada!" } }, _meta: named(asked.taskId) } });
     await wire.request("tasks/cancel", { taskId: stopped.taskId });
     expect(await results[2]).toMatchObject({ result: { isError: true, _meta: named(stopped.taskId) } });
@@ -357,7 +349,7 @@ describe("results", () => {
       const { result } = await wire.request("tasks/result", { taskId });
       expect(lasting(result ?? {}), call.name).toEqual(lasting(direct.result ?? {}));
       expect(result?._meta, call.name).toMatchObject(named(taskId));
-      expect(direct.result?._meta, call.name).not.toHaveProperty(relatedTaskKey);
+      expect(direct.result?._meta, call.name).not.toHaveProperty(metaKeys.relatedTask);
       expect(result?.isError, call.name).toBe(call.name === "work_fail" ? true : undefined);
     }
   });
@@ -378,7 +370,7 @@ describe("which task is meant", () => {
     "question, progress and result of a task name it in _meta; the answers of tasks/get, tasks/list and tasks/cancel do not (%s)",
     async (transport) => {
       const wire = await open(transport, { capabilities: { elicitation: {} } });
-      const { file, release } = traces();
+      const { file, release } = openTraces();
       const { taskId } = await create(wire, "ask_name", { file }, { _meta: { progressToken: "call" } });
       const progress = await wire.comes("notifications/progress", ({ params }) => params?.progressToken === "call");
       expect(progress.params?._meta).toMatchObject(named(taskId));
@@ -387,11 +379,11 @@ describe("which task is meant", () => {
       const waiting = wire.request("tasks/result", { taskId, _meta: { progressToken: "result" } });
       const onResult = await wire.comes("notifications/progress", ({ params }) => params?.progressToken === "result");
       expect(onResult.params?._meta).toMatchObject(named(taskId));
-      await wire.respond(question, accept({ name: "Ada" }));
+      await wire.respond(question.id, accept({ name: "Ada" }));
       release();
       expect((await waiting).result?._meta).toMatchObject(named(taskId));
 
-      const held = await create(wire, "work_hold", { file: traces().file });
+      const held = await create(wire, "work_hold", { file: openTraces().file });
       const answers = await Promise.all([
         wire.request("tasks/get", { taskId }),
         wire.request("tasks/list"),
@@ -399,17 +391,17 @@ describe("which task is meant", () => {
       ]);
       for (const { result } of answers) {
         expect(result).toBeDefined();
-        expect(JSON.stringify(result)).not.toContain(relatedTaskKey);
+        expect(JSON.stringify(result)).not.toContain(metaKeys.relatedTask);
       }
-      expect(wire.received.filter(({ params }) => params?._meta?.[relatedTaskKey] !== undefined).map(({ params }) => params?._meta[relatedTaskKey])).toEqual(
-        expect.arrayContaining([{ taskId }]),
-      );
+      expect(
+        wire.received.filter(({ params }) => params?._meta?.[metaKeys.relatedTask] !== undefined).map(({ params }) => params?._meta[metaKeys.relatedTask]),
+      ).toEqual(expect.arrayContaining([{ taskId }]));
     },
   );
 
   test.for(transports)("tasks/get, tasks/result and tasks/cancel go by params.taskId, whatever related task their _meta names (%s)", async (transport) => {
     const wire = await open(transport);
-    const [first, second] = [traces(), traces()];
+    const [first, second] = [openTraces(), openTraces()];
     const counted = await create(wire, "work_count", { to: 1 });
     const held = await create(wire, "work_hold", { file: first.file });
     const other = await create(wire, "work_hold", { file: second.file });
@@ -432,7 +424,7 @@ describe("which task is meant", () => {
 
 describe("tasks/list", () => {
   /** Walks all pages; `between` is done after the first. */
-  async function walk(wire: Wire, params: object = {}, between: () => Promise<unknown> = async () => undefined): Promise<Fields[][]> {
+  async function walk(wire: WireClient, params: object = {}, between: () => Promise<unknown> = async () => undefined): Promise<Fields[][]> {
     const pages: Fields[][] = [];
     let cursor: string | undefined;
     do {
@@ -449,7 +441,7 @@ describe("tasks/list", () => {
 
   test.for(transports)("tasks/list gives a nextCursor while there is more, and every task that tasks/get finds exactly once (%s)", async (transport) => {
     const wire = await openAlone(transport);
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     // A call is no task as long as its client waits for it.
     void wire.request("tools/call", { name: "work_hold", arguments: { file } });
     await waitFor(() => lines().includes("started"));
@@ -506,7 +498,7 @@ describe("a store that fails", () => {
   const secretless = { code: -32603, message: "Internal error" };
   const unopened = { code: -32603, message: "The task database cannot be opened; whoever runs the server finds the reason in its log." };
 
-  async function refusesAll(wire: Wire, taskId: string, told = secretless): Promise<void> {
+  async function refusesAll(wire: WireClient, taskId: string, told = secretless): Promise<void> {
     for (const method of ["tasks/get", "tasks/result", "tasks/cancel", "tasks/list"]) {
       expect((await wire.request(method, { taskId })).error, method).toEqual(told);
     }
@@ -517,7 +509,7 @@ describe("a store that fails", () => {
   test.for(transports)("a store that fails is -32603 from every tasks method, and nothing of its inside is told (%s)", async (transport) => {
     const served = await start(transport);
     const wire = await served.connect();
-    const { file, release } = traces();
+    const { file, release } = openTraces();
     const { taskId } = await create(wire, "work_hold", { file });
     await reach(wire, taskId, "working");
     const db = new Database(path.join(served.home, "tasks.db"));
@@ -612,7 +604,7 @@ describe.for(transports)("SDK v1 1.32.2 over %s", (transport) => {
 
   test("answers a question of a task, and hears of every status", async () => {
     const { tasks, asked, stream, statusesOf } = await connectV1(await share(transport), () => accept({ name: "Ada" }));
-    const { file, release, lines } = traces();
+    const { file, release, lines } = openTraces();
     const driver = stream("ask_name", { file });
     const { value: created } = await driver.next();
     const { taskId } = (created as { task: { taskId: string } }).task;
@@ -628,7 +620,7 @@ describe.for(transports)("SDK v1 1.32.2 over %s", (transport) => {
 
   test("cancels a task, which stops the work, and lists what there is", async () => {
     const { tasks, stream, statusesOf } = await connectV1(await start(transport));
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     const driver = stream("work_hold", { file });
     const { value: created } = await driver.next();
     const { taskId } = (created as { task: { taskId: string } }).task;
@@ -683,13 +675,13 @@ test.for(transports)("SDK v2 2.4.0 with ext-tasks 0.2.2 drives tasks of 2025-11-
   expect(counting.kind).toBe("task");
   expect(resultFromTaskOutcome((await counting.settle()).outcome)).toMatchObject({ structuredContent: { data: { counted: 2 } } });
 
-  const { file, release } = traces();
+  const { file, release } = openTraces();
   release();
   const asking = await session.callTool("ask_name", { file }, { task });
   expect(resultFromTaskOutcome((await asking.settle()).outcome)).toMatchObject({ structuredContent: { data: { greeting: "Hello, Ada!" } } });
   expect(asked).toMatchObject([{ request: { kind: "elicitation", params: { message: "What is your name?" } }, taskId: asking.handle?.taskId }]);
 
-  const held = traces();
+  const held = openTraces();
   const holding = await session.callTool("work_hold", { file: held.file }, { task });
   await waitFor(() => held.lines().includes("started"));
   await holding.cancel();

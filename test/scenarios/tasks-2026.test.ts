@@ -12,10 +12,13 @@ import {
 } from "@modelcontextprotocol/ext-tasks/client";
 import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { metaKeys } from "../../src/wire/envelope.ts";
+import { tasksExtension } from "../../src/wire/revisions.ts";
 import type { TransportName } from "../helpers/clients.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
-import { clientInfo, type Fields, type Message, relatedTaskKey, type Served, serve, tasksExtension, traces, type Wire } from "../helpers/task-wire.ts";
+import { openTraces, type Served, serve } from "../helpers/place.ts";
+import { clientInfo, type Fields, type Message, type WireClient } from "../helpers/wire.ts";
 
 /** The tasks extension of 2026-07-28, over both transports: with ext-tasks on the SDK's client, and by hand where a client hides what matters. */
 
@@ -35,22 +38,22 @@ const connect = (served: Served, capabilities: object = withTasks) => served.con
 const shared = { HTTP: shareAmongTests(() => start("HTTP")), stdio: shareAmongTests(() => serve("stdio", { commands, sharesPipes: true })) };
 const share = (transport: TransportName) => shared[transport]();
 const open = async (transport: TransportName) => await connect(await share(transport));
-const call = (wire: Wire, name: string, input: object = {}, more: object = {}) => wire.request("tools/call", { name, arguments: input, ...more });
+const call = (wire: WireClient, name: string, input: object = {}, more: object = {}) => wire.request("tools/call", { name, arguments: input, ...more });
 
 /** Calls a tool and expects a handle. */
-async function create(wire: Wire, name: string, input: object = {}): Promise<Fields> {
+async function create(wire: WireClient, name: string, input: object = {}): Promise<Fields> {
   const { result, error } = await call(wire, name, input);
   expect(result ?? error, name).toMatchObject({ resultType: "task", taskId: expect.any(String) });
   return result as Fields;
 }
 
 /** Polls until the task has one of these statuses. */
-async function reach(wire: Wire, taskId: string, ...statuses: string[]): Promise<Fields> {
+async function reach(wire: WireClient, taskId: string, ...statuses: string[]): Promise<Fields> {
   return await look(wire, taskId, ({ status }) => statuses.includes(status));
 }
 
 /** Polls until the task is as it is to be. */
-async function look(wire: Wire, taskId: string, fits: (task: Fields) => boolean): Promise<Fields> {
+async function look(wire: WireClient, taskId: string, fits: (task: Fields) => boolean): Promise<Fields> {
   for (;;) {
     const { result, error } = await wire.request("tasks/get", { taskId });
     if (result === undefined) throw new Error(`tasks/get was refused: ${JSON.stringify(error)}`);
@@ -61,7 +64,7 @@ async function look(wire: Wire, taskId: string, fits: (task: Fields) => boolean)
 }
 
 /** Polls until so many questions are open. */
-async function waitForOpen(wire: Wire, taskId: string, count: number): Promise<[string, Fields][]> {
+async function waitForOpen(wire: WireClient, taskId: string, count: number): Promise<[string, Fields][]> {
   const { inputRequests } = await look(wire, taskId, (task) => Object.keys(task.inputRequests ?? {}).length === count);
   return Object.entries(inputRequests);
 }
@@ -107,7 +110,7 @@ describe("what is declared", () => {
       const wire = await connect(served, capabilities);
       expect(bare(await call(wire, "work_count", { to: 1 }))).toMatchObject({ resultType: "complete", structuredContent: { data: { counted: 1 } } });
       // Longer than anybody waits: whoever takes no tasks gets a plain handle.
-      const held = bare(await call(wire, "work_hold", { file: traces().file, expectedSeconds: 3600 }));
+      const held = bare(await call(wire, "work_hold", { file: openTraces().file, expectedSeconds: 3600 }));
       expect(held).toMatchObject({ resultType: "complete", structuredContent: { data: { job_id: expect.any(String) } } });
       expect(held).not.toHaveProperty("taskId");
     }
@@ -136,7 +139,7 @@ describe("handles", () => {
     async (transport) => {
       const served = await start(transport);
       const wire = await connect(served);
-      const { file, release } = traces();
+      const { file, release } = openTraces();
       // The command does not end before it is let go, so an answer can only be one about a task.
       const { statusMessage: _words, ...handle } = bare(await call(wire, "work_hold", { file, expectedSeconds: 20 }));
       expect(handle).toEqual({
@@ -169,7 +172,7 @@ describe("handles", () => {
 
   test.for(transports)("only a handle has resultType task: inline results, tasks/get, tasks/update and tasks/cancel are complete (%s)", async (transport) => {
     const wire = await open(transport);
-    const { file } = traces();
+    const { file } = openTraces();
     const handle = await create(wire, "work_hold", { file });
     const asking = await create(wire, "ask_two", { table: "1" });
     const failed = await create(wire, "work_protocol");
@@ -196,7 +199,7 @@ describe("handles", () => {
       const [wire, second, other] = await Promise.all([connect(served), connect(served), connect(elsewhere)]);
       await Promise.all([second, other].map((each) => each.request("tools/list")));
       for (let n = 0; n < 10; n++) {
-        const { taskId, createdAt } = await create(wire, "work_hold", { file: traces().file });
+        const { taskId, createdAt } = await create(wire, "work_hold", { file: openTraces().file });
         const found = await Promise.all([wire, second, other].map((each) => each.request("tasks/get", { taskId })));
         expect(found.map(bare)).toEqual([1, 2, 3].map(() => expect.objectContaining({ taskId, status: "working", createdAt })));
       }
@@ -223,7 +226,7 @@ describe("tasks/get", () => {
     "tasks/get answers working, input_required, completed, failed and cancelled, each with its own inputRequests, result or error (%s)",
     async (transport) => {
       const wire = await open(transport);
-      const held = await create(wire, "work_hold", { file: traces().file });
+      const held = await create(wire, "work_hold", { file: openTraces().file });
       // There is no progress for tasks but this line.
       const working = await look(wire, held.taskId, ({ statusMessage }) => statusMessage?.startsWith("Holding (50%"));
       expect(working.status).toBe("working");
@@ -269,7 +272,7 @@ describe("tasks/get", () => {
         expect(result.resultType, name).toBe("complete");
         expect(lasting(result), name).toEqual(lasting(direct.result ?? {}));
         expect(result.isError, name).toBe(name === "work_fail" ? true : undefined);
-        expect(JSON.stringify(result), name).not.toContain(relatedTaskKey);
+        expect(JSON.stringify(result), name).not.toContain(metaKeys.relatedTask);
       }
     },
   );
@@ -309,7 +312,7 @@ describe("tasks/update and tasks/cancel", () => {
       resultType: "complete",
     });
 
-    const { file, release, lines } = traces();
+    const { file, release, lines } = openTraces();
     const { session, asked, errors } = await connectV2(served, { "What is your name?": accept({ name: "Ada" }) });
     const asking = await session.callTool("ask_name", { file });
     await waitFor(() => lines().includes("answered Ada"));
@@ -322,14 +325,14 @@ describe("tasks/update and tasks/cancel", () => {
 
   test.for(transports)("a question that is declined ends the task as completed, with isError (%s)", async (transport) => {
     const { session } = await connectV2(await share(transport), { "What is your name?": { action: "decline" } });
-    const { outcome } = await (await session.callTool("ask_name", { file: traces().file })).settle();
+    const { outcome } = await (await session.callTool("ask_name", { file: openTraces().file })).settle();
     expect(outcome).toMatchObject({ status: "completed", result: { isError: true, content: [{ text: expect.stringContaining("was declined") }] } });
   });
 
   test.for(transports)("tasks/cancel is acknowledged with an empty complete result, and the work is stopped (%s)", async (transport) => {
     const served = await share(transport);
     const wire = await connect(served);
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     const { taskId } = await create(wire, "work_hold", { file });
     await waitFor(() => lines().includes("started"));
     // One known client sends it twice within a few milliseconds.
@@ -343,7 +346,7 @@ describe("tasks/update and tasks/cancel", () => {
     expect(bare(await wire.request("tasks/cancel", { taskId }))).toEqual({ resultType: "complete" });
     expect(lines()).toEqual(["started", "stopped: Cancelled"]);
 
-    const second = traces();
+    const second = openTraces();
     const { session } = await connectV2(served);
     const holding = await session.callTool("work_hold", { file: second.file });
     await waitFor(() => second.lines().includes("started"));
@@ -357,7 +360,7 @@ describe("coming back", () => {
   test.for(transports)("a task is resumed by its reference, after detaching and on another connection (%s)", async (transport) => {
     const served = await share(transport);
     const first = await connectV2(served);
-    const { file, release, lines } = traces();
+    const { file, release, lines } = openTraces();
     const begun = await first.session.callTool("work_hold", { file });
     if (begun.kind !== "task") throw new Error("work_hold was not given as a task");
     await waitFor(() => lines().includes("started"));
@@ -385,7 +388,7 @@ describe("before there is a task", () => {
   test.for(transports)("what a command asks before it starts goes by input_required, without a task; the answer gets the handle (%s)", async (transport) => {
     const served = await start(transport);
     const [wire, listing] = await Promise.all([connect(served), served.connect({ revision: "2025-11-25" })]);
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     const asked = bare(await call(wire, "ask_first", { file }));
     expect(asked).toMatchObject({ resultType: "input_required", requestState: expect.any(String) });
     expect(asked).not.toHaveProperty("taskId");
@@ -401,7 +404,7 @@ describe("before there is a task", () => {
     expect(lines()).toEqual(["started"]);
     expect((await listing.request("tasks/list")).result).toMatchObject({ tasks: [{ taskId: handle.taskId, status: "completed" }] });
 
-    const second = traces();
+    const second = openTraces();
     const { session, asked: shown } = await connectV2(served, { "Who is it for?": accept({ name: "Grace" }) });
     const execution = await session.callTool("ask_first", { file: second.file });
     expect(execution.kind).toBe("task");
@@ -415,7 +418,7 @@ describe("before there is a task", () => {
       transports.map(async (transport) => {
         const served = await start(transport);
         const wire = await connect(served);
-        const { file, lines, release } = traces();
+        const { file, lines, release } = openTraces();
         const before = performance.now();
         const handle = bare(await call(wire, "work_late", { file }));
         const waitedMs = performance.now() - before;
@@ -437,10 +440,10 @@ describe("subscriptions/listen with taskIds", () => {
 
   test.for(transports)("a client hears of its task from where it is to its end, with question and result in it (%s)", async (transport) => {
     const wire = await open(transport);
-    const { file, release } = traces();
+    const { file, release } = openTraces();
     const { taskId } = await create(wire, "ask_name", { file });
     await reach(wire, taskId, "input_required");
-    const listening = wire.open("subscriptions/listen", { notifications: { taskIds: [taskId] } });
+    const listening = wire.start("subscriptions/listen", { notifications: { taskIds: [taskId] } });
     const asking = await wire.comes("notifications/tasks", ({ params }) => params?.status === "input_required");
     const key = Object.keys(asking.params?.inputRequests)[0] as string;
     expect(asking.params?.inputRequests).toEqual({ [key]: expect.objectContaining({ method: "elicitation/create" }) });
@@ -473,7 +476,7 @@ describe("subscriptions/listen with taskIds", () => {
     const news: Fields[] = [];
     const anything = { "~standard": { version: 1 as const, vendor: "test", validate: (value: unknown) => ({ value: value as Fields }) } };
     client.setNotificationHandler("notifications/tasks" as never, { params: anything } as never, ((params: Fields) => void news.push(params)) as never);
-    const { file, release } = traces();
+    const { file, release } = openTraces();
     const execution = await session.callTool("work_hold", { file });
     const subscription = await client.listen({ taskIds: [execution.handle?.taskId] } as never);
     release();
@@ -490,21 +493,21 @@ describe("subscriptions/listen with taskIds", () => {
     const served = await start("HTTP");
     const piped = await start("stdio", { home: served.home });
     const stranger = await served.connect({ revision, capabilities: withTasks, isAnonymous: true });
-    const theirs = traces();
+    const theirs = openTraces();
     const foreign = await create(stranger, "work_hold", { file: theirs.file });
     for (const wire of [await connect(served), await connect(piped)]) {
       expect(await wire.request("tasks/get", { taskId: foreign.taskId })).toMatchObject({ error: { code: -32602 } });
-      const mine = traces();
+      const mine = openTraces();
       const { taskId } = await create(wire, "work_hold", { file: mine.file });
       const unknown = "11111111-1111-4111-8111-111111111111";
-      wire.open("subscriptions/listen", { notifications: { taskIds: [foreign.taskId, unknown, taskId, 5, null, taskId] } });
+      wire.start("subscriptions/listen", { notifications: { taskIds: [foreign.taskId, unknown, taskId, 5, null, taskId] } });
       expect((await wire.comes(acknowledged)).params?.notifications).toEqual({ taskIds: [taskId] });
       mine.release();
       await wire.comes("notifications/tasks", ({ params }) => params?.status === "completed");
       expect(new Set(wire.of("notifications/tasks").map(({ params }) => params?.taskId))).toEqual(new Set([taskId]));
     }
     // Whoever made it can be found by its id alone, and hears of it.
-    stranger.open("subscriptions/listen", { notifications: { taskIds: [foreign.taskId] } });
+    stranger.start("subscriptions/listen", { notifications: { taskIds: [foreign.taskId] } });
     expect((await stranger.comes(acknowledged)).params?.notifications).toEqual({ taskIds: [foreign.taskId] });
     theirs.release();
     await stranger.comes("notifications/tasks", ({ params }) => params?.status === "completed");
@@ -512,19 +515,19 @@ describe("subscriptions/listen with taskIds", () => {
 
   test.for(transports)("listening ends when the client closes it; the task goes on, and nothing more is sent (%s)", async (transport) => {
     const wire = await open(transport);
-    const { file, release, lines } = traces();
+    const { file, release, lines } = openTraces();
     const { taskId } = await create(wire, "work_hold", { file });
-    const first = wire.open("subscriptions/listen", { notifications: { taskIds: [taskId] } });
+    const first = wire.start("subscriptions/listen", { notifications: { taskIds: [taskId] } });
     await wire.comes("notifications/tasks");
-    await first.close();
+    first.stop();
     // A second one is a subscription of its own, under its own id.
-    const second = wire.open("subscriptions/listen", { notifications: { taskIds: [taskId] } });
+    const second = wire.start("subscriptions/listen", { notifications: { taskIds: [taskId] } });
     await wire.comes("notifications/tasks", ({ params }) => params?._meta[subscriptionKey] === second.id);
     release();
     await wire.comes("notifications/tasks", ({ params }) => params?._meta[subscriptionKey] === second.id && params.status === "completed");
     const ofFirst = wire.of("notifications/tasks").filter(({ params }) => params?._meta[subscriptionKey] === first.id);
     expect(ofFirst.map(({ params }) => params?.status)).not.toContain("completed");
-    await second.close();
+    second.stop();
     expect(lines()).toEqual(["started", "released"]);
     expect(bare(await call(wire, "quick_echo", { text: "still here" }))).toMatchObject({ structuredContent: { data: { text: "still here" } } });
   });
@@ -534,7 +537,7 @@ describe("a store that fails", () => {
   const secretless = { code: -32603, message: "Internal error" };
   const unopened = { code: -32603, message: "The task database cannot be opened; whoever runs the server finds the reason in its log." };
 
-  async function refusesAll(wire: Wire, taskId: string, told = secretless): Promise<void> {
+  async function refusesAll(wire: WireClient, taskId: string, told = secretless): Promise<void> {
     for (const method of ["tasks/get", "tasks/update", "tasks/cancel"]) {
       const { error } = await wire.request(method, { taskId, ...(method === "tasks/update" && { inputResponses: { q1: accept({ name: "Ada" }) } }) });
       expect(error, method).toEqual(told);
@@ -545,7 +548,7 @@ describe("a store that fails", () => {
   test.for(transports)("a store that fails is -32603 from every tasks method, and nothing of its inside is told (%s)", async (transport) => {
     const served = await start(transport);
     const wire = await connect(served);
-    const { file, release } = traces();
+    const { file, release } = openTraces();
     const { taskId } = await create(wire, "work_hold", { file });
     const db = new Database(path.join(served.home, "tasks.db"));
     onTestFinished(() => void db.close());

@@ -8,8 +8,8 @@ import { metaKeys, toEnvelope } from "../../src/wire/envelope.ts";
 import { modernRevision, revisions } from "../../src/wire/revisions.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { type HttpHere, serveHttpHere } from "../helpers/in-process.ts";
-import type { Fields } from "../helpers/raw.ts";
 import { type RawHeaders, RawSocket, toRequest } from "../helpers/raw-socket.ts";
+import type { Fields } from "../helpers/wire.ts";
 
 /**
  * Near-messages, on pipes and over HTTP, in both eras: whatever comes, the process lives, every request that can be answered has

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { type Json, type Message, type Result, WireClient } from "../../helpers/wire.ts";
+import { type Begun, type Json, type Message, type Result, WireClient } from "../../helpers/wire.ts";
 import { pick } from "../random.ts";
 import type { Ledger, Promised } from "./ledger.ts";
 import type { Connection, Place } from "./places.ts";
@@ -46,14 +46,14 @@ export class SoakClient {
   }
 
   /** Sends a request; the answer comes, or this client is gone. */
-  start(method: string, params: Json): { readonly id: number; readonly answer: Promise<Message> } {
-    const { id, answer } = this.wire.start(method, params);
+  start(method: string, params: Json): Pick<Begun, "id" | "answer" | "drop"> {
+    const { id, answer, drop } = this.wire.start(method, params);
     this.#owed.set(id, `${method} ${JSON.stringify(params).slice(0, 200)}`);
     this.#ledger.count("requests");
     const kept = this.#within(answer, `${method} ${JSON.stringify(params).slice(0, 200)}`);
     // Who takes a request back does not wait for its answer.
     kept.catch(() => undefined);
-    return { id, answer: kept };
+    return { id, answer: kept, drop };
   }
 
   async request(method: string, params: Json = {}): Promise<Message> {
@@ -71,9 +71,9 @@ export class SoakClient {
   }
 
   /** Breaks the connection of one request. */
-  drop(id: number): void {
+  drop({ id, drop }: Pick<Begun, "id" | "drop">): void {
     this.#owed.delete(id);
-    this.wire.drop(id);
+    drop();
   }
 
   /** What it does when it is asked about this key. */
@@ -212,14 +212,14 @@ class Life {
 
   async #takeBack(): Promise<void> {
     const { random, ledger } = this.#options;
-    const { id } = this.#client.start("tools/call", { name: "soak_safe", arguments: { key: this.#keyFor("safe"), ms: 1_000 } });
+    const begun = this.#client.start("tools/call", { name: "soak_safe", arguments: { key: this.#keyFor("safe"), ms: 1_000 } });
     await wait(random() * 300);
     if (this.#door === "http" && random() < 0.5) {
       ledger.count("connections broken");
-      this.#client.drop(id);
+      this.#client.drop(begun);
     } else {
       ledger.count("calls taken back");
-      this.#client.cancel(id);
+      this.#client.cancel(begun.id);
     }
   }
 
