@@ -4,7 +4,7 @@ import { type CallFacts, type Origin, unknownOrigin } from "../command/context.t
 import { validate } from "../command/schema.ts";
 import { isStoreError } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import { bucketOf, quantile, totalOf } from "./quantiles.ts";
+import { bucketOf, quantile, quantiles, totalOf } from "./quantiles.ts";
 import type { DurationCount, TaskStore } from "./store.ts";
 
 /** How long a command takes. */
@@ -297,7 +297,8 @@ function estimateFrom({ runs, p50Ms, rateMs, scale }: Omit<Summary, "outlook">, 
 
 function toDurations(counts: readonly DurationCount[]): KnownDurations {
   const times = counts.filter((count) => count.kind === "time");
-  return { runs: totalOf(times), p50Ms: quantile(times, 0.5) ?? 0, p95Ms: quantile(times, 0.95) ?? 0, p99Ms: quantile(times, 0.99) ?? 0 };
+  const [p50Ms = 0, p95Ms = 0, p99Ms = 0] = quantiles(times, [0.5, 0.95, 0.99]);
+  return { runs: totalOf(times), p50Ms, p95Ms, p99Ms };
 }
 
 function toSummary(counts: readonly DurationCount[]): Summary {

@@ -11,6 +11,8 @@ const logGrowth = Math.log(growth);
 const smallest = 1e-9;
 const largest = 1e15;
 
+type Counted = readonly Pick<DurationCount, "bucket" | "count">[];
+
 /** The bucket of a duration in milliseconds. */
 export function bucketOf(ms: number): number {
   return Math.ceil(Math.log(Math.min(Math.max(ms, smallest), largest)) / logGrowth);
@@ -22,16 +24,21 @@ function middleOf(bucket: number): number {
 }
 
 /** The value below which this part of the counts lies; undefined without any. */
-export function quantile(counts: readonly Pick<DurationCount, "bucket" | "count">[], part: number): number | undefined {
-  const sorted = [...counts].sort((a, b) => a.bucket - b.bucket);
+export function quantile(counts: Counted, part: number): number | undefined {
+  return quantiles(counts, [part])[0];
+}
+
+/** The same for several parts, smallest first: the counts are sorted and gone through once. */
+export function quantiles(counts: Counted, parts: readonly number[]): readonly number[] {
+  const sorted = counts.toSorted((a, b) => a.bucket - b.bucket);
   const total = totalOf(sorted);
-  if (total === 0) return undefined;
+  const found: number[] = [];
   let seen = 0;
-  for (const { bucket, count } of sorted) {
+  for (const { bucket, count } of total === 0 ? [] : sorted) {
     seen += count;
-    if (seen >= part * total) return middleOf(bucket);
+    while (found.length < parts.length && seen >= (parts[found.length] ?? 0) * total) found.push(middleOf(bucket));
   }
-  return middleOf(sorted.at(-1)?.bucket ?? 0);
+  return found;
 }
 
 export function totalOf(counts: readonly Pick<DurationCount, "count">[]): number {
