@@ -16,7 +16,7 @@ import { createServing, type Serving } from "./mcp/serving.ts";
 import { ensureHome, type Home, toWorkingFolder } from "./paths.ts";
 import { servedCatalog, unknownLongTools } from "./project-commands.ts";
 import { servedFolders } from "./stored-project.ts";
-import type { Engine } from "./task/engine.ts";
+import type { Calls } from "./task/calls.ts";
 import type { CommandStats } from "./task/history.ts";
 import { type Environment, isTerminal, liveStatuses } from "./task/task.ts";
 import type { Worker } from "./task/worker.ts";
@@ -77,7 +77,7 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
     ...settings,
     facts: settings,
     catalog,
-    openEngine: () => served.engine(),
+    openCalls: () => served.calls(),
     readStats: () => served.stats(),
     secret: token,
     guests,
@@ -102,7 +102,7 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
     log,
     token,
     checkStore: () => served.checkStore(),
-    startTasks: async () => void (await served.engine()),
+    startTasks: async () => void (await served.calls()),
     hasLiveTasks: () => served.hasLive(),
     running: () => served.running,
     close,
@@ -116,7 +116,7 @@ class ServedTasks {
   readonly #log: Logger;
   readonly #options: TasksOptions;
   #opened: Promise<{ tasks: Tasks; worker: Worker }> | undefined;
-  #working: Engine | undefined;
+  #working: Calls | undefined;
   #worker: Worker | undefined;
 
   constructor(settings: Settings, catalog: Catalog, log: Logger, options: TasksOptions) {
@@ -127,17 +127,17 @@ class ServedTasks {
   }
 
   /** For requests: from the first one on, this process works on what is queued. */
-  engine(): Engine | Promise<Engine> {
+  calls(): Calls | Promise<Calls> {
     return this.#working ?? this.#start();
   }
 
-  async #start(): Promise<Engine> {
+  async #start(): Promise<Calls> {
     const { tasks, worker } = await this.#open();
     worker.start();
     tasks.sweeper.start();
-    this.#working = tasks.engine;
+    this.#working ??= tasks.createCalls(worker);
     this.#worker = worker;
-    return tasks.engine;
+    return this.#working;
   }
 
   get running(): Running {
@@ -190,7 +190,6 @@ class ServedTasks {
     const { openTasks } = await import("./tasks.ts");
     const tasks = openTasks(this.#settings, this.#log, { ...this.#options, isPatient: true });
     const worker = tasks.createWorker((name) => this.#catalog.get(name));
-    tasks.engine.runCallsOn(worker);
     return { tasks, worker };
   }
 }

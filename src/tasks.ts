@@ -11,11 +11,13 @@ import { childEnvironment, createWorkerName, endStrays, isKnownDead, killGroup }
 import { isPackFolder, packageFolder, runVariable } from "./project.ts";
 import { SqliteStore } from "./store/sqlite/store.ts";
 import { rememberPlace } from "./stored-project.ts";
+import { Calls } from "./task/calls.ts";
 import { EndedTasks } from "./task/ended.ts";
 import { Engine } from "./task/engine.ts";
 import { History } from "./task/history.ts";
 import { createIsolation } from "./task/isolate.ts";
 import { JumpWatch } from "./task/jumps.ts";
+import { Leaving } from "./task/leaving.ts";
 import { Sweeper } from "./task/sweeper.ts";
 import type { Environment } from "./task/task.ts";
 import { Worker } from "./task/worker.ts";
@@ -26,6 +28,8 @@ export interface Tasks {
   readonly history: History;
   /** A worker for this project's tasks, or for one of them. */
   createWorker(find: (command: string) => CatalogEntry | undefined, only?: { taskId: string }): Worker;
+  /** Answers calls, those that somebody waits for by this worker. */
+  createCalls(worker: Worker): Calls;
   readonly sweeper: Sweeper;
   /** Throws when the database cannot be used. */
   checkStore(): void;
@@ -69,9 +73,12 @@ export function openTasks(settings: Settings, log: Logger, options: TasksOptions
   const unbounded = Number.POSITIVE_INFINITY;
   const maxHeapMb = Math.round(getHeapStatistics().heap_size_limit / 1024 / 1024);
   const runApart = createIsolation({ ...children, maxChildren: unbounded, maxHeapMb, maxResidentMb: unbounded });
+  const leaving = new Leaving();
+  const engine = new Engine({ store, history, clock, log, project, environment, jumps, ended, leaving });
   return {
-    engine: new Engine({ store, history, clock, log, project, environment, deferral: settings.deferral, jumps, ended }),
+    engine,
     history,
+    createCalls: (worker) => new Calls({ engine, worker, history, clock, log, deferral: settings.deferral }),
     sweeper: new Sweeper({ store, clock, log, isDead: isKnownDead, jumps }),
     createWorker: (find, only) =>
       new Worker({
@@ -90,6 +97,7 @@ export function openTasks(settings: Settings, log: Logger, options: TasksOptions
         questionMs: settings.questionSeconds * 1000,
         runIsolated,
         ended,
+        leaving,
         runApart,
         ...only,
       }),

@@ -7,7 +7,7 @@ import { CommandError, InputError, internalErrorCode, isStoreError, messageOf, P
 import { type Budget, budgetOf } from "../host/budget.ts";
 import { findHost, type HostLimit, type HostOverride, type HostProfile } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
-import { type CallEnding, type CallRequest, type CallWatcher, type Timing, undelivered } from "../task/calls.ts";
+import { type CallEnding, type CallRequest, type Calls, type CallWatcher, type Timing, undelivered } from "../task/calls.ts";
 import type { EndedCall } from "../task/ended-call.ts";
 import { type Engine, TooManyTasks } from "../task/engine.ts";
 import { sizeOf } from "../task/outcome.ts";
@@ -33,8 +33,8 @@ export interface CallOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly isDebug: boolean;
-  /** The tasks, opened when they are first needed. */
-  readonly openEngine: () => Engine | Promise<Engine>;
+  /** Whoever runs calls, opened when they are first needed. */
+  readonly openCalls: () => Calls | Promise<Calls>;
   readonly states: RequestStates;
   /** Calls that were sent back with a question, each with what keeps its clock from running out. */
   readonly parked: Map<string, () => void>;
@@ -126,10 +126,11 @@ export class Call implements CallWatcher {
   async answer(): Promise<Result> {
     try {
       this.#refuseWrongSupport();
-      const opened = this.#options.openEngine();
-      const engine = opened instanceof Promise ? await opened : opened;
+      const opened = this.#options.openCalls();
+      const calls = opened instanceof Promise ? await opened : opened;
+      const { engine } = calls;
       this.#engine = engine;
-      const begun = this.#begin(engine);
+      const begun = this.#begin(calls);
       const ending = begun instanceof Promise ? await begun : begun;
       if ("result" in ending) return ending.result;
       const result = this.#conclude(engine, ending);
@@ -171,17 +172,17 @@ export class Call implements CallWatcher {
     if (taskSupport === "forbidden" && this.#isAsked) throw wrongTaskSupport(this.#entry.toolName, taskSupport);
   }
 
-  #begin(engine: Engine): Begun | Promise<Begun> {
+  #begin(calls: Calls): Begun | Promise<Begun> {
     const { command } = this.#entry;
     const resumed = this.#resumed();
     if (command.references) this.#input = withReferences(this.#call.arguments, this.#request.meta["meanwhile/context"]);
-    if (resumed !== undefined && "taskId" in resumed) return this.#rejoin(engine, resumed.taskId);
-    return asksFirst(command) ? this.#askFirst(engine, resumed?.asked ?? []) : engine.call(this.#toRequest([]));
+    if (resumed !== undefined && "taskId" in resumed) return this.#rejoin(calls, resumed.taskId);
+    return asksFirst(command) ? this.#askFirst(calls, resumed?.asked ?? []) : calls.call(this.#toRequest([]));
   }
 
-  async #askFirst(engine: Engine, asked: readonly TaskQuestion[]): Promise<Begun> {
+  async #askFirst(calls: Calls, asked: readonly TaskQuestion[]): Promise<Begun> {
     const ahead = await this.#settleAhead(asked);
-    return "result" in ahead ? ahead : await engine.call(this.#toRequest(ahead.answered));
+    return "result" in ahead ? ahead : await calls.call(this.#toRequest(ahead.answered));
   }
 
   #resumed(): Resumed | undefined {
@@ -206,7 +207,8 @@ export class Call implements CallWatcher {
   }
 
   /** The second leg of a call that waits for an answer. */
-  async #rejoin(engine: Engine, taskId: string): Promise<Begun> {
+  async #rejoin(calls: Calls, taskId: string): Promise<Begun> {
+    const { engine } = calls;
     const caller = callerKey(this.#request.caller);
     this.#unpark(taskId);
     const task = await engine.get(caller, taskId);
@@ -224,7 +226,7 @@ export class Call implements CallWatcher {
       );
       return { result };
     }
-    return await engine.rejoin(taskId, this.#toRequest([]));
+    return await calls.rejoin(taskId, this.#toRequest([]));
   }
 
   /** A call that nobody comes back to must not wait for ever: its state is void after an hour. One that has ended meanwhile is forgotten at once. */

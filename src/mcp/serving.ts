@@ -3,7 +3,7 @@ import { type Catalog, withoutBundled } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
 import type { HostOverride } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
-import type { Engine } from "../task/engine.ts";
+import type { Calls } from "../task/calls.ts";
 import type { CommandStats } from "../task/history.ts";
 import { ProgressTokens } from "../task/tokens.ts";
 import type { Json } from "../wire/json.ts";
@@ -29,7 +29,7 @@ export interface ServingOptions {
   readonly facts: ServerFacts;
   readonly catalog: Catalog;
   /** The tasks, opened when they are first needed. */
-  readonly openEngine: () => Engine | Promise<Engine>;
+  readonly openCalls: () => Calls | Promise<Calls>;
   readonly readStats: () => Promise<readonly CommandStats[]>;
   /** Signs what a call that was sent back with a question is found by. */
   readonly secret: () => string;
@@ -63,7 +63,7 @@ export interface Serving {
 
 export function createServing(options: ServingOptions): Serving {
   const { catalog, clock, log, isDebug, readStats, guests, hasPrompts } = options;
-  const openEngine = async () => await options.openEngine();
+  const openEngine = async () => (await options.openCalls()).engine;
   const find = (name: string): Command | undefined => catalog.get(name)?.command;
   const common = { openEngine, find, clock, log, isDebug, polls: new PollLimit(clock) };
   const plain = options.hasFollowUpTools ? new PlainRoad({ ...common, toolPrefix: options.toolPrefix }) : undefined;

@@ -19,7 +19,7 @@ import { ProgressReader, type ProgressUpdate } from "./progress.ts";
 import { rulesOf } from "./retry.ts";
 import { Shares } from "./shares.ts";
 import { timingOf } from "./status-line.ts";
-import { type Environment, isTerminal, type NewTask, openQuestions, type Task, type TaskQuestion } from "./task.ts";
+import { isTerminal, openQuestions, type Task, type TaskQuestion } from "./task.ts";
 import type { Worker } from "./worker.ts";
 
 /** How far a run is in time; the client's view of it is made from both. */
@@ -84,15 +84,13 @@ export type CallEnding =
   /** The process leaves, and this client takes neither a task nor a handle: where its call went, or that it could not be kept. */
   | { readonly kind: "left"; readonly taskId: string | undefined; readonly isSafe: boolean };
 
-interface CallsOptions {
+export interface CallsOptions {
   readonly engine: Engine;
   readonly worker: Worker;
   readonly history: History;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly project: string;
-  readonly environment?: () => Environment;
-  readonly deferral: DeferralRules;
+  readonly deferral?: DeferralRules | undefined;
 }
 
 interface Decided extends Pick<CallRequest, "wish" | "limit"> {
@@ -103,8 +101,9 @@ interface Decided extends Pick<CallRequest, "wish" | "limit"> {
 
 type Event = "ended" | "asked" | "late" | "cancelled" | "lost" | "leaving";
 
-/** Answers calls: while the client waits where that is short, as a task where it is not. */
+/** Answers calls: while the client waits where that is short, as a task where it is not. Stands above the engine, which knows nothing of it. */
 export class Calls {
+  readonly engine: Engine;
   readonly #options: CallsOptions;
   readonly #held = new Shares(callPlaces);
   /** What was last decided about a command, and from what. */
@@ -112,6 +111,7 @@ export class Calls {
 
   constructor(options: CallsOptions) {
     this.#options = options;
+    this.engine = options.engine;
   }
 
   /** At once where the command answers at once. */
@@ -137,7 +137,8 @@ export class Calls {
     const { task, isJoined, isRepeated } = await engine.create({
       ...toCreation(request, decision.reason),
       ttlMs: wish.asked?.ttlMs,
-      ...(delivered !== undefined && { delivered: delivered() }),
+      // The first lines of a run may block this process: it does not begin before its id has reached the client.
+      onId: delivered === undefined ? undefined : (taskId) => worker.awaitDelivery(taskId, delivered()),
       // 2025-11-25 answers with the task whatever its input is; the refusal is its result.
       isUnchecked: wish.asked !== undefined && !wish.canTakeTask,
     });

@@ -9,18 +9,16 @@ import { failpoint } from "../failpoint.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
 import { anonymous, nameOf } from "./callers.ts";
-import { type CallEnding, type CallRequest, Calls } from "./calls.ts";
-import { type DeferralRules, defaultDeferral } from "./deferral.ts";
 import { digestOf } from "./digest.ts";
 import { EndedTasks } from "./ended.ts";
 import { type WatchedStore, waitForTask } from "./feed.ts";
 import type { History } from "./history.ts";
 import type { JumpWatch } from "./jumps.ts";
+import { Leaving } from "./leaving.ts";
 import { checkInputSize, checkTtl, keptOf, maxLiveTasks, maxPageSize, maxWaitingTasks } from "./limits.ts";
 import { rulesOf } from "./retry.ts";
 import type { FullStore, ListFilter, Page, Scope, TaskStore } from "./store.ts";
 import { type Environment, isTerminal, type NewTask, openQuestions, type Task, type TaskQuestion } from "./task.ts";
-import type { Worker } from "./worker.ts";
 
 export interface EngineOptions {
   readonly store: TaskStore;
@@ -32,11 +30,11 @@ export interface EngineOptions {
   /** What this process has of the variables that the project's code reads. */
   readonly environment?: () => Environment;
   readonly maxLive?: number;
-  readonly deferral?: DeferralRules;
   /** Shared with who puts the record right when the clock was set. */
   readonly jumps?: JumpWatch;
   /** Shared with the worker. */
   readonly ended?: EndedTasks;
+  readonly leaving?: Leaving;
 }
 
 export interface CreateRequest {
@@ -56,8 +54,8 @@ export interface CreateRequest {
   readonly progressToken?: string | number | undefined;
   /** The client expects a task and nothing else: bad arguments are how that ends, then. */
   readonly isUnchecked?: boolean;
-  /** When its id has reached whoever asked for it: not before that does it run in this process. */
-  readonly delivered?: Promise<void>;
+  /** Told its id before there is such a task: from then on it may be run. */
+  readonly onId?: ((taskId: string) => void) | undefined;
   /** Questions that were asked and answered before there was a task. */
   readonly answered?: readonly TaskQuestion[];
 }
@@ -76,15 +74,13 @@ export class Engine {
   readonly #ended: EndedTasks;
   /** The store as those see it who wait for a task; one object, so that they share what they hear. */
   readonly #watched: WatchedStore;
-  #calls: Calls | undefined;
-  #worker: Worker | undefined;
-  #leaving = new AbortController().signal;
-  #onLeaving: Worker["onLeaving"] = () => () => undefined;
+  readonly #leaving: Leaving;
 
   constructor(options: EngineOptions) {
     this.#options = options;
-    const { store, ended = new EndedTasks() } = options;
+    const { store, ended = new EndedTasks(), leaving = new Leaving() } = options;
     this.#ended = ended;
+    this.#leaving = leaving;
     this.#watched = {
       get: (scope, taskId) => this.#read(scope, taskId),
       onChange: (listener, taskId) => {
@@ -97,35 +93,14 @@ export class Engine {
     };
   }
 
-  /** From here on calls can be run in this process, by this worker. */
-  runCallsOn(worker: Worker): void {
-    const { deferral = defaultDeferral } = this.#options;
-    this.#calls = new Calls({ ...this.#options, engine: this, worker, deferral });
-    this.#worker = worker;
-    this.#leaving = worker.leaving;
-    this.#onLeaving = (listener) => worker.onLeaving(listener);
-  }
-
   /** Aborted when this process is about to end: nobody is to be kept waiting any longer. */
   get leaving(): AbortSignal {
-    return this.#leaving;
+    return this.#leaving.signal;
   }
 
   /** Calls back then, unless it was so before. */
   onLeaving(listener: () => void): () => void {
-    return this.#onLeaving(listener);
-  }
-
-  /** Runs a command for somebody who waits for it, and makes a task of it when that takes too long. */
-  call(request: CallRequest): CallEnding | Promise<CallEnding> {
-    if (this.#calls === undefined) throw new Error("This engine runs no calls.");
-    return this.#calls.call(request);
-  }
-
-  /** Goes back to a call that became a task, for somebody who waits on. */
-  rejoin(taskId: string, request: CallRequest): Promise<CallEnding> {
-    if (this.#calls === undefined) throw new Error("This engine runs no calls.");
-    return this.#calls.rejoin(taskId, request);
+    return this.#leaving.onBegin(listener);
   }
 
   /** Makes a call durable. When this resolves the task is on disk; when it throws, nothing was changed. */
@@ -160,7 +135,7 @@ export class Engine {
       questions: request.answered ?? [],
       environment: this.#options.environment?.(),
     };
-    if (request.delivered !== undefined) this.#worker?.awaitDelivery(fresh.taskId, request.delivered);
+    request.onId?.(fresh.taskId);
     const limits = { maxLive, maxWaiting: maxWaitingTasks, keeps: keptOf(caller) };
     const created = await store.create(fresh, { joinsEqual: this.joinsEqual(request), ...limits, ...(claim !== undefined && { claim }) });
     failpoint("after-insert");

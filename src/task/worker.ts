@@ -7,6 +7,7 @@ import { Attempt } from "./attempt.ts";
 import type { CallRequest } from "./calls.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { type CallTerms, HeldCall, type HeldCallOptions } from "./held-call.ts";
+import { Leaving } from "./leaving.ts";
 import { endlessPlaces, taskPlaces } from "./limits.ts";
 import { Paced } from "./paced.ts";
 import { countByCaller, type ShareLimits, Turns, whoIsFull } from "./shares.ts";
@@ -18,6 +19,8 @@ export interface WorkerOptions extends Omit<HeldCallOptions, "leaseMs" | "onClai
   readonly find: (command: string) => CatalogEntry | undefined;
   readonly leaseMs?: number;
   readonly concurrency?: number;
+  /** Begins when this worker is told to stop; shared with the engine, whose callers wait here. */
+  readonly leaving?: Leaving;
   /** Only this task, whatever else is queued. */
   readonly taskId?: string;
 }
@@ -45,8 +48,7 @@ export class Worker {
   /** Ids of tasks that are on their way to their clients. */
   readonly #deliveries = new Map<string, { readonly own: Promise<void>; readonly others: Promise<void> }>();
   #begun: Promise<unknown> = Promise.resolve();
-  readonly #leaving = new AbortController();
-  readonly #onLeaving = new Set<() => void>();
+  readonly #leaving: Leaving;
   #isStarted = false;
   #isPumping = false;
   #pumped: Promise<void> = Promise.resolve();
@@ -58,6 +60,7 @@ export class Worker {
 
   constructor(options: WorkerOptions) {
     this.#options = options;
+    this.#leaving = options.leaving ?? new Leaving();
     this.#leaseMs = options.leaseMs ?? defaultLeaseMs;
     this.#places = { ordinary: taskPlaces(options.concurrency), endless: endlessPlaces(options.concurrency) };
     this.#absences = new Absences(options.clock, options.find);
@@ -133,15 +136,9 @@ export class Worker {
     return this.#leaving.signal.aborted;
   }
 
-  /** Aborted as soon as it is told to stop: who waits for something here is answered then. */
-  get leaving(): AbortSignal {
-    return this.#leaving.signal;
-  }
-
-  /** Calls back when it is told to stop, unless it was. An event target looks through all its listeners for each that comes; there may be thousands. */
+  /** Calls back when it is told to stop, unless it was. */
   onLeaving(listener: () => void): () => void {
-    this.#onLeaving.add(listener);
-    return () => void this.#onLeaving.delete(listener);
+    return this.#leaving.onBegin(listener);
   }
 
   /**
@@ -149,10 +146,7 @@ export class Worker {
    * For good; harmless when never started, or twice.
    */
   async stop(graceMs = defaultGraceMs): Promise<void> {
-    this.#leaving.abort();
-    const listeners = [...this.#onLeaving];
-    this.#onLeaving.clear();
-    for (const listener of listeners) listener();
+    this.#leaving.begin();
     await this.#halt(graceMs);
   }
 

@@ -10,9 +10,11 @@ import type { Connection } from "../../src/mcp/request.ts";
 import { createServing, type Serving } from "../../src/mcp/serving.ts";
 import { type Runtime, serveStreams } from "../../src/serve.ts";
 import { openMemoryStore } from "../../src/store/memory.ts";
+import { Calls } from "../../src/task/calls.ts";
 import { type DeferralRules, defaultDeferral } from "../../src/task/deferral.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
+import { Leaving } from "../../src/task/leaving.ts";
 import { Sweeper } from "../../src/task/sweeper.ts";
 import { Worker } from "../../src/task/worker.ts";
 import { type HttpDoor, serveHttp } from "../../src/transport/http.ts";
@@ -49,18 +51,19 @@ export function openInMemory(
   const catalog = toCatalog(commands);
   const store = openMemoryStore(clock);
   const history = new History(store, clock);
-  const engine = new Engine({ store, history, clock, log: silentLog, project: "p", deferral });
+  const leaving = new Leaving();
+  const engine = new Engine({ store, history, clock, log: silentLog, project: "p", leaving });
   const find = (name: string) => catalog.get(name);
   const owner = { project: "p", worker: "w", home: "/", config: {}, isDebug: false };
-  const worker = new Worker({ store, dispatcher: store, history, find, clock, log: silentLog, ...owner });
-  engine.runCallsOn(worker);
+  const worker = new Worker({ store, dispatcher: store, history, find, clock, log: silentLog, leaving, ...owner });
+  const calls = new Calls({ engine, worker, history, clock, log: silentLog, deferral });
   worker.start();
   const sweeper = new Sweeper({ store, clock, log: silentLog, isDead: () => false });
   sweeper.start();
   const serving = createServing({
     facts,
     catalog,
-    openEngine: () => engine,
+    openCalls: () => calls,
     readStats: () => history.stats(),
     secret: () => "a secret of these tests",
     guests: hook === undefined ? undefined : new Guests({ facts, hook, loadSdk, log: silentLog }),

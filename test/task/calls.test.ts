@@ -7,7 +7,7 @@ import type { HostLimit } from "../../src/host/profiles.ts";
 import { silentLog } from "../../src/log.ts";
 import { ProgressSender } from "../../src/mcp/progress.ts";
 import { openMemoryStore } from "../../src/store/memory.ts";
-import type { CallEnding, CallRequest } from "../../src/task/calls.ts";
+import { type CallEnding, type CallRequest, Calls } from "../../src/task/calls.ts";
 import { type DeferralRules, defaultDeferral } from "../../src/task/deferral.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
@@ -74,11 +74,11 @@ function setUp(command: Command, rules: Partial<DeferralRules> = {}) {
   const store = openMemoryStore(clock);
   const history = new History(store, clock);
   const log = { ...silentLog, warn: vi.fn() };
-  const engine = new Engine({ store, history, clock, log, project: "p", deferral: { ...defaultDeferral, ...rules } });
+  const engine = new Engine({ store, history, clock, log, project: "p" });
   const entry = { command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
   const facts = { project: "p", worker: "w", home: "/", config: {}, isDebug: false };
   const worker = new Worker({ store, dispatcher: store, history, clock, log, find: () => entry, ...facts });
-  engine.runCallsOn(worker);
+  const calls = new Calls({ engine, worker, history, clock, log, deferral: { ...defaultDeferral, ...rules } });
   onTestFinished(async () => {
     await moving(clock, worker.stop(0), 1_000);
     await history.flush();
@@ -106,7 +106,7 @@ function setUp(command: Command, rules: Partial<DeferralRules> = {}) {
       wish: { asked: undefined, canTakeTask: false, canTakeUnasked: false, declaresTasks: false, takesJobs: false, canFollowUp: true, ...wish },
       limit: { ...limit, host: "a-host" },
     };
-    const waiting = new Waiting((async () => await engine.call(request))());
+    const waiting = new Waiting((async () => await calls.call(request))());
     await turns();
     return waiting;
   };
@@ -116,7 +116,7 @@ function setUp(command: Command, rules: Partial<DeferralRules> = {}) {
   };
   /** Every row there is, calls that are still being answered included. */
   const rows = async () => (await store.list({ caller, now: clock.now() }, { limit: 100, withCalls: true })).tasks;
-  return { clock, store, engine, worker, history, log, start, pass, rows, door: () => new Door(clock) };
+  return { clock, store, engine, calls, worker, history, log, start, pass, rows, door: () => new Door(clock) };
 }
 
 /** A call under way. */
@@ -563,7 +563,7 @@ describe("a question", () => {
 
   test("park: sends the call back with it, and the second leg gets the result of the same run", async () => {
     const { command, starts } = asking();
-    const { engine, start, door } = setUp(command);
+    const { engine, calls, start, door } = setUp(command);
     const client = door();
     const call = await start(client, { whenAsked: "park" });
     if (call.ending?.kind !== "asked") throw new Error(`It was to be sent back, but ${call.ending?.kind}`);
@@ -572,7 +572,7 @@ describe("a question", () => {
     expect(task).toMatchObject({ isCall: false, reason: "it asked a question" });
     await engine.answer(caller, task.taskId, yes);
     const again = new Waiting(
-      engine.rejoin(task.taskId, {
+      calls.rejoin(task.taskId, {
         entry: { command, toolName: "do_it", path: ["do", "it"], file: "x.ts" },
         input: {},
         caller,
