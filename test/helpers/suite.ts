@@ -3,6 +3,7 @@ import { SessionPool } from "../../src/diagnose/probe.ts";
 import type { Target } from "../../src/diagnose/target.ts";
 import { allBreaks } from "../fixtures/diagnose/server.mjs";
 import { ask } from "./diagnose.ts";
+import { isLong } from "./long.ts";
 
 export type Verdicts = Readonly<Record<string, Verdict>>;
 
@@ -33,6 +34,14 @@ export function outcomesIn(verdicts: Verdicts): Record<string, string> {
 /** The names of the servers that are wrong in what this suite asks. */
 export function breaksOf(suite: string): string[] {
   return Object.keys(allBreaks).filter((name) => name.startsWith(`${suite}/`));
+}
+
+/**
+ * What a broken server is asked. Every day the first of each check is asked all of them, and none but its own may complain; those that are
+ * wrong in another way (`~`) are asked that one. With all their rounds, and in `npm run check:diagnose`, all are asked everything.
+ */
+export function askedOf(name: string, suite: readonly Check[]): readonly Check[] {
+  return isLong || !name.includes("~") ? suite : suite.filter(({ id }) => id === checkOf(name));
 }
 
 /** The check that a broken server must fail. */

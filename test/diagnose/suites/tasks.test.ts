@@ -1,5 +1,6 @@
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { Check } from "../../../src/diagnose/check.ts";
 import type { Facts } from "../../../src/diagnose/facts.ts";
 import { tasks } from "../../../src/diagnose/suites/tasks/index.ts";
 import type { ToolWish } from "../../../src/diagnose/target.ts";
@@ -7,7 +8,7 @@ import { allBreaks, type Fixture, startFixture } from "../../fixtures/diagnose/s
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { temporaryFolder } from "../../helpers/home.ts";
 import { executable } from "../../helpers/meanwhile.ts";
-import { askAll, breaksOf, checkOf, findingsIn, outcomesIn, type Verdicts } from "../../helpers/suite.ts";
+import { askAll, askedOf, breaksOf, checkOf, findingsIn, outcomesIn, type Verdicts } from "../../helpers/suite.ts";
 
 /** Slow enough to be caught running, and quick enough for the checks that wait for the end. */
 const slow = [{ name: "read_slowly", arguments: { steps: 6, ms: 250 } }];
@@ -19,17 +20,16 @@ const overHttp = tasks.filter(isOverHttp);
 const allPassed = Object.fromEntries(overHttp.map(({ id }) => [id, "passed"]));
 const find = (id: string) => tasks.find((check) => check.id === id) as (typeof tasks)[number];
 
-/** Asks everything that is asked over HTTP. */
-async function askEverything(url: string, known: Facts, ending: readonly ToolWish[] = quick): Promise<Verdicts> {
+async function askOverHttp(asked: readonly Check[], url: string, known: Facts, ending: readonly ToolWish[] = quick): Promise<Verdicts> {
   const verdicts = await askAll(
-    overHttp.filter(({ id }) => waits.test(id)),
+    asked.filter(({ id }) => waits.test(id)),
     reached(url),
     { facts: known, tools: ending },
   );
   return {
     ...verdicts,
     ...(await askAll(
-      overHttp.filter(({ id }) => !waits.test(id)),
+      asked.filter(({ id }) => !waits.test(id)),
       reached(url),
       { facts: known, tools: slow },
     )),
@@ -50,7 +50,7 @@ afterAll(() => good.close());
 
 describe("a server with tasks of both generations", () => {
   test.concurrent("passes everything over HTTP", async () => {
-    expect(outcomesIn(await askEverything(good.url, facts))).toEqual(allPassed);
+    expect(outcomesIn(await askOverHttp(overHttp, good.url, facts))).toEqual(allPassed);
   });
 
   test.concurrent("passes over stdio too, and knows its tasks after kill -9", async () => {
@@ -213,7 +213,7 @@ describe("a server that is wrong in one way is told exactly that", () => {
   test.concurrent.each(breaksOf("tasks").filter((name) => isOverHttp(find(checkOf(name)))))("%s", async (name) => {
     const { url, close } = await startFixture({ breaks: [name], flags });
     const known = isDeclared(name) ? await surveyed(reached(url)) : facts;
-    const verdicts = await askEverything(url, inGenerationOf(name, known), allBreaks[name]?.tools ?? quick);
+    const verdicts = await askOverHttp(askedOf(name, overHttp), url, inGenerationOf(name, known), allBreaks[name]?.tools ?? quick);
     await close();
     expect(findingsIn(verdicts)).toEqual((expected[name] ?? []).map((one) => ({ id: checkOf(name), ...one })));
     const evidence = Object.values(verdicts).flatMap((verdict) => (verdict.outcome === "failed" ? verdict.findings.flatMap((fault) => fault.evidence) : []));
