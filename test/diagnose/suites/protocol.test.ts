@@ -7,7 +7,7 @@ import { misfit } from "../../../src/diagnose/suites/protocol/fits.ts";
 import { protocol } from "../../../src/diagnose/suites/protocol/index.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
-import { askAll, breaksOf, checkOf, findingsIn, outcomesIn } from "../../helpers/suite.ts";
+import { askAll, askedOf, breaksOf, checkOf, findingsIn, outcomesIn } from "../../helpers/suite.ts";
 
 // Time only guards against hanging: the machine may be busy.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -178,7 +178,7 @@ describe("a server that is wrong in one way is told exactly that", () => {
     const seen = isDeclared(name) ? await surveyed(reached(url)) : facts;
     const known = name === "protocol/cancellation" ? seen : withoutSlow(seen);
     // Who cannot be spoken to is asked nothing else.
-    const suite = known.problem === undefined ? protocol : [answers];
+    const suite = known.problem === undefined ? askedOf(name, protocol) : [answers];
     const found = findingsIn(await askAll(suite, reached(url), { facts: known }));
     await close();
     expect(found).toEqual(expected[name]?.map((told) => ({ id: checkOf(name), ...told })));
