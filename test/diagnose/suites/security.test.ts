@@ -9,7 +9,7 @@ import { security } from "../../../src/diagnose/suites/security/index.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { temporaryFolder } from "../../helpers/home.ts";
-import { askAll, breaksOf, checkOf, findingsIn, outcomesIn } from "../../helpers/suite.ts";
+import { askAll, askedOf, breaksOf, checkOf, findingsIn, outcomesIn } from "../../helpers/suite.ts";
 
 const tokens = ["alpha-token-of-the-first", "beta-token-of-the-second"];
 const [first, second] = tokens.map((token) => ({ authorization: `Bearer ${token}` }));
@@ -183,7 +183,7 @@ describe("a server that is wrong in one way is told exactly that", () => {
     mkdirSync(privateFolder);
     const verdicts = isRead(name)
       ? await askAll(read, target, { facts: await surveyed(target), privateFolder })
-      : await askAll(security, target, { facts, privateFolder });
+      : await askAll(isOpen ? security : askedOf(name, security), target, { facts, privateFolder });
     // The file that nobody should hand out is gone again.
     expect(readdirSync(privateFolder)).toEqual([]);
     await close();
