@@ -85,44 +85,48 @@ async function stopWithTwenty(stage: Stage): Promise<void> {
   }
 }
 
-describe("twenty calls in flight, longer than the grace: everybody is answered before it is over, nothing is lost, and safe work is done once", () => {
-  test("meanwhile daemon stop", async () => {
-    const home = new DaemonHome({ config: { graceSeconds } });
-    await stopWithTwenty({
-      connect: (options) => home.connect({ ...options, words: own }),
-      async stop() {
-        const stopped = runMeanwhile([...own, "daemon", "stop"], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } });
-        await waitFor(() => home.daemons().length === 0);
-        const ended = stopped.then(({ code, stderr }) => {
-          expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/Daemon \d+ has ended; 10 tasks wait for the next daemon\n$/) });
-        });
-        return { ended };
-      },
-      next: async () => undefined,
-    });
-  });
-
-  test("SIGTERM to a server over HTTP", async () => {
-    const home = new DaemonHome({ config: { graceSeconds } });
-    const start = () => startGuardedHttp(own, { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } });
-    let server = await start();
-    await stopWithTwenty({
-      async connect(options) {
-        const client = new WireClient(overHttp(server.url, { token: server.token() }), options);
-        onTestFinished(() => client.close());
-        return await client.begin();
-      },
-      async stop() {
-        server.child.kill("SIGTERM");
-        await waitFor(() => server.stderr().includes("Stopping."));
-        return { ended: server.exited.then((code) => expect(code).toBe(0)) };
-      },
-      async next() {
-        server = await start();
-      },
-    });
-  });
+test("twenty calls in flight, longer than the grace: everybody is answered before it is over, nothing is lost, and safe work is done once", async () => {
+  // Both wait for the whole grace, so they do it at the same time.
+  await Promise.all([byDaemonStop(), bySignal()]);
 });
+
+async function byDaemonStop(): Promise<void> {
+  const home = new DaemonHome({ config: { graceSeconds } });
+  await stopWithTwenty({
+    connect: (options) => home.connect({ ...options, words: own }),
+    async stop() {
+      const stopped = runMeanwhile([...own, "daemon", "stop"], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } });
+      await waitFor(() => home.daemons().length === 0);
+      const ended = stopped.then(({ code, stderr }) => {
+        expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/Daemon \d+ has ended; 10 tasks wait for the next daemon\n$/) });
+      });
+      return { ended };
+    },
+    next: async () => undefined,
+  });
+}
+
+/** SIGTERM to a server over HTTP. */
+async function bySignal(): Promise<void> {
+  const home = new DaemonHome({ config: { graceSeconds } });
+  const start = () => startGuardedHttp(own, { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } });
+  let server = await start();
+  await stopWithTwenty({
+    async connect(options) {
+      const client = new WireClient(overHttp(server.url, { token: server.token() }), options);
+      onTestFinished(() => client.close());
+      return await client.begin();
+    },
+    async stop() {
+      server.child.kill("SIGTERM");
+      await waitFor(() => server.stderr().includes("Stopping."));
+      return { ended: server.exited.then((code) => expect(code).toBe(0)) };
+    },
+    async next() {
+      server = await start();
+    },
+  });
+}
 
 /** A home for a few daemons, and what is typed there. */
 function openHome(config: object = {}) {
