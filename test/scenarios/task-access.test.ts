@@ -219,13 +219,15 @@ async function listAll(core: WireClient): Promise<{ pages: number; ids: string[]
 test("T3: tasks/list shows a caller's own tasks, all of them, and nobody else's", async () => {
   const door = await openDoor();
   const callers = { ada, bob: { ...ada, subject: "bob" }, local: "local", nobody: "anonymous" } as const;
-  const count = 120;
+  /** Enough for a second page of two of them. */
+  const counts = { ada: 105, bob: 20, local: 105, nobody: 20 };
   const made: Record<string, string[]> = {};
   await Promise.all(
-    Object.entries(callers).map(async ([name, caller]) => {
+    Object.entries(counts).map(async ([name, count]) => {
+      const caller: Who = callers[name as keyof typeof callers];
       const client = door.modern(caller);
       made[name] = [];
-      // What lives, what has ended in every way, and enough for a second page.
+      // What lives, what has ended in every way, and so many more.
       made[name].push(await startAsking(door, caller), (await startTask(client, "work_fail")).taskId, (await startTask(client, "work_protocol")).taskId);
       const cancelled = await startTask(client, "work_long", { file: openTraces().file });
       await client.request("tasks/cancel", { taskId: cancelled.taskId });
@@ -235,7 +237,7 @@ test("T3: tasks/list shows a caller's own tasks, all of them, and nobody else's"
   );
   for (const name of ["ada", "bob", "local"] as const) {
     const { pages, ids, jobs } = await listAll(await door.core(callers[name]));
-    expect(pages).toBe(2);
+    expect(pages, name).toBe(counts[name] > 100 ? 2 : 1);
     expect(ids.toSorted(), name).toEqual(made[name]?.toSorted());
     expect(jobs.toSorted(), name).toEqual(made[name]?.toSorted());
   }
