@@ -292,7 +292,7 @@ export class Guest {
     this.#asked.set(id, asked);
     const options = { signal: asked.signal, timeoutMs: askLimitMs };
     try {
-      const whom = this.#waiting.get(related ?? "")?.request ?? this.#opening.connection;
+      const whom = this.#waiting.get(related ?? "")?.request ?? this.#way;
       if (whom === undefined) throw new ProtocolError(-32601, "Nobody is there to be asked.");
       this.#deliver({ id, result: await whom.ask(method, params, options) });
     } catch (error) {
@@ -300,6 +300,13 @@ export class Guest {
     } finally {
       this.#asked.delete(id);
     }
+  }
+
+  /** To the client whose guest it is: on a stream for messages of our own or, where none is open, on that of any of its requests. */
+  get #way(): Connection | Request | undefined {
+    const { connection } = this.#opening;
+    if (connection === undefined || connection.canPush) return connection;
+    return [...this.#waiting.values()].findLast(({ request }) => request !== undefined)?.request ?? connection;
   }
 
   #heed(method: string, params: Json, related: Id | undefined): void {

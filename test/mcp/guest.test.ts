@@ -1,0 +1,164 @@
+import { type McpServer, ResourceTemplate } from "@modelcontextprotocol/server";
+import { expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import { defineCommand } from "../../src/command/command.ts";
+import type { GuestHook } from "../../src/mcp/guest.ts";
+import { FakeClock } from "../helpers/fake-clock.ts";
+import { openInMemory, turns } from "../helpers/in-memory.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
+import { type Fields, WireClient, type WireOptions } from "../helpers/wire.ts";
+
+const text = (words: string) => ({ content: [{ type: "text" as const, text: words }] });
+const hello = defineCommand({ summary: "Say hello", run: () => ({ hello: "ours" }) });
+
+/** What an author registers, and what becomes of it. */
+function setUp(more: (server: McpServer, facts: { era: string }) => void = () => undefined) {
+  const eras: string[] = [];
+  const stopped: string[] = [];
+  const hook = (server: McpServer, { era }: { era: string }) => {
+    eras.push(era);
+    server.registerTool("by_hand", { description: "By hand", inputSchema: z.object({ word: z.string() }) }, ({ word }) => text(`by hand: ${word}`));
+    server.registerTool("say_hello", { description: "Never reached", inputSchema: z.object({}) }, () => text("the author's"));
+    server.registerTool("ask_name", { description: "Asks", inputSchema: z.object({}) }, async (_input, ctx) => {
+      const answer = await ctx.mcpReq.elicitInput({
+        mode: "form",
+        message: "Name?",
+        requestedSchema: { type: "object", properties: { name: { type: "string" } } },
+      });
+      return text(`hello ${String(answer.content?.name)}`);
+    });
+    server.registerTool("slow", { description: "Waits to be stopped", inputSchema: z.object({ who: z.string() }) }, async ({ who }, ctx) => {
+      const { progressToken } = ctx.mcpReq._meta ?? {};
+      if (progressToken !== undefined) await ctx.mcpReq.notify({ method: "notifications/progress", params: { progressToken, progress: 1, message: who } });
+      await new Promise((resolve) => ctx.mcpReq.signal.addEventListener("abort", resolve));
+      stopped.push(who);
+      return text("stopped");
+    });
+    server.registerPrompt("say_hello", { description: "The author's" }, () => ({
+      messages: [{ role: "user", content: { type: "text", text: "the author's" } }],
+    }));
+    server.registerResource("note", "notes://one", {}, (uri) => ({ contents: [{ uri: uri.href, text: "one" }] }));
+    server.registerResource("notes", new ResourceTemplate("notes://{name}", { list: undefined }), {}, (uri) => ({
+      contents: [{ uri: uri.href, text: "any" }],
+    }));
+    more(server, { era });
+  };
+  const server = openInMemory({ say_hello: hello }, new FakeClock(), { hook: hook as unknown as GuestHook });
+  const clients: WireClient[] = [];
+  onTestFinished(async () => {
+    await Promise.all(clients.map((client) => client.close()));
+    await server.close();
+  });
+  const connect = async (door: "stdio" | "http", options: WireOptions) => {
+    const client = new WireClient(door === "stdio" ? server.openPipe() : await server.openHttp(), options);
+    clients.push(client);
+    return await client.begin();
+  };
+  return { connect, eras, stopped };
+}
+
+const doors = [
+  ["stdio", "2025-11-25"],
+  ["stdio", "2026-07-28"],
+  ["http", "2025-11-25"],
+  ["http", "2026-07-28"],
+] as const;
+
+const namesIn = (list: unknown) => (list as { name: string }[]).map(({ name }) => name);
+
+test.each(doors)("what an author registers by hand is listed and asked beside what is ours (%s, %s)", async (door, revision) => {
+  const { connect } = setUp();
+  const client = await connect(door, { revision });
+  const { tools } = (await client.request("tools/list")).result as Fields;
+  expect(namesIn(tools).filter((name) => !name.startsWith("task_"))).toEqual(expect.arrayContaining(["say_hello", "by_hand", "ask_name", "slow"]));
+  expect((await client.call("say_hello")).structuredContent?.data, "a command wins over a tool of its name").toEqual({ hello: "ours" });
+  expect(await client.call("by_hand", { word: "x" })).toMatchObject(text("by hand: x"));
+  expect((await client.request("tools/call", { name: "nothing", arguments: {} })).error).toMatchObject({
+    code: -32602,
+    message: expect.stringContaining("nothing"),
+  });
+  const { prompts } = (await client.request("prompts/list")).result as Fields;
+  expect(namesIn(prompts)).toEqual(["say_hello"]);
+  expect((await client.request("prompts/get", { name: "say_hello" })).result).toMatchObject({ messages: [{ content: { text: "the author's" } }] });
+  const { resources } = (await client.request("resources/list")).result as Fields;
+  expect(namesIn(resources)).toEqual(["stats", "note"]);
+  expect((await client.request("resources/templates/list")).result).toMatchObject({ resourceTemplates: [{ name: "notes" }] });
+  expect((await client.request("resources/read", { uri: "notes://two" })).result).toMatchObject({ contents: [{ text: "any" }] });
+  expect(
+    (await client.request("resources/read", { uri: `x://${"y".repeat(10_000)}` })).error?.message.length,
+    "what a client says is not sent back whole",
+  ).toBeLessThan(400);
+  expect((await client.request("no/such")).error).toMatchObject({ code: -32601 });
+});
+
+test("the hook runs once for each session with a handshake, and once for all clients since 2026-07-28", async () => {
+  const { connect, eras } = setUp();
+  for (const door of ["stdio", "http", "http"] as const) await (await connect(door, { revision: "2026-07-28" })).call("by_hand", { word: "x" });
+  expect(eras).toEqual(["modern"]);
+  for (const door of ["stdio", "http"] as const) {
+    const client = await connect(door, { revision: "2025-11-25" });
+    for (let n = 0; n < 3; n++) await client.call("by_hand", { word: "x" });
+  }
+  expect(eras).toEqual(["modern", "legacy", "legacy"]);
+});
+
+test.each(["stdio", "http"] as const)("a tool of the author's asks the client that called it, and nobody else (%s)", async (door) => {
+  const { connect } = setUp();
+  const [ada, bob] = await Promise.all([1, 2].map(() => connect(door, { revision: "2025-11-25", capabilities: { elicitation: {} } })));
+  const asked = ada?.startCall("ask_name");
+  const { id } = (await ada?.comes("elicitation/create")) ?? {};
+  await ada?.respond(id, { action: "accept", content: { name: "Ada" } });
+  expect((await asked?.answer)?.result).toMatchObject(text("hello Ada"));
+  expect(bob?.of("elicitation/create")).toEqual([]);
+});
+
+test.each(doors)("progress goes to who asked for it, and who takes its call back stops that one alone (%s, %s)", async (door, revision) => {
+  const { connect, stopped } = setUp();
+  const [ada, bob] = (await Promise.all([1, 2].map(() => connect(door, { revision })))) as [WireClient, WireClient];
+  // The same id and the same token: they are told apart all the same.
+  const calls = [ada, bob].map((client, at) => client.startCall("slow", { who: ["ada", "bob"][at] }, { meta: { progressToken: "t" } }));
+  expect((await ada.comes("notifications/progress")).params).toMatchObject({ progressToken: "t", message: "ada" });
+  expect((await bob.comes("notifications/progress")).params).toMatchObject({ progressToken: "t", message: "bob" });
+  if (door === "http" && revision === "2026-07-28") calls[0]?.drop();
+  else ada.cancel(calls[0]?.id as number);
+  await waitFor(() => stopped.length > 0);
+  expect(stopped).toEqual(["ada"]);
+  calls[1]?.drop();
+});
+
+test.each(doors.filter(([, revision]) => revision === "2026-07-28"))(
+  "what changes of the author's is told to who listens to it (%s, %s)",
+  async (door, revision) => {
+    let author: McpServer | undefined;
+    const { connect } = setUp((server) => {
+      author = server;
+      server.server.registerCapabilities({ resources: { subscribe: true } });
+    });
+    const client = await connect(door, { revision });
+    const wanted = { toolsListChanged: true, resourcesListChanged: true, resourceSubscriptions: ["notes://one"] };
+    const { drop } = client.start("subscriptions/listen", { notifications: wanted });
+    expect((await client.comes("notifications/subscriptions/acknowledged")).params?.notifications).toEqual(wanted);
+    author?.registerTool("new_one", { description: "New", inputSchema: z.object({}) }, () => text("new"));
+    await client.comes("notifications/tools/list_changed");
+    await author?.server.sendResourceUpdated({ uri: "notes://two" });
+    await author?.server.sendResourceUpdated({ uri: "notes://one" });
+    expect((await client.comes("notifications/resources/updated")).params).toMatchObject({ uri: "notes://one" });
+    expect(await client.call("new_one")).toMatchObject(text("new"));
+    drop();
+  },
+);
+
+test("a hook that fails is told to whoever asks, and tried again by the next", async () => {
+  let runs = 0;
+  const { connect } = setUp(() => {
+    runs += 1;
+    if (runs === 1) throw new Error("a secret of the author's");
+  });
+  const client = await connect("stdio", { revision: "2026-07-28" });
+  const failed = await client.request("tools/list");
+  expect(JSON.stringify(failed.error)).not.toContain("secret");
+  expect(failed.error).toMatchObject({ code: -32603 });
+  await turns();
+  const next = await connect("stdio", { revision: "2026-07-28" });
+  expect((await next.request("tools/list")).error).toBeUndefined();
+});
