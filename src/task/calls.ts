@@ -231,7 +231,7 @@ export class Calls {
 
   #endedAtOnce(call: HeldCall, outcome: Outcome, request: CallRequest, decision: Inline): CallEnding | Promise<CallEnding> {
     if (!call.isUnrecorded || sizeOf(outcome) > longChars) return this.#hold(call, request, decision);
-    call.forget(outcome);
+    call.remember(outcome);
     return this.#toEnded({ outcome });
   }
 

@@ -45,23 +45,22 @@ export class ClaimedTask {
   readonly #options: ClaimedTaskOptions;
   readonly #stop: (reason: Error) => void;
   readonly #claim: Claim;
-  readonly #inputs: Inputs;
-  readonly #progress: ProgressTrack;
+  /** Made when the run asks, and when it says how far it is: most do neither, and thousands may wait. */
+  #inputs: Inputs | undefined;
+  #progress: ProgressTrack | undefined;
   readonly #stopWatching: () => void;
   #task: Task;
   #isStopped = false;
 
   /** `stop` is called when the task was cancelled, or is somebody else's. */
   constructor(options: ClaimedTaskOptions, task: Task, stop: (reason: Error) => void) {
-    const { store, clock, onClaim, questionMs } = options;
+    const { store, onClaim } = options;
     this.#options = options;
     this.#stop = stop;
     this.#task = task;
     this.#claim = { taskId: task.taskId, fence: task.fence };
     onClaim?.();
-    this.#inputs = new Inputs(store, this.#claim, task, { now: () => clock.now(), limitMs: questionLimitMs(task, questionMs) });
     this.#stopWatching = store.onChange(() => void this.#look(), task.taskId);
-    this.#progress = new ProgressTrack({ clock, intervalMs: reportMs, deliver: (update) => this.#report({ progress: toProgress(update) }) });
   }
 
   get task(): Task {
@@ -73,17 +72,22 @@ export class ClaimedTask {
   }
 
   progress(report: ProgressReport): void {
+    const { clock } = this.#options;
+    this.#progress ??= new ProgressTrack({ clock, intervalMs: reportMs, deliver: (update) => this.#report({ progress: toProgress(update) }) });
     this.#progress.report(report);
   }
 
   /** The run has ended: the last of its progress is written. */
   finishProgress(): void {
-    this.#progress.finish();
+    this.#progress?.finish();
   }
 
   /** Every question is on record before anybody sees it; `onAsked` is called then. */
   ask(question: Question, signal: AbortSignal, onAsked: () => void): Promise<Answer> {
-    return forCommands(() => this.#inputs.ask(question, signal, onAsked));
+    const { store, clock, questionMs } = this.#options;
+    const terms = { now: () => clock.now(), limitMs: questionLimitMs(this.#task, questionMs) };
+    const inputs = (this.#inputs ??= new Inputs(store, this.#claim, this.#task, terms));
+    return forCommands(() => inputs.ask(question, signal, onAsked));
   }
 
   async keepStep(name: string, json: string): Promise<void> {

@@ -107,7 +107,7 @@ export class HeldCall implements Door {
   }
 
   /** It ended before it was held: only how long it took is remembered. */
-  forget(outcome: Outcome): void {
+  remember(outcome: Outcome): void {
     this.#runner.remember(outcome);
   }
 
@@ -253,7 +253,9 @@ export class HeldCall implements Door {
     const claim = { worker, leaseMs };
     const created = await store.create(fresh, { joinsEqual: false, maxLive: Number.MAX_SAFE_INTEGER, keeps: keptOf(fresh.caller), claim });
     if (created.kind !== "created") throw new Error("The record of a call was there before it.");
-    this.#record = new ClaimedTask(this.#options, created.task, (reason) => this.stop(reason));
+    // One input for both: it may be large.
+    const task = { ...created.task, input: fresh.input };
+    this.#record = new ClaimedTask(this.#options, task, (reason) => this.stop(reason));
     if (this.#announced !== undefined) this.#record.announce(this.#announced);
     if (this.#lastReport !== undefined) this.#record.progress(this.#lastReport);
   }
