@@ -142,6 +142,26 @@ class Waiting {
   }
 }
 
+describe("a call that ends at once", () => {
+  test.each([
+    ["answers in the turn that it came in", () => ({})],
+    ["is awaited for a moment", async () => await Promise.resolve({})],
+    ["is awaited for a turn of the event loop", () => Promise.resolve().then(() => new Promise<object>((resolve) => setImmediate(resolve, {})))],
+  ])("and %s has no timer, no listener and no record", async (_title, run) => {
+    const { clock, store, start, door } = setUp(defineCommand({ summary: "x", effects: "write", run }));
+    const after = vi.spyOn(clock, "after");
+    const create = vi.spyOn(store, "create");
+    const waiting = door();
+    const listens = vi.spyOn(waiting.gone.signal, "addEventListener");
+    const call = await start(waiting, { limit: hard(60) });
+    expect(call.ended).toMatchObject({ outcome: { ending: "completed" }, isOnRecord: false });
+    // How long it took is written in ten seconds.
+    expect(after.mock.calls.map(([ms]) => ms)).toEqual([10_000]);
+    expect(listens).not.toHaveBeenCalled();
+    expect(create).not.toHaveBeenCalled();
+  });
+});
+
 describe("the record of a call", () => {
   test.each([0, 1, 49])("one that ends after %i ms never has any", async (ms) => {
     const work = held();
