@@ -102,7 +102,10 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
     log,
     token,
     checkStore: () => served.checkStore(),
-    startTasks: async () => void (await served.calls()),
+    startTasks: async () => {
+      await served.calls();
+      await served.work();
+    },
     hasLiveTasks: () => served.hasLive(),
     running: () => served.running,
     close,
@@ -133,11 +136,19 @@ class ServedTasks {
 
   async #start(): Promise<Calls> {
     const { tasks, worker } = await this.#open();
-    worker.start();
-    tasks.sweeper.start();
     this.#working ??= tasks.createCalls(worker);
     this.#worker = worker;
+    // Whoever has just asked comes first: a call that is done at once does not wait until the queue was looked at.
+    setImmediate(() => void this.work());
     return this.#working;
+  }
+
+  /** Works on what is queued from now on. */
+  async work(): Promise<void> {
+    const { tasks, worker } = await this.#open();
+    if (worker.isStopped) return;
+    worker.start();
+    tasks.sweeper.start();
   }
 
   get running(): Running {
