@@ -28,7 +28,7 @@ const firstPauseMs = 100;
 const longestPauseMs = 2_000;
 const maxWaiting = 100;
 /** How long a client may take to ask for what is at hand: a daemon that starts meanwhile would only be in its way. */
-const askLimitMs = 50;
+const askLimitMs = 200;
 
 /**
  * Carries lines between an MCP client on pipes and the daemon on a socket, byte for byte. When the daemon is gone,
