@@ -1,20 +1,18 @@
-// The one client that measures every server: JSON-RPC written by hand over pipes and over node:http, no SDK.
-// It checks every answer, so that a server which answers wrongly fails the run instead of winning it.
+// The one client that measures every server: our wire's headers and events, and no SDK. It checks every answer, so that a server which answers
+// wrongly fails the run instead of winning it. Lines, messages and requests in flight are read and kept by hand here, and nowhere else: the wire's
+// own, which trust nobody, take twice the processor time for each call, and what is measured is not the client.
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import http from "node:http";
+import { toEnvelope } from "../src/wire/envelope.ts";
+import { acceptBoth, isEventStream, subjectHeaders } from "../src/wire/http-client.ts";
+import { legacyRevision, modernRevision } from "../src/wire/revisions.ts";
+import { EventReader } from "../src/wire/sse.ts";
 
 const answerTimeoutMs = 30_000;
 const exitTimeoutMs = 3_000;
 const clientInfo = { name: "bench", version: "1.0.0" };
-const sessionRevision = "2025-11-25";
-const modernRevision = "2026-07-28";
-const toModernMeta = (capabilities) => ({
-  "io.modelcontextprotocol/protocolVersion": modernRevision,
-  "io.modelcontextprotocol/clientInfo": clientInfo,
-  "io.modelcontextprotocol/clientCapabilities": capabilities,
-});
-const modernMeta = toModernMeta({});
+const modernMeta = toEnvelope(clientInfo, {});
 
 const running = new Set();
 process.on("exit", () => {
@@ -103,8 +101,8 @@ export async function openStdio(server, env) {
   const started = new ServerProcess(server.stdio, env);
   const { child } = started;
   const waiting = new Map();
-  let unread = "";
   let lastId = 0;
+  let unread = "";
   child.stdout.setEncoding("utf8").on("data", (text) => {
     const lines = (unread + text).split("\n");
     unread = lines.pop();
@@ -123,11 +121,13 @@ export async function openStdio(server, env) {
       waiting.set(id, resolve);
       send({ jsonrpc: "2.0", id, method, params });
     });
-  await started.expect(request("initialize", { protocolVersion: sessionRevision, capabilities: {}, clientInfo }), "initialize").then(checkInitialize);
+  await started.expect(request("initialize", { protocolVersion: legacyRevision, capabilities: {}, clientInfo }), "initialize").then(checkInitialize);
   send({ jsonrpc: "2.0", method: "notifications/initialized" });
   return {
     process: started,
     call: async (text) => checkEcho(await request("tools/call", { name: "echo_text", arguments: { text } }), text, server),
+    /** Another request than the call; the answer is for the caller to check. */
+    request: (method, params) => started.expect(request(method, params), method),
     close: () => started.stop(),
   };
 }
@@ -137,18 +137,18 @@ export async function openHttp(server, env, { revision, connections }) {
   const started = new ServerProcess(server.http, env);
   const { hostname, port, pathname } = new URL(await started.url());
   const agent = new http.Agent({ keepAlive: true, maxSockets: connections });
-  const baseHeaders = { "content-type": "application/json", accept: "application/json, text/event-stream", "mcp-protocol-version": revision };
+  const baseHeaders = { "content-type": "application/json", ...acceptBoth };
   let lastId = 0;
   const post = (message, headers) =>
     new Promise((resolve, reject) => {
       const body = Buffer.from(JSON.stringify(message));
       const options = { agent, hostname, port, path: pathname, method: "POST", headers: { ...baseHeaders, ...headers, "content-length": body.length } };
       const request = http.request(options, (response) => {
-        let text = "";
-        response.setEncoding("utf8").on("data", (part) => {
-          text += part;
-        });
-        response.on("end", () => resolve({ status: response.statusCode, headers: response.headers, text }));
+        const parts = [];
+        response.on("data", (part) => parts.push(part));
+        response.on("end", () =>
+          resolve({ status: response.statusCode, headers: response.headers, body: parts.length === 1 ? parts[0] : Buffer.concat(parts) }),
+        );
         response.on("error", reject);
       });
       // A server may close a kept-alive connection at the very moment it is used again.
@@ -158,18 +158,20 @@ export async function openHttp(server, env, { revision, connections }) {
   const request = async (method, params, headers) => {
     const id = ++lastId;
     const answer = await post({ jsonrpc: "2.0", id, method, params }, headers);
-    return { answer, message: readMessage(answer, id) };
+    return { answer, message: findMessage(answer, id) };
   };
   const isModern = revision === modernRevision;
-  let callHeaders = { "mcp-method": "tools/call", "mcp-name": "echo_text" };
+  let session;
+  const headersOf = (method, params) => subjectHeaders({ revision, session, method, params });
   if (!isModern) {
-    const begin = request("initialize", { protocolVersion: sessionRevision, capabilities: {}, clientInfo });
+    const begin = request("initialize", { protocolVersion: legacyRevision, capabilities: {}, clientInfo });
     const { answer, message } = await started.expect(begin, "initialize");
     checkInitialize(message);
-    callHeaders = { "mcp-session-id": answer.headers["mcp-session-id"] };
-    if (callHeaders["mcp-session-id"] === undefined) throw new Error(`${server.name} gave no session`);
-    await started.expect(post({ jsonrpc: "2.0", method: "notifications/initialized" }, callHeaders), "initialized");
+    session = answer.headers["mcp-session-id"];
+    if (session === undefined) throw new Error(`${server.name} gave no session`);
+    await started.expect(post({ jsonrpc: "2.0", method: "notifications/initialized" }, headersOf("notifications/initialized")), "initialized");
   }
+  const callHeaders = headersOf("tools/call", { name: "echo_text" });
   return {
     process: started,
     async call(text) {
@@ -177,9 +179,9 @@ export async function openHttp(server, env, { revision, connections }) {
       const { message } = await request("tools/call", params, callHeaders);
       checkEcho(message, text, server);
     },
-    /** Another request than the call, on 2026-07-28; `name` is what Mcp-Name repeats. The answer is for the caller to check. */
-    async request(method, params, { name, capabilities }) {
-      const { message } = await request(method, { ...params, _meta: toModernMeta(capabilities) }, { "mcp-method": method, "mcp-name": name });
+    /** Another request than the call, on 2026-07-28. The answer is for the caller to check. */
+    async request(method, params, capabilities) {
+      const { message } = await request(method, { ...params, _meta: toEnvelope(clientInfo, capabilities) }, headersOf(method, params));
       return message;
     },
     async close() {
@@ -217,21 +219,16 @@ export async function measureProgram(words, { env, cwd, expected }) {
 }
 
 /** The answer to one request, from a JSON body or from a stream of server-sent events. */
-function readMessage({ status, headers, text }, id) {
-  const isStream = headers["content-type"]?.startsWith("text/event-stream");
-  const parts = isStream
-    ? text
-        .split("\n")
-        .filter((line) => line.startsWith("data:") && line.length > 6)
-        .map((line) => line.slice(5))
-    : [text];
-  const message = status === 200 && parts.map((part) => JSON.parse(part)).find((item) => item.id === id && item.method === undefined);
-  if (!message) throw new Error(`HTTP ${status} without an answer to request ${id}: ${text.slice(0, 500)}`);
+function findMessage({ status, headers, body }, id) {
+  const events = isEventStream(headers["content-type"]) ? new EventReader().push(body) : [{ data: body.toString("utf8") }];
+  const texts = status === 200 ? events.map(({ data }) => data).filter((data) => data !== "") : [];
+  const message = texts.map((text) => JSON.parse(text)).find((item) => item.id === id && item.method === undefined);
+  if (!message) throw new Error(`HTTP ${status} without an answer to request ${id}: ${body.toString("utf8", 0, 500)}`);
   return message;
 }
 
 function checkInitialize(message) {
-  if (message.result?.protocolVersion !== sessionRevision) throw new Error(`initialize was answered with ${JSON.stringify(message)}`);
+  if (message.result?.protocolVersion !== legacyRevision) throw new Error(`initialize was answered with ${JSON.stringify(message)}`);
 }
 
 function checkEcho(message, text, server) {

@@ -57,34 +57,16 @@ async function openServer(folder) {
   writeFileSync(path.join(commands, "value.ts"), `${[...lines, command].join("\n")}\n`);
   const words = [program, "serve", "--in-process", "--no-bundled", "--commands", path.dirname(commands)];
   const env = { PATH: process.env.PATH, HOME: folder, MEANWHILE_HOME: path.join(folder, "home") };
-  const { process: server, close } = await openStdio({ stdio: words }, env);
-  const { stdin, stdout } = server.child;
-  const waiting = new Map();
-  let unread = "";
-  stdout.on("data", (text) => {
-    const receivedAt = performance.now();
-    const parts = (unread + text).split("\n");
-    unread = parts.pop();
-    for (const line of parts) {
-      const message = JSON.parse(line);
-      waiting.get(message.id)?.({ message, receivedAt });
-      waiting.delete(message.id);
-    }
-  });
-  let lastId = 0;
+  const client = await openStdio({ stdio: words }, env);
   /** What was answered, and after how many milliseconds. */
   const request = async (method, params) => {
-    // Apart from the ids of the client that shook hands.
-    const id = `completion-${++lastId}`;
-    const answer = new Promise((resolve) => waiting.set(id, resolve));
-    const line = `${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`;
     const sentAt = performance.now();
-    stdin.write(line);
-    const { message, receivedAt } = await server.expect(answer, method);
-    if (message.error !== undefined) throw new Error(`${method} was answered with ${JSON.stringify(message.error)}`);
-    return { result: message.result, tookMs: receivedAt - sentAt };
+    const { result, error } = await client.request(method, params);
+    const tookMs = performance.now() - sentAt;
+    if (error !== undefined) throw new Error(`${method} was answered with ${JSON.stringify(error)}`);
+    return { result, tookMs };
   };
-  return { request, close };
+  return { request, close: client.close };
 }
 
 /** Pings and completions in turn, one at a time: what disturbs the machine disturbs them all. */

@@ -180,45 +180,23 @@ function makeQuery(at) {
 }
 
 async function measureSearch() {
-  const { process: server, close } = await openStdio({ stdio: [program, "serve", "--in-process"] }, env);
+  const client = await openStdio({ stdio: [program, "serve", "--in-process"] }, env);
   const times = [];
   try {
     for (let at = -20; at < size.queries; at++) {
       const began = performance.now();
-      const answer = await callTool(server, at, makeQuery(Math.abs(at)));
+      const answer = await client.request("tools/call", { name: "ingest_search", arguments: { query: makeQuery(Math.abs(at)) } });
       if (at >= 0) times.push(performance.now() - began);
       if (answer.result?.structuredContent?.success !== true) throw new Error(`a search was answered with ${JSON.stringify(answer)}`);
     }
   } finally {
-    await close();
+    await client.close();
   }
   const greps = Array.from({ length: size.greps }, () => shell(`grep -rlwF ${pickWord()} texts > found.txt`));
   const p95 = percentile(times, 0.95);
   addRow("ingest search over stdio, p50, beside grep", "ms", median(greps), median(times));
   addRow("the same, p95", "ms", undefined, p95, { text: "< 50 ms", isMet: p95 < 50 });
   addRow("the same, p99", "ms", undefined, percentile(times, 0.99));
-}
-
-function callTool(server, id, query) {
-  const { stdin, stdout } = server.child;
-  const answer = new Promise((resolve) => {
-    let unread = "";
-    const take = (text) => {
-      unread += text;
-      if (!unread.endsWith("\n")) return;
-      const message = unread
-        .trim()
-        .split("\n")
-        .map((line) => JSON.parse(line))
-        .find((candidate) => candidate.id === `search ${id}`);
-      if (message === undefined) return;
-      stdout.off("data", take);
-      resolve(message);
-    };
-    stdout.on("data", take);
-  });
-  stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: `search ${id}`, method: "tools/call", params: { name: "ingest_search", arguments: { query } } })}\n`);
-  return server.expect(answer, "ingest_search");
 }
 
 function percentile(values, share) {

@@ -34,7 +34,7 @@ export async function openTaskGet(server, env, { home, taskIds, connections }) {
     async call() {
       last = (last + stride) % taskIds.length;
       const taskId = taskIds[last];
-      const { result } = await client.request("tasks/get", { taskId }, { name: taskId, capabilities });
+      const { result } = await client.request("tasks/get", { taskId }, capabilities);
       const isRight = result?.taskId === taskId && result.status === "working" && result.resultType === "complete";
       if (!isRight) throw new Error(`tasks/get ${taskId} was answered with ${JSON.stringify(result)}`);
     },
