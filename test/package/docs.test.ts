@@ -1,8 +1,10 @@
-import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
-import { describe, expect, test } from "vitest";
-import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { afterAll, describe, expect, test, vi } from "vitest";
+import { writeFiles } from "../helpers/home.ts";
 import { isLong } from "../helpers/long.ts";
 import { executable } from "../helpers/meanwhile.ts";
 
@@ -30,15 +32,22 @@ const snippetsOf = (page: string): Snippet[] =>
 /** A diagnosis starts a server over and over: what this page shows is typed by `npm run check:long`; scenarios/diagnose.test.ts types the like every day. */
 const costly = "docs/diagnose.md";
 
+// A page waits for its commands, one after the other, and no page for another.
+vi.setConfig({ maxConcurrency: 3 });
+
 describe("every snippet is what it says", () => {
-  test.each(pages.filter((page) => snippetsOf(page).length > 0))("%s", { timeout: 120_000 }, (page) => {
-    const folder = workplace();
+  // One for all: of tests that run at the same time each would take the others' folders away.
+  const folders = mkdtempSync(path.join(tmpdir(), "meanwhile-"));
+  afterAll(() => rmSync(folders, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
+
+  test.concurrent.each(pages.filter((page) => snippetsOf(page).length > 0))("%s", { timeout: 120_000 }, async (page) => {
+    const folder = workplace(mkdtempSync(path.join(folders, "page-")));
     for (const snippet of snippetsOf(page)) {
       if (snippet.language === "json") JSON.parse(snippet.text);
       if (snippet.language === "ts") writeFiles(folder, { [snippet.name || expect.fail(`a ts snippet of ${page} has no file name`)]: snippet.text });
       if (snippet.language === "console" && (isLong || page !== costly))
         for (const { command, output } of stepsOf(snippet.text))
-          expect(runSteadily(command, folder, toPattern(output)), `$ ${command}`).toMatch(toPattern(output));
+          expect(await runSteadily(command, folder, toPattern(output)), `$ ${command}`).toMatch(toPattern(output));
     }
   });
 });
@@ -74,8 +83,7 @@ test("SECURITY.md names tests that are there", () => {
 });
 
 /** A folder with nothing but Meanwhile installed, in which `meanwhile` and `node` are this repository's own. */
-function workplace(): string {
-  const folder = temporaryFolder();
+function workplace(folder: string): string {
   mkdirSync(path.join(folder, ".bin"));
   writeFileSync(path.join(folder, ".bin/meanwhile"), `#!/bin/sh\nexec "${process.execPath}" "${executable}" "$@"\n`);
   chmodSync(path.join(folder, ".bin/meanwhile"), 0o755);
@@ -87,17 +95,21 @@ function workplace(): string {
   return folder;
 }
 
-function run(command: string, folder: string): string {
+async function run(command: string, folder: string): Promise<string> {
   const env = { ...process.env, PATH: `${path.join(folder, ".bin")}:${process.env.PATH}`, MEANWHILE_HOME: path.join(folder, ".home") };
-  const { stdout } = spawnSync("sh", ["-c", `${command} 2>&1`], { cwd: folder, env, encoding: "utf8" });
-  return stdout;
+  const shell = spawn("sh", ["-c", `${command} 2>&1`], { cwd: folder, env });
+  shell.stdin.end();
+  let printed = "";
+  shell.stdout.setEncoding("utf8").on("data", (text: string) => (printed += text));
+  await once(shell, "close");
+  return printed;
 }
 
 /** The SDK's client drops a last progress that it reads together with the result, which happens when the machine is busy: its example may try again. */
-function runSteadily(command: string, folder: string, expected: RegExp): string {
+async function runSteadily(command: string, folder: string, expected: RegExp): Promise<string> {
   const tries = command === "node examples/report/client.ts" ? 4 : 1;
-  let printed = run(command, folder);
-  for (let count = 1; count < tries && !expected.test(printed); count++) printed = run(command, folder);
+  let printed = await run(command, folder);
+  for (let count = 1; count < tries && !expected.test(printed); count++) printed = await run(command, folder);
   return printed;
 }
 
