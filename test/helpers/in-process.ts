@@ -26,7 +26,7 @@ export interface Pipes {
 export async function servePipesHere(words: readonly string[], place: Place = {}): Promise<Pipes> {
   const { runtime, cwd } = await open(words, place);
   const pipes = openPipes(runtime, cwd, () => runtime.close(0));
-  cleanUp(pipes.close);
+  cleanUp(() => pipes.close());
   return pipes;
 }
 
