@@ -26,7 +26,7 @@ const answerLimitMs = 20_000;
 /** Asks the daemon, as a client of each revision, what the next front may be told before its daemon is there, and leaves it behind. */
 export class AnswerKeeper {
   readonly #options: KeeperOptions;
-  #keeping: Promise<void> | undefined;
+  #isKeeping = false;
   #isOutdated = false;
 
   constructor(options: KeeperOptions) {
@@ -36,11 +36,12 @@ export class AnswerKeeper {
   /** What changes while it is written down is written down next. */
   keep(): void {
     this.#isOutdated = true;
-    this.#keeping ??= this.#keepAll().finally(() => (this.#keeping = undefined));
+    if (!this.#isKeeping) void this.#keepAll();
   }
 
   async #keepAll(): Promise<void> {
     const { home, whose, log } = this.#options;
+    this.#isKeeping = true;
     try {
       while (this.#isOutdated) {
         this.#isOutdated = false;
@@ -56,6 +57,8 @@ export class AnswerKeeper {
     } catch (error) {
       // The next front waits for its daemon then.
       log.debug("nothing is left behind for the next front", { error });
+    } finally {
+      this.#isKeeping = false;
     }
   }
 
@@ -83,8 +86,7 @@ export class AnswerKeeper {
       }
     });
     const cancelLimit = clock.after(answerLimitMs, () => done.reject(new Error("the daemon has not answered itself")));
-    const served = serve(input, output);
-    served.then(done.resolve, done.reject);
+    serve(input, output).then(() => done.reject(new Error("the daemon has hung up on itself")), done.reject);
     try {
       askNext();
       await done.promise;
