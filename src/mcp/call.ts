@@ -123,28 +123,51 @@ export class Call implements CallWatcher {
   }
 
   /** Nothing is waited for that is there at once: most calls end in the turn that they came in. */
-  async answer(): Promise<Result> {
+  answer(): Result | Promise<Result> {
     try {
       this.#refuseWrongSupport();
       const opened = this.#options.openCalls();
-      const calls = opened instanceof Promise ? await opened : opened;
-      const { engine } = calls;
-      this.#engine = engine;
-      const begun = this.#begin(calls);
-      const ending = begun instanceof Promise ? await begun : begun;
-      if ("result" in ending) return ending.result;
-      const result = this.#conclude(engine, ending);
-      return result instanceof Promise ? await result : result;
+      const answered = opened instanceof Promise ? opened.then((calls) => this.#answer(calls)) : this.#answer(opened);
+      if (answered instanceof Promise) return this.#finishLater(answered);
+      this.#leave();
+      return answered;
     } catch (error) {
-      const isTooMany = this.#isAsked && error instanceof TooManyTasks;
-      // What a model can mend is told to the model.
-      if (error instanceof CommandError && !isTooMany) return errorResult(error.message, this.#options.clock);
-      throw isTooMany ? new RequestError("busy", error.message) : this.#toThrown(error);
-    } finally {
-      this.#sender?.finish();
-      this.#place?.leaveUnlessUsed();
-      this.#answered?.abort();
+      this.#leave();
+      return this.#toAnswer(error);
     }
+  }
+
+  async #finishLater(answered: Promise<Result>): Promise<Result> {
+    try {
+      return await answered;
+    } catch (error) {
+      return this.#toAnswer(error);
+    } finally {
+      this.#leave();
+    }
+  }
+
+  #leave(): void {
+    this.#sender?.finish();
+    this.#place?.leaveUnlessUsed();
+    this.#answered?.abort();
+  }
+
+  #toAnswer(error: unknown): Result {
+    const isTooMany = this.#isAsked && error instanceof TooManyTasks;
+    // What a model can mend is told to the model.
+    if (error instanceof CommandError && !isTooMany) return errorResult(error.message, this.#options.clock);
+    throw isTooMany ? new RequestError("busy", error.message) : this.#toThrown(error);
+  }
+
+  #answer(calls: Calls): Result | Promise<Result> {
+    this.#engine = calls.engine;
+    const begun = this.#begin(calls);
+    return begun instanceof Promise ? begun.then((ending) => this.#end(calls, ending)) : this.#end(calls, begun);
+  }
+
+  #end({ engine }: Calls, ending: Begun): Result | Promise<Result> {
+    return "result" in ending ? ending.result : this.#conclude(engine, ending);
   }
 
   get #isModern(): boolean {
