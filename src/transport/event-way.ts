@@ -1,7 +1,7 @@
 import type { Way } from "../mcp/conversation.ts";
 import type { Outbound } from "../mcp/outbound.ts";
 import { type Message, writeMessage } from "../wire/message.ts";
-import { toEventText } from "../wire/sse.ts";
+import { toEventText, toMarker } from "../wire/sse.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Replay } from "./replay.ts";
 
@@ -93,6 +93,6 @@ export class EventWay implements Way {
 
   #marker(): string {
     const { replay, isMarked } = this.#options;
-    return isMarked === true && replay !== undefined ? `id: ${replay.mark(this.id)}\nretry: ${retryMs}\ndata: \n\n` : "";
+    return isMarked === true && replay !== undefined ? toMarker(replay.mark(this.id), retryMs) : "";
   }
 }

@@ -74,3 +74,8 @@ function toEvent(lines: readonly string[]): ServerEvent | undefined {
 export function toEventText(data: string, id?: string): string {
   return `event: message\n${id === undefined ? "" : `id: ${id}\n`}data: ${data}\n\n`;
 }
+
+/** An event that says nothing: it gives the client an id to come back with, and says how long to wait before that. */
+export function toMarker(id: string, retryMs: number): string {
+  return `id: ${id}\nretry: ${retryMs}\ndata: \n\n`;
+}

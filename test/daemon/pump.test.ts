@@ -4,6 +4,7 @@ import { PassThrough } from "node:stream";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { DaemonFull, DaemonUnreachable } from "../../src/daemon/connect.ts";
 import { Pump } from "../../src/daemon/pump.ts";
+import { LineSplitter } from "../../src/wire/lines.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import type { Message } from "../helpers/wire.ts";
@@ -22,13 +23,13 @@ async function openPump({ isReachable = () => true, why = () => new Error("nobod
   const server = createServer((socket) => {
     const heard: Message[] = [];
     socket.on("error", () => undefined);
-    readMessages(socket, heard);
+    readWords(socket, heard);
     daemons.push({ socket, heard });
   }).listen(file);
   await waitFor(() => server.listening);
   const [input, output] = [new PassThrough(), new PassThrough()];
   const answers: Message[] = [];
-  readMessages(output, answers);
+  readWords(output, answers);
   const reach = async () => {
     await started;
     return await new Promise<Socket>((resolve, reject) => {
@@ -90,12 +91,11 @@ function stopTimers() {
   };
 }
 
-function readMessages(stream: NodeJS.ReadableStream, into: Message[]): void {
-  let rest = "";
+/** What passes a pump need not be a message of MCP. */
+function readWords(stream: NodeJS.ReadableStream, into: Message[]): void {
+  const splitter = new LineSplitter();
   stream.on("data", (chunk: Buffer) => {
-    const lines = (rest + chunk.toString("utf8")).split("\n");
-    rest = lines.pop() ?? "";
-    into.push(...lines.map((line) => JSON.parse(line) as Message));
+    for (const line of splitter.push(chunk)) into.push(JSON.parse(line.toString()));
   });
 }
 

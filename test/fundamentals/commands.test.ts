@@ -1,11 +1,13 @@
 import { PassThrough } from "node:stream";
-import { Client, type Transport } from "@modelcontextprotocol/client";
+import { Client, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { loadSettings } from "../../src/config.ts";
 import { defineCommand } from "../../src/index.ts";
 import { silentLog } from "../../src/log.ts";
 import { openRuntime, serveStreams } from "../../src/serve.ts";
+import { readLines, writeLine } from "../../src/wire/line-link.ts";
+import type { Message } from "../../src/wire/message.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { run } from "../helpers/run.ts";
 
@@ -94,16 +96,9 @@ async function connect(files: Record<string, string>): Promise<Client> {
 function overStreams(output: PassThrough, input: PassThrough): Transport {
   const transport: Transport = {
     async start() {
-      let rest = "";
-      input.setEncoding("utf8").on("data", (text: string) => {
-        const lines = (rest + text).split("\n");
-        rest = lines.pop() ?? "";
-        for (const line of lines) transport.onmessage?.(JSON.parse(line));
-      });
+      readLines(input, { onMessage: (message) => transport.onmessage?.(message as JSONRPCMessage), onClose: () => undefined });
     },
-    async send(message) {
-      output.write(`${JSON.stringify(message)}\n`);
-    },
+    send: (message) => writeLine(output, message as Message),
     async close() {
       output.end();
       transport.onclose?.();

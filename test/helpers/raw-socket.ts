@@ -1,5 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { readMessage } from "../../src/wire/message.ts";
+import { EventReader } from "../../src/wire/sse.ts";
 import { cleanUp } from "./home.ts";
 import type { Message } from "./wire.ts";
 
@@ -140,6 +142,6 @@ function readChunks(rest: string): { text: string; length: number } | undefined 
 }
 
 function messagesIn(text: string, type: string): Message[] {
-  if (type.startsWith("application/json")) return [JSON.parse(text) as Message];
-  return [...text.matchAll(/^data: ?(\S.*)$/gm)].map(([, data]) => JSON.parse(data as string) as Message);
+  const texts = type.startsWith("application/json") ? [text] : new EventReader().push(Buffer.from(text)).map(({ data }) => data);
+  return texts.filter((data) => data !== "").map((data) => readMessage(data) as Message);
 }

@@ -119,13 +119,44 @@ test("nobody imports the SDK: where an author has a hook it is loaded by name, a
   expect(importers).toEqual(["src/config.ts"]);
 });
 
-test("only wire names a revision, or reads server-sent events", () => {
-  const outside = sources.filter((file) => !file.startsWith("src/wire/"));
+test("only wire names a revision", () => {
   const named = new RegExp(`"(${revisions.join("|")})"`);
   // What is said to people is no code.
   const codeOf = (file: string) => textOf(file).replaceAll(/'[^'\n]*'|\/\/.*$/gm, "");
-  expect(outside.filter((file) => named.test(codeOf(file)))).toEqual([]);
-  expect(outside.filter((file) => /\/\^data|"data:|`data:|\ndata:/.test(textOf(file)))).toEqual([]);
+  expect(sources.filter((file) => !file.startsWith("src/wire/") && named.test(codeOf(file)))).toEqual([]);
+});
+
+describe("only wire reads messages", () => {
+  /** Servers that misbehave on purpose read by hand, too: with our wire they would behave. */
+  const others = globSync(["test/**/*.{ts,mjs}", "bench/**/*.mjs"], { cwd: root, exclude: ["test/fixtures/**", "test/wire/**", "**/node_modules/**"] });
+  const all = [...sources, ...others].filter((file) => !file.startsWith("src/wire/") && file !== "test/package/layers.test.ts");
+  const among = (files: readonly string[], pattern: RegExp) => files.filter((file) => pattern.test(textOf(file)));
+
+  test("from server-sent events, in tests and in the bench as well", () => {
+    expect(others.length).toBeGreaterThan(200);
+    expect(among(all, /\^data|startsWith\(["'`]data:|slice\(["'`]data:|split\(["'`]\\n\\n/)).toEqual([]);
+    expect(
+      among(
+        sources.filter((file) => !file.startsWith("src/wire/")),
+        /["`]data:|\ndata:/,
+      ),
+    ).toEqual([]);
+  });
+
+  test("from lines, in tests as well; the bench's one client says why it does", () => {
+    expect(among(all, /\+ .*\)\.split\("\\n"\)/)).toEqual(["bench/client.mjs"]);
+    expect(among(all, /JSON\.parse\(.*\) as (JSONRPC)?Message\b/)).toEqual([]);
+  });
+
+  test("for the client and for diagnose, which parse nothing themselves but what stands in a result or in a report", () => {
+    const parsing = among(sources, /JSON\.parse\(/).filter((file) => /^src\/(client|diagnose)\//.test(file));
+    expect(parsing.toSorted()).toEqual(["src/client/plain-handle.ts", "src/diagnose/formats/json.ts"]);
+  });
+
+  test("and only wire sends a client's requests, or starts a server for one", () => {
+    const clients = sources.filter((file) => /^src\/(client|diagnose)\//.test(file));
+    expect(among(clients, /\bspawn\(|\bhttps?\.request\(|\{ request \} =|(?<![\w.#])fetch\(/)).toEqual([]);
+  });
 });
 
 test("the bundled pack imports public names and npm packages only", () => {

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { readMessage } from "../../src/wire/message.ts";
 import { revisions } from "../../src/wire/revisions.ts";
 import { DaemonHome, killDaemons } from "../helpers/daemon.ts";
 import { writeFiles } from "../helpers/home.ts";
@@ -140,7 +141,7 @@ describe("the second start", () => {
     const answers = stdout()
       .trim()
       .split("\n")
-      .map((line) => JSON.parse(line) as Message);
+      .map((line) => readMessage(line) as Message);
     expect(answers.map(({ id }) => id)).toEqual([1, 2, 3]);
     expect(answers[2]?.result?.structuredContent?.data).toEqual({ said: "First" });
   });

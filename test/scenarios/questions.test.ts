@@ -1,10 +1,12 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Asked, connect, modernV2, newestV1, type Reply, type TestClient, type TransportName } from "../helpers/clients.ts";
-import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
+import { shareAmongTests } from "../helpers/home.ts";
 import { serveHttpHere } from "../helpers/in-process.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
+import { openTraces } from "../helpers/place.ts";
+import { type Answer, overHttp, WireClient } from "../helpers/wire.ts";
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/questions/commands");
 const clients = [newestV1, modernV2].flatMap((sdk) => sdk.transports.map((transport) => ({ sdk, transport })));
@@ -13,12 +15,6 @@ const startServer = () => serveHttpHere(["--no-bundled", "--commands", commands]
 /** Over HTTP all clients come to one server; over stdio each starts its own. */
 const shared = shareAmongTests(startServer);
 const at = async (transport: TransportName) => (transport === "HTTP" ? { commands, url: (await shared()).url } : { commands });
-
-/** A file that a command leaves its traces in, and the lines that are in it. */
-function traces() {
-  const file = path.join(temporaryFolder(), "traces.txt");
-  return { file, lines: () => (existsSync(file) ? readFileSync(file, "utf8").split("\n").slice(0, -1) : []) };
-}
 
 for (const { sdk, transport } of clients) {
   test(`${sdk.title} over ${transport} shows questions, and the same run goes on with what the person does`, async () => {
@@ -32,7 +28,7 @@ for (const { sdk, transport } of clients) {
   });
 
   test(`${sdk.title} over ${transport} is told how to answer when it cannot show questions`, async () => {
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     const client = await connect(sdk, transport, await at(transport));
     const asking = await client.call("ask_name", { file });
     expect(asking.structuredContent).toMatchObject({
@@ -76,7 +72,7 @@ class Person {
 const accept = (content: Readonly<Record<string, unknown>>): Reply => ({ action: "accept", content });
 
 async function goesOnWithTheAnswer(client: TestClient, person: Person): Promise<void> {
-  const { file, lines } = traces();
+  const { file, lines } = openTraces();
   person.replies = { "What is your name?": accept({ name: "Ada" }) };
   const result = await client.call("ask_name", { file });
   expect(result.structuredContent).toMatchObject({ success: true, data: { greeting: "Hello, Ada!" } });
@@ -85,7 +81,7 @@ async function goesOnWithTheAnswer(client: TestClient, person: Person): Promise<
 }
 
 async function answersSeveral(client: TestClient, person: Person): Promise<void> {
-  const { file, lines } = traces();
+  const { file, lines } = openTraces();
   person.replies = {
     "What will you eat?": accept({ choice: "soup" }),
     "What will you drink?": accept({ choice: "tea" }),
@@ -98,7 +94,7 @@ async function answersSeveral(client: TestClient, person: Person): Promise<void>
 
 async function endsWhenDeclined(client: TestClient, person: Person): Promise<void> {
   for (const action of ["decline", "cancel"] as const) {
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     person.replies = { "What is your name?": { action } };
     const result = await client.call("ask_name", { file });
     expect(result.isError).toBe(true);
@@ -108,7 +104,7 @@ async function endsWhenDeclined(client: TestClient, person: Person): Promise<voi
 }
 
 async function asksBeforeDestroying(client: TestClient, person: Person): Promise<void> {
-  const { file, lines } = traces();
+  const { file, lines } = openTraces();
   const question = `Erase ${file}?`;
   for (const reply of [{ action: "decline" } as const, accept({ confirm: false })]) {
     person.replies = { [question]: reply };
@@ -126,7 +122,7 @@ async function asksBeforeDestroying(client: TestClient, person: Person): Promise
 
 // Since 2026-07-28 no call is open while its question is shown.
 test.for(newestV1.transports)("a call over %s that is cancelled while its question is shown is stopped", async (transport) => {
-  const { file, lines } = traces();
+  const { file, lines } = openTraces();
   const stop = new AbortController();
   const answer = async (): Promise<Reply> => {
     stop.abort(new Error("changed my mind"));
@@ -145,7 +141,7 @@ describe("the requestState of 2026-07-28", () => {
   const success = { result: { structuredContent: { success: true, data: { greeting: "Hello, Ada!" } } } };
 
   test("is refused when it was tampered with or used already", async () => {
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     const { url } = await shared();
     const state = stateOf(await call(url, { name: "ask_name", file }));
     for (const requestState of forgeriesOf(state)) {
@@ -158,7 +154,7 @@ describe("the requestState of 2026-07-28", () => {
   });
 
   test("is refused when it belongs to an earlier round", async () => {
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     const { url } = await shared();
     const soup = { q1: accept({ choice: "soup" }) };
     const tea = { q2: accept({ choice: "tea" }) };
@@ -173,7 +169,7 @@ describe("the requestState of 2026-07-28", () => {
   });
 
   test("is refused with other arguments, for another tool, from another caller and at another server", async () => {
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     const [{ url, token: ofHome }, other] = await Promise.all([shared(), startServer()]);
     const token = ofHome();
     const requestState = stateOf(await call(url, { name: "ask_name", file }));
@@ -187,7 +183,7 @@ describe("the requestState of 2026-07-28", () => {
   });
 
   test("does not start the run again when the second request declares no elicitation", async () => {
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     const { url } = await shared();
     const requestState = stateOf(await call(url, { name: "ask_name", file }));
     await call(url, { name: "ask_name", file, requestState, inputResponses, capabilities: {} });
@@ -195,7 +191,7 @@ describe("the requestState of 2026-07-28", () => {
   });
 
   test("comes back with a confirmation, and one without content is none", async () => {
-    const { file, lines } = traces();
+    const { file, lines } = openTraces();
     const { url } = await shared();
     const requestState = stateOf(await call(url, { name: "files_erase", file }));
     const answer = await call(url, { name: "files_erase", file, requestState, inputResponses: { q1: { action: "accept" } } });
@@ -221,19 +217,6 @@ function forgeriesOf(state: string): string[] {
   ];
 }
 
-/** A call's answer on the wire of 2026-07-28. */
-interface Answer {
-  readonly result?: {
-    readonly resultType?: string;
-    readonly requestState?: string;
-    readonly inputRequests?: Readonly<Record<string, unknown>>;
-    readonly structuredContent?: unknown;
-    readonly isError?: boolean;
-    readonly content?: readonly { readonly text: string }[];
-  };
-  readonly error?: { readonly code: number; readonly message: string };
-}
-
 function stateOf(answer: Answer): string {
   expect(answer.result?.resultType).toBe("input_required");
   return answer.result?.requestState as string;
@@ -250,24 +233,6 @@ interface RawCall {
 
 /** One tools/call of 2026-07-28, written by hand. */
 async function call(url: string, { name, file, token, capabilities = { elicitation: {} }, ...retry }: RawCall): Promise<Answer> {
-  const _meta = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": capabilities,
-    "io.modelcontextprotocol/clientInfo": { name: "scenario", version: "1.0.0" },
-  };
-  const response = await fetch(url, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-      "mcp-protocol-version": "2026-07-28",
-      "mcp-method": "tools/call",
-      "mcp-name": name,
-      ...(token !== undefined && { authorization: `Bearer ${token}` }),
-    },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: { file }, ...retry, _meta } }),
-  });
-  const text = await response.text();
-  const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
-  return JSON.parse(isStream ? (text.match(/(?<=^data: ).*$/gm)?.at(-1) ?? "") : text) as Answer;
+  const client = new WireClient(overHttp(url, token === undefined ? {} : { token }), { revision: "2026-07-28", capabilities });
+  return await client.request("tools/call", { name, arguments: { file }, ...retry });
 }
