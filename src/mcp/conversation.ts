@@ -3,6 +3,7 @@ import { ProtocolError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { describeIssue, envelopeIssueOf, hasClaim, isModernClaim, logLevels } from "../wire/claim.ts";
 import { metaKeys } from "../wire/envelope.ts";
+import { InFlight } from "../wire/in-flight.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
 import { modernRevision } from "../wire/revisions.ts";
@@ -59,11 +60,6 @@ export interface ConversationFacts {
 /** How a conversation's first words have decided; a probe with `server/discover` decides nothing. */
 type Era = "open" | "legacy" | "modern";
 
-interface Waiting {
-  resolve(result: unknown): void;
-  reject(error: unknown): void;
-}
-
 const closedError = new Error("The connection is closed.");
 const nobody: Client = { revision: "", isModern: false, name: undefined, capabilities: {}, wantsLog: false };
 
@@ -76,7 +72,8 @@ export class Conversation implements Connection {
   #closed: AbortController | undefined;
   #isClosed = false;
   #jobs: Set<string> | undefined;
-  #waiting: Map<number, Waiting> | undefined;
+  /** Our own, to the client. */
+  #inFlight: InFlight<Message> | undefined;
   #streamListeners: Set<() => void> | undefined;
   #era: Era;
   #client = nobody;
@@ -85,13 +82,11 @@ export class Conversation implements Connection {
   #ownMethods: Readonly<Record<string, Handler>> | undefined;
   #guest: Promise<Guest> | undefined;
   #openGuest: Guest | undefined;
-  #lastId: number;
 
   constructor(served: Served, facts: ConversationFacts) {
     this.#served = served;
     this.#facts = facts;
     this.#router = served.routerFor(facts.caller);
-    this.#lastId = (facts.firstId ?? 0) - 1;
     this.#era = facts.era ?? "open";
     if (facts.era === "legacy") this.#begin2025();
   }
@@ -178,7 +173,8 @@ export class Conversation implements Connection {
 
   receive(message: Message, way = this.#facts.way): void {
     const { id, method, params = {} } = message;
-    if (method === undefined) this.#settle(message);
+    // A client may write our number as a text.
+    if (method === undefined) this.#inFlight?.settle(Number(id), message);
     else if (id === undefined || id === null) this.#heed(method, params);
     else this.#begin(id, method, params, way);
   }
@@ -194,20 +190,21 @@ export class Conversation implements Connection {
   async askBy(way: Way, { method, params }: { method: string; params: Json }, { signal, timeoutMs }: AskOptions): Promise<unknown> {
     signal.throwIfAborted();
     if (this.#isClosed) throw closedError;
-    const id = ++this.#lastId;
-    const answer = Promise.withResolvers<unknown>();
-    this.#waiting ??= new Map();
-    this.#waiting.set(id, answer);
+    this.#inFlight ??= new InFlight((this.#facts.firstId ?? 0) - 1);
+    const { id, answer, fail, forget } = this.#inFlight.open();
     const giveUp = (reason: unknown) => {
-      if (this.#waiting?.delete(id) === true) this.send({ method: "notifications/cancelled", params: { requestId: id, reason: String(reason) } }, way);
-      answer.reject(reason);
+      this.send({ method: "notifications/cancelled", params: { requestId: id, reason: String(reason) } }, way);
+      forget();
+      fail(reason);
     };
     const onAbort = () => giveUp(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
     const stopClock = this.#served.clock.after(timeoutMs, () => giveUp(new Error(`No answer to ${method} came in time.`)));
     this.send({ id, method, params }, way);
     try {
-      return await answer.promise;
+      const { result, error } = await answer;
+      if (error !== undefined) throw new ProtocolError(error.code, error.message, error.data);
+      return result;
     } finally {
       stopClock();
       signal.removeEventListener("abort", onAbort);
@@ -224,9 +221,8 @@ export class Conversation implements Connection {
     this.#isClosed = true;
     // Before the requests are aborted, so that they can tell a lost client from one that cancels.
     this.#closed?.abort(closedError);
-    for (const { reject } of this.#waiting?.values() ?? []) reject(closedError);
+    this.#inFlight?.failAll(closedError);
     for (const request of this.#requests.values()) request.abort(closedError);
-    this.#waiting?.clear();
     this.#requests.clear();
     if (this.#openGuest?.isShared === false) this.#openGuest.close();
   }
@@ -256,7 +252,7 @@ export class Conversation implements Connection {
   /** What is there at once is answered at once. */
   #run(asked: { method: string; params: Json; isModern: boolean }, handler: Handler, request: IncomingRequest): void {
     const { method, params, isModern } = asked;
-    const answer = (result: Result) => this.#answer(request, { id: request.id, result: isModern ? this.#router.dress(method, result) : result });
+    const answer = (result: Result) => this.#answer(request, { id: request.id, result: this.#router.finish(method, result, isModern) });
     const fail = (error: unknown) => {
       this.#answer(request, { id: request.id, error: toRpcError(error) });
       // What a client is told nothing about is somebody's to find.
@@ -359,13 +355,6 @@ export class Conversation implements Connection {
     this.#requests.delete(id);
     request?.abort(params.reason);
     request?.way.drop?.();
-  }
-
-  #settle({ id, result, error }: Message): void {
-    const waiting = this.#waiting?.get(Number(id));
-    this.#waiting?.delete(Number(id));
-    if (error === undefined) waiting?.resolve(result);
-    else waiting?.reject(new ProtocolError(error.code, error.message, error.data));
   }
 }
 

@@ -1,6 +1,7 @@
 import { internalErrorCode, ProtocolError, RuntimeError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { metaKeys, toEnvelope } from "../wire/envelope.ts";
+import { type Id, InFlight } from "../wire/in-flight.ts";
 import { excerptOf, fieldsOf, isObject, type Json, listOf, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
 import { legacyRevision } from "../wire/revisions.ts";
@@ -13,7 +14,6 @@ import { toRpcError } from "./router.ts";
  * memory and is asked as any other would be, for what is not ours. It is loaded where there is a hook, and only there.
  */
 
-type Id = string | number;
 type Era = "legacy" | "modern";
 
 /** The guest's end of the pair, as the SDK wants it. */
@@ -99,21 +99,16 @@ interface Opening {
   readonly params?: Json;
 }
 
-interface Waiting {
-  readonly request: Request | undefined;
-  resolve(result: Json): void;
-  reject(error: unknown): void;
-}
-
 export class Guest {
   readonly #opening: Opening;
   readonly #log: Logger;
   readonly #pair: Pair;
-  readonly #waiting = new Map<Id, Waiting>();
+  readonly #inFlight = new InFlight<Message>();
+  /** Whose requests they are that it works on. */
+  readonly #requests = new Map<Id, Request>();
   /** Its questions that clients have not answered. */
   readonly #asked = new Map<Id, AbortController>();
   readonly #listens = new Map<Id, (method: string, params: Json) => void>();
-  #lastId = 0;
   #isClosed = false;
   #capabilities: Json = {};
   /** Schemas of its tools, by name. */
@@ -167,21 +162,20 @@ export class Guest {
   /** Asks it in the name of a client: what it tells meanwhile goes to that client, and who takes the request back takes it back here. */
   async request(method: string, params: Json, request?: Request): Promise<Result> {
     if (this.#isClosed) throw new ProtocolError(internalErrorCode, "The server is closing.");
-    const id = ++this.#lastId;
-    const answer = Promise.withResolvers<Json>();
-    this.#waiting.set(id, { request, ...answer });
+    const { id, answer, fail } = this.#inFlight.open();
+    if (request !== undefined) this.#requests.set(id, request);
     const onAbort = () => {
-      this.#waiting.delete(id);
       this.notify("notifications/cancelled", { requestId: id });
-      answer.reject(request?.signal.reason);
+      fail(request?.signal.reason);
     };
     request?.signal.addEventListener("abort", onAbort, { once: true });
     this.#deliver({ id, method, params }, request?.hangUp);
     try {
-      return await answer.promise;
-    } catch (error) {
-      throw withoutEcho(error, textOf(params.name) ?? textOf(params.uri));
+      const { result, error } = await answer;
+      if (error !== undefined) throw withoutEcho(new ProtocolError(error.code, error.message, error.data), textOf(params.name) ?? textOf(params.uri));
+      return fieldsOf(result);
     } finally {
+      this.#requests.delete(id);
       request?.signal.removeEventListener("abort", onAbort);
     }
   }
@@ -193,15 +187,15 @@ export class Guest {
   /** Has it tell what it lets a client of 2026-07-28 listen to; what of that it honours. */
   async listen(wanted: Json, tell: (method: string, params: Json) => void, over: AbortSignal): Promise<Json> {
     const { taskIds: _ours, ...notifications } = wanted;
-    const id = ++this.#lastId;
+    const { id, answer, forget } = this.#inFlight.open();
     const acknowledged = Promise.withResolvers<Json>();
-    this.#waiting.set(id, { request: undefined, resolve: () => acknowledged.resolve({}), reject: acknowledged.reject });
+    answer.then(() => acknowledged.resolve({}), acknowledged.reject);
     this.#listens.set(id, (method, params) => {
       if (method === "notifications/subscriptions/acknowledged") acknowledged.resolve(fieldsOf(params.notifications));
       else tell(method, params);
     });
     over.addEventListener("abort", () => {
-      this.#waiting.delete(id);
+      forget();
       if (this.#listens.delete(id)) this.notify("notifications/cancelled", { requestId: id });
     });
     this.#deliver({ id, method: "subscriptions/listen", params: { notifications, _meta: ownEnvelope } });
@@ -224,9 +218,8 @@ export class Guest {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const { reject } of this.#waiting.values()) reject(new ProtocolError(internalErrorCode, "The server is closing."));
+    this.#inFlight.failAll(new ProtocolError(internalErrorCode, "The server is closing."));
     for (const asked of this.#asked.values()) asked.abort();
-    this.#waiting.clear();
     this.#pair.onclose?.();
   }
 
@@ -274,16 +267,9 @@ export class Guest {
 
   #receive(message: Message, related: Id | undefined): void {
     const { id, method, params = {} } = message;
-    if (method === undefined) this.#settle(message);
+    if (method === undefined) this.#inFlight.settle(id, message);
     else if (id !== undefined && id !== null) void this.#ask(id, method, params, related);
     else this.#heed(method, params, related);
-  }
-
-  #settle({ id, result, error }: Message): void {
-    const waiting = this.#waiting.get(id as Id);
-    this.#waiting.delete(id as Id);
-    if (error === undefined) waiting?.resolve(fieldsOf(result));
-    else waiting?.reject(new ProtocolError(error.code, error.message, error.data));
   }
 
   /** It asks a client something: the one whose request it works on, or whose guest it is. */
@@ -292,7 +278,7 @@ export class Guest {
     this.#asked.set(id, asked);
     const options = { signal: asked.signal, timeoutMs: askLimitMs };
     try {
-      const whom = this.#waiting.get(related ?? "")?.request ?? this.#way;
+      const whom = this.#requests.get(related ?? "") ?? this.#way;
       if (whom === undefined) throw new ProtocolError(-32601, "Nobody is there to be asked.");
       this.#deliver({ id, result: await whom.ask(method, params, options) });
     } catch (error) {
@@ -306,7 +292,7 @@ export class Guest {
   get #way(): Connection | Request | undefined {
     const { connection } = this.#opening;
     if (connection === undefined || connection.canPush) return connection;
-    return [...this.#waiting.values()].findLast(({ request }) => request !== undefined)?.request ?? connection;
+    return [...this.#requests.values()].at(-1) ?? connection;
   }
 
   #heed(method: string, params: Json, related: Id | undefined): void {
@@ -315,7 +301,7 @@ export class Guest {
     else if (listen !== undefined) listen(method, params);
     else {
       this.#onChange(method);
-      const whom = this.#waiting.get(related ?? "")?.request ?? this.#opening.connection;
+      const whom = this.#requests.get(related ?? "") ?? this.#opening.connection;
       whom?.notify(method, params);
     }
   }
@@ -331,8 +317,7 @@ const never = new AbortController().signal;
 const ownEnvelope = toEnvelope(ownClient.clientInfo, {});
 
 /** Megabytes that a client sent as a name are not sent back to it. */
-function withoutEcho(error: unknown, name = ""): unknown {
-  if (!(error instanceof ProtocolError)) return error;
+function withoutEcho(error: ProtocolError, name = ""): ProtocolError {
   const excerpt = excerptOf(name);
   if (excerpt === name) return error;
   const data = isObject(error.data) && error.data.uri === name ? { ...error.data, uri: excerpt } : error.data;

@@ -14,6 +14,7 @@ export interface ServerParts {
 }
 
 export interface CommandTools {
+  /** The very same list as long as nothing has changed that this client is told. */
   list(request: Request): Promise<readonly Tool[]>;
   inputSchema(toolName: string): JsonSchema | undefined;
   /** Undefined when no command of that name is known. */

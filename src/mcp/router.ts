@@ -1,6 +1,7 @@
 import { internalErrorCode, ProtocolError, RequestError, RuntimeError, requestErrors } from "../errors.ts";
 import { metaKeys } from "../wire/envelope.ts";
 import { excerptOf, type Json, listOf } from "../wire/json.ts";
+import { WrittenResult } from "../wire/message.ts";
 import { hasCompletionsCapability, knowsTaskSupport, legacyRevision, legacyRevisions, modernRevision, tasksExtension } from "../wire/revisions.ts";
 import type { Caller } from "./caller.ts";
 import type { Guest } from "./guest.ts";
@@ -15,8 +16,8 @@ export interface Router {
   readonly modern: ReadonlyMap<string, Handler>;
   /** What a client of this revision is told at its handshake. */
   hello(revision: string, caller: Caller): Json;
-  /** A result as the modern revision writes it. */
-  dress(method: string, result: Result): Result;
+  /** A result as a client of this era is sent it. */
+  finish(method: string, result: Result, isModern: boolean): Result | WrittenResult;
 }
 
 export interface RouterParts extends ServerParts {
@@ -43,6 +44,13 @@ export function createRouter(parts: RouterParts): Router {
   const instructions = facts.instructions === undefined ? {} : { instructions: facts.instructions };
   const declared = { tools: { listChanged: true }, resources: {}, ...(prompts !== undefined && { prompts: { listChanged: true } }), logging: {} };
   const shared = Object.entries(methodsOf(parts));
+  const dress = (method: string, result: Result): Result => ({
+    resultType: "complete",
+    ...(cacheable.has(method) && { ttlMs: 0, cacheScope: "private" }),
+    ...result,
+    _meta: { ...(result._meta as object | undefined), [metaKeys.serverInfo]: serverInfo },
+  });
+  const written = new WeakMap<object, { legacy?: WrittenResult; modern?: WrittenResult }>();
   const capabilities = { ...declared, completions: {}, extensions: { [tasksExtension]: {} } };
   const discover: Handler = async (_params, { connection }) => ({
     supportedVersions: [modernRevision],
@@ -62,12 +70,17 @@ export function createRouter(parts: RouterParts): Router {
       serverInfo,
       ...instructions,
     }),
-    dress: (method, result) => ({
-      resultType: "complete",
-      ...(cacheable.has(method) && { ttlMs: 0, cacheScope: "private" }),
-      ...result,
-      _meta: { ...(result._meta as object | undefined), [metaKeys.serverInfo]: serverInfo },
-    }),
+    finish(method, result, isModern) {
+      // The tools of a thousand commands are written once for each revision of the catalog.
+      const texts = method === "tools/list" ? written.get(result.tools as object) : undefined;
+      const era = isModern ? "modern" : "legacy";
+      if (texts?.[era] !== undefined) return texts[era];
+      const finished = isModern ? dress(method, result) : result;
+      if (method !== "tools/list" || Object.keys(result).length > 1) return finished;
+      const text = new WrittenResult(finished);
+      written.set(result.tools as object, { ...texts, [era]: text });
+      return text;
+    },
   };
 }
 
@@ -79,10 +92,7 @@ export function agreeOn(asked: string): string {
 /** What is ours comes first, and what the author has registered by hand after it; but a prompt of the author's wins over a command of its name. */
 function methodsOf({ tools, resources, prompts, completions }: RouterParts): Readonly<Record<string, Handler>> {
   return {
-    "tools/list": listed("tools", async (request) => {
-      const all = await tools.list(request);
-      return request.client.isModern ? all.map(({ execution: _support, ...tool }) => tool) : all;
-    }),
+    "tools/list": listed("tools", (request) => tools.list(request)),
     "tools/call": (params, request) => {
       const name = textParam(params, "name");
       const call = (guest?: Guest) => {

@@ -7,6 +7,7 @@ import { CommandError, ProtocolError } from "../errors.ts";
 import { type CommandStats, isTaskModeRecommended } from "../task/history.ts";
 import { knowsTaskSupport } from "../wire/revisions.ts";
 import { asksForTask, budgetFor, Call, type CallOptions } from "./call.ts";
+import { isKnown } from "./caller.ts";
 import type { CommandTools, Tool, ToolCall } from "./parts.ts";
 import { errorResult } from "./results.ts";
 import { wrongTaskSupport } from "./tasks-2025.ts";
@@ -17,9 +18,16 @@ export interface ToolsOptions extends CallOptions {
   readonly readStats: () => Promise<readonly CommandStats[]>;
 }
 
+function listFor(commands: readonly Tool[], followUps: readonly Tool[], hasSupport: boolean): readonly Tool[] {
+  const tools = [...commands, ...followUps];
+  return hasSupport ? tools : tools.map(({ execution: _support, ...tool }) => tool);
+}
+
 /** tools/list and tools/call for every command of a catalog. */
 export function createTools(options: ToolsOptions): CommandTools {
   const { catalog, plain } = options;
+  /** What was made of a list for each kind of client. */
+  const listsOf = new WeakMap<readonly Tool[], Map<string, readonly Tool[]>>();
   let listed: { revision: number; isPartial: boolean; tools: Promise<readonly Tool[]> } | undefined;
   const commandTools = () => {
     if (listed?.revision !== catalog.revision || listed.isPartial) listed = { revision: catalog.revision, isPartial: false, tools: listCommands(options) };
@@ -33,8 +41,15 @@ export function createTools(options: ToolsOptions): CommandTools {
   };
   return {
     async list({ caller, client }) {
-      const tools = [...(await commandTools()), ...(plain?.list(caller) ?? [])];
-      return knowsTaskSupport(client.revision) ? tools : tools.map(({ execution: _support, ...tool }) => tool);
+      const commands = await commandTools();
+      const kept = listsOf.get(commands) ?? new Map<string, readonly Tool[]>();
+      listsOf.set(commands, kept);
+      // Since 2026-07-28 a tool does not say whether it can be a task, and before 2025-11-25 there are none.
+      const hasSupport = !client.isModern && knowsTaskSupport(client.revision);
+      const key = `${hasSupport} ${isKnown(caller)}`;
+      const tools = kept.get(key) ?? listFor(commands, plain?.list(caller) ?? [], hasSupport);
+      kept.set(key, tools);
+      return tools;
     },
     inputSchema: (toolName) => catalog.get(toolName)?.command.inputSchema ?? plain?.inputSchema(toolName),
     call(called, request) {

@@ -33,6 +33,17 @@ export function readMessage(text: string): Message | undefined {
   return method === undefined && id != null ? { id, error: { code: -32603, message: `the answer ${describeExcess(excess, limits)}` } } : undefined;
 }
 
+/** A result that is written already: what is the same for many is written once. */
+export class WrittenResult {
+  readonly text: string;
+
+  constructor(result: unknown) {
+    this.text = JSON.stringify(result);
+  }
+}
+
 export function writeMessage(message: Message): string {
+  const { id, result } = message;
+  if (result instanceof WrittenResult) return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result.text}}`;
   return `{"jsonrpc":"2.0",${JSON.stringify(message).slice(1)}`;
 }
