@@ -91,6 +91,7 @@ export class Worker {
   /** A call that did not end at once: it is stopped with the worker, and put on record after a moment. */
   holdCall(call: HeldCall, onAsked: () => void): void {
     call.hold(onAsked);
+    if (this.isStopped) call.leave();
     this.#calls.add(call);
     void call.ended.then(() => this.#calls.delete(call));
   }
@@ -154,6 +155,7 @@ export class Worker {
     this.#isStarted = false;
     this.#stopListening?.();
     this.#cancelPoll?.();
+    for (const attempt of this.#all()) attempt.leave();
     // A claim that is just being made is ours to finish too.
     await this.#pumped;
     // And a call that has just begun is held within two turns.
