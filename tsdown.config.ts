@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from "node:fs";
+import { globSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { defineConfig } from "tsdown";
 
@@ -31,6 +31,13 @@ function licensesOf({ moduleIds }: { readonly moduleIds: readonly string[] }): s
   return bundled.map((name) => `/*! ${name}\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8")}*/\n`).join("");
 }
 
+/** Whoever has no hook has no SDK: then what a hook is handed is not typed, and nothing else is the worse for it. */
+function withoutSdk(): void {
+  const file = "dist/index.d.ts";
+  const text = readFileSync(file, "utf8");
+  writeFileSync(file, text.replace(/^import .* from "@modelcontextprotocol\/server";$/m, "// @ts-ignore\n$&"));
+}
+
 export default defineConfig([
   {
     entry: {
@@ -49,6 +56,7 @@ export default defineConfig([
     target: "node22.18",
     dts: { entry: ["src/index.ts", "src/client/index.ts", "src/testing/index.ts", "src/diagnose/index.ts"] },
     clean: true,
+    hooks: { "build:done": withoutSdk },
     deps: { alwaysBundle: ["commander", "picocolors"] },
     plugins: [zodAsOneFile],
     outputOptions: {

@@ -33,6 +33,22 @@ test("what would be packed is what users need, and nothing else", () => {
   expectWhole(packed.files.map((file) => file.path));
 });
 
+test("nothing of MCP's SDK is installed with it, and its types are whole without", () => {
+  const listed = spawnSync("npm", ["ls", "--omit=dev", "--all", "--parseable"], { cwd: root, encoding: "utf8" }).stdout;
+  expect(listed).toContain("better-sqlite3");
+  expect(listed).not.toContain("@modelcontextprotocol");
+  const folder = writeFiles(temporaryFolder(), {
+    "package.json": '{ "name": "user", "private": true, "type": "module" }',
+    "tsconfig.json": JSON.stringify({ compilerOptions: { strict: true, noEmit: true, module: "nodenext", target: "es2024", types: [], skipLibCheck: false } }),
+    "config.ts": 'import { defineConfig } from "meanwhile"; export default defineConfig({ name: "notes" });',
+  });
+  const own = path.join(folder, "node_modules/meanwhile");
+  for (const name of ["package.json", "dist"]) cpSync(path.join(root, name), path.join(own, name), { recursive: true });
+  cpSync(path.join(root, "node_modules/@standard-schema/spec"), path.join(folder, "node_modules/@standard-schema/spec"), { recursive: true });
+  const { status, stdout } = spawnSync(path.join(root, "node_modules/.bin/tsc"), ["--project", folder], { encoding: "utf8" });
+  expect({ status, stdout }).toEqual({ status: 0, stdout: "" });
+});
+
 // Every day the list of files is looked at, above; this packs and installs.
 test.runIf(isLong)("the tarball carries no Node binary and works when installed into an empty folder", { timeout: 600_000 }, () => {
   const tarball = pack();

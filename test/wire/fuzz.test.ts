@@ -468,6 +468,7 @@ async function talkOverHttp(way: Way, posts: readonly Posted[]): Promise<void> {
 function checkAnswer({ status, text, messages }: Awaited<ReturnType<RawSocket["answer"]>>, due: Due): void {
   const refuse = (why: string) => new Error(`${why}: ${status} ${text.slice(0, 500)}`);
   const answers = messages.filter((message) => isAnswer(message));
+  if (answers.some(({ error }) => error?.code === -32603)) throw refuse("What a client does wrong is not our failure");
   if (status === 202) {
     if (due.answers === "one" || text !== "") throw refuse("Something is owed");
   } else if (status === 200) {
