@@ -86,7 +86,8 @@ export class ClaimedTask {
   ask(question: Question, signal: AbortSignal, onAsked: () => void): Promise<Answer> {
     const { store, clock, questionMs } = this.#options;
     const terms = { now: () => clock.now(), limitMs: questionLimitMs(this.#task, questionMs) };
-    const inputs = (this.#inputs ??= new Inputs(store, this.#claim, this.#task, terms));
+    this.#inputs ??= new Inputs(store, this.#claim, this.#task, terms);
+    const inputs = this.#inputs;
     return forCommands(() => inputs.ask(question, signal, onAsked));
   }
 
