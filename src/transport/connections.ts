@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../clock.ts";
 import { RequestError } from "../errors.ts";
@@ -56,18 +56,18 @@ export class Connections {
   }
 
   /** A request has come. False when its connection has sent too many without waiting for an answer; it is closed, then. */
-  begin(request: IncomingMessage, response: ServerResponse): boolean {
+  begin(request: IncomingMessage, over: Over): boolean {
     const connection = this.#open.get(request.socket);
     if (connection === undefined) return true;
     connection.requests += 1;
-    response.once("close", () => (connection.requests -= 1));
+    over.onClose(() => (connection.requests -= 1));
     if (connection.requests <= maxPipelined) return true;
     connection.socket.destroy();
     return false;
   }
 
   /** The request is this caller's. Refuses what is beyond its share; otherwise counts it until its response is over. */
-  admit(request: IncomingMessage, response: ServerResponse, caller: Caller): void {
+  admit(request: IncomingMessage, over: Over, caller: Caller): void {
     const key = callerKey(caller);
     const connection = this.#open.get(request.socket);
     if (connection !== undefined && connection.caller !== key) {
@@ -77,7 +77,7 @@ export class Connections {
     const running = this.#requests.get(key) ?? 0;
     if (running >= limitsOf(caller).requests) throw tooManyRequests(caller, running);
     count(this.#requests, key, 1);
-    response.once("close", () => count(this.#requests, key, -1));
+    over.onClose(() => count(this.#requests, key, -1));
   }
 
   /** Who has too many loses one that is idle; where all are in use there are too many requests, and those are refused. */

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../clock.ts";
 import type { Way } from "../mcp/conversation.ts";
-import type { Backlog, Outbound } from "../mcp/outbound.ts";
+import { Backlog, type Outbound } from "../mcp/outbound.ts";
 import { type Message, writeMessage } from "../wire/message.ts";
 import { toEventText } from "../wire/sse.ts";
 import { partBytes, unread } from "./limits.ts";
@@ -20,15 +20,14 @@ const statuses: Readonly<Record<number, number>> = { [-32601]: 404, [-32022]: 40
 
 export interface ExchangeOptions {
   readonly response: ServerResponse;
-  readonly backlog: Backlog;
   readonly clock: Clock;
   readonly streams: OpenStreams;
 }
 
 export class Exchange implements Way, Outbound {
-  readonly backlog: Backlog;
   readonly #response: ServerResponse;
   readonly #options: ExchangeOptions;
+  #backlog: Backlog | undefined;
   #writer: PartWriter | undefined;
   #gone: AbortController | undefined;
   #isEnded = false;
@@ -38,7 +37,6 @@ export class Exchange implements Way, Outbound {
     const { response } = options;
     this.#options = options;
     this.#response = response;
-    this.backlog = options.backlog;
     response.once("close", () => {
       options.streams.delete(this);
       if (this.isBroken) this.#gone?.abort();
@@ -48,6 +46,16 @@ export class Exchange implements Way, Outbound {
 
   get outbound(): Outbound {
     return this;
+  }
+
+  get backlog(): Backlog {
+    this.#backlog ??= new Backlog();
+    return this.#backlog;
+  }
+
+  /** It is this caller's, and so is what waits to leave by it. */
+  shareBacklog(backlog: Backlog): void {
+    this.#backlog = backlog;
   }
 
   /** Nothing more can be written. */
@@ -98,13 +106,7 @@ export class Exchange implements Way, Outbound {
   answer(status: number, message: Message, headers: Readonly<Record<string, string>> = {}): void {
     if (this.isOver) return;
     this.#isEnded = true;
-    const text = writeMessage(message);
-    const length = Buffer.byteLength(text);
-    this.#response.writeHead(status, { "content-type": "application/json", "content-length": length, ...headers });
-    if (length <= partBytes) return void this.#response.end(text);
-    const writer = new PartWriter(this.#response, this.#options.clock);
-    writer.write(Buffer.from(text));
-    void writer.end();
+    this.#writeWhole(status, { "content-type": "application/json", ...headers }, writeMessage(message));
   }
 
   /** Heard, and nothing to say. */
@@ -127,8 +129,13 @@ export class Exchange implements Way, Outbound {
   answerStream(headers: Readonly<Record<string, string>>, text: string): void {
     if (this.isOver) return;
     this.#isEnded = true;
+    this.#writeWhole(200, { ...streamHeaders, ...headers }, text);
+  }
+
+  /** Head and body leave in one write, unless the body is large. */
+  #writeWhole(status: number, headers: Readonly<Record<string, string>>, text: string): void {
     const length = Buffer.byteLength(text);
-    this.#response.writeHead(200, { ...streamHeaders, ...headers });
+    this.#response.writeHead(status, { ...headers, "content-length": length });
     if (length <= partBytes) return void this.#response.end(text);
     const writer = new PartWriter(this.#response, this.#options.clock);
     writer.write(Buffer.from(text));

@@ -5,7 +5,7 @@ import { describeExcess, type JsonLimits, weighJson } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
 
 export const maxBodyBytes = 4 * 1024 * 1024;
-const maxIntroductionBytes = 16 * 1024;
+export const maxIntroductionBytes = 16 * 1024;
 /** Checking a member of an object takes far longer than sending it. */
 export const limits = { depth: 64, values: 100_000, members: 10_000 } as const satisfies JsonLimits;
 /** What to do about too much of each. */

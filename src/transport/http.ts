@@ -12,7 +12,7 @@ import type { Message } from "../wire/message.ts";
 import { checkParamHeaders, checkRouting, isModernMessage } from "../wire/routing.ts";
 import { Connections } from "./connections.ts";
 import { Exchange, OpenStreams } from "./exchange.ts";
-import { checkMessage, maxBodyBytes, parseJson, refuseIntroduction } from "./frames.ts";
+import { checkMessage, maxBodyBytes, maxIntroductionBytes, parseJson, refuseIntroduction } from "./frames.ts";
 import { Refusal } from "./refusal.ts";
 import { Sessions } from "./sessions.ts";
 
@@ -143,9 +143,10 @@ class Endpoint {
 
   /** Never throws: whatever goes wrong is answered. */
   handle(request: IncomingMessage, response: ServerResponse): void {
-    if (!this.#connections.begin(request, response)) return;
+    const exchange = new Exchange({ response, clock: this.#options.clock, streams: this.#streams });
+    if (!this.#connections.begin(request, exchange)) return;
     try {
-      this.#route(request, response);
+      this.#route(request, response, exchange);
     } catch (error) {
       this.#refuse(response, error);
     }
@@ -166,7 +167,7 @@ class Endpoint {
     return { status: 500, code: internalErrorCode, message: "Internal error" };
   }
 
-  #route(request: IncomingMessage, response: ServerResponse): void {
+  #route(request: IncomingMessage, response: ServerResponse, exchange: Exchange): void {
     refuseStrangers(request);
     if (this.#crowded.has(request.socket))
       throw new Refusal(503, "The server has no file descriptors left for another connection; come back in a moment, or have their number raised (ulimit -n).");
@@ -176,7 +177,7 @@ class Endpoint {
     // Before anything else is said: who may not come in learns nothing about what is here.
     const caller = this.#callerOf(request);
     if (path !== "/mcp") throw new Refusal(404, "There is nothing here; MCP is at /mcp.");
-    this.#mcp(request, response, caller);
+    this.#mcp({ request, response, caller, exchange });
   }
 
   #callerOf(request: IncomingMessage): Caller {
@@ -195,14 +196,14 @@ class Endpoint {
     return localUser;
   }
 
-  #mcp(request: IncomingMessage, response: ServerResponse, caller: Caller): void {
+  #mcp(asked: Asked): void {
+    const { request, response, caller, exchange } = asked;
     const { method } = request;
     if (method !== "POST" && method !== "GET" && method !== "DELETE") throw new Refusal(405, "MCP is asked by POST, GET and DELETE.");
-    this.#connections.admit(request, response, caller);
-    const exchange = new Exchange({ response, backlog: this.#connections.backlogOf(caller), clock: this.#options.clock, streams: this.#streams });
+    this.#connections.admit(request, exchange, caller);
+    exchange.shareBacklog(this.#connections.backlogOf(caller));
     if (method === "GET") this.#connections.holdStream(caller, exchange);
     if (method !== "POST") return void this.#sessions.handle({ request, caller, exchange });
-    const asked = { request, response, caller, exchange };
     const fail = (error: unknown) => this.#refuse(response, error);
     readBody(
       request,
@@ -220,15 +221,15 @@ class Endpoint {
     let message: Message | undefined;
     try {
       message = checkMessage(parseJson(body));
-      this.#answer(message, asked);
+      this.#answer(message, body.length, asked);
     } catch (error) {
       const isRequest = message?.method !== undefined && error instanceof ProtocolError;
       this.#refuse(asked.response, error, isRequest ? (message?.id ?? null) : null);
     }
   }
 
-  #answer(message: Message, { request, caller, exchange }: Asked): void {
-    const introduction = refuseIntroduction(message);
+  #answer(message: Message, bytes: number, { request, caller, exchange }: Asked): void {
+    const introduction = bytes <= maxIntroductionBytes ? undefined : refuseIntroduction(message);
     if (introduction !== undefined) throw new ProtocolError(requestErrors.params.code, introduction);
     if (!isModernMessage(message, request.headers)) return void this.#sessions.handle({ request, caller, exchange, message });
     if (message.id === undefined) return void exchange.accept();
@@ -291,11 +292,17 @@ const cure = "send `Authorization: Bearer …` with what `meanwhile token` print
 
 /** All that were sent: node keeps the first of several and drops the rest without a word. */
 function allOf({ rawHeaders }: IncomingMessage, header: string): string[] {
-  return rawHeaders.filter((_value, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === header);
+  const found: string[] = [];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    if (name.length === header.length && name.toLowerCase() === header) found.push(rawHeaders[at + 1] as string);
+  }
+  return found;
 }
 
 /** A proxy is asked with the whole address: its host counts, as that of a Host header does. */
 function pathOf({ url = "/" }: IncomingMessage): string {
+  if (url === "/mcp") return url;
   if (url.startsWith("/")) return url.split("?", 1)[0] as string;
   if (!URL.canParse(url)) throw new Refusal(400, "The target of the request is no path.");
   const { hostname, pathname } = new URL(url);

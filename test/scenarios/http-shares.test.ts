@@ -3,7 +3,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { type Caller, localUser, anonymous as stranger } from "../../src/mcp/caller.ts";
-import { Backlog } from "../../src/mcp/outbound.ts";
 import { Connections } from "../../src/transport/connections.ts";
 import { Exchange, OpenStreams } from "../../src/transport/exchange.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
@@ -16,11 +15,12 @@ async function open(handle: (request: IncomingMessage, response: ServerResponse,
   const connections = new Connections(clock);
   const errors: string[] = [];
   const server = createServer((request, response) => {
-    if (!connections.begin(request, response)) return;
+    const over = { onClose: (listener: () => void) => void response.once("close", listener) };
+    if (!connections.begin(request, over)) return;
     const caller = request.headers.who === "me" ? localUser : stranger;
     try {
       if (request.url === "/401") return void response.writeHead(401).end();
-      connections.admit(request, response, caller);
+      connections.admit(request, over, caller);
       handle(request, response, caller);
     } catch (error) {
       errors.push((error as Error).message);
@@ -136,7 +136,7 @@ async function openStream(begin = (exchange: Exchange) => exchange.openStream())
   let exchange: Exchange | undefined;
   const over = Promise.withResolvers<void>();
   const server = createServer((_request, response) => {
-    exchange = new Exchange({ response, backlog: new Backlog(), clock, streams: new OpenStreams(clock) });
+    exchange = new Exchange({ response, clock, streams: new OpenStreams(clock) });
     exchange.onClose(() => over.resolve());
     begin(exchange);
   });

@@ -2,7 +2,6 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { type Caller, localUser, anonymous as stranger } from "../../src/mcp/caller.ts";
-import { Backlog } from "../../src/mcp/outbound.ts";
 import { Exchange, OpenStreams } from "../../src/transport/exchange.ts";
 import { Refusal } from "../../src/transport/refusal.ts";
 import { Sessions } from "../../src/transport/sessions.ts";
@@ -30,7 +29,7 @@ function setUp() {
       session = headers["mcp-session-id"] ?? "";
       return writeHead(status, headers);
     }) as typeof response.writeHead;
-    const exchange = new Exchange({ response, backlog: new Backlog(), clock, streams: new OpenStreams(clock) });
+    const exchange = new Exchange({ response, clock, streams: new OpenStreams(clock) });
     const over = async () => {
       response.destroy();
       await turns(2);
