@@ -4,13 +4,13 @@ import type { Logger } from "../log.ts";
 import { describeIssue, envelopeIssueOf, hasClaim, isModernClaim, logLevels } from "../wire/claim.ts";
 import { metaKeys } from "../wire/envelope.ts";
 import { InFlight } from "../wire/in-flight.ts";
-import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
+import { fieldsOf, type Json, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
 import { modernRevision } from "../wire/revisions.ts";
 import { unsupportedRevision } from "../wire/routing.ts";
 import type { Caller } from "./caller.ts";
 import type { Guest, Guests } from "./guest.ts";
-import type { Outbound } from "./outbound.ts";
+import { clientOf, IncomingRequest, type Way } from "./incoming.ts";
 import { badParams, objectParam, textParam } from "./params.ts";
 import type { ClientCapabilities } from "./questions.ts";
 import type { AskOptions, Client, Connection, Handler, Request, Result } from "./request.ts";
@@ -18,18 +18,6 @@ import { agreeOn, isBug, methodNotFound, type Router, toRpcError } from "./route
 import type { Tasks2025 } from "./tasks-2025.ts";
 
 type Id = string | number;
-
-/** By which messages go to a client: a pipe, or the answer to one POST. */
-export interface Way {
-  send(message: Message): void;
-  readonly outbound: Outbound | undefined;
-  /** Over HTTP: aborted when the exchange is over, or broken. */
-  readonly exchange: AbortSignal | undefined;
-  /** The request was taken back: no answer to it will come. */
-  drop?(): void;
-  /** Ends the stream; the client comes back for what has not been sent. */
-  hangUp?(): void;
-}
 
 /** What all conversations of a server have in common. */
 export interface Served {
@@ -360,103 +348,4 @@ export class Conversation implements Connection {
 
 function ownOf(methods: Readonly<Record<string, Handler>> | undefined, method: string): Handler | undefined {
   return methods !== undefined && Object.hasOwn(methods, method) ? methods[method] : undefined;
-}
-
-function clientOf(meta: Json): Client {
-  const info = fieldsOf(meta[metaKeys.clientInfo]);
-  return {
-    revision: modernRevision,
-    isModern: true,
-    name: textOf(info.name),
-    capabilities: fieldsOf(meta[metaKeys.clientCapabilities]) as ClientCapabilities,
-    wantsLog: meta[metaKeys.logLevel] !== undefined,
-  };
-}
-
-interface Asked {
-  readonly id: Id;
-  readonly params: Json;
-  readonly meta: Json;
-  readonly client: Client;
-}
-
-class IncomingRequest implements Request {
-  readonly connection: Conversation;
-  readonly way: Way;
-  readonly id: Id;
-  readonly client: Client;
-  readonly meta: Json;
-  readonly #params: Json;
-  #stop: AbortController | undefined;
-
-  constructor(connection: Conversation, way: Way, { id, params, meta, client }: Asked) {
-    this.connection = connection;
-    this.way = way;
-    this.id = id;
-    this.#params = params;
-    this.meta = meta;
-    this.client = client;
-    const { progressToken } = meta;
-    if (progressToken !== undefined && typeof progressToken !== "string" && !Number.isSafeInteger(progressToken))
-      throw badParams("`_meta.progressToken` must be a text or a whole number.");
-  }
-
-  get caller(): Caller {
-    return this.connection.caller;
-  }
-
-  get door(): Request["door"] {
-    return this.connection.door;
-  }
-
-  get outbound(): Outbound | undefined {
-    return this.way.outbound;
-  }
-
-  get exchange(): AbortSignal | undefined {
-    return this.way.exchange;
-  }
-
-  get hangUp(): Request["hangUp"] {
-    const { way } = this;
-    return way.hangUp === undefined ? undefined : () => way.hangUp?.();
-  }
-
-  get progressToken(): Request["progressToken"] {
-    return this.meta.progressToken as Request["progressToken"];
-  }
-
-  /** What looks like a message of its own is no answer. */
-  get inputResponses(): Json {
-    const given = Object.entries(fieldsOf(this.#params.inputResponses));
-    return Object.fromEntries(given.filter(([, answer]) => isObject(answer) && !("method" in answer) && !("result" in answer)));
-  }
-
-  get requestState(): unknown {
-    return this.client.isModern ? this.#params.requestState : undefined;
-  }
-
-  get signal(): AbortSignal {
-    this.#stop ??= new AbortController();
-    return this.#stop.signal;
-  }
-
-  abort(reason: unknown): void {
-    this.#stop ??= new AbortController();
-    this.#stop.abort(reason);
-  }
-
-  notify(method: string, params: Json): void {
-    this.connection.send({ method, params }, this.way);
-  }
-
-  ask(method: string, params: Json, options: AskOptions): Promise<unknown> {
-    return this.connection.askBy(this.way, { method, params }, options);
-  }
-
-  log(level: (typeof logLevels)[number], data: unknown, logger: string): void {
-    const least = this.connection.logLevelFor(this);
-    const rankOf = (name: string) => logLevels.indexOf(name as (typeof logLevels)[number]);
-    if (least !== undefined && rankOf(level) >= rankOf(least)) this.notify("notifications/message", { level, data, logger });
-  }
 }

@@ -1,4 +1,4 @@
-import type { Way } from "../mcp/conversation.ts";
+import type { Way } from "../mcp/incoming.ts";
 import type { Outbound } from "../mcp/outbound.ts";
 import { type Message, writeMessage } from "../wire/message.ts";
 import { toEventText, toMarker } from "../wire/sse.ts";

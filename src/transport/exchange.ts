@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../clock.ts";
-import type { Way } from "../mcp/conversation.ts";
+import type { Way } from "../mcp/incoming.ts";
 import { Backlog, type Outbound } from "../mcp/outbound.ts";
 import { type Message, writeMessage } from "../wire/message.ts";
 import { toEventText } from "../wire/sse.ts";

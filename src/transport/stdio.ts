@@ -2,7 +2,7 @@ import type { Readable, Writable } from "node:stream";
 import type { Clock } from "../clock.ts";
 import { RequestError, requestErrors } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import type { Way } from "../mcp/conversation.ts";
+import type { Way } from "../mcp/incoming.ts";
 import { Backlog, type Outbound } from "../mcp/outbound.ts";
 import { LineSplitter, maxLineBytes } from "../wire/lines.ts";
 import type { Message } from "../wire/message.ts";

@@ -1,0 +1,126 @@
+import { logLevels } from "../wire/claim.ts";
+import { metaKeys } from "../wire/envelope.ts";
+import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
+import type { Message } from "../wire/message.ts";
+import { modernRevision } from "../wire/revisions.ts";
+import type { Caller } from "./caller.ts";
+import type { Conversation } from "./conversation.ts";
+import type { Outbound } from "./outbound.ts";
+import { badParams } from "./params.ts";
+import type { ClientCapabilities } from "./questions.ts";
+import type { AskOptions, Client, Request } from "./request.ts";
+
+type Id = string | number;
+
+/** By which messages go to a client: a pipe, or the answer to one POST. */
+export interface Way {
+  send(message: Message): void;
+  readonly outbound: Outbound | undefined;
+  /** Over HTTP: aborted when the exchange is over, or broken. */
+  readonly exchange: AbortSignal | undefined;
+  /** The request was taken back: no answer to it will come. */
+  drop?(): void;
+  /** Ends the stream; the client comes back for what has not been sent. */
+  hangUp?(): void;
+}
+
+interface Asked {
+  readonly id: Id;
+  readonly params: Json;
+  readonly meta: Json;
+  readonly client: Client;
+}
+
+/** A request of a client's. */
+export class IncomingRequest implements Request {
+  readonly connection: Conversation;
+  readonly way: Way;
+  readonly id: Id;
+  readonly client: Client;
+  readonly meta: Json;
+  readonly #params: Json;
+  #stop: AbortController | undefined;
+
+  constructor(connection: Conversation, way: Way, { id, params, meta, client }: Asked) {
+    this.connection = connection;
+    this.way = way;
+    this.id = id;
+    this.#params = params;
+    this.meta = meta;
+    this.client = client;
+    const { progressToken } = meta;
+    if (progressToken !== undefined && typeof progressToken !== "string" && !Number.isSafeInteger(progressToken))
+      throw badParams("`_meta.progressToken` must be a text or a whole number.");
+  }
+
+  get caller(): Caller {
+    return this.connection.caller;
+  }
+
+  get door(): Request["door"] {
+    return this.connection.door;
+  }
+
+  get outbound(): Outbound | undefined {
+    return this.way.outbound;
+  }
+
+  get exchange(): AbortSignal | undefined {
+    return this.way.exchange;
+  }
+
+  get hangUp(): Request["hangUp"] {
+    const { way } = this;
+    return way.hangUp === undefined ? undefined : () => way.hangUp?.();
+  }
+
+  get progressToken(): Request["progressToken"] {
+    return this.meta.progressToken as Request["progressToken"];
+  }
+
+  /** What looks like a message of its own is no answer. */
+  get inputResponses(): Json {
+    const given = Object.entries(fieldsOf(this.#params.inputResponses));
+    return Object.fromEntries(given.filter(([, answer]) => isObject(answer) && !("method" in answer) && !("result" in answer)));
+  }
+
+  get requestState(): unknown {
+    return this.client.isModern ? this.#params.requestState : undefined;
+  }
+
+  get signal(): AbortSignal {
+    this.#stop ??= new AbortController();
+    return this.#stop.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.#stop ??= new AbortController();
+    this.#stop.abort(reason);
+  }
+
+  notify(method: string, params: Json): void {
+    this.connection.send({ method, params }, this.way);
+  }
+
+  ask(method: string, params: Json, options: AskOptions): Promise<unknown> {
+    return this.connection.askBy(this.way, { method, params }, options);
+  }
+
+  log(level: (typeof logLevels)[number], data: unknown, logger: string): void {
+    const least = this.connection.logLevelFor(this);
+    const rankOf = (name: string) => logLevels.indexOf(name as (typeof logLevels)[number]);
+    if (least !== undefined && rankOf(level) >= rankOf(least)) this.notify("notifications/message", { level, data, logger });
+  }
+}
+
+/** Who asks, as every request says since 2026-07-28. */
+export function clientOf(meta: Json): Client {
+  const info = fieldsOf(meta[metaKeys.clientInfo]);
+  return {
+    revision: modernRevision,
+    isModern: true,
+    name: textOf(info.name),
+    capabilities: fieldsOf(meta[metaKeys.clientCapabilities]) as ClientCapabilities,
+    wantsLog: meta[metaKeys.logLevel] !== undefined,
+  };
+}
