@@ -2,7 +2,7 @@
 // wrongly fails the run instead of winning it. Lines, messages and requests in flight are read and kept by hand here, and nowhere else: the wire's
 // own, which trust nobody, take twice the processor time for each call, and what is measured is not the client.
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import http from "node:http";
 import { toEnvelope } from "../src/wire/envelope.ts";
 import { acceptBoth, isEventStream, subjectHeaders } from "../src/wire/http-client.ts";
@@ -65,20 +65,21 @@ class ServerProcess {
     return this.expect(listening, "the address");
   }
 
-  /** Resident memory in MiB; undefined where there is no /proc. */
-  residentMiB() {
+  /** Resident memory in megabytes; undefined where there is no /proc. */
+  residentMb() {
     try {
-      return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${this.child.pid}/status`, "utf8"))?.[1]) / 1024;
+      return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${this.child.pid}/status`, "utf8"))?.[1]) * 0.001024;
     } catch {
       return undefined;
     }
   }
 
-  /** Processor time used so far in milliseconds, in the kernel's ticks of 10 ms; undefined where there is no /proc. */
+  /** Processor time that all its threads have used so far, in milliseconds; undefined where there is no /proc. */
   cpuMs() {
+    const folder = `/proc/${this.child.pid}/task`;
     try {
-      const fields = readFileSync(`/proc/${this.child.pid}/stat`, "utf8").split(") ")[1].split(" ");
-      return (Number(fields[11]) + Number(fields[12])) * 10;
+      const ofThread = (thread) => Number(readFileSync(`${folder}/${thread}/schedstat`, "utf8").split(" ")[0]);
+      return readdirSync(folder).reduce((sum, thread) => sum + ofThread(thread), 0) / 1e6;
     } catch {
       return undefined;
     }

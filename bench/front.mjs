@@ -1,5 +1,5 @@
 // node bench/front.mjs [--quick] [--markdown]: what stands between a host and the daemon. A front's start beside a bare Node that gives back what it
-// reads, a call through it beside one to `serve --in-process`, and its memory. A missed goal is reported; only what breaks or answers wrongly fails.
+// reads, the tools it lists without a daemon beside those with one, a call through it beside one to `serve --in-process`, and its memory. A missed goal is reported; only what breaks or answers wrongly fails.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
@@ -7,8 +7,9 @@ import path from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { measureCalls, openStdio } from "./client.mjs";
-import { median, Results, toMarkdown, toText } from "./report.mjs";
+import { openStdio } from "./client.mjs";
+import { median, printTable, Results, toTable } from "./report.mjs";
+import { Turns } from "./turns.mjs";
 
 const at = (file) => fileURLToPath(new URL(file, import.meta.url));
 const program = at("../bin/meanwhile.cjs");
@@ -24,13 +25,22 @@ const hello = {
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "bench", version: "1" } },
 };
 
-const sizes = { quick: { rounds: 1, starts: 10, calls: 1_000 }, full: { rounds: 5, starts: 20, calls: 3_000 } };
-const rows = [
-  { id: "start", title: "start to the first byte relayed, a daemon is there", unit: "ms", base: "a bare Node", most: { ratio: 1.6 } },
-  { id: "one", title: "one call at a time", unit: "calls/s", base: "in-process" },
-  { id: "many", title: "64 in flight", unit: "calls/s", base: "in-process" },
-  { id: "memory", title: "memory of a front after these calls", unit: "MB", base: undefined, most: { value: 60 } },
-];
+const sizes = { quick: { rounds: 1, turns: 5, starts: 10, lists: 3 }, full: { rounds: 5, turns: 10, starts: 20, lists: 5 } };
+/** How many calls a slice makes. */
+const calls = { warmUp: 4_000, leadIn: 20, one: 60, many: 1_200 };
+const list = "start to the answer of tools/list, no daemon is there";
+const warm = { of: "a warm front", most: 1.5 };
+const table = {
+  columns: ["a bare Node", "in-process", "a warm front", "front"],
+  rows: [
+    { id: "start", title: "start to the first byte relayed, a daemon is there", unit: "ms", goals: [{ of: "a bare Node", most: 1.6 }] },
+    { id: "list", title: `${list}, from the second start on`, unit: "ms", goals: [warm] },
+    { id: "list-busy", title: `${list}, every core busy`, unit: "ms", goals: [warm] },
+    { id: "served-1", title: "one call at a time", unit: "calls/s", goals: [{ of: "in-process" }] },
+    { id: "served-64", title: "64 in flight", unit: "calls/s", goals: [{ of: "in-process", least: 0.8 }] },
+    { id: "served-memory", title: "memory of a front after these calls", unit: "MB", goals: [{ most: 60 }] },
+  ],
+};
 
 /** From spawn to the first byte of an answer. */
 async function startOnce(words, env) {
@@ -54,49 +64,51 @@ async function measureStarts(results, size, env) {
     const took = { node: await startOnce(bareNode, env), front: await startOnce(front.stdio, env) };
     if (turn > 0) for (const name of ["node", "front"]) times[name].push(took[name]);
   }
-  results.add("start", "base", median(times.node));
+  results.add("start", "a bare Node", median(times.node));
   results.add("start", "front", median(times.front));
 }
 
-async function measureServed(results, size, env) {
-  const clients = { front: await openStdio(front, env), base: await openStdio(inProcess, env) };
+/** From spawn to the list of tools. When it resolves, a daemon has answered a call. */
+async function listOnce(env) {
+  const begunAt = performance.now();
+  const client = await openStdio(front, env);
+  const { result } = await client.request("tools/list", {});
+  const tookMs = performance.now() - begunAt;
+  if (!result?.tools.some(({ name }) => name === "echo_text")) throw new Error(`tools/list was answered with ${JSON.stringify(result)}`);
+  await client.process.expect(client.call("there"), "the first call");
+  await client.close();
+  return tookMs;
+}
+
+/** Each turn ends the daemon: the first front finds none, and the second the one which that has started. */
+async function measureLists(results, row, { size, env }) {
+  const times = { cold: [], warm: [] };
+  for (let turn = 0; turn < size.lists; turn++) {
+    stopDaemons(env);
+    times.cold.push(await listOnce(env));
+    times.warm.push(await listOnce(env));
+  }
+  results.add(row, "front", median(times.cold));
+  results.add(row, "a warm front", median(times.warm));
+}
+
+/** Keeps every core busy while `work` runs. */
+async function whileBusy(env, work) {
+  const loops = Array.from({ length: os.availableParallelism() }, () => spawn(process.execPath, ["-e", "for (;;);"], { env, stdio: "ignore" }));
+  const stopLoops = () => {
+    for (const loop of loops) loop.kill();
+  };
+  process.once("exit", stopLoops);
   try {
-    for (const client of Object.values(clients)) await measureCalls(client, { count: size.calls, width: 64 });
-    for (const [name, client] of Object.entries(clients))
-      results.add("one", name, (await measureCalls(client, { count: size.calls, width: 1 })).callsPerSecond);
-    for (const [name, client] of Object.entries(clients))
-      results.add("many", name, (await measureCalls(client, { count: size.calls, width: 64 })).callsPerSecond);
-    results.add("memory", "front", clients.front.process.residentMiB() * 1.048576);
+    await work();
   } finally {
-    for (const client of Object.values(clients)) await client.close();
+    process.off("exit", stopLoops);
+    stopLoops();
   }
 }
 
-function toTable(results) {
-  const judged = rows.map((row) => {
-    const value = results.value(row.id, "front");
-    const ratios = results.ratios(row.id, "front", "base");
-    const { ratio, value: limit } = row.most ?? {};
-    const isMet = (ratio === undefined || median(ratios) <= ratio) && (limit === undefined || value < limit);
-    const goal = ratio !== undefined ? `≤ ${ratio} × ${row.base}` : limit !== undefined ? `< ${limit} ${row.unit}` : undefined;
-    return { row, value, ratios, isMet, goal };
-  });
-  const lines = judged.map(({ row, value, ratios, isMet, goal }) => [
-    row.title,
-    row.unit,
-    row.base === undefined ? "–" : `${format(results.value(row.id, "base"))} (${row.base})`,
-    format(value),
-    ratios === undefined ? "–" : formatRatios(ratios),
-    goal === undefined ? "" : `${goal}: ${isMet ? "met" : "MISSED"}`,
-  ]);
-  return { head: ["", "unit", "beside", "front", "ratio", "goals"], lines, missed: judged.filter(({ isMet }) => !isMet).map(({ row }) => row.title) };
-}
-
-const format = (value) => Math.round(value).toLocaleString("en-US");
-
-function formatRatios(ratios) {
-  const middle = median(ratios).toFixed(2);
-  return ratios.length === 1 ? middle : `${middle} (${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)})`;
+function stopDaemons(env) {
+  spawnSync(process.execPath, [program, ...project, "daemon", "stop", "--all", "--now"], { env, stdio: "ignore" });
 }
 
 async function main() {
@@ -105,23 +117,23 @@ async function main() {
   const scratch = mkdtempSync(path.join(os.tmpdir(), "meanwhile-bench-front-"));
   const env = { PATH: process.env.PATH, HOME: scratch, MEANWHILE_HOME: path.join(scratch, "home") };
   process.on("exit", () => {
-    spawnSync(process.execPath, [program, ...project, "daemon", "stop", "--all", "--now"], { env, stdio: "ignore" });
+    stopDaemons(env);
     rmSync(scratch, { recursive: true, force: true, maxRetries: 5 });
   });
   const results = new Results();
+  const turns = new Turns(results, size);
+  const served = [front, inProcess].map((server) => ({ id: "served", name: server.name, open: () => openStdio(server, env) }));
   const startedAt = performance.now();
   // The daemon that all of them find.
   await startOnce(front.stdio, env);
   for (let round = 1; round <= size.rounds; round++) {
     process.stderr.write(`front, round ${round} of ${size.rounds}\n`);
     await measureStarts(results, size, env);
-    await measureServed(results, size, env);
+    await turns.compareCalls(served, { counts: calls, width: 64 });
+    await measureLists(results, "list", { size, env });
+    await whileBusy(env, () => measureLists(results, "list-busy", { size, env }));
   }
-  const table = toTable(results);
-  const seconds = Math.round((performance.now() - startedAt) / 1000);
-  const about = `Node ${process.versions.node}, ${os.availableParallelism()} cores, ${os.type()}, load ${os.loadavg()[0].toFixed(1)}, ${seconds} s; medians of rounds, ratios taken within each round.`;
-  const verdict = table.missed.length === 0 ? "Every goal is met." : `Missed: ${table.missed.join("; ")}.`;
-  process.stdout.write(`${options.markdown ? toMarkdown(table) : toText(table)}\n\n${about}\n${verdict}\n`);
+  printTable(toTable(table, results), { ...options, rounds: size.rounds, startedAt });
 }
 
 await main();

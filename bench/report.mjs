@@ -1,32 +1,6 @@
-// What the table says: its rows, the goals, and how numbers are put together.
-
-const speedGoals = { ofSdk: 0.95, aheadOfFastmcp: true };
-
-/** The peer is not asked the same here: SDK v2 has no tasks, so its cell is its plain tools/call. */
-const taskGet = "tasks/get over HTTP (2026-07-28) at 10,000 live tasks, beside tools/call";
-
-/** `better` says which way is good; a row without goals is there to be read, not to be met. */
-export const rows = [
-  { id: "stdio-1", section: "stdio", title: "stdio, one call at a time", unit: "calls/s", better: "more", goals: speedGoals },
-  { id: "stdio-64", section: "stdio", title: "stdio, 64 in flight", unit: "calls/s", better: "more", goals: speedGoals },
-  { id: "stdio-cpu", section: "stdio", title: "stdio, server CPU a call (64 in flight)", unit: "µs", better: "less" },
-  { id: "http-1", section: "http", title: "HTTP 2026-07-28, one call at a time", unit: "calls/s", better: "more", goals: speedGoals },
-  { id: "http-32", section: "http", title: "HTTP 2026-07-28, 32 in flight", unit: "calls/s", better: "more", goals: speedGoals },
-  { id: "http-cpu", section: "http", title: "HTTP 2026-07-28, server CPU a call (32 in flight)", unit: "µs", better: "less" },
-  { id: "task-get-1", section: "task-get", title: `${taskGet}, one at a time`, unit: "calls/s", better: "more", goals: { ofSdk: 1 } },
-  { id: "task-get-64", section: "task-get", title: `${taskGet}, 64 in flight`, unit: "calls/s", better: "more", goals: { ofSdk: 1 } },
-  { id: "task-get-cpu", section: "task-get", title: `${taskGet}, server CPU a call (64 in flight)`, unit: "µs", better: "less" },
-  { id: "sessions-1", section: "sessions", title: "HTTP 2025-11-25 session, one call at a time", unit: "calls/s", better: "more", goals: speedGoals },
-  { id: "sessions-32", section: "sessions", title: "HTTP 2025-11-25 session, 32 in flight", unit: "calls/s", better: "more", goals: speedGoals },
-  { id: "sessions-cpu", section: "sessions", title: "HTTP 2025-11-25 session, server CPU a call (32 in flight)", unit: "µs", better: "less" },
-  { id: "start", section: "start", title: "start to first answer", unit: "ms", better: "less", goals: { ofSdk: 1 } },
-  { id: "start-cached", section: "start", title: "start to first answer, NODE_COMPILE_CACHE for all", unit: "ms", better: "less" },
-  { id: "memory", section: "stdio", title: "memory after the stdio calls", unit: "MiB", better: "less" },
-  { id: "help", section: "help", title: "`meanwhile --help`", unit: "ms", better: "less", goals: { timesNode: 4 } },
-  { id: "command-help", section: "help", title: "`meanwhile echo text --help`", unit: "ms", better: "less", goals: { timesNode: 6 } },
-];
-
-export const sections = [...new Set(rows.map((row) => row.section))];
+// How numbers are put together and printed.
+import os from "node:os";
+import process from "node:process";
 
 export function median(values) {
   const sorted = [...values].sort((a, b) => a - b);
@@ -55,15 +29,19 @@ export class Results {
     this.#values.set(key, [...(this.#values.get(key) ?? []), value]);
   }
 
+  values(row, server) {
+    return this.#values.get(`${row} ${server}`);
+  }
+
   value(row, server) {
-    const values = this.#values.get(`${row} ${server}`);
+    const values = this.values(row, server);
     return values && median(values);
   }
 
   /** Each round's own ratio: what slows a whole round down does not move it. */
   ratios(row, server, base, baseRow = row) {
-    const values = this.#values.get(`${row} ${server}`);
-    const bases = this.#values.get(`${baseRow} ${base}`);
+    const values = this.values(row, server);
+    const bases = this.values(baseRow, base);
     return values && bases && values.map((value, round) => value / bases[round]);
   }
 
@@ -73,53 +51,54 @@ export class Results {
   }
 }
 
-const columns = ["SDK v1", "SDK v2", "fastmcp", "Meanwhile"];
-
-/** The table's lines, cell by cell, and the goals that were missed. */
-export function toTable(results) {
-  const head = ["", "unit", ...columns, "÷ SDK v2", "÷ fastmcp", "goals"];
-  const measured = rows.filter((row) => columns.some((name) => results.value(row.id, name) !== undefined));
-  const verdicts = measured.map((row) => ({ row, goals: judge(row, results) }));
+/** The lines of the rows that were measured, cell by cell, and the goals that were missed. The last column is the one that is judged. */
+export function toTable({ rows, columns }, results) {
+  const isMeasured = (row, name) => results.value(row.id, name) !== undefined;
+  const subject = columns.at(-1);
+  const measured = rows.filter((row) => isMeasured(row, subject));
+  const shown = columns.filter((name) => measured.some((row) => isMeasured(row, name)));
+  const verdicts = measured.map((row) => ({ row, goals: judge(row, subject, results) }));
   const lines = verdicts.map(({ row, goals }) => [
     row.title,
     row.unit,
-    ...columns.map((name) => formatValue(results.value(row.id, name))),
-    formatRatios(results.ratios(row.id, "Meanwhile", "SDK v2"), row.better),
-    formatRatios(results.ratios(row.id, "Meanwhile", "fastmcp"), row.better),
-    goals.map((goal) => `${goal.text}: ${goal.isMet ? "met" : "MISSED"}`).join("; "),
+    ...shown.map((name) => formatValue(results.value(row.id, name))),
+    goals.map(({ text }) => text).join("; "),
   ]);
-  const missed = verdicts.flatMap(({ row, goals }) => goals.filter((goal) => !goal.isMet).map((goal) => `${row.title}: ${goal.text}`));
-  return { head, lines, missed };
+  const missed = verdicts.flatMap(({ row, goals }) => goals.filter(({ isMet }) => isMet === false).map(({ bound }) => `${row.title}: ${bound}`));
+  return { head: ["", "unit", ...shown, "goals"], lines, missed };
 }
 
-function judge(row, results) {
-  const { ofSdk, aheadOfFastmcp, timesNode } = row.goals ?? {};
-  const toSdk = results.ratio(row.id, "Meanwhile", "SDK v2");
-  const toFastmcp = results.ratio(row.id, "Meanwhile", "fastmcp");
-  const goals = [];
-  if (ofSdk !== undefined && toSdk !== undefined) {
-    const isFaster = row.better === "more";
-    goals.push({ text: isFaster ? `≥ ${ofSdk} of SDK v2` : "no slower than SDK v2", isMet: isFaster ? toSdk >= ofSdk : toSdk <= ofSdk });
-  }
-  if (aheadOfFastmcp && toFastmcp !== undefined) goals.push({ text: "ahead of fastmcp", isMet: toFastmcp > 1 });
-  if (timesNode !== undefined) {
-    const times = results.ratio(row.id, "Meanwhile", "Meanwhile", "node");
-    const bare = formatValue(results.value("node", "Meanwhile"));
-    goals.push({ text: `≤ ${timesNode} × \`node -e 0\` (${bare} ms), is ${formatRatio(times, row.better)}`, isMet: times <= timesNode });
-  }
-  return goals;
+/** What can be said of a row's goals: those whose other side was measured too. */
+function judge(row, subject, results) {
+  return (row.goals ?? []).flatMap((goal) => {
+    const values = goal.of === undefined ? results.values(row.id, subject) : results.ratios(row.id, subject, goal.of, goal.row);
+    if (values === undefined) return [];
+    const { least, most, moonshot, name = goal.of } = goal;
+    const other = goal.of === undefined ? row.unit : `× ${name}`;
+    const is = goal.of === undefined ? "" : `${formatRatios(values, most === undefined ? Math.floor : Math.ceil)} `;
+    if (least === undefined && most === undefined) return [{ text: `${is}${other}` }];
+    const value = median(values);
+    const bound = `${least === undefined ? `≤ ${most}` : `≥ ${least}`} ${other}`;
+    const isMet = least === undefined ? value <= most : value >= least;
+    const further = moonshot === undefined ? "" : ` (moonshot ${moonshot}: ${value >= moonshot ? "met" : "not yet"})`;
+    return [{ bound, isMet, text: `${bound}: ${is}${isMet ? "met" : "MISSED"}${further}` }];
+  });
 }
 
-/** Rounded to the worse side: a goal that is missed by a hair must not look met. */
-function formatRatio(ratio, better) {
-  return ((better === "more" ? Math.floor(ratio * 100) : Math.ceil(ratio * 100)) / 100).toFixed(2);
-}
-
-/** The median, and between which bounds the rounds lay. */
-function formatRatios(ratios, better) {
-  if (ratios === undefined) return "–";
-  const middle = formatRatio(median(ratios), better);
+/** The median, rounded to the worse side so that a goal that is missed by a hair does not look met, and between which bounds the rounds lay. */
+function formatRatios(ratios, round) {
+  const middle = (round(median(ratios) * 100) / 100).toFixed(2);
   return ratios.length === 1 ? middle : `${middle} (${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)})`;
+}
+
+/** Prints a table, under which conditions it was measured, and what was missed. */
+export function printTable(table, { markdown, rounds, startedAt }) {
+  const seconds = Math.round((performance.now() - startedAt) / 1000);
+  const load = os.loadavg()[0].toFixed(1);
+  const medians = rounds === 1 ? "one round" : `median of ${rounds} rounds`;
+  const about = `Node ${process.versions.node}, ${os.availableParallelism()} cores, ${os.type()}, load ${load}, ${medians}, ${seconds} s; ratios are taken within each round, with the lowest and highest.`;
+  const verdict = table.missed.length === 0 ? "Every goal is met." : `Missed: ${table.missed.join("; ")}.`;
+  process.stdout.write(`${markdown ? toMarkdown(table) : toText(table)}\n\n${about}\n${verdict}\n\n`);
 }
 
 const formatValue = (value) => (value === undefined ? "–" : Math.round(value).toLocaleString("en-US"));
