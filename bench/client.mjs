@@ -3,11 +3,11 @@
 // own, which trust nobody, take twice the processor time for each call, and what is measured is not the client.
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
-import http from "node:http";
 import { toEnvelope } from "../src/wire/envelope.ts";
 import { acceptBoth, isEventStream, subjectHeaders } from "../src/wire/http-client.ts";
 import { legacyRevision, modernRevision } from "../src/wire/revisions.ts";
 import { EventReader } from "../src/wire/sse.ts";
+import { HttpLanes } from "./http-lanes.mjs";
 
 const answerTimeoutMs = 30_000;
 const exitTimeoutMs = 3_000;
@@ -134,28 +134,12 @@ export async function openStdio(server, env) {
 }
 
 /** Starts a server on a free port; `revision` is "2026-07-28" (no handshake) or "2025-11-25" (a session). */
-export async function openHttp(server, env, { revision, connections }) {
+export async function openHttp(server, env, { revision }) {
   const started = new ServerProcess(server.http, env);
-  const { hostname, port, pathname } = new URL(await started.url());
-  const agent = new http.Agent({ keepAlive: true, maxSockets: connections });
+  const lanes = new HttpLanes(await started.url());
   const baseHeaders = { "content-type": "application/json", ...acceptBoth };
   let lastId = 0;
-  const post = (message, headers) =>
-    new Promise((resolve, reject) => {
-      const body = Buffer.from(JSON.stringify(message));
-      const options = { agent, hostname, port, path: pathname, method: "POST", headers: { ...baseHeaders, ...headers, "content-length": body.length } };
-      const request = http.request(options, (response) => {
-        const parts = [];
-        response.on("data", (part) => parts.push(part));
-        response.on("end", () =>
-          resolve({ status: response.statusCode, headers: response.headers, body: parts.length === 1 ? parts[0] : Buffer.concat(parts) }),
-        );
-        response.on("error", reject);
-      });
-      // A server may close a kept-alive connection at the very moment it is used again.
-      request.on("error", (error) => (request.reusedSocket && error.code === "ECONNRESET" ? post(message, headers).then(resolve, reject) : reject(error)));
-      request.end(body);
-    });
+  const post = (message, headers) => lanes.post(JSON.stringify(message), { ...baseHeaders, ...headers });
   const request = async (method, params, headers) => {
     const id = ++lastId;
     const answer = await post({ jsonrpc: "2.0", id, method, params }, headers);
@@ -168,7 +152,7 @@ export async function openHttp(server, env, { revision, connections }) {
     const begin = request("initialize", { protocolVersion: legacyRevision, capabilities: {}, clientInfo });
     const { answer, message } = await started.expect(begin, "initialize");
     checkInitialize(message);
-    session = answer.headers["mcp-session-id"];
+    session = answer.header("mcp-session-id");
     if (session === undefined) throw new Error(`${server.name} gave no session`);
     await started.expect(post({ jsonrpc: "2.0", method: "notifications/initialized" }, headersOf("notifications/initialized")), "initialized");
   }
@@ -186,7 +170,7 @@ export async function openHttp(server, env, { revision, connections }) {
       return message;
     },
     async close() {
-      agent.destroy();
+      lanes.close();
       await started.stop("SIGTERM");
     },
   };
@@ -220,8 +204,8 @@ export async function measureProgram(words, { env, cwd, expected }) {
 }
 
 /** The answer to one request, from a JSON body or from a stream of server-sent events. */
-function findMessage({ status, headers, body }, id) {
-  const events = isEventStream(headers["content-type"]) ? new EventReader().push(body) : [{ data: body.toString("utf8") }];
+function findMessage({ status, header, body }, id) {
+  const events = isEventStream(header("content-type")) ? new EventReader().push(body) : [{ data: body.toString("utf8") }];
   const texts = status === 200 ? events.map(({ data }) => data).filter((data) => data !== "") : [];
   const message = texts.map((text) => JSON.parse(text)).find((item) => item.id === id && item.method === undefined);
   if (!message) throw new Error(`HTTP ${status} without an answer to request ${id}: ${body.toString("utf8", 0, 500)}`);

@@ -15,7 +15,7 @@ export function createOwn({ folder, before, turns, calls, envOf }) {
     names.flatMap((project) => checkouts.map((one) => createMeanwhile({ ...one, project: projects[project] })).map((server) => toEntry(server, project)));
   const callsOf = (names, suffix, open) => onEach(names, (server, project) => ({ id: `${project}${suffix}`, name: server.name, open: () => open(server) }));
   const overStdio = callsOf(Object.keys(projects), "", (server) => openStdio(server, envOf(server)));
-  const overHttp = callsOf(["plain", "hooked"], "-http", (server) => openHttp(server, envOf(server), { revision: "2026-07-28", connections: 32 }));
+  const overHttp = callsOf(["plain", "hooked"], "-http", (server) => openHttp(server, envOf(server), { revision: "2026-07-28" }));
   const listing = onEach(["many"], (server) => ({ id: "list", name: server.name, open: () => openLists(server, envOf(server)) }));
   const starting = onEach(["many"], (server) => ({ id: "many-start", server, env: envOf(server) }));
   return async () => {

@@ -26,7 +26,7 @@ if (options.before !== undefined && !existsSync(path.join(options.before, "dist/
   throw new Error(`--before takes a built checkout, not ${options.before}.`);
 
 /** How many calls a slice makes: before it counts, one at a time, and many at once. `turns` is how often everybody gets one. */
-const calls = { stdio: { warmUp: 8_000, leadIn: 20, one: 60, many: 1_200 }, http: { warmUp: 1_000, leadIn: 10, one: 40, many: 160 } };
+const calls = { stdio: { warmUp: 8_000, leadIn: 20, one: 60, many: 1_200 }, http: { warmUp: 3_000, leadIn: 10, one: 40, many: 320 } };
 /** tasks/get is asked by this many at once. */
 const tasksInFlight = 64;
 const size = options.quick ? { rounds: 1, turns: 5, starts: 2, programs: 3 } : { rounds: 5, turns: 10, starts: 2, programs: 4 };
@@ -78,7 +78,7 @@ async function measureStdio() {
 
 async function measureHttp(id, revision, others = []) {
   const asked = [...servers.filter((server) => server.revisions.includes(revision)), ...others];
-  const list = asked.map((server) => ({ id, name: server.name, open: () => openHttp(server, envOf(server), { revision, connections: 32 }) }));
+  const list = asked.map((server) => ({ id, name: server.name, open: () => openHttp(server, envOf(server), { revision }) }));
   await turns.compareCalls(list, { counts: calls.http, width: 32 });
 }
 
@@ -86,9 +86,7 @@ async function measureHttp(id, revision, others = []) {
 async function measureTaskGet() {
   const { makeHome, openTaskGet } = await import("./task-get.mjs");
   liveTasks ??= await makeHome();
-  const connections = tasksInFlight;
-  const open = (server) =>
-    server.name === "Meanwhile" ? openTaskGet(server, env, { ...liveTasks, connections }) : openHttp(server, env, { revision: "2026-07-28", connections });
+  const open = (server) => (server.name === "Meanwhile" ? openTaskGet(server, env, liveTasks) : openHttp(server, env, { revision: "2026-07-28" }));
   const asked = servers.filter((server) => server.revisions.includes("2026-07-28"));
   const list = asked.map((server) => ({ id: "task-get", name: server.name, open: () => open(server) }));
   await turns.compareCalls(list, { counts: { ...calls.http, many: 5 * tasksInFlight }, width: tasksInFlight });

@@ -25,8 +25,8 @@ export async function makeHome() {
 }
 
 /** Starts the server on that home; a call of this client is a look at the next task. */
-export async function openTaskGet(server, env, { home, taskIds, connections }) {
-  const client = await openHttp(server, { ...env, MEANWHILE_HOME: home }, { revision: "2026-07-28", connections });
+export async function openTaskGet(server, env, { home, taskIds }) {
+  const client = await openHttp(server, { ...env, MEANWHILE_HOME: home }, { revision: "2026-07-28" });
   const capabilities = { extensions: { "io.modelcontextprotocol/tasks": {} } };
   let last = 0;
   return {
