@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { complete } from "../src/completion/complete.ts";
 import { openStdio } from "./client.mjs";
-import { median, Results, toMarkdown, toText } from "./report.mjs";
+import { median, printTable, Results } from "./report.mjs";
 
 const program = fileURLToPath(new URL("../bin/meanwhile.cjs", import.meta.url));
 const enumValues = 1_000;
@@ -165,11 +165,7 @@ async function main() {
     await measureServer(results, size, path.join(scratch, String(round)));
     await measureEngine(results, size);
   }
-  const table = toTable(results);
-  const seconds = Math.round((performance.now() - startedAt) / 1000);
-  const about = `Node ${process.versions.node}, ${os.availableParallelism()} cores, ${os.type()}, load ${os.loadavg()[0].toFixed(1)}, ${seconds} s; medians of rounds, ratios taken within each round.`;
-  const verdict = table.missed.length === 0 ? "Every goal is met." : `Missed: ${table.missed.join("; ")}.`;
-  process.stdout.write(`${options.markdown ? toMarkdown(table) : toText(table)}\n\n${about}\n${verdict}\n`);
+  printTable(toTable(results), { ...options, rounds: size.rounds, startedAt });
 }
 
 await main();

@@ -20,16 +20,16 @@ export class Turns {
   async compareCalls(list, { counts, width }) {
     const runs = [];
     try {
-      for (const { id, name, open } of list) runs.push({ id, name, client: await open(), one: [], many: [], cpuMs: 0 });
+      for (const { id, name, open } of list) runs.push({ id, name, client: await open(), one: [], many: [], cpu: [] });
       for (const { client } of runs) await measureCalls(client, { count: counts.warmUp, width });
       for (let turn = 0; turn < this.#size.turns; turn++) {
         for (let slice = 0; counts.one > 0 && slice < slicesOfOne; slice++) for (const run of this.#shuffled(runs)) await measureOne(run, counts);
         for (const run of this.#shuffled(runs)) await measureMany(run, counts, width);
       }
-      for (const { id, name, client, one, many, cpuMs } of runs) {
+      for (const { id, name, client, one, many, cpu } of runs) {
         if (one.length > 0) this.#results.add(`${id}-1`, name, median(one));
         this.#results.add(`${id}-${width}`, name, median(many));
-        this.#results.add(`${id}-cpu`, name, (cpuMs * 1000) / (counts.many * this.#size.turns));
+        this.#results.add(`${id}-cpu`, name, median(cpu));
         this.#results.add(`${id}-memory`, name, client.process.residentMb());
       }
     } finally {
@@ -65,7 +65,7 @@ async function measureOne({ client, one }, counts) {
 async function measureMany(run, counts, width) {
   const { callsPerSecond, cpuMs } = await measureCalls(run.client, { count: counts.many, width });
   run.many.push(callsPerSecond);
-  run.cpuMs += cpuMs;
+  run.cpu.push((cpuMs * 1000) / counts.many);
 }
 
 async function startOnce(server, env) {
