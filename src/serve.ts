@@ -90,9 +90,10 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
   const stopWatching = watchLoop(clock, log, options.onCommands);
   const close = async (graceMs: number) => {
     stopWatching();
-    serving.close();
     catalog.close();
-    return { waiting: await served.close(graceMs) };
+    const waiting = await served.close(graceMs);
+    serving.close();
+    return { waiting };
   };
   return {
     settings,

@@ -206,18 +206,15 @@ export class Pump {
       return;
     }
     this.#options.onUnreachable(error);
-    if (this.#isEndDue) {
-      this.#ended.resolve();
-      return;
-    }
-    if (!this.#wasConnected) {
+    if (!this.#wasConnected && !this.#isEndDue) {
       // Its client has nothing yet that it could go on with: it waits until there is room, or hangs up.
       systemClock.after(0, () => void this.#reach());
       return;
     }
     for (const line of this.#waiting.splice(0)) this.#session.sent(line);
     for (const message of this.#session.giveUp(wordsFor(error))) this.#answer(message);
-    this.#options.input.resume();
+    if (this.#isEndDue) this.#ended.resolve();
+    else this.#options.input.resume();
   }
 
   #attach(socket: Socket): void {

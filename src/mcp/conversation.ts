@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import { ProtocolError } from "../errors.ts";
+import { internalErrorCode, ProtocolError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { describeIssue, envelopeIssueOf, hasClaim, isModernClaim, logLevels } from "../wire/claim.ts";
 import { metaKeys } from "../wire/envelope.ts";
@@ -68,6 +68,7 @@ export class Conversation implements Connection {
   #logLevel: string | undefined;
   #tasks2025: Tasks2025 | undefined;
   #ownMethods: Readonly<Record<string, Handler>> | undefined;
+  /** Of this session alone. */
   #guest: Promise<Guest> | undefined;
   #openGuest: Guest | undefined;
 
@@ -144,22 +145,19 @@ export class Conversation implements Connection {
     for (const listener of this.#streamListeners ?? []) listener();
   }
 
-  isAuthorsTool(name: string): boolean {
-    return this.#openGuest?.tools.has(name) === true;
+  /** What the author has registered by hand: of this session alone, or for all clients of the era. A probe of another era decides nothing. */
+  guestFor({ isModern }: Client): Promise<Guest> | undefined {
+    if (this.#guest !== undefined && !isModern) return this.#guest;
+    return this.#served.guests?.shared(isModern ? "modern" : "legacy");
   }
 
-  /** What the author has registered by hand; undefined where that is nothing. */
-  guest(): Promise<Guest> | undefined {
-    const { guests } = this.#served;
-    if (guests === undefined) return undefined;
-    this.#guest ??= (this.#era === "modern" ? guests.shared("modern") : guests.shared("legacy")).then((guest) => {
-      this.#openGuest = guest;
-      return guest;
-    });
-    return this.#guest;
+  openGuestFor({ isModern }: Client): Guest | undefined {
+    if (this.#openGuest !== undefined && !isModern) return this.#openGuest;
+    return this.#served.guests?.openShared(isModern ? "modern" : "legacy");
   }
 
   receive(message: Message, way = this.#facts.way): void {
+    if (this.#isClosed) return;
     const { id, method, params = {} } = message;
     // A client may write our number as a text.
     if (method === undefined) this.#inFlight?.settle(Number(id), message);
@@ -179,10 +177,9 @@ export class Conversation implements Connection {
     signal.throwIfAborted();
     if (this.#isClosed) throw closedError;
     this.#inFlight ??= new InFlight((this.#facts.firstId ?? 0) - 1);
-    const { id, answer, fail, forget } = this.#inFlight.open();
+    const { id, answer, fail } = this.#inFlight.open();
     const giveUp = (reason: unknown) => {
       this.send({ method: "notifications/cancelled", params: { requestId: id, reason: String(reason) } }, way);
-      forget();
       fail(reason);
     };
     const onAbort = () => giveUp(signal.reason);
@@ -204,6 +201,13 @@ export class Conversation implements Connection {
     if (this.#era === "legacy") for (const list of lists) this.send({ method: `notifications/${list}/list_changed` });
   }
 
+  /** Whoever still waits for an answer is told that none will come. */
+  leave(): void {
+    for (const request of this.#requests.values())
+      this.send({ id: request.id, error: { code: internalErrorCode, message: "The server is closing." } }, request.way);
+    this.close();
+  }
+
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -212,7 +216,7 @@ export class Conversation implements Connection {
     this.#inFlight?.failAll(closedError);
     for (const request of this.#requests.values()) request.abort(closedError);
     this.#requests.clear();
-    if (this.#openGuest?.isShared === false) this.#openGuest.close();
+    this.#openGuest?.close();
   }
 
   /** The level from which on log lines are sent that a request of this client causes; undefined for none. */
@@ -299,7 +303,7 @@ export class Conversation implements Connection {
     if (own !== undefined) return own;
     if (this.#served.guests === undefined) throw methodNotFound;
     // What an author has made for it is asked in our name.
-    return async (params, request) => await ((await this.guest()) as Guest).request(method, params, request);
+    return async (params, request) => await ((await request.guest()) as Guest).request(method, params, request);
   }
 
   #initialize(params: Json): Json | Promise<Json> {
@@ -317,7 +321,7 @@ export class Conversation implements Connection {
 
   /** What an author has registered is of this session alone, and knows its client. */
   async #greetGuest(guests: Guests, hello: Json, params: Json): Promise<Json> {
-    if (this.#openGuest?.isShared === false) this.#openGuest.close();
+    this.#openGuest?.close();
     this.#guest = guests.open(this, params);
     this.#openGuest = await this.#guest;
     if (this.#isClosed) this.#openGuest.close();
@@ -329,13 +333,13 @@ export class Conversation implements Connection {
     if (level === undefined) throw badParams(`\`level\` must be one of ${logLevels.join(", ")}.`);
     this.#logLevel = level;
     this.#client = { ...this.#client, wantsLog: true };
-    if (this.#openGuest?.isShared === false) await this.#openGuest.request("logging/setLevel", params);
+    await this.#openGuest?.request("logging/setLevel", params);
     return {};
   }
 
   #heed(method: string, params: Json): void {
     if (method !== "notifications/cancelled") {
-      if (this.#openGuest?.isShared === false) this.#openGuest.notify(method, params);
+      this.#openGuest?.notify(method, params);
       return;
     }
     const id = params.requestId as Id;

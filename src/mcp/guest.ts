@@ -32,7 +32,10 @@ interface SdkServer {
 /** What is used of the SDK. */
 export interface Sdk {
   readonly McpServer: new (facts: { name: string; version: string }, options: { capabilities: object; instructions?: string }) => SdkServer;
-  readonly serveStdio: (factory: (facts: { era: Era }) => unknown, options: { transport: Pair; onerror: (error: Error) => void }) => unknown;
+  readonly serveStdio: (
+    factory: (facts: { era: Era }) => unknown,
+    options: { transport: Pair; onerror: (error: Error) => void; maxSubscriptions: number },
+  ) => unknown;
 }
 
 /** What an author registers things with. */
@@ -55,7 +58,7 @@ const ownClient = { protocolVersion: legacyRevision, capabilities: {}, clientInf
 export class Guests {
   readonly #options: GuestOptions;
   readonly #shared = new Map<Era, Promise<Guest>>();
-  #modern: Guest | undefined;
+  readonly #open = new Map<Era, Guest>();
 
   constructor(options: GuestOptions) {
     this.#options = options;
@@ -64,17 +67,25 @@ export class Guests {
   shared(era: Era): Promise<Guest> {
     let guest = this.#shared.get(era);
     if (guest === undefined) {
-      guest = Guest.open(this.#options, { era });
+      // An author may close a server; the next client gets another.
+      const onClose = () => {
+        this.#shared.delete(era);
+        this.#open.delete(era);
+      };
+      guest = Guest.open(this.#options, { era, onClose });
       this.#shared.set(era, guest);
       // A hook that fails may do better the next time.
       guest.then(
-        (open) => {
-          if (era === "modern") this.#modern = open;
-        },
+        (open) => void this.#open.set(era, open),
         () => this.#shared.delete(era),
       );
     }
     return guest;
+  }
+
+  /** Once it is there. */
+  openShared(era: Era): Guest | undefined {
+    return this.#open.get(era);
   }
 
   /** For a client that has shaken hands as `params` say. */
@@ -84,7 +95,7 @@ export class Guests {
 
   /** The schema of a tool's arguments, as the guest that everybody shares since 2026-07-28 has it, once it is there. */
   schemaOf(tool: string): Json | undefined {
-    return this.#modern?.tools.get(tool);
+    return this.openShared("modern")?.tools.get(tool);
   }
 
   close(): void {
@@ -97,6 +108,7 @@ interface Opening {
   /** Whose guest it is alone. */
   readonly connection?: Connection;
   readonly params?: Json;
+  readonly onClose?: () => void;
 }
 
 export class Guest {
@@ -135,7 +147,8 @@ export class Guest {
     };
     try {
       if (opening.era === "legacy") await (await create(opening)).connect(guest.#pair);
-      else serveStdio(create, { transport: guest.#pair, onerror: (error) => log.debug(`mcp: ${error.message}`) });
+      // How many may listen, our own doors say.
+      else serveStdio(create, { transport: guest.#pair, onerror: (error) => log.debug(`mcp: ${error.message}`), maxSubscriptions: Number.POSITIVE_INFINITY });
       await Promise.race([guest.#begin(), failed.promise]);
     } catch (error) {
       guest.close();
@@ -161,6 +174,8 @@ export class Guest {
 
   /** Asks it in the name of a client: what it tells meanwhile goes to that client, and who takes the request back takes it back here. */
   async request(method: string, params: Json, request?: Request): Promise<Result> {
+    // A hook may take its time, and the client may have gone meanwhile.
+    request?.signal.throwIfAborted();
     if (this.#isClosed) throw new ProtocolError(internalErrorCode, "The server is closing.");
     const { id, answer, fail } = this.#inFlight.open();
     if (request !== undefined) this.#requests.set(id, request);
@@ -172,7 +187,7 @@ export class Guest {
     this.#deliver({ id, method, params }, request?.hangUp);
     try {
       const { result, error } = await answer;
-      if (error !== undefined) throw withoutEcho(new ProtocolError(error.code, error.message, error.data), textOf(params.name) ?? textOf(params.uri));
+      if (error !== undefined) throw withoutEcho(toError(error), textOf(params.name) ?? textOf(params.uri));
       return fieldsOf(result);
     } finally {
       this.#requests.delete(id);
@@ -189,7 +204,7 @@ export class Guest {
     const { taskIds: _ours, ...notifications } = wanted;
     const { id, answer, forget } = this.#inFlight.open();
     const acknowledged = Promise.withResolvers<Json>();
-    answer.then(() => acknowledged.resolve({}), acknowledged.reject);
+    answer.then(({ error }) => (error === undefined ? acknowledged.resolve({}) : acknowledged.reject(toError(error))), acknowledged.reject);
     this.#listens.set(id, (method, params) => {
       if (method === "notifications/subscriptions/acknowledged") acknowledged.resolve(fieldsOf(params.notifications));
       else tell(method, params);
@@ -220,6 +235,7 @@ export class Guest {
     this.#isClosed = true;
     this.#inFlight.failAll(new ProtocolError(internalErrorCode, "The server is closing."));
     for (const asked of this.#asked.values()) asked.abort();
+    this.#opening.onClose?.();
     this.#pair.onclose?.();
   }
 
@@ -315,6 +331,10 @@ export class Guest {
 
 const never = new AbortController().signal;
 const ownEnvelope = toEnvelope(ownClient.clientInfo, {});
+
+function toError({ code, message, data }: NonNullable<Message["error"]>): ProtocolError {
+  return new ProtocolError(code, message, data);
+}
 
 /** Megabytes that a client sent as a name are not sent back to it. */
 function withoutEcho(error: ProtocolError, name = ""): ProtocolError {

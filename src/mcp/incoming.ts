@@ -5,6 +5,7 @@ import type { Message } from "../wire/message.ts";
 import { modernRevision } from "../wire/revisions.ts";
 import type { Caller } from "./caller.ts";
 import type { Conversation } from "./conversation.ts";
+import type { Guest } from "./guest.ts";
 import type { Outbound } from "./outbound.ts";
 import { badParams } from "./params.ts";
 import type { ClientCapabilities } from "./questions.ts";
@@ -67,6 +68,14 @@ export class IncomingRequest implements Request {
 
   get exchange(): AbortSignal | undefined {
     return this.way.exchange;
+  }
+
+  guest(): Promise<Guest> | undefined {
+    return this.connection.guestFor(this.client);
+  }
+
+  isAuthorsTool(name: string): boolean {
+    return this.connection.openGuestFor(this.client)?.tools.has(name) === true;
   }
 
   get hangUp(): Request["hangUp"] {

@@ -63,7 +63,7 @@ export class Listening {
     const own = taskIds === undefined ? undefined : await this.#tasks.honour(taskIds, request.caller);
     const known = this.#lists.map((list) => lists[list]).filter((name) => wanted[name] === true);
     const over = new AbortController();
-    const others = await (await request.connection.guest())?.listen(wanted, (method, news) => tell(request, method, news), over.signal);
+    const others = await (await request.guest())?.listen(wanted, (method, news) => tell(request, method, news), over.signal);
     const honoured = { ...others, ...Object.fromEntries(known.map((name) => [name, true])), ...(own !== undefined && { taskIds: own }) };
     const ended = new Promise((resolve) => over.signal.addEventListener("abort", resolve, { once: true }));
     const end = () => over.abort();

@@ -51,10 +51,6 @@ export interface Connection {
   notify(method: string, params: Json): void;
   /** Asks on whatever stream is open by itself. */
   ask(method: string, params: Json, options: AskOptions): Promise<unknown>;
-  /** Whether the author has registered a tool of this name by hand. */
-  isAuthorsTool(name: string): boolean;
-  /** What the author has registered by hand; undefined where that is nothing. */
-  guest(): Promise<Guest> | undefined;
 }
 
 export interface Request {
@@ -74,6 +70,10 @@ export interface Request {
   readonly exchange: AbortSignal | undefined;
   /** The way by which it is answered; undefined where nothing is known of it. */
   readonly outbound: Outbound | undefined;
+  /** What the author has registered by hand, for clients like this one; undefined where that is nothing. */
+  guest(): Promise<Guest> | undefined;
+  /** Whether a tool of this name is among it, as far as that is known by now. */
+  isAuthorsTool(name: string): boolean;
   /** Ends the stream of this request before it is answered: the client comes back for the rest. Undefined where it could not. */
   readonly hangUp: (() => void) | undefined;
   /** Sends on the stream of this request. */

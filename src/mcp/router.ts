@@ -52,9 +52,9 @@ export function createRouter(parts: RouterParts): Router {
   });
   const written = new WeakMap<object, { legacy?: WrittenResult; modern?: WrittenResult }>();
   const capabilities = { ...declared, completions: {}, extensions: { [tasksExtension]: {} } };
-  const discover: Handler = async (_params, { connection }) => ({
+  const discover: Handler = async (_params, request) => ({
     supportedVersions: [modernRevision],
-    capabilities: (await connection.guest())?.mergeCapabilities(capabilities) ?? capabilities,
+    capabilities: (await request.guest())?.mergeCapabilities(capabilities) ?? capabilities,
     ...instructions,
   });
   return {
@@ -113,19 +113,19 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
       return resources.read(uri) ?? askGuest("resources/read", params, request, missing);
     },
     ...(prompts !== undefined && {
-      "prompts/list": listed("prompts", async ({ connection }) => {
-        const guest = await connection.guest();
+      "prompts/list": listed("prompts", async (request) => {
+        const guest = await request.guest();
         return prompts.list().filter(({ name }) => guest?.prompts.has(name) !== true);
       }),
     }),
     "prompts/get": async (params, request) => {
       const name = textParam(params, "name");
-      const isAuthors = (await request.connection.guest())?.prompts.has(name) === true;
+      const isAuthors = (await request.guest())?.prompts.has(name) === true;
       if (!isAuthors && prompts?.has(name) === true) return await prompts.get(name, params.arguments === undefined ? {} : params.arguments);
       return await askGuest("prompts/get", params, request, prompts === undefined ? methodNotFound : badParams(`Prompt ${excerptOf(name)} not found`));
     },
     "completion/complete": async (params, request) => {
-      const guest = await request.connection.guest();
+      const guest = await request.guest();
       const authors = {
         isPrompt: (name: string) => guest?.prompts.has(name) === true,
         schemaOf: (name: string) => tools.inputSchema(name) ?? guest?.tools.get(name),
@@ -138,13 +138,13 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
 
 /** Acts at once where no author has registered anything, and else as soon as it is known what that is. */
 function whenKnown(request: Request, act: (guest?: Guest) => Result | Promise<Result>): Result | Promise<Result> {
-  const opening = request.connection.guest();
+  const opening = request.guest();
   return opening === undefined ? act() : opening.then(act);
 }
 
 /** Asks for what is not ours; where an author has registered nothing, that is an error. */
 async function askGuest(method: string, params: Json, request: Request, missing: ProtocolError): Promise<Result> {
-  const guest = await request.connection.guest();
+  const guest = await request.guest();
   if (guest?.capabilityOf(method) !== true) throw missing;
   return await guest.request(method, params, request);
 }
@@ -154,7 +154,7 @@ function listed(name: string, list: (request: Request) => readonly unknown[] | P
   const method = name === "resourceTemplates" ? "resources/templates/list" : `${name}/list`;
   return async (params, request) => {
     if (params.cursor !== undefined) textParam(params, "cursor");
-    const guest = await request.connection.guest();
+    const guest = await request.guest();
     const own = await list(request);
     if (guest?.capabilityOf(method) !== true) return { [name]: own };
     const theirs = await guest.request(method, params, request);

@@ -56,7 +56,7 @@ export function createTools(options: ToolsOptions): CommandTools {
       const entry = catalog.get(called.name);
       if (entry !== undefined) {
         // What an author has registered by hand is listed, and an alias is not: the call is meant for the former.
-        if (called.name !== entry.toolName && request.connection.isAuthorsTool(called.name)) return undefined;
+        if (called.name !== entry.toolName && request.isAuthorsTool(called.name)) return undefined;
         const own = toOwnNames(entry, called);
         if (typeof own === "string") return Promise.resolve(errorResult(own, options.clock));
         return new Call(options, entry, own, request).answer();

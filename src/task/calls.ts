@@ -214,12 +214,14 @@ export class Calls {
 
   /** Most of what has to be awaited ends within a turn or two, and is held for nobody. */
   #runOn(call: HeldCall, outcome: Promise<Outcome>, request: CallRequest, decision: Inline): Promise<CallEnding> {
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       let isYoung = true;
-      void outcome.then((ending) => {
-        if (isYoung) resolve(this.#endedAtOnce(call, ending, request, decision));
-        isYoung = false;
-      });
+      outcome
+        .then((ending) => {
+          if (isYoung) resolve(this.#endedAtOnce(call, ending, request, decision));
+          isYoung = false;
+        })
+        .catch(reject);
       inTwoTurns(() => {
         if (isYoung) resolve(this.#hold(call, request, decision));
         isYoung = false;

@@ -37,6 +37,7 @@ export class Connections {
   readonly #requests = new Map<string, number>();
   readonly #streams = new Map<string, number>();
   readonly #taskIds = new Map<string, number>();
+  readonly #bodies = new Map<string, number>();
   readonly #paces = new Map<string, Pace>();
   readonly #backlogs = new Map<string, Backlog>();
 
@@ -103,6 +104,17 @@ export class Connections {
     if (held + ids > most)
       throw new RequestError("busy", `There are ${held} tasks that are listened to by ${nameOf(caller)}, of ${most} at a time; listen to fewer.`);
     hold(this.#taskIds, key, ids, over);
+  }
+
+  /** So much of a body has come; it counts until the response is over. */
+  holdBody(caller: Caller, bytes: number, over: Over): void {
+    const key = callerKey(caller);
+    if ((this.#bodies.get(key) ?? 0) + bytes > limitsOf(caller).bodyBytes)
+      throw new RequestError(
+        "busy",
+        `What ${nameOf(caller) === "yours" ? "you have" : "callers without a credential have"} sent and not been answered is as much as it may be; wait for an answer.`,
+      );
+    hold(this.#bodies, key, bytes, over);
   }
 
   /** What is on its way to this caller, on all its connections. */

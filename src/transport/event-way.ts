@@ -1,6 +1,6 @@
 import type { Way } from "../mcp/incoming.ts";
 import type { Outbound } from "../mcp/outbound.ts";
-import { type Message, writeMessage } from "../wire/message.ts";
+import { type Message, writeAnything } from "../wire/message.ts";
 import { toEventText, toMarker } from "../wire/sse.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Replay } from "./replay.ts";
@@ -55,7 +55,8 @@ export class EventWay implements Way {
   send(message: Message): void {
     const { replay, headers, onOver } = this.#options;
     const isAnswer = message.method === undefined;
-    const text = writeMessage(message);
+    const text = writeAnything(message);
+    if (text === undefined) return;
     const carrier = this.#carrier;
     const isOpen = carrier?.isStream === true;
     const marker = isOpen ? "" : this.#marker();

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Clock } from "../clock.ts";
 import type { Way } from "../mcp/incoming.ts";
 import { Backlog, type Outbound } from "../mcp/outbound.ts";
-import { type Message, writeMessage } from "../wire/message.ts";
+import { type Message, writeAnything } from "../wire/message.ts";
 import { toEventText } from "../wire/sse.ts";
 import { partBytes, unread } from "./limits.ts";
 import { PartWriter } from "./part-writer.ts";
@@ -95,7 +95,7 @@ export class Exchange implements Way, Outbound {
     const isAnswer = message.method === undefined;
     if (isAnswer && !this.isStream) return void this.answer(statuses[message.error?.code ?? 0] ?? 200, message);
     this.openStream();
-    this.write(toEventText(writeMessage(message)));
+    this.write(toEventText(writeAnything(message) ?? "{}"));
     if (isAnswer) this.end();
   }
 
@@ -105,14 +105,15 @@ export class Exchange implements Way, Outbound {
 
   answer(status: number, message: Message, headers: Readonly<Record<string, string>> = {}): void {
     if (this.isOver) return;
+    const text = writeAnything(message) ?? "";
     this.#isEnded = true;
-    this.#writeWhole(status, { "content-type": "application/json", ...headers }, writeMessage(message));
+    this.#writeWhole(status, { "content-type": "application/json", ...headers }, text);
   }
 
   /** Heard, and nothing to say. */
   accept(status = 202, headers: Readonly<Record<string, string>> = {}): void {
     this.#isEnded = true;
-    this.#response.writeHead(status, headers).end();
+    this.#response.writeHead(status, { ...headers, "content-length": 0 }).end();
   }
 
   /** Events follow; `first` leaves with the head. */

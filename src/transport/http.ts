@@ -10,9 +10,10 @@ import type { Serving } from "../mcp/serving.ts";
 import { fieldsOf, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
 import { checkParamHeaders, checkRouting, isModernMessage } from "../wire/routing.ts";
+import { readBody } from "./body.ts";
 import { Connections } from "./connections.ts";
 import { Exchange, OpenStreams } from "./exchange.ts";
-import { checkMessage, maxBodyBytes, maxIntroductionBytes, parseJson, refuseIntroduction } from "./frames.ts";
+import { checkMessage, maxIntroductionBytes, parseJson, refuseIntroduction } from "./frames.ts";
 import { Refusal } from "./refusal.ts";
 import { Sessions } from "./sessions.ts";
 
@@ -205,20 +206,22 @@ class Endpoint {
     if (method === "GET") this.#connections.holdStream(caller, exchange);
     if (method !== "POST") return void this.#sessions.handle({ request, caller, exchange });
     const fail = (error: unknown) => this.#refuse(response, error);
-    readBody(
-      request,
-      (body) => {
+    readBody(request, {
+      onGrowth: (bytes) => this.#connections.holdBody(caller, bytes, exchange),
+      onBody: (body) => {
         const turn = this.#connections.pace(caller, body.length);
         if (turn === undefined) this.#receive(body, asked);
         else turn.then(() => this.#receive(body, asked)).catch(fail);
       },
-      fail,
-    );
+      onError: fail,
+    });
   }
 
   /** Never throws. */
   #receive(body: Buffer, asked: Asked): void {
     let message: Message | undefined;
+    // Its client has hung up while it waited for its turn.
+    if (asked.exchange.isOver) return;
     try {
       message = checkMessage(parseJson(body));
       this.#answer(message, body.length, asked);
@@ -332,27 +335,4 @@ const errorHeaders: Readonly<Record<number, Record<string, string>>> = {
 function writeJson(response: ServerResponse, status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): void {
   const text = JSON.stringify(value);
   response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text), ...headers }).end(text);
-}
-
-/** A client that is still sending reads no answer, so what is too large is read on, up to here, and dropped. */
-const maxDroppedBytes = 16 * maxBodyBytes;
-
-/** Calls one of the two, once; neither when the client hangs up. */
-function readBody(request: IncomingMessage, onBody: (body: Buffer) => void, onError: (error: Error) => void): void {
-  const refusal = () => new RequestError("tooLarge", `The body is larger than ${maxBodyBytes / 1024 / 1024} MiB.`);
-  if (Number(request.headers["content-length"] ?? 0) > maxDroppedBytes) return void onError(refusal());
-  let parts: Buffer[] = [];
-  let size = 0;
-  request.on("data", (part: Buffer) => {
-    size += part.length;
-    if (size > maxDroppedBytes) {
-      request.removeAllListeners("data").removeAllListeners("end").resume();
-      onError(refusal());
-    } else if (size > maxBodyBytes) parts = [];
-    else parts.push(part);
-  });
-  request.on("end", () => {
-    if (size > maxBodyBytes) onError(refusal());
-    else onBody(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts));
-  });
 }

@@ -14,6 +14,8 @@ export interface DoorLimits {
   readonly silenceMs: number;
   /** Tasks that are listened to. */
   readonly taskIds: number;
+  /** Of bodies whose requests have not been answered. */
+  readonly bodyBytes: number;
   /** Messages that are begun in one turn of the event loop. */
   readonly messagesATurn: number;
   /** Large results that are on their way, as JSON; the rest waits on the disk. */
@@ -29,6 +31,7 @@ const known: DoorLimits = {
   sessions: 500,
   silenceMs: 60 * minuteMs,
   taskIds: 10_000,
+  bodyBytes: 512 * mib,
   messagesATurn: 64,
   backlogBytes: 64 * mib,
 };
@@ -40,6 +43,7 @@ const strangers: DoorLimits = {
   sessions: 200,
   silenceMs: 10 * minuteMs,
   taskIds: 1_000,
+  bodyBytes: 64 * mib,
   messagesATurn: 8,
   backlogBytes: 32 * mib,
 };

@@ -1,9 +1,8 @@
 import { nextTick } from "node:process";
 import type { Writable } from "node:stream";
 import type { Clock } from "../clock.ts";
-import { internalErrorCode } from "../errors.ts";
 import { weigh } from "../mcp/outbound.ts";
-import { type Message, writeMessage } from "../wire/message.ts";
+import { type Message, writeAnything } from "../wire/message.ts";
 import { partBytes, unread } from "./limits.ts";
 
 type Id = string | number;
@@ -147,7 +146,7 @@ export class Outbox {
     while (this.#at < this.#waiting.length && length < partBytes) {
       const message = this.#waiting[this.#at] as Message;
       const id = message.method === undefined ? (message.id ?? undefined) : undefined;
-      const text = toLine(message, id);
+      const text = toLine(message);
       this.#next();
       if (text.length > partBytes) {
         this.#rest = Buffer.from(text);
@@ -204,13 +203,7 @@ export class Outbox {
   }
 }
 
-/** What cannot be written is an error to whoever asked for it. */
-function toLine(message: Message, id: Id | undefined): string {
-  try {
-    return `${writeMessage(message)}\n`;
-  } catch (cause) {
-    if (id === undefined) return "";
-    const error = { code: internalErrorCode, message: `The answer cannot be written as JSON: ${(cause as Error).message.split("\n")[0]}.` };
-    return `${writeMessage({ id, error })}\n`;
-  }
+function toLine(message: Message): string {
+  const text = writeAnything(message);
+  return text === undefined ? "" : `${text}\n`;
 }

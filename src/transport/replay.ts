@@ -108,9 +108,11 @@ export class Replay {
 
   /** Its time is over; of an answer a word is left for as long as the session is. */
   expire(event: Kept): void {
-    const stub = event.bytes > replayBytes.stub ? toStub(event) : undefined;
+    const stub = toStub(event);
     this.#forget(event);
-    if (stub !== undefined) this.#put({ ...event, at: Number.POSITIVE_INFINITY, text: stub, bytes: replayBytes.stub });
+    // An answer that is no longer than the word about it stays itself.
+    const rest = event.bytes > replayBytes.stub ? { text: stub, bytes: replayBytes.stub } : {};
+    if (stub !== undefined) this.#put({ ...event, at: Number.POSITIVE_INFINITY, ...rest } as Kept);
   }
 
   /** Makes room: of an answer a word is left, of anything else nothing. */

@@ -5,7 +5,7 @@ import { type Caller, callerKey } from "../mcp/caller.ts";
 import { Conversation, type Served } from "../mcp/conversation.ts";
 import type { Way } from "../mcp/incoming.ts";
 import type { Message } from "../wire/message.ts";
-import { assumedRevision, legacyRevisions, takesEmptyEvents } from "../wire/revisions.ts";
+import { assumedRevision, legacyRevisions, modernRevision, takesEmptyEvents } from "../wire/revisions.ts";
 import { EventWay } from "./event-way.ts";
 import type { Exchange } from "./exchange.ts";
 import { limitsOf, nameOf, tooManyRequests } from "./limits.ts";
@@ -43,8 +43,10 @@ export class Sessions {
   handle(from: From): void {
     const { request, message } = from;
     const id = request.headers["mcp-session-id"];
+    // Since 2026-07-28 there is no session, whatever a header says.
+    if (message === undefined && request.headers["mcp-protocol-version"] === modernRevision) throw withoutSession();
     if (id !== undefined) return void this.#continue(String(id), from);
-    if (message === undefined) throw new Refusal(405, "Without a session MCP is asked by POST.", { headers: { allow: "POST" } });
+    if (message === undefined) throw withoutSession();
     refuseAccept(request, ["application/json", "text/event-stream"]);
     if (message.method === "initialize" && message.id !== undefined) return void this.#begin(message, from);
     refuseVersion(request);
@@ -233,9 +235,9 @@ class Session {
   }
 
   close(): void {
+    this.conversation.leave();
     for (const way of this.#ways.values()) way.end();
     this.#own.end();
-    this.conversation.close();
     this.#replay.clear();
   }
 
@@ -258,6 +260,10 @@ function receive(conversation: Conversation, message: Message, way: Way & { open
   setImmediate(() => {
     if (conversation.isRunning(id)) way.open();
   });
+}
+
+function withoutSession(): Refusal {
+  return new Refusal(405, "Without a session MCP is asked by POST.", { headers: { allow: "POST" } });
 }
 
 function versionOf({ headers }: IncomingMessage): string {

@@ -25,7 +25,12 @@ export class InFlight<Answer> {
     this.#waiting.set(id, waiting);
     // Whoever waits is told; that nobody does is no error.
     waiting.promise.catch(() => undefined);
-    return { id, answer: waiting.promise, fail: waiting.reject, forget: () => void this.#waiting.delete(id) };
+    const forget = () => void this.#waiting.delete(id);
+    const fail = (why: unknown) => {
+      forget();
+      waiting.reject(why);
+    };
+    return { id, answer: waiting.promise, fail, forget };
   }
 
   /** False when nobody waits for it. */

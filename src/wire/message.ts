@@ -33,6 +33,17 @@ export function readMessage(text: string): Message | undefined {
   return method === undefined && id != null ? { id, error: { code: -32603, message: `the answer ${describeExcess(excess, limits)}` } } : undefined;
 }
 
+/** The same of what may hold anything: an answer that cannot be written becomes an error to whoever asked for it, and anything else nothing. */
+export function writeAnything(message: Message): string | undefined {
+  try {
+    return writeMessage(message);
+  } catch (cause) {
+    if (message.method !== undefined || message.id == null) return undefined;
+    const error = { code: -32603, message: `The answer cannot be written as JSON: ${(cause as Error).message.split("\n")[0]}.` };
+    return writeMessage({ id: message.id, error });
+  }
+}
+
 /** A result that is written already: what is the same for many is written once. */
 export class WrittenResult {
   readonly text: string;

@@ -148,6 +148,38 @@ test.each(doors.filter(([, revision]) => revision === "2026-07-28"))(
   },
 );
 
+test("a client that looks who is there before it begins is served as what it is", async () => {
+  const { connect, eras } = setUp((server, { era }) => {
+    server.registerTool("era", { description: "Which", inputSchema: z.object({}) }, () => text(era));
+  });
+  const client = await connect("stdio", { revision: "2026-07-28" });
+  await client.request("server/discover");
+  expect(await client.call("era")).toMatchObject(text("modern"));
+  expect(eras).toEqual(["modern"]);
+});
+
+test.each(doors)("a result that cannot be written is an error to who asked for it, and the next call works (%s, %s)", async (door, revision) => {
+  const { connect } = setUp((server) => {
+    server.registerTool("odd", { description: "Odd", inputSchema: z.object({}) }, () => ({ ...text("odd"), _meta: { big: 1n } }));
+  });
+  const client = await connect(door, { revision });
+  expect((await client.request("tools/call", { name: "odd", arguments: {} })).error).toMatchObject({
+    code: -32603,
+    message: expect.stringContaining("cannot be written"),
+  });
+  expect(await client.call("by_hand", { word: "x" })).toMatchObject(text("by hand: x"));
+});
+
+test("a server that its author has closed is made anew for the next client", async () => {
+  let author: McpServer | undefined;
+  const { connect } = setUp((server) => (author = server));
+  const client = await connect("stdio", { revision: "2026-07-28" });
+  expect(await client.call("by_hand", { word: "x" })).toMatchObject(text("by hand: x"));
+  await author?.close();
+  await turns();
+  expect(await client.call("by_hand", { word: "y" })).toMatchObject(text("by hand: y"));
+});
+
 test("a hook that fails is told to whoever asks, and tried again by the next", async () => {
   let runs = 0;
   const { connect } = setUp(() => {

@@ -12,7 +12,7 @@ test("the tools are listed once for each kind of client, and written once for ea
   const list = async (caller: typeof localUser, revision: string) => {
     const router = server.serving.served.routerFor(caller);
     const isModern = revision === "2026-07-28";
-    const request = { caller, client: { revision, isModern }, connection: { guest: () => undefined } } as unknown as Request;
+    const request = { caller, client: { revision, isModern }, guest: () => undefined } as unknown as Request;
     const result = await (isModern ? router.modern : router.legacy).get("tools/list")?.({}, request);
     return router.finish("tools/list", result ?? {}, isModern);
   };

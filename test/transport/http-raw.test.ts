@@ -281,17 +281,17 @@ describe("sessions of revisions before 2026-07-28", () => {
     expect(await ask(post(ping, own))).toMatchObject(served);
   });
 
-  test("a version header that names no revision it could speak is a bad request: 400, also of one that stands alone", async () => {
+  test("a version header that names no revision it could speak is a bad request: 400, also of one that stands alone; 2026-07-28 has neither GET nor DELETE: 405", async () => {
     const { own } = await begin();
     for (const version of ["2099-01-01", "garbage", "", "2026-07-28", ["2025-11-25", "2025-11-25"]]) {
       const header = { "mcp-protocol-version": version };
-      for (const request of [
-        post(list, { ...own, ...header }),
-        post(list, header),
-        get({ ...own, ...header }),
-        get({ ...own, ...header }, "DELETE /mcp HTTP/1.1"),
-      ])
-        expect(await ask(request), JSON.stringify(version)).toMatchObject({ status: 400, messages: [{ error: { code: expect.any(Number) } }] });
+      const refusedWith = (status: number) => ({ status, messages: [{ error: { code: expect.any(Number) } }] });
+      for (const request of [post(list, { ...own, ...header }), post(list, header)])
+        expect(await ask(request), JSON.stringify(version)).toMatchObject(refusedWith(400));
+      for (const method of ["GET", "DELETE"])
+        expect(await ask(get({ ...own, ...header }, `${method} /mcp HTTP/1.1`)), `${method} ${JSON.stringify(version)}`).toMatchObject(
+          refusedWith(version === "2026-07-28" ? 405 : 400),
+        );
     }
     for (const version of ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", undefined])
       expect(await ask(post(ping, { ...own, "mcp-protocol-version": version })), version).toMatchObject(served);
@@ -301,6 +301,19 @@ describe("sessions of revisions before 2026-07-28", () => {
     const [{ error }] = (await ask(post(toBody({ method: "initialize" })))).messages as [Fields];
     expect(error).toMatchObject({ code: -32602, message: expect.not.stringContaining("\n") });
   });
+});
+
+test("a body that comes byte by byte costs its bytes, and not an object for each of them", async () => {
+  const slow = await connect();
+  slow.send("POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
+  const before = process.memoryUsage().rss;
+  const chunk = "1\r\nx\r\n".repeat(64 * 1024);
+  for (let n = 0; n < 16; n++) {
+    await new Promise((resolve) => slow.socket.write(chunk, resolve));
+    expect(await ask(post(ping))).toMatchObject(served);
+  }
+  // Kept one by one they take more than 400.
+  expect((process.memoryUsage().rss - before) / 1024 ** 2, "MiB for 1 MiB").toBeLessThan(200);
 });
 
 describe("Last-Event-ID", () => {

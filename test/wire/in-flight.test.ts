@@ -19,6 +19,7 @@ test("all that wait are told when nothing comes any more", async () => {
   const inFlight = new InFlight<string>();
   const sent = [inFlight.open(), inFlight.open()];
   sent[0]?.fail(new Error("was not sent"));
+  expect(inFlight.settle(1, "late"), "what has failed is not kept").toBe(false);
   inFlight.failAll(new Error("gone"));
   expect(await Promise.allSettled(sent.map(({ answer }) => answer))).toMatchObject([{ reason: { message: "was not sent" } }, { reason: { message: "gone" } }]);
   expect(inFlight.settle(1, "late")).toBe(false);
