@@ -7,6 +7,7 @@ import type { CompletionRequest } from "../completion/complete.ts";
 import { CompletionFailed } from "../completion/completion-failed.ts";
 import { internalErrorCode, messageOf, ProtocolError, requestErrors } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
+import { forCommands } from "../task/runner.ts";
 import { callerKey, isKnown } from "./caller.ts";
 import type { Request, Result } from "./request.ts";
 
@@ -72,7 +73,8 @@ function find({ catalog, openEngine }: CompletionsOptions, name: string, request
 /** Who cannot be told from others is told of no tasks. */
 async function ownTasks(openEngine: () => Promise<Engine>, { caller }: Request): Promise<string[]> {
   if (!isKnown(caller)) return [];
-  return (await (await openEngine()).list(callerKey(caller))).tasks.map(({ taskId }) => taskId);
+  const { tasks } = await forCommands(async () => await (await openEngine()).list(callerKey(caller)));
+  return tasks.map(({ taskId }) => taskId);
 }
 
 function refuse({ catalog }: CompletionsOptions, name: string): never {
