@@ -6,9 +6,7 @@ import { parse } from "@decimalturn/toml-patch";
 import { describe, expect, test } from "vitest";
 import { hosts } from "../../src/setup/hosts/index.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { codeCache, executable } from "../helpers/meanwhile.ts";
-
-const root = path.resolve(import.meta.dirname, "../..");
+import { codeCache, executable, quickStart } from "../helpers/meanwhile.ts";
 
 /** A user with these files, in a project with commands, at a computer without any host's program. */
 function user(files: Readonly<Record<string, string>> = {}, project: Readonly<Record<string, string>> = { "commands/hello/world.ts": "" }) {
@@ -20,7 +18,7 @@ function user(files: Readonly<Record<string, string>> = {}, project: Readonly<Re
   const env = { HOME: home, PATH: "/nowhere", NODE_COMPILE_CACHE: codeCache };
   const setup = (words: readonly string[], more: Record<string, string> = {}) =>
     new Promise<{ code: number | null; out: string; err: string }>((resolve) => {
-      const child = spawn(process.execPath, [path.join(root, "src/bin.ts"), "setup", ...words], { cwd, env: { ...env, ...more } });
+      const child = spawn(process.execPath, [quickStart, executable, "setup", ...words], { cwd, env: { ...env, ...more } });
       let [out, err] = ["", ""];
       child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
       child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
