@@ -14,7 +14,7 @@ import type { Report } from "../../src/diagnose/report.ts";
 import type { Target, ToolWish } from "../../src/diagnose/target.ts";
 import { startFixture } from "../fixtures/diagnose/server.mjs";
 import { piped, reached } from "../helpers/diagnose.ts";
-import { temporaryFolder } from "../helpers/home.ts";
+import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { isLong } from "../helpers/long.ts";
 import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
 
@@ -72,10 +72,14 @@ async function goodOne(): Promise<Target> {
   return reached(url, { authorization: "Bearer one-caller" }, { authorization: "Bearer another-caller" });
 }
 
+/** What servers of ours are started in: one folder for all, the tests run at the same time. */
+const places = shareAmongTests(() => temporaryFolder());
+
 async function ownHttp(): Promise<Target> {
-  const home = temporaryFolder();
+  const place = await places();
+  const home = path.join(place, "over-http");
   const child = spawn(process.execPath, [quickStart, executable, ...ownWords, "serve", "--http", "--port", "0"], {
-    cwd: temporaryFolder(),
+    cwd: place,
     env: { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home },
   });
   children.push(child);
@@ -104,7 +108,10 @@ const servers: readonly { name: string; open: () => Target | Promise<Target>; to
   {
     name: "Meanwhile over stdio",
     isCostly: true,
-    open: () => ({ kind: "stdio", argv: ["env", `MEANWHILE_HOME=${temporaryFolder()}`, process.execPath, executable, ...ownWords, "serve", "--in-process"] }),
+    open: async () => ({
+      kind: "stdio",
+      argv: ["env", `MEANWHILE_HOME=${path.join(await places(), "over-stdio")}`, process.execPath, executable, ...ownWords, "serve", "--in-process"],
+    }),
   },
   { name: "Meanwhile over HTTP", open: ownHttp },
   {

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, onTestFinished } from "vitest";
+import { afterAll, onTestFinished, TestRunner } from "vitest";
 
 type Cleanup = () => unknown;
 const sharing = new AsyncLocalStorage<Cleanup[]>();
@@ -10,8 +10,10 @@ const sharing = new AsyncLocalStorage<Cleanup[]>();
 /** Cleans up after the test; what `shareAmongTests` opens is cleaned up after the last of its tests. */
 export function cleanUp(cleanup: Cleanup): void {
   const cleanups = sharing.getStore();
-  if (cleanups === undefined) onTestFinished(async () => void (await cleanup()));
-  else cleanups.push(cleanup);
+  if (cleanups !== undefined) return void cleanups.push(cleanup);
+  // Of tests that run at the same time nobody knows which one asks, and each would clean up after another.
+  if (TestRunner.getCurrentTest()?.concurrent === true) throw new Error("Tests that run at the same time share what they open: see shareAmongTests.");
+  onTestFinished(async () => void (await cleanup()));
 }
 
 /**
