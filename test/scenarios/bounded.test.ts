@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { killDaemons, recordsOf } from "../helpers/daemon.ts";
 import { cleanUp, temporaryFolder } from "../helpers/home.ts";
 import { LoadClient, peakMbOf } from "../helpers/load.ts";
+import { cases } from "../helpers/long.ts";
 import { codeCache, executable, startGuardedHttp, waitFor } from "../helpers/meanwhile.ts";
 
 /** What one connection may cost a server, in the memory of all its processes. */
@@ -41,10 +42,15 @@ async function startInProcess() {
   return { ...started, pids: [started.child.pid ?? 0] };
 }
 
-test.each([
-  ["in one process", () => startInProcess()],
-  ["by way of the daemon", () => startWithDaemon()],
-])("40 parallel results of 10 MB all arrive on one connection %s, within 1,000 MB of memory", async (_title, open) => {
+test.each(
+  cases<readonly [string, typeof startInProcess]>(
+    [
+      ["in one process", () => startInProcess()],
+      ["by way of the daemon", () => startWithDaemon()],
+    ],
+    1,
+  ),
+)("40 parallel results of 10 MB all arrive on one connection %s, within 1,000 MB of memory", async (_title, open) => {
   const { client, pids } = await open();
   const gate = path.join(temporaryFolder(), "gate");
   const ids = Array.from({ length: 40 }, (_, at) => client.call("load_big", { mib: 9.5, gate, at }));
@@ -69,25 +75,18 @@ test("a client that does not read keeps no more than 700 MB, whatever it has ask
   await client.request("ping");
   client.stopReading();
   writeFileSync(gate, "");
-  const pings: number[] = [];
   // What the front and the system had taken before it stopped reading has left.
   const isKept = async () => (await endedOf(other.client)) >= calls - 3;
   const pinged = async () => {
     do {
       for (let n = 0; n < 50; n++) {
-        const startedAt = performance.now();
         await other.client.request("ping");
-        pings.push(performance.now() - startedAt);
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
     } while (!(await isKept()));
   };
   const { peakMb } = await peakMbOf([...pids, ...other.pids.slice(1)], pinged());
-  pings.sort((a, b) => a - b);
-  if (process.env.MEANWHILE_TEST_FIGURES === "1")
-    console.info(`${pings.length} pings: half within ${pings[pings.length >> 1]?.toFixed(1)} ms, the longest ${pings.at(-1)?.toFixed(1)} ms`);
   expect(peakMb, "megabytes of all processes").toBeLessThan(700);
-  expect(pings[pings.length >> 1], "half of the pings, in milliseconds").toBeLessThan(1_000);
 });
 
 test("16 sessions of 2025-11-25 over HTTP that nobody ends, each with a result of 10 MB, stay within 550 MB", async () => {

@@ -86,7 +86,7 @@ const hosts: readonly Host[] = [
 const tool = "work_twenty_minutes";
 const minutes = 60_000;
 const runMs = 20 * minutes;
-const stepMs = 5_000;
+const stepMs = 10_000;
 const rows = hosts.map((host) => [`${host.title} over ${host.door}${host.sendsToken ? "" : " without a progress token"}`, host] as const);
 
 test.each(rows)("a 20-minute command as %s: a result or a handle before its limit, and the result is then fetched", async (_title, host) => {
