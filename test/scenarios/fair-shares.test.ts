@@ -91,11 +91,10 @@ const kindOf = ({ status, text }: Answered) =>
       : `${status} ${text}`;
 
 /** Runs a task of the local user's to its end: as a client of 2025-11-25 does. */
-async function runTask(me: SessionClient): Promise<{ readonly text: string; readonly ms: number }> {
-  const startedAt = performance.now();
+async function runTask(me: SessionClient): Promise<string> {
   const { result } = await me.request("tools/call", { name: "work_quick", arguments: {}, task: {} });
   const ended = await me.request("tasks/result", { taskId: result?.task.taskId });
-  return { text: JSON.stringify(ended.result ?? ended.error), ms: performance.now() - startedAt };
+  return JSON.stringify(ended.result ?? ended.error);
 }
 
 test("a stranger with more tasks, watches and sessions than there may be: the local user's task starts, and the session from before answers", async () => {
@@ -107,11 +106,10 @@ test("a stranger with more tasks, watches and sessions than there may be: the lo
   const tasks = await stranger.many(rounds(160, 960), (n) => stranger.task("work_hold", n));
   expect(tally(tasks.map(kindOf))).toEqual({ task: 60, refused: tasks.length - 60 });
   // The stranger's tasks hold until the end of the test: whoever waits behind them waits for ever.
-  const ran = await runTask(mine);
-  expect(ran.text).toContain('"done":true');
+  expect(await runTask(mine)).toContain('"done":true');
   const sessions = await stranger.many(1_200, () => stranger.initialize());
   expect(tally(sessions.map(({ status }) => status))).toEqual({ 200: 1_200 });
-  expect((await runTask(mine)).text).toContain('"done":true');
+  expect(await runTask(mine)).toContain('"done":true');
   expect((await mine.request("ping")).result).toEqual({});
   const alive = await stranger.many(2, async (n) => {
     const { status } = await stranger.send({ id: 1, method: "ping" }, { "mcp-session-id": sessions.at(n === 0 ? 0 : -1)?.sessionId });
@@ -130,7 +128,7 @@ test("streams that nobody reads: strangers have a hundred together, and the loca
   expect(tally(opened)).toEqual({ 200: 100, 429: 10 });
   const stream = await mine.openStream();
   expect(stream.status).toBe(200);
-  expect((await runTask(mine)).text).toContain('"done":true');
+  expect(await runTask(mine)).toContain('"done":true');
   // The streams protect their sessions from the stranger's own flood.
   await stranger.many(150, () => stranger.initialize());
   const first = await stranger.send({ id: 1, method: "ping" }, { "mcp-session-id": sessions[0]?.sessionId });
@@ -148,15 +146,10 @@ test("a flood of notifications and requests: the local user gets an answer, and 
       stranger.send(n % 2 === 0 ? { method: "notifications/initialized" } : { id: n, method: "tools/list" }, { "mcp-session-id": sessionId ?? "" }),
     )
     .finally(() => (isOver = true));
-  const pings: number[] = [];
-  while (!isOver) {
-    const startedAt = performance.now();
-    expect((await mine.request("ping")).result).toEqual({});
-    pings.push(performance.now() - startedAt);
-  }
+  let pings = 0;
+  for (; !isOver; pings++) expect((await mine.request("ping")).result).toEqual({});
   expect(tally((await flood).map(({ status }) => status))).toEqual({ 200: 1_000, 202: 1_000 });
-  expect(pings.length).toBeGreaterThan(5);
-  expect(Math.max(...pings)).toBeLessThan(5_000);
+  expect(pings, "answers while the flood came").toBeGreaterThan(5);
   const listens = new ModernClient(url, { capabilities: takesTasks });
   const manyIds = Array.from({ length: 600 }, (_, n) => `task-${n}`);
   const { stream } = await listens.listen(manyIds);
