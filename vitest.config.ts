@@ -19,10 +19,14 @@ const slow = [
   "scenarios/daemon",
   "scenarios/orderly-stop",
   "scenarios/task-rules",
+  "scenarios/bounded",
+  "scenarios/hostile-folder",
+  "scenarios/tasks",
   "diagnose/suites/tasks",
   "diagnose/hostile",
   "chaos/chaos",
   "package/",
+  "wire/fuzz",
 ];
 
 class SlowFirst extends BaseSequencer {
@@ -36,8 +40,8 @@ class SlowFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     sequence: { sequencer: SlowFirst },
-    // Many of these tests wait for processes: five files at a time, also on two cores.
-    maxWorkers: 5,
+    // Many of these tests wait for processes: six files at a time, also on two cores.
+    maxWorkers: 6,
     // Without isolation a file is handed to a process that has loaded our code for another: whatever it opens it closes, too.
     projects: [
       {
