@@ -13,7 +13,7 @@ import { z } from "zod";
 export default defineCommand({ summary: "x", ${more} ${body} });`;
 
 const commands = {
-  "commands/work/count.ts": command(
+  "commands/work/count.mjs": command(
     `input: z.object({ to: z.number().default(3) }), output: z.object({ counted: z.number() }), summarize: ({ counted }) => "Counted to " + counted,
      async run({ to }, task) {
        appendFileSync("runs", task.attempt + "\\n");
@@ -23,12 +23,12 @@ const commands = {
      }`,
     "idempotent: true,",
   ),
-  "commands/work/ask.ts": command(
+  "commands/work/ask.mjs": command(
     `run: async (_input, task) => await task.ask("Publish it?", z.object({ publish: z.boolean(), note: z.string().optional() }))`,
   ),
-  "commands/work/fail.ts": command(`run() { throw new Error("the disk is full"); }`),
-  "commands/work/wipe.ts": command(`effects: "destroy", run: () => ({ wiped: true })`),
-  "commands/work/endless.ts": command(
+  "commands/work/fail.mjs": command(`run() { throw new Error("the disk is full"); }`),
+  "commands/work/wipe.mjs": command(`effects: "destroy", run: () => ({ wiped: true })`),
+  "commands/work/endless.mjs": command(
     `run: (_input, task) => new Promise((_, reject) => task.signal.addEventListener("abort", () => { appendFileSync("runs", "stopped\\n"); reject(new Error("stopped")); }))`,
   ),
 };
@@ -51,7 +51,7 @@ describe("a command as a task", () => {
     expect(await meanwhile("work", "fail", "--async", "--quiet")).toMatchObject({
       code: 1,
       stdout: "",
-      stderr: "✗ the disk is full\n  at commands/work/fail.ts:5:61\n",
+      stderr: "✗ the disk is full\n  at commands/work/fail.mjs:5:61\n",
     });
   });
 
