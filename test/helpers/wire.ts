@@ -273,19 +273,20 @@ export class Stream {
 export async function exchange(url: string, request: { method?: string; headers?: HeaderValues; body?: string }): Promise<Stream> {
   const stop = new AbortController();
   cleanUp(() => stop.abort());
-  return new Stream(await fetch(toRequest(url, { ...request, headers: { ...acceptBoth, ...request.headers } }, stop)), { stop });
+  return new Stream(await fetch(url, toInit({ ...request, headers: { ...acceptBoth, ...request.headers } }, stop)), { stop });
 }
 
-function toRequest(url: string, { method = "POST", headers, body }: { method?: string; headers: HeaderValues; body?: string }, { signal }: AbortController) {
+/** Not a Request: once that is collected, what aborts its signal aborts nothing any more. */
+function toInit({ method = "POST", headers, body }: { method?: string; headers: HeaderValues; body?: string }, { signal }: AbortController): RequestInit {
   const given = Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  return new Request(url, { method, headers: Object.fromEntries(given), ...(body !== undefined && { body }), signal });
+  return { method, headers: Object.fromEntries(given), ...(body !== undefined && { body }), signal };
 }
 
 export interface HttpLinkOptions {
   readonly token?: string;
   /** Sent with every request: who is calling. */
   readonly headers?: Readonly<Record<string, string>>;
-  readonly fetch?: (request: Request) => Promise<Response>;
+  readonly fetch?: (url: string, init: RequestInit) => Promise<Response>;
 }
 
 /** Streamable HTTP, of either era, over whatever fetches. */
@@ -303,14 +304,14 @@ export function overHttp(url: string, { token, headers, fetch: begin = fetch }: 
       const stop = new AbortController();
       open.add(stop);
       const all = { ...own, accept: "text/event-stream", ...http.headersOf(revision), "last-event-id": lastEventId };
-      return new Stream(await begin(toRequest(url, { method: "GET", headers: all }, stop)), { stop, onMessage: (message) => listener(message) });
+      return new Stream(await begin(url, toInit({ method: "GET", headers: all }, stop)), { stop, onMessage: (message) => listener(message) });
     },
   };
   const post = async (message: Message, { revision, stop = new AbortController(), messages = [], headers: more }: Sending): Promise<Answer> => {
     const { method, params } = message;
     open.add(stop);
     const about = { ...own, "content-type": "application/json", ...subjectHeaders({ revision, session: http.sessionId, method, params }), ...more };
-    const response = await begin(toRequest(url, { headers: about, body: writeMessage(message as Sent) }, stop));
+    const response = await begin(url, toInit({ headers: about, body: writeMessage(message as Sent) }, stop));
     http.sessionId = response.headers.get("mcp-session-id") ?? http.sessionId;
     const stream = new Stream(response, { stop, method, messages, onMessage: (received) => listener(received) });
     exchanges.push(stream);

@@ -111,9 +111,8 @@ export class Place {
 }
 
 /** On a connection of its own: a kept one may be closed by the server just when it is used again. */
-async function fetchAlone(request: Request): Promise<Response> {
-  request.headers.set("connection", "close");
-  return await fetch(request);
+async function fetchAlone(url: string, init: RequestInit): Promise<Response> {
+  return await fetch(url, { ...init, headers: { ...(init.headers as Record<string, string>), connection: "close" } });
 }
 
 function kill(pid: number): void {
