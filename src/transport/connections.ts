@@ -16,6 +16,9 @@ const maxUnknownAtOnce = 2_000;
 /** Requests on one connection that wait for each other's answers; clients of MCP send one. */
 const maxPipelined = 16;
 
+/** Less of a body is a matter of how many requests there may be, and not worth counting. */
+const smallBytes = 64 * 1024;
+
 /** Something that ends. */
 interface Over {
   onClose(listener: () => void): void;
@@ -108,6 +111,7 @@ export class Connections {
 
   /** So much of a body has come; it counts until the response is over. */
   holdBody(caller: Caller, bytes: number, over: Over): void {
+    if (bytes <= smallBytes) return;
     const key = callerKey(caller);
     if ((this.#bodies.get(key) ?? 0) + bytes > limitsOf(caller).bodyBytes)
       throw new RequestError(

@@ -204,3 +204,16 @@ test("an answer of 30 MiB that nobody reads is closed after 10 seconds without a
   read.client.on("data", (part) => (received += part.length));
   await waitFor(() => received > 30 * 1024 * 1024);
 });
+
+test("what a caller has sent and has no answer to is counted until it has one", async () => {
+  const { connections } = await open(() => undefined);
+  const over: (() => void)[] = [];
+  const sent = { onClose: (listener: () => void) => void over.push(listener) };
+  const mib = 1024 * 1024;
+  for (let n = 0; n < 16; n++) connections.holdBody(stranger, 4 * mib, sent);
+  expect(() => connections.holdBody(stranger, mib, sent)).toThrow("is as much as it may be; wait for an answer");
+  connections.holdBody(stranger, 1_000, sent);
+  connections.holdBody(localUser, 4 * mib, sent);
+  over[0]?.();
+  connections.holdBody(stranger, mib, sent);
+});
