@@ -355,7 +355,9 @@ async function talkOverPipe(era: Era, frames: readonly Frame[], sizes: readonly 
     sent += lines.length;
     const dues = lines.map(dueTo);
     for (const piece of inPieces(Buffer.concat(lines.flatMap((line) => [line, Buffer.from("\n")])), sizes)) pipe.write(piece);
-    for (const { id, isRequest } of dues) if (isRequest === true) await pipe.answered(id);
+    // A listening stands, and who takes its id meanwhile is refused without one.
+    const standing = new Set(dues.filter(({ isRequest }) => isRequest !== true).map(({ id }) => id));
+    for (const { id, isRequest } of dues) if (isRequest === true && !standing.has(id)) await pipe.answered(id);
     // Whatever else is said about all that is said by now.
     expect(await pipe.ask(properCall(era)), "the next call").toMatchObject(sum);
     if (pipe.problem !== undefined) throw pipe.problem;
