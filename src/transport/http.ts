@@ -7,13 +7,13 @@ import type { Logger } from "../log.ts";
 import { anonymous, type Caller, localUser } from "../mcp/caller.ts";
 import { Conversation } from "../mcp/conversation.ts";
 import type { Serving } from "../mcp/serving.ts";
+import { checkMessage, maxIntroductionBytes, parseJson, refuseIntroduction } from "../wire/frames.ts";
 import { fieldsOf, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
 import { checkParamHeaders, checkRouting, isModernMessage } from "../wire/routing.ts";
 import { readBody } from "./body.ts";
 import { Connections } from "./connections.ts";
 import { Exchange, OpenStreams } from "./exchange.ts";
-import { checkMessage, maxIntroductionBytes, parseJson, refuseIntroduction } from "./frames.ts";
 import { Refusal } from "./refusal.ts";
 import { Sessions } from "./sessions.ts";
 

@@ -4,9 +4,9 @@ import { RequestError, requestErrors } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Way } from "../mcp/incoming.ts";
 import { Backlog, type Outbound } from "../mcp/outbound.ts";
+import { parseMessage } from "../wire/frames.ts";
 import { LineSplitter, maxLineBytes } from "../wire/lines.ts";
 import type { Message } from "../wire/message.ts";
-import { parseMessage } from "./frames.ts";
 import { Outbox, type WritePart } from "./outbox.ts";
 
 /** What may be dropped rather than kept for a client that does not read. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseMessage } from "../../src/transport/frames.ts";
+import { parseMessage } from "../../src/wire/frames.ts";
 
 describe("messages", () => {
   const parse = (text: string | Buffer) => () => parseMessage(Buffer.from(text));
