@@ -289,7 +289,10 @@ async function loadSdk({ configFile = "" }: Settings): Promise<Sdk> {
     ];
     return { McpServer, serveStdio };
   } catch (cause) {
-    throw new RuntimeError("CONFIG_INVALID", `The \`mcp\` hook of ${configFile} needs ${name}; install it in the project: npm install ${name}`, { cause });
+    throw new RuntimeError("CONFIG_INVALID", `The \`mcp\` hook of ${configFile} needs ${name}; install it in the project: npm install ${name}`, {
+      cause,
+      forClients: `This server's \`mcp\` hook needs ${name}, which is not installed; whoever runs it can: npm install ${name}`,
+    });
   }
 }
 

@@ -1,4 +1,4 @@
-import { internalErrorCode, ProtocolError, RuntimeError } from "../errors.ts";
+import { internalErrorCode, messageOf, ProtocolError, RuntimeError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { metaKeys, toEnvelope } from "../wire/envelope.ts";
 import { type Id, InFlight } from "../wire/in-flight.ts";
@@ -128,7 +128,10 @@ export class Guest {
   prompts: ReadonlySet<string> = new Set();
 
   static async open({ facts, hook, loadSdk, log }: GuestOptions, opening: Opening): Promise<Guest> {
-    const { McpServer, serveStdio } = await loadSdk();
+    const { McpServer, serveStdio } = await loadSdk().catch((error: unknown) => {
+      log.error(messageOf(error));
+      throw error;
+    });
     const guest = new Guest(opening, log);
     const failed = Promise.withResolvers<never>();
     failed.promise.catch(() => undefined);
@@ -139,7 +142,10 @@ export class Guest {
         await hook(server, { era });
       } catch (error) {
         log.error("the `mcp` hook of the config file failed, so no client can be served", { error });
-        const failure = new RuntimeError("CONFIG_INVALID", "The `mcp` hook of the config file failed.", { cause: error });
+        const failure = new RuntimeError("CONFIG_INVALID", "The `mcp` hook of the config file failed.", {
+          cause: error,
+          forClients: "The `mcp` hook of this server failed; its log says why.",
+        });
         failed.reject(failure);
         throw failure;
       }

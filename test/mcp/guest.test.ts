@@ -2,7 +2,10 @@ import { type McpServer, ResourceTemplate } from "@modelcontextprotocol/server";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
-import type { GuestHook } from "../../src/mcp/guest.ts";
+import { RuntimeError } from "../../src/errors.ts";
+import { silentLog } from "../../src/log.ts";
+import { type GuestHook, Guests } from "../../src/mcp/guest.ts";
+import { toRpcError } from "../../src/mcp/router.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { openInMemory, turns } from "../helpers/in-memory.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
@@ -178,6 +181,19 @@ test("a server that its author has closed is made anew for the next client", asy
   await author?.close();
   await turns();
   expect(await client.call("by_hand", { word: "y" })).toMatchObject(text("by hand: y"));
+});
+
+test("a hook whose SDK is not there says so, to the log and to whoever asks", async () => {
+  const said: string[] = [];
+  const loadSdk = () => Promise.reject(new RuntimeError("CONFIG_INVALID", "in /a/file: install it", { forClients: "install it" }));
+  const guests = new Guests({
+    facts: { name: "x", version: "1", instructions: undefined },
+    hook: () => undefined,
+    loadSdk,
+    log: { ...silentLog, error: (text) => void said.push(text) },
+  });
+  expect(toRpcError(await guests.shared("modern").catch((error: unknown) => error))).toEqual({ code: -32603, message: "install it" });
+  expect(said).toEqual(["in /a/file: install it"]);
 });
 
 test("a hook that fails is told to whoever asks, and tried again by the next", async () => {
