@@ -11,7 +11,10 @@ const pack = Object.fromEntries(globSync("commands/**/*.ts").map((file) => [file
  */
 const groups = [
   // What every command file loads with `import … from "meanwhile"`.
-  { name: "core", modules: ["command/command", "command/content", "completion/(filter|lazily|references)", "config", "live-progress"] },
+  {
+    name: "core",
+    modules: ["command/command", "command/content", "completion/(filter|lazily|references)", "config", "live-progress"],
+  },
   { name: "cli", modules: ["cli/main", "cli/terminal", "stored-catalog", "project-commands", "failpoint"] },
   { name: "server", modules: ["serve", "transport/stdio", "cli/builtin/serve"] },
   { name: "daemon", modules: ["cli/builtin/run-daemon"] },
@@ -22,12 +25,17 @@ const groups = [
 const zodFile = path.resolve("dist/zod.js");
 const zodAsOneFile = {
   name: "zod-as-one-file",
-  resolveId: { order: "pre" as const, handler: (id: string) => (id === "zod" ? { id: zodFile, external: "relative" as const } : undefined) },
+  resolveId: {
+    order: "pre" as const,
+    handler: (id: string) => (id === "zod" ? { id: zodFile, external: "relative" as const } : undefined),
+  },
 };
 
 /** Those that are bundled, each as its licence asks. */
 function licensesOf({ moduleIds }: { readonly moduleIds: readonly string[] }): string {
-  const bundled = ["commander", "picocolors", "zod"].filter((name) => moduleIds.some((id) => id.includes(`/node_modules/${name}/`)));
+  const bundled = ["commander", "picocolors", "zod"].filter((name) =>
+    moduleIds.some((id) => id.includes(`/node_modules/${name}/`)),
+  );
   return bundled.map((name) => `/*! ${name}\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8")}*/\n`).join("");
 }
 
@@ -62,7 +70,11 @@ export default defineConfig([
     outputOptions: {
       banner: licensesOf,
       codeSplitting: {
-        groups: groups.map(({ name, modules }, at) => ({ name, priority: groups.length - at, test: new RegExp(`/src/(${modules.join("|")})\\.ts$`) })),
+        groups: groups.map(({ name, modules }, at) => ({
+          name,
+          priority: groups.length - at,
+          test: new RegExp(`/src/(${modules.join("|")})\\.ts$`),
+        })),
       },
     },
   },

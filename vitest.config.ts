@@ -7,7 +7,12 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 process.env.NODE_COMPILE_CACHE ??= path.join(tmpdir(), "meanwhile-test-code");
 
 /** Whole processes, sockets and packages: what they start may take longer. */
-const system = ["test/scenarios/**/*.test.ts", "test/conformance/**/*.test.ts", "test/package/**/*.test.ts", "test/chaos/**/*.test.ts"];
+const system = [
+  "test/scenarios/**/*.test.ts",
+  "test/conformance/**/*.test.ts",
+  "test/package/**/*.test.ts",
+  "test/chaos/**/*.test.ts",
+];
 
 /** Files that mostly wait begin first: begun last, everybody would wait for them. */
 const slow = [
@@ -33,7 +38,10 @@ class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) => slow.findIndex((name) => moduleId.includes(name));
     const sorted = await super.sort(files);
-    return [...sorted.filter((file) => rank(file) !== -1).toSorted((a, b) => rank(a) - rank(b)), ...sorted.filter((file) => rank(file) === -1)];
+    return [
+      ...sorted.filter((file) => rank(file) !== -1).toSorted((a, b) => rank(a) - rank(b)),
+      ...sorted.filter((file) => rank(file) === -1),
+    ];
   }
 }
 
@@ -55,7 +63,16 @@ export default defineConfig({
           experimental: { viteModuleRunner: false },
         },
       },
-      { test: { name: "system", include: system, isolate: false, testTimeout: 120_000, hookTimeout: 120_000, experimental: { viteModuleRunner: false } } },
+      {
+        test: {
+          name: "system",
+          include: system,
+          isolate: false,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          experimental: { viteModuleRunner: false },
+        },
+      },
     ],
   },
 });

@@ -1,6 +1,7 @@
-// The one client that measures every server: our wire's headers and events, and no SDK. It checks every answer, so that a server which answers
-// wrongly fails the run instead of winning it. Lines, messages and requests in flight are read and kept by hand here, and nowhere else: the wire's
-// own, which trust nobody, take twice the processor time for each call, and what is measured is not the client.
+// The one client that measures every server: our wire's headers and events, and no SDK. It checks every answer, so that
+// a server which answers wrongly fails the run instead of winning it. Lines, messages and requests in flight are read
+// and kept by hand here, and nowhere else: the wire's own, which trust nobody, take twice the processor time for each
+// call, and what is measured is not the client.
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { toEnvelope } from "../src/wire/envelope.ts";
@@ -44,7 +45,10 @@ class ServerProcess {
   async expect(promise, what) {
     let timer;
     const silent = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`${what}: no answer in ${answerTimeoutMs / 1000} s; stderr: ${this.#stderr}`)), answerTimeoutMs);
+      timer = setTimeout(
+        () => reject(new Error(`${what}: no answer in ${answerTimeoutMs / 1000} s; stderr: ${this.#stderr}`)),
+        answerTimeoutMs,
+      );
     });
     try {
       return await Promise.race([promise, this.broken, silent]);
@@ -122,11 +126,14 @@ export async function openStdio(server, env) {
       waiting.set(id, resolve);
       send({ jsonrpc: "2.0", id, method, params });
     });
-  await started.expect(request("initialize", { protocolVersion: legacyRevision, capabilities: {}, clientInfo }), "initialize").then(checkInitialize);
+  await started
+    .expect(request("initialize", { protocolVersion: legacyRevision, capabilities: {}, clientInfo }), "initialize")
+    .then(checkInitialize);
   send({ jsonrpc: "2.0", method: "notifications/initialized" });
   return {
     process: started,
-    call: async (text) => checkEcho(await request("tools/call", { name: "echo_text", arguments: { text } }), text, server),
+    call: async (text) =>
+      checkEcho(await request("tools/call", { name: "echo_text", arguments: { text } }), text, server),
     /** Another request than the call; the answer is for the caller to check. */
     request: (method, params) => started.expect(request(method, params), method),
     close: () => started.stop(),
@@ -154,7 +161,10 @@ export async function openHttp(server, env, { revision }) {
     checkInitialize(message);
     session = answer.header("mcp-session-id");
     if (session === undefined) throw new Error(`${server.name} gave no session`);
-    await started.expect(post({ jsonrpc: "2.0", method: "notifications/initialized" }, headersOf("notifications/initialized")), "initialized");
+    await started.expect(
+      post({ jsonrpc: "2.0", method: "notifications/initialized" }, headersOf("notifications/initialized")),
+      "initialized",
+    );
   }
   const callHeaders = headersOf("tools/call", { name: "echo_text" });
   return {
@@ -166,7 +176,11 @@ export async function openHttp(server, env, { revision }) {
     },
     /** Another request than the call, on 2026-07-28. The answer is for the caller to check. */
     async request(method, params, capabilities) {
-      const { message } = await request(method, { ...params, _meta: toEnvelope(clientInfo, capabilities) }, headersOf(method, params));
+      const { message } = await request(
+        method,
+        { ...params, _meta: toEnvelope(clientInfo, capabilities) },
+        headersOf(method, params),
+      );
       return message;
     },
     async close() {
@@ -185,7 +199,10 @@ export async function measureCalls(client, { count, width }) {
     while (next < count) await client.call(`text number ${next++}`);
   };
   await client.process.expect(Promise.all(Array.from({ length: width }, lane)), `${count} calls`);
-  return { callsPerSecond: count / ((performance.now() - startedAt) / 1000), cpuMs: client.process.cpuMs() - cpuMsBefore };
+  return {
+    callsPerSecond: count / ((performance.now() - startedAt) / 1000),
+    cpuMs: client.process.cpuMs() - cpuMsBefore,
+  };
 }
 
 /** Runs a program to its end; gives the milliseconds it took. */
@@ -199,13 +216,16 @@ export async function measureProgram(words, { env, cwd, expected }) {
   });
   const code = await new Promise((resolve) => child.once("close", resolve));
   running.delete(child);
-  if (code !== 0 || !printed.includes(expected)) throw new Error(`${words.join(" ")} ended with ${code} and printed: ${printed}`);
+  if (code !== 0 || !printed.includes(expected))
+    throw new Error(`${words.join(" ")} ended with ${code} and printed: ${printed}`);
   return performance.now() - startedAt;
 }
 
 /** The answer to one request, from a JSON body or from a stream of server-sent events. */
 function findMessage({ status, header, body }, id) {
-  const events = isEventStream(header("content-type")) ? new EventReader().push(body) : [{ data: body.toString("utf8") }];
+  const events = isEventStream(header("content-type"))
+    ? new EventReader().push(body)
+    : [{ data: body.toString("utf8") }];
   const texts = status === 200 ? events.map(({ data }) => data).filter((data) => data !== "") : [];
   const message = texts.map((text) => JSON.parse(text)).find((item) => item.id === id && item.method === undefined);
   if (!message) throw new Error(`HTTP ${status} without an answer to request ${id}: ${body.toString("utf8", 0, 500)}`);
@@ -213,11 +233,14 @@ function findMessage({ status, header, body }, id) {
 }
 
 function checkInitialize(message) {
-  if (message.result?.protocolVersion !== legacyRevision) throw new Error(`initialize was answered with ${JSON.stringify(message)}`);
+  if (message.result?.protocolVersion !== legacyRevision)
+    throw new Error(`initialize was answered with ${JSON.stringify(message)}`);
 }
 
 function checkEcho(message, text, server) {
   const { structuredContent, isError, content } = message.result ?? {};
-  const isRight = isError !== true && content?.[0]?.text.includes(text) && server.echoed(structuredContent ?? {}) === text;
-  if (!isRight) throw new Error(`${server.name} was sent ${JSON.stringify(text)} and answered ${JSON.stringify(message)}`);
+  const isRight =
+    isError !== true && content?.[0]?.text.includes(text) && server.echoed(structuredContent ?? {}) === text;
+  if (!isRight)
+    throw new Error(`${server.name} was sent ${JSON.stringify(text)} and answered ${JSON.stringify(message)}`);
 }

@@ -1,5 +1,5 @@
-// node bench/completion.mjs [--quick] [--markdown]: what a completion costs over stdio, beside a ping, and what the engine needs for a very large schema.
-// A missed goal is reported; only what breaks or answers wrongly fails.
+// node bench/completion.mjs [--quick] [--markdown]: what a completion costs over stdio, beside a ping, and what the
+// engine needs for a very large schema. A missed goal is reported; only what breaks or answers wrongly fails.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -14,7 +14,10 @@ const program = fileURLToPath(new URL("../bin/meanwhile.cjs", import.meta.url));
 const enumValues = 1_000;
 const properties = 10_000;
 /** How much is measured: requests of each kind in a round, in turns with the others. */
-const sizes = { quick: { rounds: 1, warmUp: 500, requests: 1_000, calls: 200 }, full: { rounds: 5, warmUp: 1_000, requests: 2_000, calls: 200 } };
+const sizes = {
+  quick: { rounds: 1, warmUp: 500, requests: 1_000, calls: 200 },
+  full: { rounds: 5, warmUp: 1_000, requests: 2_000, calls: 200 },
+};
 
 const valueAt = (at) => `value-${String(at).padStart(4, "0")}`;
 const nameAt = (at) => `property_${String(at).padStart(5, "0")}`;
@@ -28,7 +31,9 @@ const typed = [
 
 const largeSchema = {
   type: "object",
-  properties: Object.fromEntries(Array.from({ length: properties }, (_, at) => [nameAt(at), { type: "string", enum: ["on", "off"] }])),
+  properties: Object.fromEntries(
+    Array.from({ length: properties }, (_, at) => [nameAt(at), { type: "string", enum: ["on", "off"] }]),
+  ),
 };
 const large = [
   { id: "names", requests: [{}, { partial: "property_0123" }], totals: [properties, 10] },
@@ -38,7 +43,11 @@ const large = [
 const engine = `the engine on ${properties.toLocaleString("en-US")} properties`;
 const rows = [
   ...typed.flatMap(({ id, title }) => [
-    { id: `${id}-p50`, ping: "ping-p50", title: `${enumValues.toLocaleString("en-US")} enum values over stdio, ${title}, p50` },
+    {
+      id: `${id}-p50`,
+      ping: "ping-p50",
+      title: `${enumValues.toLocaleString("en-US")} enum values over stdio, ${title}, p50`,
+    },
     { id: `${id}-p99`, ping: "ping-p99", title: "the same, p99", ceilingMs: 10 },
   ]),
   { id: "names-p50", title: `${engine}, names, p50`, ceilingMs: 50 },
@@ -53,7 +62,8 @@ async function openServer(folder) {
   mkdirSync(commands, { recursive: true });
   const values = JSON.stringify(Array.from({ length: enumValues }, (_, at) => valueAt(at)));
   const lines = ['import { defineCommand } from "meanwhile";', 'import { z } from "zod";', `const values = ${values};`];
-  const command = 'export default defineCommand({ summary: "Pick one", input: z.object({ value: z.enum(values) }), run: (input) => input });';
+  const command =
+    'export default defineCommand({ summary: "Pick one", input: z.object({ value: z.enum(values) }), run: (input) => input });';
   writeFileSync(path.join(commands, "value.ts"), `${[...lines, command].join("\n")}\n`);
   const words = [program, "serve", "--in-process", "--no-bundled", "--commands", path.dirname(commands)];
   const env = { PATH: process.env.PATH, HOME: folder, MEANWHILE_HOME: path.join(folder, "home") };
@@ -141,7 +151,9 @@ function toTable(results) {
     row.ping === undefined ? "–" : formatRatios(results.ratios(row.id, "ms", "ms", row.ping)),
     row.ceilingMs === undefined ? "" : `< ${row.ceilingMs} ms: ${isMet({ row, value }) ? "met" : "MISSED"}`,
   ]);
-  const missed = verdicts.filter(({ row, value }) => row.ceilingMs !== undefined && !isMet({ row, value })).map(({ row }) => row.title);
+  const missed = verdicts
+    .filter(({ row, value }) => row.ceilingMs !== undefined && !isMet({ row, value }))
+    .map(({ row }) => row.title);
   return { head: ["", "unit", "ping", "Meanwhile", "÷ ping", "goals"], lines, missed };
 }
 
@@ -150,7 +162,9 @@ const formatMs = (ms) => (Math.ceil(ms * 100) / 100).toFixed(2);
 
 function formatRatios(ratios) {
   const middle = formatMs(median(ratios));
-  return ratios.length === 1 ? middle : `${middle} (${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)})`;
+  return ratios.length === 1
+    ? middle
+    : `${middle} (${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)})`;
 }
 
 async function main() {

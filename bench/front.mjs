@@ -1,5 +1,7 @@
-// node bench/front.mjs [--quick] [--markdown]: what stands between a host and the daemon. A front's start beside a bare Node that gives back what it
-// reads, the tools it lists without a daemon beside those with one, a call through it beside one to `serve --in-process`, and its memory. A missed goal is reported; only what breaks or answers wrongly fails.
+// node bench/front.mjs [--quick] [--markdown]: what stands between a host and the daemon. A front's start beside a bare
+// Node that gives back what it reads, the tools it lists without a daemon beside those with one, a call through it
+// beside one to `serve --in-process`, and its memory. A missed goal is reported; only what breaks or answers wrongly
+// fails.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
@@ -25,7 +27,10 @@ const hello = {
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "bench", version: "1" } },
 };
 
-const sizes = { quick: { rounds: 1, turns: 5, starts: 10, lists: 3 }, full: { rounds: 5, turns: 10, starts: 20, lists: 5 } };
+const sizes = {
+  quick: { rounds: 1, turns: 5, starts: 10, lists: 3 },
+  full: { rounds: 5, turns: 10, starts: 20, lists: 5 },
+};
 /** How many calls a slice makes. */
 const calls = { warmUp: 4_000, leadIn: 20, one: 60, many: 1_200 };
 const list = "start to the answer of tools/list, no daemon is there";
@@ -33,7 +38,12 @@ const warm = { of: "a warm front", most: 1.5 };
 const table = {
   columns: ["a bare Node", "in-process", "a warm front", "front"],
   rows: [
-    { id: "start", title: "start to the first byte relayed, a daemon is there", unit: "ms", goals: [{ of: "a bare Node", most: 1.6 }] },
+    {
+      id: "start",
+      title: "start to the first byte relayed, a daemon is there",
+      unit: "ms",
+      goals: [{ of: "a bare Node", most: 1.6 }],
+    },
     { id: "list", title: `${list}, from the second start on`, unit: "ms", goals: [warm] },
     { id: "list-busy", title: `${list}, every core busy`, unit: "ms", goals: [warm] },
     { id: "served-1", title: "one call at a time", unit: "calls/s", goals: [{ of: "in-process" }] },
@@ -74,7 +84,8 @@ async function listOnce(env) {
   const client = await openStdio(front, env);
   const { result } = await client.request("tools/list", {});
   const tookMs = performance.now() - begunAt;
-  if (!result?.tools.some(({ name }) => name === "echo_text")) throw new Error(`tools/list was answered with ${JSON.stringify(result)}`);
+  if (!result?.tools.some(({ name }) => name === "echo_text"))
+    throw new Error(`tools/list was answered with ${JSON.stringify(result)}`);
   await client.process.expect(client.call("there"), "the first call");
   await client.close();
   return tookMs;
@@ -94,7 +105,9 @@ async function measureLists(results, row, { size, env }) {
 
 /** Keeps every core busy while `work` runs. */
 async function whileBusy(env, work) {
-  const loops = Array.from({ length: os.availableParallelism() }, () => spawn(process.execPath, ["-e", "for (;;);"], { env, stdio: "ignore" }));
+  const loops = Array.from({ length: os.availableParallelism() }, () =>
+    spawn(process.execPath, ["-e", "for (;;);"], { env, stdio: "ignore" }),
+  );
   const stopLoops = () => {
     for (const loop of loops) loop.kill();
   };
@@ -122,7 +135,11 @@ async function main() {
   });
   const results = new Results();
   const turns = new Turns(results, size);
-  const served = [front, inProcess].map((server) => ({ id: "served", name: server.name, open: () => openStdio(server, env) }));
+  const served = [front, inProcess].map((server) => ({
+    id: "served",
+    name: server.name,
+    open: () => openStdio(server, env),
+  }));
   const startedAt = performance.now();
   // The daemon that all of them find.
   await startOnce(front.stdio, env);

@@ -1,5 +1,6 @@
-// Kept-alive connections on bare sockets, one request at a time on each. Node's own HTTP client takes more processor time for a call than most of the servers
-// that are measured with it, and many calls a second would be its number, not theirs.
+// Kept-alive connections on bare sockets, one request at a time on each. Node's own HTTP client takes more processor
+// time for a call than most of the servers that are measured with it, and many calls a second would be its number, not
+// theirs.
 import net from "node:net";
 
 const lineEnd = "\r\n";

@@ -1,4 +1,5 @@
-// Meanwhile beside itself: other commands, other projects, and the build of an older commit, so that "before" is measured in the same run.
+// Meanwhile beside itself: other commands, other projects, and the build of an older commit, so that "before" is
+// measured in the same run.
 import { openHttp, openStdio } from "./client.mjs";
 import { makeProjects } from "./projects.mjs";
 import { createMeanwhile } from "./servers.mjs";
@@ -12,11 +13,22 @@ export function createOwn({ folder, before, turns, calls, envOf }) {
   const checkouts = [{}, ...(before === undefined ? [] : [{ name: "before", checkout: before }])];
   /** Every Meanwhile on each of these projects. */
   const onEach = (names, toEntry) =>
-    names.flatMap((project) => checkouts.map((one) => createMeanwhile({ ...one, project: projects[project] })).map((server) => toEntry(server, project)));
-  const callsOf = (names, suffix, open) => onEach(names, (server, project) => ({ id: `${project}${suffix}`, name: server.name, open: () => open(server) }));
+    names.flatMap((project) =>
+      checkouts
+        .map((one) => createMeanwhile({ ...one, project: projects[project] }))
+        .map((server) => toEntry(server, project)),
+    );
+  const callsOf = (names, suffix, open) =>
+    onEach(names, (server, project) => ({ id: `${project}${suffix}`, name: server.name, open: () => open(server) }));
   const overStdio = callsOf(Object.keys(projects), "", (server) => openStdio(server, envOf(server)));
-  const overHttp = callsOf(["plain", "hooked"], "-http", (server) => openHttp(server, envOf(server), { revision: "2026-07-28" }));
-  const listing = onEach(["many"], (server) => ({ id: "list", name: server.name, open: () => openLists(server, envOf(server)) }));
+  const overHttp = callsOf(["plain", "hooked"], "-http", (server) =>
+    openHttp(server, envOf(server), { revision: "2026-07-28" }),
+  );
+  const listing = onEach(["many"], (server) => ({
+    id: "list",
+    name: server.name,
+    open: () => openLists(server, envOf(server)),
+  }));
   const starting = onEach(["many"], (server) => ({ id: "many-start", server, env: envOf(server) }));
   return async () => {
     await turns.compareCalls(overStdio, { counts: { ...calls.stdio, one: 0 }, width: 64 });

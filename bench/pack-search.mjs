@@ -1,5 +1,5 @@
-// node bench/pack-search.mjs [--quick] [--markdown]: what vault index costs for notes with known links, and what ingest search costs over many chunks.
-// A missed goal is reported; only what breaks or answers wrongly fails.
+// node bench/pack-search.mjs [--quick] [--markdown]: what vault index costs for notes with known links, and what ingest
+// search costs over many chunks. A missed goal is reported; only what breaks or answers wrongly fails.
 import { spawnSync } from "node:child_process";
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
@@ -13,9 +13,13 @@ import { createRandom, median, toMarkdown, toText } from "./report.mjs";
 const program = fileURLToPath(new URL("../bin/meanwhile.cjs", import.meta.url));
 const { values: options } = parseArgs({ options: { quick: { type: "boolean" }, markdown: { type: "boolean" } } });
 /** Chunks hold about a thousand characters, so a file of ten thousand has eleven. */
-const size = options.quick ? { notes: 1_000, files: 1_000, queries: 200, greps: 2 } : { notes: 10_000, files: 9_400, queries: 1_000, greps: 5 };
+const size = options.quick
+  ? { notes: 1_000, files: 1_000, queries: 200, greps: 2 }
+  : { notes: 10_000, files: 9_400, queries: 1_000, greps: 5 };
 const fileCharacters = 10_000;
-/** Nobody looks for a phrase or a beginning of the commonest words alone; a search for such takes up to twice as long. */
+/**
+ * Nobody looks for a phrase or a beginning of the commonest words alone; a search for such takes up to twice as long.
+ */
 const commonest = 100;
 
 const scratch = mkdtempSync(path.join(os.tmpdir(), "meanwhile-bench-pack-"));
@@ -31,13 +35,19 @@ measureIngest();
 await measureSearch();
 report();
 
-/** Words by how often they are used, as in any language: the second half as often as the first, the third a third as often. */
+/**
+ * Words by how often they are used, as in any language: the second half as often as the first, the third a third as
+ * often.
+ */
 function createWords(count) {
   const syllables =
-    "ba be bi bo bu da de di do du ka ke ki ko ku la le li lo lu ma me mi mo mu na ne ni no nu ra re ri ro ru sa se si so su ta te ti to tu".split(" ");
+    "ba be bi bo bu da de di do du ka ke ki ko ku la le li lo lu ma me mi mo mu na ne ni no nu ra re ri ro ru sa se si so su ta te ti to tu".split(
+      " ",
+    );
   const list = Array.from({ length: count }, (_, at) => {
     let word = "";
-    for (let rest = at + 50; rest > 0; rest = Math.floor(rest / syllables.length)) word += syllables[rest % syllables.length];
+    for (let rest = at + 50; rest > 0; rest = Math.floor(rest / syllables.length))
+      word += syllables[rest % syllables.length];
     return word;
   });
   const sums = [];
@@ -63,7 +73,8 @@ function pickWord() {
 
 function makeText(characters) {
   const pieces = [];
-  for (let length = 0; length < characters; length += pieces.at(-1).length) pieces.push(pickWord(), random() < 0.08 ? ".\n" : " ");
+  for (let length = 0; length < characters; length += pieces.at(-1).length)
+    pieces.push(pickWord(), random() < 0.08 ? ".\n" : " ");
   return pieces.join("").slice(0, characters);
 }
 
@@ -88,11 +99,17 @@ function shell(command) {
 }
 
 function expectEqual(what, found, expected) {
-  if (JSON.stringify(found) !== JSON.stringify(expected)) throw new Error(`${what}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(found)}`);
+  if (JSON.stringify(found) !== JSON.stringify(expected))
+    throw new Error(`${what}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(found)}`);
 }
 
 function addRow(title, unit, peer, value, goal) {
-  const format = (number) => (number === undefined ? "–" : unit === "ms" && number < 1_000 ? number.toFixed(1) : Math.round(number).toLocaleString("en-US"));
+  const format = (number) =>
+    number === undefined
+      ? "–"
+      : unit === "ms" && number < 1_000
+        ? number.toFixed(1)
+        : Math.round(number).toLocaleString("en-US");
   rows.push({
     cells: [
       title,
@@ -122,20 +139,48 @@ function measureVault() {
       `---\ntags: [t${at % 30}]\n---\n# Note ${at}\n\n${makeText(1_500)}\n${targets.join(" ")}\n\`[[code]]\`\n\`\`\`\n[[fenced]]\n\`\`\`\n`,
     );
   }
-  const expected = { notes: size.notes, links: links.resolved + links.broken, resolved_links: links.resolved, broken_links: links.broken };
-  const counts = ({ notes, links: all, resolved_links, broken_links }) => ({ notes, links: all, resolved_links, broken_links });
+  const expected = {
+    notes: size.notes,
+    links: links.resolved + links.broken,
+    resolved_links: links.resolved,
+    broken_links: links.broken,
+  };
+  const counts = ({ notes, links: all, resolved_links, broken_links }) => ({
+    notes,
+    links: all,
+    resolved_links,
+    broken_links,
+  });
   const grep = shell("grep -rohE '\\[\\[[^]]*\\]\\]' notes > found.txt");
   const first = run("vault", "index", "notes");
-  expectEqual("the first index", { ...counts(first.data), read: first.data.notes_parsed }, { ...expected, read: size.notes });
+  expectEqual(
+    "the first index",
+    { ...counts(first.data), read: first.data.notes_parsed },
+    { ...expected, read: size.notes },
+  );
   const title = `vault index, ${size.notes.toLocaleString("en-US")} notes with ${expected.links.toLocaleString("en-US")} links`;
   addRow(`${title}, first run, beside grep`, "ms", grep, first.ms);
   const again = run("vault", "index", "notes");
   expectEqual("the second index", { ...counts(again.data), read: again.data.notes_parsed }, { ...expected, read: 0 });
-  addRow("the same, nothing changed, beside find", "ms", shell("find notes -type f -newer / -printf '%s %T@ %i\\n' > found.txt"), again.ms);
-  for (let at = 0; at < size.notes; at += 100) appendFileSync(path.join(scratch, "notes", `d${at % 100}`, `n${at}.md`), "\n[[n1]]\n");
+  addRow(
+    "the same, nothing changed, beside find",
+    "ms",
+    shell("find notes -type f -newer / -printf '%s %T@ %i\\n' > found.txt"),
+    again.ms,
+  );
+  for (let at = 0; at < size.notes; at += 100)
+    appendFileSync(path.join(scratch, "notes", `d${at % 100}`, `n${at}.md`), "\n[[n1]]\n");
   const changed = run("vault", "index", "notes");
-  const grown = { ...expected, links: expected.links + size.notes / 100, resolved_links: expected.resolved_links + size.notes / 100 };
-  expectEqual("the third index", { ...counts(changed.data), read: changed.data.notes_parsed }, { ...grown, read: size.notes / 100 });
+  const grown = {
+    ...expected,
+    links: expected.links + size.notes / 100,
+    resolved_links: expected.resolved_links + size.notes / 100,
+  };
+  expectEqual(
+    "the third index",
+    { ...counts(changed.data), read: changed.data.notes_parsed },
+    { ...grown, read: size.notes / 100 },
+  );
   addRow("the same, 1 % changed", "ms", undefined, changed.ms);
 }
 
@@ -163,7 +208,10 @@ function pickTelling() {
   }
 }
 
-/** Queries as people and models write them: single words, several, whole questions, phrases and beginnings; words come as often as in the texts. */
+/**
+ * Queries as people and models write them: single words, several, whole questions, phrases and beginnings; words come
+ * as often as in the texts.
+ */
 function makeQuery(at) {
   const several = (count) => Array.from({ length: count }, pickWord).join(" ");
   const kinds = [
@@ -185,9 +233,13 @@ async function measureSearch() {
   try {
     for (let at = -20; at < size.queries; at++) {
       const began = performance.now();
-      const answer = await client.request("tools/call", { name: "ingest_search", arguments: { query: makeQuery(Math.abs(at)) } });
+      const answer = await client.request("tools/call", {
+        name: "ingest_search",
+        arguments: { query: makeQuery(Math.abs(at)) },
+      });
       if (at >= 0) times.push(performance.now() - began);
-      if (answer.result?.structuredContent?.success !== true) throw new Error(`a search was answered with ${JSON.stringify(answer)}`);
+      if (answer.result?.structuredContent?.success !== true)
+        throw new Error(`a search was answered with ${JSON.stringify(answer)}`);
     }
   } finally {
     await client.close();

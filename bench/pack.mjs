@@ -1,5 +1,6 @@
 // node bench/pack.mjs [--quick] [--markdown]: `monitor sync` on a generated tree, beside `find | xargs sha256sum` and a bare walk of the same tree.
-// First run, second run with 1 % changed, memory, how long it is silent, and kill -9 in the middle. A missed goal is reported; only what breaks or counts wrongly fails.
+// First run, second run with 1 % changed, memory, how long it is silent, and kill -9 in the middle. A missed goal is
+// reported; only what breaks or counts wrongly fails.
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
@@ -39,7 +40,8 @@ function fileAt(tree, at) {
 
 /** Every hundredth file gets other content, and another size now and then. */
 function changeSome(tree, files, round) {
-  for (let at = round; at < files; at += 100) writeFileSync(fileAt(tree, at).file, Buffer.alloc(fileBytes + (at % 3), `${round}`));
+  for (let at = round; at < files; at += 100)
+    writeFileSync(fileAt(tree, at).file, Buffer.alloc(fileBytes + (at % 3), `${round}`));
 }
 
 /** Runs a program to its end: milliseconds, its largest memory, and its longest silence on stderr. */
@@ -95,7 +97,11 @@ async function measureRound(results, { tree, files, scratch, home, round }) {
   changeSome(tree, files, round);
   const changed = Math.ceil((files - round) / 100);
   const peerAgain = await measure(...hashAll(tree));
-  const second = await sync(tree, home, scratch, { files_updated: changed, files_skipped: files - changed, errors_total: 0 });
+  const second = await sync(tree, home, scratch, {
+    files_updated: changed,
+    files_skipped: files - changed,
+    errors_total: 0,
+  });
   const walk = await measure(...walkAll(tree));
   results.add("first", "peer", peer.tookMs);
   results.add("first", "ours", first.tookMs);
@@ -122,8 +128,13 @@ async function measureResume(results, { tree, files, scratch, home }) {
   child.kill("SIGKILL");
   await ended;
   const recorded = recordedIn(home);
-  if (recorded === 0 || recorded >= files) throw new Error(`the run was not killed in the middle: ${recorded} of ${files} were recorded`);
-  const { tookMs } = await sync(tree, home, scratch, { files_updated: files - recorded, files_skipped: recorded, errors_total: 0 });
+  if (recorded === 0 || recorded >= files)
+    throw new Error(`the run was not killed in the middle: ${recorded} of ${files} were recorded`);
+  const { tookMs } = await sync(tree, home, scratch, {
+    files_updated: files - recorded,
+    files_skipped: recorded,
+    errors_total: 0,
+  });
   results.add("kept", "ours", (100 * recorded) / files);
   results.add("resumed", "ours", tookMs);
 }
@@ -147,7 +158,9 @@ const formatMs = (ms) => Math.ceil(ms).toLocaleString("en-US");
 function formatSpeed(ratios) {
   const speeds = ratios.map((ratio) => Math.floor(100 / ratio) / 100);
   const middle = median(speeds).toFixed(2);
-  return speeds.length === 1 ? middle : `${middle} (${Math.min(...speeds).toFixed(2)}–${Math.max(...speeds).toFixed(2)})`;
+  return speeds.length === 1
+    ? middle
+    : `${middle} (${Math.min(...speeds).toFixed(2)}–${Math.max(...speeds).toFixed(2)})`;
 }
 
 function toTable(results, files) {
@@ -175,9 +188,23 @@ function toTable(results, files) {
       speedGoal("≥ 3", 1 / median(second) >= 3),
     ],
     ["bare walk (find -printf)", "ms", formatMs(results.value("walk", "peer")), "–", "–", ""],
-    ["largest memory", "MiB", "–", ours("memory").toFixed(0), "–", goal(`< ${maxMemoryMiB} MiB`, ours("memory") < maxMemoryMiB)],
+    [
+      "largest memory",
+      "MiB",
+      "–",
+      ours("memory").toFixed(0),
+      "–",
+      goal(`< ${maxMemoryMiB} MiB`, ours("memory") < maxMemoryMiB),
+    ],
     ["longest silence of its progress", "ms", "–", formatMs(ours("silence")), "–", ""],
-    [`after kill -9 with ${ours("kept").toFixed(0)} % recorded, the rest alone`, "ms", "–", formatMs(ours("resumed")), "–", ""],
+    [
+      `after kill -9 with ${ours("kept").toFixed(0)} % recorded, the rest alone`,
+      "ms",
+      "–",
+      formatMs(ours("resumed")),
+      "–",
+      "",
+    ],
   ];
   const missed = lines.filter((line) => line[5].endsWith("MISSED")).map((line) => line[0]);
   return { head: ["", "unit", "find | xargs sha256sum", "Meanwhile", "times as fast", "goals"], lines, missed };

@@ -1,4 +1,5 @@
-// Projects that are made for a run, each with `echo text`. They lie where no packages are, so that every Meanwhile lends them its own.
+// Projects that are made for a run, each with `echo text`. They lie where no packages are, so that every Meanwhile
+// lends them its own.
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
@@ -16,7 +17,9 @@ const projects = {
 
 /** Makes them all; gives their folders by name. */
 export function makeProjects(folder) {
-  return Object.fromEntries(Object.entries(projects).map(([name, project]) => [name, makeProject(path.join(folder, name), project)]));
+  return Object.fromEntries(
+    Object.entries(projects).map(([name, project]) => [name, makeProject(path.join(folder, name), project)]),
+  );
 }
 
 function makeProject(folder, { echo, commands, config }) {

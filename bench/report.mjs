@@ -51,7 +51,10 @@ export class Results {
   }
 }
 
-/** The lines of the rows that were measured, cell by cell, and the goals that were missed. The last column is the one that is judged. */
+/**
+ * The lines of the rows that were measured, cell by cell, and the goals that were missed. The last column is the one
+ * that is judged.
+ */
 export function toTable({ rows, columns }, results) {
   const isMeasured = (row, name) => results.value(row.id, name) !== undefined;
   const subject = columns.at(-1);
@@ -64,14 +67,17 @@ export function toTable({ rows, columns }, results) {
     ...shown.map((name) => formatValue(results.value(row.id, name))),
     goals.map(({ text }) => text).join("; "),
   ]);
-  const missed = verdicts.flatMap(({ row, goals }) => goals.filter(({ isMet }) => isMet === false).map(({ bound }) => `${row.title}: ${bound}`));
+  const missed = verdicts.flatMap(({ row, goals }) =>
+    goals.filter(({ isMet }) => isMet === false).map(({ bound }) => `${row.title}: ${bound}`),
+  );
   return { head: ["", "unit", ...shown, "goals"], lines, missed };
 }
 
 /** What can be said of a row's goals: those whose other side was measured too. */
 function judge(row, subject, results) {
   return (row.goals ?? []).flatMap((goal) => {
-    const values = goal.of === undefined ? results.values(row.id, subject) : results.ratios(row.id, subject, goal.of, goal.row);
+    const values =
+      goal.of === undefined ? results.values(row.id, subject) : results.ratios(row.id, subject, goal.of, goal.row);
     if (values === undefined) return [];
     const { least, most, moonshot, name = goal.of } = goal;
     const other = goal.of === undefined ? row.unit : `× ${name}`;
@@ -85,10 +91,15 @@ function judge(row, subject, results) {
   });
 }
 
-/** The median, rounded to the worse side so that a goal that is missed by a hair does not look met, and between which bounds the rounds lay. */
+/**
+ * The median, rounded to the worse side so that a goal that is missed by a hair does not look met, and between which
+ * bounds the rounds lay.
+ */
 function formatRatios(ratios, round) {
   const middle = (round(median(ratios) * 100) / 100).toFixed(2);
-  return ratios.length === 1 ? middle : `${middle} (${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)})`;
+  return ratios.length === 1
+    ? middle
+    : `${middle} (${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)})`;
 }
 
 /** Prints a table, under which conditions it was measured, and what was missed. */
@@ -113,6 +124,9 @@ export function toText({ head, lines }) {
   const all = [head, ...lines];
   const widths = head.map((_, at) => Math.max(...all.map((cells) => cells[at].length)));
   const isNumber = (at) => at >= 2 && at < head.length - 1;
-  const line = (cells) => cells.map((cell, at) => (isNumber(at) ? cell.padStart(widths[at]) : cell.padEnd(widths[at]))).join("  ");
-  return [line(head), widths.map((width) => "─".repeat(width)).join("  "), ...lines.map(line)].map((text) => text.trimEnd()).join("\n");
+  const line = (cells) =>
+    cells.map((cell, at) => (isNumber(at) ? cell.padStart(widths[at]) : cell.padEnd(widths[at]))).join("  ");
+  return [line(head), widths.map((width) => "─".repeat(width)).join("  "), ...lines.map(line)]
+    .map((text) => text.trimEnd())
+    .join("\n");
 }

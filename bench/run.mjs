@@ -1,6 +1,7 @@
-// npm run bench [-- --quick] [--markdown] [--before <checkout>] [--only stdio|http|task-get|sessions|start|help|own|tasks|completion|front|pack|pack-search]
-// Measures Meanwhile and its peers side by side, and Meanwhile beside itself, and prints a table of each, and one each for tasks, completion, the front and
-// the pack. A missed goal is reported; only what breaks fails.
+// npm run bench [-- --quick] [--markdown] [--before <checkout>] [--only
+// stdio|http|task-get|sessions|start|help|own|tasks|completion|front|pack|pack-search] Measures Meanwhile and its peers
+// side by side, and Meanwhile beside itself, and prints a table of each, and one each for tasks, completion, the front
+// and the pack. A missed goal is reported; only what breaks fails.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
@@ -16,20 +17,34 @@ import { Turns } from "./turns.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const { values: options } = parseArgs({
-  options: { quick: { type: "boolean" }, markdown: { type: "boolean" }, only: { type: "string" }, before: { type: "string" } },
+  options: {
+    quick: { type: "boolean" },
+    markdown: { type: "boolean" },
+    only: { type: "string" },
+    before: { type: "string" },
+  },
 });
 /** Measured by programs of their own, with a table each, in the same run. */
 const programsToo = ["tasks", "completion", "front", "pack", "pack-search"];
 const known = [...sections, ...programsToo];
-if (options.only !== undefined && !known.includes(options.only)) throw new Error(`--only takes one of ${known.join(", ")}, not ${options.only}.`);
+if (options.only !== undefined && !known.includes(options.only))
+  throw new Error(`--only takes one of ${known.join(", ")}, not ${options.only}.`);
 if (options.before !== undefined && !existsSync(path.join(options.before, "dist/bin.js")))
   throw new Error(`--before takes a built checkout, not ${options.before}.`);
 
-/** How many calls a slice makes: before it counts, one at a time, and many at once. `turns` is how often everybody gets one. */
-const calls = { stdio: { warmUp: 8_000, leadIn: 20, one: 60, many: 1_200 }, http: { warmUp: 3_000, leadIn: 10, one: 40, many: 320 } };
+/**
+ * How many calls a slice makes: before it counts, one at a time, and many at once. `turns` is how often everybody gets
+ * one.
+ */
+const calls = {
+  stdio: { warmUp: 8_000, leadIn: 20, one: 60, many: 1_200 },
+  http: { warmUp: 3_000, leadIn: 10, one: 40, many: 320 },
+};
 /** tasks/get is asked by this many at once. */
 const tasksInFlight = 64;
-const size = options.quick ? { rounds: 1, turns: 5, starts: 2, programs: 3 } : { rounds: 5, turns: 10, starts: 2, programs: 4 };
+const size = options.quick
+  ? { rounds: 1, turns: 5, starts: 2, programs: 3 }
+  : { rounds: 5, turns: 10, starts: 2, programs: 4 };
 
 checkNode();
 prepare();
@@ -47,7 +62,15 @@ const measures = {
   sessions: () => measureHttp("sessions", "2025-11-25"),
   start,
   help,
-  own: isWanted("own") && createOwn({ folder: path.join(scratch, "projects"), before: options.before && path.resolve(options.before), turns, calls, envOf }),
+  own:
+    isWanted("own") &&
+    createOwn({
+      folder: path.join(scratch, "projects"),
+      before: options.before && path.resolve(options.before),
+      turns,
+      calls,
+      envOf,
+    }),
 };
 let liveTasks;
 for (let round = 1; round <= size.rounds; round++) {
@@ -72,13 +95,21 @@ function envOf({ name }) {
 }
 
 async function measureStdio() {
-  const list = servers.map((server) => ({ id: "stdio", name: server.name, open: () => openStdio(server, envOf(server)) }));
+  const list = servers.map((server) => ({
+    id: "stdio",
+    name: server.name,
+    open: () => openStdio(server, envOf(server)),
+  }));
   await turns.compareCalls(list, { counts: calls.stdio, width: 64 });
 }
 
 async function measureHttp(id, revision, others = []) {
   const asked = [...servers.filter((server) => server.revisions.includes(revision)), ...others];
-  const list = asked.map((server) => ({ id, name: server.name, open: () => openHttp(server, envOf(server), { revision }) }));
+  const list = asked.map((server) => ({
+    id,
+    name: server.name,
+    open: () => openHttp(server, envOf(server), { revision }),
+  }));
   await turns.compareCalls(list, { counts: calls.http, width: 32 });
 }
 
@@ -86,7 +117,10 @@ async function measureHttp(id, revision, others = []) {
 async function measureTaskGet() {
   const { makeHome, openTaskGet } = await import("./task-get.mjs");
   liveTasks ??= await makeHome();
-  const open = (server) => (server.name === "Meanwhile" ? openTaskGet(server, env, liveTasks) : openHttp(server, env, { revision: "2026-07-28" }));
+  const open = (server) =>
+    server.name === "Meanwhile"
+      ? openTaskGet(server, env, liveTasks)
+      : openHttp(server, env, { revision: "2026-07-28" });
   const asked = servers.filter((server) => server.revisions.includes("2026-07-28"));
   const list = asked.map((server) => ({ id: "task-get", name: server.name, open: () => open(server) }));
   await turns.compareCalls(list, { counts: { ...calls.http, many: 5 * tasksInFlight }, width: tasksInFlight });
@@ -126,12 +160,14 @@ function note(text) {
 
 function checkNode() {
   const [major, minor] = process.versions.node.split(".").map(Number);
-  if (major < 22 || (major === 22 && minor < 18)) throw new Error(`Needs Node 22.18 or newer, this is ${process.versions.node}; \`npm run bench\` brings it.`);
+  if (major < 22 || (major === 22 && minor < 18))
+    throw new Error(`Needs Node 22.18 or newer, this is ${process.versions.node}; \`npm run bench\` brings it.`);
 }
 
 /** Builds Meanwhile when that was never done, and installs the peers at the versions that servers/package.json pins. */
 function prepare() {
-  if (!existsSync(path.join(here, "../dist/bin.js"))) npm(["run", "build", "--silent", "--", "--log-level=error"], path.dirname(here));
+  if (!existsSync(path.join(here, "../dist/bin.js")))
+    npm(["run", "build", "--silent", "--", "--log-level=error"], path.dirname(here));
   const folder = path.join(here, "servers");
   const { dependencies } = readManifest(folder);
   const isInstalled = ([name, version]) => readManifest(path.join(folder, "node_modules", name))?.version === version;

@@ -1,4 +1,5 @@
-// Looks at live tasks over HTTP: a home with ten thousand of them, and a client that asks tasks/get where the others call echo_text.
+// Looks at live tasks over HTTP: a home with ten thousand of them, and a client that asks tasks/get where the others
+// call echo_text.
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -19,7 +20,8 @@ export async function makeHome() {
   process.on("exit", () => rmSync(home, { recursive: true, force: true }));
   const tasks = openEngine(path.join(home, "tasks.db"), { maxLive: liveTasks });
   const taskIds = [];
-  for (let at = 0; at < liveTasks; at++) taskIds.push((await tasks.create("wait", caller, { text: `number ${at}` })).taskId);
+  for (let at = 0; at < liveTasks; at++)
+    taskIds.push((await tasks.create("wait", caller, { text: `number ${at}` })).taskId);
   await tasks.close();
   return { home, taskIds };
 }

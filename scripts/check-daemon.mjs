@@ -17,7 +17,9 @@ const revisions = ["2025-11-25", "2026-07-28"];
 
 const checks = { minute, crowd, crash, stuck };
 const wanted = process.argv.slice(2);
-for (const name of wanted) if (!Object.hasOwn(checks, name)) throw new Error(`There is no check ${name}; there are ${Object.keys(checks).join(", ")}.`);
+for (const name of wanted)
+  if (!Object.hasOwn(checks, name))
+    throw new Error(`There is no check ${name}; there are ${Object.keys(checks).join(", ")}.`);
 
 writeCommands();
 const children = new Set();
@@ -55,7 +57,9 @@ async function crowd() {
   const [clientCount, callCount, width] = [200, 100_000, 10];
   const fronts = await Promise.all(Array.from({ length: 10 }, (_, at) => openFront(home, revisions[at % 2])));
   const [{ pid, socket }] = daemonsOf(home);
-  const straight = await Promise.all(Array.from({ length: clientCount - fronts.length }, (_, at) => openSocket(socket, revisions[at % 2])));
+  const straight = await Promise.all(
+    Array.from({ length: clientCount - fronts.length }, (_, at) => openSocket(socket, revisions[at % 2])),
+  );
   let answered = 0;
   let swapped = 0;
   await Promise.all(
@@ -87,7 +91,9 @@ async function crash() {
     const [{ pid }] = daemonsOf(home);
     const { job_id } = (await clients[round].call("work_safe", { file: traces })).structuredContent.data;
     await until(() => existsSync(traces), "the task to start");
-    const calls = clients.map((client) => client.request("tools/call", { name: "work_wait", arguments: { file: `${traces}.call` } }));
+    const calls = clients.map((client) =>
+      client.request("tools/call", { name: "work_wait", arguments: { file: `${traces}.call` } }),
+    );
     process.kill(pid, "SIGSTOP");
     const lists = clients.map((client) => client.request("tools/list", {}));
     const startedAt = performance.now();
@@ -121,7 +127,10 @@ async function stuck() {
   const code = await new Promise((resolve) => child.on("close", resolve));
   const took = performance.now() - startedAt;
   expect(
-    code === 70 && /^✗ Daemon \d+ did not answer within 30 s; `meanwhile daemon stop --now` ends it, or serve with --in-process\.\n$/.test(said),
+    code === 70 &&
+      /^✗ Daemon \d+ did not answer within 30 s; `meanwhile daemon stop --now` ends it, or serve with --in-process\.\n$/.test(
+        said,
+      ),
     `one sentence, exit 70: ${code} ${said}`,
   );
   expect(took < 40_000, `within 40 s, not ${took} ms`);
@@ -185,7 +194,13 @@ function startFront(home) {
 
 /** A real SDK client in a process of its own. */
 function startHost(home, sdk, tool, input) {
-  const child = start(home, [hostProgram, sdk, JSON.stringify([executable, "serve", ...words]), tool, JSON.stringify(input)]);
+  const child = start(home, [
+    hostProgram,
+    sdk,
+    JSON.stringify([executable, "serve", ...words]),
+    tool,
+    JSON.stringify(input),
+  ]);
   let said = "";
   child.stdout.setEncoding("utf8").on("data", (text) => (said += text));
   child.stderr.setEncoding("utf8").on("data", (text) => (said += text));
@@ -200,7 +215,11 @@ function startHost(home, sdk, tool, input) {
       return JSON.parse(find()).result;
     },
     killAll() {
-      const fronts = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);
+      const fronts = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8")
+        .trim()
+        .split(" ")
+        .filter(Boolean)
+        .map(Number);
       for (const pid of [...fronts, child.pid]) kill(pid);
     },
   };
@@ -248,7 +267,11 @@ class Client {
 
   async begin() {
     if (this.#revision === "2026-07-28") return;
-    await this.request("initialize", { protocolVersion: this.#revision, capabilities: {}, clientInfo: { name: "check", version: "1" } });
+    await this.request("initialize", {
+      protocolVersion: this.#revision,
+      capabilities: {},
+      clientInfo: { name: "check", version: "1" },
+    });
     this.#output.write(`${JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" })}\n`);
   }
 
@@ -261,7 +284,9 @@ class Client {
     };
     return new Promise((resolve) => {
       this.#waiting.set(id, resolve);
-      this.#output.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params: this.#revision === "2026-07-28" ? { ...params, _meta } : params })}\n`);
+      this.#output.write(
+        `${JSON.stringify({ jsonrpc: "2.0", id, method, params: this.#revision === "2026-07-28" ? { ...params, _meta } : params })}\n`,
+      );
     });
   }
 

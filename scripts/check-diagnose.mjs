@@ -9,7 +9,9 @@ import { allBreaks, startFixture } from "../test/fixtures/diagnose/server.mjs";
 
 const fixture = path.resolve(import.meta.dirname, "../test/fixtures/diagnose/server.mjs");
 const wanted = process.argv.slice(2);
-const names = Object.keys(allBreaks).filter((name) => wanted.length === 0 || wanted.some((word) => name.startsWith(word)));
+const names = Object.keys(allBreaks).filter(
+  (name) => wanted.length === 0 || wanted.some((word) => name.startsWith(word)),
+);
 const tokens = ["first-caller-token", "second-caller-token"];
 const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-diagnose-"));
 
@@ -17,7 +19,9 @@ const checkOf = (name) => checks.find(({ id }) => id === name.split("~")[0]);
 
 /** Where a break can be seen: the transport of its check, or whichever it says. */
 function transportOf(name) {
-  return allBreaks[name].transport ?? checkOf(name)?.transport ?? (allBreaks[name].start === undefined ? "http" : "stdio");
+  return (
+    allBreaks[name].transport ?? checkOf(name)?.transport ?? (allBreaks[name].start === undefined ? "http" : "stdio")
+  );
 }
 
 async function findingsOf(name) {
@@ -30,7 +34,10 @@ async function findingsOf(name) {
   const { url, close } = await startFixture({ breaks: [name], tokens: isOpen === true ? [] : tokens });
   try {
     const [headers, otherHeaders] = tokens.map((token) => ({ authorization: `Bearer ${token}` }));
-    return await diagnose({ ...wish, target: { kind: "http", url, headers, otherHeaders, policy: { allowsPrivate: false, allowsLoopback: true } } });
+    return await diagnose({
+      ...wish,
+      target: { kind: "http", url, headers, otherHeaders, policy: { allowsPrivate: false, allowsLoopback: true } },
+    });
   } finally {
     await close();
   }
@@ -50,7 +57,9 @@ async function work() {
     const isExact = missing.length === 0 && others.length === 0;
     if (!isExact) failures++;
     const list = (title, ids) => (ids.length === 0 ? "" : `  ${title} ${ids.join(", ")}`);
-    console.log(`${isExact ? "✓" : "✗"} ${name}${list("not found:", missing)}${list("also found:", others)}${list("unfinished:", unfinished)}`);
+    console.log(
+      `${isExact ? "✓" : "✗"} ${name}${list("not found:", missing)}${list("also found:", others)}${list("unfinished:", unfinished)}`,
+    );
   }
 }
 await Promise.all(Array.from({ length: 2 * availableParallelism() }, work));

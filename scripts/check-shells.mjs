@@ -79,15 +79,35 @@ printf '%s\\0' "$@" >"${typed}.part" && mv "${typed}.part" "${typed}"
 `,
   );
   chmodSync(wrapper, 0o755);
-  const own = { HOME: folder, ZDOTDIR: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder, MEANWHILE_HOME: path.join(folder, "home") };
+  const own = {
+    HOME: folder,
+    ZDOTDIR: folder,
+    XDG_CONFIG_HOME: folder,
+    XDG_DATA_HOME: folder,
+    MEANWHILE_HOME: path.join(folder, "home"),
+  };
   // A UTF-8 locale that every glibc has.
-  const env = { ...process.env, ...own, LC_ALL: "C.UTF-8", TERM: "xterm", PATH: `${path.join(folder, "bin")}:${process.env.PATH}` };
+  const env = {
+    ...process.env,
+    ...own,
+    LC_ALL: "C.UTF-8",
+    TERM: "xterm",
+    PATH: `${path.join(folder, "bin")}:${process.env.PATH}`,
+  };
   const meanwhile = (...words) => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, [executable, ...words], { cwd, env, encoding: "utf8", timeout: lineLimitMs });
+    const { status, stdout, stderr } = spawnSync(process.execPath, [executable, ...words], {
+      cwd,
+      env,
+      encoding: "utf8",
+      timeout: lineLimitMs,
+    });
     if (status !== 0) throw new Error(`meanwhile ${words.join(" ")} ended with ${status}: ${stderr}`);
     return stdout.trim();
   };
-  const taskIds = [meanwhile("report", "render", "--detach"), meanwhile("report", "render", "--detach", "--format", "docx")];
+  const taskIds = [
+    meanwhile("report", "render", "--detach"),
+    meanwhile("report", "render", "--detach", "--format", "docx"),
+  ];
   for (const taskId of taskIds) meanwhile("tasks", "result", taskId, "--wait");
   return { folder, cwd, env, typed, taskIds };
 }
@@ -152,14 +172,18 @@ async function checkShell(name, stage) {
           .split("\0")
           .slice(0, -1)
           .map((word) => word.replace(/\/$/, ""));
-        if (JSON.stringify(got) !== JSON.stringify(words)) throw new Error(`${line} became ${JSON.stringify(got)}, not ${JSON.stringify(words)}`);
+        if (JSON.stringify(got) !== JSON.stringify(words))
+          throw new Error(`${line} became ${JSON.stringify(got)}, not ${JSON.stringify(words)}`);
         return `${line} → ${got.join(" ")}`;
       });
     }
     if (shell.showsDescriptions === true) {
       await say("the status of tasks", async () => {
         prompt.type("meanwhile tasks show \t");
-        await prompt.until((screen) => taskIds.every((taskId) => screen.includes(taskId)) && screen.includes("completed: report_render"), "it is not listed");
+        await prompt.until(
+          (screen) => taskIds.every((taskId) => screen.includes(taskId)) && screen.includes("completed: report_render"),
+          "it is not listed",
+        );
         return "completed: report_render";
       });
     }

@@ -18,11 +18,15 @@ const suiteLimitMs = 240_000;
 /** Serves the example, runs one revision's requirements against it, and stops it again. */
 export async function runConformance(requirements) {
   const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-conformance-"));
-  const server = spawn(process.execPath, [executable, "serve", "--http", "--port", "0", "--no-bundled", "--allow-anonymous"], {
-    cwd: example,
-    env: { ...process.env, MEANWHILE_HOME: path.join(folder, "home") },
-    stdio: ["ignore", "ignore", "pipe"],
-  });
+  const server = spawn(
+    process.execPath,
+    [executable, "serve", "--http", "--port", "0", "--no-bundled", "--allow-anonymous"],
+    {
+      cwd: example,
+      env: { ...process.env, MEANWHILE_HOME: path.join(folder, "home") },
+      stdio: ["ignore", "ignore", "pipe"],
+    },
+  );
   const removeFolder = () => rmSync(folder, { recursive: true, force: true });
   const release = atExit(() => {
     server.kill("SIGKILL");
@@ -78,7 +82,11 @@ async function stop(server) {
 }
 
 function runSuite(words) {
-  const child = spawn(process.execPath, [suite, ...words], { stdio: ["ignore", "pipe", "pipe"], timeout: suiteLimitMs, killSignal: "SIGKILL" });
+  const child = spawn(process.execPath, [suite, ...words], {
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: suiteLimitMs,
+    killSignal: "SIGKILL",
+  });
   const release = atExit(() => child.kill("SIGKILL"));
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
@@ -97,7 +105,8 @@ function readChecks(folder) {
   const checks = new Map();
   for (const name of readdirSync(folder)) {
     const scenario = /^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(name)?.[1];
-    if (scenario !== undefined) checks.set(scenario, JSON.parse(readFileSync(path.join(folder, name, "checks.json"), "utf8")));
+    if (scenario !== undefined)
+      checks.set(scenario, JSON.parse(readFileSync(path.join(folder, name, "checks.json"), "utf8")));
   }
   return checks;
 }
@@ -108,7 +117,8 @@ function toReport(requirements, output, results) {
   const total = /^Total: (\d+) passed, (\d+) failed$/m.exec(output);
   if (total === null) throw new Error(`The suite did not get to its summary:\n${output.slice(-2_000)}`);
   const checks = readChecks(results);
-  const idsWith = (scenario, status) => (checks.get(scenario) ?? []).filter((check) => check.status === status).map((check) => check.id);
+  const idsWith = (scenario, status) =>
+    (checks.get(scenario) ?? []).filter((check) => check.status === status).map((check) => check.id);
   const scenarios = lines.map(([, name, passed, failed]) => ({
     name,
     passed: Number(passed),
@@ -122,8 +132,12 @@ function toReport(requirements, output, results) {
 function toText({ requirements, passed, failed, scenarios }) {
   const failing = scenarios.filter((scenario) => scenario.failed > 0);
   const heading = `${requirements}: ${passed} passed, ${failed} failed`;
-  const failures = failing.map((scenario) => `  FAILED ${scenario.name} (${scenario.failed}): ${scenario.failures.join(", ")}`);
-  const warnings = scenarios.filter(({ warnings }) => warnings.length > 0).map(({ name, warnings }) => `  warning ${name}: ${warnings.join(", ")}`);
+  const failures = failing.map(
+    (scenario) => `  FAILED ${scenario.name} (${scenario.failed}): ${scenario.failures.join(", ")}`,
+  );
+  const warnings = scenarios
+    .filter(({ warnings }) => warnings.length > 0)
+    .map(({ name, warnings }) => `  warning ${name}: ${warnings.join(", ")}`);
   return `${[heading, ...failures, ...warnings].join("\n")}\n`;
 }
 

@@ -1,4 +1,5 @@
-// Writes the list of checks into docs/diagnose.md: `node scripts/diagnose-docs.mjs`. A test fails when the page is behind.
+// Writes the list of checks into docs/diagnose.md: `node scripts/diagnose-docs.mjs`. A test fails when the page is
+// behind.
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -22,17 +23,26 @@ function suiteSection(suite) {
 }
 
 function checkSection({ id, question, severity, why, remedy, source, transport, isThorough }) {
-  const facts = [severitiesOf(id, severity), ...(transport === undefined ? [] : [`${transport} only`]), ...(isThorough === true ? ["with `--full`"] : [])];
+  const facts = [
+    severitiesOf(id, severity),
+    ...(transport === undefined ? [] : [`${transport} only`]),
+    ...(isThorough === true ? ["with `--full`"] : []),
+  ];
   return `- **${inert(question)}** \`${id}\` (${facts.join(", ")})\\\n  ${inert(why)}\\\n  _What to change:_ ${inert(remedy)} _Source:_ ${inert(source)}.\n`.replaceAll(
     "..\n",
     ".\n",
   );
 }
 
-/** What its findings may weigh, worst first: `major or minor`. A check's code, and what it shares with others of its suite, name them all. */
+/**
+ * What its findings may weigh, worst first: `major or minor`. A check's code, and what it shares with others of its
+ * suite, name them all.
+ */
 function severitiesOf(id, severity) {
   const own = readFileSync(path.join(suites, `${id}.ts`), "utf8");
-  const shared = [...own.matchAll(/ from "\.\/([a-z0-9-]+\.ts)"/g)].map(([, file]) => readFileSync(path.join(suites, path.dirname(id), file), "utf8"));
+  const shared = [...own.matchAll(/ from "\.\/([a-z0-9-]+\.ts)"/g)].map(([, file]) =>
+    readFileSync(path.join(suites, path.dirname(id), file), "utf8"),
+  );
   const texts = [own, ...shared.filter((text) => !text.includes("export const check: Check"))];
   const found = severities.filter((one) => one === severity || texts.some((text) => text.includes(`"${one}"`)));
   return found.join(", ").replace(/, (?=[a-z]+$)/, " or ");
@@ -43,4 +53,5 @@ function inert(text) {
   return text.replaceAll(/[<>[\]*]/g, String.raw`\$&`);
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) writeFileSync(page, withChecks(readFileSync(page, "utf8")));
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href)
+  writeFileSync(page, withChecks(readFileSync(page, "utf8")));

@@ -11,7 +11,9 @@ const port = 7399;
 mkdirSync(home);
 // The machine's own Node and npm, without what this checkout puts on the path.
 const searchPath = process.env.PATH.split(path.delimiter).filter((entry) => !entry.includes("node_modules"));
-const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|MEANWHILE_|INIT_CWD)/i.test(name)));
+const inherited = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|MEANWHILE_|INIT_CWD)/i.test(name)),
+);
 const env = { ...inherited, PATH: searchPath.join(path.delimiter), HOME: home };
 
 try {
@@ -46,7 +48,12 @@ function seconds(since) {
 
 async function startUntilAnswered() {
   const startedAt = performance.now();
-  const server = spawn("npm", ["start"], { cwd: clone, env: { ...env, MEANWHILE_PORT: String(port) }, stdio: ["ignore", 2, 2], detached: true });
+  const server = spawn("npm", ["start"], {
+    cwd: clone,
+    env: { ...env, MEANWHILE_PORT: String(port) },
+    stdio: ["ignore", 2, 2],
+    detached: true,
+  });
   try {
     while (performance.now() - startedAt < 600_000) {
       if (server.exitCode !== null) throw new Error(`npm start ended with ${server.exitCode}`);

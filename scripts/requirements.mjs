@@ -1,5 +1,5 @@
-// Writes the table of docs/protocol.md from test/scenarios/requirements.ts; with --check it only says whether it would change it.
-// Needs a Node that strips types: npx node scripts/requirements.mjs
+// Writes the table of docs/protocol.md from test/scenarios/requirements.ts; with --check it only says whether it would
+// change it. Needs a Node that strips types: npx node scripts/requirements.mjs
 import { readFileSync, writeFileSync } from "node:fs";
 import { requirements } from "../test/scenarios/requirements.ts";
 
@@ -9,7 +9,9 @@ const [begin, end] = ["<!-- requirements -->", "<!-- /requirements -->"];
 const toLabel = ({ file, title }) => `${file} ${title}`;
 const named = new Map(requirements.flatMap(({ heldBy }) => heldBy).map((test) => [toLabel(test), test]));
 /** Every test once, by file and title; its place is its number. */
-const tests = [...named.keys()].sort(new Intl.Collator("en", { numeric: true }).compare).map((label) => named.get(label));
+const tests = [...named.keys()]
+  .sort(new Intl.Collator("en", { numeric: true }).compare)
+  .map((label) => named.get(label));
 const numbers = new Map(tests.map((test, index) => [toLabel(test), index + 1]));
 const numbersOf = ({ heldBy }) =>
   heldBy
@@ -52,12 +54,14 @@ const [first, last] = [text.indexOf(begin), text.indexOf(end)];
 if (first < 0 || last < first) stop(`docs/protocol.md needs the two lines ${begin} and ${end}.`);
 const written = text.slice(0, first) + block + text.slice(last + end.length);
 if (!process.argv.includes("--check")) writeFileSync(page, written);
-else if (written !== text) stop("docs/protocol.md is not what requirements.ts says; run: npx node scripts/requirements.mjs");
+else if (written !== text)
+  stop("docs/protocol.md is not what requirements.ts says; run: npx node scripts/requirements.mjs");
 
 /** A table as the formatter would write it. */
 function toTable(head, rows) {
   const widths = head.map((_, column) => Math.max(3, ...[head, ...rows].map((row) => [...row[column]].length)));
-  const toLine = (cells) => `| ${cells.map((cell, column) => cell + " ".repeat(widths[column] - [...cell].length)).join(" | ")} |`;
+  const toLine = (cells) =>
+    `| ${cells.map((cell, column) => cell + " ".repeat(widths[column] - [...cell].length)).join(" | ")} |`;
   return [toLine(head), `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`, ...rows.map(toLine)].join("\n");
 }
 

@@ -1,9 +1,12 @@
-// Clients of every generation, deaths, questions and large results for as long as you like, then what was lost and what grew: npm run soak -- --minutes 12
+// Clients of every generation, deaths, questions and large results for as long as you like, then what was lost and what
+// grew: npm run soak -- --minutes 12
 //   --minutes <n>   how long (12); slopes are judged from 4 on     --seed <n>      repeat a run's choices
 //   --clients <n>   at a time, in each of two homes (5)
 import { parseArgs } from "node:util";
 
-const { values } = parseArgs({ options: { minutes: { type: "string" }, seed: { type: "string" }, clients: { type: "string" } } });
+const { values } = parseArgs({
+  options: { minutes: { type: "string" }, seed: { type: "string" }, clients: { type: "string" } },
+});
 const { runSoak, soakViolations, summarizeSoak } = await import("../test/chaos/soak/soak.ts");
 const seed = toCount("seed", values.seed ?? String(1 + Math.floor(Math.random() * 1_000_000)));
 process.stdout.write(`seed ${seed}\n`);

@@ -18,7 +18,9 @@ const words = [
   ...given.filter((word) => word !== "--long" && word !== "--fuzz"),
 ];
 // The defaults are tested with no variable set, whatever the shell has.
-const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("MEANWHILE_") || name === "MEANWHILE_CHAOS_SECONDS"));
+const env = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => !name.startsWith("MEANWHILE_") || name === "MEANWHILE_CHAOS_SECONDS"),
+);
 if (given.includes("--long")) env.LONG_TESTS = "1";
 if (given.includes("--fuzz")) {
   words.push("test/wire/fuzz.test.ts");

@@ -25,7 +25,8 @@ limitPrints(process, { clock: systemClock, who: () => currentRun()?.name });
 
 async function hear(message: ToChild): Promise<void> {
   if (message.type === "run") await run(message);
-  else if (message.type === "stop") stop.abort(message.reason === "shutdown" ? new ShuttingDown() : new Cancelled(message.message));
+  else if (message.type === "stop")
+    stop.abort(message.reason === "shutdown" ? new ShuttingDown() : new Cancelled(message.message));
   else if (message.error !== undefined) replies.get(message.id)?.reject(new Error(message.error));
   else replies.get(message.id)?.resolve(message.value);
 }

@@ -58,7 +58,10 @@ const code = await main({
   },
   async loadProject(flags) {
     const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
-    return { ...toProject(settings, flags), keep: (loaded) => new StoredCatalog(settings.home, settings.commandFolders).keep([loaded]) };
+    return {
+      ...toProject(settings, flags),
+      keep: (loaded) => new StoredCatalog(settings.home, settings.commandFolders).keep([loaded]),
+    };
   },
   async protectStdout() {
     const { surviveCommands, takeStdout } = await import("./process-guard.ts");
@@ -71,7 +74,10 @@ const code = await main({
 
 isDone = true;
 // What a command left running must not keep the terminal: leave once everything written is out.
-await Promise.all([new Promise<void>((resolve) => write("", resolve)), new Promise<void>((resolve) => process.stderr.write("", () => resolve()))]);
+await Promise.all([
+  new Promise<void>((resolve) => write("", resolve)),
+  new Promise<void>((resolve) => process.stderr.write("", () => resolve())),
+]);
 process.exit(code);
 
 function toProject(settings: Settings, flags: GlobalFlags): Project {
@@ -89,7 +95,12 @@ function toProject(settings: Settings, flags: GlobalFlags): Project {
 }
 
 /** Counts a run that stays in this process; a store that cannot be used fails nothing that is done. */
-async function rememberRun(settings: Settings, toolName: string, ms: number, said: AuthorsEstimate | undefined): Promise<void> {
+async function rememberRun(
+  settings: Settings,
+  toolName: string,
+  ms: number,
+  said: AuthorsEstimate | undefined,
+): Promise<void> {
   try {
     const [{ openTasks }, { silentLog }] = await Promise.all([import("./tasks.ts"), import("./log.ts")]);
     const name = settings.toolPrefix === "" ? toolName : `${settings.toolPrefix}_${toolName}`;

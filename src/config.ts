@@ -30,7 +30,14 @@ import {
   projectParts,
   type Scope,
 } from "./project.ts";
-import { readStoredConfig, readStoredNames, readText, storeConfig, storeNames, unloadedNotice } from "./stored-project.ts";
+import {
+  readStoredConfig,
+  readStoredNames,
+  readText,
+  storeConfig,
+  storeNames,
+  unloadedNotice,
+} from "./stored-project.ts";
 import { type DeferralRules, defaultDeferral } from "./task/deferral.ts";
 import { defaultQuestionMs } from "./task/limits.ts";
 import type { Environment as Marks } from "./task/task.ts";
@@ -46,9 +53,15 @@ export interface UserConfig {
   readonly instructions?: string;
   /** Command folders, relative to the config file. Default: commands. */
   readonly commands?: readonly string[];
-  /** Environment variables that commands depend on, beside those that their code is seen to read: other values, another daemon. */
+  /**
+   * Environment variables that commands depend on, beside those that their code is seen to read: other values, another
+   * daemon.
+   */
   readonly env?: readonly string[];
-  /** The commands that come with Meanwhile: `true` serves them beside the project's own, a list only these domains of them, `false` none. Default: all, where the project has no command of its own. */
+  /**
+   * The commands that come with Meanwhile: `true` serves them beside the project's own, a list only these domains of
+   * them, `false` none. Default: all, where the project has no command of its own.
+   */
   readonly bundled?: Bundled;
   /** Put in front of every tool name: `wksm` makes wksm_report_build. */
   readonly toolPrefix?: string;
@@ -70,7 +83,10 @@ export interface UserConfig {
   readonly graceSeconds?: number;
   /** How long a question of a task waits for its answer; then the task ends. Default: 86400, a day. */
   readonly questionSeconds?: number;
-  /** `allowPrivate`: the tool diagnose_server may speak to this machine and to private networks. Default: false, because a model says where to go. */
+  /**
+   * `allowPrivate`: the tool diagnose_server may speak to this machine and to private networks. Default: false, because
+   * a model says where to go.
+   */
   readonly diagnose?: DiagnoseConfig;
   /** What the bundled commands may do for MCP clients, and what one document may take of those that read it. */
   readonly pack?: PackConfig;
@@ -88,7 +104,10 @@ export interface HttpConfig {
 }
 
 export interface PackConfig {
-  /** Files and folders that they may read through MCP, beside the session's working folder: whole paths, or such that begin with ~/. */
+  /**
+   * Files and folders that they may read through MCP, beside the session's working folder: whole paths, or such that
+   * begin with ~/.
+   */
   readonly roots?: readonly string[];
   /** Megabytes of memory for reading a document. Default: 192. */
   readonly memoryMb?: number;
@@ -142,7 +161,9 @@ export interface Settings {
   readonly daemon: {
     readonly key: string;
     readonly isPackAlone: boolean;
-    /** Variables whose values make another daemon: those that the config names, and those that the project's code reads. */
+    /**
+     * Variables whose values make another daemon: those that the config names, and those that the project's code reads.
+     */
     readonly env: readonly string[];
     /** Those that the config names. */
     readonly named: readonly string[];
@@ -185,7 +206,14 @@ export interface Flags {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-const defaultPack: Required<PackConfig> = { roots: [], memoryMb: 192, documentSeconds: 60, documentParts: 10_000, unpackedMb: 32, textMb: 32 };
+const defaultPack: Required<PackConfig> = {
+  roots: [],
+  memoryMb: 192,
+  documentSeconds: 60,
+  documentParts: 10_000,
+  unpackedMb: 32,
+  textMb: 32,
+};
 
 /** How long a daemon stays when nobody needs it. */
 const defaultIdleMs = 15 * 60_000;
@@ -203,11 +231,17 @@ interface Surroundings {
 /** Settings that were put together without running a project's code. */
 export interface KnownSettings {
   readonly settings: Settings;
-  /** Says so where the config is code that nobody has loaded as it is now: its settings are those it had, or the defaults. */
+  /**
+   * Says so where the config is code that nobody has loaded as it is now: its settings are those it had, or the
+   * defaults.
+   */
   readonly notice: string | undefined;
 }
 
-/** Flags over environment over the project's file over the user's file over defaults. Runs the project's config, where it is code. */
+/**
+ * Flags over environment over the project's file over the user's file over defaults. Runs the project's config, where
+ * it is code.
+ */
 export async function loadSettings(from: Surroundings): Promise<Settings> {
   const configFile = findConfigFile(from.cwd, from.flags);
   const home = openHome(from.env);
@@ -220,7 +254,10 @@ export async function loadSettings(from: Surroundings): Promise<Settings> {
   });
 }
 
-/** The variables that a project's own files read, as they are now: those of its commands, and its config's where that is code. */
+/**
+ * The variables that a project's own files read, as they are now: those of its commands, and its config's where that is
+ * code.
+ */
 export function lookForNames(folders: readonly string[], configFile: string | undefined): Found {
   const own = folders.filter((folder) => !isBundledFile(path.join(folder, "any")));
   const ours = ["src", "dist"].map((folder) => path.join(packageFolder, folder, path.sep));
@@ -237,11 +274,15 @@ export function readSettings(from: Surroundings): KnownSettings {
   const home = openHome(from.env);
   const known = (sources: CommandSources) => readStoredNames(home, projectParts(sources, configFile));
   if (configFile === undefined) return { settings: toSettings(from, undefined, {}, known), notice: undefined };
-  if (isData(configFile)) return { settings: toSettings(from, configFile, readJsonConfig(configFile), known), notice: undefined };
+  if (isData(configFile))
+    return { settings: toSettings(from, configFile, readJsonConfig(configFile), known), notice: undefined };
   const stored = readStoredConfig(home, configFile);
   const said = checkStored(stored?.said);
   const isCurrent = stored?.isCurrent === true && said !== undefined;
-  return { settings: toSettings(from, configFile, said ?? {}, known), notice: isCurrent ? undefined : unloadedNotice(configFile, stored !== undefined) };
+  return {
+    settings: toSettings(from, configFile, said ?? {}, known),
+    notice: isCurrent ? undefined : unloadedNotice(configFile, stored !== undefined),
+  };
 }
 
 /** Data is read by everybody; code is run by those who are asked to. */
@@ -322,17 +363,27 @@ function toSettings(
 /** The part of a project's file that says which project it is. */
 export async function projectConfigOf(home: Home, file: string): Promise<ProjectConfig> {
   const { commands, bundled, env } = await loadConfig(home, file);
-  return { ...(commands !== undefined && { commands }), ...(bundled !== undefined && { bundled }), ...(env !== undefined && { env }) };
+  return {
+    ...(commands !== undefined && { commands }),
+    ...(bundled !== undefined && { bundled }),
+    ...(env !== undefined && { env }),
+  };
 }
 
-/** Tells values apart without saying anything about them; the same value has the same mark in all processes of a home. */
+/**
+ * Tells values apart without saying anything about them; the same value has the same mark in all processes of a home.
+ */
 export function markValues(home: Home, env: Environment, names: readonly string[]): Marks {
   const salt = readSalt(home);
-  const markOf = (name: string, value: string) => createHmac("sha256", salt).update(`${name}\0${value}`).digest("base64url").slice(0, 22);
+  const markOf = (name: string, value: string) =>
+    createHmac("sha256", salt).update(`${name}\0${value}`).digest("base64url").slice(0, 22);
   return Object.fromEntries(names.map((name) => [name, env[name] === undefined ? "" : markOf(name, env[name])]));
 }
 
-/** The part of the settings that a command may see: each under the name that a config file has for it, and under `facts` what cannot be set there. */
+/**
+ * The part of the settings that a command may see: each under the name that a config file has for it, and under `facts`
+ * what cannot be set there.
+ */
 export function publicSettings(settings: Settings): Readonly<Record<string, unknown>> {
   const {
     home,
@@ -387,8 +438,12 @@ function deferralFrom(env: Environment, config: DeferralConfig): DeferralRules {
   return {
     isAuto: switchFrom(env, "MEANWHILE_AUTO_TASK") ?? config.auto ?? defaultDeferral.isAuto,
     tools: toolsFrom(env.MEANWHILE_AUTO_TASK_TOOLS) ?? config.tools ?? defaultDeferral.tools,
-    requiresClientTasks: switchFrom(env, "MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP") ?? config.requireClientTasks ?? defaultDeferral.requiresClientTasks,
-    isUnsolicited: switchFrom(env, "MEANWHILE_AUTO_TASK_UNSOLICITED") ?? config.unsolicited ?? defaultDeferral.isUnsolicited,
+    requiresClientTasks:
+      switchFrom(env, "MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP") ??
+      config.requireClientTasks ??
+      defaultDeferral.requiresClientTasks,
+    isUnsolicited:
+      switchFrom(env, "MEANWHILE_AUTO_TASK_UNSOLICITED") ?? config.unsolicited ?? defaultDeferral.isUnsolicited,
     patienceMs: toMs(config.patienceSeconds) ?? defaultDeferral.patienceMs,
     longFromMs: toMs(config.longSeconds) ?? defaultDeferral.longFromMs,
     keepInlineMs: toMs(config.keepInlineSeconds) ?? defaultDeferral.keepInlineMs,
@@ -405,25 +460,29 @@ function switchFrom(env: Environment, name: string): boolean | undefined {
 function secondsFrom(env: Environment, name: string): number | undefined {
   const value = env[name];
   if (value === undefined || value === "") return undefined;
-  if (!isSeconds(Number(value))) throw new UsageError(`${name} must be seconds from 0 to ${maxSeconds}, not "${value}".`);
+  if (!isSeconds(Number(value)))
+    throw new UsageError(`${name} must be seconds from 0 to ${maxSeconds}, not "${value}".`);
   return Number(value) * 1000;
 }
 
 function toolsFrom(value: string | undefined): string[] | undefined {
   const names = (value ?? "").split(",").flatMap((name) => name.trim() || []);
-  if (names.some((name) => /\s/.test(name))) throw new UsageError(`MEANWHILE_AUTO_TASK_TOOLS must be tool names with commas between them, not "${value}".`);
+  if (names.some((name) => /\s/.test(name)))
+    throw new UsageError(`MEANWHILE_AUTO_TASK_TOOLS must be tool names with commas between them, not "${value}".`);
   return names.length === 0 ? undefined : names;
 }
 
 function portFrom(value: string | undefined): number | undefined {
   if (value === undefined || value === "") return undefined;
-  if (!isPort(Number(value))) throw new UsageError(`MEANWHILE_PORT must be a whole number from 0 to 65535, not "${value}".`);
+  if (!isPort(Number(value)))
+    throw new UsageError(`MEANWHILE_PORT must be a whole number from 0 to 65535, not "${value}".`);
   return Number(value);
 }
 
 function levelFrom(value: string | undefined): LogLevel | undefined {
   if (value === undefined || value === "") return undefined;
-  if (!logLevels.includes(value as LogLevel)) throw new UsageError(`MEANWHILE_LOG must be one of ${logLevels.join(", ")}, not "${value}".`);
+  if (!logLevels.includes(value as LogLevel))
+    throw new UsageError(`MEANWHILE_LOG must be one of ${logLevels.join(", ")}, not "${value}".`);
   return value as LogLevel;
 }
 
@@ -435,7 +494,11 @@ async function loadConfig(home: Home, file: string): Promise<UserConfig> {
   try {
     exported = (await loadModule(file)).default;
   } catch (cause) {
-    throw new RuntimeError("CONFIG_INVALID", `Cannot load ${file}: ${messageOf(cause).split("\n")[0]}${lineIn(file, cause)}`, { cause });
+    throw new RuntimeError(
+      "CONFIG_INVALID",
+      `Cannot load ${file}: ${messageOf(cause).split("\n")[0]}${lineIn(file, cause)}`,
+      { cause },
+    );
   }
   const said = checkConfig(exported, file);
   storeConfig(home, file, { text, said });
@@ -457,9 +520,13 @@ function readJsonConfig(file: string): UserConfig {
     parsed = JSON.parse(text);
   } catch (cause) {
     if (cause instanceof RuntimeError) throw cause;
-    throw new RuntimeError("CONFIG_INVALID", `Cannot read ${file}${cause instanceof SyntaxError ? describeJsonError(text, cause) : `: ${messageOf(cause)}`}`, {
-      cause,
-    });
+    throw new RuntimeError(
+      "CONFIG_INVALID",
+      `Cannot read ${file}${cause instanceof SyntaxError ? describeJsonError(text, cause) : `: ${messageOf(cause)}`}`,
+      {
+        cause,
+      },
+    );
   }
   return checkConfig(parsed, file);
 }
@@ -476,13 +543,16 @@ function describeJsonError(text: string, { message }: SyntaxError): string {
 
 const isText = (value: unknown) => typeof value === "string" && value !== "";
 const isBoolean = (value: unknown) => typeof value === "boolean";
-const isObject = (value: unknown): value is object => typeof value === "object" && value !== null && !Array.isArray(value);
-export const isPort = (value: unknown) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 65535;
+const isObject = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+export const isPort = (value: unknown) =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 65535;
 /** A week: more than any wait, and less than a timer can hold. */
 const maxSeconds = 604_800;
 const isSeconds = (value: unknown) => typeof value === "number" && value >= 0 && value <= maxSeconds;
 
-const isRoot = (value: unknown) => isText(value) && path.isAbsolute(expandHome(value as string)) && !(value as string).includes("\0");
+const isRoot = (value: unknown) =>
+  isText(value) && path.isAbsolute(expandHome(value as string)) && !(value as string).includes("\0");
 
 function isBundledChoice(value: unknown): boolean {
   return isBoolean(value) || (Array.isArray(value) && unknownDomain(value) === undefined);
@@ -501,7 +571,10 @@ function describeBundled(value: unknown): string {
 interface Field {
   readonly check: (value: unknown) => boolean;
   readonly expected: string | ((value: unknown) => string);
-  /** A tool may change it, when the person agrees. Without this a person has to do it, in a terminal or in the file: what is new is closed. */
+  /**
+   * A tool may change it, when the person agrees. Without this a person has to do it, in a terminal or in the file:
+   * what is new is closed.
+   */
   readonly isOpen?: true;
   /** The fields of an object. */
   readonly fields?: Readonly<Record<string, Field>>;
@@ -539,9 +612,15 @@ const wholeFrom = (least: number, most: number): Field => ({
 });
 
 const packFields: Record<keyof PackConfig, Field> = {
-  roots: { check: (value) => Array.isArray(value) && value.every(isRoot), expected: "a list of whole paths, or such that begin with ~/" },
+  roots: {
+    check: (value) => Array.isArray(value) && value.every(isRoot),
+    expected: "a list of whole paths, or such that begin with ~/",
+  },
   memoryMb: wholeFrom(128, 16_384),
-  documentSeconds: { check: (value) => isSeconds(value) && value !== 0, expected: `seconds above 0, up to ${maxSeconds}` },
+  documentSeconds: {
+    check: (value) => isSeconds(value) && value !== 0,
+    expected: `seconds above 0, up to ${maxSeconds}`,
+  },
   documentParts: wholeFrom(1, 1_000_000),
   unpackedMb: wholeFrom(1, 4_096),
   textMb: wholeFrom(1, 256),
@@ -553,7 +632,8 @@ const fields: Record<keyof UserConfig, Field> = {
   commands: { check: (value) => Array.isArray(value) && value.every(isText), expected: "a list of folders" },
   env: {
     check: (value) => Array.isArray(value) && value.every(isVariableName),
-    expected: 'a list of names of variables, each of letters, digits and _ and not beginning with a digit, such as "ACME_KEY"',
+    expected:
+      'a list of names of variables, each of letters, digits and _ and not beginning with a digit, such as "ACME_KEY"',
   },
   bundled: { check: isBundledChoice, expected: describeBundled },
   toolPrefix: {
@@ -562,14 +642,34 @@ const fields: Record<keyof UserConfig, Field> = {
     isOpen: true,
   },
   http: { check: isObject, expected: `{ ${Object.keys(httpFields).join(", ")} }`, fields: httpFields },
-  logLevel: { check: (value) => logLevels.includes(value as LogLevel), expected: `one of ${logLevels.join(", ")}`, isOpen: true },
+  logLevel: {
+    check: (value) => logLevels.includes(value as LogLevel),
+    expected: `one of ${logLevels.join(", ")}`,
+    isOpen: true,
+  },
   logFiles: wholeFrom(1, 100),
-  deferral: { check: isObject, expected: `{ ${Object.keys(deferralFields).join(", ")} }`, fields: deferralFields, isOpen: true },
-  hosts: { check: isObject, expected: "hosts by name", each: { check: isObject, expected: "{ limitSeconds, isExtended }", fields: hostFields }, isOpen: true },
+  deferral: {
+    check: isObject,
+    expected: `{ ${Object.keys(deferralFields).join(", ")} }`,
+    fields: deferralFields,
+    isOpen: true,
+  },
+  hosts: {
+    check: isObject,
+    expected: "hosts by name",
+    each: { check: isObject, expected: "{ limitSeconds, isExtended }", fields: hostFields },
+    isOpen: true,
+  },
   followUpTools: { ...trueOrFalse, isOpen: true },
   errorsAsCompleted: { ...trueOrFalse, isOpen: true },
-  questionSeconds: { check: (value) => isSeconds(value) && value !== 0, expected: `seconds above 0, up to ${maxSeconds}` },
-  graceSeconds: { check: (value) => isSeconds(value) && (value as number) <= maxGraceSeconds, expected: `seconds from 0 to ${maxGraceSeconds}` },
+  questionSeconds: {
+    check: (value) => isSeconds(value) && value !== 0,
+    expected: `seconds above 0, up to ${maxSeconds}`,
+  },
+  graceSeconds: {
+    check: (value) => isSeconds(value) && (value as number) <= maxGraceSeconds,
+    expected: `seconds from 0 to ${maxGraceSeconds}`,
+  },
   prompts: { ...trueOrFalse, isOpen: true },
   diagnose: { check: isObject, expected: "{ allowPrivate }", fields: { allowPrivate: trueOrFalse } },
   pack: { check: isObject, expected: `{ ${Object.keys(packFields).join(", ")} }`, fields: packFields },
@@ -578,12 +678,13 @@ const fields: Record<keyof UserConfig, Field> = {
 
 /** Settings that were, and what to do about one that is still there. */
 const gone: Readonly<Record<string, string>> = {
-  requireToken: "is no setting any more, because HTTP asks for the token by itself; take it out (`http.allowAnonymous` lets callers in without one)",
+  requireToken:
+    "is no setting any more, because HTTP asks for the token by itself; take it out (`http.allowAnonymous` lets callers in without one)",
 };
 
 /**
- * Who may change a setting: a tool, when the person agrees; only a person, in a terminal or in the file, where it decides which
- * code runs, which files may be read, who may connect or whom we may reach; nobody, because it is none.
+ * Who may change a setting: a tool, when the person agrees; only a person, in a terminal or in the file, where it
+ * decides which code runs, which files may be read, who may connect or whom we may reach; nobody, because it is none.
  */
 export function changeableBy(key: string): "tool" | "person" | "nobody" {
   const [name = ""] = key.split(".");
@@ -616,8 +717,10 @@ export function checkConfig(value: unknown, file: string): UserConfig {
 
   function checkField(entry: unknown, field: Field, at: string): void {
     if (entry === undefined) return;
-    if (!field.check(entry)) throw refuse(`\`${at}\` must be ${typeof field.expected === "string" ? field.expected : field.expected(entry)}`);
+    if (!field.check(entry))
+      throw refuse(`\`${at}\` must be ${typeof field.expected === "string" ? field.expected : field.expected(entry)}`);
     if (field.fields !== undefined) checkFields(entry as object, field.fields, `${at}.`);
-    if (field.each !== undefined) for (const [name, value] of Object.entries(entry as object)) checkField(value, field.each, `${at}.${name}`);
+    if (field.each !== undefined)
+      for (const [name, value] of Object.entries(entry as object)) checkField(value, field.each, `${at}.${name}`);
   }
 }

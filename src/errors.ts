@@ -42,7 +42,10 @@ export class RequestError extends Error {
   }
 }
 
-/** An answer of the protocol's own, as it stands: for codes that are no kind of ours, and for what an author throws as one. */
+/**
+ * An answer of the protocol's own, as it stands: for codes that are no kind of ours, and for what an author throws as
+ * one.
+ */
 export class ProtocolError extends Error {
   override readonly name = "ProtocolError";
   readonly code: number;
@@ -64,7 +67,10 @@ export class UsageError extends Error {
 export class RuntimeError extends Error {
   override readonly name = "RuntimeError";
   readonly code: RuntimeErrorCode;
-  /** What clients are told of it: what happened and who can mend it, without a path. Undefined where it is none of their business. */
+  /**
+   * What clients are told of it: what happened and who can mend it, without a path. Undefined where it is none of their
+   * business.
+   */
   readonly forClients: string | undefined;
 
   constructor(code: RuntimeErrorCode, message: string, options: ErrorOptions & { readonly forClients?: string } = {}) {
@@ -131,14 +137,17 @@ export function isStoreError(error: unknown): error is RuntimeError {
   return error instanceof RuntimeError && (error.code.startsWith("STORE_") || error.code === "SCHEMA_NEWER");
 }
 
-/** True when a file or connection could not be opened because this process, or the machine, has as many open as it may. */
+/**
+ * True when a file or connection could not be opened because this process, or the machine, has as many open as it may.
+ */
 export function isOutOfDescriptors(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
   return code === "EMFILE" || code === "ENFILE";
 }
 
 /** What everybody is told of that. */
-export const outOfDescriptors = "no file descriptors are left; raise their number with `ulimit -n`, or end what holds them";
+export const outOfDescriptors =
+  "no file descriptors are left; raise their number with `ulimit -n`, or end what holds them";
 
 /** The sentence to show for anything that was thrown; never a stack. */
 export function messageOf(error: unknown): string {

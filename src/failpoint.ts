@@ -2,7 +2,14 @@
  * Named steps at which a test can end the process as `kill -9` would. Does nothing unless bin.ts arms it
  * from MEANWHILE_FAILPOINT=name:n, the n-th time that step is reached.
  */
-export type FailpointName = "after-insert" | "before-ack" | "after-claim" | "mid-run" | "before-settle" | "after-settle" | "before-notify";
+export type FailpointName =
+  | "after-insert"
+  | "before-ack"
+  | "after-claim"
+  | "mid-run"
+  | "before-settle"
+  | "after-settle"
+  | "before-notify";
 
 let armed: { name: string; left: number; die: () => void } | undefined;
 

@@ -116,7 +116,10 @@ export async function runFront(flags: ProjectFlags, startedIn?: string): Promise
   }
 }
 
-/** Where the session works: where its host has started us, or, for programs with a window, which start their servers in `/`, where `-C` leads. */
+/**
+ * Where the session works: where its host has started us, or, for programs with a window, which start their servers in
+ * `/`, where `-C` leads.
+ */
 function sessionFolder(startedIn = process.cwd()): string | undefined {
   const isNowhere = startedIn === path.parse(startedIn).root;
   const folder = isNowhere ? process.cwd() : startedIn;
@@ -143,7 +146,9 @@ function watchForProject(onProject: () => void): void {
         onProject();
       } else if (!isTold && (existsSync(folder) || hasConfigFile(cwd))) {
         isTold = true;
-        process.stderr.write(`! ${cwd} has become a project after this server started, so nothing in it is loaded; start the server again to serve it.\n`);
+        process.stderr.write(
+          `! ${cwd} has become a project after this server started, so nothing in it is loaded; start the server again to serve it.\n`,
+        );
       }
     });
     watcher.on("error", () => watcher.close());
@@ -152,14 +157,24 @@ function watchForProject(onProject: () => void): void {
   }
 }
 
-/** A front carries bytes for as long as its host lives, and there are many: compilers that make hot code hotter would take ten megabytes in each. */
+/**
+ * A front carries bytes for as long as its host lives, and there are many: compilers that make hot code hotter would
+ * take ten megabytes in each.
+ */
 function stayLean(): void {
   const { setFlagsFromString } = process.getBuiltinModule("node:v8");
   for (const flag of ["--no-opt", "--no-maglev"]) setFlagsFromString(flag);
 }
 
-/** Does something with the daemon's address, and again when the daemon finds that the config says, or the code reads, something else by now. */
-export async function atAddress<T>(flags: ProjectFlags, act: (address: DaemonAddress) => Promise<T>, isHomeKnown = false): Promise<T> {
+/**
+ * Does something with the daemon's address, and again when the daemon finds that the config says, or the code reads,
+ * something else by now.
+ */
+export async function atAddress<T>(
+  flags: ProjectFlags,
+  act: (address: DaemonAddress) => Promise<T>,
+  isHomeKnown = false,
+): Promise<T> {
   const address = await addressOf(flags, { isHomeKnown });
   try {
     return await act(address);
@@ -175,21 +190,30 @@ export async function atAddress<T>(flags: ProjectFlags, act: (address: DaemonAdd
 interface Knowledge {
   /** False: no code is run, and nothing is written. */
   readonly mayLoad?: boolean;
-  /** The variables that make another daemon, as a daemon told them; without, as they were when the project was last loaded. */
+  /**
+   * The variables that make another daemon, as a daemon told them; without, as they were when the project was last
+   * loaded.
+   */
   readonly names?: readonly string[] | undefined;
   /** The home has been there before. */
   readonly isHomeKnown?: boolean;
 }
 
 /** Where this project's daemon is, and how it is started. */
-export async function addressOf(flags: ProjectFlags, { mayLoad = true, names: told, isHomeKnown = false }: Knowledge = {}): Promise<DaemonAddress> {
+export async function addressOf(
+  flags: ProjectFlags,
+  { mayLoad = true, names: told, isHomeKnown = false }: Knowledge = {},
+): Promise<DaemonAddress> {
   const cwd = process.cwd();
   const { env } = process;
   const home = openHome(env);
   refuseGone(home, isHomeKnown);
   const configFile = findConfigFile(cwd, flags);
   const words = flagWords(flags);
-  const config = { ...readUserConfig(home), ...(configFile === undefined ? {} : await readProjectConfig(home, configFile, mayLoad ? words : undefined)) };
+  const config = {
+    ...readUserConfig(home),
+    ...(configFile === undefined ? {} : await readProjectConfig(home, configFile, mayLoad ? words : undefined)),
+  };
   const sources = commandSources(cwd, config, flags);
   const names = told ?? countedNames(config.env ?? [], readStoredNames(home, projectParts(sources, configFile)));
   if (mayLoad) ensureSalt(home);
@@ -214,10 +238,14 @@ function readUserConfig(home: Home): ProjectConfig {
 }
 
 /**
- * JSON is read here. Code has to be run, which takes longer than everything else, so what it said counts until its text changes.
- * Without the words that run it, it is not run.
+ * JSON is read here. Code has to be run, which takes longer than everything else, so what it said counts until its text
+ * changes. Without the words that run it, it is not run.
  */
-async function readProjectConfig(home: Home, file: string, words: readonly string[] | undefined): Promise<ProjectConfig> {
+async function readProjectConfig(
+  home: Home,
+  file: string,
+  words: readonly string[] | undefined,
+): Promise<ProjectConfig> {
   if (file.endsWith(".json")) return pick(readJson(file));
   const stored = readStoredConfig(home, file);
   if (stored?.isCurrent === true) return pick(stored.said);
@@ -228,13 +256,20 @@ async function readProjectConfig(home: Home, file: string, words: readonly strin
 /** Has another process of ours load the config, and ends it with us. */
 function askProject(file: string, words: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
-    const child = execFile(process.execPath, [executable, ...words, "_project"], { timeout: readLimitMs, killSignal: "SIGKILL" }, (error, stdout, stderr) => {
-      process.off("exit", end);
-      if (error === null) return resolve(stdout);
-      const code = typeof error.code === "number" ? error.code : 70;
-      const why = error.killed ? `${file} has not finished loading within ${readLimitMs / 1000} s; look for what it waits for.` : toSentence(stderr);
-      reject(new ConfigUnreadable(why || `${file} could not be loaded: ${error.message}`, code));
-    });
+    const child = execFile(
+      process.execPath,
+      [executable, ...words, "_project"],
+      { timeout: readLimitMs, killSignal: "SIGKILL" },
+      (error, stdout, stderr) => {
+        process.off("exit", end);
+        if (error === null) return resolve(stdout);
+        const code = typeof error.code === "number" ? error.code : 70;
+        const why = error.killed
+          ? `${file} has not finished loading within ${readLimitMs / 1000} s; look for what it waits for.`
+          : toSentence(stderr);
+        reject(new ConfigUnreadable(why || `${file} could not be loaded: ${error.message}`, code));
+      },
+    );
     const end = () => child.kill("SIGKILL");
     process.on("exit", end);
     child.stdin?.end();
@@ -255,7 +290,10 @@ function readJson(file: string): unknown {
 }
 
 function pick(value: unknown): ProjectConfig {
-  const { commands, bundled, env } = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
+  const { commands, bundled, env } = (typeof value === "object" && value !== null ? value : {}) as Record<
+    string,
+    unknown
+  >;
   return {
     ...(isList(commands) && { commands }),
     ...((typeof bundled === "boolean" || isList(bundled)) && { bundled }),

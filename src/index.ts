@@ -1,4 +1,10 @@
-export { type Command, type CommandDefinition, type Completer, defineCommand, type Effects } from "./command/command.ts";
+export {
+  type Command,
+  type CommandDefinition,
+  type Completer,
+  defineCommand,
+  type Effects,
+} from "./command/command.ts";
 export { audio, type Content, type ContentBlock, content, image, link, resource, text } from "./command/content.ts";
 export type { Caller, CallFacts, CommandContext, CommandLog, Origin, ProgressReport } from "./command/context.ts";
 export { type JsonSchema, jsonSchema } from "./command/schema.ts";

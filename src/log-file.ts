@@ -15,8 +15,9 @@ import {
 import type { Clock } from "./clock.ts";
 
 /**
- * A log in the home that many processes append to, each by a descriptor that it was started with and that its own children inherit.
- * So the file keeps its place: what is over its size is copied aside and cut off, and everybody writes on where they did.
+ * A log in the home that many processes append to, each by a descriptor that it was started with and that its own
+ * children inherit. So the file keeps its place: what is over its size is copied aside and cut off, and everybody
+ * writes on where they did.
  */
 
 /** How long a log may be before it is put aside. */
@@ -34,7 +35,10 @@ export interface BoundedLog {
   readonly clock: Clock;
 }
 
-/** Keeps a log within its size while this process lives; where the descriptor is something else than that log, there is nothing to do. */
+/**
+ * Keeps a log within its size while this process lives; where the descriptor is something else than that log, there is
+ * nothing to do.
+ */
 export function keepLogBounded(log: BoundedLog): void {
   try {
     check(log);
@@ -65,7 +69,8 @@ export function rotateLog(file: string, files: number, now: number): void {
     for (let number = files; number > 1; number--) moveOver(`${file}.${number - 1}`, `${file}.${number}`);
     moveOver(aside, `${file}.1`);
     // Fewer may be kept than were.
-    for (let number = files + 1; statSync(`${file}.${number}`, { throwIfNoEntry: false }) !== undefined; number++) rmSync(`${file}.${number}`);
+    for (let number = files + 1; statSync(`${file}.${number}`, { throwIfNoEntry: false }) !== undefined; number++)
+      rmSync(`${file}.${number}`);
   } catch (error) {
     rmSync(aside, { force: true });
     // On a full disk there is no room for a copy, and none for what would be written on.

@@ -38,15 +38,27 @@ export function openLog(options: LogOptions): Logger {
 /** Loaded with the first line that is written: most starts write none. */
 function openPino({ level, isTerminal, write, facts }: LogOptions): Pino {
   const { pino, stdSerializers, stdTimeFunctions } = createRequire(import.meta.url)("pino") as typeof import("pino");
-  const destination: DestinationStream = { write: isTerminal ? (line) => write(cleanLines(toReadableLine(line))) : write };
-  return pino({ level, base: facts ?? null, timestamp: stdTimeFunctions.isoTime, serializers: { error: stdSerializers.err } }, destination);
+  const destination: DestinationStream = {
+    write: isTerminal ? (line) => write(cleanLines(toReadableLine(line))) : write,
+  };
+  return pino(
+    { level, base: facts ?? null, timestamp: stdTimeFunctions.isoTime, serializers: { error: stdSerializers.err } },
+    destination,
+  );
 }
 
 const levelNames: Record<number, string> = { 20: "debug", 30: "info ", 40: "warn ", 50: "error" };
 
 function toReadableLine(line: string): string {
-  const { level, time, msg, error, ...facts } = JSON.parse(line) as { level: number; time: string; msg: string; error?: { stack?: string } };
-  const extras = Object.entries(facts).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+  const { level, time, msg, error, ...facts } = JSON.parse(line) as {
+    level: number;
+    time: string;
+    msg: string;
+    error?: { stack?: string };
+  };
+  const extras = Object.entries(facts).map(
+    ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
+  );
   const stack = error?.stack ? `\n${error.stack.replace(/^/gm, "    ")}` : "";
   return `${time.slice(11, 23)} ${levelNames[level] ?? level} ${[msg, ...extras].join("  ")}${stack}\n`;
 }

@@ -4,8 +4,8 @@ import { createId } from "./ids.ts";
 
 /**
  * Names a worker process so that another process on the same machine can tell for certain whether it still lives:
- * machine, boot, process id, when that process began, because ids are given out again, and the namespace the id belongs to,
- * because containers share machine and boot but cannot see each other's processes.
+ * machine, boot, process id, when that process began, because ids are given out again, and the namespace the id belongs
+ * to, because containers share machine and boot but cannot see each other's processes.
  */
 interface WorkerName {
   readonly host: string;
@@ -17,7 +17,9 @@ interface WorkerName {
 
 /** A fresh name for a worker in this process. */
 export function createWorkerName(): string {
-  return [hostname(), bootId(), process.pid, startOf(process.pid) ?? "-", pidNamespace(), createId().slice(0, 8)].join("|");
+  return [hostname(), bootId(), process.pid, startOf(process.pid) ?? "-", pidNamespace(), createId().slice(0, 8)].join(
+    "|",
+  );
 }
 
 /** True only when the worker ran on this machine and its process is gone; false whenever that cannot be known. */
@@ -37,14 +39,18 @@ const keptDescriptors = 16;
 /** False when connections have taken nearly all file descriptors of this process; true where that cannot be known. */
 export function hasDescriptorsLeft(): boolean {
   try {
-    const most = Number(/^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "latin1"))?.[1] ?? Number.POSITIVE_INFINITY);
+    const most = Number(
+      /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "latin1"))?.[1] ?? Number.POSITIVE_INFINITY,
+    );
     return readdirSync("/proc/self/fd").length + keptDescriptors < most;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code !== "EMFILE";
   }
 }
 
-/** Kills a process and all it has started, when it leads a group; does nothing when they are gone, or not ours any more. */
+/**
+ * Kills a process and all it has started, when it leads a group; does nothing when they are gone, or not ours any more.
+ */
 export function killGroup(pid: number): void {
   for (const target of [-pid, pid]) {
     try {
@@ -57,8 +63,9 @@ export function killGroup(pid: number): void {
 }
 
 /**
- * Ends what a process has started and what has left its group since, and tells which processes those were. They are known by their parents,
- * or by `mark`, a `NAME=value` that they have inherited in their environment. Needs /proc; elsewhere nobody is found.
+ * Ends what a process has started and what has left its group since, and tells which processes those were. They are
+ * known by their parents, or by `mark`, a `NAME=value` that they have inherited in their environment. Needs /proc;
+ * elsewhere nobody is found.
  */
 export function endStrays(leader: number, mark: string): number[] {
   const strays = straysOf(leader, mark);
@@ -83,7 +90,11 @@ function straysOf(leader: number, mark: string): number[] {
     return parent === leader || (parent > 1 && parent !== pid && isBelow(parent));
   };
   const isStray = ({ pid, group, startedAt }: Running) =>
-    pid !== leader && pid !== process.pid && group !== leader && startedAt >= since && (isBelow(pid) || isMarked(pid, mark));
+    pid !== leader &&
+    pid !== process.pid &&
+    group !== leader &&
+    startedAt >= since &&
+    (isBelow(pid) || isMarked(pid, mark));
   return all.filter(isStray).map(({ pid }) => pid);
 }
 
@@ -108,16 +119,30 @@ function pidsOf(folder: string): number[] {
 }
 
 /** What of our own environment is for whoever we start too: settings, but nothing that is between our own processes. */
-const forChildren: ReadonlySet<string> = new Set(["MEANWHILE_HOME", "MEANWHILE_STORE", "MEANWHILE_LOG", "MEANWHILE_DEBUG"]);
+const forChildren: ReadonlySet<string> = new Set([
+  "MEANWHILE_HOME",
+  "MEANWHILE_STORE",
+  "MEANWHILE_LOG",
+  "MEANWHILE_DEBUG",
+]);
 
 /** The environment for a process that runs somebody else's code: all that is not ours, and of ours what it may know. */
 export function childEnvironment(): Record<string, string | undefined> {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("MEANWHILE_") || forChildren.has(name)));
+  return Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !name.startsWith("MEANWHILE_") || forChildren.has(name)),
+  );
 }
 
 function parse(worker: string): WorkerName | undefined {
   const [host, boot, pid, startedAt, namespace] = worker.split("|");
-  if (host === undefined || boot === undefined || startedAt === undefined || namespace === undefined || !Number.isInteger(Number(pid))) return undefined;
+  if (
+    host === undefined ||
+    boot === undefined ||
+    startedAt === undefined ||
+    namespace === undefined ||
+    !Number.isInteger(Number(pid))
+  )
+    return undefined;
   return { host, boot, pid: Number(pid), startedAt, namespace };
 }
 

@@ -108,7 +108,8 @@ export function openStoreFile(home: Home, env: Environment, cwd: string): string
   const file = path.resolve(cwd, env.MEANWHILE_STORE);
   // Whoever may write beside a database can lay a log there, which is carried over into it.
   const parts = [path.dirname(file), file, ...["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`)];
-  for (const part of parts) refuse(refusalOf(part, { isRootTrusted: true, cure: "set MEANWHILE_STORE to a file in a folder of your own" }));
+  for (const part of parts)
+    refuse(refusalOf(part, { isRootTrusted: true, cure: "set MEANWHILE_STORE to a file in a folder of your own" }));
   return file;
 }
 
@@ -117,15 +118,26 @@ function refuse(refusal: string | undefined): void {
 }
 
 /**
- * Says why nothing of a home may be read; undefined when it is this user's alone, or not there. What a home holds is code that is run
- * (command folders in its config, compiled code), secrets, and sockets that are trusted: it has to be this user's, and no one else may write it.
+ * Says why nothing of a home may be read; undefined when it is this user's alone, or not there. What a home holds is
+ * code that is run (command folders in its config, compiled code), secrets, and sockets that are trusted: it has to be
+ * this user's, and no one else may write it.
  */
 export function refusalOfHome(home: Home): string | undefined {
   const cure = "set MEANWHILE_HOME to a folder of your own";
   const inside = [home.configFile, home.tokenFile, home.tasksFile, home.runFolder];
   const logs = [home.workerLog, home.daemonLog];
-  const databases = [home.tasksFile, home.packFile].flatMap((file) => ["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`));
-  const others = [home.packFile, ...databases, path.dirname(home.catalogFolder), home.catalogFolder, home.reportsFolder, ...logs, home.packSocket];
+  const databases = [home.tasksFile, home.packFile].flatMap((file) =>
+    ["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`),
+  );
+  const others = [
+    home.packFile,
+    ...databases,
+    path.dirname(home.catalogFolder),
+    home.catalogFolder,
+    home.reportsFolder,
+    ...logs,
+    home.packSocket,
+  ];
   const refusals = [
     ...[home.folder, ...inside].map((part) => refusalOf(part, { isRootTrusted: part !== home.folder, cure })),
     // Earlier versions, and Node for its cache, have made some of these with whatever the umask left.
@@ -137,13 +149,15 @@ export function refusalOfHome(home: Home): string | undefined {
 /** True when a folder for compiled code is this user's alone; anything in it is run. */
 export function isOwnCache(folder: string): boolean {
   return (
-    refusalOf(path.dirname(folder), { isRootTrusted: false, cure: "" }) === undefined && refusalOf(folder, { isRootTrusted: false, cure: "" }) === undefined
+    refusalOf(path.dirname(folder), { isRootTrusted: false, cure: "" }) === undefined &&
+    refusalOf(folder, { isRootTrusted: false, cure: "" }) === undefined
   );
 }
 
 /**
- * Says why a project's file or folder must not be loaded from. A project may be shared by a group; what anybody may write, or what
- * a stranger wrote, is nobody's word. A container reads as root what its mounted volume's user wrote: that is taken where nobody else could have put it.
+ * Says why a project's file or folder must not be loaded from. A project may be shared by a group; what anybody may
+ * write, or what a stranger wrote, is nobody's word. A container reads as root what its mounted volume's user wrote:
+ * that is taken where nobody else could have put it.
  */
 export function refusalOfProjectFile(file: string): string | undefined {
   const own = process.getuid?.();
@@ -178,7 +192,9 @@ export const packageFolder = path.resolve(path.dirname(fileURLToPath(import.meta
 /** True for a command that comes with Meanwhile, built or as its source, whichever folder it was found through. */
 export function isBundledFile(file: string): boolean {
   const real = toReal(file);
-  return ["dist/commands", "commands"].some((folder) => real.startsWith(`${toReal(path.join(packageFolder, folder))}${path.sep}`));
+  return ["dist/commands", "commands"].some((folder) =>
+    real.startsWith(`${toReal(path.join(packageFolder, folder))}${path.sep}`),
+  );
 }
 
 /** Where links lead; what is not there is where its name says. */
@@ -205,7 +221,8 @@ function refusalOf(file: string, { isRootTrusted, mayBeShared = false, cure }: R
     isTrusted(facts.uid, own, isRootTrusted) ? undefined : facts.uid,
   ];
   const uid = stranger.find((found) => found !== undefined);
-  if (uid !== undefined) return `${file} belongs to another user (uid ${uid}, you are ${own}), so nothing in it was read; ${cure}.`;
+  if (uid !== undefined)
+    return `${file} belongs to another user (uid ${uid}, you are ${own}), so nothing in it was read; ${cure}.`;
   if (!mayBeShared && (facts.mode & 0o022) !== 0)
     return `${file} may be written by others (mode ${toMode(facts)}), so nothing in it was read; if what is there is yours, chmod go-w ${file}, or ${cure}.`;
   return undefined;
@@ -220,7 +237,10 @@ function toMode({ mode }: Stats): string {
 }
 
 /** What cannot even be looked at cannot be read either; whoever needs it says so. */
-function look(ask: (file: string, options: { throwIfNoEntry: false }) => Stats | undefined, file: string): Stats | undefined {
+function look(
+  ask: (file: string, options: { throwIfNoEntry: false }) => Stats | undefined,
+  file: string,
+): Stats | undefined {
   try {
     return ask(file, { throwIfNoEntry: false });
   } catch {
@@ -249,10 +269,16 @@ export function readConfigText(file: string): string {
 export function refuseLongConfig(file: string): void {
   const { size } = statSync(file);
   if (size > maxConfigBytes)
-    throw new RuntimeError("CONFIG_INVALID", `${file} has ${size} bytes, and a config has at most ${maxConfigBytes}; take out what is no setting.`);
+    throw new RuntimeError(
+      "CONFIG_INVALID",
+      `${file} has ${size} bytes, and a config has at most ${maxConfigBytes}; take out what is no setting.`,
+    );
 }
 
-/** Where a session works, as its client says; undefined where that is nowhere: programs with a window start their servers in `/`. */
+/**
+ * Where a session works, as its client says; undefined where that is nowhere: programs with a window start their
+ * servers in `/`.
+ */
 export function toWorkingFolder(said: unknown): string | undefined {
   if (typeof said !== "string" || !path.isAbsolute(said) || said.includes("\0")) return undefined;
   const folder = path.resolve(said);

@@ -47,7 +47,8 @@ export class PrintLimit {
     }
     const begun = window;
     // Whoever has gone silent is told of, too.
-    if (begun.leftOut === 0) clock.after(windowMs, () => void (this.#windows.get(name) === begun && this.#close(name, begun)));
+    if (begun.leftOut === 0)
+      clock.after(windowMs, () => void (this.#windows.get(name) === begun && this.#close(name, begun)));
     begun.leftOut += lines;
     return false;
   }
@@ -62,6 +63,9 @@ export class PrintLimit {
 }
 
 function linesIn(chunk: string | Uint8Array): number {
-  const text = typeof chunk === "string" ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("latin1");
+  const text =
+    typeof chunk === "string"
+      ? chunk
+      : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("latin1");
   return Math.max(1, text.split("\n").length - 1);
 }

@@ -24,14 +24,20 @@ export function takeStdout(process: NodeJS.Process): { stream: NodeJS.WriteStrea
   return { stream: stdout, write };
 }
 
-/** Holds what commands print on stdout and stderr, which are one and the same in a server, to their limit. Gives back what writes without it. */
+/**
+ * Holds what commands print on stdout and stderr, which are one and the same in a server, to their limit. Gives back
+ * what writes without it.
+ */
 export function limitPrints(
   process: NodeJS.Process,
   options: Omit<PrintOptions, "onLeftOut"> & { readonly onLeftOut?: (sentence: string) => void },
 ): (text: string) => void {
   const { stdout, stderr } = process;
   const unlimited = stderr.write.bind(stderr);
-  const limit = new PrintLimit({ ...options, onLeftOut: options.onLeftOut ?? ((sentence) => unlimited(`${sentence}\n`)) });
+  const limit = new PrintLimit({
+    ...options,
+    onLeftOut: options.onLeftOut ?? ((sentence) => unlimited(`${sentence}\n`)),
+  });
   const write = (chunk: string | Uint8Array, ...rest: unknown[]) => {
     if (limit.admit(chunk)) return (unlimited as (...all: unknown[]) => boolean)(chunk, ...rest);
     const done = rest.find((part) => typeof part === "function") as (() => void) | undefined;
@@ -44,7 +50,16 @@ export function limitPrints(
 }
 
 function redirectFileWrites(): void {
-  for (const name of ["write", "writeSync", "writev", "writevSync", "writeFile", "writeFileSync", "appendFile", "appendFileSync"] as const) {
+  for (const name of [
+    "write",
+    "writeSync",
+    "writev",
+    "writevSync",
+    "writeFile",
+    "writeFileSync",
+    "appendFile",
+    "appendFileSync",
+  ] as const) {
     const original = fs[name] as (fd: number, ...rest: unknown[]) => unknown;
     Object.assign(fs, { [name]: (fd: number, ...rest: unknown[]) => original.call(fs, fd === 1 ? 2 : fd, ...rest) });
   }
@@ -54,7 +69,9 @@ function redirectChildren(stdout: NodeJS.WriteStream): void {
   const away = (stdio: StdioOptions | undefined): StdioOptions | undefined => {
     if (stdio === "inherit") return ["inherit", 2, "inherit"];
     if (!Array.isArray(stdio)) return stdio;
-    return stdio.map((target, fd) => ((target === "inherit" && fd === 1) || target === 1 || target === stdout ? 2 : target)) as StdioOptions;
+    return stdio.map((target, fd) =>
+      (target === "inherit" && fd === 1) || target === 1 || target === stdout ? 2 : target,
+    ) as StdioOptions;
   };
   const prototype = ChildProcess.prototype as unknown as { spawn: (options: { stdio?: StdioOptions }) => unknown };
   const spawn = prototype.spawn;
@@ -67,7 +84,10 @@ function redirectChildren(stdout: NodeJS.WriteStream): void {
       const last = parts.at(-1);
       const isOptions = typeof last === "object" && last !== null && !Array.isArray(last);
       if (!isOptions) return original.apply(childProcess, parts);
-      return original.apply(childProcess, [...parts.slice(0, -1), { ...last, stdio: away((last as { stdio?: StdioOptions }).stdio) }]);
+      return original.apply(childProcess, [
+        ...parts.slice(0, -1),
+        { ...last, stdio: away((last as { stdio?: StdioOptions }).stdio) },
+      ]);
     };
     Object.assign(childProcess, { [name]: guarded });
   }
@@ -83,7 +103,10 @@ interface Blame {
  * Keeps a command from ending the process: what escapes from it fails its own run only, and process.exit() is refused.
  * What escapes from our own code is handed to `onBug`.
  */
-export function surviveCommands(process: NodeJS.Process, options: { currentRun: () => Blame | undefined; onBug: (error: unknown) => void }): void {
+export function surviveCommands(
+  process: NodeJS.Process,
+  options: { currentRun: () => Blame | undefined; onBug: (error: unknown) => void },
+): void {
   const onEscape = (error: unknown) => {
     const run = options.currentRun();
     if (run === undefined) options.onBug(error);
@@ -95,7 +118,9 @@ export function surviveCommands(process: NodeJS.Process, options: { currentRun: 
   process.exit = ((...code: [number?]) => {
     const run = options.currentRun();
     if (run === undefined) return exit(...code);
-    const refusal = new Error(`${run.name} called process.exit(${code.join()}), which would end the whole server; throw an error instead.`);
+    const refusal = new Error(
+      `${run.name} called process.exit(${code.join()}), which would end the whole server; throw an error instead.`,
+    );
     run.fail(refusal);
     throw refusal;
   }) as typeof process.exit;
@@ -107,8 +132,14 @@ interface Harm {
 }
 
 /** What the log says of a command that has changed built-ins, and of what comes of it. */
-export function describeHarm({ names, changes }: Harm, then: string, fileOf: (name: string) => string | undefined): string {
-  const who = names.map((name) => `${name} (${fileOf(name) ?? "its file is gone"})`).join(" or ") || "something that no command waits for";
+export function describeHarm(
+  { names, changes }: Harm,
+  then: string,
+  fileOf: (name: string) => string | undefined,
+): string {
+  const who =
+    names.map((name) => `${name} (${fileOf(name) ?? "its file is gone"})`).join(" or ") ||
+    "something that no command waits for";
   const cure = 'isolation: "process" keeps such a command apart';
   return `${who} changed what every command shares: ${changes.join(", ")}; that was undone, and ${then}; ${cure}`;
 }

@@ -32,11 +32,16 @@ export function findServed({ commandFolders, bundled }: ProjectSettings): readon
   return selectServed(commandFolders.flatMap(discover), bundled);
 }
 
-/** The command files whose commands can be run in a terminal: a project's own, and the bundled ones whose words lead to none of them. */
+/**
+ * The command files whose commands can be run in a terminal: a project's own, and the bundled ones whose words lead to
+ * none of them.
+ */
 export function findForTerminal({ commandFolders, bundled }: ProjectSettings): readonly FoundCommand[] {
   const found = terminalFolders({ folders: commandFolders, bundled }).flatMap(discover);
   const own = found.filter(({ file }) => !isBundledFile(file));
-  return found.filter(({ file, path }) => !isBundledFile(file) || !own.some((one) => one.path.every((word, at) => path[at] === word)));
+  return found.filter(
+    ({ file, path }) => !isBundledFile(file) || !own.some((one) => one.path.every((word, at) => path[at] === word)),
+  );
 }
 
 /** The command files that come with Meanwhile, whatever a project says of them. */
@@ -45,9 +50,14 @@ export function findBundled(): readonly FoundCommand[] {
 }
 
 /** The commands of a project whose words, in a terminal, would otherwise be those of a bundled one. */
-export function takingPlaceOfBundled<T extends { readonly path: readonly string[]; readonly isBundled?: boolean }>(entries: readonly T[]): T[] {
+export function takingPlaceOfBundled<T extends { readonly path: readonly string[]; readonly isBundled?: boolean }>(
+  entries: readonly T[],
+): T[] {
   const bundled = findBundled();
-  return entries.filter((entry) => entry.isBundled !== true && bundled.some(({ path }) => entry.path.every((word, at) => path[at] === word)));
+  return entries.filter(
+    (entry) =>
+      entry.isBundled !== true && bundled.some(({ path }) => entry.path.every((word, at) => path[at] === word)),
+  );
 }
 
 /** Says which of the tools that are to count as long are none; undefined when all are there. */

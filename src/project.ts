@@ -25,14 +25,14 @@ export interface ProjectFlags {
 }
 
 /**
- * Which bundled commands are served: all, none, or those of these domains, beside the project's own. Where nothing is said, all of
- * them, as long as the project has no command of its own.
+ * Which bundled commands are served: all, none, or those of these domains, beside the project's own. Where nothing is
+ * said, all of them, as long as the project has no command of its own.
  */
 export type Bundled = boolean | readonly string[];
 
 /**
- * How much of the working folder counts, for our own processes: `folders`, its commands and no config file; `pack`, nothing of it;
- * `bundled`, nothing but the bundled commands, whatever any config says. Without one, all.
+ * How much of the working folder counts, for our own processes: `folders`, its commands and no config file; `pack`,
+ * nothing of it; `bundled`, nothing but the bundled commands, whatever any config says. Without one, all.
  */
 export type Scope = "folders" | "pack" | "bundled";
 
@@ -74,7 +74,9 @@ export function hasConfigFile(cwd: string): boolean {
 }
 
 function configFilesOf(cwd: string): string[] {
-  return configNames.map((name) => path.join(cwd, name)).filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile() === true);
+  return configNames
+    .map((name) => path.join(cwd, name))
+    .filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile() === true);
 }
 
 /** Whether any of these folders is there and is not the pack's. */
@@ -82,13 +84,19 @@ export function hasOwnFolders({ folders }: CommandSources): boolean {
   return folders.some((folder) => folder !== packFolder && existsSync(folder));
 }
 
-/** Every folder that commands are looked for in; one that is not there yet may come. Folders that were typed are all there is, unless more is asked for. */
+/**
+ * Every folder that commands are looked for in; one that is not there yet may come. Folders that were typed are all
+ * there is, unless more is asked for.
+ */
 export function commandSources(cwd: string, config: ProjectConfig, flags: ProjectFlags): CommandSources {
   if (flags.scope === "bundled") return { folders: [packFolder], bundled: true };
   const named = flags.commands ?? config.commands ?? ["commands"];
-  const own = (flags.scope === "pack" ? named.filter((folder) => path.isAbsolute(folder)) : named).map((folder) => path.resolve(cwd, folder));
+  const own = (flags.scope === "pack" ? named.filter((folder) => path.isAbsolute(folder)) : named).map((folder) =>
+    path.resolve(cwd, folder),
+  );
   for (const folder of flags.commands ?? []) {
-    if (!existsSync(path.resolve(cwd, folder))) throw new UsageError(`--commands: there is no folder ${path.resolve(cwd, folder)}.`);
+    if (!existsSync(path.resolve(cwd, folder)))
+      throw new UsageError(`--commands: there is no folder ${path.resolve(cwd, folder)}.`);
   }
   // In its own repository the pack's sources lie where a project's commands would: they are loaded once, built.
   const withoutPack = own.filter((folder) => toReal(folder) !== toReal(path.join(packageFolder, "commands")));
@@ -97,7 +105,10 @@ export function commandSources(cwd: string, config: ProjectConfig, flags: Projec
   return { folders: hasPack === false ? withoutPack : [...withoutPack, packFolder], bundled };
 }
 
-/** The folders whose commands can be run in a terminal, where what is bundled is at hand beside a project's own unless it was refused. */
+/**
+ * The folders whose commands can be run in a terminal, where what is bundled is at hand beside a project's own unless
+ * it was refused.
+ */
 export function terminalFolders({ folders, bundled }: CommandSources): readonly string[] {
   return bundled === false ? folders : [...folders.filter((folder) => folder !== packFolder), packFolder];
 }
@@ -117,7 +128,9 @@ interface Findable {
 
 /** The first words of the bundled commands. */
 export function bundledDomains(): string[] {
-  const names = readdirSync(packFolder).filter((name) => !name.startsWith("_") && !name.startsWith(".") && (!name.includes(".") || name.endsWith(".js")));
+  const names = readdirSync(packFolder).filter(
+    (name) => !name.startsWith("_") && !name.startsWith(".") && (!name.includes(".") || name.endsWith(".js")),
+  );
   return names.map((name) => path.parse(name).name).sort();
 }
 
@@ -127,19 +140,31 @@ export function isPackFolder(folder: string): boolean {
 
 /** True where there is nothing but the bundled commands: such servers are all one, wherever they are started. */
 export function isPackAlone({ folders }: CommandSources, configFile: string | undefined): boolean {
-  return configFile === undefined && folders.includes(packFolder) && folders.every((folder) => folder === packFolder || !existsSync(folder));
-}
-
-/** What makes up a project, each by its real path: its folders, and its config file. The pack is the pack, wherever it is installed. */
-export function projectParts(sources: CommandSources, configFile: string | undefined): string[] {
-  const isAlone = isPackAlone(sources, configFile);
-  const own = isAlone ? [] : sources.folders.filter((folder) => folder !== packFolder);
-  return [...own.map(toReal), ...packParts(sources, isAlone), ...(configFile === undefined ? [] : [toReal(configFile)])];
+  return (
+    configFile === undefined &&
+    folders.includes(packFolder) &&
+    folders.every((folder) => folder === packFolder || !existsSync(folder))
+  );
 }
 
 /**
- * A project that says nothing of the pack has it among its parts whether or not it is served: its first command makes no other
- * project of it. One that serves both is another, because whoever serves its own commands alone could not run its tasks.
+ * What makes up a project, each by its real path: its folders, and its config file. The pack is the pack, wherever it
+ * is installed.
+ */
+export function projectParts(sources: CommandSources, configFile: string | undefined): string[] {
+  const isAlone = isPackAlone(sources, configFile);
+  const own = isAlone ? [] : sources.folders.filter((folder) => folder !== packFolder);
+  return [
+    ...own.map(toReal),
+    ...packParts(sources, isAlone),
+    ...(configFile === undefined ? [] : [toReal(configFile)]),
+  ];
+}
+
+/**
+ * A project that says nothing of the pack has it among its parts whether or not it is served: its first command makes
+ * no other project of it. One that serves both is another, because whoever serves its own commands alone could not run
+ * its tasks.
  */
 function packParts({ folders, bundled }: CommandSources, isAlone: boolean): string[] {
   if (bundled === false && !folders.includes(packFolder)) return [];
@@ -172,22 +197,26 @@ export function countedNames(...lists: readonly (readonly string[])[]): string[]
 }
 
 /**
- * Names the daemon that serves a project. Beside the project it counts the package's version, what the config files say,
- * the variables that the config names or the code reads, and our own, because a daemon keeps the environment it was started with.
+ * Names the daemon that serves a project. Beside the project it counts the package's version, what the config files
+ * say, the variables that the config names or the code reads, and our own, because a daemon keeps the environment it
+ * was started with.
  */
 export function daemonKey({ sources, configFile, userConfigFile, env, names, salt }: DaemonParts): string {
   const ours = Object.keys(env).filter((name) => name.startsWith("MEANWHILE_") && !uncounted.has(name));
   const values = [...new Set([...ours, ...names])].sort().map((name) => [name, env[name] ?? null]);
-  const texts = [configFile, userConfigFile].map((file) => (file !== undefined && existsSync(file) ? readConfigText(file) : null));
+  const texts = [configFile, userConfigFile].map((file) =>
+    file !== undefined && existsSync(file) ? readConfigText(file) : null,
+  );
   return fingerprint([salt, packageVersion(), packageFolder, projectParts(sources, configFile), texts, values]);
 }
 
 const multipliers = [0x01000193, 0x85ebca6b, 0xc2b2ae35, 0x27d4eb2f];
 
 /**
- * 128 bits that tell values apart, as a file name. Nothing is kept safe by it: whoever could make two alike runs code as this
- * user already. Loading node:crypto would take longer than everything else a front does. The system shows the names of sockets to
- * everybody, so what must not be guessed from one is said after a salt, which is as long as two of these and known to nobody else.
+ * 128 bits that tell values apart, as a file name. Nothing is kept safe by it: whoever could make two alike runs code
+ * as this user already. Loading node:crypto would take longer than everything else a front does. The system shows the
+ * names of sockets to everybody, so what must not be guessed from one is said after a salt, which is as long as two of
+ * these and known to nobody else.
  */
 export function fingerprint(value: unknown): string {
   const bytes = Buffer.from(JSON.stringify(value));

@@ -41,13 +41,19 @@ export interface Runtime {
   token(): string;
   /** Throws when the database of tasks cannot be used. */
   checkStore(): Promise<void>;
-  /** Begins to work on what is queued, as soon as its database can be used. Done by the first call that needs it, where nobody does it before. */
+  /**
+   * Begins to work on what is queued, as soon as its database can be used. Done by the first call that needs it, where
+   * nobody does it before.
+   */
   startTasks(): Promise<void>;
   /** Whether tasks of this project are queued, run or wait for an answer. */
   hasLiveTasks(): Promise<boolean>;
   /** What this process works on right now. */
   running(): Running;
-  /** Hands out calls, gives back what is safe to run again, and lets the rest go on for this long; how many tasks nobody works on then. */
+  /**
+   * Hands out calls, gives back what is safe to run again, and lets the rest go on for this long; how many tasks nobody
+   * works on then.
+   */
   close(graceMs: number): Promise<{ readonly waiting: number }>;
 }
 
@@ -72,7 +78,10 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
   let known: string | undefined;
   const token = () => (known ??= readToken(settings.home));
   const { mcp: hook, deferral, prompts, followUpTools } = settings;
-  const guests = hook === undefined ? undefined : new Guests({ facts: settings, hook: hook as GuestHook, loadSdk: () => loadSdk(settings), log });
+  const guests =
+    hook === undefined
+      ? undefined
+      : new Guests({ facts: settings, hook: hook as GuestHook, loadSdk: () => loadSdk(settings), log });
   const serving = createServing({
     ...settings,
     facts: settings,
@@ -165,7 +174,10 @@ class ServedTasks {
     if (this.#opened === undefined && !existsSync(this.#settings.storeFile)) return false;
     const { tasks } = await this.#open();
     // Nobody stays for what cannot be read.
-    return await withoutStore(() => tasks.engine.hasOwn(callerKey(localUser), { statuses: liveStatuses, withCalls: true }), false);
+    return await withoutStore(
+      () => tasks.engine.hasOwn(callerKey(localUser), { statuses: liveStatuses, withCalls: true }),
+      false,
+    );
   }
 
   /** How long commands take; nothing is opened for a home that has no tasks yet. */
@@ -283,16 +295,20 @@ export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> 
 async function loadSdk({ configFile = "" }: Settings): Promise<Sdk> {
   const name = "@modelcontextprotocol/server";
   try {
-    const [{ McpServer }, { serveStdio }] = (await Promise.all([loadAsOf(configFile, name), loadAsOf(configFile, `${name}/stdio`)] as Promise<Sdk>[])) as [
-      Sdk,
-      Sdk,
-    ];
+    const [{ McpServer }, { serveStdio }] = (await Promise.all([
+      loadAsOf(configFile, name),
+      loadAsOf(configFile, `${name}/stdio`),
+    ] as Promise<Sdk>[])) as [Sdk, Sdk];
     return { McpServer, serveStdio };
   } catch (cause) {
-    throw new RuntimeError("CONFIG_INVALID", `The \`mcp\` hook of ${configFile} needs ${name}; install it in the project: npm install ${name}`, {
-      cause,
-      forClients: `This server's \`mcp\` hook needs ${name}, which is not installed; whoever runs it can: npm install ${name}`,
-    });
+    throw new RuntimeError(
+      "CONFIG_INVALID",
+      `The \`mcp\` hook of ${configFile} needs ${name}; install it in the project: npm install ${name}`,
+      {
+        cause,
+        forClients: `This server's \`mcp\` hook needs ${name}, which is not installed; whoever runs it can: npm install ${name}`,
+      },
+    );
   }
 }
 
@@ -318,8 +334,12 @@ export function readToken(home: Home): string {
     if (token.length < 32) throw new Error(`${home.tokenFile} holds no token; delete it, and a new one is made`);
     return token;
   } catch (cause) {
-    throw new RuntimeError("HOME_UNUSABLE", `Cannot use the home folder ${home.folder}: ${messageOf(cause)}; set MEANWHILE_HOME to a folder you may write.`, {
-      cause,
-    });
+    throw new RuntimeError(
+      "HOME_UNUSABLE",
+      `Cannot use the home folder ${home.folder}: ${messageOf(cause)}; set MEANWHILE_HOME to a folder you may write.`,
+      {
+        cause,
+      },
+    );
   }
 }

@@ -1,6 +1,7 @@
 /**
- * The gate between text and a screen. Much of what we show was written by others: servers, tools, files, logs. A screen obeys escape
- * sequences, C0 and C1 controls, and is deceived by marks that turn the direction of text; what passes here is shown, never obeyed.
+ * The gate between text and a screen. Much of what we show was written by others: servers, tools, files, logs. A screen
+ * obeys escape sequences, C0 and C1 controls, and is deceived by marks that turn the direction of text; what passes
+ * here is shown, never obeyed.
  */
 
 const turned = /[\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;

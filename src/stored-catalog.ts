@@ -8,9 +8,9 @@ import { type Home, writePrivately } from "./paths.ts";
 import { isBundledFile } from "./project.ts";
 
 /**
- * What help and completion show of a project's commands, kept by whoever loads them, so that nothing has to be run for a Tab.
- * One file a command folder, in the user's home; an entry counts for the very bytes of the command file it was made from.
- * What such a file imports may change without it.
+ * What help and completion show of a project's commands, kept by whoever loads them, so that nothing has to be run for
+ * a Tab. One file a command folder, in the user's home; an entry counts for the very bytes of the command file it was
+ * made from. What such a file imports may change without it.
  */
 
 /** A larger file is no command's; a pipe would never end. */
@@ -45,7 +45,10 @@ export class StoredCatalog {
     this.#folders = folders.filter((folder) => !isBundledFile(path.join(folder, "any")));
   }
 
-  /** A bundled command, or one of the project's as it was last loaded; undefined when its file has not been loaded as it is. */
+  /**
+   * A bundled command, or one of the project's as it was last loaded; undefined when its file has not been loaded as it
+   * is.
+   */
   async describe(found: FoundCommand): Promise<DescribedCommand | undefined> {
     if (isBundledFile(found.file)) {
       const entry = await loadEntry(found);
@@ -92,10 +95,18 @@ export class StoredCatalog {
   #keepIn(folder: string, loaded: readonly Loaded[]): void {
     const file = this.#fileOf(folder);
     const before = readCatalog(file);
-    const stored = new Map(Object.entries(before).filter(([name]) => statSync(path.join(folder, name), { throwIfNoEntry: false }) !== undefined));
+    const stored = new Map(
+      Object.entries(before).filter(
+        ([name]) => statSync(path.join(folder, name), { throwIfNoEntry: false }) !== undefined,
+      ),
+    );
     for (const item of loaded) {
       const digest = digestOf(item.file);
-      if (digest !== undefined) stored.set(path.relative(folder, item.file), { digest, ...("command" in item && { command: toStored(item.command) }) });
+      if (digest !== undefined)
+        stored.set(path.relative(folder, item.file), {
+          digest,
+          ...("command" in item && { command: toStored(item.command) }),
+        });
     }
     const next = withinBounds(stored);
     if (JSON.stringify(next) === JSON.stringify(before)) return;
@@ -120,7 +131,15 @@ function digestOf(file: string): string | undefined {
   return createHash("sha256").update(readFileSync(file)).digest("base64url");
 }
 
-function toStored({ summary, description, inputSchema, positional, examples, confirm, complete }: DescribedCommand): StoredCommand {
+function toStored({
+  summary,
+  description,
+  inputSchema,
+  positional,
+  examples,
+  confirm,
+  complete,
+}: DescribedCommand): StoredCommand {
   return {
     summary,
     ...(description !== undefined && { description }),
@@ -167,9 +186,18 @@ function isStored(item: unknown): boolean {
   const { digest, command } = (item ?? {}) as Record<string, unknown>;
   if (typeof digest !== "string") return false;
   if (command === undefined) return true;
-  const { summary, description = "", inputSchema, positional, examples, completers } = (command ?? {}) as Record<string, unknown>;
+  const {
+    summary,
+    description = "",
+    inputSchema,
+    positional,
+    examples,
+    completers,
+  } = (command ?? {}) as Record<string, unknown>;
   const areTexts = [summary, description].every((text) => typeof text === "string");
-  const areLists = [positional, examples, completers].every((list) => Array.isArray(list) && list.every((text) => typeof text === "string"));
+  const areLists = [positional, examples, completers].every(
+    (list) => Array.isArray(list) && list.every((text) => typeof text === "string"),
+  );
   return areTexts && areLists && typeof inputSchema === "object" && inputSchema !== null;
 }
 
@@ -177,6 +205,8 @@ function isStored(item: unknown): boolean {
 function removeOldest(folder: string): void {
   const files = readdirSync(folder).map((name) => path.join(folder, name));
   if (files.length <= maxCatalogs) return;
-  const byAge = files.map((file) => ({ file, at: statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0 })).sort((a, b) => b.at - a.at);
+  const byAge = files
+    .map((file) => ({ file, at: statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0 }))
+    .sort((a, b) => b.at - a.at);
   for (const { file } of byAge.slice(maxCatalogs)) rmSync(file, { force: true });
 }

@@ -4,8 +4,9 @@ import { type Home, writePrivately } from "./paths.ts";
 import { fingerprint } from "./project.ts";
 
 /**
- * What is known of a project without running any of its code: what its config said when it was last loaded, which variables
- * its code reads, and whether this user has made it here. All of it is kept in the user's home, where nothing that lies in a project's folder can write.
+ * What is known of a project without running any of its code: what its config said when it was last loaded, which
+ * variables its code reads, and whether this user has made it here. All of it is kept in the user's home, where nothing
+ * that lies in a project's folder can write.
  */
 
 /** What a config file written as code said when it was last loaded. */
@@ -30,7 +31,11 @@ export function readStoredConfig(home: Home, file: string): StoredConfig | undef
 }
 
 /** Keeps what can be written down of a config that was loaded from this text. */
-export function storeConfig(home: Home, file: string, { text, said }: { readonly text: string | undefined; readonly said: unknown }): void {
+export function storeConfig(
+  home: Home,
+  file: string,
+  { text, said }: { readonly text: string | undefined; readonly said: unknown },
+): void {
   if (text === undefined) return;
   try {
     const real = realpathSync(file);
@@ -49,7 +54,8 @@ export function forgetConfig(home: Home, file: string): void {
   rmSync(configFileOf(home, realpathSync(file)), { force: true });
 }
 
-const namesFileOf = (home: Home, parts: readonly string[]) => path.join(home.runFolder, `env-${fingerprint(parts)}.names`);
+const namesFileOf = (home: Home, parts: readonly string[]) =>
+  path.join(home.runFolder, `env-${fingerprint(parts)}.names`);
 
 /** The variables that the code of a project read when it was last looked at; none where nobody has looked. */
 export function readStoredNames(home: Home, parts: readonly string[]): string[] {
@@ -82,7 +88,10 @@ export function readText(file: string): string | undefined {
 
 const noteOf = (home: Home, folder: string) => path.join(home.runFolder, `made-${fingerprint(path.resolve(folder))}`);
 
-/** Notes that this user has just made a folder of commands, which is still called `aside`, before it is there under its name. */
+/**
+ * Notes that this user has just made a folder of commands, which is still called `aside`, before it is there under its
+ * name.
+ */
 export function rememberMade(home: Home, folder: string, aside: string): void {
   writePrivately(noteOf(home, folder), JSON.stringify({ folder: path.resolve(folder), ...identityOf(aside) }));
 }
@@ -91,16 +100,26 @@ export function rememberMade(home: Home, folder: string, aside: string): void {
 export function isMade(home: Home, folder: string): boolean {
   const note = readJson(noteOf(home, folder));
   const there = identityOf(folder);
-  return note !== undefined && there !== undefined && note.folder === path.resolve(folder) && note.inode === there.inode && note.born === there.born;
+  return (
+    note !== undefined &&
+    there !== undefined &&
+    note.folder === path.resolve(folder) &&
+    note.inode === there.inode &&
+    note.born === there.born
+  );
 }
 
-/** A project's folders are its own, also those that come later. Where there was none, one that comes is served if this user has made it. */
+/**
+ * A project's folders are its own, also those that come later. Where there was none, one that comes is served if this
+ * user has made it.
+ */
 export function servedFolders(project: {
   readonly configFile: string | undefined;
   readonly commandFolders: readonly string[];
   readonly home: Home;
 }): (folder: string) => boolean {
-  const missing = project.configFile === undefined ? project.commandFolders.filter((folder) => !existsSync(folder)) : [];
+  const missing =
+    project.configFile === undefined ? project.commandFolders.filter((folder) => !existsSync(folder)) : [];
   return (folder) => !missing.includes(folder) || isMade(project.home, folder);
 }
 

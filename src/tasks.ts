@@ -47,7 +47,11 @@ export interface TasksOptions {
 /** Where a project lies, in words for a person. */
 export function placeOf({ configFile, commandFolders }: Settings): string {
   const own = commandFolders.find((folder) => !isPackFolder(folder) && existsSync(folder));
-  return configFile !== undefined ? path.dirname(configFile) : own !== undefined ? path.dirname(own) : "the bundled commands";
+  return configFile !== undefined
+    ? path.dirname(configFile)
+    : own !== undefined
+      ? path.dirname(own)
+      : "the bundled commands";
 }
 
 /** Opens the tasks of a home. Nothing is claimed or swept until a worker or the sweeper is started. */
@@ -57,7 +61,11 @@ export function openTasks(settings: Settings, log: Logger, options: TasksOptions
   if (!isPatient) store.open();
   const ended = new EndedTasks();
   const jumps = new JumpWatch(clock);
-  const history = new History(store, clock, settings.project, { home: settings.home.folder, config: publicSettings(settings), log });
+  const history = new History(store, clock, settings.project, {
+    home: settings.home.folder,
+    config: publicSettings(settings),
+    log,
+  });
   const { project, isDebug } = settings;
   rememberPlace(settings.home, project, placeOf(settings));
   const children = {

@@ -1,7 +1,11 @@
 /** Letters of East Asian scripts and emoji take two places, marks that combine take none. */
 function placesOf(letter: string): number {
   if (/^\p{M}|^\u200d/u.test(letter)) return 0;
-  return /^[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|^\p{Emoji_Presentation}/u.test(letter) ? 2 : 1;
+  return /^[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|^\p{Emoji_Presentation}/u.test(
+    letter,
+  )
+    ? 2
+    : 1;
 }
 
 /** How many places of a terminal a text takes. */
@@ -31,7 +35,9 @@ export function cutWords(text: string, width: number): string {
   return words.trim() === "" ? cut(text, width) : `${words.trimEnd()} …`;
 }
 
-/** Lines no wider than `width`, broken between words; a word that is wider than a line is broken where the line ends. */
+/**
+ * Lines no wider than `width`, broken between words; a word that is wider than a line is broken where the line ends.
+ */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";

@@ -3,14 +3,28 @@ import { homedir } from "node:os";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { defaultLimits, limitsOf } from "../commands/_pack/limits.ts";
-import { changeableBy, checkConfig, loadSettings, publicSettings, readSettings, type UserConfig } from "../src/config.ts";
+import {
+  changeableBy,
+  checkConfig,
+  loadSettings,
+  publicSettings,
+  readSettings,
+  type UserConfig,
+} from "../src/config.ts";
 import { UsageError } from "../src/errors.ts";
 import { defaultDeferral } from "../src/task/deferral.ts";
 import { temporaryFolder, writeFiles } from "./helpers/home.ts";
 
-const load = (files: Record<string, string> = {}, options: { env?: Record<string, string>; flags?: object; home?: Record<string, string> } = {}) => {
+const load = (
+  files: Record<string, string> = {},
+  options: { env?: Record<string, string>; flags?: object; home?: Record<string, string> } = {},
+) => {
   const cwd = writeFiles(temporaryFolder(), files);
-  return loadSettings({ cwd, env: { MEANWHILE_HOME: writeFiles(temporaryFolder(), options.home ?? {}), ...options.env }, flags: options.flags ?? {} });
+  return loadSettings({
+    cwd,
+    env: { MEANWHILE_HOME: writeFiles(temporaryFolder(), options.home ?? {}), ...options.env },
+    flags: options.flags ?? {},
+  });
 };
 
 describe("settings", () => {
@@ -39,16 +53,30 @@ describe("settings", () => {
       ["unpackedMb", 0],
       ["textMb", "8"],
     ] as const)
-      await expect(load({ "meanwhile.config.json": JSON.stringify({ pack: { [name]: value } }) }), name).rejects.toThrow(`\`pack.${name}\` must be `);
+      await expect(
+        load({ "meanwhile.config.json": JSON.stringify({ pack: { [name]: value } }) }),
+        name,
+      ).rejects.toThrow(`\`pack.${name}\` must be `);
   });
 
   test("flags win over environment, environment over project, project over user", async () => {
-    const home = { "config.json": '{ "name": "user", "http": { "port": 1, "host": "localhost" }, "logLevel": "warn" }' };
+    const home = {
+      "config.json": '{ "name": "user", "http": { "port": 1, "host": "localhost" }, "logLevel": "warn" }',
+    };
     const project = { "meanwhile.config.json": '{ "http": { "port": 2 } }' };
-    expect(await load({}, { home })).toMatchObject({ name: "user", http: { port: 1, host: "localhost" }, logLevel: "warn" });
+    expect(await load({}, { home })).toMatchObject({
+      name: "user",
+      http: { port: 1, host: "localhost" },
+      logLevel: "warn",
+    });
     expect(await load(project, { home })).toMatchObject({ name: "user", http: { port: 2, host: "localhost" } });
-    expect(await load(project, { home, env: { MEANWHILE_PORT: "3", MEANWHILE_LOG: "error" } })).toMatchObject({ http: { port: 3 }, logLevel: "error" });
-    expect(await load(project, { home, env: { MEANWHILE_PORT: "3" }, flags: { port: 4 } })).toMatchObject({ http: { port: 4 } });
+    expect(await load(project, { home, env: { MEANWHILE_PORT: "3", MEANWHILE_LOG: "error" } })).toMatchObject({
+      http: { port: 3 },
+      logLevel: "error",
+    });
+    expect(await load(project, { home, env: { MEANWHILE_PORT: "3" }, flags: { port: 4 } })).toMatchObject({
+      http: { port: 4 },
+    });
   });
 
   test("a TypeScript file is loaded as it is, folders relative to it", async () => {
@@ -67,19 +95,28 @@ describe("settings", () => {
       '{ "bundled": ["monitor", "monitr"] }',
       '`bundled` must be true, false, or a list of domains of the bundled commands (config, database, diagnose-server, ingest, monitor, transform, vault), not "monitr"',
     ],
-    ['{ "bundled": "monitor" }', "`bundled` must be true, false, or a list of domains of the bundled commands (config, database,"],
+    [
+      '{ "bundled": "monitor" }',
+      "`bundled` must be true, false, or a list of domains of the bundled commands (config, database,",
+    ],
     ['{ "bundled": [1] }', "vault), not 1"],
     ['{ "http": { "port": "banana" } }', "`http.port` must be a whole number from 0 to 65535"],
     ['{ "http": { "port": 70000 } }', "`http.port` must be a whole number from 0 to 65535"],
     ['{ "http": [] }', "`http` must be { port, host, allowAnonymous }"],
     ['{ "http": { "allowAnonymous": "yes" } }', "`http.allowAnonymous` must be true or false"],
-    ['{ "requireToken": true }', "`requireToken` is no setting any more, because HTTP asks for the token by itself; take it out"],
+    [
+      '{ "requireToken": true }',
+      "`requireToken` is no setting any more, because HTTP asks for the token by itself; take it out",
+    ],
     ['{ "toolPrefix": "a b" }', "`toolPrefix` must be letters, digits and _"],
     ['{ "logLevel": "loud" }', "`logLevel` must be one of debug, info, warn, error"],
     ['{ "deferral": [] }', "`deferral` must be { auto, tools, requireClientTasks,"],
     ['{ "deferral": { "auto": 1 } }', "`deferral.auto` must be true or false"],
     ['{ "deferral": { "tools": "report_build" } }', "`deferral.tools` must be a list of tool names"],
-    ['{ "deferral": { "patienceSecs": 3 } }', "`deferral.patienceSecs` is not a setting; did you mean `deferral.patienceSeconds`?"],
+    [
+      '{ "deferral": { "patienceSecs": 3 } }',
+      "`deferral.patienceSecs` is not a setting; did you mean `deferral.patienceSeconds`?",
+    ],
     ['{ "deferral": { "patienceSeconds": -1 } }', "`deferral.patienceSeconds` must be seconds from 0 to 604800"],
     ['{ "deferral": { "keepInlineSeconds": "600" } }', "`deferral.keepInlineSeconds` must be seconds from 0 to 604800"],
     ['{ "deferral": { "longSeconds": 604801 } }', "`deferral.longSeconds` must be seconds from 0 to 604800"],
@@ -90,11 +127,17 @@ describe("settings", () => {
     ['{ "graceSeconds": 601 }', "`graceSeconds` must be seconds from 0 to 600"],
     ['{ "hosts": [] }', "`hosts` must be hosts by name"],
     ['{ "hosts": { "kilo": 60 } }', "`hosts.kilo` must be { limitSeconds, isExtended }"],
-    ['{ "hosts": { "kilo": { "limitSeconds": 0 } } }', "`hosts.kilo.limitSeconds` must be seconds above 0, up to 604800"],
+    [
+      '{ "hosts": { "kilo": { "limitSeconds": 0 } } }',
+      "`hosts.kilo.limitSeconds` must be seconds above 0, up to 604800",
+    ],
     ['{ "hosts": { "kilo": { "isExtended": "no" } } }', "`hosts.kilo.isExtended` must be true or false"],
     ['{ "hosts": { "kilo": { "limit": 3 } } }', "`hosts.kilo.limit` is not a setting"],
     ['{ "hosts": { "__proto__": { "limitSeconds": 0 } } }', "`hosts.__proto__.limitSeconds` must be seconds above 0"],
-    ['{ "env": ["A", "1X"] }', "`env` must be a list of names of variables, each of letters, digits and _ and not beginning with a digit"],
+    [
+      '{ "env": ["A", "1X"] }',
+      "`env` must be a list of names of variables, each of letters, digits and _ and not beginning with a digit",
+    ],
     ['{ "env": ["A B"] }', "`env` must be a list of names of variables"],
     ['{ "env": ["A=B"] }', "`env` must be a list of names of variables"],
     ['{ "env": "ACME_KEY" }', 'such as "ACME_KEY"'],
@@ -117,10 +160,26 @@ describe("settings", () => {
 
   test.each([
     ["meanwhile.config.ts", "export default {\n  http: { port: },\n};\n", /meanwhile\.config\.ts: .* \(line 2\)$/],
-    ["meanwhile.config.ts", 'import "./keys.ts";\nexport default {};\n', /meanwhile\.config\.ts: no keys \(.*keys\.ts:2:7\)$/],
-    ["meanwhile.config.json", '{\n  "http": { "port": 1 },\n  "name": ,\n}\n', /meanwhile\.config\.json at line 3, column 11: Unexpected token ','\.$/],
-    ["meanwhile.config.json", '{\n  "name": "x"\n', /meanwhile\.config\.json at line 3, column 1: Expected ',' or '}' after property value\.$/],
-    ["meanwhile.config.json", '{\n  "bundled": ture\n}\n', /meanwhile\.config\.json at line 2, column 14: Unexpected token 'u'\.$/],
+    [
+      "meanwhile.config.ts",
+      'import "./keys.ts";\nexport default {};\n',
+      /meanwhile\.config\.ts: no keys \(.*keys\.ts:2:7\)$/,
+    ],
+    [
+      "meanwhile.config.json",
+      '{\n  "http": { "port": 1 },\n  "name": ,\n}\n',
+      /meanwhile\.config\.json at line 3, column 11: Unexpected token ','\.$/,
+    ],
+    [
+      "meanwhile.config.json",
+      '{\n  "name": "x"\n',
+      /meanwhile\.config\.json at line 3, column 1: Expected ',' or '}' after property value\.$/,
+    ],
+    [
+      "meanwhile.config.json",
+      '{\n  "bundled": ture\n}\n',
+      /meanwhile\.config\.json at line 2, column 14: Unexpected token 'u'\.$/,
+    ],
     ["meanwhile.config.json", "", /meanwhile\.config\.json at line 1, column 1: Unexpected end of JSON input\.$/],
   ])("a mistake in %s is found by its line: %j", async (file, text, sentence) => {
     await expect(load({ [file]: text, "keys.ts": '\nthrow new Error("no keys");' })).rejects.toThrow(
@@ -133,9 +192,15 @@ describe("settings", () => {
     [{ env: { MEANWHILE_LOG: "loud" } }, 'MEANWHILE_LOG must be one of debug, info, warn, error, not "loud".'],
     [{ env: { MEANWHILE_AUTO_TASK: "yes" } }, 'MEANWHILE_AUTO_TASK must be 0 or 1, not "yes".'],
     [{ env: { MEANWHILE_AUTO_TASK: "01" } }, 'MEANWHILE_AUTO_TASK must be 0 or 1, not "01".'],
-    [{ env: { MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP: "true" } }, 'MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP must be 0 or 1, not "true".'],
+    [
+      { env: { MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP: "true" } },
+      'MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP must be 0 or 1, not "true".',
+    ],
     [{ env: { MEANWHILE_AUTO_TASK_UNSOLICITED: "2" } }, 'MEANWHILE_AUTO_TASK_UNSOLICITED must be 0 or 1, not "2".'],
-    [{ env: { MEANWHILE_AUTO_TASK_TOOLS: "a b" } }, 'MEANWHILE_AUTO_TASK_TOOLS must be tool names with commas between them, not "a b".'],
+    [
+      { env: { MEANWHILE_AUTO_TASK_TOOLS: "a b" } },
+      'MEANWHILE_AUTO_TASK_TOOLS must be tool names with commas between them, not "a b".',
+    ],
     [{ flags: { commands: ["nowhere"] } }, "--commands: there is no folder"],
   ])("%j is refused by name", async (options, sentence) => {
     const refused = load({}, options);
@@ -146,7 +211,8 @@ describe("settings", () => {
 
 describe("settings of deferral", () => {
   const config = (value: object) => ({ "meanwhile.config.json": JSON.stringify(value) });
-  const deferral = async (files: Record<string, string>, options: Parameters<typeof load>[1] = {}) => (await load(files, options)).deferral;
+  const deferral = async (files: Record<string, string>, options: Parameters<typeof load>[1] = {}) =>
+    (await load(files, options)).deferral;
 
   test("are exactly the defaults with no file and no variable set", async () => {
     const settings = await load();
@@ -186,19 +252,47 @@ describe("settings of deferral", () => {
   });
 
   test("the environment wins over the project's file, that over the user's, one by one", async () => {
-    const home = { "config.json": '{ "deferral": { "auto": false, "patienceSeconds": 1, "tools": ["a"] }, "hosts": { "x": { "limitSeconds": 1 } } }' };
-    const project = config({ deferral: { auto: true, patienceSeconds: 2, unsolicited: true }, hosts: { y: { isExtended: true } } });
+    const home = {
+      "config.json":
+        '{ "deferral": { "auto": false, "patienceSeconds": 1, "tools": ["a"] }, "hosts": { "x": { "limitSeconds": 1 } } }',
+    };
+    const project = config({
+      deferral: { auto: true, patienceSeconds: 2, unsolicited: true },
+      hosts: { y: { isExtended: true } },
+    });
     const env = { MEANWHILE_AUTO_TASK: "0", MEANWHILE_AUTO_TASK_TOOLS: "b", MEANWHILE_AUTO_TASK_UNSOLICITED: "0" };
-    expect(await deferral({}, { home })).toEqual({ ...defaultDeferral, isAuto: false, patienceMs: 1_000, tools: ["a"] });
-    expect(await deferral(project, { home })).toEqual({ ...defaultDeferral, isAuto: true, patienceMs: 2_000, tools: ["a"], isUnsolicited: true });
-    expect(await deferral(project, { home, env })).toEqual({ ...defaultDeferral, isAuto: false, patienceMs: 2_000, tools: ["b"] });
+    expect(await deferral({}, { home })).toEqual({
+      ...defaultDeferral,
+      isAuto: false,
+      patienceMs: 1_000,
+      tools: ["a"],
+    });
+    expect(await deferral(project, { home })).toEqual({
+      ...defaultDeferral,
+      isAuto: true,
+      patienceMs: 2_000,
+      tools: ["a"],
+      isUnsolicited: true,
+    });
+    expect(await deferral(project, { home, env })).toEqual({
+      ...defaultDeferral,
+      isAuto: false,
+      patienceMs: 2_000,
+      tools: ["b"],
+    });
     expect((await load(project, { home })).hosts).toEqual({ x: { limitSeconds: 1 }, y: { isExtended: true } });
   });
 
   test("the other switches, the host's name, and all of it visible to commands", async () => {
-    const settings = await load(config({ followUpTools: false, errorsAsCompleted: true }), { env: { MEANWHILE_HOST: " opencode " } });
+    const settings = await load(config({ followUpTools: false, errorsAsCompleted: true }), {
+      env: { MEANWHILE_HOST: " opencode " },
+    });
     expect(settings).toMatchObject({ followUpTools: false, errorsAsCompleted: true, hostName: "opencode" });
-    expect(publicSettings(settings)).toMatchObject({ followUpTools: false, hosts: {}, facts: { hostName: "opencode" } });
+    expect(publicSettings(settings)).toMatchObject({
+      followUpTools: false,
+      hosts: {},
+      facts: { hostName: "opencode" },
+    });
   });
 
   test("what commands see is named as a config file names it: written into one, it means the same", async () => {
@@ -208,7 +302,15 @@ describe("settings of deferral", () => {
       toolPrefix: "p",
       http: { port: 1, host: "::1", allowAnonymous: true },
       logLevel: "warn",
-      deferral: { auto: false, tools: ["a"], requireClientTasks: true, unsolicited: true, patienceSeconds: 1, longSeconds: 2, keepInlineSeconds: 3 },
+      deferral: {
+        auto: false,
+        tools: ["a"],
+        requireClientTasks: true,
+        unsolicited: true,
+        patienceSeconds: 1,
+        longSeconds: 2,
+        keepInlineSeconds: 3,
+      },
     };
     for (const said of [{}, all]) {
       const { facts: _facts, commands, ...shown } = publicSettings(await load(config(said)));
@@ -230,13 +332,19 @@ describe("settings without running a config that is code", () => {
 
   test("are those of the last load, for this very file and text", async () => {
     const from = folder();
-    expect(readSettings(from)).toMatchObject({ notice: notLoaded, settings: { name: "meanwhile", configFile: path.join(from.cwd, "meanwhile.config.ts") } });
+    expect(readSettings(from)).toMatchObject({
+      notice: notLoaded,
+      settings: { name: "meanwhile", configFile: path.join(from.cwd, "meanwhile.config.ts") },
+    });
     const loaded = await loadSettings(from);
     const { settings, notice } = readSettings(from);
     expect(notice).toBeUndefined();
     expect(settings).toEqual({ ...loaded, mcp: undefined });
     const copy = { ...folder(), env: from.env };
-    expect(readSettings(copy), "the same text in another folder").toMatchObject({ notice: notLoaded, settings: { name: "meanwhile" } });
+    expect(readSettings(copy), "the same text in another folder").toMatchObject({
+      notice: notLoaded,
+      settings: { name: "meanwhile" },
+    });
     writeFiles(from.cwd, { "meanwhile.config.ts": `${text}\n` });
     expect(readSettings(from)).toMatchObject({
       notice: "meanwhile.config.ts has changed since it was last loaded; `meanwhile tools` loads it.",
@@ -251,10 +359,19 @@ describe("settings without running a config that is code", () => {
     const [name = ""] = readdirSync(run);
     expect(statSync(path.join(run, name)).mode & 0o777).toBe(0o600);
     const whole = JSON.parse(readFileSync(path.join(run, name), "utf8")) as object;
-    for (const damaged of ["", "null", "{", JSON.stringify({ ...whole, said: { nmae: "x" } }), JSON.stringify({ ...whole, said: 5 })]) {
+    for (const damaged of [
+      "",
+      "null",
+      "{",
+      JSON.stringify({ ...whole, said: { nmae: "x" } }),
+      JSON.stringify({ ...whole, said: 5 }),
+    ]) {
       writeFiles(run, { [name]: damaged });
       const { notice, settings } = readSettings(from);
-      expect({ name: settings.name, isTold: notice !== undefined }, damaged).toEqual({ name: "meanwhile", isTold: true });
+      expect({ name: settings.name, isTold: notice !== undefined }, damaged).toEqual({
+        name: "meanwhile",
+        isTold: true,
+      });
     }
   });
 });
@@ -288,7 +405,8 @@ describe("who may change a setting", () => {
   });
 
   test("what is no setting, nobody", () => {
-    for (const key of ["", "HTTP", " http", "__proto__", "constructor.name", "toString"]) expect(changeableBy(key), key).toBe("nobody");
+    for (const key of ["", "HTTP", " http", "__proto__", "constructor.name", "toString"])
+      expect(changeableBy(key), key).toBe("nobody");
   });
 });
 

@@ -17,14 +17,21 @@ test.each([
   ["a process of an earlier boot", nameOf({ boot: "earlier" }), true],
   ["a process whose id was given out again", nameOf({ startedAt: "1" }), true],
   ["a process of another machine", nameOf({ host: "elsewhere", pid: endedPid }), false],
-  ["a process of another container, whose ids mean nothing here", nameOf({ namespace: "pid:[1]", pid: endedPid }), false],
+  [
+    "a process of another container, whose ids mean nothing here",
+    nameOf({ namespace: "pid:[1]", pid: endedPid }),
+    false,
+  ],
   ["somebody whose name is none of ours", "w1", false],
 ])("is known to be dead: %s", (_who, worker, isDead) => {
   expect(isKnownDead(worker)).toBe(isDead);
 });
 
 test("a process is killed together with all it has started; one that is gone is no error", async () => {
-  const child = spawn("sh", ["-c", "sleep 60 & echo $!; wait"], { detached: true, stdio: ["ignore", "pipe", "ignore"] });
+  const child = spawn("sh", ["-c", "sleep 60 & echo $!; wait"], {
+    detached: true,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
   const grandchild = await new Promise<number>((resolve) => child.stdout.once("data", (text) => resolve(Number(text))));
   const ended = new Promise((resolve) => child.once("close", resolve));
   killGroup(child.pid ?? 0);
@@ -36,7 +43,11 @@ test("a process is killed together with all it has started; one that is gone is 
 
 /** A process that leads a group and says which others it has started. */
 async function startLeader(script: string, count: number, env: Record<string, string>) {
-  const leader = spawn("sh", ["-c", script], { detached: true, stdio: ["ignore", "pipe", "ignore"], env: { PATH: process.env.PATH, ...env } });
+  const leader = spawn("sh", ["-c", script], {
+    detached: true,
+    stdio: ["ignore", "pipe", "ignore"],
+    env: { PATH: process.env.PATH, ...env },
+  });
   const started = await new Promise<number[]>((resolve) => {
     let text = "";
     leader.stdout.on("data", (part) => {
@@ -59,7 +70,11 @@ const gone = async (pids: readonly number[]) =>
 
 test("what has left its parent's group is found by its parent, or by its mark, and ended; nobody else is", async () => {
   const own = "setsid sh -c 'echo $$; exec sleep 60' &";
-  const marked = await startLeader(`${own} env -i ${own} (setsid sh -c 'echo $$; sleep 61; sleep 60' &) ; sleep 60`, 3, { MEANWHILE_RUN: "one" });
+  const marked = await startLeader(
+    `${own} env -i ${own} (setsid sh -c 'echo $$; sleep 61; sleep 60' &) ; sleep 60`,
+    3,
+    { MEANWHILE_RUN: "one" },
+  );
   const other = await startLeader(`${own} sleep 60`, 1, { MEANWHILE_RUN: "one more" });
   const ended = endStrays(marked.pid, "MEANWHILE_RUN=one");
   expect(ended).toEqual(expect.arrayContaining(marked.started));
@@ -69,16 +84,24 @@ test("what has left its parent's group is found by its parent, or by its mark, a
 });
 
 test("what a process has left behind is found when it has ended itself", async () => {
-  const { pid: leader, started } = await startLeader("setsid sh -c 'echo $$; exec sleep 60' &", 1, { MEANWHILE_RUN: "two" });
+  const { pid: leader, started } = await startLeader("setsid sh -c 'echo $$; exec sleep 60' &", 1, {
+    MEANWHILE_RUN: "two",
+  });
   await gone([leader]);
   expect(endStrays(leader, "MEANWHILE_RUN=two")).toEqual(started);
   await gone(started);
 });
 
 test("a child gets the environment that it needs, and nothing that is between our own processes", () => {
-  Object.assign(process.env, { MEANWHILE_DAEMON_KEY: "k", MEANWHILE_SECRET: "s", MEANWHILE_HOME: "/h", AUTHORS_API_KEY: "a" });
+  Object.assign(process.env, {
+    MEANWHILE_DAEMON_KEY: "k",
+    MEANWHILE_SECRET: "s",
+    MEANWHILE_HOME: "/h",
+    AUTHORS_API_KEY: "a",
+  });
   onTestFinished(() => {
-    for (const name of ["MEANWHILE_DAEMON_KEY", "MEANWHILE_SECRET", "MEANWHILE_HOME", "AUTHORS_API_KEY"]) delete process.env[name];
+    for (const name of ["MEANWHILE_DAEMON_KEY", "MEANWHILE_SECRET", "MEANWHILE_HOME", "AUTHORS_API_KEY"])
+      delete process.env[name];
   });
   const env = childEnvironment();
   expect(Object.keys(env).filter((name) => name.startsWith("MEANWHILE_"))).toEqual(["MEANWHILE_HOME"]);

@@ -1,4 +1,14 @@
-import { chmodSync, chownSync, lchownSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  lchownSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -11,7 +21,17 @@ const isRoot = process.getuid?.() === 0;
 const own = process.getuid?.();
 
 const guarded = ["config.json", "token", "tasks.db", "run"];
-const files = ["config.json", "token", "tasks.db", "tasks.db-wal", "pack.db", "pack.db-wal", "worker.log", "daemon.log", "mcp.sock"];
+const files = [
+  "config.json",
+  "token",
+  "tasks.db",
+  "tasks.db-wal",
+  "pack.db",
+  "pack.db-wal",
+  "worker.log",
+  "daemon.log",
+  "mcp.sock",
+];
 const folders = ["run", "cache", "cache/catalog", "reports"];
 
 /** A home with everything in it, as Meanwhile makes it. */
@@ -45,21 +65,24 @@ describe("a home", () => {
     expect(openHome({ MEANWHILE_HOME: path.join(folder, "token", "below-a-file") }).folder).toContain("below-a-file");
   });
 
-  test.each(["", ...guarded])("in which others may write %j is refused, with the mode and the cure, and is not mended", (part) => {
-    const { folder, env, home } = fullHome();
-    const file = path.join(folder, part);
-    const before = statSync(file).mode & 0o7777;
-    for (const bits of [0o020, 0o002, 0o022]) {
-      chmodSync(file, before | bits);
-      const mode = (before | bits).toString(8).padStart(4, "0");
-      const sentence = `${file} may be written by others (mode ${mode}), so nothing in it was read; if what is there is yours, chmod go-w ${file}, or set MEANWHILE_HOME to a folder of your own.`;
-      expect(refusal(() => openHome(env))).toBe(sentence);
-      expect(refusal(() => ensureHome(home))).toBe(sentence);
-      expect(statSync(file).mode & 0o7777).toBe(before | bits);
-    }
-    chmodSync(file, before);
-    expect(refusal(() => openHome(env))).toBe("");
-  });
+  test.each(["", ...guarded])(
+    "in which others may write %j is refused, with the mode and the cure, and is not mended",
+    (part) => {
+      const { folder, env, home } = fullHome();
+      const file = path.join(folder, part);
+      const before = statSync(file).mode & 0o7777;
+      for (const bits of [0o020, 0o002, 0o022]) {
+        chmodSync(file, before | bits);
+        const mode = (before | bits).toString(8).padStart(4, "0");
+        const sentence = `${file} may be written by others (mode ${mode}), so nothing in it was read; if what is there is yours, chmod go-w ${file}, or set MEANWHILE_HOME to a folder of your own.`;
+        expect(refusal(() => openHome(env))).toBe(sentence);
+        expect(refusal(() => ensureHome(home))).toBe(sentence);
+        expect(statSync(file).mode & 0o7777).toBe(before | bits);
+      }
+      chmodSync(file, before);
+      expect(refusal(() => openHome(env))).toBe("");
+    },
+  );
 
   test.runIf(isRoot).each(["", ...files, ...folders])("in which %j is another user's is refused", (part) => {
     const { folder, env } = fullHome();
@@ -104,21 +127,24 @@ describe("a store of one's own choice", () => {
     expect(open(file)).toBe("");
   });
 
-  test.each(["tasks.db", "tasks.db-wal", "tasks.db-shm", "tasks.db-journal"])("is refused when others may write %s, or its folder, or own it", (name) => {
-    const folder = writeFiles(temporaryFolder(), { [name]: "" });
-    const file = path.join(folder, "tasks.db");
-    chmodSync(path.join(folder, name), 0o666);
-    expect(open(file)).toBe(
-      `${path.join(folder, name)} may be written by others (mode 0666), so nothing in it was read; if what is there is yours, chmod go-w ${path.join(folder, name)}, or set MEANWHILE_STORE to a file in a folder of your own.`,
-    );
-    chmodSync(path.join(folder, name), 0o600);
-    chmodSync(folder, 0o1777);
-    expect(open(file)).toContain(`${folder} may be written by others (mode 1777)`);
-    chmodSync(folder, 0o700);
-    if (!isRoot) return;
-    chownSync(path.join(folder, name), nobody, nobody);
-    expect(open(file)).toContain(`${path.join(folder, name)} belongs to another user (uid ${nobody}, you are 0)`);
-  });
+  test.each(["tasks.db", "tasks.db-wal", "tasks.db-shm", "tasks.db-journal"])(
+    "is refused when others may write %s, or its folder, or own it",
+    (name) => {
+      const folder = writeFiles(temporaryFolder(), { [name]: "" });
+      const file = path.join(folder, "tasks.db");
+      chmodSync(path.join(folder, name), 0o666);
+      expect(open(file)).toBe(
+        `${path.join(folder, name)} may be written by others (mode 0666), so nothing in it was read; if what is there is yours, chmod go-w ${path.join(folder, name)}, or set MEANWHILE_STORE to a file in a folder of your own.`,
+      );
+      chmodSync(path.join(folder, name), 0o600);
+      chmodSync(folder, 0o1777);
+      expect(open(file)).toContain(`${folder} may be written by others (mode 1777)`);
+      chmodSync(folder, 0o700);
+      if (!isRoot) return;
+      chownSync(path.join(folder, name), nobody, nobody);
+      expect(open(file)).toContain(`${path.join(folder, name)} belongs to another user (uid ${nobody}, you are 0)`);
+    },
+  );
 });
 
 describe("a project's config", () => {
@@ -127,26 +153,31 @@ describe("a project's config", () => {
     chmodSync(file, 0o664);
     expect(refusalOfProjectFile(file)).toBeUndefined();
     chmodSync(file, 0o666);
-    expect(refusalOfProjectFile(file)).toBe(`${file} may be written by anybody (mode 0666), and would be run as you; read it through, then chmod o-w ${file}.`);
+    expect(refusalOfProjectFile(file)).toBe(
+      `${file} may be written by anybody (mode 0666), and would be run as you; read it through, then chmod o-w ${file}.`,
+    );
   });
 
-  test.runIf(isRoot)("of another user is taken by root, who reads mounted volumes, but from no place where anybody may write", () => {
-    const volume = mkdtempSync(path.join(userInfo().homedir, "meanwhile-volume-"));
-    onTestFinished(() => rmSync(volume, { recursive: true }));
-    const name = "project/meanwhile.config.json";
-    const file = path.join(writeFiles(volume, { [name]: "{}" }), name);
-    chownSync(file, nobody, nobody);
-    expect(refusalOfProjectFile(file)).toBeUndefined();
-    chmodSync(volume, 0o1777);
-    const refused = (where: string, below: string) =>
-      `${where} belongs to another user (uid ${nobody}, you are 0) below ${below}, where anybody may write, and would be run as you; work on a copy of your own, or have its owner changed.`;
-    expect(refusalOfProjectFile(file)).toBe(refused(file, volume));
-    chmodSync(volume, 0o755);
-    const link = path.join(temporaryFolder(), "meanwhile.config.json");
-    symlinkSync(file, link);
-    expect(refusalOfProjectFile(link)).toBe(refused(link, tmpdir()));
-    lchownSync(link, nobody, nobody);
-    chownSync(file, 0, 0);
-    expect(refusalOfProjectFile(link)).toBe(refused(link, tmpdir()));
-  });
+  test.runIf(isRoot)(
+    "of another user is taken by root, who reads mounted volumes, but from no place where anybody may write",
+    () => {
+      const volume = mkdtempSync(path.join(userInfo().homedir, "meanwhile-volume-"));
+      onTestFinished(() => rmSync(volume, { recursive: true }));
+      const name = "project/meanwhile.config.json";
+      const file = path.join(writeFiles(volume, { [name]: "{}" }), name);
+      chownSync(file, nobody, nobody);
+      expect(refusalOfProjectFile(file)).toBeUndefined();
+      chmodSync(volume, 0o1777);
+      const refused = (where: string, below: string) =>
+        `${where} belongs to another user (uid ${nobody}, you are 0) below ${below}, where anybody may write, and would be run as you; work on a copy of your own, or have its owner changed.`;
+      expect(refusalOfProjectFile(file)).toBe(refused(file, volume));
+      chmodSync(volume, 0o755);
+      const link = path.join(temporaryFolder(), "meanwhile.config.json");
+      symlinkSync(file, link);
+      expect(refusalOfProjectFile(link)).toBe(refused(link, tmpdir()));
+      lchownSync(link, nobody, nobody);
+      chownSync(file, 0, 0);
+      expect(refusalOfProjectFile(link)).toBe(refused(link, tmpdir()));
+    },
+  );
 });

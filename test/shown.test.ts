@@ -3,7 +3,9 @@ import { openLog } from "../src/log.ts";
 import { clean, cleanLines, toShown } from "../src/shown.ts";
 
 /** Everything that moves a cursor, recolours, retitles, reaches a clipboard, or turns text around. */
-const everyControl = Array.from({ length: 0xa0 }, (_, code) => String.fromCharCode(code)).filter((sign) => /[\u0000-\u001f\u007f-\u009f]/.test(sign));
+const everyControl = Array.from({ length: 0xa0 }, (_, code) => String.fromCharCode(code)).filter((sign) =>
+  /[\u0000-\u001f\u007f-\u009f]/.test(sign),
+);
 const everyTurn = [..."\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"];
 
 describe("what others wrote", () => {
@@ -15,7 +17,8 @@ describe("what others wrote", () => {
   });
 
   test("keeps its lines and tabs where it has several", () => {
-    for (const sign of everyControl.filter((found) => found !== "\n" && found !== "\t")) expect(cleanLines(`a${sign}b`), JSON.stringify(sign)).toBe("a b");
+    for (const sign of everyControl.filter((found) => found !== "\n" && found !== "\t"))
+      expect(cleanLines(`a${sign}b`), JSON.stringify(sign)).toBe("a b");
     for (const sign of everyTurn) expect(cleanLines(`a${sign}b`), JSON.stringify(sign)).toBe("a\ufffdb");
     expect(cleanLines("a\tb\r\nc\n")).toBe("a\tb\nc\n");
   });
@@ -24,7 +27,9 @@ describe("what others wrote", () => {
     const ours = "\x1b[31m✗\x1b[39m \x1b[1mno\x1b[22m\n";
     expect(toShown(ours, { hasColor: true })).toBe(ours);
     expect(toShown(ours, { hasColor: false })).toBe(" [31m✗ [39m  [1mno [22m\n");
-    expect(toShown("\x1b[8mhidden\x1b[2J\x1b]0;title\x07\u009b31m\u202e\x1b[31", { hasColor: true })).toBe(" [8mhidden [2J ]0;title 31m\ufffd [31");
+    expect(toShown("\x1b[8mhidden\x1b[2J\x1b]0;title\x07\u009b31m\u202e\x1b[31", { hasColor: true })).toBe(
+      " [8mhidden [2J ]0;title 31m\ufffd [31",
+    );
   });
 
   test("is no more obeyed out of a log's readable lines", () => {

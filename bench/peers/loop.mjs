@@ -1,4 +1,5 @@
-// node loop.mjs <host> <port> <queue> <lanes> <text's length>: add → take → complete by hand, until the moment its parent says.
+// node loop.mjs <host> <port> <queue> <lanes> <text's length>: add → take → complete by hand, until the moment its
+// parent says.
 import { randomUUID } from "node:crypto";
 import process from "node:process";
 import { Queue, Worker } from "bullmq";

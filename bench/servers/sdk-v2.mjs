@@ -6,7 +6,11 @@ function createEchoServer() {
   const server = new McpServer({ name: "bench", version: "1.0.0" });
   server.registerTool(
     "echo_text",
-    { description: "Give a text back", inputSchema: z.object({ text: z.string() }), outputSchema: z.object({ text: z.string() }) },
+    {
+      description: "Give a text back",
+      inputSchema: z.object({ text: z.string() }),
+      outputSchema: z.object({ text: z.string() }),
+    },
     async ({ text }) => ({ content: [{ type: "text", text: JSON.stringify({ text }) }], structuredContent: { text } }),
   );
   return server;
@@ -21,7 +25,11 @@ async function serveOverStdio() {
 }
 
 async function serveHttp() {
-  const [{ createServer }, { createMcpHandler }, { localhostHostValidation, localhostOriginValidation, toNodeHandler }] = await Promise.all([
+  const [
+    { createServer },
+    { createMcpHandler },
+    { localhostHostValidation, localhostOriginValidation, toNodeHandler },
+  ] = await Promise.all([
     import("node:http"),
     import("@modelcontextprotocol/server"),
     import("@modelcontextprotocol/node"),

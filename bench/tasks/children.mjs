@@ -11,7 +11,9 @@ process.on("exit", () => {
 });
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
 
-/** Kills `child` when the bench ends or `timeoutMs` are over; resolves with its exit code, or the signal that ended it. */
+/**
+ * Kills `child` when the bench ends or `timeoutMs` are over; resolves with its exit code, or the signal that ended it.
+ */
 export function watchOver(child, timeoutMs = maxMs) {
   running.add(child);
   const timer = setTimeout(() => child.kill("SIGKILL"), timeoutMs);
@@ -39,13 +41,17 @@ export async function runProgram(words) {
   return JSON.parse(printed);
 }
 
-/** Starts `processes` of a looping program, lets all begin at one moment and run for `forMs`, and waits for their ends. */
+/**
+ * Starts `processes` of a looping program, lets all begin at one moment and run for `forMs`, and waits for their ends.
+ */
 export async function runTogether(file, words, { processes, forMs }) {
   const children = Array.from({ length: processes }, () => {
     const child = fork(file, words, { stdio: ["ignore", 2, 2, "ipc"] });
     return { child, ended: watchOver(child), ready: new Promise((resolve) => child.once("message", resolve)) };
   });
-  const early = children.map(({ ended }) => ended.then((code) => Promise.reject(new Error(`${file} ended with ${code} before it began`))));
+  const early = children.map(({ ended }) =>
+    ended.then((code) => Promise.reject(new Error(`${file} ended with ${code} before it began`))),
+  );
   for (const { ready } of children) await Promise.race([ready, ...early]);
   for (const promise of early) promise.catch(() => {});
   const until = Date.now() + forMs;

@@ -13,13 +13,19 @@ export const project = "bench";
 export const text = "x".repeat(1024);
 
 const textSchema = z.object({ text: z.string() });
-const echo = defineCommand({ summary: "Gives back its text", input: textSchema, output: textSchema, run: (input) => input });
+const echo = defineCommand({
+  summary: "Gives back its text",
+  input: textSchema,
+  output: textSchema,
+  run: (input) => input,
+});
 /** Stays alive until it is cancelled or the worker stops. */
 const wait = defineCommand({
   summary: "Waits",
   input: textSchema,
   effects: "read",
-  run: (_, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true })),
+  run: (_, { signal }) =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true })),
 });
 const toEntry = (toolName, command) => ({ toolName, path: [toolName], file: "", command });
 const entries = { echo: toEntry("echo", echo), wait: toEntry("wait", wait) };
@@ -31,11 +37,21 @@ export function openEngine(file, { concurrency = 16, maxLive } = {}) {
   const shared = { store, history, clock: systemClock, log: silentLog, project };
   const engine = new Engine({ ...shared, ...(maxLive !== undefined && { maxLive }) });
   const find = (name) => entries[name];
-  const worker = new Worker({ ...shared, dispatcher: store, find, worker: `bench ${process.pid}`, home: "", config: {}, isDebug: false, concurrency });
+  const worker = new Worker({
+    ...shared,
+    dispatcher: store,
+    find,
+    worker: `bench ${process.pid}`,
+    home: "",
+    config: {},
+    isDebug: false,
+    concurrency,
+  });
   return {
     store,
     worker,
-    create: async (name, caller, input) => (await engine.create({ entry: find(name), input, caller, reason: "bench" })).task,
+    create: async (name, caller, input) =>
+      (await engine.create({ entry: find(name), input, caller, reason: "bench" })).task,
     wait: (task) => engine.wait(task.caller, task.taskId),
     async close() {
       await worker.stop(0);
@@ -48,6 +64,21 @@ export function openEngine(file, { concurrency = 16, maxLive } = {}) {
 /** A task as the engine would make it, for asking the store alone. */
 export function newTask(caller) {
   const taskId = crypto.randomUUID();
-  const facts = { caller, project, command: "echo", digest: taskId, idempotencyKey: undefined, reason: "bench", ttlMs: 86_400_000, estimateMs: undefined };
-  return { taskId, ...facts, input: { text }, rules: { isSafe: true, maxAttempts: 1, backoffMs: 1_000 }, createdAt: Date.now() };
+  const facts = {
+    caller,
+    project,
+    command: "echo",
+    digest: taskId,
+    idempotencyKey: undefined,
+    reason: "bench",
+    ttlMs: 86_400_000,
+    estimateMs: undefined,
+  };
+  return {
+    taskId,
+    ...facts,
+    input: { text },
+    rules: { isSafe: true, maxAttempts: 1, backoffMs: 1_000 },
+    createdAt: Date.now(),
+  };
 }

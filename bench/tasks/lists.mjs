@@ -16,7 +16,13 @@ function load(file, count) {
   db.pragma("synchronous = OFF");
   db.pragma("journal_mode = MEMORY");
   db.pragma("cache_size = -256000");
-  const result = JSON.stringify({ ending: "completed", data: { text: "y".repeat(200) }, messages: [], log: [], durationMs: 1 });
+  const result = JSON.stringify({
+    ending: "completed",
+    data: { text: "y".repeat(200) },
+    messages: [],
+    log: [],
+    durationMs: 1,
+  });
   const insert = `
     insert into tasks (task_id, caller, project, command, digest, input, reason, ttl_ms, is_safe, max_attempts, backoff_ms, status, version, fence,
                        attempts, not_before, outcome, created_at, updated_at, started_at, finished_at, expires_at)
@@ -36,8 +42,14 @@ export async function openLongList(file, count) {
   const store = openSqliteStore(file, systemClock);
   const read = async (turn, cursor) => {
     const caller = callerOf(turn);
-    const page = await store.list({ caller, now: Date.now() }, { limit: pageSize, ...(cursor !== undefined && { cursor }) });
-    const isRight = page.tasks.length === pageSize && page.nextCursor !== undefined && page.tasks.every((task) => task.caller === caller);
+    const page = await store.list(
+      { caller, now: Date.now() },
+      { limit: pageSize, ...(cursor !== undefined && { cursor }) },
+    );
+    const isRight =
+      page.tasks.length === pageSize &&
+      page.nextCursor !== undefined &&
+      page.tasks.every((task) => task.caller === caller);
     if (!isRight) throw new Error(`a page of ${caller} had ${page.tasks.length} tasks`);
   };
   return {
@@ -59,5 +71,9 @@ export async function openSdkList(count) {
     const page = await store.listTasks(cursor, callerOf(turn));
     if (page.tasks.length !== 10) throw new Error(`a page of the SDK's store had ${page.tasks.length} tasks`);
   };
-  return { first: (turn) => read(turn), deep: (turn) => read(turn, middle.get(callerOf(turn))), close: () => store.cleanup() };
+  return {
+    first: (turn) => read(turn),
+    deep: (turn) => read(turn, middle.get(callerOf(turn))),
+    close: () => store.cleanup(),
+  };
 }

@@ -1,4 +1,5 @@
-// node --expose-gc memory.mjs <file> finished|queued|working <count>: prints what so many tasks cost in memory, as JSON.
+// node --expose-gc memory.mjs <file> finished|queued|working <count>: prints what so many tasks cost in memory, as
+// JSON.
 import process from "node:process";
 import { openEngine, text } from "./engine.mjs";
 

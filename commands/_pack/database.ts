@@ -56,10 +56,9 @@ export function ensureSchema(db: Database.Database, domain: string, statements: 
       );
     }
     for (const statement of statements.slice(version)) db.exec(statement);
-    db.prepare("insert into pack_schema (domain, version) values (?, ?) on conflict (domain) do update set version = excluded.version").run(
-      domain,
-      statements.length,
-    );
+    db.prepare(
+      "insert into pack_schema (domain, version) values (?, ?) on conflict (domain) do update set version = excluded.version",
+    ).run(domain, statements.length);
   });
   apply.immediate();
 }
@@ -78,12 +77,16 @@ export function whyNotStored(error: unknown): string | undefined {
 function prepare(db: Database.Database): Database.Database {
   try {
     db.pragma("journal_mode = WAL");
-    // A process that is killed loses nothing; a machine that loses power may lose the last rows, which a next run makes again.
+    // A process that is killed loses nothing; a machine that loses power may lose the last rows, which a next run makes
+    // again.
     db.pragma("synchronous = NORMAL");
     // Moving the log into the file waits for the disk: seldom is better for runs that write much.
     db.pragma(`wal_autocheckpoint = ${pagesInLog}`);
     db.pragma("foreign_keys = ON");
-    if (!hasSchemaTable(db)) db.exec("create table if not exists pack_schema (domain text primary key, version integer not null) without rowid");
+    if (!hasSchemaTable(db))
+      db.exec(
+        "create table if not exists pack_schema (domain text primary key, version integer not null) without rowid",
+      );
     return db;
   } catch (error) {
     db.close();
@@ -96,7 +99,9 @@ function hasSchemaTable(db: Database.Database): boolean {
 }
 
 function versionOf(db: Database.Database, domain: string): number {
-  return (db.prepare("select version from pack_schema where domain = ?").pluck().get(domain) as number | undefined) ?? 0;
+  return (
+    (db.prepare("select version from pack_schema where domain = ?").pluck().get(domain) as number | undefined) ?? 0
+  );
 }
 
 function codeOf(error: unknown): string {
@@ -120,5 +125,7 @@ const sentences: Readonly<Record<string, string>> = {
 /** One sentence with the cure, for trouble with the file itself; anything else stays what it is. */
 function toSentence(error: unknown, file: string): unknown {
   const known = whyNotStored(error);
-  return known === undefined ? error : new CommandError(`The pack's database ${file} cannot be used: ${known}.`, { cause: error });
+  return known === undefined
+    ? error
+    : new CommandError(`The pack's database ${file} cannot be used: ${known}.`, { cause: error });
 }

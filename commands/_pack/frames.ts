@@ -17,7 +17,10 @@ export function toFrame(kind: number, payload: Uint8Array | string = ""): Buffer
   return body.length === 0 ? [header] : [header, Buffer.from(body.buffer, body.byteOffset, body.length)];
 }
 
-/** Puts together what arrives in pieces. A payload that is longer than allowed is an error, so that nobody can make the other side hold it. */
+/**
+ * Puts together what arrives in pieces. A payload that is longer than allowed is an error, so that nobody can make the
+ * other side hold it.
+ */
 export class FrameReader {
   readonly #maxBytes: number;
   #held: Buffer[] = [];

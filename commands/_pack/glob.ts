@@ -11,9 +11,13 @@ type Token =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "class"; readonly source: string };
 
-/** Makes a test of a pattern: `*` and `?` within a name, `**` across folders, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before what is meant as it is; case counts. */
+/**
+ * Makes a test of a pattern: `*` and `?` within a name, `**` across folders, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before
+ * what is meant as it is; case counts.
+ */
 export function compileGlob(pattern: string): (text: string) => boolean {
-  if (pattern === "" || pattern.length > maxLength) throw new CommandError(`A pattern has 1 to ${maxLength} characters, not ${pattern.length}.`);
+  if (pattern === "" || pattern.length > maxLength)
+    throw new CommandError(`A pattern has 1 to ${maxLength} characters, not ${pattern.length}.`);
   const matchers = expand(pattern).map((simple) => compileSimple(tokensOf(simple), pattern));
   return (text) => matchers.some((matches) => matches(text));
 }
@@ -25,8 +29,11 @@ function expand(pattern: string): string[] {
   const start = open.index + open[0].length - 1;
   const inside = readBraces(pattern, start);
   const rest = expand(pattern.slice(inside.end + 1));
-  const all = inside.alternatives.flatMap((alternative) => expand(alternative)).flatMap((middle) => rest.map((end) => pattern.slice(0, start) + middle + end));
-  if (all.length > maxAlternatives) throw new CommandError(`The pattern ${pattern} stands for more than ${maxAlternatives} patterns; make it simpler.`);
+  const all = inside.alternatives
+    .flatMap((alternative) => expand(alternative))
+    .flatMap((middle) => rest.map((end) => pattern.slice(0, start) + middle + end));
+  if (all.length > maxAlternatives)
+    throw new CommandError(`The pattern ${pattern} stands for more than ${maxAlternatives} patterns; make it simpler.`);
   return all;
 }
 
@@ -69,7 +76,9 @@ function compileSimple(tokens: readonly Token[], pattern: string): (text: string
 /** Follows all ways through the pattern at once, so that its time grows with the text and not with the ways. */
 function compileSlowly(tokens: readonly Token[]): (text: string) => boolean {
   const singles = tokens.map((token) =>
-    token.kind === "text" || token.kind === "class" || token.kind === "one" ? new RegExp(`^${sourceOf(token)}$`, "su") : undefined,
+    token.kind === "text" || token.kind === "class" || token.kind === "one"
+      ? new RegExp(`^${sourceOf(token)}$`, "su")
+      : undefined,
   );
   const enter = (places: Set<number>, from: number, isFolderStart: boolean) => {
     for (let at = from; ; at++) {

@@ -22,7 +22,10 @@ export interface HashedBatch {
 /** The hash with the state it belongs to, or why there is none. */
 export type HashResult = HashedFile | { readonly reason: string };
 
-/** Hashes all files of a batch; one that fails does not stop the others. Blocks until it is done; throws when it is stopped. */
+/**
+ * Hashes all files of a batch; one that fails does not stop the others. Blocks until it is done; throws when it is
+ * stopped.
+ */
 export function hashBatch({ paths, states }: HashBatch, isStopped: () => boolean = () => false): HashedBatch {
   const names = paths.split("\0");
   const digests = new Uint8Array(32 * names.length);
@@ -47,12 +50,18 @@ export function* resultsOf({ digests, states, changed, failures }: HashedBatch):
   const reasons = new Map(failures);
   for (let at = 0; at < states.length / 3; at++) {
     const reason = reasons.get(at);
-    yield reason === undefined ? { sha256: Buffer.from(digests.buffer, 32 * at, 32), ...stateAt(states, at), hasChanged: changed.includes(at) } : { reason };
+    yield reason === undefined
+      ? { sha256: Buffer.from(digests.buffer, 32 * at, 32), ...stateAt(states, at), hasChanged: changed.includes(at) }
+      : { reason };
   }
 }
 
 function stateAt(states: BigInt64Array, at: number): FileState {
-  return { size: Number(states[3 * at] ?? 0n), mtimeNs: states[3 * at + 1] ?? 0n, inode: BigInt.asUintN(64, states[3 * at + 2] ?? 0n) };
+  return {
+    size: Number(states[3 * at] ?? 0n),
+    mtimeNs: states[3 * at + 1] ?? 0n,
+    inode: BigInt.asUintN(64, states[3 * at + 2] ?? 0n),
+  };
 }
 
 function putState(states: BigInt64Array, at: number, { size, mtimeNs, inode }: FileState): void {

@@ -22,8 +22,9 @@ const maxReadings = 4;
 let piece: Buffer | undefined;
 
 /**
- * The sha256 of a file's content, and the state it belongs to. `seen` is the state before: only when it is the same after
- * reading does the hash belong to one state of the file; otherwise the file is read again. Blocks until it is read.
+ * The sha256 of a file's content, and the state it belongs to. `seen` is the state before: only when it is the same
+ * after reading does the hash belong to one state of the file; otherwise the file is read again. Blocks until it is
+ * read.
  */
 export function hashFile(file: Buffer, seen: FileState, isStopped: () => boolean = () => false): HashedFile {
   // A pipe that took the file's place must not keep the reader waiting.
@@ -33,7 +34,8 @@ export function hashFile(file: Buffer, seen: FileState, isStopped: () => boolean
     for (let reading = 1; reading <= maxReadings; reading++) {
       const content = hashContent(descriptor, before.size, isStopped);
       const after = stateOf(descriptor);
-      if (content.bytes === after.size && isSameState(before, after)) return { ...after, sha256: content.sha256, hasChanged: before !== seen };
+      if (content.bytes === after.size && isSameState(before, after))
+        return { ...after, sha256: content.sha256, hasChanged: before !== seen };
       before = after;
     }
     throw new Error("it kept changing while it was read; sync it again later");
@@ -55,7 +57,8 @@ function stateOf(descriptor: number): FileState {
 function hashContent(descriptor: number, size: number, isStopped: () => boolean): { sha256: Buffer; bytes: number } {
   piece ??= Buffer.allocUnsafeSlow(pieceBytes);
   let bytes = readSync(descriptor, piece, 0, pieceBytes, 0);
-  if (bytes < pieceBytes && bytes === size) return { sha256: hash("sha256", piece.subarray(0, bytes), "buffer"), bytes };
+  if (bytes < pieceBytes && bytes === size)
+    return { sha256: hash("sha256", piece.subarray(0, bytes), "buffer"), bytes };
   const whole = createHash("sha256").update(piece.subarray(0, bytes));
   for (;;) {
     if (isStopped()) throw new Error("it was not read to its end, because the run was stopped");

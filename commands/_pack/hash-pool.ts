@@ -21,14 +21,18 @@ interface Thread {
 /** More threads than this would starve whatever else the machine does. */
 const maxThreads = 4;
 
-/** Threads that hash files. They start with the first batches; an aborted signal stops them between two pieces of a file. */
+/**
+ * Threads that hash files. They start with the first batches; an aborted signal stops them between two pieces of a
+ * file.
+ */
 export function openHashPool(signal: AbortSignal): HashPool {
   const stop = new SharedArrayBuffer(4);
   const threads: Thread[] = [];
   const maximum = Math.min(maxThreads, availableParallelism());
   const stopAll = () => {
     Atomics.store(new Int32Array(stop), 0, 1);
-    for (const thread of threads) failAll(thread, signal.aborted ? signal.reason : new Error("The threads that hash files were closed."));
+    for (const thread of threads)
+      failAll(thread, signal.aborted ? signal.reason : new Error("The threads that hash files were closed."));
   };
   signal.addEventListener("abort", stopAll, { once: true });
 

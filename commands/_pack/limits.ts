@@ -1,4 +1,7 @@
-/** Why a document was not read: one sentence without the file's name and without a full stop. Whoever tells it adds both. */
+/**
+ * Why a document was not read: one sentence without the file's name and without a full stop. Whoever tells it adds
+ * both.
+ */
 export class Unreadable extends Error {}
 
 /** A document that is more than the settings allow; says which of them. */
@@ -23,11 +26,20 @@ export interface Limits {
 
 type LimitName = keyof Limits;
 
-export const defaultLimits: Limits = { memoryMb: 192, documentSeconds: 60, documentParts: 10_000, unpackedMb: 32, textMb: 32 };
+export const defaultLimits: Limits = {
+  memoryMb: 192,
+  documentSeconds: 60,
+  documentParts: 10_000,
+  unpackedMb: 32,
+  textMb: 32,
+};
 
 /** The limits in force, from a command's settings. */
 export function limitsOf(config: Readonly<Record<string, unknown>>): Limits {
-  const { memoryMb, documentSeconds, documentParts, unpackedMb, textMb } = { ...defaultLimits, ...(config.pack as Partial<Limits> | undefined) };
+  const { memoryMb, documentSeconds, documentParts, unpackedMb, textMb } = {
+    ...defaultLimits,
+    ...(config.pack as Partial<Limits> | undefined),
+  };
   return { memoryMb, documentSeconds, documentParts, unpackedMb, textMb };
 }
 

@@ -5,8 +5,8 @@ import { CommandError } from "meanwhile";
 import { reasonOf } from "./reason.ts";
 
 /**
- * Paths of the pack. A file's name is bytes, not text: it is kept as a Buffer, and shown as text in which everything that is
- * not UTF-8, and every control character, is percent-escaped. What is shown can be given again.
+ * Paths of the pack. A file's name is bytes, not text: it is kept as a Buffer, and shown as text in which everything
+ * that is not UTF-8, and every control character, is percent-escaped. What is shown can be given again.
  */
 
 /** A path somebody gave: real, and in reach. */
@@ -77,7 +77,8 @@ export function realPathOf(file: Buffer): Buffer {
     return realpathSync.native(file, "buffer");
   } catch (error) {
     const folder = folderOf(file);
-    if (folder.equals(file) || !["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return file;
+    if (folder.equals(file) || !["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? ""))
+      return file;
     // A link that leads to nothing is where it leads: a file made there would not be here.
     const target = targetOf(file);
     if (target !== undefined) return realPathOf(target[0] === separator[0] ? target : joinBytes(folder, target));
@@ -109,7 +110,10 @@ export function kindOf(file: Buffer): GivenPath["kind"] {
   }
 }
 
-/** U+FFFD stands for bytes that are no UTF-8 (or for itself); a percent sign before two hex digits would look like an escape. */
+/**
+ * U+FFFD stands for bytes that are no UTF-8 (or for itself); a percent sign before two hex digits would look like an
+ * escape.
+ */
 function needsEscape(text: string): boolean {
   return /[\u0000-\u001f\u007f-\u009f\u2028\u2029\ufffd]|%[0-9A-Fa-f]{2}/.test(text);
 }

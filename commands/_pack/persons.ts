@@ -9,7 +9,10 @@ export interface PersonsFolder {
   readonly isNamed: false;
 }
 
-const sources = ["select path, recursive as isDeep from monitor_roots", "select root as path, 1 as isDeep from vault_vaults where is_persons = 1"];
+const sources = [
+  "select path, recursive as isDeep from monitor_roots",
+  "select root as path, 1 as isDeep from vault_vaults where is_persons = 1",
+];
 
 /** The folders that the person has put under `monitor` or `vault`; none where that cannot be read. */
 export function personsFolders(home: string): PersonsFolder[] {

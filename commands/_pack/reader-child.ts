@@ -6,8 +6,9 @@ import { FrameReader, Kind, toFrame } from "./frames.ts";
 import { BeyondLimit, bytesOf, type Limits, Unreadable } from "./limits.ts";
 
 /**
- * The process in which documents are read. It gets one after the other, as bytes, and answers with what came of it; the file
- * system, the network and the user's tokens are no business of its own. Whatever a document does to it, it does to itself.
+ * The process in which documents are read. It gets one after the other, as bytes, and answers with what came of it; the
+ * file system, the network and the user's tokens are no business of its own. Whatever a document does to it, it does to
+ * itself.
  */
 
 /** What came of a document: a head, and what may be much, piece by piece. */
@@ -35,7 +36,10 @@ interface Begin {
 }
 
 const pieceBytes = 64 * 1024;
-/** A process that holds more than this share of what it may clears away what the document before has left behind: the next one is judged by itself. */
+/**
+ * A process that holds more than this share of what it may clears away what the document before has left behind: the
+ * next one is judged by itself.
+ */
 const restShare = 0.5;
 const growthMb = 16;
 
@@ -75,7 +79,12 @@ async function answer({ domain, how, limits }: Begin): Promise<void> {
     await tell(await reader.read(document, how, limits), limits);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    await write(toFrame(Kind.Answer, JSON.stringify({ error: reason, isOurs: error instanceof Unreadable, residentMb: restMb() })));
+    await write(
+      toFrame(
+        Kind.Answer,
+        JSON.stringify({ error: reason, isOurs: error instanceof Unreadable, residentMb: restMb() }),
+      ),
+    );
   }
 }
 

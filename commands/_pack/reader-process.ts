@@ -43,7 +43,10 @@ const maxFrameBytes = bytesOf(4);
 const pieceBytes = bytesOf(0.25);
 const maxLastWords = 4_000;
 
-/** One process that reads documents, one at a time. It is killed when a document takes too long or is not wanted any more, and is then of no use. */
+/**
+ * One process that reads documents, one at a time. It is killed when a document takes too long or is not wanted any
+ * more, and is then of no use.
+ */
 export class ReaderProcess {
   readonly memoryMb: number;
   readonly #child: ChildProcess;
@@ -59,13 +62,21 @@ export class ReaderProcess {
     this.memoryMb = memoryMb;
     // The same file is `.ts` in a checkout and `.js` in the package.
     const own = fileURLToPath(import.meta.url);
-    const flags = [`--max-old-space-size=${Math.round(memoryMb * heapShare)}`, "--max-semi-space-size=8", "--expose-gc", "--v8-pool-size=1", "--no-warnings"];
+    const flags = [
+      `--max-old-space-size=${Math.round(memoryMb * heapShare)}`,
+      "--max-semi-space-size=8",
+      "--expose-gc",
+      "--v8-pool-size=1",
+      "--no-warnings",
+    ];
     const entry = path.join(path.dirname(own), `reader-child${path.extname(own)}`);
     // In a group of its own, which a terminal's Ctrl-C does not reach. Nothing it prints goes anywhere.
     this.#child = spawn(process.execPath, [...flags, entry, String(memoryMb)], {
       stdio: ["ignore", "ignore", "pipe", "pipe"],
       detached: true,
-      env: Object.fromEntries(variables.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))),
+      env: Object.fromEntries(
+        variables.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+      ),
     });
     this.#channel = this.#child.stdio[3] as Duplex & { ref(): void; unref(): void };
     this.#channel.on("data", (piece: Buffer) => this.#hear(piece));
@@ -75,7 +86,9 @@ export class ReaderProcess {
       this.#lastWords = (this.#lastWords + piece.toString("latin1")).slice(-maxLastWords);
     });
     words.unref();
-    this.#child.on("error", (error) => this.#end(new Error(`the process that reads documents could not be started: ${error.message}`)));
+    this.#child.on("error", (error) =>
+      this.#end(new Error(`the process that reads documents could not be started: ${error.message}`)),
+    );
     this.#child.on("close", (code, signal) => this.#end(this.#whyGone(code, signal)));
     this.#child.unref();
     this.#channel.unref();
@@ -91,7 +104,10 @@ export class ReaderProcess {
     const answered = Promise.withResolvers<Answer<Head, Item>>();
     this.#job = { limits, settle: answered as Job["settle"], text: [], items: [], bytes: 0 };
     const onAbort = () => this.#kill(signal.reason);
-    const outOfTime = new BeyondLimit(`reading it takes longer than ${limits.documentSeconds} seconds`, "documentSeconds");
+    const outOfTime = new BeyondLimit(
+      `reading it takes longer than ${limits.documentSeconds} seconds`,
+      "documentSeconds",
+    );
     const timer = setTimeout(() => this.#kill(outOfTime), limits.documentSeconds * 1000);
     signal.addEventListener("abort", onAbort, { once: true });
     this.#channel.ref();
@@ -115,7 +131,8 @@ export class ReaderProcess {
     await this.#write(toFrame(Kind.Begin, JSON.stringify({ domain, how, size, limits })));
     try {
       for await (const piece of pieces()) {
-        for (let from = 0; from < piece.length; from += pieceBytes) await this.#write(toFrame(Kind.Bytes, piece.subarray(from, from + pieceBytes)));
+        for (let from = 0; from < piece.length; from += pieceBytes)
+          await this.#write(toFrame(Kind.Bytes, piece.subarray(from, from + pieceBytes)));
       }
     } catch (error) {
       await this.#write(toFrame(Kind.Drop));
@@ -147,15 +164,20 @@ export class ReaderProcess {
     const job = this.#job;
     if (job === undefined) return;
     job.bytes += payload.length;
-    if (job.bytes > bytesOf(job.limits.textMb) + maxFrameBytes) throw new BeyondLimit(`its text has more than ${job.limits.textMb} MB`, "textMb");
+    if (job.bytes > bytesOf(job.limits.textMb) + maxFrameBytes)
+      throw new BeyondLimit(`its text has more than ${job.limits.textMb} MB`, "textMb");
     if (kind === Kind.Text) job.text.push(payload.toString());
     else if (kind === Kind.Items) for (const item of JSON.parse(payload.toString())) job.items.push(item);
     else if (kind === Kind.Answer) this.#answer(job, JSON.parse(payload.toString()));
   }
 
-  #answer({ settle, text, items }: Job, said: { head?: unknown; error?: string; isOurs?: boolean; residentMb?: number }): void {
+  #answer(
+    { settle, text, items }: Job,
+    said: { head?: unknown; error?: string; isOurs?: boolean; residentMb?: number },
+  ): void {
     this.#isWorn = (said.residentMb ?? 0) > this.memoryMb * idleShare;
-    if (said.error !== undefined) settle.reject(said.isOurs === true ? new Unreadable(said.error) : new Error(said.error));
+    if (said.error !== undefined)
+      settle.reject(said.isOurs === true ? new Unreadable(said.error) : new Error(said.error));
     else settle.resolve({ head: said.head as never, text: text.join(""), items: items as never[] });
   }
 
@@ -172,12 +194,14 @@ export class ReaderProcess {
   #end(because: unknown): void {
     this.#gone.abort();
     this.#job?.settle.reject(because);
-    if (this.#child.pid === undefined || this.#child.exitCode !== null || this.#child.signalCode !== null) this.#exited.resolve();
+    if (this.#child.pid === undefined || this.#child.exitCode !== null || this.#child.signalCode !== null)
+      this.#exited.resolve();
   }
 
   #whyGone(code: number | null, signal: NodeJS.Signals | null): Error {
     // SIGUSR2 is what its own watch says; the words are what V8 says.
-    if (signal === "SIGUSR2" || /out of memory|allocation failed|bad_alloc/i.test(this.#lastWords)) return new TooMuchMemory(`${this.memoryMb} MB`);
+    if (signal === "SIGUSR2" || /out of memory|allocation failed|bad_alloc/i.test(this.#lastWords))
+      return new TooMuchMemory(`${this.memoryMb} MB`);
     return new Unreadable(`the process that read it ended by itself (${signal ?? `exit code ${code}`})`);
   }
 }

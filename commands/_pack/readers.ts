@@ -2,10 +2,11 @@ import { BeyondLimit, type Limits } from "./limits.ts";
 import { type Answer, type Document, ReaderProcess, TooMuchMemory } from "./reader-process.ts";
 
 /**
- * Documents of others are read in processes of their own, bounded in memory and time, so that none can slow or end the one that
- * serves. There are two lanes with a process each: the wide one has all the memory that a document may take, the narrow one less,
- * so that both together stay within bounds; what turns out to need more there is read anew in the wide one. A document that is
- * too much costs its process, and the next one gets another. A lane without work lets its process go.
+ * Documents of others are read in processes of their own, bounded in memory and time, so that none can slow or end the
+ * one that serves. There are two lanes with a process each: the wide one has all the memory that a document may take,
+ * the narrow one less, so that both together stay within bounds; what turns out to need more there is read anew in the
+ * wide one. A document that is too much costs its process, and the next one gets another. A lane without work lets its
+ * process go.
  */
 interface Lane {
   readonly isWide: boolean;
@@ -24,11 +25,22 @@ const narrowShare = 0.5;
 /** Less than this, and the program alone would be too much. */
 const minMemoryMb = 112;
 
-const lanes: readonly Lane[] = [true, false].map((isWide) => ({ isWide, process: undefined, isBusy: false, idle: undefined }));
+const lanes: readonly Lane[] = [true, false].map((isWide) => ({
+  isWide,
+  process: undefined,
+  isBusy: false,
+  idle: undefined,
+}));
 const waiting: Waiting[] = [];
 
-/** Reads a document in a process of its own. What is wrong with it is an `Unreadable`; an abort ends the work at once. */
-export async function readDocument<Head, Item = never>(document: Document, limits: Limits, signal: AbortSignal): Promise<Answer<Head, Item>> {
+/**
+ * Reads a document in a process of its own. What is wrong with it is an `Unreadable`; an abort ends the work at once.
+ */
+export async function readDocument<Head, Item = never>(
+  document: Document,
+  limits: Limits,
+  signal: AbortSignal,
+): Promise<Answer<Head, Item>> {
   for (let needsWide = false; ; needsWide = true) {
     const lane = await enter(needsWide, signal);
     try {

@@ -15,5 +15,7 @@ const sentences: Readonly<Record<string, string>> = {
 /** A failure of the file system in words. */
 export function reasonOf(error: unknown): string {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
-  return (typeof code === "string" ? sentences[code] : undefined) ?? (typeof message === "string" ? message : String(error));
+  return (
+    (typeof code === "string" ? sentences[code] : undefined) ?? (typeof message === "string" ? message : String(error))
+  );
 }

@@ -1,13 +1,16 @@
 /**
- * Names of files that hold keys, tokens or passwords. A list can never be whole; it keeps a model from what everybody knows to
- * look for. Copies that editors and careful people make (`server.key.bak`, `id_rsa~`) count as what they are copies of.
+ * Names of files that hold keys, tokens or passwords. A list can never be whole; it keeps a model from what everybody
+ * knows to look for. Copies that editors and careful people make (`server.key.bak`, `id_rsa~`) count as what they are
+ * copies of.
  */
 const copies = /(?:[~\s.]|\.(?:bak|old|orig|save|copy|\d+))+$/;
-const keyEndings = /\.(?:pem|key|p8|p12|pfx|pkcs12|ppk|jks|keystore|keytab|kdb|kdbx|ovpn|agekey|env|keychain|keychain-db|tfstate)$/;
+const keyEndings =
+  /\.(?:pem|key|p8|p12|pfx|pkcs12|ppk|jks|keystore|keytab|kdb|kdbx|ovpn|agekey|env|keychain|keychain-db|tfstate)$/;
 /** `prod.env.local`, and what cloud consoles and people call their downloads. */
 const wordsInside = /\.env\.|(?:^|[-_.])(?:client[-_]?secret|service[-_]?account|private[-_]?key)(?:[-_.]|$)/;
 const sshKeys = /^id_(?:rsa|dsa|ecdsa|ed25519|xmss)/;
-const tokenFiles = /^(?:[a-z]+[-_])?(?:token|secret|credential|password|passphrase|api[-_]?key)s?(?:\.(?:json|ya?ml|toml|ini|cfg|conf|txt|csv|xml|db))?$/;
+const tokenFiles =
+  /^(?:[a-z]+[-_])?(?:token|secret|credential|password|passphrase|api[-_]?key)s?(?:\.(?:json|ya?ml|toml|ini|cfg|conf|txt|csv|xml|db))?$/;
 /** Of systems and browsers. */
 const known = new Set([
   "_netrc",

@@ -14,7 +14,9 @@ const maxListed = 100;
 
 /** The two fields by which a command's output tells of single files that failed. */
 export const troubleFields = {
-  errors: z.array(z.object({ path: z.string(), reason: z.string() })).describe(`Files that failed, the first ${maxListed} of them`),
+  errors: z
+    .array(z.object({ path: z.string(), reason: z.string() }))
+    .describe(`Files that failed, the first ${maxListed} of them`),
   errors_total: z.number().int(),
 };
 
@@ -30,7 +32,8 @@ export class Troubles {
 
   add(path: string, error: unknown): void {
     this.#total += 1;
-    if (this.#listed.length < maxListed) this.#listed.push({ path, reason: typeof error === "string" ? error : reasonOf(error) });
+    if (this.#listed.length < maxListed)
+      this.#listed.push({ path, reason: typeof error === "string" ? error : reasonOf(error) });
   }
 
   get total(): number {

@@ -1,4 +1,13 @@
-import { type BigIntStats, type Dir, type Dirent, lstatSync, opendirSync, readdirSync, realpathSync, statSync } from "node:fs";
+import {
+  type BigIntStats,
+  type Dir,
+  type Dirent,
+  lstatSync,
+  opendirSync,
+  readdirSync,
+  realpathSync,
+  statSync,
+} from "node:fs";
 import { setImmediate as giveWay } from "node:timers/promises";
 import { isInside, joinBytes } from "./paths.ts";
 import type { Reach } from "./reach.ts";
@@ -50,16 +59,19 @@ const maxHeld = 100_000;
 const minCounted = 32;
 /** So much of a folder is read at a time; a folder may hold hundreds of thousands. */
 const maxEntriesAtOnce = 1_024;
-/** A folder of this size itself, which is one page where folders have pages, is read at once: that is several times faster. */
+/**
+ * A folder of this size itself, which is one page where folders have pages, is read at once: that is several times
+ * faster.
+ */
 const smallFolderBytes = 4_096;
 /** After so long, others get their turn on the event loop. */
 const sliceMs = 10;
 
 /**
- * Walks a folder, and those below it, depth first. It stays inside: a link to a file is that file under the link's name when
- * its target lies inside the folder that is walked; a link to a folder inside is not followed, since the folder is met under
- * its own name, so that circles end and nothing is met twice; a link that leads out, or nowhere, is an error of that entry.
- * Sockets, pipes and devices are passed over.
+ * Walks a folder, and those below it, depth first. It stays inside: a link to a file is that file under the link's name
+ * when its target lies inside the folder that is walked; a link to a folder inside is not followed, since the folder is
+ * met under its own name, so that circles end and nothing is met twice; a link that leads out, or nowhere, is an error
+ * of that entry. Sockets, pipes and devices are passed over.
  */
 export async function* walkFolders(root: Buffer, options: WalkOptions): AsyncGenerator<WalkedFolder> {
   const pending: Buffer[] = [root];
@@ -97,14 +109,24 @@ export function pathOf(file: Pick<WalkedFile, "folder" | "name">): Buffer {
   return joinBytes(file.folder, file.name);
 }
 
-/** Counts files for an estimate, quickly: after `budgetMs` the folders not yet seen are taken to be like the others, and no folder is read to its end. */
-export function countQuickly(root: Buffer, options: { recursive: boolean; budgetMs?: number; skipsFolder?: (folder: Buffer) => boolean }): number {
+/**
+ * Counts files for an estimate, quickly: after `budgetMs` the folders not yet seen are taken to be like the others, and
+ * no folder is read to its end.
+ */
+export function countQuickly(
+  root: Buffer,
+  options: { recursive: boolean; budgetMs?: number; skipsFolder?: (folder: Buffer) => boolean },
+): number {
   const { recursive, budgetMs = 40, skipsFolder = () => false } = options;
   const end = performance.now() + budgetMs;
   const pending = [root];
   let files = 0;
   let folders = 0;
-  for (let folder = pending.pop(); folder !== undefined && (folders < minCounted || performance.now() < end); folder = pending.pop()) {
+  for (
+    let folder = pending.pop();
+    folder !== undefined && (folders < minCounted || performance.now() < end);
+    folder = pending.pop()
+  ) {
     folders += 1;
     for (const entries of partsOf(folder)) {
       for (const entry of entries) {
@@ -127,7 +149,10 @@ interface Walk {
   readonly pending: Buffer[];
 }
 
-/** Reads one folder; undefined when it could not be read at all. Names are read as latin1, one character a byte, which is fastest and loses nothing. */
+/**
+ * Reads one folder; undefined when it could not be read at all. Names are read as latin1, one character a byte, which
+ * is fastest and loses nothing.
+ */
 async function readFolder(folder: Buffer, walk: Walk): Promise<WalkedFolder | undefined> {
   const { options, pace, pending } = walk;
   const files: WalkedFile[] = [];
@@ -201,7 +226,9 @@ function followInside(link: Buffer, root: Buffer): { readonly path: Buffer; read
 /** A link is as closed as what it leads to, and as its own name. */
 function isHidden(file: Buffer, target: Buffer | undefined, { nlink }: BigIntStats, reach: Reach): boolean {
   const names = Number(nlink);
-  return target === undefined ? reach.hides(file, { names }) : reach.hides(file, { names: 1 }) || reach.hides(target, { names });
+  return target === undefined
+    ? reach.hides(file, { names })
+    : reach.hides(file, { names: 1 }) || reach.hides(target, { names });
 }
 
 interface Pace {
@@ -232,7 +259,8 @@ function* partsOf(folder: Buffer): Generator<Dirent[]> {
 
 /** What is in a folder, in no order, so much at a time. Its names are latin1. */
 function* entriesInParts(folder: Buffer): Generator<Dirent[]> {
-  if (statSync(folder).size <= smallFolderBytes) return yield readdirSync(folder, { withFileTypes: true, encoding: "latin1" });
+  if (statSync(folder).size <= smallFolderBytes)
+    return yield readdirSync(folder, { withFileTypes: true, encoding: "latin1" });
   const opened = opendirSync(folder, { encoding: "latin1", bufferSize: maxEntriesAtOnce });
   try {
     for (let part = readPart(opened); part.length > 0; part = readPart(opened)) yield part;

@@ -1,5 +1,17 @@
 import { randomBytes } from "node:crypto";
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
 import path from "node:path";
 import { CommandError } from "meanwhile";
 
@@ -27,7 +39,9 @@ export function readUserFile(home: string): UserFile {
   return { file, text, config };
 }
 
-/** Replaces the file in one go, unless somebody else has changed it since it was read: then false, and nothing is done. */
+/**
+ * Replaces the file in one go, unless somebody else has changed it since it was read: then false, and nothing is done.
+ */
 export function replaceUserFile({ file, text }: UserFile, config: object): boolean {
   const mode = text === undefined ? 0o600 : statSync(file).mode & 0o777;
   const next = `${file}.${randomBytes(6).toString("hex")}.tmp`;
@@ -38,14 +52,20 @@ export function replaceUserFile({ file, text }: UserFile, config: object): boole
     renameSync(next, file);
     return true;
   } catch (cause) {
-    throw new CommandError(`${file} could not be written (${(cause as Error).message}); nothing was changed.`, { cause });
+    throw new CommandError(`${file} could not be written (${(cause as Error).message}); nothing was changed.`, {
+      cause,
+    });
   } finally {
     rmSync(next, { force: true });
   }
 }
 
 /** The config with one value at a dotted path set, or taken away when it is null. */
-export function withValue(config: Readonly<Record<string, unknown>>, keys: readonly string[], value: unknown): Record<string, unknown> {
+export function withValue(
+  config: Readonly<Record<string, unknown>>,
+  keys: readonly string[],
+  value: unknown,
+): Record<string, unknown> {
   const [key = "", ...rest] = keys;
   const { [key]: before, ...others } = config;
   if (rest.length > 0) {

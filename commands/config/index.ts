@@ -4,7 +4,8 @@ import { valueAt } from "./_user-file.ts";
 
 export default defineCommand({
   summary: "Show the settings in force",
-  description: "After flags, environment, config files and defaults, under the names that config_set knows; what cannot be set is under facts.",
+  description:
+    "After flags, environment, config files and defaults, under the names that config_set knows; what cannot be set is under facts.",
   input: z.object({
     section: z.string().default("").describe("Only this setting, e.g. http or http.port"),
   }),
@@ -15,7 +16,10 @@ export default defineCommand({
   run({ section }, task) {
     if (section === "") return task.config;
     const value = valueAt(task.config, section.split("."));
-    if (value === undefined) throw new CommandError(`There is no setting \`${section}\`, or it has no value; known: ${Object.keys(task.config).join(", ")}.`);
+    if (value === undefined)
+      throw new CommandError(
+        `There is no setting \`${section}\`, or it has no value; known: ${Object.keys(task.config).join(", ")}.`,
+      );
     return { [section]: value };
   },
 });

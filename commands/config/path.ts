@@ -10,9 +10,14 @@ export default defineCommand({
     project: z.string().nullable(),
   }),
   effects: "read",
-  summarize: ({ project }) => (project === null ? "No config file in this project" : `This project has ${path.basename(project)}`),
+  summarize: ({ project }) =>
+    project === null ? "No config file in this project" : `This project has ${path.basename(project)}`,
   run(_input, task) {
     const { configFile } = (task.config.facts ?? {}) as { readonly configFile?: unknown };
-    return { home: task.home, user: path.join(task.home, "config.json"), project: typeof configFile === "string" ? configFile : null };
+    return {
+      home: task.home,
+      user: path.join(task.home, "config.json"),
+      project: typeof configFile === "string" ? configFile : null,
+    };
   },
 });

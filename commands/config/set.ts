@@ -22,9 +22,11 @@ export default defineCommand({
   }),
   effects: "write",
   idempotent: true,
-  confirm: ({ key, value }, { door }) => (door === "mcp" && changeableBy(key) === "tool" && canBeTaken(key, value) ? questionFor(key, value) : false),
+  confirm: ({ key, value }, { door }) =>
+    door === "mcp" && changeableBy(key) === "tool" && canBeTaken(key, value) ? questionFor(key, value) : false,
   examples: ["http.port 8080", "toolPrefix wksm", "deferral.auto null"],
-  summarize: ({ key, new_value }) => (new_value === null ? `${key} is back to its default` : `${key} is now ${JSON.stringify(new_value)}`),
+  summarize: ({ key, new_value }) =>
+    new_value === null ? `${key} is back to its default` : `${key} is now ${JSON.stringify(new_value)}`,
   run({ key, value }, task) {
     if (task.origin.door !== "terminal" && changeableBy(key) === "person") throw new CommandError(refusalOf(key));
     const { keys, wanted } = parse(key, value);
@@ -36,17 +38,22 @@ export default defineCommand({
       check(config, before.file);
       if (!replaceUserFile(before, config)) continue;
       if (key === "bundled" && wanted === false) {
-        task.log.warn(`The bundled commands are gone from the next start on, config set among them; to have them back, take "bundled" out of ${before.file}.`);
+        task.log.warn(
+          `The bundled commands are gone from the next start on, config set among them; to have them back, take "bundled" out of ${before.file}.`,
+        );
       }
       return { key, old_value: valueAt(before.config, keys) ?? null, new_value: wanted, config_path: before.file };
     }
-    throw new CommandError("The config file is being changed by somebody else all the time; nothing was changed, try again.");
+    throw new CommandError(
+      "The config file is being changed by somebody else all the time; nothing was changed, try again.",
+    );
   },
 });
 
 function parse(key: string, value: string): { readonly keys: readonly string[]; readonly wanted: unknown } {
   const keys = key.split(".");
-  if (keys.includes("")) throw new CommandError(`\`key\` ${key === "" ? "is empty" : `${key} has an empty part`}; write e.g. http.port.`);
+  if (keys.includes(""))
+    throw new CommandError(`\`key\` ${key === "" ? "is empty" : `${key} has an empty part`}; write e.g. http.port.`);
   if (value === "") throw new CommandError("`value` is empty; give JSON or a text, or null to take the setting away.");
   return { keys, wanted: parseValue(value) };
 }

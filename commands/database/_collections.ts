@@ -9,7 +9,10 @@ export interface Collection {
   readonly kind: "table" | "view";
 }
 
-/** All collections, by name. A domain's names begin with it; what SQLite makes for its full-text search is nobody's business. */
+/**
+ * All collections, by name. A domain's names begin with it; what SQLite makes for its full-text search is nobody's
+ * business.
+ */
 export function readCollections(db: Database.Database): Collection[] {
   const domains = domainsOf(db);
   const tables = db.pragma("table_list") as { name: string; type: string }[];
@@ -17,7 +20,9 @@ export function readCollections(db: Database.Database): Collection[] {
     .filter(({ type }) => type !== "shadow")
     .flatMap(({ name, type }) => {
       const domain = domains.find((known) => name === known || name.startsWith(`${known}_`));
-      return domain === undefined ? [] : [{ name, domain, kind: type === "view" ? ("view" as const) : ("table" as const) }];
+      return domain === undefined
+        ? []
+        : [{ name, domain, kind: type === "view" ? ("view" as const) : ("table" as const) }];
     })
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
@@ -30,7 +35,10 @@ export function findCollection(db: Database.Database, name: string): Collection 
   const all = readCollections(db);
   const found = all.find((collection) => collection.name === name);
   if (found !== undefined) return found;
-  const known = all.length === 0 ? "there is nothing yet; run monitor sync first" : `known: ${all.map((collection) => collection.name).join(", ")}`;
+  const known =
+    all.length === 0
+      ? "there is nothing yet; run monitor sync first"
+      : `known: ${all.map((collection) => collection.name).join(", ")}`;
   throw new CommandError(`\`collection\` ${name} does not exist; ${known}.`);
 }
 
@@ -50,7 +58,10 @@ export function quote(name: string): string {
 export function showValue(value: unknown, column: string): string | number | null {
   if (Buffer.isBuffer(value) && column === "snapshot") return `${value.length} bytes`;
   if (Buffer.isBuffer(value)) return isHash(column) ? value.toString("hex") : showName(value);
-  if (typeof value === "bigint") return value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value.toString();
+  if (typeof value === "bigint")
+    return value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER)
+      ? Number(value)
+      : value.toString();
   return typeof value === "string" || typeof value === "number" ? value : null;
 }
 

@@ -12,10 +12,14 @@ export interface Page {
 }
 
 /**
- * One page of a collection. The cursor is the key of the last row, not a number of rows: rows that come and go between two
- * pages make no other row appear twice or be missed.
+ * One page of a collection. The cursor is the key of the last row, not a number of rows: rows that come and go between
+ * two pages make no other row appear twice or be missed.
  */
-export function readPage(db: Database.Database, collection: Collection, wanted: { condition: Condition; limit: number; cursor: string }): Page {
+export function readPage(
+  db: Database.Database,
+  collection: Collection,
+  wanted: { condition: Condition; limit: number; cursor: string },
+): Page {
   const { condition, limit, cursor } = wanted;
   const { names, keys } = columnsOf(db, collection);
   const order = keys.length > 0 ? keys : collection.kind === "table" ? ["rowid"] : names.slice(0, 1);
@@ -24,7 +28,9 @@ export function readPage(db: Database.Database, collection: Collection, wanted: 
   const after = cursor === "" ? undefined : readCursor(cursor, stamp, order.length);
   const isAfter = after === undefined ? "1" : `(${columns}) > (${order.map(() => "?").join(", ")})`;
   const select = [...order.map((column, at) => `${quote(column)} as "key ${at}"`), ...names.map(quote)].join(", ");
-  const statement = db.prepare(`select ${select} from ${quote(collection.name)} where (${condition.sql}) and ${isAfter} order by ${columns} limit ?`);
+  const statement = db.prepare(
+    `select ${select} from ${quote(collection.name)} where (${condition.sql}) and ${isAfter} order by ${columns} limit ?`,
+  );
   // One row more than asked for tells whether there is another page.
   const rows = statement
     .safeIntegers()
@@ -32,7 +38,9 @@ export function readPage(db: Database.Database, collection: Collection, wanted: 
     .all(...condition.values, ...(after ?? []), limit + 1) as unknown[][];
   const last = rows.length > limit ? rows[limit - 1] : undefined;
   return {
-    rows: rows.slice(0, limit).map((row) => Object.fromEntries(names.map((name, at) => [name, showValue(row[order.length + at], name)]))),
+    rows: rows
+      .slice(0, limit)
+      .map((row) => Object.fromEntries(names.map((name, at) => [name, showValue(row[order.length + at], name)]))),
     nextCursor: last === undefined ? null : writeCursor(last.slice(0, order.length), stamp),
   };
 }
@@ -48,7 +56,9 @@ function writeCursor(key: readonly unknown[], stamp: string): string {
 }
 
 function readCursor(cursor: string, stamp: string, length: number): unknown[] {
-  const wrong = new CommandError("`cursor` does not belong to this collection and query; leave it out to begin at the first page.");
+  const wrong = new CommandError(
+    "`cursor` does not belong to this collection and query; leave it out to begin at the first page.",
+  );
   try {
     const [given, ...key] = JSON.parse(Buffer.from(cursor, "base64url").toString()) as [unknown, ...unknown[]];
     if (given !== stamp || key.length !== length) throw wrong;

@@ -17,20 +17,30 @@ export interface Pruned {
   readonly deleted: number;
 }
 
-/** Not to be gone through: what names folders, and a vault's files, which are named within their vault and kept in line by `vault index`. */
+/**
+ * Not to be gone through: what names folders, and a vault's files, which are named within their vault and kept in line
+ * by `vault index`.
+ */
 const passedOver = ["monitor_folders", "vault_files"];
 
 /** What names files by their whole path. */
 export function prunableCollections(db: Database.Database, domain: string): Prunable[] {
   const known = domainsOf(db).sort();
-  if (domain !== "all" && !known.includes(domain)) throw new CommandError(`\`domain\` ${domain} has recorded nothing; known: ${["all", ...known].join(", ")}.`);
+  if (domain !== "all" && !known.includes(domain))
+    throw new CommandError(`\`domain\` ${domain} has recorded nothing; known: ${["all", ...known].join(", ")}.`);
   return readCollections(db)
     .filter((collection) => collection.kind === "table" && [collection.domain, "all"].includes(domain))
     .flatMap((collection) => {
       const { name } = collection;
       if (name === "monitor_files") return [{ name, prune: pruneMonitor }];
-      const isNamed = columnsOf(db, collection).names.includes("path") && hasRowid(db, name) && !name.endsWith("_settings") && !passedOver.includes(name);
-      return isNamed ? [{ name, prune: (database: Database.Database, signal: AbortSignal) => pruneTable(database, name, signal) }] : [];
+      const isNamed =
+        columnsOf(db, collection).names.includes("path") &&
+        hasRowid(db, name) &&
+        !name.endsWith("_settings") &&
+        !passedOver.includes(name);
+      return isNamed
+        ? [{ name, prune: (database: Database.Database, signal: AbortSignal) => pruneTable(database, name, signal) }]
+        : [];
     });
 }
 
@@ -61,7 +71,11 @@ async function pruneMonitor(db: Database.Database, signal: AbortSignal): Promise
   const pace = createPace(signal);
   const root = Buffer.from("/");
   let [checked, deleted] = [0, 0];
-  for (let folders = tracked.foldersBelow(root); folders.length > 0; folders = tracked.foldersBelow(root, folders.at(-1)?.path)) {
+  for (
+    let folders = tracked.foldersBelow(root);
+    folders.length > 0;
+    folders = tracked.foldersBelow(root, folders.at(-1)?.path)
+  ) {
     for (const { id, path } of folders) {
       const gone: Buffer[] = [];
       for (const key of tracked.statesIn(id).keys()) {
@@ -77,14 +91,18 @@ async function pruneMonitor(db: Database.Database, signal: AbortSignal): Promise
 
 /** Deletes rows whose `path` is gone; what refers to them goes with them. */
 async function pruneTable(db: Database.Database, name: string, signal: AbortSignal): Promise<Pruned> {
-  const read = db.prepare(`select rowid as id, path from ${quote(name)} where rowid > ? order by rowid limit ${maxRowsAtOnce}`);
+  const read = db.prepare(
+    `select rowid as id, path from ${quote(name)} where rowid > ? order by rowid limit ${maxRowsAtOnce}`,
+  );
   const remove = db.prepare(`delete from ${quote(name)} where rowid = ?`);
   const pace = createPace(signal);
   let [checked, deleted, after] = [0, 0, 0];
   for (;;) {
     const rows = read.all(after) as { id: number; path: Buffer | string }[];
     if (rows.length === 0) return { checked, deleted };
-    const whole = rows.map(({ id, path }) => ({ id, path: Buffer.from(path as Buffer) })).filter(({ path }) => path[0] === 0x2f);
+    const whole = rows
+      .map(({ id, path }) => ({ id, path: Buffer.from(path as Buffer) }))
+      .filter(({ path }) => path[0] === 0x2f);
     const gone = whole.filter(({ path }) => isGone(path));
     writeAtOnce(db, () => {
       for (const { id } of gone) remove.run(id);

@@ -10,7 +10,9 @@ export default defineCommand({
   summary: "Forget files and folders that no longer exist",
   description:
     "Deletes what is recorded about files that are gone. Files that cannot be looked at are kept, and so are a vault's notes: vault index takes care of those.",
-  input: z.object({ domain: z.string().default("all").describe("Only what these commands recorded: monitor, vault, ingest, …") }),
+  input: z.object({
+    domain: z.string().default("all").describe("Only what these commands recorded: monitor, vault, ingest, …"),
+  }),
   output: z.object({
     checked_count: z.number().int(),
     deleted_count: z.number().int(),

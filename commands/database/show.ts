@@ -9,13 +9,16 @@ const maxLimit = 1_000;
 
 export default defineCommand({
   summary: "Show rows of a collection, page by page",
-  description: "`database list` names the collections. Names of files are shown with unusual bytes percent-escaped, hashes in hex, very large numbers as text.",
+  description:
+    "`database list` names the collections. Names of files are shown with unusual bytes percent-escaped, hashes in hex, very large numbers as text.",
   input: z.object({
     collection: z.string().describe("Its name, e.g. monitor_tracked"),
     query: z
       .string()
       .default("")
-      .describe('Only rows that fit this JSON object, e.g. {"size":{"gt":1000}}; eq, ne, gt, gte, lt, lte, like; times also as 2026-01-31'),
+      .describe(
+        'Only rows that fit this JSON object, e.g. {"size":{"gt":1000}}; eq, ne, gt, gte, lt, lte, like; times also as 2026-01-31',
+      ),
     limit: z.number().int().min(1).max(maxLimit).default(50).describe("How many rows at most"),
     cursor: z.string().default("").describe("`next_cursor` of the page before"),
   }),

@@ -8,11 +8,23 @@ import { type KnownPlace, slugOf } from "./_places.ts";
 /** Aider keeps its history in each project's own folder, under this name. */
 const historyName = ".aider.chat.history.md";
 
-/** So deep below the home, the working folder and the given roots projects are looked for, and in so many folders in all. */
+/**
+ * So deep below the home, the working folder and the given roots projects are looked for, and in so many folders in
+ * all.
+ */
 const maxDepth = 3;
 const maxFolders = 5_000;
 /** Where nobody keeps projects, and much else. */
-const passedOver = new Set(["node_modules", "Library", "AppData", "Applications", "Music", "Pictures", "Videos", "Movies"]);
+const passedOver = new Set([
+  "node_modules",
+  "Library",
+  "AppData",
+  "Applications",
+  "Music",
+  "Pictures",
+  "Videos",
+  "Movies",
+]);
 
 interface Looking extends Pick<CommandContext, "origin" | "config"> {
   readonly reach: Reach;
@@ -20,8 +32,8 @@ interface Looking extends Pick<CommandContext, "origin" | "config"> {
 }
 
 /**
- * The histories of Aider's projects: in the working folder and those above it, below the home, below the given roots, and those
- * that `pack.roots` names. Only names are looked at; folders that are closed to whoever asked are not.
+ * The histories of Aider's projects: in the working folder and those above it, below the home, below the given roots,
+ * and those that `pack.roots` names. Only names are looked at; folders that are closed to whoever asked are not.
  */
 export function findAider({ origin, config, reach, roots }: Looking): KnownPlace[] {
   const { roots: named = [] } = (config.pack ?? {}) as { readonly roots?: readonly string[] };
@@ -52,7 +64,16 @@ function toPlace(file: string): KnownPlace {
   const folder = path.dirname(file);
   const below = path.relative(homedir(), folder);
   const id = `aider-${slugOf(below.startsWith("..") ? folder : below) || "home"}`;
-  return { id, provider: "aider", assistant: "Aider", kind: "history", format: "files", path: file, pattern: "", project: path.basename(folder) };
+  return {
+    id,
+    provider: "aider",
+    assistant: "Aider",
+    kind: "history",
+    format: "files",
+    path: file,
+    pattern: "",
+    project: path.basename(folder),
+  };
 }
 
 function foldersAbove(folder: string | undefined): string[] {

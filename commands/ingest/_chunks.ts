@@ -16,7 +16,10 @@ const ends = ["\n\n", "\n", ". ", " "] as const;
 /** The last part of a chunk, in which an end is looked for. */
 const tail = 0.3;
 
-/** Cuts a text into chunks that begin and end between words where that is possible, and share a little with their neighbours. */
+/**
+ * Cuts a text into chunks that begin and end between words where that is possible, and share a little with their
+ * neighbours.
+ */
 export function* cutIntoChunks(text: string, { size, overlap }: ChunkSizes): Generator<Chunk> {
   let line = 1;
   let counted = 0;

@@ -2,9 +2,9 @@ import { Unreadable } from "../_pack/limits.ts";
 import { decodeText } from "../transform/_text.ts";
 
 /**
- * Reads an assistant's history, whoever wrote it: JSON Lines or JSON in which somewhere somebody says something. A turn is an
- * object with a speaker (`role`, `type`, `author.role`) and words (`content`, `text`, `message`, `parts`). Calls of tools,
- * their results and private reasoning are not words.
+ * Reads an assistant's history, whoever wrote it: JSON Lines or JSON in which somewhere somebody says something. A turn
+ * is an object with a speaker (`role`, `type`, `author.role`) and words (`content`, `text`, `message`, `parts`). Calls
+ * of tools, their results and private reasoning are not words.
  */
 export function readConversation(bytes: Uint8Array, name: string): Conversation {
   const text = decodeText(bytes);
@@ -35,11 +35,40 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** Deeper than this no history keeps its turns. */
 const maxDepth = 12;
-const speakers: Readonly<Record<string, string>> = { human: "user", model: "assistant", gemini: "assistant", bot: "assistant", ai: "assistant" };
+const speakers: Readonly<Record<string, string>> = {
+  human: "user",
+  model: "assistant",
+  gemini: "assistant",
+  bot: "assistant",
+  ai: "assistant",
+};
 const known = new Set(["user", "assistant", "system", "human", "model", "gemini", "bot", "ai"]);
-const unspoken = new Set(["tool_use", "tool_result", "thinking", "reasoning", "function_call", "function_call_output", "tool", "image", "redacted_thinking"]);
+const unspoken = new Set([
+  "tool_use",
+  "tool_result",
+  "thinking",
+  "reasoning",
+  "function_call",
+  "function_call_output",
+  "tool",
+  "image",
+  "redacted_thinking",
+]);
 /** Where histories keep their turns; nothing else is looked into. */
-const containers = ["payload", "message", "messages", "history", "requests", "response", "conversation", "chat_messages", "mapping", "chat", "items", "turns"];
+const containers = [
+  "payload",
+  "message",
+  "messages",
+  "history",
+  "requests",
+  "response",
+  "conversation",
+  "chat_messages",
+  "mapping",
+  "chat",
+  "items",
+  "turns",
+];
 
 function* readDocuments(text: string, name: string, onBadLine: (line: number) => void): Generator<unknown> {
   if (!/\.(?:jsonl|ndjson)$/i.test(name)) {
@@ -76,7 +105,12 @@ function collect(value: unknown, turns: Turn[], depth: number): void {
   const words =
     speaker === undefined
       ? ""
-      : wordsOf(fields.content ?? fields.text ?? fields.parts ?? (typeof fields.message === "string" ? fields.message : undefined)).trim();
+      : wordsOf(
+          fields.content ??
+            fields.text ??
+            fields.parts ??
+            (typeof fields.message === "string" ? fields.message : undefined),
+        ).trim();
   if (speaker !== undefined && words !== "") {
     turns.push({ speaker, words });
     return;
@@ -84,23 +118,41 @@ function collect(value: unknown, turns: Turn[], depth: number): void {
   addQuestion(fields, turns);
   for (const key of containers) {
     const inside = fields[key];
-    collect(key === "mapping" && typeof inside === "object" && inside !== null ? Object.values(inside) : inside, turns, depth + 1);
+    collect(
+      key === "mapping" && typeof inside === "object" && inside !== null ? Object.values(inside) : inside,
+      turns,
+      depth + 1,
+    );
   }
 }
 
-/** Histories without speakers: a line of what the user typed, a request with its response, a part of a message in a file of its own. */
+/**
+ * Histories without speakers: a line of what the user typed, a request with its response, a part of a message in a file
+ * of its own.
+ */
 function addQuestion(fields: Fields, turns: Turn[]): void {
   const { message } = fields;
   const asked =
-    typeof message === "object" && message !== null && !("role" in message) ? (message as Fields).text : "session_id" in fields ? fields.text : undefined;
+    typeof message === "object" && message !== null && !("role" in message)
+      ? (message as Fields).text
+      : "session_id" in fields
+        ? fields.text
+        : undefined;
   if (typeof asked === "string" && asked.trim() !== "") turns.push({ speaker: "user", words: asked.trim() });
-  if (fields.type === "text" && "messageID" in fields && typeof fields.text === "string") turns.push({ speaker: "said", words: fields.text.trim() });
-  if (typeof fields.value === "string" && fields.value.trim() !== "") turns.push({ speaker: "assistant", words: fields.value.trim() });
+  if (fields.type === "text" && "messageID" in fields && typeof fields.text === "string")
+    turns.push({ speaker: "said", words: fields.text.trim() });
+  if (typeof fields.value === "string" && fields.value.trim() !== "")
+    turns.push({ speaker: "assistant", words: fields.value.trim() });
 }
 
 function speakerOf(fields: Fields): string | undefined {
   const author = fields.author as Fields | string | undefined;
-  const candidates = [fields.role, typeof author === "object" && author !== null ? author.role : author, fields.sender, fields.type];
+  const candidates = [
+    fields.role,
+    typeof author === "object" && author !== null ? author.role : author,
+    fields.sender,
+    fields.type,
+  ];
   const found = candidates.find((candidate) => typeof candidate === "string" && known.has(candidate));
   return typeof found === "string" ? (speakers[found] ?? found) : undefined;
 }

@@ -10,6 +10,15 @@ export const cutFields = {
   max_chunks: z.number().int().min(1).max(100_000).default(10_000).describe("Files with more chunks are skipped"),
 };
 
-export function toOptions(input: { chunk_size: number; overlap: number; max_file_mb: number; max_chunks: number }, reach: Reach): IngestOptions {
-  return { size: input.chunk_size, overlap: input.overlap, maxBytes: input.max_file_mb * 1024 * 1024, maxChunks: input.max_chunks, reach };
+export function toOptions(
+  input: { chunk_size: number; overlap: number; max_file_mb: number; max_chunks: number },
+  reach: Reach,
+): IngestOptions {
+  return {
+    size: input.chunk_size,
+    overlap: input.overlap,
+    maxBytes: input.max_file_mb * 1024 * 1024,
+    maxChunks: input.max_chunks,
+    reach,
+  };
 }

@@ -28,7 +28,10 @@ interface Entry extends Omit<KnownPlace, "path" | "provider" | "project"> {
   readonly layout?: Layout;
 }
 
-/** Which part of a file's path below its place names the project, and which the session: counted from 0, or the file's own name. */
+/**
+ * Which part of a file's path below its place names the project, and which the session: counted from 0, or the file's
+ * own name.
+ */
 interface Layout {
   readonly project?: number;
   readonly session: number | "name";
@@ -52,10 +55,42 @@ const entries: readonly Entry[] = [
     pattern: "**/*.jsonl",
     layout: { project: 0, session: "name" },
   },
-  { id: "claude-code-memory", provider: "claude-code", assistant: "Claude Code", kind: "notes", format: "files", path: ".claude", pattern: "CLAUDE.md" },
-  { id: "codex", assistant: "Codex", kind: "history", format: "conversation", path: ".codex/sessions", pattern: "**/*.jsonl", layout: { session: "name" } },
-  { id: "codex-prompts", provider: "codex", assistant: "Codex", kind: "history", format: "conversation", path: ".codex", pattern: "history.jsonl" },
-  { id: "codex-memory", provider: "codex", assistant: "Codex", kind: "notes", format: "files", path: ".codex", pattern: "AGENTS.md" },
+  {
+    id: "claude-code-memory",
+    provider: "claude-code",
+    assistant: "Claude Code",
+    kind: "notes",
+    format: "files",
+    path: ".claude",
+    pattern: "CLAUDE.md",
+  },
+  {
+    id: "codex",
+    assistant: "Codex",
+    kind: "history",
+    format: "conversation",
+    path: ".codex/sessions",
+    pattern: "**/*.jsonl",
+    layout: { session: "name" },
+  },
+  {
+    id: "codex-prompts",
+    provider: "codex",
+    assistant: "Codex",
+    kind: "history",
+    format: "conversation",
+    path: ".codex",
+    pattern: "history.jsonl",
+  },
+  {
+    id: "codex-memory",
+    provider: "codex",
+    assistant: "Codex",
+    kind: "notes",
+    format: "files",
+    path: ".codex",
+    pattern: "AGENTS.md",
+  },
   {
     id: "gemini-cli",
     assistant: "Gemini CLI",
@@ -65,7 +100,15 @@ const entries: readonly Entry[] = [
     pattern: "**/{chats/*,logs,checkpoint*}.json",
     layout: { project: 0, session: "name" },
   },
-  { id: "gemini-cli-memory", provider: "gemini-cli", assistant: "Gemini CLI", kind: "notes", format: "files", path: ".gemini", pattern: "GEMINI.md" },
+  {
+    id: "gemini-cli-memory",
+    provider: "gemini-cli",
+    assistant: "Gemini CLI",
+    kind: "notes",
+    format: "files",
+    path: ".gemini",
+    pattern: "GEMINI.md",
+  },
   {
     id: "opencode",
     assistant: "opencode",
@@ -104,9 +147,32 @@ const entries: readonly Entry[] = [
     isSettings: true,
     layout: { session: 0 },
   },
-  { id: "cursor", assistant: "Cursor", kind: "history", format: "database", path: "Cursor/User/globalStorage", pattern: "state.vscdb", isSettings: true },
-  { id: "joplin", assistant: "Joplin", kind: "notes", format: "database", path: "joplin-desktop", pattern: "database.sqlite", isSettings: true },
-  { id: "chat-export", assistant: "ChatGPT or Claude, exported", kind: "history", format: "conversation", path: "Downloads", pattern: "conversations.json" },
+  {
+    id: "cursor",
+    assistant: "Cursor",
+    kind: "history",
+    format: "database",
+    path: "Cursor/User/globalStorage",
+    pattern: "state.vscdb",
+    isSettings: true,
+  },
+  {
+    id: "joplin",
+    assistant: "Joplin",
+    kind: "notes",
+    format: "database",
+    path: "joplin-desktop",
+    pattern: "database.sqlite",
+    isSettings: true,
+  },
+  {
+    id: "chat-export",
+    assistant: "ChatGPT or Claude, exported",
+    kind: "history",
+    format: "conversation",
+    path: "Downloads",
+    pattern: "conversations.json",
+  },
 ];
 
 /** Notes are kept in folders of any name; they are looked for this deep below the home and its usual places. */
@@ -121,7 +187,12 @@ export function spansFolders(pattern: string): boolean {
 export function knownPlaces(base: string): KnownPlace[] {
   const fixed = entries.flatMap(({ isSettings, layout: _layout, ...entry }) => {
     const bases = isSettings === true ? settingsFolders : [""];
-    return bases.map((between) => ({ provider: entry.id, project: "", ...entry, path: path.join(base, between, entry.path) }));
+    return bases.map((between) => ({
+      provider: entry.id,
+      project: "",
+      ...entry,
+      path: path.join(base, between, entry.path),
+    }));
   });
   const all = [...fixed.filter((place) => existsSync(place.path)), ...findVaults(base)];
   return base === homedir() ? all : all.map((place) => ({ ...place, id: `${place.id}@${slugOf(base)}` }));
@@ -161,7 +232,11 @@ function findVaults(home: string): KnownPlace[] {
   for (const root of noteRoots) {
     for (const name of foldersIn(path.join(home, root))) {
       const folder = path.join(home, root, name);
-      const program = existsSync(path.join(folder, ".obsidian")) ? "Obsidian" : existsSync(path.join(folder, "logseq", "config.edn")) ? "Logseq" : undefined;
+      const program = existsSync(path.join(folder, ".obsidian"))
+        ? "Obsidian"
+        : existsSync(path.join(folder, "logseq", "config.edn"))
+          ? "Logseq"
+          : undefined;
       if (program === undefined || found.has(folder)) continue;
       const id = `${program.toLowerCase()}-${path.relative(home, folder).replaceAll(/[^\p{L}\p{N}]+/gu, "-")}`;
       found.set(folder, {

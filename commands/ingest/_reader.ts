@@ -23,12 +23,17 @@ export interface IngestHead {
 const maxBadLines = 100;
 
 /** Runs in the process that reads documents. */
-export async function read(bytes: Uint8Array, { engine, name, maxChunks, ...sizes }: IngestHow, limits: Limits): Promise<Reading> {
+export async function read(
+  bytes: Uint8Array,
+  { engine, name, maxChunks, ...sizes }: IngestHow,
+  limits: Limits,
+): Promise<Reading> {
   const { text, title, badCount, badLines } =
     engine === "conversation" ? toRead(readConversation(bytes, name)) : await readFile(bytes, { engine, name, limits });
   const chunks: Chunk[] = [];
   for (const chunk of cutIntoChunks(text, sizes)) {
-    if (chunks.length === maxChunks) return { head: { title, hasTooMany: true, badCount, badLines } satisfies IngestHead };
+    if (chunks.length === maxChunks)
+      return { head: { title, hasTooMany: true, badCount, badLines } satisfies IngestHead };
     chunks.push(chunk);
   }
   return { head: { title, hasTooMany: false, badCount, badLines } satisfies IngestHead, items: chunks };
@@ -42,7 +47,10 @@ function toRead({ badLines, ...rest }: { text: string; title: string; badLines: 
   return { ...rest, badCount: badLines.length, badLines: badLines.slice(0, maxBadLines) };
 }
 
-async function readFile(bytes: Uint8Array, { engine, name, limits }: { engine: EngineName; name: string; limits: Limits }): Promise<ReadText> {
+async function readFile(
+  bytes: Uint8Array,
+  { engine, name, limits }: { engine: EngineName; name: string; limits: Limits },
+): Promise<ReadText> {
   const { text, title, facts } = await transformBytes(engine, { bytes, name, options: { links: false }, limits });
   const { bad_lines = 0, first_bad_line } = facts as { bad_lines?: number; first_bad_line?: number };
   return { text, title, badCount: bad_lines, badLines: first_bad_line === undefined ? [] : [first_bad_line] };

@@ -81,7 +81,11 @@ export class IngestRun {
   #waitingChunks = 0;
   #counts = { seen: 0, ingested: 0, unchanged: 0, removed: 0, chunks: 0, skipped: 0, hidden: 0 };
 
-  constructor(db: Database.Database, options: IngestOptions, task: Pick<CommandContext, "signal" | "progress" | "home" | "config">) {
+  constructor(
+    db: Database.Database,
+    options: IngestOptions,
+    task: Pick<CommandContext, "signal" | "progress" | "home" | "config">,
+  ) {
     if (options.overlap >= options.size) throw new CommandError("`overlap` must be smaller than `chunk_size`.");
     this.#db = db;
     this.#options = options;
@@ -112,7 +116,8 @@ export class IngestRun {
   async forget(missing: Buffer): Promise<void> {
     const before = this.#counts.removed;
     await this.#forgetVanished(missing);
-    if (this.#counts.removed === before) this.#troubles.add(showName(missing), "it is not there, and nothing was ingested from it");
+    if (this.#counts.removed === before)
+      this.#troubles.add(showName(missing), "it is not there, and nothing was ingested from it");
   }
 
   /** How many files have been met so far. */
@@ -146,7 +151,13 @@ export class IngestRun {
     if (place.kind === "file") {
       const stat = lstatSync(place.path, { bigint: true, throwIfNoEntry: false });
       if (stat === undefined) return this.#troubles.add(showName(place.path), "it vanished while it was looked at");
-      yield { folder: folderOf(place.path), name: nameOf(place.path), size: Number(stat.size), mtimeNs: stat.mtimeNs, inode: stat.ino };
+      yield {
+        folder: folderOf(place.path),
+        name: nameOf(place.path),
+        size: Number(stat.size),
+        mtimeNs: stat.mtimeNs,
+        inode: stat.ino,
+      };
       return;
     }
     const length = place.path.length + 1;
@@ -156,7 +167,8 @@ export class IngestRun {
       reach: this.#options.reach,
       onHidden: () => this.#counts.hidden++,
       skipsFolder: folderSkipper(this.#task.home),
-      skipsFile: (folder, name) => (isHidden(name) && place.source === "") || !place.takes(showName(joinBytes(folder, name).subarray(length))),
+      skipsFile: (folder, name) =>
+        (isHidden(name) && place.source === "") || !place.takes(showName(joinBytes(folder, name).subarray(length))),
       onError: (file, error) => this.#troubles.add(showName(file), error),
     });
     for await (const { files } of folders) yield* files;
@@ -194,18 +206,34 @@ export class IngestRun {
     return JSON.stringify([1, format, size, overlap, maxChunks]);
   }
 
-  async #read(file: WalkedFile, whole: Buffer, place: Place): Promise<Pick<IngestFile, "stamp" | "engine" | "title" | "bytes" | "chunks">> {
+  async #read(
+    file: WalkedFile,
+    whole: Buffer,
+    place: Place,
+  ): Promise<Pick<IngestFile, "stamp" | "engine" | "title" | "bytes" | "chunks">> {
     const name = showName(file.name);
     const engine = engineFor(name);
-    if (place.format === "files" && place.kind === "folder" && engine === undefined) throw new Skip(path.extname(name) === "" ? "no ending" : "unknown ending");
+    if (place.format === "files" && place.kind === "folder" && engine === undefined)
+      throw new Skip(path.extname(name) === "" ? "no ending" : "unknown ending");
     if (file.size === 0) throw new Skip("empty");
     if (file.size > this.#options.maxBytes) throw new Skip("too large");
     const { size, overlap, maxChunks } = this.#options;
-    const how: IngestHow = { engine: place.format === "conversation" ? "conversation" : (engine ?? "text"), name, size, overlap, maxChunks };
+    const how: IngestHow = {
+      engine: place.format === "conversation" ? "conversation" : (engine ?? "text"),
+      name,
+      size,
+      overlap,
+      maxChunks,
+    };
     return await withSource(whole, this.#options, async (source) => {
-      if (engine !== "pdf" && engine !== "docx" && source.head.includes(0) && !hasMark(source.head)) throw new Skip("binary");
+      if (engine !== "pdf" && engine !== "docx" && source.head.includes(0) && !hasMark(source.head))
+        throw new Skip("binary");
       const document = { domain: "ingest", how, size: source.size, pieces: () => source.pieces() } as const;
-      const { head, items } = await readDocument<IngestHead, Chunk>(document, limitsOf(this.#task.config), this.#task.signal);
+      const { head, items } = await readDocument<IngestHead, Chunk>(
+        document,
+        limitsOf(this.#task.config),
+        this.#task.signal,
+      );
       this.#noteBadLines(showName(whole), head);
       if (head.hasTooMany) throw new Skip("too many chunks");
       if (items.length === 0) throw new Skip("no text");
@@ -245,18 +273,25 @@ export class IngestRun {
     } catch (error) {
       const why = whyNotStored(error);
       if (why === undefined) throw error;
-      for (const file of files) if (!stored.has(file)) this.#troubles.add(file.shown, `it was read but not stored: ${why}`);
+      for (const file of files)
+        if (!stored.has(file)) this.#troubles.add(file.shown, `it was read but not stored: ${why}`);
     }
   }
 
   #report(expected: number): void {
     const { seen, chunks } = this.#counts;
-    this.#task.progress({ done: seen, total: Math.max(seen, expected, 1), message: `${seen} files seen, ${chunks} chunks written` });
+    this.#task.progress({
+      done: seen,
+      total: Math.max(seen, expected, 1),
+      message: `${seen} files seen, ${chunks} chunks written`,
+    });
   }
 
   /** Forgets what was ingested from a place and is not there any more; what may only be unreadable is kept. */
   async #forgetVanished(folder: Buffer): Promise<void> {
-    const rows = this.#db.prepare(`select id, path from ingest_files where path >= ? and path < ? order by path limit ${maxRowsAtOnce}`);
+    const rows = this.#db.prepare(
+      `select id, path from ingest_files where path >= ? and path < ? order by path limit ${maxRowsAtOnce}`,
+    );
     // In bytes, all that lies below `a` comes before `a0`, since `0` follows `/`.
     const end = Buffer.concat([folder, Buffer.from("0")]);
     for (let from = folder; ; ) {

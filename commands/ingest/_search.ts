@@ -24,8 +24,9 @@ export interface Found {
 }
 
 /**
- * Ranking costs about a microsecond for each chunk and word, and a word's weight costs a look at all chunks that hold it. A
- * search takes so many of them and no more: what is common is left out, and of too many chunks only the newest are ranked.
+ * Ranking costs about a microsecond for each chunk and word, and a word's weight costs a look at all chunks that hold
+ * it. A search takes so many of them and no more: what is common is left out, and of too many chunks only the newest
+ * are ranked.
  */
 const maxRankings = 6_000;
 const minRanked = 1_000;
@@ -41,8 +42,15 @@ interface Counted {
 }
 
 /** Searches for all terms, or else for any; the best first, whatever the terms, in bounded time. */
-export function search(db: Database.Database, terms: readonly Term[], page: { limit: number; offset: number; source: string }): Found {
-  const counted = terms.map((term) => ({ term, count: terms.length === 1 ? 0 : countUpTo(db, toMatch([term], "OR"), commonCount) }));
+export function search(
+  db: Database.Database,
+  terms: readonly Term[],
+  page: { limit: number; offset: number; source: string },
+): Found {
+  const counted = terms.map((term) => ({
+    term,
+    count: terms.length === 1 ? 0 : countUpTo(db, toMatch([term], "OR"), commonCount),
+  }));
   const rare = counted.filter(({ count }) => count < commonCount);
   const common = counted.filter(({ count }) => count === commonCount).slice(0, maxCommon);
   // Words that are nowhere tell nothing either, but then not all words are found.
@@ -67,7 +75,10 @@ export function search(db: Database.Database, terms: readonly Term[], page: { li
 const toTerm = ({ term }: Counted) => term;
 
 function countUpTo(db: Database.Database, match: string, limit: number): number {
-  return db.prepare("select count(*) from (select 1 from ingest_texts where ingest_texts match ? limit ?)").pluck().get(match, limit) as number;
+  return db
+    .prepare("select count(*) from (select 1 from ingest_texts where ingest_texts match ? limit ?)")
+    .pluck()
+    .get(match, limit) as number;
 }
 
 /** Where any term will do: those that are there at all, the rarest first, as many as can be ranked. */
@@ -103,7 +114,9 @@ function rank(db: Database.Database, { match, maxRanked, limit, offset, source }
       ? ""
       : "and (select ingest_files.source from ingest_chunks join ingest_files on ingest_files.id = file where ingest_chunks.id = ingest_texts.rowid) = @source";
   const newest = `select rowid as id, rank from ingest_texts where ingest_texts match @match ${filter} order by rowid desc limit @maxRanked + 1`;
-  const best = db.prepare(`select id, rank, count(*) over () as matches from (${newest}) order by rank, id limit @limit offset @offset`);
+  const best = db.prepare(
+    `select id, rank, count(*) over () as matches from (${newest}) order by rank, id limit @limit offset @offset`,
+  );
   return best.all({ match, maxRanked, limit, offset, source }) as Ranked[];
 }
 
@@ -120,6 +133,8 @@ function show(db: Database.Database, match: string, ranked: readonly Ranked[]): 
   const byId = new Map(found.map(({ id, ...hit }) => [id, hit]));
   return ranked.flatMap(({ id, rank: worth }) => {
     const hit = byId.get(id);
-    return hit === undefined ? [] : [{ ...hit, snippet: hit.snippet.replaceAll(/\s+/g, " "), score: Number((-worth).toPrecision(6)) }];
+    return hit === undefined
+      ? []
+      : [{ ...hit, snippet: hit.snippet.replaceAll(/\s+/g, " "), score: Number((-worth).toPrecision(6)) }];
   });
 }

@@ -7,7 +7,11 @@ import { isInside } from "../_pack/paths.ts";
 import { belongingOf, hasProjects, type KnownPlace } from "./_places.ts";
 
 /** What both `discover` and `legacy` can be narrowed by. */
-export const providerField = z.array(z.string().min(1)).max(100).default([]).describe("Only these, e.g. claude-code, aider");
+export const providerField = z
+  .array(z.string().min(1))
+  .max(100)
+  .default([])
+  .describe("Only these, e.g. claude-code, aider");
 export const projectField = z.array(z.string().min(1)).max(100).default([]).describe("Parts of their names");
 export const sessionField = z.array(z.string().min(1)).max(100).default([]).describe("Parts of their names");
 
@@ -39,12 +43,18 @@ export interface Filters {
   readonly roots: readonly Buffer[];
 }
 
-/** The places and files that were meant, by ids (`all`, `codex`, `claude-code/<project>/<session>`) and by what narrows them. */
+/**
+ * The places and files that were meant, by ids (`all`, `codex`, `claude-code/<project>/<session>`) and by what narrows
+ * them.
+ */
 export function selectSources(db: Database.Database, ids: readonly string[], filters: Filters): Selected[] {
   const rows = readRows(db);
   const chosen = [...new Set(ids)].flatMap((id) => choose(rows, id));
   const fitting = chosen.filter(({ row }) => isOf(row, filters.providers) && isBelow(row.path, filters.roots));
-  if (fitting.length === 0) throw new CommandError("Nothing that was listed fits `ids`, `providers` and `roots` together; leave one of them out.");
+  if (fitting.length === 0)
+    throw new CommandError(
+      "Nothing that was listed fits `ids`, `providers` and `roots` together; leave one of them out.",
+    );
   const { projects, sessions } = filters;
   if (projects.length === 0 && sessions.length === 0) return fitting;
   return fitting.map((selected) => ({
@@ -75,7 +85,10 @@ export function countListed(home: string, ids: readonly string[]): number {
 }
 
 /** True for a provider that was asked for, by its id or its assistant's name; for all when none was. */
-export function isOf({ id, provider, assistant }: Pick<KnownPlace, "id" | "provider" | "assistant">, wanted: readonly string[]): boolean {
+export function isOf(
+  { id, provider, assistant }: Pick<KnownPlace, "id" | "provider" | "assistant">,
+  wanted: readonly string[],
+): boolean {
   const names = [id, provider, assistant].map((name) => name.toLowerCase());
   return wanted.length === 0 || wanted.some((name) => names.includes(name.toLowerCase()));
 }
@@ -91,7 +104,9 @@ function isBelow(file: Buffer, roots: readonly Buffer[]): boolean {
 
 function readRows(db: Database.Database): SourceRow[] {
   return db
-    .prepare("select id, coalesce(nullif(provider, ''), id) as provider, assistant, project, format, path, pattern, files from ingest_sources order by id")
+    .prepare(
+      "select id, coalesce(nullif(provider, ''), id) as provider, assistant, project, format, path, pattern, files from ingest_sources order by id",
+    )
     .all() as SourceRow[];
 }
 
@@ -102,10 +117,14 @@ function choose(rows: readonly SourceRow[], given: string): Selected[] {
   const byId = rows.filter(({ id }) => id === head);
   const found = byId.length > 0 ? byId : usable.filter(({ provider }) => provider === head);
   if (found.some(({ format }) => format === "database"))
-    throw new CommandError(`\`ids\` ${head} is another program's database, which is not read; export it from there and use \`ingest sources\`.`);
+    throw new CommandError(
+      `\`ids\` ${head} is another program's database, which is not read; export it from there and use \`ingest sources\`.`,
+    );
   if (found.length > 0) return found.map((row) => toSelected(row, [row.id, ...rest].join("/"), rest));
   const known = usable.map(({ id }) => id);
-  throw new CommandError(`\`ids\` ${given} has not been listed; ${known.length === 0 ? "run `ingest discover` first" : `known: ${known.join(", ")}`}.`);
+  throw new CommandError(
+    `\`ids\` ${given} has not been listed; ${known.length === 0 ? "run `ingest discover` first" : `known: ${known.join(", ")}`}.`,
+  );
 }
 
 /** What stands behind the id names a project and a session, or a session alone where there are no projects. */

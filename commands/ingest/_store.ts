@@ -5,8 +5,8 @@ import { ensureSchema, maxRowsAtOnce, maxWriteMs, withPack, writeAtOnce } from "
 import type { Chunk } from "./_chunks.ts";
 
 /**
- * What can be searched: files, cut into chunks whose texts are in a full-text table under the chunk's number. A file's stamp is
- * written last, so that one that was cut short is read again. A chunk that goes takes its text along.
+ * What can be searched: files, cut into chunks whose texts are in a full-text table under the chunk's number. A file's
+ * stamp is written last, so that one that was cut short is read again. A chunk that goes takes its text along.
  */
 const schema = [
   `create table ingest_files (
@@ -106,7 +106,16 @@ export function createWriter(db: Database.Database): IngestWriter {
 
   /** What there is to write of a file, row by row, so that no transaction has to take all of a large one. */
   function* rowsOf(file: IngestFile): Generator<undefined, number> {
-    const id = begin.get(file.path, file.shown, file.cut, file.source, file.engine, file.title, file.bytes, Date.now()) as number;
+    const id = begin.get(
+      file.path,
+      file.shown,
+      file.cut,
+      file.source,
+      file.engine,
+      file.title,
+      file.bytes,
+      Date.now(),
+    ) as number;
     for (const [ordinal, { text, line }] of file.chunks.entries()) {
       addText.run(addChunk.run(id, ordinal, line, run).lastInsertRowid, text);
       yield;
@@ -131,7 +140,11 @@ export function createWriter(db: Database.Database): IngestWriter {
         const stored: { id: number; file: IngestFile }[] = [];
         writeAtOnce(db, () => {
           const end = performance.now() + maxWriteMs / 2;
-          for (let written = 0; written < maxRowsAtOnce && !isDone && (written === 0 || performance.now() < end); written++) {
+          for (
+            let written = 0;
+            written < maxRowsAtOnce && !isDone && (written === 0 || performance.now() < end);
+            written++
+          ) {
             const next = rows.next();
             isDone = next.done === true;
             if (next.value !== undefined) stored.push(next.value);

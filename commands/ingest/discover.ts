@@ -35,11 +35,18 @@ export default defineCommand({
   summary: "List the assistants' histories and notes on this machine",
   description: "Looks at names, sizes and dates only. Take what you want with ingest legacy <ids>.",
   input: z.object({
-    by: z.enum(["source", "project", "session"]).default("source").describe("One entry for each source, project or session"),
+    by: z
+      .enum(["source", "project", "session"])
+      .default("source")
+      .describe("One entry for each source, project or session"),
     providers: providerField,
     projects: projectField,
     sessions: sessionField,
-    roots: z.array(z.string().min(1)).max(20).default([]).describe("Other homes or folders of projects to look in, too"),
+    roots: z
+      .array(z.string().min(1))
+      .max(20)
+      .default([])
+      .describe("Other homes or folders of projects to look in, too"),
     limit: z.number().int().min(1).max(1000).default(200),
   }),
   output: z.object({
@@ -70,13 +77,18 @@ export default defineCommand({
   aliases: ["discover_legacy_sources"],
   examples: ["", "--by project --providers claude-code"],
   summarize: ({ sources, total }) =>
-    total === 0 ? "Nothing known was found" : `${total} sources: ${sources.map(({ id }) => id).join(", ")}${total > sources.length ? ", …" : ""}`,
+    total === 0
+      ? "Nothing known was found"
+      : `${total} sources: ${sources.map(({ id }) => id).join(", ")}${total > sources.length ? ", …" : ""}`,
   async run({ by, providers, projects, sessions, roots, limit }, task) {
     const startedAt = performance.now();
     const troubles = new Troubles();
     const reach = openReach(task);
     const others = roots.map((root) => reach.resolve(root, "roots").path.toString());
-    const places = [...[...new Set([homedir(), ...others])].flatMap(knownPlaces), ...findAider({ ...task, reach, roots: others })];
+    const places = [
+      ...[...new Set([homedir(), ...others])].flatMap(knownPlaces),
+      ...findAider({ ...task, reach, roots: others }),
+    ];
     const wanted = places.filter((place) => isOf(place, providers));
     const found: Found[] = [];
     for (const [at, place] of wanted.entries()) {
@@ -86,7 +98,9 @@ export default defineCommand({
     }
     await withIngested(task.home, (db) => remember(db, found, reach.isFree && providers.length === 0));
     const all = found.flatMap((place) =>
-      place.groups.filter(({ project, session }) => holdsOne(project, projects) && holdsOne(session, sessions)).map((group) => toEntry(place, group, by)),
+      place.groups
+        .filter(({ project, session }) => holdsOne(project, projects) && holdsOne(session, sessions))
+        .map((group) => toEntry(place, group, by)),
     );
     return {
       sources: all.slice(0, limit),
@@ -99,8 +113,15 @@ export default defineCommand({
 
 type By = "source" | "project" | "session";
 
-function toEntry({ id, provider, assistant, kind, format, real }: Found, { project, session, path, files, bytes, newest }: Group, by: By) {
-  const parts = by === "source" ? [] : [hasProjects(id) ? project : "", by === "session" ? session : ""].filter((part) => part !== "");
+function toEntry(
+  { id, provider, assistant, kind, format, real }: Found,
+  { project, session, path, files, bytes, newest }: Group,
+  by: By,
+) {
+  const parts =
+    by === "source"
+      ? []
+      : [hasProjects(id) ? project : "", by === "session" ? session : ""].filter((part) => part !== "");
   return {
     id: [id, ...parts].join("/"),
     provider,
@@ -129,7 +150,8 @@ async function list(place: KnownPlace, { signal, home, by, reach, troubles }: Li
   try {
     real = reach.resolve(place.path).path;
   } catch (error) {
-    // Which assistants somebody uses, and what their vaults are called, is nothing for a client that may not look there.
+    // Which assistants somebody uses, and what their vaults are called, is nothing for a client that may not look
+    // there.
     if (reach.isFree) troubles.add(place.path, error);
     return undefined;
   }
@@ -137,7 +159,8 @@ async function list(place: KnownPlace, { signal, home, by, reach, troubles }: Li
   const groups = new Map<string, Group>();
   const isFile = place.pattern === "";
   const takes = isFile ? () => true : compileGlob(place.pattern);
-  const below = (folder: Buffer, name: Buffer) => (isFile ? "" : showName(joinBytes(folder, name).subarray(real.length + 1)));
+  const below = (folder: Buffer, name: Buffer) =>
+    isFile ? "" : showName(joinBytes(folder, name).subarray(real.length + 1));
   const all = isFile
     ? filesAt(real)
     : walk(real, {
@@ -154,7 +177,14 @@ async function list(place: KnownPlace, { signal, home, by, reach, troubles }: Li
     const { project, session } = belongingOf(place, below(file.folder, file.name));
     const kept = by === "session" ? session : "";
     const key = `${project}\0${kept}`;
-    const group = groups.get(key) ?? { project, session: kept, path: by === "session" || isFile ? pathOf(file) : file.folder, files: 0, bytes: 0, newest: 0n };
+    const group = groups.get(key) ?? {
+      project,
+      session: kept,
+      path: by === "session" || isFile ? pathOf(file) : file.folder,
+      files: 0,
+      bytes: 0,
+      newest: 0n,
+    };
     groups.set(key, group);
     count(group, file);
     if (group.files > 1) group.path = commonFolder(group.path, pathOf(file));
@@ -173,17 +203,22 @@ function count(group: Group, { size, mtimeNs }: WalkedFile): void {
 function filesAt(file: Buffer): WalkedFile[] {
   const stat = lstatSync(file, { bigint: true, throwIfNoEntry: false });
   if (stat?.isFile() !== true) return [];
-  return [{ folder: folderOf(file), name: nameOf(file), size: Number(stat.size), mtimeNs: stat.mtimeNs, inode: stat.ino }];
+  return [
+    { folder: folderOf(file), name: nameOf(file), size: Number(stat.size), mtimeNs: stat.mtimeNs, inode: stat.ino },
+  ];
 }
 
 /** The innermost folder that holds both. */
 function commonFolder(a: Buffer, b: Buffer): Buffer {
   let at = a;
-  while (at.length > 1 && !(b.equals(at) || b.subarray(0, at.length + 1).equals(joinBytes(at, Buffer.alloc(0))))) at = folderOf(at);
+  while (at.length > 1 && !(b.equals(at) || b.subarray(0, at.length + 1).equals(joinBytes(at, Buffer.alloc(0)))))
+    at = folderOf(at);
   return at;
 }
 
-/** What is listed is what `ingest legacy` knows: the list before is replaced, unless only a part of it could be seen. */
+/**
+ * What is listed is what `ingest legacy` knows: the list before is replaced, unless only a part of it could be seen.
+ */
 function remember(db: Database.Database, found: readonly Found[], isAll: boolean): void {
   const insert = db.prepare(
     `insert or replace into ingest_sources (id, assistant, kind, format, path, pattern, files, bytes, newest_at, found_at, provider, project)
@@ -192,6 +227,19 @@ function remember(db: Database.Database, found: readonly Found[], isAll: boolean
   writeAtOnce(db, () => {
     if (isAll) db.exec("delete from ingest_sources");
     for (const { id, provider, assistant, kind, format, real, pattern, project, whole } of found)
-      insert.run(id, assistant, kind, format, real, pattern, whole.files, whole.bytes, Number(whole.newest / 1_000_000n), Date.now(), provider, project);
+      insert.run(
+        id,
+        assistant,
+        kind,
+        format,
+        real,
+        pattern,
+        whole.files,
+        whole.bytes,
+        Number(whole.newest / 1_000_000n),
+        Date.now(),
+        provider,
+        project,
+      );
   });
 }

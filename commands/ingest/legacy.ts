@@ -11,9 +11,14 @@ import { withIngested } from "./_store.ts";
 
 export default defineCommand({
   summary: "Make histories and notes that ingest discover listed searchable",
-  description: "Run ingest discover first: it lists the ids. From histories only what was said is taken, not the calls of tools.",
+  description:
+    "Run ingest discover first: it lists the ids. From histories only what was said is taken, not the calls of tools.",
   input: z.object({
-    ids: z.array(z.string().min(1)).min(1).max(100).describe("Which sources, e.g. claude-code codex/<session> claude-code/<project>, or all"),
+    ids: z
+      .array(z.string().min(1))
+      .min(1)
+      .max(100)
+      .describe("Which sources, e.g. claude-code codex/<session> claude-code/<project>, or all"),
     providers: providerField,
     projects: projectField,
     sessions: sessionField,
@@ -33,7 +38,12 @@ export default defineCommand({
   async run({ ids, providers, projects, sessions, roots, ...cut }, task) {
     return await withIngested(task.home, async (db) => {
       const reach = openReach(task);
-      const selected = selectSources(db, ids, { providers, projects, sessions, roots: roots.map((root) => reach.locate(root, "roots")) });
+      const selected = selectSources(db, ids, {
+        providers,
+        projects,
+        sessions,
+        roots: roots.map((root) => reach.locate(root, "roots")),
+      });
       const expected = selected.reduce((sum, { row }) => sum + row.files, 0);
       task.announce(`Ingesting ${selected.map(({ label }) => label).join(", ")}`);
       const run = new IngestRun(db, toOptions(cut, reach), task);
@@ -45,9 +55,13 @@ export default defineCommand({
         const before = run.seen;
         if (kind === "folder" && row.pattern !== "") {
           const recursive = spansFolders(row.pattern);
-          await run.take({ path, kind, source: row.id, format, recursive, takes: (below) => fits(below) && takes(below) }, expected);
+          await run.take(
+            { path, kind, source: row.id, format, recursive, takes: (below) => fits(below) && takes(below) },
+            expected,
+          );
         } else if (kind === "file" && row.pattern === "") {
-          if (takes("")) await run.take({ path, kind, source: row.id, format, recursive: false, takes: fits }, expected);
+          if (takes(""))
+            await run.take({ path, kind, source: row.id, format, recursive: false, takes: fits }, expected);
         } else await run.forget(path);
         if (isPart && ids.some((id) => id.includes("/")) && run.seen === before)
           run.fail(label, "it has no such project or session; `ingest discover --by session` lists them");

@@ -6,7 +6,8 @@ import { withIngested } from "./_store.ts";
 
 export default defineCommand({
   summary: "Search what has been ingested, best matches first",
-  description: '"Quotes" find a phrase, a star after three or more letters finds every word that begins so. Case and accents do not count.',
+  description:
+    '"Quotes" find a phrase, a star after three or more letters finds every word that begins so. Case and accents do not count.',
   input: z.object({
     query: z.string().min(1).max(2_000).describe('What to look for, e.g. kubernetes "rolling update" deploy*'),
     limit: z.number().int().min(1).max(100).default(10),
@@ -36,13 +37,23 @@ export default defineCommand({
   effects: "read",
   examples: ["invoices", '"rolling update" --limit 5'],
   summarize: ({ count, has_more, matched }) =>
-    count === 0 ? "Nothing found" : `${count}${has_more ? " and more" : ""} found${matched === "any" ? ", with some of the words" : ""}`,
+    count === 0
+      ? "Nothing found"
+      : `${count}${has_more ? " and more" : ""} found${matched === "any" ? ", with some of the words" : ""}`,
   async run({ query, limit, offset, source }, task) {
     const terms = readTerms(query);
     if (terms.length === 0) throw new CommandError("`query` holds no word; give at least one letter or digit.");
     return await withIngested(task.home, (db) => {
       const { matched, hits, hasMore, ignored, isComplete } = search(db, terms, { limit, offset, source });
-      return { query, matched, results: [...hits], count: hits.length, has_more: hasMore, ignored: [...ignored], is_complete: isComplete };
+      return {
+        query,
+        matched,
+        results: [...hits],
+        count: hits.length,
+        has_more: hasMore,
+        ignored: [...ignored],
+        is_complete: isComplete,
+      };
     });
   },
 });

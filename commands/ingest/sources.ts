@@ -41,7 +41,11 @@ export default defineCommand({
       for (const { path, shown, kind } of places) {
         if (kind === "missing") await run.forget(path);
         else if (kind === "other") run.fail(shown, "it is neither a file nor a folder");
-        else await run.take({ path, kind, recursive: input.recursive, source: "", format: "files", takes: () => true }, expected);
+        else
+          await run.take(
+            { path, kind, recursive: input.recursive, source: "", format: "files", takes: () => true },
+            expected,
+          );
       }
       return run.toOutput();
     });

@@ -26,9 +26,10 @@ export interface Decider {
 }
 
 /**
- * Builds the decider. In this order: Meanwhile's own folder is always out; the nearest of include_paths and exclude_paths
- * decides, and where none matches a file is in only when include_paths is empty; then exclude_dirnames and exclude_globs
- * leave it out, unless include_dirnames (the folder it lies in) or include_globs let it in all the same.
+ * Builds the decider. In this order: Meanwhile's own folder is always out; the nearest of include_paths and
+ * exclude_paths decides, and where none matches a file is in only when include_paths is empty; then exclude_dirnames
+ * and exclude_globs leave it out, unless include_dirnames (the folder it lies in) or include_globs let it in all the
+ * same.
  */
 export function createDecider(filters: FilterValues, home: Buffer): Decider {
   const included = filters.include_paths.map(toPath);
@@ -49,7 +50,8 @@ export function createDecider(filters: FilterValues, home: Buffer): Decider {
     return { isIn: true, message: "include_paths is empty, so every folder is in" };
   };
   const excludedName = (folder: Buffer) => namesOf(folder).find((name) => excludesName.has(name));
-  const firstMatch = (globs: typeof excludeGlobs, file: string, name: string) => globs.find(({ matches }) => matches(name) || matches(file))?.pattern;
+  const firstMatch = (globs: typeof excludeGlobs, file: string, name: string) =>
+    globs.find(({ matches }) => matches(name) || matches(file))?.pattern;
 
   const inFolder = (folder: Buffer) => {
     if (isInside(folder, home) || !byPath(folder).isIn) return () => false;
@@ -92,7 +94,10 @@ export function createDecider(filters: FilterValues, home: Buffer): Decider {
         dirname === undefined ? undefined : false,
         dirname === undefined ? "no folder on the way is in exclude_dirnames" : `exclude_dirnames holds ${dirname}`,
       );
-      note(glob === undefined ? undefined : false, glob === undefined ? "no pattern of exclude_globs matches" : `exclude_globs holds ${glob}`);
+      note(
+        glob === undefined ? undefined : false,
+        glob === undefined ? "no pattern of exclude_globs matches" : `exclude_globs holds ${glob}`,
+      );
       if (dirname === undefined && glob === undefined) return end(true, message);
       const parent = nameOf(folder).toString();
       if (includesName.has(parent)) return end(true, note(true, `include_dirnames holds ${parent}`));
@@ -105,7 +110,10 @@ export function createDecider(filters: FilterValues, home: Buffer): Decider {
 }
 
 function longest(paths: readonly Buffer[]): Buffer | undefined {
-  return paths.reduce<Buffer | undefined>((best, path) => (path.length > (best?.length ?? -1) ? path : best), undefined);
+  return paths.reduce<Buffer | undefined>(
+    (best, path) => (path.length > (best?.length ?? -1) ? path : best),
+    undefined,
+  );
 }
 
 function namesOf(folder: Buffer): string[] {

@@ -5,7 +5,14 @@ import { readName } from "../_pack/paths.ts";
 import type { Reach } from "../_pack/reach.ts";
 
 /** The lists of the filter, in the order in which they are looked at. */
-export const filterLists = ["include_paths", "exclude_paths", "exclude_dirnames", "exclude_globs", "include_dirnames", "include_globs"] as const;
+export const filterLists = [
+  "include_paths",
+  "exclude_paths",
+  "exclude_dirnames",
+  "exclude_globs",
+  "include_dirnames",
+  "include_globs",
+] as const;
 export type FilterList = (typeof filterLists)[number];
 export type FilterValues = Readonly<Record<FilterList, readonly string[]>>;
 
@@ -22,13 +29,20 @@ export function readFilters(db: Database.Database): FilterValues {
     include_dirnames: [],
     include_globs: [],
   };
-  const rows = db.prepare("select list, value from monitor_filter_settings order by list, value").all() as { list: FilterList; value: string }[];
+  const rows = db.prepare("select list, value from monitor_filter_settings order by list, value").all() as {
+    list: FilterList;
+    value: string;
+  }[];
   for (const { list, value } of rows) values[list]?.push(value);
   return values;
 }
 
 /** A value as it is kept; refuses what the list cannot hold. */
-export function checkFilterValue(list: FilterList, value: string, { others, reach }: { others: FilterValues; reach: Reach }): string {
+export function checkFilterValue(
+  list: FilterList,
+  value: string,
+  { others, reach }: { others: FilterValues; reach: Reach },
+): string {
   if (value === "") throw new CommandError("`value` is empty; give a folder, a folder's name or a pattern.");
   if (list.endsWith("_globs")) {
     compileGlob(value);
@@ -48,6 +62,7 @@ function checkDirname(list: FilterList, value: string, others: FilterValues): st
     );
   }
   const other = list === "include_dirnames" ? "exclude_dirnames" : "include_dirnames";
-  if (others[other].includes(value)) throw new CommandError(`\`value\` ${value} is in ${other}; remove it there first.`);
+  if (others[other].includes(value))
+    throw new CommandError(`\`value\` ${value} is in ${other}; remove it there first.`);
   return value;
 }

@@ -20,8 +20,8 @@ const maxBatchBytes = 16n * 1024n * 1024n;
 const firstRoom = 256;
 
 /**
- * Files that wait to be read, in columns: a hundred thousand of them take a few megabytes, where as many objects would take
- * several times that.
+ * Files that wait to be read, in columns: a hundred thousand of them take a few megabytes, where as many objects would
+ * take several times that.
  */
 export class Held {
   readonly #files: HeldFile[] = [];
@@ -53,7 +53,8 @@ export class Held {
     for (let from = 0; from < order.length; ) {
       let bytes = 0n;
       let to = from;
-      while (to < order.length && to - from < maxBatchFiles && bytes < maxBatchBytes) bytes += this.#states[3 * (order[to++] ?? 0)] ?? 0n;
+      while (to < order.length && to - from < maxBatchFiles && bytes < maxBatchBytes)
+        bytes += this.#states[3 * (order[to++] ?? 0)] ?? 0n;
       yield this.#batchOf(order.subarray(from, to));
       from = to;
     }

@@ -46,7 +46,10 @@ export function readPriorities(db: Database.Database): PriorityRule[] {
 }
 
 export function readScoring(db: Database.Database): Scoring {
-  const rows = db.prepare("select name, value from monitor_score_settings order by name").all() as { name: string; value: number }[];
+  const rows = db.prepare("select name, value from monitor_score_settings order by name").all() as {
+    name: string;
+    value: number;
+  }[];
   const set = rows.filter(({ name }) => name in scoreDefaults).map(({ name, value }) => [name, value] as const);
   const settings: ScoreSettings = { ...scoreDefaults, ...Object.fromEntries(set) };
   const weights = new Map(rows.filter(({ name }) => isEnding(name)).map(({ name, value }) => [name, value]));
@@ -67,8 +70,8 @@ export function scoreMark(folder: Buffer, scoring: Scoring): Buffer {
 }
 
 /**
- * The score of files right in a folder: the nearest rule's number, less for each folder below it and each leading underscore, times
- * the weight of the ending; 0 where no rule is.
+ * The score of files right in a folder: the nearest rule's number, less for each folder below it and each leading
+ * underscore, times the weight of the ending; 0 where no rule is.
  */
 export function priorityIn(folder: Buffer, scoring: Scoring): (name: Buffer) => number {
   const score = scoreOfFolder(folder, scoring);
@@ -84,14 +87,18 @@ export function priorityIn(folder: Buffer, scoring: Scoring): (name: Buffer) => 
 export function nearestRule(folder: Buffer, rules: readonly PriorityRule[]): PriorityRule | undefined {
   return rules
     .filter((rule) => isInside(folder, rule.path))
-    .reduce<PriorityRule | undefined>((best, rule) => (rule.path.length > (best?.path.length ?? -1) ? rule : best), undefined);
+    .reduce<PriorityRule | undefined>(
+      (best, rule) => (rule.path.length > (best?.path.length ?? -1) ? rule : best),
+      undefined,
+    );
 }
 
 function scoreOfFolder(folder: Buffer, { rules, settings }: Scoring): number {
   const rule = nearestRule(folder, rules);
   if (rule === undefined) return 0;
   let score = rule.priority;
-  for (let at = folder; !at.equals(rule.path); at = folderOf(at)) score *= settings.folder_factor * underscoreFactor(nameOf(at).toString(), settings);
+  for (let at = folder; !at.equals(rule.path); at = folderOf(at))
+    score *= settings.folder_factor * underscoreFactor(nameOf(at).toString(), settings);
   return score;
 }
 

@@ -5,7 +5,10 @@ import { whyNotStored, writeAtOnce } from "../_pack/database.ts";
 const put =
   "insert into monitor_roots (path, recursive) values (?, ?) on conflict (path) do update set recursive = max(recursive, excluded.recursive) where recursive < excluded.recursive";
 
-/** Remembers that a person has put a path under the monitor: only what was typed in a terminal counts, since MCP clients may read there from now on. */
+/**
+ * Remembers that a person has put a path under the monitor: only what was typed in a terminal counts, since MCP clients
+ * may read there from now on.
+ */
 export function rememberRoot(
   db: Database.Database,
   root: { readonly path: Buffer; readonly recursive: boolean },

@@ -4,7 +4,8 @@ import { toKey } from "./_tracked.ts";
 
 /**
  * All files of a folder in one value: equal snapshots need no closer look, and reading one is several times faster than
- * reading as many rows. It begins with eight bytes that stand for how its files score; each file is the length of its name, the name, size, time, inode.
+ * reading as many rows. It begins with eight bytes that stand for how its files score; each file is the length of its
+ * name, the name, size, time, inode.
  */
 export function takeSnapshot(files: readonly WalkedFile[], mark: Buffer): Buffer {
   const bytes = Buffer.allocUnsafe(files.reduce((sum, { name }) => sum + name.length + 26, 8));
@@ -30,7 +31,11 @@ export function readSnapshot(snapshot: Buffer): Map<string, FileState> {
   for (let at = 8; at < snapshot.length; ) {
     const start = at + 2;
     const end = start + snapshot.readUInt16LE(at);
-    const state = { size: snapshot.readDoubleLE(end), mtimeNs: snapshot.readBigInt64LE(end + 8), inode: snapshot.readBigUInt64LE(end + 16) };
+    const state = {
+      size: snapshot.readDoubleLE(end),
+      mtimeNs: snapshot.readBigInt64LE(end + 8),
+      inode: snapshot.readBigUInt64LE(end + 16),
+    };
     states.set(toKey(snapshot.subarray(start, end)), state);
     at = end + 24;
   }

@@ -118,7 +118,11 @@ export class Sync {
     const id = this.#tracked.folderId(folder);
     const known = id === undefined ? undefined : this.#tracked.statesIn(id).get(toKey(name));
     if (known !== undefined && known.priority === priority && isSameState(known, state)) this.#skip();
-    else this.#held.push({ seen: { path: folder, snapshot: noName, files: 0, isWhole: false }, key: toKey(name), priority }, state);
+    else
+      this.#held.push(
+        { seen: { path: folder, snapshot: noName, files: 0, isWhole: false }, key: toKey(name), priority },
+        state,
+      );
     await this.#readHeld();
     await this.#trim();
   }
@@ -195,7 +199,8 @@ export class Sync {
       const priority = priorityOf(name);
       known.delete(key);
       if (state === undefined && this.#floor !== undefined && isLower({ priority, mtimeNs }, this.#floor)) this.#skip();
-      else if (state === undefined || !isSameState(state, { size, mtimeNs, inode })) this.#held.push({ seen, key, priority }, { size, mtimeNs, inode });
+      else if (state === undefined || !isSameState(state, { size, mtimeNs, inode }))
+        this.#held.push({ seen, key, priority }, { size, mtimeNs, inode });
       else if (state.priority === undefined || state.priority === priority) this.#skip();
       else repriced.push({ name, priority });
     }
@@ -273,7 +278,10 @@ export class Sync {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Keeps a batch as it came until it is written: values made for each of a hundred thousand files would crowd the memory. */
+  /**
+   * Keeps a batch as it came until it is written: values made for each of a hundred thousand files would crowd the
+   * memory.
+   */
   #take(files: readonly HeldFile[], hashed: HashedBatch): void {
     for (const at of hashed.changed) (files[at] as HeldFile).seen.isWhole = false;
     for (const [at, reason] of hashed.failures) {
@@ -305,7 +313,8 @@ export class Sync {
       for (const { files, hashed } of batches) {
         const failed = new Set(hashed.failures.map(([at]) => at));
         for (const [at, { seen, key }] of files.entries()) {
-          if (!failed.has(at)) this.#fail(joinBytes(seen.path, fromKey(key)), `it was read but could not be recorded: ${reason}`);
+          if (!failed.has(at))
+            this.#fail(joinBytes(seen.path, fromKey(key)), `it was read but could not be recorded: ${reason}`);
         }
       }
     }
@@ -322,11 +331,17 @@ export class Sync {
     }
   }
 
-  /** What is remembered below a folder but was not met: vanished, excluded, or hidden behind a folder that cannot be read. */
+  /**
+   * What is remembered below a folder but was not met: vanished, excluded, or hidden behind a folder that cannot be
+   * read.
+   */
   async #forgetUnvisited(root: Buffer, visited: ReadonlySet<string>, unreadable: ReadonlySet<string>): Promise<void> {
     const pace = createPace(this.#options.signal);
     const rootId = this.#tracked.folderId(root);
-    let folders: { id: number; path: Buffer }[] = [...(rootId === undefined ? [] : [{ id: rootId, path: root }]), ...this.#tracked.foldersBelow(root)];
+    let folders: { id: number; path: Buffer }[] = [
+      ...(rootId === undefined ? [] : [{ id: rootId, path: root }]),
+      ...this.#tracked.foldersBelow(root),
+    ];
     while (folders.length > 0) {
       for (const { id, path } of folders) {
         if (visited.has(toKey(path)) || isBehind(path, unreadable, root)) continue;

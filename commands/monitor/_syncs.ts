@@ -15,11 +15,20 @@ const put = `
     files_processed = excluded.files_processed, errors_total = excluded.errors_total,
     files_updated = excluded.files_updated, files_removed = excluded.files_removed`;
 
-/** Remembers when a path was last synced, and what came of it. Where there is no room for that either, the sync itself still counts. */
-export function rememberSync(db: Database.Database, path: Buffer, { recursive, durationMs, counts, errors }: FinishedSync): void {
+/**
+ * Remembers when a path was last synced, and what came of it. Where there is no room for that either, the sync itself
+ * still counts.
+ */
+export function rememberSync(
+  db: Database.Database,
+  path: Buffer,
+  { recursive, durationMs, counts, errors }: FinishedSync,
+): void {
   const { processed, updated, removed } = counts;
   try {
-    writeAtOnce(db, () => db.prepare(put).run(path, recursive ? 1 : 0, Date.now(), durationMs, processed, errors, updated, removed));
+    writeAtOnce(db, () =>
+      db.prepare(put).run(path, recursive ? 1 : 0, Date.now(), durationMs, processed, errors, updated, removed),
+    );
   } catch (error) {
     if (whyNotStored(error) === undefined) throw error;
   }

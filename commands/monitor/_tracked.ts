@@ -69,7 +69,10 @@ export class Tracked {
     this.#db = db;
     this.#folder = db.prepare("select id, path, snapshot from monitor_folders where path = ?");
     this.#folderId = db.prepare("select id from monitor_folders where path = ?").pluck();
-    this.#states = db.prepare("select name, size, mtime_ns, inode, priority from monitor_files where folder_id = ?").raw().safeIntegers();
+    this.#states = db
+      .prepare("select name, size, mtime_ns, inode, priority from monitor_files where folder_id = ?")
+      .raw()
+      .safeIntegers();
     this.#isFile = db.prepare("select 1 from monitor_files where folder_id = ? and name = ?").pluck();
     this.#addFolder = db.prepare("insert into monitor_folders (path) values (?) returning id").pluck();
     this.#put = db.prepare(`
@@ -78,12 +81,18 @@ export class Tracked {
         sha256 = excluded.sha256, priority = excluded.priority, synced_at = excluded.synced_at`);
     this.#setPriority = db.prepare("update monitor_files set priority = ? where folder_id = ? and name = ?");
     this.#remove = db.prepare("delete from monitor_files where folder_id = ? and name = ?");
-    this.#removeFolder = db.prepare("delete from monitor_folders where id = ? and not exists (select 1 from monitor_files where folder_id = id)");
+    this.#removeFolder = db.prepare(
+      "delete from monitor_folders where id = ? and not exists (select 1 from monitor_files where folder_id = id)",
+    );
     this.#names = db.prepare("select name from monitor_files where folder_id = ? limit ?").pluck();
     this.#unmark = db.prepare("update monitor_folders set snapshot = null where id = ? and snapshot is not null");
     // Guarded: another process may have forgotten some of the files in the meantime.
-    this.#mark = db.prepare("update monitor_folders set snapshot = ? where path = ? and (select count(*) from monitor_files where folder_id = id) = ?");
-    this.#foldersFrom = db.prepare("select id, path from monitor_folders where path > ? and path < ? order by path limit ?");
+    this.#mark = db.prepare(
+      "update monitor_folders set snapshot = ? where path = ? and (select count(*) from monitor_files where folder_id = id) = ?",
+    );
+    this.#foldersFrom = db.prepare(
+      "select id, path from monitor_folders where path > ? and path < ? order by path limit ?",
+    );
   }
 
   folder(folder: Buffer): TrackedFolder | undefined {
@@ -98,7 +107,10 @@ export class Tracked {
   statesIn(folderId: number): Map<string, TrackedState> {
     const rows = this.#states.all(folderId) as StateRow[];
     return new Map(
-      rows.map(([name, size, mtimeNs, inode, priority]) => [toKey(name), { size: Number(size), mtimeNs, inode: BigInt.asUintN(64, inode), priority }]),
+      rows.map(([name, size, mtimeNs, inode, priority]) => [
+        toKey(name),
+        { size: Number(size), mtimeNs, inode: BigInt.asUintN(64, inode), priority },
+      ]),
     );
   }
 
@@ -121,7 +133,16 @@ export class Tracked {
           if ("reason" in result) continue;
           const id = ids.get(seen.path) ?? this.#folderToWrite(seen.path);
           ids.set(seen.path, id);
-          this.#put.run(id, fromKey(key), result.size, result.mtimeNs, BigInt.asIntN(64, result.inode), result.sha256, priority, now);
+          this.#put.run(
+            id,
+            fromKey(key),
+            result.size,
+            result.mtimeNs,
+            BigInt.asIntN(64, result.inode),
+            result.sha256,
+            priority,
+            now,
+          );
           rows += 1;
           bytes += result.size;
         }
@@ -182,7 +203,9 @@ export class Tracked {
   /** The file that goes first, when no more than so many are wanted and that many are there; 0: any number. */
   lowestBeyond(most: number): Lowest | undefined {
     if (most === 0 || this.#count() < most) return undefined;
-    const lowest = this.#db.prepare("select priority, mtime_ns as mtimeNs from monitor_files order by priority, mtime_ns limit 1").safeIntegers();
+    const lowest = this.#db
+      .prepare("select priority, mtime_ns as mtimeNs from monitor_files order by priority, mtime_ns limit 1")
+      .safeIntegers();
     return lowest.get() as Lowest | undefined;
   }
 
@@ -203,7 +226,9 @@ export class Tracked {
   }
 
   #lowest(where: string, values: readonly number[]): { readonly folder: number; readonly name: Buffer }[] {
-    const rows = this.#db.prepare(`select folder_id as folder, name from monitor_files ${where} order by priority, mtime_ns, folder_id, name limit ?`);
+    const rows = this.#db.prepare(
+      `select folder_id as folder, name from monitor_files ${where} order by priority, mtime_ns, folder_id, name limit ?`,
+    );
     return rows.all(...values) as { folder: number; name: Buffer }[];
   }
 

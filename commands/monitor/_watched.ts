@@ -7,8 +7,8 @@ import { fromKey, toKey } from "./_tracked.ts";
 const settleMs = 100;
 
 /**
- * Folders that the system watches for us, one by one: a recursive watch would need a watch for every file on Linux. It tells
- * which folders changed, not what changed in them; who asks compares them with what is known.
+ * Folders that the system watches for us, one by one: a recursive watch would need a watch for every file on Linux. It
+ * tells which folders changed, not what changed in them; who asks compares them with what is known.
  */
 export class WatchedFolders {
   readonly #watchers = new Map<string, { readonly watcher: FSWatcher; readonly identity: string }>();

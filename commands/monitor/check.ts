@@ -17,7 +17,8 @@ const notRegular: Decision = {
 
 export default defineCommand({
   summary: "Say whether a file is monitored, and why, step by step",
-  description: "Looks at the filter and the priorities as they are now; reads no file. Use it when a file is missing from the monitor, or should be.",
+  description:
+    "Looks at the filter and the priorities as they are now; reads no file. Use it when a file is missing from the monitor, or should be.",
   input: z.object({ path: z.string().describe("The file, e.g. ~/notes/todo.md; it need not exist") }),
   output: z.object({
     path: z.string(),
@@ -40,7 +41,9 @@ export default defineCommand({
       const scoring = readScoring(db);
       const rule = nearestRule(folder, scoring.rules);
       const priority = priorityIn(folder, scoring)(nameOf(given.path));
-      const decision = explained.isMonitored ? withMinimum(explained, priority, scoring.settings.minimum_priority) : explained;
+      const decision = explained.isMonitored
+        ? withMinimum(explained, priority, scoring.settings.minimum_priority)
+        : explained;
       const tracked = new Tracked(db);
       const id = tracked.folderId(folder);
       return {
@@ -54,7 +57,10 @@ export default defineCommand({
           ...decision.steps,
           {
             symbol: "·" as const,
-            message: rule === undefined ? "no priority holds it" : `priority ${priority}, from ${rule.priority} of ${showName(rule.path)}`,
+            message:
+              rule === undefined
+                ? "no priority holds it"
+                : `priority ${priority}, from ${rule.priority} of ${showName(rule.path)}`,
           },
         ],
       };

@@ -24,7 +24,14 @@ export default defineCommand({
     tracked_files: count,
     tracked_folders: count,
     tracked_bytes: count,
-    ages: z.object({ last_hour: count, last_day: count, last_week: count, last_month: count, last_year: count, older: count }),
+    ages: z.object({
+      last_hour: count,
+      last_day: count,
+      last_week: count,
+      last_month: count,
+      last_year: count,
+      older: count,
+    }),
     last_sync: z.string().nullable(),
     syncs: z.array(
       z.object({
@@ -45,7 +52,9 @@ export default defineCommand({
   run(_input, task) {
     return withMonitor(task.home, (db) => {
       const syncs = lastSyncs(db);
-      const { files, bytes } = db.prepare("select count(*) as files, coalesce(sum(size), 0) as bytes from monitor_files").get() as {
+      const { files, bytes } = db
+        .prepare("select count(*) as files, coalesce(sum(size), 0) as bytes from monitor_files")
+        .get() as {
         files: number;
         bytes: number;
       };

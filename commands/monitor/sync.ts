@@ -44,7 +44,9 @@ export default defineCommand({
   examples: ["~/notes --recursive", "report.pdf"],
   summarize: ({ files_updated, files_skipped, files_removed, errors_total, folders_passed_over: folders }) =>
     `${files_updated} updated, ${files_skipped} skipped, ${files_removed} removed${errors_total === 0 ? "" : `, ${errors_total} failed`}` +
-    (folders === 0 ? "" : `; ${folders} ${folders === 1 ? "folder" : "folders"} below passed over (--recursive looks there, too)`),
+    (folders === 0
+      ? ""
+      : `; ${folders} ${folders === 1 ? "folder" : "folders"} below passed over (--recursive looks there, too)`),
   run({ path, recursive }, task) {
     const reach = openReach(task);
     const given = reach.resolve(path);
@@ -66,7 +68,8 @@ export default defineCommand({
           task.progress({ done, total, message: `${done} of ${total} files` });
         },
       });
-      if (given.kind === "folder") expected = countQuickly(given.path, { recursive, skipsFolder: (folder) => sync.skips(folder) });
+      if (given.kind === "folder")
+        expected = countQuickly(given.path, { recursive, skipsFolder: (folder) => sync.skips(folder) });
       try {
         await syncGiven(sync, given, recursive);
       } finally {
@@ -94,7 +97,9 @@ export default defineCommand({
 /** What is gone can only be forgotten when it was known; otherwise the path is most likely misspelt. */
 function checkKnown({ kind, path, shown }: GivenPath, tracked: Tracked): void {
   if (kind === "file" || kind === "folder" || tracked.knows(path)) return;
-  throw new CommandError(`\`path\` ${shown} is ${kind === "missing" ? "not there, and nothing is recorded of it" : "not a regular file"}; check the path.`);
+  throw new CommandError(
+    `\`path\` ${shown} is ${kind === "missing" ? "not there, and nothing is recorded of it" : "not a regular file"}; check the path.`,
+  );
 }
 
 /** How many folders right below a folder a sync of all would have looked into. */

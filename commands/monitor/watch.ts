@@ -17,7 +17,8 @@ const maxSeconds = 2_000_000;
 export default defineCommand({
   summary: "Sync a folder, then keep the monitor in line with it as files change",
   description:
-    "Runs until it is cancelled, the time is over or the folder is gone. " + "Cancel it to stop: what was recorded stays, and monitor status has its counts.",
+    "Runs until it is cancelled, the time is over or the folder is gone. " +
+    "Cancel it to stop: what was recorded stays, and monitor status has its counts.",
   input: z.object({
     path: z.string().describe("The folder, e.g. ~/notes"),
     recursive: z.boolean().default(true).describe("Also all folders below it"),
@@ -43,7 +44,8 @@ export default defineCommand({
   async run({ path, recursive, seconds, rescan_seconds }, task) {
     const reach = openReach(task);
     const given = reach.resolve(path);
-    if (given.kind !== "folder") throw new CommandError(`\`path\` ${given.shown} is not a folder; use monitor sync for a single file.`);
+    if (given.kind !== "folder")
+      throw new CommandError(`\`path\` ${given.shown} is not a folder; use monitor sync for a single file.`);
     const root = given.path;
     const startedAt = performance.now();
     const endsAt = seconds === 0 ? Infinity : startedAt + seconds * 1000;
@@ -53,13 +55,25 @@ export default defineCommand({
     const watched = new WatchedFolders((folder, error) => {
       if (isTold) return;
       isTold = true;
-      const cure = (error as NodeJS.ErrnoException).code === "ENOSPC" ? "raise fs.inotify.max_user_watches" : "it may have vanished";
-      task.log.warn(`${showName(folder)} cannot be watched (${cure}); what is not watched is looked at every ${rescan_seconds} s.`);
+      const cure =
+        (error as NodeJS.ErrnoException).code === "ENOSPC"
+          ? "raise fs.inotify.max_user_watches"
+          : "it may have vanished";
+      task.log.warn(
+        `${showName(folder)} cannot be watched (${cure}); what is not watched is looked at every ${rescan_seconds} s.`,
+      );
     });
     const home = realPathOf(Buffer.from(task.home));
     const withSync = (act: (sync: Sync) => Promise<void>) =>
       withMonitor(task.home, async (db) => {
-        const sync = new Sync({ db, home, reach, signal: task.signal, results, onFolder: (folder) => watched.add(folder) });
+        const sync = new Sync({
+          db,
+          home,
+          reach,
+          signal: task.signal,
+          results,
+          onFolder: (folder) => watched.add(folder),
+        });
         try {
           await act(sync);
         } finally {
@@ -79,7 +93,9 @@ export default defineCommand({
           await withSync((sync) => sync.syncFolder(root, recursive));
           rescanAt = performance.now() + rescan_seconds * 1000;
         }
-        task.progress({ message: `Watching ${watched.count} folders: ${counts.updated} updated, ${counts.removed} removed` });
+        task.progress({
+          message: `Watching ${watched.count} folders: ${counts.updated} updated, ${counts.removed} removed`,
+        });
         const dirty = await watched.next(Math.max(0, Math.min(rescanAt, endsAt) - performance.now()), task.signal);
         if (dirty.length > 0) await withSync((sync) => syncDirty(sync, dirty, { watched, recursive }));
         if (!isFolder(root)) ended = "vanished";
@@ -87,9 +103,17 @@ export default defineCommand({
       }
       if (ended === "vanished") await withSync((sync) => sync.forgetFolder(root));
       const duration_seconds = Math.round(performance.now() - startedAt) / 1000;
-      return { path: given.shown, ended, files_updated: counts.updated, files_removed: counts.removed, ...troubles.toOutput(), duration_seconds };
+      return {
+        path: given.shown,
+        ended,
+        files_updated: counts.updated,
+        files_removed: counts.removed,
+        ...troubles.toOutput(),
+        duration_seconds,
+      };
     } catch (error) {
-      if (task.signal.aborted) task.announce(`Stopped watching ${given.shown}: ${counts.updated} updated, ${counts.removed} removed`);
+      if (task.signal.aborted)
+        task.announce(`Stopped watching ${given.shown}: ${counts.updated} updated, ${counts.removed} removed`);
       throw error;
     } finally {
       watched.close();
@@ -98,7 +122,11 @@ export default defineCommand({
 });
 
 /** Compares the folders that changed; what is new below them is walked, what is gone is forgotten. */
-async function syncDirty(sync: Sync, dirty: readonly Buffer[], { watched, recursive }: { watched: WatchedFolders; recursive: boolean }): Promise<void> {
+async function syncDirty(
+  sync: Sync,
+  dirty: readonly Buffer[],
+  { watched, recursive }: { watched: WatchedFolders; recursive: boolean },
+): Promise<void> {
   for (const folder of dirty) {
     if (!isFolder(folder)) {
       watched.remove(folder);
@@ -109,7 +137,8 @@ async function syncDirty(sync: Sync, dirty: readonly Buffer[], { watched, recurs
     if (isReplaced) watched.remove(folder);
     await sync.syncFolder(folder, isReplaced && recursive);
     if (!recursive) continue;
-    for (const below of foldersIn(folder)) if (!watched.has(below) && !sync.skips(below)) await sync.syncFolder(below, true);
+    for (const below of foldersIn(folder))
+      if (!watched.has(below) && !sync.skips(below)) await sync.syncFolder(below, true);
   }
 }
 

@@ -7,9 +7,10 @@ import { createPace } from "../_pack/walk.ts";
 import type { Transformed } from "./_engines.ts";
 
 /**
- * Texts that were made before. A text's key is the sha256 of the file's content, the engine, its version and its options, so
- * a file that moves keeps its text and a file that changes gets a new one. The text is a file in `<home>/cache/transform`,
- * the rest a row of the pack. Whatever of the two is missing or damaged makes the entry one that is not there.
+ * Texts that were made before. A text's key is the sha256 of the file's content, the engine, its version and its
+ * options, so a file that moves keeps its text and a file that changes gets a new one. The text is a file in
+ * `<home>/cache/transform`, the rest a row of the pack. Whatever of the two is missing or damaged makes the entry one
+ * that is not there.
  */
 const schema = [
   `create table transform_entries (
@@ -60,7 +61,10 @@ export function withCache<T>(home: string, act: (cache: Cache) => T | Promise<T>
   });
 }
 
-/** Removes the texts whose rows are gone, those of today included; one that is being written just now is made again when it is needed. */
+/**
+ * Removes the texts whose rows are gone, those of today included; one that is being written just now is made again when
+ * it is needed.
+ */
 export function removeForgotten(db: Database.Database, home: string, signal: AbortSignal): Promise<number> {
   return new Cache(db, folderIn(home)).sweep(signal, 0);
 }
@@ -88,12 +92,15 @@ export class Cache {
 
   /** What was made before; undefined when there is nothing, or not what was written. */
   find(key: string): Transformed | undefined {
-    const row = this.#db.prepare("select title, facts, bytes, text_sha256, used_at from transform_entries where key = ?").get(key) as Row | undefined;
+    const row = this.#db
+      .prepare("select title, facts, bytes, text_sha256, used_at from transform_entries where key = ?")
+      .get(key) as Row | undefined;
     if (row === undefined) return undefined;
     const text = readQuietly(this.fileOf(key));
     if (text === undefined || sha256Of(text) !== row.text_sha256) return undefined;
     const now = Date.now();
-    if (now - row.used_at > useGrainMs) this.#db.prepare("update transform_entries set used_at = ? where key = ?").run(now, key);
+    if (now - row.used_at > useGrainMs)
+      this.#db.prepare("update transform_entries set used_at = ? where key = ?").run(now, key);
     return { text, title: row.title, facts: JSON.parse(row.facts) as Transformed["facts"] };
   }
 
@@ -116,12 +123,16 @@ export class Cache {
       `insert or replace into transform_entries (key, sha256, engine, title, facts, bytes, text_sha256, source, created_at, used_at)
       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
-    writeAtOnce(this.#db, () => insert.run(key, sha256, engine, title, JSON.stringify(facts), bytes, sha256Of(text), source, now, now));
+    writeAtOnce(this.#db, () =>
+      insert.run(key, sha256, engine, title, JSON.stringify(facts), bytes, sha256Of(text), source, now, now),
+    );
     return true;
   }
 
   limitBytes(): number {
-    const value = this.#db.prepare("select value from transform_settings where name = 'limit_bytes'").pluck().get() as number | undefined;
+    const value = this.#db.prepare("select value from transform_settings where name = 'limit_bytes'").pluck().get() as
+      | number
+      | undefined;
     return value ?? defaultLimitBytes;
   }
 
@@ -132,7 +143,9 @@ export class Cache {
   /** How much is kept, of one engine or of all. */
   size(engine?: string): { entries: number; bytes: number } {
     const where = engine === undefined ? "" : "where engine = @engine";
-    return this.#db.prepare(`select count(*) as entries, coalesce(sum(bytes), 0) as bytes from transform_entries ${where}`).get({ engine }) as {
+    return this.#db
+      .prepare(`select count(*) as entries, coalesce(sum(bytes), 0) as bytes from transform_entries ${where}`)
+      .get({ engine }) as {
       entries: number;
       bytes: number;
     };
@@ -140,7 +153,9 @@ export class Cache {
 
   /** Removes texts, the one unused longest first, until they fit the limit. Returns how many. */
   shrink(limitBytes = this.limitBytes()): number {
-    const oldest = this.#db.prepare(`select key, bytes from transform_entries order by used_at, rowid limit ${maxRowsAtOnce}`);
+    const oldest = this.#db.prepare(
+      `select key, bytes from transform_entries order by used_at, rowid limit ${maxRowsAtOnce}`,
+    );
     const remove = this.#db.prepare("delete from transform_entries where key = ?");
     let removed = 0;
     for (let { bytes } = this.size(); bytes > limitBytes; ) {
@@ -159,7 +174,10 @@ export class Cache {
     return removed;
   }
 
-  /** Removes files that no row knows, such as those of a run that was killed between the two, when they are older than this. Returns how many. */
+  /**
+   * Removes files that no row knows, such as those of a run that was killed between the two, when they are older than
+   * this. Returns how many.
+   */
   async sweep(signal: AbortSignal, minAgeMs = orphanMs): Promise<number> {
     const pace = createPace(signal);
     const isKnown = this.#db.prepare("select 1 from transform_entries where key = ?").pluck();

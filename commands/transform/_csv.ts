@@ -17,7 +17,8 @@ export function fromCsv({ bytes, limits }: EngineInput): Transformed {
   if (header === undefined) return { text: "", title: "", facts: { rows: 0, columns: 0 } };
   const names = header.map((name, at) => clean(name).slice(0, maxName) || unnamed(at));
   const lines = new Lines(limits);
-  for (const record of records) lines.add(record.map((value, at) => `${names[at] ?? unnamed(at)}: ${clean(value)}`).join("; "));
+  for (const record of records)
+    lines.add(record.map((value, at) => `${names[at] ?? unnamed(at)}: ${clean(value)}`).join("; "));
   const rows = lines.count;
   // A single line may as well be a record: its text must not be lost.
   if (rows === 0) lines.add(header.map(clean).join("; "));

@@ -72,7 +72,8 @@ function readLinks(xml: string): Map<string, string> {
     xml,
     {
       onopentag(tag, { Id, Target, TargetMode }) {
-        if (tag === "Relationship" && TargetMode === "External" && Id !== undefined && Target !== undefined) links.set(Id, Target);
+        if (tag === "Relationship" && TargetMode === "External" && Id !== undefined && Target !== undefined)
+          links.set(Id, Target);
       },
     },
     { xmlMode: true },

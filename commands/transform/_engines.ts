@@ -127,7 +127,13 @@ const engines: readonly Engine[] = [
 ];
 
 /** Names without an ending that say what they are. */
-const wholeNames: Readonly<Record<string, EngineName>> = { readme: "text", license: "text", changelog: "text", makefile: "code", dockerfile: "code" };
+const wholeNames: Readonly<Record<string, EngineName>> = {
+  readme: "text",
+  license: "text",
+  changelog: "text",
+  makefile: "code",
+  dockerfile: "code",
+};
 
 const byName = new Map(engines.map((engine) => [engine.name, engine]));
 const byEnding = new Map(engines.flatMap((engine) => engine.endings.map((ending) => [ending, engine.name])));
@@ -142,7 +148,10 @@ export function engineFor(name: string): EngineName | undefined {
   return ending === "" ? wholeNames[path.basename(name).toLowerCase()] : byEnding.get(ending);
 }
 
-/** What beside a file's content makes the text: the engine, its version, and what matters to it of the options and the file's name. */
+/**
+ * What beside a file's content makes the text: the engine, its version, and what matters to it of the options and the
+ * file's name.
+ */
 export function engineKey(name: EngineName, options: EngineOptions, fileName: string): string {
   const engine = engineOf(name);
   const used = engine.options.map((option) => [option, options[option]]);
@@ -150,7 +159,9 @@ export function engineKey(name: EngineName, options: EngineOptions, fileName: st
   return JSON.stringify([name, engine.version, Object.fromEntries(used), ending]);
 }
 
-/** Turns a file's bytes into text, in the process that reads documents. What the engine cannot read is an `Unreadable`. */
+/**
+ * Turns a file's bytes into text, in the process that reads documents. What the engine cannot read is an `Unreadable`.
+ */
 export async function transformBytes(name: EngineName, input: EngineInput): Promise<Transformed> {
   const act = await engineOf(name).load();
   try {
@@ -158,7 +169,9 @@ export async function transformBytes(name: EngineName, input: EngineInput): Prom
     return {
       text,
       title: title.slice(0, maxTitle),
-      facts: Object.fromEntries(Object.entries(facts).map(([name, fact]) => [name, typeof fact === "string" ? fact.slice(0, maxFact) : fact])),
+      facts: Object.fromEntries(
+        Object.entries(facts).map(([name, fact]) => [name, typeof fact === "string" ? fact.slice(0, maxFact) : fact]),
+      ),
     };
   } catch (error) {
     if (error instanceof Unreadable) throw error;

@@ -5,11 +5,15 @@ import { decodeText } from "./_text.ts";
 
 const unseen = new Set(["script", "style", "noscript", "template", "svg", "math", "iframe", "object", "head"]);
 const blocks = new Set(
-  "p div section article main header footer aside nav figure figcaption blockquote ul ol dl table form fieldset address details summary hr".split(" "),
+  "p div section article main header footer aside nav figure figcaption blockquote ul ol dl table form fieldset address details summary hr".split(
+    " ",
+  ),
 );
 const lines = new Set(["br", "tr", "dt", "dd", "option", "caption"]);
 
-/** What a reader sees of a page. The parser takes one pass and keeps no tree, so a page may be large and badly nested. */
+/**
+ * What a reader sees of a page. The parser takes one pass and keeps no tree, so a page may be large and badly nested.
+ */
 export function fromHtml({ bytes, options }: EngineInput): Transformed {
   const page = new Page();
   let title = "";

@@ -6,11 +6,16 @@ import { decodeText } from "./_text.ts";
 
 /** Deeper values are told in one line, as JSON. */
 const maxDepth = 64;
-/** Numbers of so many digits, or with an exponent, can be more than a double holds: they are told as they are written. */
+/**
+ * Numbers of so many digits, or with an exponent, can be more than a double holds: they are told as they are written.
+ */
 const longNumber = /[\d.]{16}|\d[eE][-+]?\d/;
 
 /** What TypeScript does not know yet of JSON: a number by its very digits. */
-const raw = JSON as unknown as { rawJSON(text: string): { readonly rawJSON: string }; isRawJSON(value: unknown): value is { readonly rawJSON: string } };
+const raw = JSON as unknown as {
+  rawJSON(text: string): { readonly rawJSON: string };
+  isRawJSON(value: unknown): value is { readonly rawJSON: string };
+};
 
 /** Each value on a line with the path to it: `authors[0].name: Ada`. JSON Lines: one document a line. */
 export function fromJson({ bytes, name, limits }: EngineInput): Transformed {
@@ -45,7 +50,9 @@ function parseOne(text: string, line?: number): unknown {
     return longNumber.test(text) ? JSON.parse(text, keepDigits) : JSON.parse(text);
   } catch (error) {
     const where = line === undefined ? "" : ` in line ${line}`;
-    throw isTooDeep(error) ? tooDeep(where) : new Unreadable(`it is no valid JSON${where}: ${(error as Error).message}`);
+    throw isTooDeep(error)
+      ? tooDeep(where)
+      : new Unreadable(`it is no valid JSON${where}: ${(error as Error).message}`);
   }
 }
 
@@ -58,8 +65,11 @@ function addLines(lines: Lines, value: unknown, place: string, depth: number): v
   if (typeof value !== "object" || value === null || depth >= maxDepth || raw.isRawJSON(value)) {
     const shown = typeof value === "string" ? value : toJson(value);
     lines.add(place === "" ? shown : `${place}: ${shown}`);
-  } else if (Array.isArray(value)) for (const [at, item] of value.entries()) addLines(lines, item, `${place}[${at}]`, depth + 1);
-  else for (const [key, item] of Object.entries(value)) addLines(lines, item, place === "" ? key : `${place}.${key}`, depth + 1);
+  } else if (Array.isArray(value))
+    for (const [at, item] of value.entries()) addLines(lines, item, `${place}[${at}]`, depth + 1);
+  else
+    for (const [key, item] of Object.entries(value))
+      addLines(lines, item, place === "" ? key : `${place}.${key}`, depth + 1);
 }
 
 function toJson(value: unknown): string {
@@ -72,4 +82,5 @@ function toJson(value: unknown): string {
 
 /** The language has no depth that is too much, only a stack that ends. */
 const isTooDeep = (error: unknown) => error instanceof RangeError && error.message.includes("call stack");
-const tooDeep = (where = "") => new Unreadable(`its values are nested too deep${where}; thousands of lists or objects lie inside one another`);
+const tooDeep = (where = "") =>
+  new Unreadable(`its values are nested too deep${where}; thousands of lists or objects lie inside one another`);

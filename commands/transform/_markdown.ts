@@ -9,7 +9,11 @@ export function fromMarkdown({ bytes }: EngineInput): Transformed {
   const whole = decodeText(bytes);
   const { title, headings, tags } = readNote(whole, "", parse);
   const text = withoutComments(whole.slice(frontMatterLength(whole))).trimStart();
-  return { text, title, facts: { lines: countLines(text), headings: headings.length, ...(tags.length > 0 && { tags: tags.join(", ") }) } };
+  return {
+    text,
+    title,
+    facts: { lines: countLines(text), headings: headings.length, ...(tags.length > 0 && { tags: tags.join(", ") }) },
+  };
 }
 
 /** Leaves out `<!-- … -->`; one that is never closed is text. */

@@ -21,9 +21,11 @@ export function readPattern(glob: string, reach: Reach): Pattern {
   const fixed = at === -1 ? parts.length - 1 : at;
   const before = parts.slice(0, fixed).join("/");
   const given = reach.resolve(before === "" ? (glob.startsWith("/") ? "/" : ".") : before, "glob");
-  if (given.kind !== "folder") throw new CommandError(`\`glob\` ${glob} begins with ${given.shown}, which is no folder; check the path.`);
+  if (given.kind !== "folder")
+    throw new CommandError(`\`glob\` ${glob} begins with ${given.shown}, which is no folder; check the path.`);
   const rest = parts.slice(fixed).join("/");
-  if (rest === "") throw new CommandError(`\`glob\` ${glob} names a folder; add a pattern, e.g. ${path.join(glob, "**/*.pdf")}.`);
+  if (rest === "")
+    throw new CommandError(`\`glob\` ${glob} names a folder; add a pattern, e.g. ${path.join(glob, "**/*.pdf")}.`);
   return { folder: given.path, rest };
 }
 
@@ -39,7 +41,10 @@ export interface MatchOptions {
 }
 
 /** The files that a glob means, as shown, in order. Names that begin with a dot only when the glob says so. */
-export async function matchFiles({ folder, rest }: Pattern, { home, reach, limit, signal, onError, onHidden }: MatchOptions): Promise<string[]> {
+export async function matchFiles(
+  { folder, rest }: Pattern,
+  { home, reach, limit, signal, onError, onHidden }: MatchOptions,
+): Promise<string[]> {
   const matches = compileGlob(rest);
   const wantsHidden = /(?:^|\/)\./.test(rest);
   const skipsFolder = folderSkipper(home);
@@ -57,7 +62,8 @@ export async function matchFiles({ folder, rest }: Pattern, { home, reach, limit
   for await (const file of files) {
     const whole = pathOf(file);
     if (!matches(showName(whole.subarray(length)))) continue;
-    if (found.length === limit) throw new CommandError(`\`glob\` means more than ${limit} files; narrow it, or raise \`limit\`.`);
+    if (found.length === limit)
+      throw new CommandError(`\`glob\` means more than ${limit} files; narrow it, or raise \`limit\`.`);
     found.push(showName(whole));
   }
   return found.sort();

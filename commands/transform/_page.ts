@@ -4,7 +4,9 @@ const piecesAtOnce = 10_000;
 /** Puts a page together from words and blocks: spaces run together, blocks stand on lines of their own. */
 export class Page {
   readonly #lines: string[] = [];
-  /** The line that is being written. In pieces, because a page may be one line of many megabytes; its beginning first. */
+  /**
+   * The line that is being written. In pieces, because a page may be one line of many megabytes; its beginning first.
+   */
   #pieces: string[] = [];
   #beginning: string[] = [];
   #endsInSpace = true;

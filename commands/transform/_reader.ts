@@ -11,7 +11,11 @@ export interface TransformHow {
 }
 
 /** Runs in the process that reads documents. */
-export async function read(bytes: Uint8Array, { engine, name, options }: TransformHow, limits: Limits): Promise<Reading> {
+export async function read(
+  bytes: Uint8Array,
+  { engine, name, options }: TransformHow,
+  limits: Limits,
+): Promise<Reading> {
   const { text, title, facts } = await transformBytes(engine, { bytes, name, options, limits });
   return { head: { title, facts }, text };
 }

@@ -8,5 +8,6 @@ export function isHidden(name: Buffer): boolean {
 /** Which folders no walk goes into: hidden ones, installed packages, and Meanwhile's own, whose texts are copies. */
 export function folderSkipper(home: string): (folder: Buffer, name: Buffer) => boolean {
   const own = realPathOf(Buffer.from(home));
-  return (folder, name) => isHidden(name) || name.toString("latin1") === "node_modules" || joinBytes(folder, name).equals(own);
+  return (folder, name) =>
+    isHidden(name) || name.toString("latin1") === "node_modules" || joinBytes(folder, name).equals(own);
 }

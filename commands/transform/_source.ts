@@ -10,7 +10,15 @@ const pieceBytes = 256 * 1024;
 const readPiece = promisify(read);
 
 /** Changes whenever a file is written or replaced: unchanged files need not be read again. */
-export function stampOf({ size, mtimeNs, inode }: { readonly size: number | bigint; readonly mtimeNs: bigint; readonly inode: bigint }): string {
+export function stampOf({
+  size,
+  mtimeNs,
+  inode,
+}: {
+  readonly size: number | bigint;
+  readonly mtimeNs: bigint;
+  readonly inode: bigint;
+}): string {
   return `${size}-${mtimeNs}-${inode}`;
 }
 
@@ -46,7 +54,9 @@ export class Source {
     }
   }
 
-  /** All bytes; throws at the end when they were not those of one moment. A piece is good until the next is asked for. */
+  /**
+   * All bytes; throws at the end when they were not those of one moment. A piece is good until the next is asked for.
+   */
   async *pieces(): AsyncGenerator<Buffer> {
     yield this.head;
     let at = this.head.length;
@@ -76,7 +86,8 @@ export class Source {
     const wanted = Math.min(this.size + 1, headBytes);
     const bytes = Buffer.allocUnsafe(wanted);
     let filled = 0;
-    for (let count = -1; count !== 0 && filled < wanted; filled += count) count = readSync(this.#descriptor, bytes, filled, wanted - filled, filled);
+    for (let count = -1; count !== 0 && filled < wanted; filled += count)
+      count = readSync(this.#descriptor, bytes, filled, wanted - filled, filled);
     if (filled !== Math.min(this.size, headBytes)) throw changed();
     return bytes.subarray(0, filled);
   }

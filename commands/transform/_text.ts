@@ -1,6 +1,9 @@
 import { Unreadable } from "../_pack/limits.ts";
 
-/** Bytes as text: UTF-8, UTF-16 where a byte order mark says so, else Windows-1252. Line ends become `\n`. Refuses what is not text. */
+/**
+ * Bytes as text: UTF-8, UTF-16 where a byte order mark says so, else Windows-1252. Line ends become `\n`. Refuses what
+ * is not text.
+ */
 export function decodeText(bytes: Uint8Array): string {
   return decode(bytes).replaceAll(/\r\n?/g, "\n");
 }

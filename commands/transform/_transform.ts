@@ -35,10 +35,18 @@ export function transformFile(cache: Cache, file: Buffer, wish: Wish): Promise<T
     const key = cache.keyOf(sha256, engineKey(engine, wish.options, shown));
     const known = cache.find(key);
     const title = path.basename(shown);
-    if (known !== undefined) return { ...known, title: known.title || title, engine, sha256, isCached: true, file: cache.fileOf(key) };
+    if (known !== undefined)
+      return { ...known, title: known.title || title, engine, sha256, isCached: true, file: cache.fileOf(key) };
     const made = await makeText(source, { engine, name: title, options: wish.options }, wish);
     const isKept = cache.keep({ key, sha256, engine, source: shown, ...made });
-    return { ...made, title: made.title || title, engine, sha256, isCached: false, file: isKept ? cache.fileOf(key) : undefined };
+    return {
+      ...made,
+      title: made.title || title,
+      engine,
+      sha256,
+      isCached: false,
+      file: isKept ? cache.fileOf(key) : undefined,
+    };
   });
 }
 
@@ -53,6 +61,7 @@ function chooseEngine(name: string, bytes: Uint8Array): EngineName {
   const named = engineFor(name);
   if (named !== undefined) return named;
   if (Buffer.from(bytes.subarray(0, 5)).toString("latin1") === "%PDF-") return "pdf";
-  if (bytes.subarray(0, 65_536).includes(0)) throw new Unreadable("it is binary, and no engine knows its ending; choose one with `engine`");
+  if (bytes.subarray(0, 65_536).includes(0))
+    throw new Unreadable("it is binary, and no engine knows its ending; choose one with `engine`");
   return "text";
 }

@@ -21,9 +21,9 @@ const maxComment = 0xffff;
 const Method = { Stored: 0, Deflated: 8 } as const;
 
 /**
- * Unpacks the wanted files of a zip archive, and nothing else. Sizes that the archive claims are not believed: what is unpacked is
- * counted. An archive whose files share bytes or a name is refused, since a small one could then be unpacked without end, or be
- * one document to us and another to somebody else.
+ * Unpacks the wanted files of a zip archive, and nothing else. Sizes that the archive claims are not believed: what is
+ * unpacked is counted. An archive whose files share bytes or a name is refused, since a small one could then be
+ * unpacked without end, or be one document to us and another to somebody else.
  */
 export function unpack(bytes: Uint8Array, wanted: ReadonlySet<string>, limits: Limits): Map<string, Uint8Array> {
   const archive = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -63,7 +63,8 @@ function readEntries(archive: Buffer, { documentParts }: Limits): Entry[] {
 /** The record at the very end, with nothing behind it but its comment. */
 function findEnd(archive: Buffer): number {
   for (let at = archive.length - endBytes; at >= Math.max(0, archive.length - endBytes - maxComment); at--)
-    if (archive.readUInt32LE(at) === endMark && at + endBytes + archive.readUInt16LE(at + 20) === archive.length) return at;
+    if (archive.readUInt32LE(at) === endMark && at + endBytes + archive.readUInt16LE(at + 20) === archive.length)
+      return at;
   throw new Unreadable("it is no zip archive, as a Word document is, or it is damaged");
 }
 
@@ -75,7 +76,8 @@ function placeOf(archive: Buffer, local: number, length: number): Pick<Entry, "f
 }
 
 function refuseShared(entries: readonly Entry[]): void {
-  if (new Set(entries.map(({ name }) => name)).size < entries.length) throw new Unreadable("two of the files inside have the same name");
+  if (new Set(entries.map(({ name }) => name)).size < entries.length)
+    throw new Unreadable("two of the files inside have the same name");
   let end = 0;
   for (const entry of [...entries].sort((a, b) => a.from - b.from)) {
     if (entry.from - localBytes < end) throw new Unreadable("files inside share the same bytes");
@@ -83,7 +85,12 @@ function refuseShared(entries: readonly Entry[]): void {
   }
 }
 
-function inflate(archive: Buffer, { name, method, isLocked, from, end }: Entry, room: number, { unpackedMb }: Limits): Uint8Array {
+function inflate(
+  archive: Buffer,
+  { name, method, isLocked, from, end }: Entry,
+  room: number,
+  { unpackedMb }: Limits,
+): Uint8Array {
   if (isLocked) throw new Unreadable("it is locked with a password");
   const packed = archive.subarray(from, end);
   const tooMuch = new BeyondLimit(`it unpacks to more than ${unpackedMb} MB`, "unpackedMb");

@@ -49,12 +49,15 @@ export default defineCommand({
   long: true,
   estimate: ({ glob, limit }, call) => {
     const { folder } = readPattern(glob, openReach(call));
-    return Math.min(limit, countQuickly(folder, { recursive: glob.includes("/") || glob.includes("**") })) / filesPerSecond;
+    return (
+      Math.min(limit, countQuickly(folder, { recursive: glob.includes("/") || glob.includes("**") })) / filesPerSecond
+    );
   },
   effects: "write",
   idempotent: true,
   examples: ['"papers/**/*.{pdf,docx}"', '"~/notes/*.md"'],
-  summarize: ({ files_matched, files_cached, errors_total }) => `${files_matched} files, ${files_cached} of them from the cache, ${errors_total} failed`,
+  summarize: ({ files_matched, files_cached, errors_total }) =>
+    `${files_matched} files, ${files_cached} of them from the cache, ${errors_total} failed`,
   async run({ glob, engine, links, limit, max_mb }, task) {
     const startedAt = performance.now();
     const reach = openReach(task);
@@ -74,13 +77,21 @@ export default defineCommand({
     const hidden = await task.step("hidden", () => passedOver);
     task.announce(`${files.length} files to transform`);
     const limits = limitsOf(task.config);
-    const wish: Wish = { engine, options: { links }, maxBytes: max_mb * 1024 * 1024, reach, limits, signal: task.signal };
+    const wish: Wish = {
+      engine,
+      options: { links },
+      maxBytes: max_mb * 1024 * 1024,
+      reach,
+      limits,
+      signal: task.signal,
+    };
     let counts = { transformed: 0, cached: 0, characters: 0 };
     await withCache(task.home, async (cache) => {
       await cache.sweep(task.signal);
       for (let from = 0; from < files.length; from += filesAStep) {
         const group = files.slice(from, from + filesAStep);
-        const onFile = (done: number, file: string) => task.progress({ done: from + done, total: files.length, message: file });
+        const onFile = (done: number, file: string) =>
+          task.progress({ done: from + done, total: files.length, message: file });
         const result = await task.step(`files ${from + 1}`, () => transformGroup(cache, group, wish, onFile));
         for (const { path, reason } of result.errors) troubles.add(path, reason);
         counts = {
@@ -88,7 +99,11 @@ export default defineCommand({
           cached: counts.cached + result.cached,
           characters: counts.characters + result.characters,
         };
-        task.progress({ done: from + group.length, total: files.length, message: `${from + group.length} of ${files.length} files` });
+        task.progress({
+          done: from + group.length,
+          total: files.length,
+          message: `${from + group.length} of ${files.length} files`,
+        });
       }
     });
     return {
@@ -103,7 +118,12 @@ export default defineCommand({
   },
 });
 
-async function transformGroup(cache: Cache, files: readonly string[], wish: Wish, onFile: (done: number, file: string) => void): Promise<StepResult> {
+async function transformGroup(
+  cache: Cache,
+  files: readonly string[],
+  wish: Wish,
+  onFile: (done: number, file: string) => void,
+): Promise<StepResult> {
   const result = { transformed: 0, cached: 0, characters: 0, errors: [] as Trouble[] };
   for (const [at, file] of files.entries()) {
     onFile(at, file);

@@ -4,8 +4,11 @@ import { withCache } from "./_cache.ts";
 
 export default defineCommand({
   summary: "Show how full the cache of texts is, or set its limit",
-  description: "Above the limit, the texts that were unused longest are removed. They are made again when they are needed.",
-  input: z.object({ limit_mb: z.number().int().min(1).max(100_000).optional().describe("The new limit in megabytes; 256 at first") }),
+  description:
+    "Above the limit, the texts that were unused longest are removed. They are made again when they are needed.",
+  input: z.object({
+    limit_mb: z.number().int().min(1).max(100_000).optional().describe("The new limit in megabytes; 256 at first"),
+  }),
   output: z.object({
     entries: z.number().int(),
     bytes: z.number().int(),

@@ -17,7 +17,13 @@ export default defineCommand({
       .default("auto")
       .describe("How to read it; auto goes by the file's ending"),
     links: z.boolean().default(false).describe("Keep the addresses of links behind their words (html, docx)"),
-    max_characters: z.number().int().min(0).max(2_000_000).default(100_000).describe("How much of the text to answer with; the whole lies in cache_file"),
+    max_characters: z
+      .number()
+      .int()
+      .min(0)
+      .max(2_000_000)
+      .default(100_000)
+      .describe("How much of the text to answer with; the whole lies in cache_file"),
     max_mb: z.number().int().min(1).max(512).default(64).describe("Larger files are refused"),
   }),
   output: z.object({
@@ -36,12 +42,15 @@ export default defineCommand({
   idempotent: true,
   aliases: [{ arguments: { file_path: "file" } }],
   examples: ["draft.pdf", "page.html --links", "data.tsv --engine csv --max-characters 2000"],
-  summarize: ({ engine, characters, cached, title }) => `${title}: ${characters} characters by ${engine}${cached ? ", from the cache" : ""}`,
+  summarize: ({ engine, characters, cached, title }) =>
+    `${title}: ${characters} characters by ${engine}${cached ? ", from the cache" : ""}`,
   async run({ file, engine, links, max_characters, max_mb }, task) {
     const reach = openReach(task);
     const given = reach.resolve(file, "file");
     if (given.kind !== "file")
-      throw new CommandError(`\`file\` ${given.shown} is ${given.kind === "missing" ? "not there; check the path" : "no file; transform batch takes many"}.`);
+      throw new CommandError(
+        `\`file\` ${given.shown} is ${given.kind === "missing" ? "not there; check the path" : "no file; transform batch takes many"}.`,
+      );
     return await withCache(task.home, async (cache) => {
       const limits = limitsOf(task.config);
       const wish = { engine, options: { links }, maxBytes: max_mb * 1024 * 1024, reach, limits, signal: task.signal };

@@ -21,9 +21,19 @@ export default defineCommand({
   summarize: ({ engine, cached_entries }) => `${engine}: ${cached_entries} texts in the cache`,
   async run({ engine }, task) {
     const described = describeEngines().find(({ name }) => name === engine);
-    if (described === undefined) throw new CommandError(`There is no engine ${engine}; known: ${engineNames.join(", ")}.`);
+    if (described === undefined)
+      throw new CommandError(`There is no engine ${engine}; known: ${engineNames.join(", ")}.`);
     const { summary, library, endings, options, version } = described;
     const { entries, bytes } = await withCache(task.home, (cache) => cache.size(engine));
-    return { engine, summary, library, endings: [...endings], options: [...options], version, cached_entries: entries, cached_bytes: bytes };
+    return {
+      engine,
+      summary,
+      library,
+      endings: [...endings],
+      options: [...options],
+      version,
+      cached_entries: entries,
+      cached_bytes: bytes,
+    };
   },
 });

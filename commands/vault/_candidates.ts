@@ -12,7 +12,10 @@ export interface Candidate {
 /** So many files are held in memory, at most, unless one name alone has more. */
 const maxHeld = 100_000;
 
-/** The files of a vault by name. Each name is read once: there may be thousands of one name, and a link to it in each of them. */
+/**
+ * The files of a vault by name. Each name is read once: there may be thousands of one name, and a link to it in each of
+ * them.
+ */
 export class Candidates {
   readonly #read;
   readonly #vault: number;
@@ -71,8 +74,8 @@ class Named {
   }
 
   /**
-   * The best of those whose path ends so, seen from a folder. Only files of that folder gain by being seen from there, so that
-   * the best is one of them or the one that is best from anywhere.
+   * The best of those whose path ends so, seen from a folder. Only files of that folder gain by being seen from there,
+   * so that the best is one of them or the one that is best from anywhere.
    */
   best(written: string, folder: string, ending = ""): Candidate | undefined {
     const name = nameIn(written);
@@ -83,7 +86,9 @@ class Named {
       this.#anywhere.set(asked, firstOf(ending === "" ? this.#files : this.#files.filter(fits), name, undefined));
     }
     const anywhere = this.#anywhere.get(asked);
-    return anywhere === undefined ? undefined : firstOf([anywhere, ...(this.#byFolder.get(folder) ?? []).filter(fits)], name, folder);
+    return anywhere === undefined
+      ? undefined
+      : firstOf([anywhere, ...(this.#byFolder.get(folder) ?? []).filter(fits)], name, folder);
   }
 }
 

@@ -39,7 +39,9 @@ interface Indexing extends Pick<CommandContext, "signal" | "progress" | "home" |
   readonly reach: Reach;
 }
 
-/** Brings what is known of a vault up to date: reads what changed, forgets what vanished, resolves what that touches. */
+/**
+ * Brings what is known of a vault up to date: reads what changed, forgets what vanished, resolves what that touches.
+ */
 export async function indexVault(db: Database.Database, vault: Vault, task: Indexing): Promise<IndexCounts> {
   const run = new IndexRun(db, vault, task);
   await run.readChanged();
@@ -48,8 +50,15 @@ export async function indexVault(db: Database.Database, vault: Vault, task: Inde
   return { parsed: run.parsed, unchanged: run.unchanged, removed, hidden: run.hidden, troubles: run.troubles };
 }
 
-/** Reads what has changed since the vault was indexed; undefined where whoever asked may not read it, so that what is known has to do. */
-export async function refreshVault(db: Database.Database, vault: Vault, task: CommandContext): Promise<IndexCounts | undefined> {
+/**
+ * Reads what has changed since the vault was indexed; undefined where whoever asked may not read it, so that what is
+ * known has to do.
+ */
+export async function refreshVault(
+  db: Database.Database,
+  vault: Vault,
+  task: CommandContext,
+): Promise<IndexCounts | undefined> {
   const reach = openReach(task);
   const shown = showName(vault.root);
   try {
@@ -61,8 +70,15 @@ export async function refreshVault(db: Database.Database, vault: Vault, task: Co
   return await indexVault(db, vault, { ...task, reach });
 }
 
-/** Forgets a vault whose folder is gone, and says how many files it had. A run that is cut short leaves the rest for the next. */
-export async function forgetVault(db: Database.Database, vault: Vault, task: Pick<CommandContext, "signal">): Promise<number> {
+/**
+ * Forgets a vault whose folder is gone, and says how many files it had. A run that is cut short leaves the rest for the
+ * next.
+ */
+export async function forgetVault(
+  db: Database.Database,
+  vault: Vault,
+  task: Pick<CommandContext, "signal">,
+): Promise<number> {
   const ids = db.prepare("select id from vault_files where vault = ?").pluck().all(vault.id) as number[];
   await removeAll(createWriter(db, vault.id), ids, task.signal);
   db.prepare("delete from vault_vaults where id = ?").run(vault.id);
@@ -137,13 +153,17 @@ class IndexRun {
   /** Forgets what was not met and is not there; what may only have been unreadable is kept. */
   async removeVanished(): Promise<number> {
     // The plus keeps SQLite from sorting all files of the vault anew for each page.
-    const rows = this.#db.prepare(`select id, path from vault_files where +vault = ? and id > ? order by id limit ${maxRowsAtOnce}`);
+    const rows = this.#db.prepare(
+      `select id, path from vault_files where +vault = ? and id > ? order by id limit ${maxRowsAtOnce}`,
+    );
     let removed = 0;
     for (let after = 0; ; ) {
       const page = rows.all(this.#vault.id, after) as { id: number; path: Buffer }[];
       if (page.length === 0) return removed;
       after = page.at(-1)?.id ?? after;
-      const gone = page.filter(({ id, path }) => !this.#seen.has(id) && !mayBeThere(joinBytes(this.#vault.root, path))).map(({ id }) => id);
+      const gone = page
+        .filter(({ id, path }) => !this.#seen.has(id) && !mayBeThere(joinBytes(this.#vault.root, path)))
+        .map(({ id }) => id);
       await removeAll(this.#writer, gone, this.#task.signal);
       removed += gone.length;
       if (this.#pace.isOver()) await this.#pace.giveWay();
@@ -158,7 +178,10 @@ class IndexRun {
       done += some;
       const part = done / Math.max(done, expected, 1);
       // Another run may have put more links in doubt: the end is when none is left.
-      this.#task.progress({ percentage: Math.min(99, readingShare + part * (100 - readingShare)), message: `${done} links resolved` });
+      this.#task.progress({
+        percentage: Math.min(99, readingShare + part * (100 - readingShare)),
+        message: `${done} links resolved`,
+      });
       await letOthersWrite(this.#task.signal);
     }
     this.#task.progress({ percentage: 100 });
@@ -204,7 +227,11 @@ class IndexRun {
   #read(file: Buffer, name: string): Promise<Pick<ChangedFile, "stamp" | "note">> {
     return withSource(file, { maxBytes: maxNoteBytes, reach: this.#task.reach }, async (source) => {
       const document = { domain: "vault", how: { name }, size: source.size, pieces: () => source.pieces() } as const;
-      const { head, items } = await readDocument<{ title: string }, NotePart>(document, limitsOf(this.#task.config), this.#task.signal);
+      const { head, items } = await readDocument<{ title: string }, NotePart>(
+        document,
+        limitsOf(this.#task.config),
+        this.#task.signal,
+      );
       return { stamp: source.stamp, note: toNote(head.title, items) };
     });
   }
@@ -227,7 +254,8 @@ class IndexRun {
       const why = whyNotStored(error);
       if (why === undefined) throw error;
       this.parsed -= files.filter(({ note }) => note !== undefined).length;
-      for (const { path } of files) this.troubles.add(showName(joinBytes(this.#vault.root, path)), `it was read but not stored: ${why}`);
+      for (const { path } of files)
+        this.troubles.add(showName(joinBytes(this.#vault.root, path)), `it was read but not stored: ${why}`);
     }
   }
 }

@@ -51,11 +51,20 @@ export function findLinks(text: string): PlacedLink[] {
       const destination = partner !== undefined && text[at + 1] === "(" ? readDestination(text, at + 2) : undefined;
       if (partner === undefined || destination === undefined) continue;
       const alias = text.slice(partner.at + 1, at).slice(0, maxTarget);
-      links.push(toLink({ kind: partner.isEmbed ? "embed" : "markdown", written: destination.target, alias, line, from: destination.from }));
+      links.push(
+        toLink({
+          kind: partner.isEmbed ? "embed" : "markdown",
+          written: destination.target,
+          alias,
+          line,
+          from: destination.from,
+        }),
+      );
       at = destination.end - 1;
     }
   }
-  if (definition.test(text.slice(0, endOfLine(text, 0)))) addDefinition(links, text.slice(0, endOfLine(text, 0)), { line: 1, from: 0 });
+  if (definition.test(text.slice(0, endOfLine(text, 0))))
+    addDefinition(links, text.slice(0, endOfLine(text, 0)), { line: 1, from: 0 });
   return links.sort((a, b) => a.line - b.line);
 }
 
@@ -86,10 +95,16 @@ function readWiki(text: string, at: number, end: number, line: number): { link: 
   const heading = hash === -1 ? "" : written.slice(hash + 1).trim();
   if (target === "" && heading === "") return undefined;
   const kind = text[at - 1] === "!" ? "embed" : "wiki";
-  return { link: { kind, target, isPath: false, heading, alias, line, span: [begin, begin + written.length] }, end: end + 2 };
+  return {
+    link: { kind, target, isPath: false, heading, alias, line, span: [begin, begin + written.length] },
+    end: end + 2,
+  };
 }
 
-/** The destination of an inline link, from behind its `(`: in angle brackets, or up to a space or the closing parenthesis. */
+/**
+ * The destination of an inline link, from behind its `(`: in angle brackets, or up to a space or the closing
+ * parenthesis.
+ */
 function readDestination(text: string, from: number): { target: string; from: number; end: number } | undefined {
   const space = /[ \t]*/y;
   space.lastIndex = from;
@@ -103,7 +118,9 @@ function readDestination(text: string, from: number): { target: string; from: nu
   // Spaces are taken once: two runs of them side by side could be shared out in as many ways as there are spaces.
   const tail = /[ \t]*(?:(?:"[^"\n]*"|'[^'\n]*'|\([^()\n]*\))[ \t]*)?\)/y;
   tail.lastIndex = inAngles === null ? start + target.length : angle.lastIndex;
-  return tail.test(text) && target !== "" ? { target, from: inAngles === null ? start : start + 1, end: tail.lastIndex } : undefined;
+  return tail.test(text) && target !== ""
+    ? { target, from: inAngles === null ? start : start + 1, end: tail.lastIndex }
+    : undefined;
 }
 
 /** Parentheses inside a bare destination must be in pairs. */

@@ -1,6 +1,6 @@
 /**
- * Blanks out what is not prose, so that nothing in it is taken for a link or a tag: front matter, fenced code, inline code,
- * HTML comments and %% comments %%. Every character keeps its place and every line its number.
+ * Blanks out what is not prose, so that nothing in it is taken for a link or a tag: front matter, fenced code, inline
+ * code, HTML comments and %% comments %%. Every character keeps its place and every line its number.
  */
 export function maskCode(text: string): string {
   return maskSpans(maskFences(text));
@@ -36,12 +36,18 @@ function maskFences(text: string): string {
   return blank(text.slice(0, start)) + lines.join("\n");
 }
 
-/** Where a span may begin: a run of backticks, an HTML comment, an Obsidian comment, an escaped character, or the end of a paragraph. */
+/**
+ * Where a span may begin: a run of backticks, an HTML comment, an Obsidian comment, an escaped character, or the end of
+ * a paragraph.
+ */
 const opening = /\\[\s\S]|`+|<!--|%%|\n[ \t]*\r?\n/g;
 
 function maskSpans(text: string): string {
   const parts: string[] = [];
-  /** Runs of backticks that are known to have no partner before this place: without it, many single ones would cost a look to the end each. */
+  /**
+   * Runs of backticks that are known to have no partner before this place: without it, many single ones would cost a
+   * look to the end each.
+   */
   const hopeless = new Map<string, number>();
   let kept = 0;
   opening.lastIndex = 0;

@@ -14,7 +14,10 @@ export class Names<T> {
     else values.push(value);
   }
 
-  /** All that are equally near, and nearest; none when a quarter of the letters, or more than four, would have to change. */
+  /**
+   * All that are equally near, and nearest; none when a quarter of the letters, or more than four, would have to
+   * change.
+   */
   nearest(name: string): readonly T[] {
     const wanted = fold(name);
     let most = Math.min(maxChanges, wanted.length < 3 ? 0 : Math.max(1, Math.floor(wanted.length / 4)));
@@ -40,7 +43,10 @@ function fold(name: string): string {
     .trim();
 }
 
-/** How many letters have to be changed, added, left out or swapped with their neighbour; more than `most` as soon as that is certain. */
+/**
+ * How many letters have to be changed, added, left out or swapped with their neighbour; more than `most` as soon as
+ * that is certain.
+ */
 export function countChanges(a: string, b: string, most: number): number {
   if (Math.abs(a.length - b.length) > most) return most + 1;
   let before: number[] = [];

@@ -2,7 +2,11 @@ import type { Link } from "./_links.ts";
 import type { Heading, Note } from "./_note.ts";
 
 /** A part of a note on its way. */
-export type NotePart = { readonly link: Link } | { readonly heading: Heading } | { readonly tag: string } | { readonly block: string };
+export type NotePart =
+  | { readonly link: Link }
+  | { readonly heading: Heading }
+  | { readonly tag: string }
+  | { readonly block: string };
 
 /** The note that its parts make. */
 export function toNote(title: string, parts: readonly NotePart[]): Note {

@@ -41,7 +41,9 @@ export function readNote(text: string, name: string, parseYaml: (text: string) =
   const headings = findHeadings(text, masked);
   const properties = readFrontMatter(text, parseYaml);
   const title =
-    typeof properties.title === "string" && properties.title.trim() !== "" ? properties.title.trim() : headings.find(({ level }) => level === 1)?.text;
+    typeof properties.title === "string" && properties.title.trim() !== ""
+      ? properties.title.trim()
+      : headings.find(({ level }) => level === 1)?.text;
   const inline = [...masked.replaceAll(targetPattern, " ").matchAll(tagPattern)].map((match) => match[1] as string);
   const tags = cleanTags([...listOf(properties.tags), ...listOf(properties.tag), ...inline]);
   return { title: title ?? name, headings, tags, links: findLinks(masked), blocks: findBlocks(masked) };
@@ -49,7 +51,9 @@ export function readNote(text: string, name: string, parseYaml: (text: string) =
 
 /** `^block` at the end of a line marks what is written there. */
 function findBlocks(masked: string): string[] {
-  const found = masked.split("\n").flatMap((line) => (line.includes("^") ? (blockMark.exec(line.trimEnd())?.[1] ?? []) : []));
+  const found = masked
+    .split("\n")
+    .flatMap((line) => (line.includes("^") ? (blockMark.exec(line.trimEnd())?.[1] ?? []) : []));
   return [...new Set(found.map(blockKey))];
 }
 
@@ -90,7 +94,8 @@ function readFrontMatter(text: string, parseYaml: (text: string) => unknown): Re
 
 /** A list, or one text with commas or spaces between the tags. */
 function listOf(value: unknown): string[] {
-  if (Array.isArray(value)) return value.filter((item) => typeof item === "string" || typeof item === "number").map(String);
+  if (Array.isArray(value))
+    return value.filter((item) => typeof item === "string" || typeof item === "number").map(String);
   return typeof value === "string" ? value.split(/[\s,]+/) : [];
 }
 
@@ -106,7 +111,10 @@ function withoutEndSlashes(tag: string): string {
   return tag.slice(0, end);
 }
 
-/** How headings are compared: case, punctuation and the spaces between words do not count, as in the hosts' own links (`#my-heading`, `#My Heading`). */
+/**
+ * How headings are compared: case, punctuation and the spaces between words do not count, as in the hosts' own links
+ * (`#my-heading`, `#My Heading`).
+ */
 export function headingKey(text: string): string {
   return text
     .normalize("NFC")

@@ -76,7 +76,9 @@ class Finder {
   readonly #found = new Map<string, readonly File[]>();
 
   constructor(db: Database.Database, vault: number) {
-    for (const file of db.prepare("select shown, is_note from vault_files where vault = ?").iterate(vault) as Iterable<File>) {
+    for (const file of db
+      .prepare("select shown, is_note from vault_files where vault = ?")
+      .iterate(vault) as Iterable<File>) {
       const name = nameIn(file.shown);
       this.#files.add(name, file);
       this.#names.set(name.toLowerCase(), (this.#names.get(name.toLowerCase()) ?? 0) + 1);
@@ -94,17 +96,25 @@ class Finder {
     const file = this.#fileFor(link);
     if (file === undefined) return undefined;
     const heading = link.heading === "" ? "" : `#${isWiki ? link.heading : encode(link.heading)}`;
-    const target = isWiki ? this.#wikiTarget(link, file) : encode(path.posix.relative(path.posix.dirname(link.note), file.shown));
+    const target = isWiki
+      ? this.#wikiTarget(link, file)
+      : encode(path.posix.relative(path.posix.dirname(link.note), file.shown));
     return target === undefined ? undefined : target + heading;
   }
 
-  /** Of several that are equally near, the note, then the one in the link's own folder; none where that does not decide. */
+  /**
+   * Of several that are equally near, the note, then the one in the link's own folder; none where that does not decide.
+   */
   #fileFor({ target, note }: Broken): File | undefined {
     const name = nameIn(target.replaceAll("\\", "/").trim());
     const found = this.#found.get(name) ?? this.#files.nearest(name);
     this.#found.set(name, found);
     const folder = path.posix.dirname(note);
-    for (const fits of [() => true, ({ is_note }: File) => is_note === 1, ({ shown }: File) => path.posix.dirname(shown) === folder]) {
+    for (const fits of [
+      () => true,
+      ({ is_note }: File) => is_note === 1,
+      ({ shown }: File) => path.posix.dirname(shown) === folder,
+    ]) {
       const [only, another] = found.filter(fits);
       if (only !== undefined && another === undefined) return isWritable(only.shown) ? only : undefined;
     }
@@ -131,7 +141,9 @@ class Finder {
     for (const text of this.#headings.all(dest) as string[]) names.add(headingKey(text), text);
     const found = onlyOf([...new Set(names.nearest(headingKey(wanted)))]);
     if (found === undefined) return undefined;
-    return is_path === 1 ? encode(headingKey(found).replaceAll(" ", "-")) : found.replaceAll(/[#|^[\]\\]+/g, " ").trim();
+    return is_path === 1
+      ? encode(headingKey(found).replaceAll(" ", "-"))
+      : found.replaceAll(/[#|^[\]\\]+/g, " ").trim();
   }
 }
 
@@ -146,5 +158,8 @@ function isWritable(shown: string): boolean {
 
 /** As a Markdown link writes it: no spaces, no parentheses, nothing that would end it. */
 function encode(text: string): string {
-  return encodeURI(text).replaceAll(/[()#?<>]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
+  return encodeURI(text).replaceAll(
+    /[()#?<>]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
 }

@@ -20,7 +20,8 @@ export function read(bytes: Uint8Array, { name, replacements }: NoteHow, limits:
   }
   const { title, links, headings, tags, blocks } = readNote(decodeText(bytes), name, parse);
   for (const [what, parts] of Object.entries({ links, headings, tags, blocks }))
-    if (parts.length > limits.documentParts) throw new BeyondLimit(`it has more than ${limits.documentParts} ${what}`, "documentParts");
+    if (parts.length > limits.documentParts)
+      throw new BeyondLimit(`it has more than ${limits.documentParts} ${what}`, "documentParts");
   const items: NotePart[] = [
     ...links.map(({ span: _span, ...link }) => ({ link })),
     ...headings.map((heading) => ({ heading })),

@@ -25,19 +25,25 @@ export interface NewContent {
 }
 
 /**
- * Puts new content in a file's place in one go, with its mode and owner. Refuses a file that has changed, and one with a second
- * name, which would keep the old content. The folder is held open, so that a link that takes its place leads nowhere else.
+ * Puts new content in a file's place in one go, with its mode and owner. Refuses a file that has changed, and one with
+ * a second name, which would keep the old content. The folder is held open, so that a link that takes its place leads
+ * nowhere else.
  */
 export function replaceFile(file: Buffer, { stamp, bytes }: NewContent): void {
   const folder = openSync(folderOf(file), constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     const real = pathOfOpened(folder);
-    if (real !== undefined && !real.equals(folderOf(file))) throw new Unreadable("its folder is no longer where it was");
+    if (real !== undefined && !real.equals(folderOf(file)))
+      throw new Unreadable("its folder is no longer where it was");
     const base = real === undefined ? folderOf(file) : Buffer.from(`/proc/self/fd/${folder}`);
     const target = joinBytes(base, nameOf(file));
     const stat = lstatSync(target, { bigint: true });
-    if (!stat.isFile() || stampOf({ size: stat.size, mtimeNs: stat.mtimeNs, inode: stat.ino }) !== stamp) throw new Unreadable("it has changed meanwhile");
-    if (stat.nlink > 1n) throw new Unreadable("it has another name elsewhere (a hard link), which would keep the old links; change it by hand");
+    if (!stat.isFile() || stampOf({ size: stat.size, mtimeNs: stat.mtimeNs, inode: stat.ino }) !== stamp)
+      throw new Unreadable("it has changed meanwhile");
+    if (stat.nlink > 1n)
+      throw new Unreadable(
+        "it has another name elsewhere (a hard link), which would keep the old links; change it by hand",
+      );
     const temporary = joinBytes(base, Buffer.from(`.meanwhile-${randomBytes(6).toString("hex")}`));
     try {
       writeWhole(temporary, bytes, { mode: Number(stat.mode) & 0o7777, uid: Number(stat.uid), gid: Number(stat.gid) });

@@ -8,9 +8,11 @@ import { versionOf } from "./_store.ts";
 /**
  * Which note a link leads to. Case never counts between names, but a name of the very same letters wins.
  *
- * - `[[name]]`: the note of that name; of several, the one in the link's own folder, then the one nearest to the top, then
+ * - `[[name]]`: the note of that name; of several, the one in the link's own folder, then the one nearest to the top,
+ * then
  *   the first by path.
- * - `[[folder/name]]`: the note at that path from the vault's top, else from the link's own folder, else any whose path ends so.
+ * - `[[folder/name]]`: the note at that path from the vault's top, else from the link's own folder, else any whose path
+ * ends so.
  *   With `./` or `../` in front: from the link's own folder alone.
  * - `[text](path)`: from the link's own folder, else from the top; `/path` from the top alone.
  * - A note wins over a file without ending of the same name.
@@ -59,12 +61,15 @@ export class Resolver {
 
   /** How many links wait. */
   count(): number {
-    return this.#db.prepare("select count(*) from vault_links where vault = ? and state = 'pending'").pluck().get(this.#vault) as number;
+    return this.#db
+      .prepare("select count(*) from vault_links where vault = ? and state = 'pending'")
+      .pluck()
+      .get(this.#vault) as number;
   }
 
   /**
-   * Resolves some links and says how many; undefined when none is left. Only the outcome is written while others wait. None is
-   * resolved when another run has changed the vault meanwhile: the next time looks at all anew.
+   * Resolves some links and says how many; undefined when none is left. Only the outcome is written while others wait.
+   * None is resolved when another run has changed the vault meanwhile: the next time looks at all anew.
    */
   resolveSome(): number | undefined {
     const version = versionOf(this.#db, this.#vault);
@@ -92,8 +97,11 @@ export class Resolver {
   }
 
   #stateWithin(dest: number, heading: string): State {
-    if (heading.startsWith("^")) return this.#hasBlock.get(dest, blockKey(heading.slice(1))) === undefined ? "no_block" : "resolved";
-    return needsHeading(heading) && this.#hasHeading.get(dest, headingKey(heading)) === undefined ? "no_heading" : "resolved";
+    if (heading.startsWith("^"))
+      return this.#hasBlock.get(dest, blockKey(heading.slice(1))) === undefined ? "no_block" : "resolved";
+    return needsHeading(heading) && this.#hasHeading.get(dest, headingKey(heading)) === undefined
+      ? "no_heading"
+      : "resolved";
   }
 }
 
@@ -115,7 +123,8 @@ function choose(link: PendingLink, candidates: Candidates): Candidate | undefine
   if (link.is_path === 0 && !key.includes("/")) return named.best(written, folder);
   const near = joinKeys(folder, key);
   const far = joinKeys("", key);
-  const order = link.is_path === 1 ? (key.startsWith("/") ? [far] : [near, far]) : /^\.{1,2}\//.test(key) ? [near] : [far, near];
+  const order =
+    link.is_path === 1 ? (key.startsWith("/") ? [far] : [near, far]) : /^\.{1,2}\//.test(key) ? [near] : [far, near];
   for (const path of order) {
     const found = path === undefined ? undefined : named.at(path, written);
     if (found !== undefined) return found;

@@ -7,8 +7,14 @@ export interface Replacement extends Pick<Link, "line" | "kind" | "target" | "he
   readonly written: string;
 }
 
-/** Writes some links of a note anew, and leaves every other byte as it is. Refuses what is not UTF-8, which could not be written back the same. */
-export function rewriteLinks(bytes: Uint8Array, replacements: readonly Replacement[]): { text: string; changed: number } {
+/**
+ * Writes some links of a note anew, and leaves every other byte as it is. Refuses what is not UTF-8, which could not be
+ * written back the same.
+ */
+export function rewriteLinks(
+  bytes: Uint8Array,
+  replacements: readonly Replacement[],
+): { text: string; changed: number } {
   const raw = decodeExactly(bytes);
   const normal = raw.replace(/^\ufeff/, "").replaceAll(/\r\n?/g, "\n");
   const wanted = new Map(replacements.map((replacement) => [keyOf(replacement), replacement.written]));
@@ -41,7 +47,10 @@ function decodeExactly(bytes: Uint8Array): string {
   }
 }
 
-/** Where a place of the text lies in the file's own characters, byte order mark and line ends included; asked for in rising order. */
+/**
+ * Where a place of the text lies in the file's own characters, byte order mark and line ends included; asked for in
+ * rising order.
+ */
 function rawOffsets(raw: string): (offset: number) => number {
   let at = raw.startsWith("\ufeff") ? 1 : 0;
   let passed = 0;

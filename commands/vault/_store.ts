@@ -6,9 +6,9 @@ import { isInside, realPathOf, showName } from "../_pack/paths.ts";
 import { openReach } from "../_pack/reach.ts";
 
 /**
- * What is known of a vault: its files (notes and what they may lead to), and of the notes their links, tags and headings.
- * A link is `pending` until it has been resolved. Whoever adds or removes a file makes the links of that name pending in the
- * same transaction, so that a run that is cut short leaves nothing wrong behind, only something to do.
+ * What is known of a vault: its files (notes and what they may lead to), and of the notes their links, tags and
+ * headings. A link is `pending` until it has been resolved. Whoever adds or removes a file makes the links of that name
+ * pending in the same transaction, so that a run that is cut short leaves nothing wrong behind, only something to do.
  */
 const schema = [
   `create table vault_vaults (
@@ -113,12 +113,18 @@ export function withVaults<T>(home: string, act: (db: Database.Database) => T | 
   });
 }
 
-/** Raised by whatever changes a vault's files, in the same transaction: what was read at another version is to be read anew. */
+/**
+ * Raised by whatever changes a vault's files, in the same transaction: what was read at another version is to be read
+ * anew.
+ */
 export function versionOf(db: Database.Database, vault: number): number {
   return (db.prepare("select version from vault_vaults where id = ?").pluck().get(vault) as number | undefined) ?? -1;
 }
 
-/** Warns when a vault's folder is no longer there, so that all that is known of it is about the past; true when that is so. */
+/**
+ * Warns when a vault's folder is no longer there, so that all that is known of it is about the past; true when that is
+ * so.
+ */
 export function warnWhenGone(vault: Vault, log: Pick<CommandContext["log"], "warn">): boolean {
   if (isThere(vault.root)) return false;
   const shown = showName(vault.root);
@@ -135,9 +141,18 @@ function isThere(folder: Buffer): boolean {
   }
 }
 
-/** The vault that was meant, by its folder; without one, the one that whoever asked stands in, else the one indexed last. */
-export function findVault(db: Database.Database, given: string, task: Pick<CommandContext, "origin" | "home" | "config" | "log">): Vault {
-  const vaults = db.prepare("select id, root, indexed_at as indexedAt from vault_vaults order by indexed_at desc, id desc").all() as Vault[];
+/**
+ * The vault that was meant, by its folder; without one, the one that whoever asked stands in, else the one indexed
+ * last.
+ */
+export function findVault(
+  db: Database.Database,
+  given: string,
+  task: Pick<CommandContext, "origin" | "home" | "config" | "log">,
+): Vault {
+  const vaults = db
+    .prepare("select id, root, indexed_at as indexedAt from vault_vaults order by indexed_at desc, id desc")
+    .all() as Vault[];
   const [latest] = vaults;
   if (latest === undefined) throw new CommandError("No vault has been indexed yet; run `vault index <folder>` first.");
   if (given === "") return vaultAround(task.origin.folder, vaults) ?? latest;
@@ -145,7 +160,9 @@ export function findVault(db: Database.Database, given: string, task: Pick<Comma
   const vault = vaults.find(({ root }) => root.equals(path));
   if (vault !== undefined) return vault;
   const known = vaults.map(({ root }) => showName(root)).join(", ");
-  throw new CommandError(`\`vault\` ${shown} has not been indexed; run \`vault index\` on it, or give one of: ${known}.`);
+  throw new CommandError(
+    `\`vault\` ${shown} has not been indexed; run \`vault index\` on it, or give one of: ${known}.`,
+  );
 }
 
 /** Of several around a folder, the innermost. */
@@ -153,7 +170,10 @@ function vaultAround(folder: string | undefined, vaults: readonly Vault[]): Vaul
   if (folder === undefined) return undefined;
   const here = realPathOf(Buffer.from(folder));
   const around = vaults.filter(({ root }) => isInside(here, root));
-  return around.reduce<Vault | undefined>((best, vault) => (vault.root.length > (best?.root.length ?? -1) ? vault : best), undefined);
+  return around.reduce<Vault | undefined>(
+    (best, vault) => (vault.root.length > (best?.root.length ?? -1) ? vault : best),
+    undefined,
+  );
 }
 
 export interface Totals {

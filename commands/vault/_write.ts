@@ -37,9 +37,12 @@ export function createWriter(db: Database.Database, vault: number): VaultWriter 
   const insertTag = db.prepare("insert into vault_tags (note, tag) values (?, ?)");
   const insertHeading = db.prepare("insert into vault_headings (note, line, level, text, key) values (?, ?, ?, ?, ?)");
   const insertBlock = db.prepare("insert into vault_blocks (note, key) values (?, ?)");
-  const clear = ["vault_links", "vault_tags", "vault_headings", "vault_blocks"].map((table) => db.prepare(`delete from ${table} where note = ?`));
+  const clear = ["vault_links", "vault_tags", "vault_headings", "vault_blocks"].map((table) =>
+    db.prepare(`delete from ${table} where note = ?`),
+  );
   const remove = db.prepare("delete from vault_files where id = ?");
-  // A name that comes or goes may change what any link of that name leads to; new headings and blocks, what links to them find.
+  // A name that comes or goes may change what any link of that name leads to; new headings and blocks, what links to
+  // them find.
   const doubtName = db.prepare(
     "update vault_links set state = 'pending' where vault = ? and name_key = ? and state in ('resolved', 'no_note', 'no_heading', 'no_block')",
   );
@@ -49,7 +52,9 @@ export function createWriter(db: Database.Database, vault: number): VaultWriter 
   function storeOne({ id, path, shown, stamp, note }: ChangedFile): number {
     const key = toKey(shown);
     const title = note?.title ?? "";
-    const row = insert.pluck().get(vault, path, shown, note === undefined ? 0 : 1, lastOf(key), key, stamp, title) as number;
+    const row = insert
+      .pluck()
+      .get(vault, path, shown, note === undefined ? 0 : 1, lastOf(key), key, stamp, title) as number;
     if (id === undefined) doubtName.run(vault, lastOf(key));
     else for (const statement of clear) statement.run(id);
     if (note === undefined) return row;

@@ -16,7 +16,10 @@ export default defineCommand({
   description:
     "Looks at the files as they are now: notes that have changed since the last time are read again. The vault must have been indexed once. Addresses on the web are not tried.",
   input: z.object({
-    vault: z.string().default("").describe("The vault's folder; left out: the one you are in, else the one indexed last"),
+    vault: z
+      .string()
+      .default("")
+      .describe("The vault's folder; left out: the one you are in, else the one indexed last"),
     limit: z.number().int().min(1).max(1000).default(100),
   }),
   output: z.object({
@@ -44,13 +47,22 @@ export default defineCommand({
     return await withVaults(task.home, async (db) => {
       const vault = findVault(db, given, task);
       const isGone = warnWhenGone(vault, task.log);
-      const { parsed, troubles } = (isGone ? undefined : await refreshVault(db, vault, task)) ?? { parsed: 0, troubles: new Troubles() };
+      const { parsed, troubles } = (isGone ? undefined : await refreshVault(db, vault, task)) ?? {
+        parsed: 0,
+        troubles: new Troubles(),
+      };
       const { notes, links, external_links, broken_links } = countAll(db, vault.id);
       const broken = db.prepare(
         `select shown as note, line, target, heading, state from vault_links join vault_files on vault_files.id = note
         where vault_links.vault = ? and state in ${brokenStates} order by shown, line, vault_links.id limit ?`,
       );
-      const rows = broken.all(vault.id, limit) as { note: string; line: number; target: string; heading: string; state: string }[];
+      const rows = broken.all(vault.id, limit) as {
+        note: string;
+        line: number;
+        target: string;
+        heading: string;
+        state: string;
+      }[];
       return {
         root: showName(vault.root),
         indexed_at: vault.indexedAt === null ? null : new Date(vault.indexedAt).toISOString(),

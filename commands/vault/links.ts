@@ -20,8 +20,14 @@ export default defineCommand({
   description: "Answers from the index: run vault index first, and again after notes have changed.",
   input: z.object({
     note: z.string().describe("The note's path below the vault, or its name, e.g. projects/plan.md or plan"),
-    direction: z.enum(["both", "to", "from"]).default("both").describe("`to`: backlinks alone; `from`: the note's own links alone"),
-    vault: z.string().default("").describe("The vault's folder; left out: the one you are in, else the one indexed last"),
+    direction: z
+      .enum(["both", "to", "from"])
+      .default("both")
+      .describe("`to`: backlinks alone; `from`: the note's own links alone"),
+    vault: z
+      .string()
+      .default("")
+      .describe("The vault's folder; left out: the one you are in, else the one indexed last"),
     limit: z.number().int().min(1).max(1000).default(100),
   }),
   output: z.object({
@@ -49,7 +55,9 @@ export default defineCommand({
     return await withVaults(task.home, (db) => {
       const vault = findVault(db, given, task);
       const { id, shown } = findNote(db, vault, note);
-      const where = { both: "links.note = @id or links.dest = @id", to: "links.dest = @id", from: "links.note = @id" }[direction];
+      const where = { both: "links.note = @id or links.dest = @id", to: "links.dest = @id", from: "links.note = @id" }[
+        direction
+      ];
       const edges = db.prepare(
         `select sources.shown as "from", coalesce(targets.shown, links.target) as "to", line, kind, heading, alias, state
         from vault_links links join vault_files sources on sources.id = links.note left join vault_files targets on targets.id = links.dest
@@ -57,7 +65,14 @@ export default defineCommand({
       );
       const listed = edges.all({ id, limit }) as Edge[];
       const total = db.prepare(`select count(*) from vault_links links where ${where}`).pluck().get({ id }) as number;
-      return { vault: showName(vault.root), path: shown, direction, edges: listed as never, count: listed.length, total };
+      return {
+        vault: showName(vault.root),
+        path: shown,
+        direction,
+        edges: listed as never,
+        count: listed.length,
+        total,
+      };
     });
   },
 });
@@ -73,12 +88,21 @@ function findNote(db: Database.Database, vault: Vault, given: string): { id: num
     `select id, shown, path_key from vault_files where vault = @vault and name_key = @name
     and (path_key = @key or substr(path_key, -length(@below)) = @below) order by path_key <> @key, shown limit ${maxNamed}`,
   );
-  const candidates = named.all({ vault: vault.id, name: lastOf(key), key, below: `/${key}` }) as { id: number; shown: string; path_key: string }[];
+  const candidates = named.all({ vault: vault.id, name: lastOf(key), key, below: `/${key}` }) as {
+    id: number;
+    shown: string;
+    path_key: string;
+  }[];
   const exact = candidates.find(({ path_key }) => path_key === key);
   const fitting = exact === undefined ? candidates : [exact];
   const [only, another] = fitting;
   if (only === undefined)
-    throw new CommandError(`\`note\` ${given} is not in the index of ${showName(vault.root)}; check the name, or run \`vault index\` again.`);
-  if (another !== undefined) throw new CommandError(`\`note\` ${given} could be ${fitting.map(({ shown }) => shown).join(", ")}; give the path of one.`);
+    throw new CommandError(
+      `\`note\` ${given} is not in the index of ${showName(vault.root)}; check the name, or run \`vault index\` again.`,
+    );
+  if (another !== undefined)
+    throw new CommandError(
+      `\`note\` ${given} could be ${fitting.map(({ shown }) => shown).join(", ")}; give the path of one.`,
+    );
   return only;
 }

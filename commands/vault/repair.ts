@@ -19,7 +19,10 @@ export default defineCommand({
   description:
     "Gives the nearest name for each broken link that has one, with a plan. Nothing is written unless `apply` is that plan and a person confirms it.",
   input: z.object({
-    vault: z.string().default("").describe("The vault's folder; left out: the one you are in, else the one indexed last"),
+    vault: z
+      .string()
+      .default("")
+      .describe("The vault's folder; left out: the one you are in, else the one indexed last"),
     note: z.string().default("").describe("Only this note's links, by its path below the vault"),
     limit: z.number().int().min(1).max(1000).default(100).describe("How many proposals at most"),
     apply: z
@@ -40,7 +43,10 @@ export default defineCommand({
     ...troubleFields,
   }),
   effects: "destroy",
-  confirm: ({ apply }) => (apply === "" ? false : `Write plan ${apply} of vault repair into the notes? (\`vault repair\` shows it; copies are kept.)`),
+  confirm: ({ apply }) =>
+    apply === ""
+      ? false
+      : `Write plan ${apply} of vault repair into the notes? (\`vault repair\` shows it; copies are kept.)`,
   examples: ["", "--apply 3f1c09a2be47"],
   summarize: ({ broken_count, proposals, plan, links_changed, notes_changed, backup }) => {
     if (backup !== "") return `${links_changed} links in ${notes_changed} notes changed; copies in ${backup}`;
@@ -85,7 +91,15 @@ const nothing = { links_changed: 0, notes_changed: 0, backup: "" };
 /** Names the very proposals: what a person has seen is what is written. */
 function planOf({ root }: Vault, proposals: readonly Proposal[]): string {
   if (proposals.length === 0) return "";
-  const said = proposals.map(({ note, stamp, line, kind, target, heading, written }) => [note, stamp, line, kind, target, heading, written]);
+  const said = proposals.map(({ note, stamp, line, kind, target, heading, written }) => [
+    note,
+    stamp,
+    line,
+    kind,
+    target,
+    heading,
+    written,
+  ]);
   return createHash("sha256")
     .update(JSON.stringify([showName(root), said]))
     .digest("hex")
@@ -99,7 +113,11 @@ interface Writing {
   readonly plan: string;
 }
 
-async function write(vault: Vault, proposals: readonly Proposal[], { task, reach, troubles, plan }: Writing): Promise<typeof nothing> {
+async function write(
+  vault: Vault,
+  proposals: readonly Proposal[],
+  { task, reach, troubles, plan }: Writing,
+): Promise<typeof nothing> {
   const backup = path.join(task.home, "backups", "vault", `${new Date().toISOString().replaceAll(":", "-")}-${plan}`);
   const notes = [...Map.groupBy(proposals, ({ note }) => note)];
   const limits = limitsOf(task.config);
@@ -109,7 +127,12 @@ async function write(vault: Vault, proposals: readonly Proposal[], { task, reach
     task.progress({ done: at, total: notes.length, message: note });
     const whole = joinBytes(vault.root, some[0]?.file ?? Buffer.alloc(0));
     try {
-      links += await repairNote(whole, some, { reach, limits, signal: task.signal, copy: path.join(backup, ...note.split("/")) });
+      links += await repairNote(whole, some, {
+        reach,
+        limits,
+        signal: task.signal,
+        copy: path.join(backup, ...note.split("/")),
+      });
       changed += 1;
     } catch (error) {
       task.signal.throwIfAborted();
@@ -128,7 +151,11 @@ interface Repairing {
 }
 
 /** Writes a note's links anew, and says how many. The file that a link leads to is written, not the link. */
-async function repairNote(whole: Buffer, proposals: readonly Proposal[], { reach, limits, signal, copy }: Repairing): Promise<number> {
+async function repairNote(
+  whole: Buffer,
+  proposals: readonly Proposal[],
+  { reach, limits, signal, copy }: Repairing,
+): Promise<number> {
   const { path: real } = reach.resolve(showName(whole), "note");
   return await withSource(real, { maxBytes: maxNoteBytes, reach }, async (source) => {
     if (source.stamp !== proposals[0]?.stamp) throw new Error("it has changed meanwhile");
@@ -141,9 +168,19 @@ async function repairNote(whole: Buffer, proposals: readonly Proposal[], { reach
     }
     const how = {
       name: nameIn(proposals[0].note),
-      replacements: proposals.map(({ line, kind, target, heading, written }) => ({ line, kind, target, heading, written })),
+      replacements: proposals.map(({ line, kind, target, heading, written }) => ({
+        line,
+        kind,
+        target,
+        heading,
+        written,
+      })),
     };
-    const { head, text } = await readDocument<{ changed: number }>({ domain: "vault", how, size: source.size, pieces }, limits, signal);
+    const { head, text } = await readDocument<{ changed: number }>(
+      { domain: "vault", how, size: source.size, pieces },
+      limits,
+      signal,
+    );
     if (head.changed === 0) throw new Error("its links are not where they were");
     keepCopy(copy, Buffer.concat(before));
     replaceFile(real, { stamp: source.stamp, bytes: Buffer.from(text) });

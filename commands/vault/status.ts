@@ -5,7 +5,12 @@ import { countAll, findVault, warnWhenGone, withVaults } from "./_store.ts";
 
 export default defineCommand({
   summary: "Show what is known of a vault: counts, the most used tags, when it was indexed",
-  input: z.object({ vault: z.string().default("").describe("The vault's folder; left out: the one you are in, else the one indexed last") }),
+  input: z.object({
+    vault: z
+      .string()
+      .default("")
+      .describe("The vault's folder; left out: the one you are in, else the one indexed last"),
+  }),
   output: z.object({
     root: z.string(),
     indexed_at: z.string().nullable(),
@@ -25,7 +30,8 @@ export default defineCommand({
   effects: "read",
   positional: ["vault"],
   examples: ["", "--vault ~/notes"],
-  summarize: ({ root, notes, links, broken_links }) => `${root}: ${notes} notes, ${links} links, ${broken_links} broken`,
+  summarize: ({ root, notes, links, broken_links }) =>
+    `${root}: ${notes} notes, ${links} links, ${broken_links} broken`,
   async run({ vault: given }, task) {
     return await withVaults(task.home, (db) => {
       const vault = findVault(db, given, task);

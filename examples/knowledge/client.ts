@@ -1,4 +1,5 @@
-// A folder of notes becomes something to ask: synced, indexed and searched, once from a terminal and once by an MCP client.
+// A folder of notes becomes something to ask: synced, indexed and searched, once from a terminal and once by an MCP
+// client.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -30,7 +31,11 @@ function run(...words: string[]): Data {
 
 /** The same for one that ends with another exit code: 1 where it found something to complain about. */
 function runTo(code: number, ...words: string[]): Data {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [meanwhile, ...words, "--json"], { cwd: folder, env, encoding: "utf8" });
+  const { status, stdout, stderr } = spawnSync(process.execPath, [meanwhile, ...words, "--json"], {
+    cwd: folder,
+    env,
+    encoding: "utf8",
+  });
   assert.equal(status, code, stderr);
   console.log(`$ meanwhile ${words.join(" ")}\n${stderr.trim()}`);
   return JSON.parse(stdout) as Data;
@@ -40,7 +45,12 @@ function fromTheTerminal(): void {
   assert.equal(run("monitor", "sync", "notes", "--recursive").files_processed, 5);
   const { notes, links, broken_links } = run("vault", "index", "notes");
   assert.deepEqual({ notes, links, broken_links }, { notes: 4, links: 7, broken_links: 1 });
-  assert.deepEqual((runTo(1, "vault", "check").issues as Data[])[0], { note: "index.md", line: 11, link: "shed", reason: "there is no such note or file" });
+  assert.deepEqual((runTo(1, "vault", "check").issues as Data[])[0], {
+    note: "index.md",
+    line: 11,
+    link: "shed",
+    reason: "there is no such note or file",
+  });
   assert.equal(run("vault", "links", "compost", "--direction", "to").count, 3);
   assert.equal(run("ingest", "sources", "notes").files_ingested, 5);
   const [best] = run("ingest", "search", "irregular watering").results as Data[];
@@ -50,10 +60,22 @@ function fromTheTerminal(): void {
 
 async function fromAnMcpClient(): Promise<void> {
   const client = new Client({ name: "example", version: "1.0.0" });
-  await client.connect(new StdioClientTransport({ command: process.execPath, args: [meanwhile, "serve", "--in-process"], cwd: folder, env, stderr: "ignore" }));
+  await client.connect(
+    new StdioClientTransport({
+      command: process.execPath,
+      args: [meanwhile, "serve", "--in-process"],
+      cwd: folder,
+      env,
+      stderr: "ignore",
+    }),
+  );
   const call = async (name: string, input: Data = {}): Promise<Data> => {
     const { structuredContent } = await client.callTool({ name, arguments: input });
-    const { success, data, messages } = structuredContent as { success: boolean; data: Data; messages: { text: string }[] };
+    const { success, data, messages } = structuredContent as {
+      success: boolean;
+      data: Data;
+      messages: { text: string }[];
+    };
     assert.ok(success, messages.at(-1)?.text);
     console.log(`${name}: ${messages.at(-1)?.text}`);
     return data;

@@ -7,7 +7,9 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 const meanwhile = path.resolve(import.meta.dirname, "../../bin/meanwhile.cjs");
 const client = new Client({ name: "example", version: "1.0.0" });
 const env = process.env as Record<string, string>;
-await client.connect(new StdioClientTransport({ command: process.execPath, args: [meanwhile, "serve"], cwd: import.meta.dirname, env }));
+await client.connect(
+  new StdioClientTransport({ command: process.execPath, args: [meanwhile, "serve"], cwd: import.meta.dirname, env }),
+);
 
 const { tools } = await client.listTools();
 console.log("tools:", tools.map((tool) => tool.name).join(", "));

@@ -12,6 +12,9 @@ const options: FollowOptions = {
   onTask: ({ taskId }) => say("task", taskId),
   onProgress: ({ done, total = 1, message }) => say("progress", { share: done / total, message }),
 };
-const result = what === "call" ? await client.callTool("report_build", JSON.parse(given), options) : await client.task(given).result(options);
+const result =
+  what === "call"
+    ? await client.callTool("report_build", JSON.parse(given), options)
+    : await client.task(given).result(options);
 say("result", result.structuredContent);
 await client.close();

@@ -42,7 +42,9 @@ try {
 
   tell("Another host asks for the task by its id; a new daemon goes on where it was.");
   const second = startHost("resume", taskId);
-  const { success, data } = await second.until(({ result }) => result as { success: boolean; data: unknown } | undefined);
+  const { success, data } = await second.until(
+    ({ result }) => result as { success: boolean; data: unknown } | undefined,
+  );
   await second.ended;
   tell(`The result: ${JSON.stringify(data)}`);
 
@@ -55,7 +57,8 @@ try {
   );
   tell(`${lines.length} pages were made, none twice.`);
 } finally {
-  if (daemonStatus().pid > 0) execFileSync(process.execPath, [meanwhile, "daemon", "stop"], { env, cwd: import.meta.dirname, stdio: "ignore" });
+  if (daemonStatus().pid > 0)
+    execFileSync(process.execPath, [meanwhile, "daemon", "stop"], { env, cwd: import.meta.dirname, stdio: "ignore" });
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
@@ -66,7 +69,10 @@ function tell(text: string): void {
 
 /** A host in a process of its own, what it says drawn as a bar. */
 function startHost(...words: string[]) {
-  const child = spawn(process.execPath, [path.join(import.meta.dirname, "host.ts"), ...words], { env, stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [path.join(import.meta.dirname, "host.ts"), ...words], {
+    env,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {
     ended: new Promise<void>((resolve) => child.on("close", () => resolve())),
@@ -102,7 +108,11 @@ function draw({ share, message }: Progress): void {
 }
 
 function daemonStatus(): { pid: number; connections: number; running: number } {
-  const told = execFileSync(process.execPath, [meanwhile, "daemon", "status", "--json"], { env, cwd: import.meta.dirname, encoding: "utf8" });
+  const told = execFileSync(process.execPath, [meanwhile, "daemon", "status", "--json"], {
+    env,
+    cwd: import.meta.dirname,
+    encoding: "utf8",
+  });
   const { daemons } = JSON.parse(told) as { daemons: { pid: number; connections: number; running: number }[] };
   return daemons[0] ?? { pid: 0, connections: 0, running: 0 };
 }

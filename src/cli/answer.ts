@@ -15,7 +15,8 @@ export async function readAnswer(question: Question, words: readonly string[], t
   const content: Record<string, unknown> = {};
   for (const word of words) {
     const [, name = "", value = ""] = /^([^=]+)=(.*)$/s.exec(word) ?? [];
-    if (!Object.hasOwn(fields, name)) throw new UsageError(`"${clean(word)}": there is no field of that name; it asks for ${names}.`);
+    if (!Object.hasOwn(fields, name))
+      throw new UsageError(`"${clean(word)}": there is no field of that name; it asks for ${names}.`);
     content[name] = readValue(value, fields[name] ?? {});
   }
   return { action: "accept", content };

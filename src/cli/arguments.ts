@@ -18,26 +18,53 @@ export interface Parameter {
   readonly defaultValue: unknown;
 }
 
-const ownFlags = new Set(["json", "yaml", "quiet", "input", "help", "yes", "no-color", "timeout", "async", "detach", "wait", "new", "task-ttl"]);
+const ownFlags = new Set([
+  "json",
+  "yaml",
+  "quiet",
+  "input",
+  "help",
+  "yes",
+  "no-color",
+  "timeout",
+  "async",
+  "detach",
+  "wait",
+  "new",
+  "task-ttl",
+]);
 
-/** Required properties without a default are positional, in their order, and then those that are `named` so; everything else is a flag. */
+/**
+ * Required properties without a default are positional, in their order, and then those that are `named` so; everything
+ * else is a flag.
+ */
 export function toParameters(schema: JsonSchema, named: readonly string[] = []): Parameter[] {
   const properties = Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>);
   const required = new Set((schema.required ?? []) as string[]);
-  const all = withOwnWords(properties.map(([name, described]) => toParameter(name, resolve(described, schema), required.has(name))));
+  const all = withOwnWords(
+    properties.map(([name, described]) => toParameter(name, resolve(described, schema), required.has(name))),
+  );
   const parameters = placeNamed(all, named);
   // Only the last positional can take several values.
   const positional = parameters.filter((parameter) => parameter.place === "positional");
   return parameters.map((parameter) =>
-    parameter.isList && parameter.place === "positional" && parameter !== positional.at(-1) ? { ...parameter, place: "flag" } : parameter,
+    parameter.isList && parameter.place === "positional" && parameter !== positional.at(-1)
+      ? { ...parameter, place: "flag" }
+      : parameter,
   );
 }
 
-/** An optional argument that stands without its name comes behind the required ones. A switch has no value to stand there. */
+/**
+ * An optional argument that stands without its name comes behind the required ones. A switch has no value to stand
+ * there.
+ */
 function placeNamed(parameters: readonly Parameter[], named: readonly string[]): readonly Parameter[] {
   const isNamed = ({ name, place, isSwitch }: Parameter) => place === "flag" && !isSwitch && named.includes(name);
   const placed = parameters.filter(isNamed).sort((a, b) => named.indexOf(a.name) - named.indexOf(b.name));
-  return [...parameters.filter((parameter) => !isNamed(parameter)), ...placed.map((parameter) => ({ ...parameter, place: "positional" as const }))];
+  return [
+    ...parameters.filter((parameter) => !isNamed(parameter)),
+    ...placed.map((parameter) => ({ ...parameter, place: "positional" as const })),
+  ];
 }
 
 function toParameter(name: string, schema: JsonSchema, isRequired: boolean): Parameter {
@@ -69,7 +96,10 @@ export function describeOff(description: string): string {
   return `turn off: ${/^.[A-Z]/.test(description) ? description : description.charAt(0).toLowerCase() + description.slice(1)}`;
 }
 
-/** Two properties must not share a flag, and `--no-x` means that x is off: such words get `arg-` in front, as often as it takes. */
+/**
+ * Two properties must not share a flag, and `--no-x` means that x is off: such words get `arg-` in front, as often as
+ * it takes.
+ */
 function withOwnWords(parameters: readonly Parameter[]): Parameter[] {
   const taken = new Set(ownFlags);
   return parameters.map((parameter) => {
@@ -92,7 +122,8 @@ function toWord(name: string): string {
 /** Follows one reference, and looks through "or null". */
 function resolve(schema: JsonSchema, root: JsonSchema): JsonSchema {
   const reference = typeof schema.$ref === "string" ? /^#\/\$defs\/(.+)$/.exec(schema.$ref)?.[1] : undefined;
-  if (reference !== undefined) return { ...(root.$defs as Record<string, JsonSchema> | undefined)?.[reference], ...schema };
+  if (reference !== undefined)
+    return { ...(root.$defs as Record<string, JsonSchema> | undefined)?.[reference], ...schema };
   const alternatives = schema.anyOf as JsonSchema[] | undefined;
   const others = alternatives?.filter((alternative) => alternative.type !== "null");
   if (others?.length === 1) return { ...others[0], ...schema };
@@ -103,7 +134,8 @@ function typesOf(schema: JsonSchema): Set<string> {
   const types = new Set<string>();
   for (const type of [schema.type].flat()) if (typeof type === "string" && type !== "null") types.add(type);
   if (types.size === 0)
-    for (const alternative of (schema.anyOf ?? schema.oneOf ?? []) as JsonSchema[]) for (const type of typesOf(alternative)) types.add(type);
+    for (const alternative of (schema.anyOf ?? schema.oneOf ?? []) as JsonSchema[])
+      for (const type of typesOf(alternative)) types.add(type);
   return types;
 }
 

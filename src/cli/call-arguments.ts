@@ -6,8 +6,15 @@ import { clean } from "./terminal.ts";
 
 type Arguments = Record<string, unknown>;
 
-/** A tool's arguments: `key=value` words, read with its schema, over what was given as JSON. Throws a UsageError that names the word. */
-export function readArguments(words: readonly string[], listed: JsonSchema, given: Readonly<Arguments> = {}): Arguments {
+/**
+ * A tool's arguments: `key=value` words, read with its schema, over what was given as JSON. Throws a UsageError that
+ * names the word.
+ */
+export function readArguments(
+  words: readonly string[],
+  listed: JsonSchema,
+  given: Readonly<Arguments> = {},
+): Arguments {
   const { schema, parameters } = readSchema(listed);
   const typed: Arguments = {};
   for (const word of words) {
@@ -37,7 +44,8 @@ export function readJsonArguments(text: string): Arguments {
   } catch (cause) {
     throw new UsageError(`--args is not JSON: ${messageOf(cause)}`, { cause });
   }
-  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw new UsageError("--args must be one JSON object with the arguments.");
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
+    throw new UsageError("--args must be one JSON object with the arguments.");
   return parsed as Arguments;
 }
 
@@ -50,17 +58,26 @@ interface Pair {
 function put(typed: Arguments, pair: Pair, parameters: ReadonlyMap<string, Parameter>, schema: JsonSchema): void {
   const { key, value, parameter } = pair;
   const isGiven = Object.hasOwn(typed, key);
-  if (parameter?.isList === true) define(typed, key, [...(isGiven ? (typed[key] as unknown[]) : []), ...readItems(value, parameter)]);
+  if (parameter?.isList === true)
+    define(typed, key, [...(isGiven ? (typed[key] as unknown[]) : []), ...readItems(value, parameter)]);
   else if (isGiven) throw new UsageError(`${clean(key)} is given twice, and takes one value.`);
   else if (parameter !== undefined) define(typed, key, checked(readValue(value, parameter.schema), value, parameter));
   else putUnlisted(typed, pair, parameters, schema);
 }
 
 /** A field of an argument that is an object, or an argument that the schema does not name. */
-function putUnlisted(typed: Arguments, { key, value }: Pair, parameters: ReadonlyMap<string, Parameter>, schema: JsonSchema): void {
+function putUnlisted(
+  typed: Arguments,
+  { key, value }: Pair,
+  parameters: ReadonlyMap<string, Parameter>,
+  schema: JsonSchema,
+): void {
   const [outer = "", ...inner] = key.split(".");
   const object = parameters.get(outer);
-  const isNested = inner.length > 0 && inner.every((part) => part !== "") && (object === undefined ? isOpen(schema) : object.valueWord === "json");
+  const isNested =
+    inner.length > 0 &&
+    inner.every((part) => part !== "") &&
+    (object === undefined ? isOpen(schema) : object.valueWord === "json");
   if (isNested) nest(typed, [outer, ...inner], readNested(value, object?.schema, inner));
   else if (isOpen(schema)) define(typed, key, readAny(value));
   else throw new UsageError(unknownKey(key, parameters));
@@ -85,14 +102,19 @@ function checked(value: unknown, text: string, { name, schema, choices }: Parame
   const not = `not "${clean(text)}".`;
   if (choices !== undefined && !choices.includes(text)) {
     const guess = closest(text, choices);
-    throw new UsageError(`${shown} one of ${clean(choices.join(", "))}, ${not}${guess === undefined ? "" : ` Did you mean ${clean(guess)}?`}`);
+    throw new UsageError(
+      `${shown} one of ${clean(choices.join(", "))}, ${not}${guess === undefined ? "" : ` Did you mean ${clean(guess)}?`}`,
+    );
   }
   if (Array.isArray(schema.enum)) return schema.enum.find((choice) => String(choice) === text) as unknown;
-  if ((type === "number" || type === "integer") && typeof value !== "number") throw new UsageError(`${shown} a number, ${not}`);
+  if ((type === "number" || type === "integer") && typeof value !== "number")
+    throw new UsageError(`${shown} a number, ${not}`);
   if (type === "integer" && !Number.isInteger(value)) throw new UsageError(`${shown} a whole number, ${not}`);
   if (type === "boolean" && typeof value !== "boolean") throw new UsageError(`${shown} true or false, ${not}`);
   if (type === "object" && (typeof value !== "object" || value === null || Array.isArray(value)))
-    throw new UsageError(`${shown} a JSON object, ${not} Its fields can be given one by one: ${clean(name)}.field=value.`);
+    throw new UsageError(
+      `${shown} a JSON object, ${not} Its fields can be given one by one: ${clean(name)}.field=value.`,
+    );
   return value;
 }
 
@@ -119,7 +141,8 @@ function nest(typed: Arguments, path: readonly string[], value: unknown): void {
   let inside = typed;
   for (const part of path.slice(0, -1)) {
     const next = Object.hasOwn(inside, part) ? inside[part] : {};
-    if (typeof next !== "object" || next === null || Array.isArray(next)) throw new UsageError(`${key} does not fit what was given before it.`);
+    if (typeof next !== "object" || next === null || Array.isArray(next))
+      throw new UsageError(`${key} does not fit what was given before it.`);
     define(inside, part, next);
     inside = next as Arguments;
   }
@@ -133,7 +156,10 @@ function isOpen(schema: JsonSchema): boolean {
   const { additionalProperties: more } = schema;
   if (more === true || (typeof more === "object" && more !== null)) return true;
   if (more === false) return false;
-  return schema.properties === undefined || ["patternProperties", "anyOf", "oneOf", "allOf", "$ref"].some((keyword) => schema[keyword] !== undefined);
+  return (
+    schema.properties === undefined ||
+    ["patternProperties", "anyOf", "oneOf", "allOf", "$ref"].some((keyword) => schema[keyword] !== undefined)
+  );
 }
 
 function unknownKey(key: string, parameters: ReadonlyMap<string, Parameter>): string {
@@ -144,9 +170,13 @@ function unknownKey(key: string, parameters: ReadonlyMap<string, Parameter>): st
 }
 
 function refuseMissing(parameters: readonly Parameter[], input: Readonly<Arguments>): void {
-  const missing = parameters.filter(({ name, isRequired, defaultValue }) => isRequired && defaultValue === undefined && !Object.hasOwn(input, name));
+  const missing = parameters.filter(
+    ({ name, isRequired, defaultValue }) => isRequired && defaultValue === undefined && !Object.hasOwn(input, name),
+  );
   if (missing.length === 0) return;
-  const described = missing.map(({ name, description }) => (description === "" ? clean(name) : `${clean(name)} (${clean(description).replace(/\.$/, "")})`));
+  const described = missing.map(({ name, description }) =>
+    description === "" ? clean(name) : `${clean(name)} (${clean(description).replace(/\.$/, "")})`,
+  );
   const example = missing.map(({ name }) => `${clean(name)}=…`).join(" ");
   throw new UsageError(`Missing ${described.join(" and ")}; add ${example}`);
 }

@@ -36,7 +36,8 @@ export async function printToolResult(result: ToolResult, options: ResultOptions
     return Exit.CommandFailed;
   }
   if (!isQuiet) {
-    for (const { type, text } of envelope?.messages ?? []) if (type === "warning" || type === "info") terminal.say(`${colors.yellow("!")} ${clean(text)}\n`);
+    for (const { type, text } of envelope?.messages ?? [])
+      if (type === "warning" || type === "info") terminal.say(`${colors.yellow("!")} ${clean(text)}\n`);
     terminal.say(`${colors.green("✓")} ${clean(summaryOf(envelope, options))}\n`);
   }
   printData(await toText(result, envelope, options), terminal);
@@ -48,18 +49,25 @@ function summaryOf(envelope: Envelope | undefined, { name, durationMs }: ResultO
   return said?.text ?? `${name} finished${durationMs === undefined ? "" : ` in ${formatDuration(durationMs)}`}`;
 }
 
-async function toText(result: ToolResult, envelope: Envelope | undefined, { terminal, isQuiet, format }: ResultOptions): Promise<string> {
+async function toText(
+  result: ToolResult,
+  envelope: Envelope | undefined,
+  { terminal, isQuiet, format }: ResultOptions,
+): Promise<string> {
   if (envelope !== undefined) return await formatData(envelope, format, widthFor(terminal));
-  if (result.structuredContent !== undefined) return await formatData({ data: result.structuredContent }, format, widthFor(terminal));
+  if (result.structuredContent !== undefined)
+    return await formatData({ data: result.structuredContent }, format, widthFor(terminal));
   if (format !== "plain") return await formatData({ data: { content: result.content } }, format);
   const parts = result.content.map((block) => ({ text: textOf(block), block }));
   // Pictures and sound are no text, so they are only told of.
-  if (!isQuiet) for (const { text, block } of parts) if (text === undefined) terminal.say(`  ${clean(describeBlock(block))}\n`);
+  if (!isQuiet)
+    for (const { text, block } of parts) if (text === undefined) terminal.say(`  ${clean(describeBlock(block))}\n`);
   return parts.map(({ text }) => (text === undefined ? "" : text.endsWith("\n") ? text : `${text}\n`)).join("");
 }
 
 function toEnvelope(content: ToolResult["structuredContent"]): Envelope | undefined {
-  if (typeof content?.success !== "boolean" || !Array.isArray(content.messages) || !Object.hasOwn(content, "data")) return undefined;
+  if (typeof content?.success !== "boolean" || !Array.isArray(content.messages) || !Object.hasOwn(content, "data"))
+    return undefined;
   const messages = (content.messages as unknown[]).filter(isMessage);
   return { data: content.data, messages };
 }
@@ -89,6 +97,7 @@ function describeBlock(block: Block): string {
   const kind = typeof mimeType === "string" ? mimeType : type;
   if (typeof data === "string") return `[${kind}, ${Buffer.byteLength(data, "base64")} bytes; --json prints it]`;
   const address = uri ?? (resource as { readonly uri?: unknown } | undefined)?.uri;
-  if (typeof address === "string") return typeof name === "string" ? `[${name}: ${address}]` : `[${address}; --json prints it]`;
+  if (typeof address === "string")
+    return typeof name === "string" ? `[${name}: ${address}]` : `[${address}; --json prints it]`;
   return `[${kind}; --json prints it]`;
 }

@@ -34,7 +34,10 @@ export interface RemoteOptions {
 export const leftAlone = Symbol("left alone");
 
 /** Waits for work that a server does: shows how far it is, asks its questions, and asks on Ctrl-C what is meant. */
-export async function followRemote<T>(options: RemoteOptions, work: (follow: FollowOptions) => Promise<T>): Promise<T | typeof leftAlone> {
+export async function followRemote<T>(
+  options: RemoteOptions,
+  work: (follow: FollowOptions) => Promise<T>,
+): Promise<T | typeof leftAlone> {
   const { terminal } = options;
   const stop = new AbortController();
   const watcher = new Watcher(options, () => stop.abort(new Detach()));
@@ -56,7 +59,9 @@ export async function followRemote<T>(options: RemoteOptions, work: (follow: Fol
   });
   try {
     const { deadline } = options;
-    const result = await work(watcher.toOptions(deadline === undefined ? stop.signal : AbortSignal.any([stop.signal, deadline])));
+    const result = await work(
+      watcher.toOptions(deadline === undefined ? stop.signal : AbortSignal.any([stop.signal, deadline])),
+    );
     watcher.finish();
     return result;
   } catch (error) {
@@ -79,7 +84,10 @@ export async function followRemote<T>(options: RemoteOptions, work: (follow: Fol
 /** A question came, and there is no terminal to ask it in. */
 function toSentence({ question, taskId }: InputRequired, { wayToAnswer, canDetach }: RemoteOptions): CommandError {
   const fields = Object.keys((question.schema.properties ?? {}) as Record<string, unknown>);
-  const how = taskId === undefined || !canDetach ? "call it from a terminal to answer." : `it waits for ${wayToAnswer(taskId, fields)}`;
+  const how =
+    taskId === undefined || !canDetach
+      ? "call it from a terminal to answer."
+      : `it waits for ${wayToAnswer(taskId, fields)}`;
   return new CommandError(`It asks «${clean(question.message)}», and there is no terminal to answer in: ${how}`);
 }
 
@@ -96,7 +104,10 @@ class Watcher {
   #announced: string | undefined;
   taskId: string | undefined;
 
-  constructor({ terminal, isQuiet, isLeaving = false, isWatching = false, story, task }: RemoteOptions, leave: () => void) {
+  constructor(
+    { terminal, isQuiet, isLeaving = false, isWatching = false, story, task }: RemoteOptions,
+    leave: () => void,
+  ) {
     this.#terminal = terminal;
     this.#isLeaving = isLeaving;
     this.#isWatching = isWatching;
@@ -150,7 +161,11 @@ class Watcher {
     if (isNew && this.view !== undefined) this.lines.line(dim(`  Task ${clean(task.taskId)}`));
     const { status, statusMessage } = task;
     // A message with numbers behind it is progress, and shown as such.
-    const isAnnouncement = status === "working" && statusMessage !== undefined && !isProgress(statusMessage) && statusMessage !== this.#announced;
+    const isAnnouncement =
+      status === "working" &&
+      statusMessage !== undefined &&
+      !isProgress(statusMessage) &&
+      statusMessage !== this.#announced;
     if (!isAnnouncement) return;
     this.#announced = statusMessage;
     if (this.view !== undefined) this.lines.line(`${cyan("›")} ${clean(statusMessage)}`);

@@ -30,7 +30,9 @@ export async function followTask(task: Task, options: FollowOptions): Promise<Ex
   let choosing = false;
   const view = options.isQuiet
     ? undefined
-    : new StageView(terminal, { estimateSeconds: task.isProven && task.estimateMs !== undefined ? task.estimateMs / 1000 : undefined });
+    : new StageView(terminal, {
+        estimateSeconds: task.isProven && task.estimateMs !== undefined ? task.estimateMs / 1000 : undefined,
+      });
   const stopListening = terminal.onInterrupt((how) => {
     // The work is done elsewhere: a terminal that is closed leaves it alone.
     if (how === "leave" || options.isWatching === true) return leave.abort(new Detached());
@@ -49,12 +51,20 @@ export async function followTask(task: Task, options: FollowOptions): Promise<Ex
       view?.announce(announced);
     }
     if (current.progress !== undefined)
-      view?.progress({ total: undefined, message: undefined, percentage: undefined, context: undefined, ...current.progress });
+      view?.progress({
+        total: undefined,
+        message: undefined,
+        percentage: undefined,
+        context: undefined,
+        ...current.progress,
+      });
     if (isTerminal(current)) return;
     for (const question of openQuestions(current)) {
       if (asked.has(question.key)) continue;
       asked.add(question.key);
-      void answerQuestion(current.taskId, question, options, view).then((isLeft) => isLeft && leave.abort(new Detached()));
+      void answerQuestion(current.taskId, question, options, view).then(
+        (isLeft) => isLeft && leave.abort(new Detached()),
+      );
     }
   };
   try {
@@ -74,7 +84,11 @@ export async function followTask(task: Task, options: FollowOptions): Promise<Ex
 
 class Detached extends Error {}
 
-async function chooseHowToLeave(task: Task, { engine, terminal }: FollowOptions, view: StageView | undefined): Promise<HowToLeave> {
+async function chooseHowToLeave(
+  task: Task,
+  { engine, terminal }: FollowOptions,
+  view: StageView | undefined,
+): Promise<HowToLeave> {
   const choice = await askHowToLeave(terminal, view);
   if (choice === "cancel") await engine.cancel(localCaller, task.taskId);
   return choice;
@@ -83,10 +97,18 @@ async function chooseHowToLeave(task: Task, { engine, terminal }: FollowOptions,
 type HowToLeave = "cancel" | "detach" | "stay";
 
 /** On a terminal Ctrl-C asks what is meant; elsewhere it cancels. */
-export async function askHowToLeave(terminal: Terminal, view: StageView | undefined, canDetach = true): Promise<HowToLeave> {
+export async function askHowToLeave(
+  terminal: Terminal,
+  view: StageView | undefined,
+  canDetach = true,
+): Promise<HowToLeave> {
   if (!terminal.canAsk) return "cancel";
   const leave = { enum: ["cancel the task", ...(canDetach ? ["let it go on"] : []), "stay"] };
-  const question = { message: "Leave how?", isConfirmation: false, schema: { type: "object", properties: { leave }, required: ["leave"] } };
+  const question = {
+    message: "Leave how?",
+    isConfirmation: false,
+    schema: { type: "object", properties: { leave }, required: ["leave"] },
+  };
   let isMeant = false;
   const ask = () => askInTerminal(question, () => (isMeant = true));
   const answer = await (view === undefined ? ask() : view.pause(ask));
@@ -96,7 +118,12 @@ export async function askHowToLeave(terminal: Terminal, view: StageView | undefi
 }
 
 /** True where nobody wanted to answer and nobody has to. */
-async function answerQuestion(taskId: string, question: TaskQuestion, options: FollowOptions, view: StageView | undefined): Promise<boolean> {
+async function answerQuestion(
+  taskId: string,
+  question: TaskQuestion,
+  options: FollowOptions,
+  view: StageView | undefined,
+): Promise<boolean> {
   const { terminal, engine } = options;
   const answer = await giveAnswer(question, options, view);
   if (answer?.action === "cancel" && options.isWatching === true) return true;
@@ -105,17 +132,25 @@ async function answerQuestion(taskId: string, question: TaskQuestion, options: F
   return false;
 }
 
-async function giveAnswer(question: TaskQuestion, { terminal, isConfirmed }: FollowOptions, view: StageView | undefined): Promise<Answer | undefined> {
+async function giveAnswer(
+  question: TaskQuestion,
+  { terminal, isConfirmed }: FollowOptions,
+  view: StageView | undefined,
+): Promise<Answer | undefined> {
   if (question.isConfirmation && isConfirmed) return { action: "accept", content: { confirm: true } };
   if (!terminal.canAsk) return undefined;
   return await (view === undefined ? askInTerminal(question) : view.pause(() => askInTerminal(question)));
 }
 
 /** Prints how a task ended, the way the command itself would have. */
-export async function printResult(task: EndedTask, options: Pick<FollowOptions, "terminal" | "isQuiet" | "format">): Promise<ExitCode> {
+export async function printResult(
+  task: EndedTask,
+  options: Pick<FollowOptions, "terminal" | "isQuiet" | "format">,
+): Promise<ExitCode> {
   const { terminal, isQuiet, format } = options;
   const { outcome } = task;
-  if (outcome.ending === "completed") return await printCompleted(outcome, { terminal, name: task.command, isQuiet, format });
+  if (outcome.ending === "completed")
+    return await printCompleted(outcome, { terminal, name: task.command, isQuiet, format });
   sayFailure(outcome, terminal);
   if (outcome.ending === "cancelled") return Exit.Cancelled;
   return outcome.cause === "timeout" ? Exit.TimedOut : Exit.CommandFailed;

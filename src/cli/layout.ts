@@ -14,7 +14,10 @@ export function printHelp(text: string, terminal: Terminal): void {
 /** The least room for words beside something else; with less they go below it. */
 const leastRoom = 24;
 
-/** Help that fits a width: what explains a word stays in its column, and a line for the shell goes on behind a backslash. */
+/**
+ * Help that fits a width: what explains a word stays in its column, and a line for the shell goes on behind a
+ * backslash.
+ */
 export function wrapHelp(text: string, width: number): string {
   return text
     .split("\n")
@@ -25,13 +28,23 @@ export function wrapHelp(text: string, width: number): string {
 function wrapHelpLine(line: string, width: number): string[] {
   const [, lead = "", rest = ""] = /^(\s*)(.*)$/.exec(line) ?? [];
   if (rest.startsWith("$ "))
-    return hang(wrapWords(rest, width - lead.length - 2), lead, `${lead}    `).map((part, at, all) => (at < all.length - 1 ? `${part} \\` : part));
+    return hang(wrapWords(rest, width - lead.length - 2), lead, `${lead}    `).map((part, at, all) =>
+      at < all.length - 1 ? `${part} \\` : part,
+    );
   const [, term, gap = "", words = ""] = /^(\S.*?)( {2,})(\S.*)$/.exec(rest) ?? [];
-  if (term === undefined) return hang(wrapWords(rest, width - lead.length - 2), lead, /^(Usage: )?meanwhile /.test(rest) ? `${lead}  ` : lead);
+  if (term === undefined)
+    return hang(
+      wrapWords(rest, width - lead.length - 2),
+      lead,
+      /^(Usage: )?meanwhile /.test(rest) ? `${lead}  ` : lead,
+    );
   const column = widthOf(lead + term + gap);
   if (width - column >= leastRoom) return hang(wrap(words, width - column), lead + term + gap, " ".repeat(column));
   const below = `${lead}    `;
-  return [...hang(wrapWords(term, width - lead.length - 2), lead, below), ...wrapWords(words, width - below.length).map((part) => below + part)];
+  return [
+    ...hang(wrapWords(term, width - lead.length - 2), lead, below),
+    ...wrapWords(words, width - below.length).map((part) => below + part),
+  ];
 }
 
 /** The first line behind its lead, the others behind theirs. */
@@ -45,8 +58,8 @@ function wrapWords(text: string, width: number): string[] {
 }
 
 /**
- * Rows under their heads, in columns of equal width; the last column is broken between words. Where there is no room for it, each row
- * is its first cell, and below it the others.
+ * Rows under their heads, in columns of equal width; the last column is broken between words. Where there is no room
+ * for it, each row is its first cell, and below it the others.
  */
 export function toColumns(rows: readonly (readonly string[])[], width = Number.POSITIVE_INFINITY): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => widthOf(row[column] ?? ""))));
@@ -67,7 +80,9 @@ function wrapCell(text: string, room: number): string[] {
 function toBlocks([, ...rows]: readonly (readonly string[])[], width: number): string {
   const lines = rows.flatMap(([first = "", ...cells]) => {
     const last = cells.pop() ?? "";
-    const below = [cells.join("  "), last].filter((text) => text.trim() !== "").flatMap((text) => wrapWords(text, width - 2));
+    const below = [cells.join("  "), last]
+      .filter((text) => text.trim() !== "")
+      .flatMap((text) => wrapWords(text, width - 2));
     return [first, ...below.map((line) => `  ${line}`)];
   });
   return lines.map((line) => `${line}\n`).join("");

@@ -2,7 +2,10 @@ import { createReadStream, statSync } from "node:fs";
 import { systemClock } from "../clock.ts";
 import { isBeingRotated } from "../log-file.ts";
 
-/** Reads a log with all that was put aside of it, oldest first, and later what has come since: also what was put aside meanwhile. */
+/**
+ * Reads a log with all that was put aside of it, oldest first, and later what has come since: also what was put aside
+ * meanwhile.
+ */
 export class LogTail {
   readonly #file: string;
   /** The file that was put aside last, when it was last read. */
@@ -18,7 +21,10 @@ export class LogTail {
     return inodeOf(this.#file) !== undefined || inodeOf(`${this.#file}.1`) !== undefined;
   }
 
-  /** Hands over what is there and was not handed over before. Whoever puts the log aside right now is not disturbed: there will be another look. */
+  /**
+   * Hands over what is there and was not handed over before. Whoever puts the log aside right now is not disturbed:
+   * there will be another look.
+   */
   async read(take: (text: string) => void): Promise<void> {
     // A letter may stand across two reads, and across two files.
     const decoder = new TextDecoder();
@@ -38,7 +44,10 @@ export class LogTail {
     this.#readBytes += await readFrom(this.#file, this.#readBytes, hand);
   }
 
-  /** All that was put aside since the last look; the first of it was read as the log itself, and is read on where that ended. */
+  /**
+   * All that was put aside since the last look; the first of it was read as the log itself, and is read on where that
+   * ended.
+   */
   async #readAside(aside: readonly number[], hand: (chunk: Buffer) => void): Promise<void> {
     const known = this.#newest === undefined ? -1 : aside.indexOf(this.#newest);
     const first = known === -1 ? aside.length : known;

@@ -7,7 +7,16 @@ import { printHelp } from "./layout.ts";
 import type { RunFacts } from "./run.ts";
 import { clean, cleanLines, type Terminal } from "./terminal.ts";
 import { columnsOf } from "./tools-view.ts";
-import { beforeDashes, commandHelp, domainHelp, type HelpGroup, parseTyped, rootHelp, unknownHelp, wantsHelpOf } from "./usage.ts";
+import {
+  beforeDashes,
+  commandHelp,
+  domainHelp,
+  type HelpGroup,
+  parseTyped,
+  rootHelp,
+  unknownHelp,
+  wantsHelpOf,
+} from "./usage.ts";
 
 /** What the command line needs to know of the project; settings themselves are not its business. */
 export interface Project extends RunFacts {
@@ -61,17 +70,35 @@ export interface Cli {
 /** Verbs of our own, each in a file of its own that is loaded when it is used. */
 export const verbs = {
   serve: { summary: "serve the commands to MCP clients: stdio, or --http", load: () => import("./builtin/serve.ts") },
-  call: { summary: "call a tool of any MCP server: call <url | command | socket> <tool> [key=value …]", load: () => import("./builtin/call.ts") },
+  call: {
+    summary: "call a tool of any MCP server: call <url | command | socket> <tool> [key=value …]",
+    load: () => import("./builtin/call.ts"),
+  },
   tools: { summary: "list the commands as MCP clients see them", load: () => import("./builtin/tools.ts") },
   new: { summary: "write a first version of a command: new <domain>/<name>", load: () => import("./builtin/new.ts") },
   tasks: { summary: "list, show, follow, answer and cancel tasks", load: () => import("./builtin/tasks.ts") },
   stats: { summary: "how long commands take", load: () => import("./builtin/stats.ts") },
-  diagnose: { summary: "will this server survive in my host: diagnose <url | . | -- command …>", load: () => import("./builtin/diagnose.ts") },
-  compare: { summary: "what changed between two reports: compare <before.json> <after.json>", load: () => import("./builtin/compare.ts") },
+  diagnose: {
+    summary: "will this server survive in my host: diagnose <url | . | -- command …>",
+    load: () => import("./builtin/diagnose.ts"),
+  },
+  compare: {
+    summary: "what changed between two reports: compare <before.json> <after.json>",
+    load: () => import("./builtin/compare.ts"),
+  },
   setup: { summary: "add this server to the MCP hosts on this machine", load: () => import("./builtin/setup.ts") },
-  daemon: { summary: "the process that keeps work alive: daemon status|stop|restart|logs", load: () => import("./builtin/daemon.ts") },
-  token: { summary: "print the token that makes an HTTP caller the local user", load: () => import("./builtin/token.ts") },
-  completion: { summary: "print what makes your shell complete all this: completion bash|zsh|fish", load: () => import("./builtin/completion.ts") },
+  daemon: {
+    summary: "the process that keeps work alive: daemon status|stop|restart|logs",
+    load: () => import("./builtin/daemon.ts"),
+  },
+  token: {
+    summary: "print the token that makes an HTTP caller the local user",
+    load: () => import("./builtin/token.ts"),
+  },
+  completion: {
+    summary: "print what makes your shell complete all this: completion bash|zsh|fish",
+    load: () => import("./builtin/completion.ts"),
+  },
 } as const;
 
 export type VerbName = keyof typeof verbs;
@@ -104,20 +131,38 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
   const { flags, words, wantsVersion, wantsHelp } = takeGlobals(cli.words);
   const [first] = words;
   if (first === "_complete") return await (await import("./builtin/complete.ts")).run(words.slice(1), listedVerbs);
-  if (first === "_work") return await (await import("./builtin/work.ts")).run({ flags, protectStdout: () => cli.protectStdout() });
+  if (first === "_work")
+    return await (await import("./builtin/work.ts")).run({ flags, protectStdout: () => cli.protectStdout() });
   if (first === "_project")
-    return await (await import("./builtin/project.ts")).run({ flags, terminal: cli.terminal, protectStdout: () => cli.protectStdout() });
+    return await (await import("./builtin/project.ts")).run({
+      flags,
+      terminal: cli.terminal,
+      protectStdout: () => cli.protectStdout(),
+    });
   if (first === "_daemon") return await (await import("./builtin/run-daemon.ts")).run({ flags, words: words.slice(1) });
   if (first !== undefined && Object.hasOwn(verbs, first) && !wantsHelp) {
     const verb = await verbs[first as keyof typeof verbs].load();
-    return await verb.run({ words: words.slice(1), flags, terminal: cli.terminal, protectStdout: () => cli.protectStdout() });
+    return await verb.run({
+      words: words.slice(1),
+      flags,
+      terminal: cli.terminal,
+      protectStdout: () => cli.protectStdout(),
+    });
   }
   if (wantsVersion) return say(cli, `${cli.version}\n`);
   const project = cli.readProject(flags);
   const found = project.commands;
   if (wantsHelp || first === undefined || (first === "help" && words.length === 1)) {
     sayNotice(cli, project);
-    return say(cli, rootHelp({ version: cli.version, verbs: listedVerbs, groups: toGroups(project), columns: columnsOf(cli.terminal) }));
+    return say(
+      cli,
+      rootHelp({
+        version: cli.version,
+        verbs: listedVerbs,
+        groups: toGroups(project),
+        columns: columnsOf(cli.terminal),
+      }),
+    );
   }
   if (first === "help") return await dispatch({ ...cli, words: [...words.slice(1), "--help"] });
   const match = longestMatch(found, words);
@@ -133,7 +178,10 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
   return await runFound(cli, own, words, { project: loaded, flags, onLoad: (entry) => loaded.keep(entry) });
 }
 
-/** Whoever types a bundled command's words in a folder that somebody else has filled means the bundled command, until they have looked. */
+/**
+ * Whoever types a bundled command's words in a folder that somebody else has filled means the bundled command, until
+ * they have looked.
+ */
 function refuseDisguise(project: Project, match: FoundCommand, words: readonly string[]): void {
   const bundled = longestMatch(project.findBundled(), words);
   if (bundled === undefined || bundled.file === match.file || project.wasLoaded(match)) return;
@@ -143,8 +191,15 @@ function refuseDisguise(project: Project, match: FoundCommand, words: readonly s
   );
 }
 
-/** What comes with Meanwhile is run without a look at the project's code, and as a task it is nobody's but the pack's. */
-async function runBundled(cli: Cli, project: KnownProject, match: FoundCommand, words: readonly string[]): Promise<ExitCode> {
+/**
+ * What comes with Meanwhile is run without a look at the project's code, and as a task it is nobody's but the pack's.
+ */
+async function runBundled(
+  cli: Cli,
+  project: KnownProject,
+  match: FoundCommand,
+  words: readonly string[],
+): Promise<ExitCode> {
   if (match.path[0] === "config") sayNotice(cli, project);
   return await runFound(cli, match, words, { project, flags: { scope: "bundled" } });
 }
@@ -156,10 +211,16 @@ interface Running {
   readonly onLoad?: (entry: CatalogEntry | LoadProblem) => void;
 }
 
-async function runFound(cli: Cli, found: FoundCommand, words: readonly string[], { project, flags, onLoad }: Running): Promise<ExitCode> {
+async function runFound(
+  cli: Cli,
+  found: FoundCommand,
+  words: readonly string[],
+  { project, flags, onLoad }: Running,
+): Promise<ExitCode> {
   const entry = await loadEntry(found);
   onLoad?.(entry);
-  if (isProblem(entry)) throw new CommandError(`${found.path.join(" ")} could not be loaded from ${entry.file}: ${entry.text}`);
+  if (isProblem(entry))
+    throw new CommandError(`${found.path.join(" ")} could not be loaded from ${entry.file}: ${entry.text}`);
   const parsed = parseTyped(entry, words.slice(entry.path.length));
   if (parsed.asTask !== undefined) {
     const { runAsTask } = await import("./builtin/as-task.ts");
@@ -216,7 +277,11 @@ function takeGlobals(all: readonly string[]): Globals {
     else if (word === "--version" || word === "-V") wantsVersion = true;
     else if (word !== "--no-color") throw new UsageError(`Unknown option ${word}; meanwhile --help lists them.`);
   }
-  const flags: GlobalFlags = { ...(commands.length > 0 && { commands }), ...(bundled !== undefined && { bundled }), ...(scope !== undefined && { scope }) };
+  const flags: GlobalFlags = {
+    ...(commands.length > 0 && { commands }),
+    ...(bundled !== undefined && { bundled }),
+    ...(scope !== undefined && { scope }),
+  };
   const before = beforeDashes(words);
   const kept = [...before.filter((word) => word !== "--no-color"), ...words.slice(before.length)];
   return { flags, words: kept, wantsHelp, wantsVersion };
@@ -228,13 +293,19 @@ function toScope(word: string | undefined): Scope {
   return scope;
 }
 
-/** A project's own commands, and the bundled ones: those that MCP clients get, and those that are here in the terminal alone. */
+/**
+ * A project's own commands, and the bundled ones: those that MCP clients get, and those that are here in the terminal
+ * alone.
+ */
 function toGroups({ commands, isBundled, isServed }: KnownProject): HelpGroup[] {
   const bundled = commands.filter(isBundled);
   return [
     { heading: "Commands of this project", found: commands.filter((one) => !isBundled(one)) },
     { heading: "Bundled commands", found: bundled.filter(isServed) },
-    { heading: "Bundled commands, in the terminal alone (--bundled serves them too)", found: bundled.filter((one) => !isServed(one)) },
+    {
+      heading: "Bundled commands, in the terminal alone (--bundled serves them too)",
+      found: bundled.filter((one) => !isServed(one)),
+    },
   ];
 }
 
@@ -244,12 +315,21 @@ function longestMatch(found: readonly FoundCommand[], words: readonly string[]):
   return fits.sort((a, b) => b.path.length - a.path.length)[0];
 }
 
-async function explainMiss(cli: Cli, project: KnownProject, found: readonly FoundCommand[], words: readonly string[]): Promise<ExitCode> {
+async function explainMiss(
+  cli: Cli,
+  project: KnownProject,
+  found: readonly FoundCommand[],
+  words: readonly string[],
+): Promise<ExitCode> {
   const typed = words.filter((word) => !word.startsWith("-"));
-  const inDomain = found.filter(({ path, problem }) => problem === undefined && typed.every((word, at) => path[at] === word));
+  const inDomain = found.filter(
+    ({ path, problem }) => problem === undefined && typed.every((word, at) => path[at] === word),
+  );
   sayNotice(cli, project);
   if (inDomain.length === 0) throw unknownCommand(found, words);
-  const entries = await Promise.all(inDomain.map(async (one) => ({ path: one.path, summary: (await project.describe(one))?.summary })));
+  const entries = await Promise.all(
+    inDomain.map(async (one) => ({ path: one.path, summary: (await project.describe(one))?.summary })),
+  );
   return say(cli, domainHelp(typed.join(" "), entries, columnsOf(cli.terminal)));
 }
 
@@ -257,6 +337,7 @@ function unknownCommand(found: readonly FoundCommand[], words: readonly string[]
   const typed = words.filter((word) => !word.startsWith("-"));
   const known = [...found.map(({ path }) => path.join(" ")), ...Object.keys(verbs)];
   const guess = closest(typed.slice(0, 2).join(" "), known) ?? closest(typed[0] ?? "", known);
-  const hint = guess === undefined ? "meanwhile --help lists what there is." : `did you mean \`meanwhile ${clean(guess)}\`?`;
+  const hint =
+    guess === undefined ? "meanwhile --help lists what there is." : `did you mean \`meanwhile ${clean(guess)}\`?`;
   return new UsageError(`Unknown command \`${typed.slice(0, 2).join(" ")}\`; ${hint}`);
 }

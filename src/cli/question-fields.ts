@@ -45,7 +45,8 @@ export function isNumberField({ type }: JsonSchema): boolean {
 }
 
 function limitsOf(schema: JsonSchema): string {
-  if (isNumberField(schema)) return rangeOf(lowest(schema), highest(schema), schema.type === "integer" ? "a whole number" : "a number");
+  if (isNumberField(schema))
+    return rangeOf(lowest(schema), highest(schema), schema.type === "integer" ? "a whole number" : "a number");
   const [least, most] = [schema.minLength, schema.maxLength].map(toNumber);
   // That one letter is needed goes without saying.
   return rangeOf((least ?? 0) > 1 ? least : undefined, most, "", " characters");
@@ -63,7 +64,10 @@ function rangeOf(least: number | undefined, most: number | undefined, kind: stri
   return [kind, range].filter(Boolean).join(" ");
 }
 
-/** What a typed answer has against it, in a sentence; undefined when nothing. What the schema says beyond limits is left to who asks. */
+/**
+ * What a typed answer has against it, in a sentence; undefined when nothing. What the schema says beyond limits is left
+ * to who asks.
+ */
 export function refuseText(text: string, field: QuestionField): string | undefined {
   const { schema, isRequired } = field;
   if (text === "") return isRequired && defaultOf(schema) === undefined ? "An answer is needed." : undefined;
@@ -104,7 +108,8 @@ export interface Choice {
 /** What can be chosen from; undefined where something is typed. */
 export function choicesOf(field: JsonSchema): Choice[] | undefined {
   const from = field.type === "array" ? ((field.items ?? {}) as JsonSchema) : field;
-  if (Array.isArray(from.enum)) return from.enum.map((value) => ({ value: String(value), label: clean(String(value)) }));
+  if (Array.isArray(from.enum))
+    return from.enum.map((value) => ({ value: String(value), label: clean(String(value)) }));
   const titled = (from.oneOf ?? from.anyOf) as { const?: unknown; title?: string }[] | undefined;
   return titled?.map((item) => ({ value: String(item.const), label: clean(item.title ?? String(item.const)) }));
 }

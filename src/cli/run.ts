@@ -21,7 +21,12 @@ export interface RunFacts {
 }
 
 /** Runs a command for a person at a terminal, in its four stages. */
-export async function runInTerminal(entry: CatalogEntry, typed: Typed, terminal: Terminal, facts: RunFacts): Promise<ExitCode> {
+export async function runInTerminal(
+  entry: CatalogEntry,
+  typed: Typed,
+  terminal: Terminal,
+  facts: RunFacts,
+): Promise<ExitCode> {
   const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
   const origin: Origin = { door: "terminal", folder: terminal.folder };
   const stop = new AbortController();
@@ -82,7 +87,8 @@ function toDoor(stage: Stage, terminal: Terminal, typed: Typed, isDebug: boolean
       if (isShown) view?.line(`${line.level === "error" ? colors.red("!") : colors.yellow("!")} ${clean(line.text)}`);
     },
   };
-  if (!terminal.canAsk && !typed.yes) return { ...door, whyNoAnswer: "there is no terminal to answer in (--yes goes ahead where it asks for leave)" };
+  if (!terminal.canAsk && !typed.yes)
+    return { ...door, whyNoAnswer: "there is no terminal to answer in (--yes goes ahead where it asks for leave)" };
   return {
     ...door,
     async ask(question) {
@@ -118,7 +124,10 @@ async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry:
 }
 
 /** Why it ended, and, where the author's own code threw it, at which line. */
-export function sayFailure({ message, at }: { readonly message: string; readonly at?: Place }, terminal: Terminal): void {
+export function sayFailure(
+  { message, at }: { readonly message: string; readonly at?: Place },
+  terminal: Terminal,
+): void {
   terminal.say(`${terminal.colors.red("✗")} ${clean(message)}\n`);
   if (at !== undefined) terminal.say(`  ${terminal.colors.dim(`at ${clean(describePlace(at))}`)}\n`);
 }
@@ -128,7 +137,8 @@ export async function printCompleted(outcome: Completed, options: ResultView): P
   const { terminal, name, isQuiet, format } = options;
   const { colors } = terminal;
   const saidNo = outcome.saidNo === true;
-  if (!isQuiet || saidNo) terminal.say(`${saidNo ? colors.red("✗") : colors.green("✓")} ${clean(summaryLine(outcome, name))}\n`);
+  if (!isQuiet || saidNo)
+    terminal.say(`${saidNo ? colors.red("✗") : colors.green("✓")} ${clean(summaryLine(outcome, name))}\n`);
   printData(await formatData(outcome, format, widthFor(terminal)), terminal);
   return saidNo ? Exit.CommandFailed : Exit.Ok;
 }

@@ -9,12 +9,18 @@ export type Target =
 
 /** Reads a target in one word: a URL, a socket, `.` for this project's own server, or a command line. */
 export function readTarget(text: string): Target {
-  if (text.trim() === "") throw new UsageError("The target is empty; give a URL, a socket, a command line in quotes, or . for this project's own server.");
+  if (text.trim() === "")
+    throw new UsageError(
+      "The target is empty; give a URL, a socket, a command line in quotes, or . for this project's own server.",
+    );
   if (text === ".") return { kind: "own" };
   if (/^https?:/i.test(text)) return { kind: "url", url: checkUrl(text) };
   if (text.startsWith("unix:")) return toSocket(text.slice("unix:".length));
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1];
-  if (scheme !== undefined) throw new UsageError(`The target cannot begin with ${scheme}://; a server is reached by http://, https:// or unix:.`);
+  if (scheme !== undefined)
+    throw new UsageError(
+      `The target cannot begin with ${scheme}://; a server is reached by http://, https:// or unix:.`,
+    );
   const words = splitWords(text);
   if (words.length === 1 && words[0]?.endsWith(".sock")) return toSocket(words[0]);
   return toCommand(words);
@@ -23,7 +29,8 @@ export function readTarget(text: string): Target {
 /** A target of several words, as they stand behind `--`. */
 export function toCommand(words: readonly string[]): Target {
   const [command, ...args] = words;
-  if (command === undefined || command === "") throw new UsageError("The server's command is empty; it is the program to start, then its arguments.");
+  if (command === undefined || command === "")
+    throw new UsageError("The server's command is empty; it is the program to start, then its arguments.");
   return { kind: "command", command, args };
 }
 
@@ -37,7 +44,9 @@ function checkUrl(text: string): string {
   if (url === null) throw new UsageError("The target is not a URL that can be read; it looks like https://host/mcp.");
   // Not shown: what stands there is a secret.
   if (url.username !== "" || url.password !== "")
-    throw new UsageError("The target holds a user name or password; name the variable that holds a token instead: --token-env NAME.");
+    throw new UsageError(
+      "The target holds a user name or password; name the variable that holds a token instead: --token-env NAME.",
+    );
   return text;
 }
 
@@ -51,7 +60,10 @@ export function splitWords(text: string): string[] {
     const next = text.charAt(at + 1);
     const isEscape = letter === "\\" && (quote === "" || (quote === '"' && (next === '"' || next === "\\")));
     if (isEscape) {
-      if (next === "") throw new UsageError("The command line of the target ends with a backslash; it has to stand before the character it protects.");
+      if (next === "")
+        throw new UsageError(
+          "The command line of the target ends with a backslash; it has to stand before the character it protects.",
+        );
       word = `${word ?? ""}${next}`;
       at++;
     } else if (letter === quote) quote = "";

@@ -108,7 +108,8 @@ export class TaskStory {
   #created({ taskId, status, pollIntervalMs, ttlMs }: TaskState): void {
     this.#say(`${this.#colors.green("✓")} Task created: ${clean(taskId)}`);
     this.#say(`  Status: ${status}`);
-    if (ttlMs !== undefined) this.#say(`  Server keeps the result ${ttlMs === null ? "for ever" : `for ${inWords(ttlMs)}`}`);
+    if (ttlMs !== undefined)
+      this.#say(`  Server keeps the result ${ttlMs === null ? "for ever" : `for ${inWords(ttlMs)}`}`);
     if (pollIntervalMs !== undefined) this.#say(`  Server suggests polling every ${inWords(pollIntervalMs)}`);
     this.#say(`${this.#colors.cyan("›")} Waiting for its end`);
   }

@@ -12,9 +12,17 @@ export function taskTable(tasks: readonly Task[], now: number, width?: number): 
   return toColumns([["Task", "Command", "Status", "Age", "Latest"], ...rows], width);
 }
 
-/** A line for each task, for a view that is drawn again and again: what does not fit is left out from the end, word by word. */
+/**
+ * A line for each task, for a view that is drawn again and again: what does not fit is left out from the end, word by
+ * word.
+ */
 export function taskLines(tasks: readonly Task[], now: number, width: number): string {
-  const rows = tasks.map((task) => [task.taskId.slice(0, 8), task.status, ageOf(task, now), [task.command, newsOf(task, now)].filter(Boolean).join("  ")]);
+  const rows = tasks.map((task) => [
+    task.taskId.slice(0, 8),
+    task.status,
+    ageOf(task, now),
+    [task.command, newsOf(task, now)].filter(Boolean).join("  "),
+  ]);
   return toColumns([["Task", "Status", "Age", "Latest"], ...rows])
     .split("\n")
     .map((line) => cutWords(line, width))
@@ -47,7 +55,13 @@ export function tokenTable(all: readonly TokenProgress[]): string {
 }
 
 export function statsTable(stats: readonly CommandStats[], width?: number): string {
-  const rows = stats.map((item) => [item.command, String(item.runs), formatDuration(item.p50Ms), formatDuration(item.p95Ms), formatDuration(item.p99Ms)]);
+  const rows = stats.map((item) => [
+    item.command,
+    String(item.runs),
+    formatDuration(item.p50Ms),
+    formatDuration(item.p95Ms),
+    formatDuration(item.p99Ms),
+  ]);
   return toColumns([["Command", "Runs", "p50", "p95", "p99"], ...rows], width);
 }
 
@@ -92,11 +106,15 @@ export function describeTask(task: Task): Record<string, unknown> {
   };
 }
 
-const secretNames = /^(authorization|proxy-authorization|cookie|.*(token|secret|password|passwd|api[-_]?key|credentials?))$/i;
+const secretNames =
+  /^(authorization|proxy-authorization|cookie|.*(token|secret|password|passwd|api[-_]?key|credentials?))$/i;
 const headerNames = /headers$/i;
 const blank = "•••";
 
-/** What somebody may look at over a shoulder, or paste into an issue: texts that are named as secrets are, and all headers, are blanked. */
+/**
+ * What somebody may look at over a shoulder, or paste into an issue: texts that are named as secrets are, and all
+ * headers, are blanked.
+ */
 export function withoutSecrets(value: unknown, isHeader = false): unknown {
   if (Array.isArray(value)) return value.map((item) => withoutSecrets(item));
   if (typeof value !== "object" || value === null) return value;

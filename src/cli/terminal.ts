@@ -6,7 +6,16 @@ import { secondsLeft } from "../task/estimate.ts";
 import type { ProgressUpdate } from "../task/progress.ts";
 import { cut } from "../wrap.ts";
 
-import { type Choice, choicesOf, defaultOf, fieldsOf, isNumberField, notesOf, type QuestionField, refuseText } from "./question-fields.ts";
+import {
+  type Choice,
+  choicesOf,
+  defaultOf,
+  fieldsOf,
+  isNumberField,
+  notesOf,
+  type QuestionField,
+  refuseText,
+} from "./question-fields.ts";
 
 export { clean, cleanLines } from "../shown.ts";
 
@@ -92,7 +101,10 @@ export class StageView {
   #lastLine = "";
 
   /** `elapsedMs`: how long what is shown has been going on already. */
-  constructor(terminal: Terminal, options: { estimateSeconds?: number | undefined; elapsedMs?: number | undefined; clock?: Clock } = {}) {
+  constructor(
+    terminal: Terminal,
+    options: { estimateSeconds?: number | undefined; elapsedMs?: number | undefined; clock?: Clock } = {},
+  ) {
     this.#terminal = terminal;
     this.#clock = options.clock ?? systemClock;
     this.#estimateSeconds = options.estimateSeconds;
@@ -163,7 +175,8 @@ export class StageView {
   #facts(): [words: string, time: string] {
     const elapsedMs = this.#clock.monotonic() - this.#startedAt;
     const percentage = this.#update?.percentage;
-    const left = percentage === 100 ? undefined : secondsLeft({ elapsedMs, percentage, estimateSeconds: this.#estimateSeconds });
+    const left =
+      percentage === 100 ? undefined : secondsLeft({ elapsedMs, percentage, estimateSeconds: this.#estimateSeconds });
     const time =
       left === undefined || left < 0.5
         ? formatDuration(Math.floor(elapsedMs / 1000) * 1000)
@@ -174,7 +187,10 @@ export class StageView {
   #plainLine(isLast: boolean): void {
     if (this.#update === undefined) return;
     const { percentage, message } = this.#update;
-    const line = [percentage === undefined ? "" : `${Math.floor(percentage)}%`.padStart(4), ...(percentage === 100 ? [clean(message ?? "")] : this.#facts())]
+    const line = [
+      percentage === undefined ? "" : `${Math.floor(percentage)}%`.padStart(4),
+      ...(percentage === 100 ? [clean(message ?? "")] : this.#facts()),
+    ]
       .filter(Boolean)
       .join("  ");
     const now = this.#clock.monotonic();
@@ -196,9 +212,13 @@ function drawBar(percentage: number): string {
   return "━".repeat(full) + "─".repeat(barWidth - full);
 }
 
-/** Asks in the terminal, one line a field, on stderr. Esc and Ctrl-C both cancel the question; `onCtrlC` tells them apart. */
+/**
+ * Asks in the terminal, one line a field, on stderr. Esc and Ctrl-C both cancel the question; `onCtrlC` tells them
+ * apart.
+ */
 export async function askInTerminal(question: Question, onCtrlC: () => void = () => {}): Promise<Answer> {
-  const onKey = (_: unknown, key: { readonly ctrl?: boolean; readonly name?: string }) => key.ctrl === true && key.name === "c" && onCtrlC();
+  const onKey = (_: unknown, key: { readonly ctrl?: boolean; readonly name?: string }) =>
+    key.ctrl === true && key.name === "c" && onCtrlC();
   const { stdin } = process;
   const prompts = await import("@clack/prompts");
   stdin.on("keypress", onKey);
@@ -223,7 +243,8 @@ async function promptField(prompts: Prompts, message: string, field: QuestionFie
   const output = process.stderr;
   const { schema, isRequired } = field;
   const { default: suggested } = schema;
-  if (schema.type === "boolean" && (isRequired || suggested !== undefined)) return await prompts.confirm({ message, initialValue: suggested === true, output });
+  if (schema.type === "boolean" && (isRequired || suggested !== undefined))
+    return await prompts.confirm({ message, initialValue: suggested === true, output });
   const choices = schema.type === "boolean" ? yesOrNo : choicesOf(schema);
   if (choices !== undefined && schema.type === "array") {
     const initialValues = Array.isArray(suggested) ? suggested.map(String) : [];
@@ -231,7 +252,12 @@ async function promptField(prompts: Prompts, message: string, field: QuestionFie
   }
   if (choices !== undefined) {
     const options = isRequired ? choices : [...choices, noAnswer];
-    const chosen = await prompts.select({ message, options, output, ...(typeof suggested === "string" && { initialValue: suggested }) });
+    const chosen = await prompts.select({
+      message,
+      options,
+      output,
+      ...(typeof suggested === "string" && { initialValue: suggested }),
+    });
     if (chosen === noAnswer.value) return undefined;
     return schema.type === "boolean" && typeof chosen === "string" ? chosen === "true" : chosen;
   }

@@ -17,7 +17,9 @@ export function columnsOf(terminal: Terminal): number {
   return terminal.isDataShown ? terminal.columns : Number.POSITIVE_INFINITY;
 }
 
-/** The commands as MCP clients see them: a project's own, then those that come with Meanwhile, no wider than the screen. */
+/**
+ * The commands as MCP clients see them: a project's own, then those that come with Meanwhile, no wider than the screen.
+ */
 export function toolsTable(entries: readonly CatalogEntry[], columns: number): string {
   if (entries.length === 0) return "No commands yet; meanwhile new hello/world writes the first.\n";
   const own = entries.filter(({ isBundled }) => isBundled !== true);
@@ -45,8 +47,10 @@ function toRow({ toolName, path, command }: CatalogEntry): Row {
 function toLayout(rows: readonly Row[], columns: number): (row: Row) => string {
   const toolWidth = Math.max(...rows.map(({ tool }) => tool.length), "Tool".length) + gap;
   const wordsWidth = Math.max(...rows.map(({ words }) => words.length), "In the terminal".length) + gap;
-  const beside = (head: string, text: string) => `${head}${wrap(text, columns - head.length).join(`\n${" ".repeat(head.length)}`)}\n`;
-  if (columns - toolWidth - wordsWidth >= leastRoom) return ({ tool, words, text }) => beside(`${tool.padEnd(toolWidth)}${words.padEnd(wordsWidth)}`, text);
+  const beside = (head: string, text: string) =>
+    `${head}${wrap(text, columns - head.length).join(`\n${" ".repeat(head.length)}`)}\n`;
+  if (columns - toolWidth - wordsWidth >= leastRoom)
+    return ({ tool, words, text }) => beside(`${tool.padEnd(toolWidth)}${words.padEnd(wordsWidth)}`, text);
   if (columns - toolWidth >= leastRoom) return ({ tool, text }) => beside(tool.padEnd(toolWidth), text);
   return ({ tool, text }) => `${tool}\n${beside(" ".repeat(2 * gap), text)}`;
 }

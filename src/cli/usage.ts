@@ -91,15 +91,20 @@ function plainSwitch(word: string, parameters: readonly Parameter[]): string {
 function toProgram(entry: Described, parameters: readonly Parameter[]): Program {
   const { command } = entry;
   const program = quietProgram(`meanwhile ${entry.path.join(" ")}`);
-  program.description(command.description === undefined ? command.summary : `${command.summary}\n\n${command.description}`);
+  program.description(
+    command.description === undefined ? command.summary : `${command.summary}\n\n${command.description}`,
+  );
   const positional = parameters.filter((parameter) => parameter.place === "positional");
-  for (const parameter of positional) program.argument(`[${parameter.word}${parameter.isList ? "..." : ""}]`, describe(parameter));
+  for (const parameter of positional)
+    program.argument(`[${parameter.word}${parameter.isList ? "..." : ""}]`, describe(parameter));
   const usage = positional.map((parameter) => {
     const word = `${parameter.word}${parameter.isList ? "..." : ""}`;
     return isNeeded(parameter) ? `<${word}>` : `[${word}]`;
   });
   program.usage([...usage, "[options]"].join(" "));
-  for (const parameter of parameters) for (const option of toOptions(parameter)) program.addOption(parameter.place === "flag" ? option : option.hideHelp());
+  for (const parameter of parameters)
+    for (const option of toOptions(parameter))
+      program.addOption(parameter.place === "flag" ? option : option.hideHelp());
   program.option("--input <file>", "read the arguments from a JSON file, or - for standard input");
   program.option("--json", "print the result as JSON");
   program.option("--yaml", "print the result as YAML");
@@ -129,8 +134,12 @@ function toOptions(parameter: Parameter): Option[] {
     if (parameter.defaultValue === true) return [positive.hideHelp(), negative];
     return [positive, negative.hideHelp()];
   }
-  const option = new Option(`--${word} <${parameter.choices === undefined ? parameter.valueWord : name}>`, describe(parameter));
-  if (parameter.isList) option.argParser((value: string, previous: string[] | undefined) => [...(previous ?? []), value]);
+  const option = new Option(
+    `--${word} <${parameter.choices === undefined ? parameter.valueWord : name}>`,
+    describe(parameter),
+  );
+  if (parameter.isList)
+    option.argParser((value: string, previous: string[] | undefined) => [...(previous ?? []), value]);
   return [option];
 }
 
@@ -141,14 +150,20 @@ function isNeeded({ isRequired, defaultValue }: Parameter): boolean {
 function describe(parameter: Parameter): string {
   const notes = [
     parameter.choices === undefined ? "" : `one of ${parameter.choices.join(", ")}`,
-    parameter.defaultValue === undefined || parameter.defaultValue === "" || parameter.isSwitch ? "" : `default ${JSON.stringify(parameter.defaultValue)}`,
+    parameter.defaultValue === undefined || parameter.defaultValue === "" || parameter.isSwitch
+      ? ""
+      : `default ${JSON.stringify(parameter.defaultValue)}`,
     parameter.isList ? "may be given several times" : "",
     isNeeded(parameter) && parameter.place === "flag" ? "required" : "",
   ].filter(Boolean);
   return [parameter.description, notes.length === 0 ? "" : `(${notes.join("; ")})`].filter(Boolean).join(" ");
 }
 
-function toInput(parameters: readonly Parameter[], positionals: readonly unknown[], options: Record<string, unknown>): Record<string, unknown> {
+function toInput(
+  parameters: readonly Parameter[],
+  positionals: readonly unknown[],
+  options: Record<string, unknown>,
+): Record<string, unknown> {
   const input: Record<string, unknown> = {};
   const positional = parameters.filter((parameter) => parameter.place === "positional");
   for (const parameter of parameters) {
@@ -163,7 +178,8 @@ function toInput(parameters: readonly Parameter[], positionals: readonly unknown
 }
 
 function toValue(given: unknown, parameter: Parameter): unknown {
-  if (Array.isArray(given)) return given.map((item: string) => readValue(item, (parameter.schema.items ?? {}) as Parameter["schema"]));
+  if (Array.isArray(given))
+    return given.map((item: string) => readValue(item, (parameter.schema.items ?? {}) as Parameter["schema"]));
   return typeof given === "string" ? readValue(given, parameter.schema) : given;
 }
 
@@ -215,9 +231,12 @@ const options: readonly Row[] = [
 
 /** `meanwhile --help`. Names the commands without loading any. */
 export function rootHelp({ version, verbs, groups, columns }: RootHelp): string {
-  const own = groups.filter(({ found }, at) => at === 0 || found.length > 0).map(({ heading, found }) => ({ heading, rows: toDomains(found) }));
+  const own = groups
+    .filter(({ found }, at) => at === 0 || found.length > 0)
+    .map(({ heading, found }) => ({ heading, rows: toDomains(found) }));
   const words: readonly Row[] = verbs.map((verb) => [verb.name, verb.summary]);
-  const width = Math.max(...[...own.flatMap(({ rows }) => rows), ...words, ...options].map(([name]) => name.length)) + 2;
+  const width =
+    Math.max(...[...own.flatMap(({ rows }) => rows), ...words, ...options].map(([name]) => name.length)) + 2;
   const block = (heading: string, rows: readonly Row[]) =>
     `${wrap(heading, columns).join("\n")}\n${rows.length === 0 ? "  none yet; meanwhile new hello/world writes the first" : toRows(rows, width, columns)}`;
   return `${[
@@ -246,7 +265,11 @@ function toDomains(found: readonly FoundCommand[]): Row[] {
 
 /** Names in a column of their own, what they mean beside them. */
 function toRows(rows: readonly Row[], width: number, columns: number): string {
-  return rows.map(([name, text]) => `  ${name.padEnd(width)}${wrap(text, columns - width - 2).join(`\n${" ".repeat(width + 2)}`)}`.trimEnd()).join("\n");
+  return rows
+    .map(([name, text]) =>
+      `  ${name.padEnd(width)}${wrap(text, columns - width - 2).join(`\n${" ".repeat(width + 2)}`)}`.trimEnd(),
+    )
+    .join("\n");
 }
 
 interface Named {

@@ -2,10 +2,17 @@ import type { Command as Program } from "commander";
 import { UsageError } from "../errors.ts";
 import { quietProgram, sentence } from "./usage.ts";
 
-export type ParsedVerb = { readonly help: string } | { readonly options: Record<string, unknown>; readonly operands: readonly string[] };
+export type ParsedVerb =
+  | { readonly help: string }
+  | { readonly options: Record<string, unknown>; readonly operands: readonly string[] };
 
 /** Reads the words after one of our own verbs. */
-export function parseVerb(name: string, description: string, words: readonly string[], declare: (program: Program) => void = () => {}): ParsedVerb {
+export function parseVerb(
+  name: string,
+  description: string,
+  words: readonly string[],
+  declare: (program: Program) => void = () => {},
+): ParsedVerb {
   const program = quietProgram(`meanwhile ${name}`).description(description);
   declare(program);
   if (words.includes("--help") || words.includes("-h")) return { help: program.helpInformation() };

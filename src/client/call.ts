@@ -27,7 +27,12 @@ const headerMismatch = -32020;
 export type Ending = { readonly result: ToolResult } | { readonly road: Road; readonly first: Snapshot };
 
 /** Calls a tool and follows it to its result. */
-export async function callToEnd(facts: ClientFacts, name: string, args: Json, options: CallOptions): Promise<ToolResult> {
+export async function callToEnd(
+  facts: ClientFacts,
+  name: string,
+  args: Json,
+  options: CallOptions,
+): Promise<ToolResult> {
   const scope = new Scope(options);
   const call = new Call(facts, name, args, options, scope);
   try {
@@ -41,7 +46,12 @@ export async function callToEnd(facts: ClientFacts, name: string, args: Json, op
 }
 
 /** Calls a tool and resolves as soon as the work goes on without us. */
-export async function callDetached(facts: ClientFacts, name: string, args: Json, options: CallOptions): Promise<Ending> {
+export async function callDetached(
+  facts: ClientFacts,
+  name: string,
+  args: Json,
+  options: CallOptions,
+): Promise<Ending> {
   const scope = new Scope(options);
   const call = new Call(facts, name, args, { ...options, asTask: true }, scope);
   try {
@@ -99,7 +109,8 @@ class Call {
       return connection.dialect.isModern ? await this.#callModern() : await this.#callLegacy();
     } catch (error) {
       this.#scope.signal.throwIfAborted();
-      const isInDoubt = error instanceof ConnectionError && !error.isUnsent && (error.status === undefined || error.status >= 500);
+      const isInDoubt =
+        error instanceof ConnectionError && !error.isUnsent && (error.status === undefined || error.status >= 500);
       if (isInDoubt) throw interrupted(this.#name, error);
       throw error instanceof ServerError ? await this.#toUnknownTool(error) : error;
     }
@@ -114,7 +125,10 @@ class Call {
       if (resultType === "complete") return await this.#conclude(result);
       if (resultType === "task") return this.#toTask2026(result);
       if (resultType !== "input_required")
-        throw new RequestError("request", `The server answered with a result of the unknown type ${JSON.stringify(cut(String(resultType), 60))}.`);
+        throw new RequestError(
+          "request",
+          `The server answered with a result of the unknown type ${JSON.stringify(cut(String(resultType), 60))}.`,
+        );
       rest = await this.#answerAll(result);
     }
     throw new RequestError("request", `The server has asked ${maxRounds} times without coming to a result.`);
@@ -122,7 +136,8 @@ class Call {
 
   #toTask2026(result: Json): Ending {
     const first = toSnapshot2026(result);
-    if (first === undefined) throw new RequestError("request", "The server answered with a task that has no id or no status.");
+    if (first === undefined)
+      throw new RequestError("request", "The server answered with a task that has no id or no status.");
     return { road: new Road2026(this.#facts.connection, first.state.taskId), first };
   }
 
@@ -130,17 +145,28 @@ class Call {
     const responses: Record<string, Json> = {};
     for (const [key, request] of Object.entries(fieldsOf(inputRequests))) {
       const question = toQuestion(key, request, undefined);
-      const unknown = { key, message: textOf(fieldsOf(request).method) ?? "something unknown", schema: {}, taskId: undefined };
-      if (question === undefined || this.#ask === undefined) throw new InputRequired(question ?? unknown, "call again with `onInput`.");
+      const unknown = {
+        key,
+        message: textOf(fieldsOf(request).method) ?? "something unknown",
+        schema: {},
+        taskId: undefined,
+      };
+      if (question === undefined || this.#ask === undefined)
+        throw new InputRequired(question ?? unknown, "call again with `onInput`.");
       responses[key] = toReply(await this.#ask(question));
     }
     return { inputResponses: responses, ...(requestState !== undefined && { requestState }) };
   }
 
   async #callLegacy(): Promise<Ending> {
-    const asker = { taskId: undefined as string | undefined, ask: (question: Question) => this.#answerInline(question) };
+    const asker = {
+      taskId: undefined as string | undefined,
+      ask: (question: Question) => this.#answerInline(question),
+    };
     this.#releases.push(this.#facts.askers.add(asker));
-    const task = (await this.#asksForTask()) ? { task: { ...(this.#options.ttlMs !== undefined && { ttl: this.#options.ttlMs }) } } : {};
+    const task = (await this.#asksForTask())
+      ? { task: { ...(this.#options.ttlMs !== undefined && { ttl: this.#options.ttlMs }) } }
+      : {};
     const result = await this.#send(task);
     const first = isObject(result.task) ? toSnapshot2025(result.task) : undefined;
     if (first === undefined) return await this.#conclude(result);
@@ -157,7 +183,10 @@ class Call {
     return askOrFail(ask, (error) => this.#scope.fail(error));
   }
 
-  /** 2025-11-25: asking is our part, where the tool allows it: when the caller wants it, or the tool says that it takes long. */
+  /**
+   * 2025-11-25: asking is our part, where the tool allows it: when the caller wants it, or the tool says that it takes
+   * long.
+   */
   async #asksForTask(): Promise<boolean> {
     const { connection, tools } = this.#facts;
     if (connection.server.tasks !== legacyRevision) return false;
@@ -198,14 +227,20 @@ class Call {
       if (!(error instanceof ServerError) || error.code !== headerMismatch || known !== undefined) throw error;
       // The tool wants some arguments as headers, too; its schema says which. Nothing was run yet.
       const tool = await tools.find(this.#name, this.#scope.signal);
-      return await connection.request("tools/call", params, { ...options, headers: paramHeaders(tool?.inputSchema ?? {}, this.#args) });
+      return await connection.request("tools/call", params, {
+        ...options,
+        headers: paramHeaders(tool?.inputSchema ?? {}, this.#args),
+      });
     }
   }
 
   /** Work that was handed out while the call was being taken back is work that nobody wants. */
   async #cancelLate(result: Json): Promise<void> {
-    const taskId = textOf(fieldsOf(result.task).taskId) ?? (result.resultType === "task" ? textOf(result.taskId) : readHandle(result)?.jobId);
-    if (taskId !== undefined && this.#scope.mustCancel) await roadTo(this.#facts, taskId).then(cancelSoon, () => undefined);
+    const taskId =
+      textOf(fieldsOf(result.task).taskId) ??
+      (result.resultType === "task" ? textOf(result.taskId) : readHandle(result)?.jobId);
+    if (taskId !== undefined && this.#scope.mustCancel)
+      await roadTo(this.#facts, taskId).then(cancelSoon, () => undefined);
   }
 
   /** A result, or a handle that looks like one. */

@@ -109,7 +109,9 @@ export interface Question {
   readonly taskId: string | undefined;
 }
 
-export type Answer = { readonly action: "accept"; readonly content: Readonly<Record<string, unknown>> } | { readonly action: "decline" | "cancel" };
+export type Answer =
+  | { readonly action: "accept"; readonly content: Readonly<Record<string, unknown>> }
+  | { readonly action: "decline" | "cancel" };
 
 export interface FollowOptions {
   readonly onProgress?: (progress: Progress) => void;
@@ -119,7 +121,10 @@ export interface FollowOptions {
   readonly onTask?: (task: TaskState) => void;
   /** Called each time the server is asked how far the task is. */
   readonly onPoll?: () => void;
-  /** Aborting stops the call, or cancels the task, and rejects with the signal's reason. A `Detach` as reason leaves the task alone. */
+  /**
+   * Aborting stops the call, or cancels the task, and rejects with the signal's reason. A `Detach` as reason leaves the
+   * task alone.
+   */
   readonly signal?: AbortSignal;
   /** After this long the call is cancelled and rejected with `TimedOut`. Default: no limit. */
   readonly timeoutMs?: number;
@@ -142,7 +147,9 @@ export interface CallOptions extends FollowOptions {
 
 /** Work that goes on without its caller. */
 export interface TaskHandle {
-  /** Undefined where the server has answered without making a task of it: there is none, and `result` has the answer. */
+  /**
+   * Undefined where the server has answered without making a task of it: there is none, and `result` has the answer.
+   */
   readonly taskId: string | undefined;
   state(): Promise<TaskState>;
   /** Follows it to its end. */
@@ -159,8 +166,16 @@ export interface TaskPage {
 export interface Client {
   readonly server: ServerFacts;
   listTools(): Promise<readonly Tool[]>;
-  callTool(name: string, args: Readonly<Record<string, unknown>> | undefined, options: CallOptions & { readonly detach: true }): Promise<TaskHandle>;
-  callTool(name: string, args?: Readonly<Record<string, unknown>>, options?: CallOptions & { readonly detach?: false }): Promise<ToolResult>;
+  callTool(
+    name: string,
+    args: Readonly<Record<string, unknown>> | undefined,
+    options: CallOptions & { readonly detach: true },
+  ): Promise<TaskHandle>;
+  callTool(
+    name: string,
+    args?: Readonly<Record<string, unknown>>,
+    options?: CallOptions & { readonly detach?: false },
+  ): Promise<ToolResult>;
   /** A task by its id, whichever process started it. */
   task(taskId: string): TaskHandle;
   /** Rejects where the server cannot list tasks. */
@@ -176,10 +191,17 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   checkLimits(options, ["timeoutMs", "retryMs"]);
   const connection = await Connection.open(target, options);
   const facts: ClientFacts = { connection, askers: new Askers(connection), tools: new ToolList(connection) };
-  async function callTool(name: string, args?: Readonly<Record<string, unknown>>, wish: CallOptions = {}): Promise<never> {
+  async function callTool(
+    name: string,
+    args?: Readonly<Record<string, unknown>>,
+    wish: CallOptions = {},
+  ): Promise<never> {
     checkCall(name, args);
     checkLimits(wish, ["timeoutMs", "pollIntervalMs", "ttlMs"]);
-    const called = wish.detach === true ? fromEnding(await callDetached(facts, name, args ?? {}, wish)) : await callToEnd(facts, name, args ?? {}, wish);
+    const called =
+      wish.detach === true
+        ? fromEnding(await callDetached(facts, name, args ?? {}, wish))
+        : await callToEnd(facts, name, args ?? {}, wish);
     return called as never;
   }
   return {

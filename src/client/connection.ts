@@ -5,7 +5,15 @@ import { type AskOptions, type Link, type LinkEvents, Peer } from "../wire/peer.
 import type { ConnectOptions, ServerFacts, Target } from "./client.ts";
 import { Detach } from "./detach.ts";
 import type { HttpLink } from "./http-link.ts";
-import { checkRevision, type Dialect, envelope, type Introduction, isOwnFailure, modernCapabilities, negotiate } from "./negotiate.ts";
+import {
+  checkRevision,
+  type Dialect,
+  envelope,
+  type Introduction,
+  isOwnFailure,
+  modernCapabilities,
+  negotiate,
+} from "./negotiate.ts";
 import { orAborted } from "./or-aborted.ts";
 import { nextRetryMs } from "./poll.ts";
 
@@ -28,9 +36,10 @@ const mustCancel = (reason: unknown) => !(reason instanceof Detach);
 /**
  * A server as one thing to talk to, across lost connections: what may be repeated is, within a limit.
  *
- * The messages are our own, not the SDK client's: that one refuses the handles of tasks, starts a second process to find out what a
- * server speaks, takes capabilities once for all calls, and reads HTTP with `fetch`, which gives up on an answer after five silent
- * minutes. What is left of it is JSON-RPC over lines and over Streamable HTTP, which is little, and loads in no time.
+ * The messages are our own, not the SDK client's: that one refuses the handles of tasks, starts a second process to
+ * find out what a server speaks, takes capabilities once for all calls, and reads HTTP with `fetch`, which gives up on
+ * an answer after five silent minutes. What is left of it is JSON-RPC over lines and over Streamable HTTP, which is
+ * little, and loads in no time.
  */
 export class Connection {
   readonly #target: Target;
@@ -105,7 +114,9 @@ export class Connection {
         const peer = await this.#current(options.signal);
         return fieldsOf(await peer.request(method, this.#dress(params, options), this.#toAsk(options)));
       } catch (error) {
-        const waitMs = this.#mayRepeat(error, options) ? nextRetryMs(tries, (error as ConnectionError).retryAfterMs) : undefined;
+        const waitMs = this.#mayRepeat(error, options)
+          ? nextRetryMs(tries, (error as ConnectionError).retryAfterMs)
+          : undefined;
         if (waitMs === undefined || this.#clock.monotonic() + waitMs > endMs) throw error;
         await sleep(this.#clock, waitMs, options.signal);
       }
@@ -129,7 +140,15 @@ export class Connection {
   }
 
   #toAsk({ signal, limitMs, headers, onLate, isRepeatable = false }: RequestOptions): AskOptions {
-    return { signal, limitMs, headers, onLate, isFresh: !isRepeatable, isStreamBound: this.dialect.isModern, mustCancel };
+    return {
+      signal,
+      limitMs,
+      headers,
+      onLate,
+      isFresh: !isRepeatable,
+      isStreamBound: this.dialect.isModern,
+      mustCancel,
+    };
   }
 
   #dress(params: Json, { canAsk = false }: RequestOptions): Json {
@@ -153,7 +172,12 @@ export class Connection {
     const limitMs = this.#options.timeoutMs ?? defaultConnectMs;
     const slow = new AbortController();
     const stopClock = this.#clock.after(limitMs, () =>
-      slow.abort(new ConnectionError(`The server did not begin to talk within ${limitMs / 1000} s.`, { isPassing: false, isUnsent: true })),
+      slow.abort(
+        new ConnectionError(`The server did not begin to talk within ${limitMs / 1000} s.`, {
+          isPassing: false,
+          isUnsent: true,
+        }),
+      ),
     );
     const signal = AbortSignal.any([slow.signal, this.#closing.signal]);
     try {
@@ -180,7 +204,8 @@ export class Connection {
         const hasLeft = peer?.link.kind === "command" && hasEnded && !this.#isProbed && who.revision === undefined;
         // It may not have stood `server/discover`; what it thinks of `initialize` is still open.
         if (hasLeft && !isOwnFailure(error) && !signal.aborted) this.#isProbed = true;
-        else if (!this.#isWorthAnotherTry(error, isFirst) || signal.aborted) throw signal.aborted ? signal.reason : error;
+        else if (!this.#isWorthAnotherTry(error, isFirst) || signal.aborted)
+          throw signal.aborted ? signal.reason : error;
         else await sleep(this.#clock, nextRetryMs(tries, (error as ConnectionError).retryAfterMs), signal);
       }
     }
@@ -188,7 +213,13 @@ export class Connection {
 
   /** Where nothing was found at first, nothing will be. */
   #isWorthAnotherTry(error: unknown, isFirst: boolean): boolean {
-    return isFirst && this.#options.retryMs !== 0 && error instanceof ConnectionError && error.isPassing && !(error.isUnsent && error.status === undefined);
+    return (
+      isFirst &&
+      this.#options.retryMs !== 0 &&
+      error instanceof ConnectionError &&
+      error.isPassing &&
+      !(error.isUnsent && error.status === undefined)
+    );
   }
 
   async #begin(signal: AbortSignal): Promise<Peer> {
@@ -217,6 +248,8 @@ export class Connection {
     const { startServer, connectLines } = await import("./line-link.ts");
     // Who has given up by now must not find a server started.
     this.#closing.signal.throwIfAborted();
-    return "command" in target ? await startServer(target, events, this.#options.onStderr) : await connectLines(target, events);
+    return "command" in target
+      ? await startServer(target, events, this.#options.onStderr)
+      : await connectLines(target, events);
   }
 }

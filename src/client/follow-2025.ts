@@ -11,7 +11,8 @@ import { isTerminal, type Road, readTask, type Snapshot, type Watcher } from "./
 
 /**
  * Core tasks of 2025-11-25: tasks/get says how one stands, tasks/result gives what came out of it, for failed ones too.
- * Questions come as requests of the server's, at the latest on the stream of a tasks/result, so one is opened as soon as there is a question.
+ * Questions come as requests of the server's, at the latest on the stream of a tasks/result, so one is opened as soon
+ * as there is a question.
  */
 
 const questionMs = 2_000;
@@ -35,9 +36,16 @@ export class Road2025 implements Road {
     this.taskId = facts.taskId;
   }
 
-  async look({ signal, wait = false }: { readonly signal?: AbortSignal | undefined; readonly wait?: boolean }): Promise<Snapshot> {
+  async look({
+    signal,
+    wait = false,
+  }: {
+    readonly signal?: AbortSignal | undefined;
+    readonly wait?: boolean;
+  }): Promise<Snapshot> {
     const snapshot = toSnapshot(await this.#request("tasks/get", signal), this.taskId);
-    if (snapshot === undefined) throw new ServerError({ code: -32603, message: "tasks/get was not answered with a task" });
+    if (snapshot === undefined)
+      throw new ServerError({ code: -32603, message: "tasks/get was not answered with a task" });
     // Who follows the task is asked by the server itself; who only looks would not hear the question.
     if (wait || snapshot.state.status !== "input_required") return snapshot;
     const questions = await this.#facts.findQuestions();
@@ -84,9 +92,13 @@ export class Road2025 implements Road {
   async #fetch(watcher: Watcher): Promise<void> {
     try {
       const result = await this.result(undefined, watcher.signal);
-      watcher.onNews({ state: { taskId: this.taskId, status: result.isError === true ? "failed" : "completed" }, result });
+      watcher.onNews({
+        state: { taskId: this.taskId, status: result.isError === true ? "failed" : "completed" },
+        result,
+      });
     } catch (error) {
-      if (!(error instanceof ConnectionError) && !watcher.signal.aborted) watcher.onNews(await this.#ended(error, watcher));
+      if (!(error instanceof ConnectionError) && !watcher.signal.aborted)
+        watcher.onNews(await this.#ended(error, watcher));
     }
   }
 
@@ -98,7 +110,9 @@ export class Road2025 implements Road {
   }
 
   async result(_snapshot: Snapshot | undefined, signal: AbortSignal | undefined): Promise<ToolResult> {
-    return toToolResult(await this.#facts.connection.request("tasks/result", { taskId: this.taskId }, { signal, isRepeatable: true }));
+    return toToolResult(
+      await this.#facts.connection.request("tasks/result", { taskId: this.taskId }, { signal, isRepeatable: true }),
+    );
   }
 
   /** Waits for the server to ask, and answers: this generation has no message to answer with. */
@@ -106,7 +120,9 @@ export class Road2025 implements Road {
     const questions = await this.#facts.findQuestions();
     const left = new Map(Object.entries(answers));
     const take = (question: Question): Answer | undefined => {
-      const key = questions.find(({ message }) => message === question.message)?.key ?? (left.has(question.key) ? question.key : [...left.keys()][0]);
+      const key =
+        questions.find(({ message }) => message === question.message)?.key ??
+        (left.has(question.key) ? question.key : [...left.keys()][0]);
       const answer = key === undefined ? undefined : left.get(key);
       if (key !== undefined) left.delete(key);
       return answer;
@@ -144,7 +160,11 @@ export class Road2025 implements Road {
   }
 
   #request(method: string, signal?: AbortSignal): Promise<Json> {
-    return this.#facts.connection.request(method, { taskId: this.taskId }, { signal, isRepeatable: true, limitMs: answerMs });
+    return this.#facts.connection.request(
+      method,
+      { taskId: this.taskId },
+      { signal, isRepeatable: true, limitMs: answerMs },
+    );
   }
 }
 

@@ -10,7 +10,10 @@ import { fromStatusMessage } from "./progress.ts";
 import { toQuestion, toReply } from "./questions.ts";
 import { type Road, readTask, type Snapshot, type Watcher } from "./road.ts";
 
-/** The tasks extension of 2026-07-28: tasks/get has everything in it, and `subscriptions/listen` tells of changes where it is offered. */
+/**
+ * The tasks extension of 2026-07-28: tasks/get has everything in it, and `subscriptions/listen` tells of changes where
+ * it is offered.
+ */
 
 const maxAsks = 3;
 const maxSubscriptions = 5;
@@ -30,7 +33,8 @@ export class Road2026 implements Road {
   async look({ signal }: { readonly signal?: AbortSignal | undefined }): Promise<Snapshot> {
     const task = await this.#request("tasks/get", {}, signal);
     const snapshot = toSnapshot(task, this.taskId);
-    if (snapshot === undefined) throw new ServerError({ code: -32603, message: "tasks/get was not answered with a task" });
+    if (snapshot === undefined)
+      throw new ServerError({ code: -32603, message: "tasks/get was not answered with a task" });
     return snapshot;
   }
 
@@ -56,7 +60,11 @@ export class Road2026 implements Road {
   async #listen(watcher: Watcher, signal: AbortSignal): Promise<void> {
     for (let count = 0; count < maxSubscriptions && !signal.aborted; count++) {
       try {
-        await this.#connection.request("subscriptions/listen", { notifications: { taskIds: [this.taskId] } }, { signal, canAsk: true });
+        await this.#connection.request(
+          "subscriptions/listen",
+          { notifications: { taskIds: [this.taskId] } },
+          { signal, canAsk: true },
+        );
       } catch (error) {
         if (error instanceof ServerError) return;
       } finally {
@@ -69,7 +77,8 @@ export class Road2026 implements Road {
   async meet({ state }: Snapshot, watcher: Watcher): Promise<void> {
     for (const question of state.questions ?? []) {
       if (this.#answered.has(question.key)) continue;
-      if (watcher.ask === undefined) throw new InputRequired(question, `answer the task ${this.taskId}, then ask for its result again.`);
+      if (watcher.ask === undefined)
+        throw new InputRequired(question, `answer the task ${this.taskId}, then ask for its result again.`);
       let words = question;
       for (let tries = 1; ; tries++) {
         const answer = await watcher.ask(words);
@@ -91,7 +100,10 @@ export class Road2026 implements Road {
     const snapshot = await this.look({ signal });
     if (snapshot.error !== undefined) throw snapshot.error;
     if (snapshot.result !== undefined) return snapshot.result;
-    throw new ServerError({ code: -32603, message: `the task ${snapshot.state.taskId} has ended as ${snapshot.state.status}, without a result` });
+    throw new ServerError({
+      code: -32603,
+      message: `the task ${snapshot.state.taskId} has ended as ${snapshot.state.status}, without a result`,
+    });
   }
 
   async answer(answers: Readonly<Record<string, Answer>>): Promise<void> {
@@ -105,7 +117,11 @@ export class Road2026 implements Road {
 
   /** Who holds a task can show its questions, so every request about one says that. */
   #request(method: string, params: Json, signal?: AbortSignal): Promise<Json> {
-    return this.#connection.request(method, { taskId: this.taskId, ...params }, { signal, isRepeatable: true, canAsk: true, limitMs: answerMs });
+    return this.#connection.request(
+      method,
+      { taskId: this.taskId, ...params },
+      { signal, isRepeatable: true, canAsk: true, limitMs: answerMs },
+    );
   }
 }
 
@@ -123,7 +139,10 @@ export function toSnapshot(task: Json, expectedId?: string): Snapshot | undefine
       },
   );
   const shown: TaskState = questions.length > 0 ? { ...state, questions } : state;
-  const error = isObject(task.error) && typeof task.error.code === "number" ? new ServerError(task.error as { code: number }) : undefined;
+  const error =
+    isObject(task.error) && typeof task.error.code === "number"
+      ? new ServerError(task.error as { code: number })
+      : undefined;
   return {
     state: shown,
     progress: fromStatusMessage(state.statusMessage),

@@ -77,11 +77,14 @@ export async function cancelSoon(road: Road): Promise<void> {
 }
 
 function lost(taskId: string, error: ConnectionError): ConnectionError {
-  return new ConnectionError(`${error.message} What became of the task ${cut(taskId, 100)} is not known; ask for it again by its id.`, {
-    isPassing: false,
-    cause: error,
-    ...(error.status !== undefined && { status: error.status }),
-  });
+  return new ConnectionError(
+    `${error.message} What became of the task ${cut(taskId, 100)} is not known; ask for it again by its id.`,
+    {
+      isPassing: false,
+      cause: error,
+      ...(error.status !== undefined && { status: error.status }),
+    },
+  );
 }
 
 class Follower implements Watcher {

@@ -16,7 +16,10 @@ import type { UrlTarget } from "./client.ts";
 import { exchange, retryAfterMs, toConnectionError } from "./http-request.ts";
 import { maxInVain, Resumes } from "./resumes.ts";
 
-/** Streamable HTTP of every revision: a POST for each message, its answer as JSON or on a stream, and before 2026-07-28 a stream for the server's own messages. */
+/**
+ * Streamable HTTP of every revision: a POST for each message, its answer as JSON or on a stream, and before 2026-07-28
+ * a stream for the server's own messages.
+ */
 
 /** Too many requests, and what proxies say for a server that is not there right now. */
 const passingStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504]);
@@ -64,7 +67,8 @@ export class HttpLink implements Link {
   }
 
   async send(message: Message, options: SendOptions = {}): Promise<void> {
-    const signal = options.signal === undefined ? this.#closing.signal : AbortSignal.any([options.signal, this.#closing.signal]);
+    const signal =
+      options.signal === undefined ? this.#closing.signal : AbortSignal.any([options.signal, this.#closing.signal]);
     const headers = { ...this.#headers(message), "content-type": "application/json", ...options.headers };
     const agent = options.isFresh === true ? undefined : this.#agent;
     const response = await exchange(this.#url, { method: "POST", headers, body: writeMessage(message), signal, agent });
@@ -88,7 +92,11 @@ export class HttpLink implements Link {
   #headers({ method, params, id }: Message = {}): Record<string, string> {
     const claimed = id === undefined ? undefined : textOf(fieldsOf(params?._meta)[metaKeys.revision]);
     const about = claimed === undefined ? {} : { method, params };
-    return { ...this.#own, ...acceptBoth, ...subjectHeaders({ revision: claimed ?? this.#revision, session: this.#session, ...about }) };
+    return {
+      ...this.#own,
+      ...acceptBoth,
+      ...subjectHeaders({ revision: claimed ?? this.#revision, session: this.#session, ...about }),
+    };
   }
 
   async #read(response: IncomingMessage, message: Message, signal: AbortSignal): Promise<void> {
@@ -97,11 +105,16 @@ export class HttpLink implements Link {
     if (!isError && isEventStream(headers["content-type"])) return await this.#readStream(response, message, signal);
     const isJson = /^\s*application\/json\s*(;|$)/i.test(headers["content-type"] ?? "");
     let answer: Message | undefined;
-    for await (const { data } of this.#eventsOf(response, false, signal)) answer = isJson ? readMessage(data) : undefined;
-    if (isError && (answer?.error === undefined || connectionStatuses.has(status) || this.#isSessionLost(status))) throw this.#refused(status, headers, answer);
+    for await (const { data } of this.#eventsOf(response, false, signal))
+      answer = isJson ? readMessage(data) : undefined;
+    if (isError && (answer?.error === undefined || connectionStatuses.has(status) || this.#isSessionLost(status)))
+      throw this.#refused(status, headers, answer);
     if (message.id === undefined || message.method === undefined) return;
     if (answer === undefined)
-      throw new ConnectionError(`${this.#url.origin} answered ${message.method} with something that is no message of MCP.`, { isPassing: false });
+      throw new ConnectionError(
+        `${this.#url.origin} answered ${message.method} with something that is no message of MCP.`,
+        { isPassing: false },
+      );
     // An error that says nothing about its request is about this one.
     this.#events.onMessage(answer.id == null ? { ...answer, id: message.id } : answer);
   }
@@ -147,7 +160,8 @@ export class HttpLink implements Link {
       }
       if (isAnswered || message.id === undefined) return;
       resumes.broke();
-      if (resumes.lastId === undefined) throw new ConnectionError(`${this.#url.origin} closed the stream before it answered ${message.method}.`);
+      if (resumes.lastId === undefined)
+        throw new ConnectionError(`${this.#url.origin} closed the stream before it answered ${message.method}.`);
       if (resumes.isLost)
         throw new ConnectionError(
           `${this.#url.origin} closed the stream ${maxInVain} times in a row without anything on it, and has not answered ${message.method}.`,
@@ -159,10 +173,17 @@ export class HttpLink implements Link {
   }
 
   async #resume(lastId: string, signal: AbortSignal): Promise<IncomingMessage> {
-    const response = await exchange(this.#url, { method: "GET", headers: { ...this.#headers(), "last-event-id": lastId }, signal, agent: this.#agent });
+    const response = await exchange(this.#url, {
+      method: "GET",
+      headers: { ...this.#headers(), "last-event-id": lastId },
+      signal,
+      agent: this.#agent,
+    });
     if (response.statusCode === 200) return response;
     response.resume();
-    throw new ConnectionError(`${this.#url.origin} does not take up the broken stream again (HTTP status ${response.statusCode}).`);
+    throw new ConnectionError(
+      `${this.#url.origin} does not take up the broken stream again (HTTP status ${response.statusCode}).`,
+    );
   }
 
   /** The stream for what the server sends by itself; a server that has none says so. */
@@ -171,7 +192,10 @@ export class HttpLink implements Link {
     const resumes = new Resumes(this.#clock);
     for (let failures = 0; failures < maxFailures && !resumes.isLost && !signal.aborted; failures++) {
       try {
-        const headers = { ...this.#headers(), ...(resumes.lastId !== undefined && { "last-event-id": resumes.lastId }) };
+        const headers = {
+          ...this.#headers(),
+          ...(resumes.lastId !== undefined && { "last-event-id": resumes.lastId }),
+        };
         const response = await exchange(this.#url, { method: "GET", headers, signal });
         const isStream = response.statusCode === 200 && isEventStream(response.headers["content-type"]);
         if (!isStream) return void response.destroy();
@@ -221,17 +245,24 @@ function headersOf({ headers = {}, tokenVariable, url }: UrlTarget): Record<stri
       http.validateHeaderName(name);
       http.validateHeaderValue(name, value);
     } catch {
-      throw new UsageError(`The header ${JSON.stringify(cut(name, 60))} cannot be sent: its name or its value holds characters that headers may not have.`);
+      throw new UsageError(
+        `The header ${JSON.stringify(cut(name, 60))} cannot be sent: its name or its value holds characters that headers may not have.`,
+      );
     }
   }
   const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   if (tokenVariable === undefined) return own;
   const token = env[tokenVariable]?.trim();
   if (token === undefined || token === "")
-    throw new UsageError(`The variable ${tokenVariable} is ${token === undefined ? "not set" : "empty"}; it must hold the bearer token.`);
-  if (/[^\x21-\x7e]/.test(token)) throw new UsageError(`The variable ${tokenVariable} holds characters that no bearer token has.`);
+    throw new UsageError(
+      `The variable ${tokenVariable} is ${token === undefined ? "not set" : "empty"}; it must hold the bearer token.`,
+    );
+  if (/[^\x21-\x7e]/.test(token))
+    throw new UsageError(`The variable ${tokenVariable} holds characters that no bearer token has.`);
   const { protocol, hostname, origin } = new URL(url);
   if (protocol === "http:" && !loopbackNames.test(hostname))
-    throw new UsageError(`The token of ${tokenVariable} would cross the network to ${origin} for everybody to read; use https.`);
+    throw new UsageError(
+      `The token of ${tokenVariable} would cross the network to ${origin} for everybody to read; use https.`,
+    );
   return { ...own, authorization: `Bearer ${token}` };
 }

@@ -8,8 +8,9 @@ import { type Askers, askOrFail } from "./questions.ts";
 import type { Road, Snapshot, Watcher } from "./road.ts";
 
 /**
- * Job notifications: the call was answered with a job, and the server tells by itself how it goes on and what came out of it.
- * Where nothing can be told, because the connection was lost or has no stream for it, the job is followed with `task_result`.
+ * Job notifications: the call was answered with a job, and the server tells by itself how it goes on and what came out
+ * of it. Where nothing can be told, because the connection was lost or has no stream for it, the job is followed with
+ * `task_result`.
  */
 
 /** What was told before anybody knew which job to wait for. */
@@ -62,14 +63,22 @@ export class JobRoad implements Road {
   async look(options: { readonly signal?: AbortSignal | undefined; readonly wait?: boolean }): Promise<Snapshot> {
     const told = this.#news.resultOf(this.taskId);
     if (told !== undefined) return toEnd(this.taskId, told);
-    return this.#canFollowUp ? await this.#plain.look({ ...options, wait: this.#isPolled && options.wait === true }) : working(this.taskId);
+    return this.#canFollowUp
+      ? await this.#plain.look({ ...options, wait: this.#isPolled && options.wait === true })
+      : working(this.taskId);
   }
 
   watch(watcher: Watcher): () => void {
     const isOurs = (params: Json) => params.job_id === this.taskId;
     const releases = [
-      this.#connection.on("notifications/progress", (params) => void (isOurs(params) && watcher.onProgress(fromNotification(params)))),
-      this.#connection.on("notifications/tool_result", (params) => void (isOurs(params) && watcher.onNews(toEnd(this.taskId, fieldsOf(params.result))))),
+      this.#connection.on(
+        "notifications/progress",
+        (params) => void (isOurs(params) && watcher.onProgress(fromNotification(params))),
+      ),
+      this.#connection.on(
+        "notifications/tool_result",
+        (params) => void (isOurs(params) && watcher.onNews(toEnd(this.taskId, fieldsOf(params.result)))),
+      ),
       this.#askers.add({ taskId: this.taskId, ask: (question) => this.#ask(question, watcher) }),
     ];
     watcher.onTold(this.#connection.isPushed);
@@ -87,7 +96,8 @@ export class JobRoad implements Road {
 
   #ask(question: Question, watcher: Watcher): Promise<Answer> {
     const ask = async () => {
-      if (watcher.ask === undefined) throw new InputRequired(question, `answer the job ${this.taskId}, then ask for its result again.`);
+      if (watcher.ask === undefined)
+        throw new InputRequired(question, `answer the job ${this.taskId}, then ask for its result again.`);
       return await watcher.ask(question);
     };
     return askOrFail(ask, (error) => watcher.fail(error));

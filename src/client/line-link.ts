@@ -12,7 +12,11 @@ import type { CommandTarget, SocketTarget } from "./client.ts";
 const patienceMs = 2_000;
 
 /** Starts a server. It ends with the link: its input is closed, and what does not leave by itself is made to. */
-export async function startServer(target: CommandTarget, events: LinkEvents, onStderr?: (text: string) => void): Promise<Link> {
+export async function startServer(
+  target: CommandTarget,
+  events: LinkEvents,
+  onStderr?: (text: string) => void,
+): Promise<Link> {
   const { command, args = [], cwd } = target;
   const child = await startChild({ command, args, cwd, env: { ...env, ...target.env } });
   const release = endWithUs(child);
@@ -35,7 +39,10 @@ export async function startServer(target: CommandTarget, events: LinkEvents, onS
   return {
     kind: "command",
     // A server that takes nothing any more has mostly left, and its end says why.
-    send: (message) => writeLine(child.stdin, message).catch((error: unknown) => within(patienceMs, exited).then(() => Promise.reject(error))),
+    send: (message) =>
+      writeLine(child.stdin, message).catch((error: unknown) =>
+        within(patienceMs, exited).then(() => Promise.reject(error)),
+      ),
     begin: async () => undefined,
     close: async () => void (await endChild(child, { gone: exited, politeMs: patienceMs, signalMs: patienceMs })),
   };

@@ -10,10 +10,11 @@ import type { ServerFacts } from "./client.ts";
 /**
  * Which revision to speak, found out on one connection: `server/discover` of 2026-07-28 first, then `initialize`.
  *
- * The SDK's own client starts a second process to find that out over stdio, and refuses the handles of tasks; so both are done here.
- * Old servers meet an unknown first message in three ways: they answer with an error, they say nothing, or they leave. An error is
- * followed by `initialize`; after a while of silence `initialize` is sent as well, and then its answer counts, unless it is an error or none; who has left is
- * started again (by the caller of this) and asked in the old way, unless it said that something else was wrong.
+ * The SDK's own client starts a second process to find that out over stdio, and refuses the handles of tasks; so both
+ * are done here. Old servers meet an unknown first message in three ways: they answer with an error, they say nothing,
+ * or they leave. An error is followed by `initialize`; after a while of silence `initialize` is sent as well, and then
+ * its answer counts, unless it is an error or none; who has left is started again (by the caller of this) and asked in
+ * the old way, unless it said that something else was wrong.
  */
 
 const silenceMs = 2_000;
@@ -44,7 +45,10 @@ export function modernCapabilities(canAsk: boolean): Json {
   return { extensions: { [tasksExtension]: {} }, ...(canAsk && { elicitation: { form: {} } }) };
 }
 
-/** What we declare at a handshake, which no call can add to: one that is asked something without anybody to answer is ended then. */
+/**
+ * What we declare at a handshake, which no call can add to: one that is asked something without anybody to answer is
+ * ended then.
+ */
 const legacyCapabilities: Json = { elicitation: {}, experimental: { "meanwhile/jobs": {} } };
 
 export function checkRevision(revision: string | undefined): void {
@@ -53,7 +57,12 @@ export function checkRevision(revision: string | undefined): void {
 }
 
 /** Agrees on a revision. `mayProbe` is false for a server that has left when it was asked in the new way. */
-export async function negotiate(peer: Peer, who: Introduction, mayProbe: boolean, signal: AbortSignal): Promise<Dialect> {
+export async function negotiate(
+  peer: Peer,
+  who: Introduction,
+  mayProbe: boolean,
+  signal: AbortSignal,
+): Promise<Dialect> {
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
   try {
@@ -67,9 +76,14 @@ export async function negotiate(peer: Peer, who: Introduction, mayProbe: boolean
     if (first !== undefined && first !== "silent") return first;
     const legacy = initialize(peer, who, either);
     if (first === undefined) return await legacy;
-    // A server that was only slow hears both, and the later message decides for it: what it says to `initialize` counts, while it says anything.
-    const late = modern.then(async (dialect) => dialect && (await sleep(systemClock, silenceMs, either).then(() => dialect)));
-    return await Promise.race([legacy.catch(() => modern), late.then((dialect) => dialect ?? legacy)]).then((dialect) => dialect ?? legacy);
+    // A server that was only slow hears both, and the later message decides for it: what it says to `initialize`
+    // counts, while it says anything.
+    const late = modern.then(
+      async (dialect) => dialect && (await sleep(systemClock, silenceMs, either).then(() => dialect)),
+    );
+    return await Promise.race([legacy.catch(() => modern), late.then((dialect) => dialect ?? legacy)]).then(
+      (dialect) => dialect ?? legacy,
+    );
   } finally {
     stop.abort();
   }
@@ -79,7 +93,13 @@ export async function negotiate(peer: Peer, who: Introduction, mayProbe: boolean
 function isOldServers(error: unknown): boolean {
   if (error instanceof ServerError || error instanceof RequestError) return true;
   // Over HTTP it may say so without a message. Who refuses us, or is not there yet, will not take `initialize` either.
-  return error instanceof ConnectionError && error.status !== undefined && !error.isPassing && error.status !== 401 && error.status !== 403;
+  return (
+    error instanceof ConnectionError &&
+    error.status !== undefined &&
+    !error.isPassing &&
+    error.status !== 401 &&
+    error.status !== 403
+  );
 }
 
 /**
@@ -88,7 +108,10 @@ function isOldServers(error: unknown): boolean {
  */
 export function isOwnFailure(error: unknown): boolean {
   const words = error instanceof ConnectionError ? (error.lastWords ?? "") : "";
-  return /error|exception|fatal|panic|cannot|can't|could not|failed|missing|not found|no such|usage:/i.test(words) && !aboutMessages.test(words);
+  return (
+    /error|exception|fatal|panic|cannot|can't|could not|failed|missing|not found|no such|usage:/i.test(words) &&
+    !aboutMessages.test(words)
+  );
 }
 
 const aboutMessages = /discover|initiali[sz]|\bmethod\b|\brequest\b|\bmessage\b|json-?rpc|protocol/i;
@@ -97,7 +120,8 @@ async function discover(peer: Peer, who: Introduction, signal: AbortSignal): Pro
   const params = { _meta: envelope(who, modernCapabilities(true)) };
   const result = fieldsOf(await peer.request("server/discover", params, { signal, isStreamBound: true }));
   const versions = Array.isArray(result.supportedVersions) ? result.supportedVersions : [];
-  if (!versions.includes(modernRevision)) throw new ServerError({ code: -32022, message: "Unsupported protocol version", data: { supported: versions } });
+  if (!versions.includes(modernRevision))
+    throw new ServerError({ code: -32022, message: "Unsupported protocol version", data: { supported: versions } });
   await peer.link.begin(modernRevision);
   const capabilities = fieldsOf(result.capabilities);
   const hasTasks = fieldsOf(capabilities.extensions)[tasksExtension] !== undefined;
@@ -108,17 +132,25 @@ async function discover(peer: Peer, who: Introduction, signal: AbortSignal): Pro
 
 async function initialize(peer: Peer, who: Introduction, signal: AbortSignal): Promise<Dialect> {
   const wanted = who.revision ?? legacyRevision;
-  const params = { protocolVersion: wanted, capabilities: legacyCapabilities, clientInfo: { name: who.name, version: who.version } };
+  const params = {
+    protocolVersion: wanted,
+    capabilities: legacyCapabilities,
+    clientInfo: { name: who.name, version: who.version },
+  };
   const result = fieldsOf(await peer.request("initialize", params, { signal }).catch(explain));
   const revision = textOf(result.protocolVersion) ?? "";
   if (!legacyRevisions.includes(revision) || (who.revision !== undefined && revision !== wanted))
-    throw new ConnectionError(`The server wants to speak ${cut(revision || "no revision", 40)}, and we ${who.revision ?? revisions.join(", ")}.`, {
-      isPassing: false,
-    });
+    throw new ConnectionError(
+      `The server wants to speak ${cut(revision || "no revision", 40)}, and we ${who.revision ?? revisions.join(", ")}.`,
+      {
+        isPassing: false,
+      },
+    );
   if (peer.link.kind !== "url") await peer.notify("notifications/initialized");
   await peer.link.begin(revision);
   const capabilities = fieldsOf(result.capabilities);
-  const hasTasks = revision === legacyRevision && fieldsOf(fieldsOf(fieldsOf(capabilities.tasks).requests).tools).call !== undefined;
+  const hasTasks =
+    revision === legacyRevision && fieldsOf(fieldsOf(fieldsOf(capabilities.tasks).requests).tools).call !== undefined;
   return {
     revision,
     isModern: false,
@@ -129,7 +161,8 @@ async function initialize(peer: Peer, who: Introduction, signal: AbortSignal): P
 
 /** What answers neither of the two ways to begin is no server we can speak with. */
 function explain(error: unknown): never {
-  const isStranger = error instanceof ConnectionError && error.status !== undefined && [400, 404, 405, 406, 415].includes(error.status);
+  const isStranger =
+    error instanceof ConnectionError && error.status !== undefined && [400, 404, 405, 406, 415].includes(error.status);
   if (!isStranger) throw error;
   throw new ConnectionError(
     `No MCP server of ours answers there (HTTP status ${error.status}): the address may be wrong, or the server may speak the old HTTP+SSE transport, which is not supported.`,
@@ -138,5 +171,11 @@ function explain(error: unknown): never {
 }
 
 function toFacts(info: Json, instructions: unknown, revision: string, tasks: ServerFacts["tasks"]): ServerFacts {
-  return { name: textOf(info.name) ?? "", version: textOf(info.version) ?? "", instructions: textOf(instructions), revision, tasks };
+  return {
+    name: textOf(info.name) ?? "",
+    version: textOf(info.version) ?? "",
+    instructions: textOf(instructions),
+    revision,
+    tasks,
+  };
 }

@@ -9,8 +9,8 @@ import { fromHandle } from "./progress.ts";
 import type { Road, Snapshot, Watcher } from "./road.ts";
 
 /**
- * Handles for clients without tasks: an ordinary tool result that names a job and, as its next action, the tool that waits for it.
- * The tools beside that one are found by its name: `acme_task_result` has an `acme_task_cancel`.
+ * Handles for clients without tasks: an ordinary tool result that names a job and, as its next action, the tool that
+ * waits for it. The tools beside that one are found by its name: `acme_task_result` has an `acme_task_cancel`.
  */
 
 export interface Handle {
@@ -34,8 +34,12 @@ export function readHandle(result: Json): Handle | undefined {
     const status = textOf(fields.status);
     if (jobId === undefined || jobId === "" || status === undefined) continue;
     const { tool, arguments: given } = fieldsOf(fields.next_action);
-    const next = typeof tool === "string" && (given === undefined || isObject(given)) ? { tool, arguments: fieldsOf(given) } : undefined;
-    if (next !== undefined || (isJobStatus(status) && fields.estimated_runtime_seconds !== undefined)) return { jobId, status, next, fields };
+    const next =
+      typeof tool === "string" && (given === undefined || isObject(given))
+        ? { tool, arguments: fieldsOf(given) }
+        : undefined;
+    if (next !== undefined || (isJobStatus(status) && fields.estimated_runtime_seconds !== undefined))
+      return { jobId, status, next, fields };
   }
   return undefined;
 }
@@ -64,14 +68,20 @@ function jsonIn(content: unknown): unknown {
 }
 
 /**
- * True when a handle's next action may be done without asking anybody. A result can hold text from anywhere, so what it says to
- * call next must be a tool that only follows up this job: one of the known names, or one that is declared to change nothing.
+ * True when a handle's next action may be done without asking anybody. A result can hold text from anywhere, so what it
+ * says to call next must be a tool that only follows up this job: one of the known names, or one that is declared to
+ * change nothing.
  */
 export function isFollowable({ jobId, next }: Handle, tools: readonly Tool[]): boolean {
   if (next === undefined) return true;
   const tool = tools.find(({ name }) => name === next.tool);
   const isHarmless = followUpName.test(next.tool) || tool?.annotations?.readOnlyHint === true;
-  return tool !== undefined && isHarmless && next.arguments.job_id === jobId && fieldsOf(tool.inputSchema.properties).job_id !== undefined;
+  return (
+    tool !== undefined &&
+    isHarmless &&
+    next.arguments.job_id === jobId &&
+    fieldsOf(tool.inputSchema.properties).job_id !== undefined
+  );
 }
 
 const followUpName = /(^|[_./-])task_(result|status|answer)$/;
@@ -105,13 +115,28 @@ export class PlainRoad implements Road {
     this.#next = facts.next;
   }
 
-  async look({ signal, wait = false }: { readonly signal?: AbortSignal | undefined; readonly wait?: boolean }): Promise<Snapshot> {
+  async look({
+    signal,
+    wait = false,
+  }: {
+    readonly signal?: AbortSignal | undefined;
+    readonly wait?: boolean;
+  }): Promise<Snapshot> {
     const status = this.#toolName("task_status");
-    if (!wait && status !== undefined) return this.#readStatus(await this.#call(status, { job_id: this.taskId }, signal));
-    const next = this.#next ?? { tool: this.#toolName(resultTool) ?? resultTool, arguments: { job_id: this.taskId, wait_seconds: waitSeconds } };
+    if (!wait && status !== undefined)
+      return this.#readStatus(await this.#call(status, { job_id: this.taskId }, signal));
+    const next = this.#next ?? {
+      tool: this.#toolName(resultTool) ?? resultTool,
+      arguments: { job_id: this.taskId, wait_seconds: waitSeconds },
+    };
     // An action that answers a question is the person's to fill in: until then there is only waiting.
     const isAnswer = next.tool.endsWith("task_answer");
-    const waiting = isAnswer ? { tool: this.#toolName(resultTool) ?? resultTool, arguments: { job_id: this.taskId, wait_seconds: waitSeconds } } : next;
+    const waiting = isAnswer
+      ? {
+          tool: this.#toolName(resultTool) ?? resultTool,
+          arguments: { job_id: this.taskId, wait_seconds: waitSeconds },
+        }
+      : next;
     return await this.#readResult(await this.#call(waiting.tool, waiting.arguments, signal), signal);
   }
 
@@ -122,8 +147,10 @@ export class PlainRoad implements Road {
   async meet({ state }: Snapshot, { ask }: Watcher): Promise<void> {
     for (const question of state.questions ?? []) {
       if (this.#answered.has(question.key)) continue;
-      if (isForPersons(question)) throw new InputRequired(question, `only a person may; they can with: meanwhile tasks answer ${this.taskId}`);
-      if (ask === undefined) throw new InputRequired(question, `answer the job ${this.taskId}, then ask for its result again.`);
+      if (isForPersons(question))
+        throw new InputRequired(question, `only a person may; they can with: meanwhile tasks answer ${this.taskId}`);
+      if (ask === undefined)
+        throw new InputRequired(question, `answer the job ${this.taskId}, then ask for its result again.`);
       const answer = await ask(question);
       this.#answered.add(question.key);
       await this.answer({ [question.key]: answer });
@@ -138,7 +165,9 @@ export class PlainRoad implements Road {
 
   /** A `no` cannot be sent this way: a job that gets one is stopped. */
   async answer(answers: Readonly<Record<string, Answer>>): Promise<void> {
-    const given = Object.entries(answers).flatMap(([key, answer]) => (answer.action === "accept" ? [[key, answer.content] as const] : []));
+    const given = Object.entries(answers).flatMap(([key, answer]) =>
+      answer.action === "accept" ? [[key, answer.content] as const] : [],
+    );
     if (given.length < Object.keys(answers).length) return await this.cancel();
     const name = this.#toolName("task_answer");
     if (name === undefined) throw this.#noTools();
@@ -154,7 +183,10 @@ export class PlainRoad implements Road {
   }
 
   #noTools(): RequestError {
-    return new RequestError("method", "This server has no tasks, and no tools such as task_result to follow its work with.");
+    return new RequestError(
+      "method",
+      "This server has no tasks, and no tools such as task_result to follow its work with.",
+    );
   }
 
   #toolName(name: string): string | undefined {
@@ -165,7 +197,8 @@ export class PlainRoad implements Road {
   #readStatus(result: Json): Snapshot {
     refuseError(result);
     const handle = readHandle(result);
-    if (handle?.jobId !== this.taskId) throw new RequestError("request", `The server did not say how the job ${cut(this.taskId, 100)} stands.`);
+    if (handle?.jobId !== this.taskId)
+      throw new RequestError("request", `The server did not say how the job ${cut(this.taskId, 100)} stands.`);
     this.#next = handle.next;
     return toSnapshot(handle);
   }
@@ -175,14 +208,24 @@ export class PlainRoad implements Road {
     // Some other job's handle would be followed for ever, so it counts as the result.
     if (readHandle(result)?.jobId === this.taskId) return this.#readStatus(result);
     const status = this.#toolName("task_status");
-    const end = result.isError === true && status !== undefined ? readHandle(await this.#call(status, { job_id: this.taskId }, signal)) : undefined;
+    const end =
+      result.isError === true && status !== undefined
+        ? readHandle(await this.#call(status, { job_id: this.taskId }, signal))
+        : undefined;
     if (end?.status === "cancelled") return toSnapshot(end);
-    return { state: { taskId: this.taskId, status: result.isError === true ? "failed" : "completed" }, result: toToolResult(result) };
+    return {
+      state: { taskId: this.taskId, status: result.isError === true ? "failed" : "completed" },
+      result: toToolResult(result),
+    };
   }
 
   #call(name: string, args: Json, signal?: AbortSignal): Promise<Json> {
     const limitMs = answerMs + graceMs + (numberOf(args.wait_seconds) ?? 0) * 1000;
-    return this.#facts.connection.request("tools/call", { name, arguments: args }, { signal, isRepeatable: true, limitMs });
+    return this.#facts.connection.request(
+      "tools/call",
+      { name, arguments: args },
+      { signal, isRepeatable: true, limitMs },
+    );
   }
 }
 
@@ -201,17 +244,29 @@ const terminal: readonly string[] = ["completed", "failed", "cancelled"];
 
 /** A job as its handle describes it. One that has ended still has to be fetched. */
 export function toSnapshot({ jobId, status, fields }: Handle): Snapshot {
-  const questions = (Array.isArray(fields.questions) ? fields.questions : []).flatMap((item: unknown): PlainQuestion[] => {
-    const { key, message, schema, only_a_person_may_answer } = fieldsOf(item);
-    if (typeof key !== "string") return [];
-    return [{ key, message: textOf(message) ?? "", schema: fieldsOf(schema), taskId: jobId, ...(only_a_person_may_answer === true && { isForPersons: true }) }];
-  });
+  const questions = (Array.isArray(fields.questions) ? fields.questions : []).flatMap(
+    (item: unknown): PlainQuestion[] => {
+      const { key, message, schema, only_a_person_may_answer } = fieldsOf(item);
+      if (typeof key !== "string") return [];
+      return [
+        {
+          key,
+          message: textOf(message) ?? "",
+          schema: fieldsOf(schema),
+          taskId: jobId,
+          ...(only_a_person_may_answer === true && { isForPersons: true }),
+        },
+      ];
+    },
+  );
   const message = textOf(fieldsOf(fields.progress).message);
   const isAsked = questions.length > 0 && !terminal.includes(status);
   const state: TaskState = {
     taskId: jobId,
     status: isAsked ? "input_required" : terminal.includes(status) ? (status as TaskStatus) : "working",
-    ...(isAsked ? { statusMessage: `asks: ${questions[0]?.message}` } : message !== undefined && { statusMessage: message }),
+    ...(isAsked
+      ? { statusMessage: `asks: ${questions[0]?.message}` }
+      : message !== undefined && { statusMessage: message }),
     ...(questions.length > 0 && { questions }),
   };
   return { state, progress: fromHandle(fields) };

@@ -48,7 +48,10 @@ export function nextRetryMs(tries: number, retryAfterMs: number | undefined, ran
 const minResumeMs = 500;
 const maxResumeMs = 10_000;
 
-/** Milliseconds until a broken stream is opened again: what the server asks for, and longer the more often that brought nothing. */
+/**
+ * Milliseconds until a broken stream is opened again: what the server asks for, and longer the more often that brought
+ * nothing.
+ */
 export function nextResumeMs(inVain: number, retryMs: number): number {
   return Math.max(Math.min(minResumeMs * 2 ** Math.min(inVain, 30), maxResumeMs), retryMs);
 }

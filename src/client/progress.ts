@@ -15,7 +15,8 @@ export function fromNotification(params: Json): Progress | undefined {
 /** A status message such as `Page 3 of 12 (25%, about 34 s left)`; undefined when it holds no percentage. */
 export function fromStatusMessage(text: string | undefined): Progress | undefined {
   if (text === undefined) return undefined;
-  const [, words = "", percentage, left] = /^(.{0,1000}?)\s*\(?(?<![\d.])(\d{1,3}(?:\.\d{1,6})?) ?%(?:, about ([^()]{1,40}) left)?\)?\s*$/su.exec(text) ?? [];
+  const [, words = "", percentage, left] =
+    /^(.{0,1000}?)\s*\(?(?<![\d.])(\d{1,3}(?:\.\d{1,6})?) ?%(?:, about ([^()]{1,40}) left)?\)?\s*$/su.exec(text) ?? [];
   const done = Number(percentage);
   if (percentage === undefined || done > 100) return undefined;
   return toProgress(done, 100, words === "" ? undefined : words, left === undefined ? undefined : toSeconds(left));
@@ -28,7 +29,12 @@ export function fromHandle(handle: Json): Progress | undefined {
   return done === undefined ? undefined : toProgress(done, 100, textOf(message), numberOf(seconds_left));
 }
 
-function toProgress(done: number, total: number | undefined, message: string | undefined, etaSeconds: number | undefined): Progress {
+function toProgress(
+  done: number,
+  total: number | undefined,
+  message: string | undefined,
+  etaSeconds: number | undefined,
+): Progress {
   return {
     done,
     ...(total !== undefined && { total }),
@@ -42,7 +48,9 @@ const secondsIn: Readonly<Record<string, number>> = { ms: 0.001, s: 1, min: 60, 
 /** `2 min 5 s` as a number of seconds; undefined when it is something else. */
 function toSeconds(words: string): number | undefined {
   const parts = [...words.matchAll(/(\d+(?:\.\d+)?) (ms|s|min|h)\b/g)];
-  return parts.length === 0 ? undefined : parts.reduce((sum, [, count, unit = ""]) => sum + Number(count) * (secondsIn[unit] ?? 0), 0);
+  return parts.length === 0
+    ? undefined
+    : parts.reduce((sum, [, count, unit = ""]) => sum + Number(count) * (secondsIn[unit] ?? 0), 0);
 }
 
 /** Passes progress on that goes forward; the first source that gives numbers is the one that counts. */
@@ -59,7 +67,11 @@ export class ProgressFilter {
     if (progress === undefined || this.#onProgress === undefined) return;
     if (this.#source === "notification" && source === "status") return;
     const last = source === this.#source ? this.#last : undefined;
-    if (last !== undefined && (progress.done < last.done || (progress.done === last.done && progress.message === last.message))) return;
+    if (
+      last !== undefined &&
+      (progress.done < last.done || (progress.done === last.done && progress.message === last.message))
+    )
+      return;
     this.#source = source;
     this.#last = progress;
     this.#onProgress(progress);

@@ -56,7 +56,10 @@ export class Askers {
   }
 }
 
-/** Asks a person. Where that is not possible the question is left open for whoever comes next, and who waits for the work hears why. */
+/**
+ * Asks a person. Where that is not possible the question is left open for whoever comes next, and who waits for the
+ * work hears why.
+ */
 export async function askOrFail(ask: () => Promise<Answer>, fail: (error: unknown) => void): Promise<Answer> {
   try {
     return await ask();
@@ -67,7 +70,9 @@ export async function askOrFail(ask: () => Promise<Answer>, fail: (error: unknow
 }
 
 /** Asks one question after the other, because most people have but one terminal. */
-export function inTurn(onInput: (question: Question) => Answer | Promise<Answer>): (question: Question) => Promise<Answer> {
+export function inTurn(
+  onInput: (question: Question) => Answer | Promise<Answer>,
+): (question: Question) => Promise<Answer> {
   let last: Promise<unknown> = Promise.resolve();
   return (question) => {
     const answer = last.then(() => onInput(question));

@@ -44,7 +44,13 @@ export function isTerminal(status: TaskStatus): boolean {
   return status === "completed" || status === "failed" || status === "cancelled";
 }
 
-const statuses: readonly string[] = ["working", "input_required", "completed", "failed", "cancelled"] satisfies TaskStatus[];
+const statuses: readonly string[] = [
+  "working",
+  "input_required",
+  "completed",
+  "failed",
+  "cancelled",
+] satisfies TaskStatus[];
 
 /** A task of either generation, as both are told to the caller; undefined for what is no task. */
 export function readTask(fields: Json): TaskState | undefined {

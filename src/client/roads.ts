@@ -22,7 +22,11 @@ export async function roadTo(facts: ClientFacts, taskId: string): Promise<Road> 
   if (connection.server.tasks === modernRevision) return new Road2026(connection, taskId);
   if (connection.server.tasks === legacyRevision) return road2025(facts, taskId);
   const plain = await plainRoad(facts, taskId);
-  if (plain === undefined) throw new RequestError("method", "This server has no tasks, and no tools such as task_result to follow its work with.");
+  if (plain === undefined)
+    throw new RequestError(
+      "method",
+      "This server has no tasks, and no tools such as task_result to follow its work with.",
+    );
   return plain;
 }
 

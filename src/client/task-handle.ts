@@ -20,7 +20,10 @@ export function fromEnding(ending: Ending): TaskHandle {
   if ("road" in ending) return handleOf(ending.road.taskId, async () => ending.road, ending.first);
   const { result } = ending;
   const refuse = async () => {
-    throw new RequestError("params", "The server has answered without making a task of it: there is none, and `result` has the answer.");
+    throw new RequestError(
+      "params",
+      "The server has answered without making a task of it: there is none, and `result` has the answer.",
+    );
   };
   return { taskId: undefined, state: refuse, result: async () => result, cancel: refuse, answer: refuse };
 }

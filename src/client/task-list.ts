@@ -13,7 +13,8 @@ import type { ClientFacts } from "./roads.ts";
 export async function listTasks({ connection, tools }: ClientFacts, cursor: string | undefined): Promise<TaskPage> {
   const options = { isRepeatable: true, limitMs: answerMs };
   const page: Json = cursor === undefined ? {} : { cursor };
-  const canList = connection.server.tasks === legacyRevision && fieldsOf(connection.dialect.capabilities.tasks).list !== undefined;
+  const canList =
+    connection.server.tasks === legacyRevision && fieldsOf(connection.dialect.capabilities.tasks).list !== undefined;
   if (canList) {
     const result = await connection.request("tasks/list", page, options);
     return toPage(listOf(result.tasks).map(readTask), result.nextCursor);
@@ -21,7 +22,10 @@ export async function listTasks({ connection, tools }: ClientFacts, cursor: stri
   const listed = await tools.list();
   const name = `${followUpPrefix(listed) ?? ""}task_list`;
   if (!listed.some((tool) => tool.name === name))
-    throw new RequestError("method", "This server does not list tasks; keep a task's id, and ask for the task by that.");
+    throw new RequestError(
+      "method",
+      "This server does not list tasks; keep a task's id, and ask for the task by that.",
+    );
   const result = await connection.request("tools/call", { name, arguments: page }, options);
   const { data } = fieldsOf(result.structuredContent);
   if (result.isError === true || !isObject(data)) {
@@ -37,7 +41,12 @@ function toPage(tasks: readonly (TaskState | undefined)[], nextCursor: unknown):
 
 function fromJob({ job_id, status, message, created_at }: Json): TaskState | undefined {
   const shown = status === "queued" ? "working" : status;
-  return readTask({ taskId: job_id, status: shown, createdAt: created_at, ...(message !== "" && { statusMessage: message }) });
+  return readTask({
+    taskId: job_id,
+    status: shown,
+    createdAt: created_at,
+    ...(message !== "" && { statusMessage: message }),
+  });
 }
 
 function listOf(value: unknown): Json[] {

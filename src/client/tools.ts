@@ -55,7 +55,10 @@ export class ToolList {
     const tools: Tool[] = [];
     let cursor: string | undefined;
     for (let page = 0; page < maxPages && tools.length < maxTools; page++) {
-      const result = await this.#connection.request("tools/list", cursor === undefined ? {} : { cursor }, { isRepeatable: true, limitMs: answerMs });
+      const result = await this.#connection.request("tools/list", cursor === undefined ? {} : { cursor }, {
+        isRepeatable: true,
+        limitMs: answerMs,
+      });
       for (const tool of Array.isArray(result.tools) ? result.tools : []) {
         if (isObject(tool) && typeof tool.name === "string")
           tools.push({ ...tool, inputSchema: isObject(tool.inputSchema) ? tool.inputSchema : {} } as unknown as Tool);
@@ -63,7 +66,9 @@ export class ToolList {
       cursor = textOf(result.nextCursor);
       if (cursor === undefined) return tools;
     }
-    throw new ConnectionError(`The server's list of tools does not end: ${tools.length} tools on ${maxPages} pages.`, { isPassing: false });
+    throw new ConnectionError(`The server's list of tools does not end: ${tools.length} tools on ${maxPages} pages.`, {
+      isPassing: false,
+    });
   }
 }
 
@@ -76,7 +81,8 @@ export function closest(name: string, known: readonly string[]): string | undefi
 
 /** From 0 to 1: the letters that two words share, whatever their order, and the pairs of neighbours, which have one. */
 function likeness(a: string, b: string): number {
-  const pairs = (word: string) => Array.from({ length: Math.max(0, word.length - 1) }, (_, at) => word.slice(at, at + 2));
+  const pairs = (word: string) =>
+    Array.from({ length: Math.max(0, word.length - 1) }, (_, at) => word.slice(at, at + 2));
   return (overlap(a.split(""), b.split("")) + overlap(pairs(a), pairs(b))) / 2;
 }
 

@@ -2,7 +2,8 @@ import { InputError } from "../errors.ts";
 import type { JsonSchema } from "./schema.ts";
 
 /**
- * Other names a command answers to. They are looked up and never listed, so that a rename breaks nobody and costs no model a word.
+ * Other names a command answers to. They are looked up and never listed, so that a rename breaks nobody and costs no
+ * model a word.
  */
 export interface Alias {
   /** A tool name without the prefix; undefined: the command's own name, whose arguments have other names too. */
@@ -31,19 +32,30 @@ export function readAliases(given: readonly unknown[], input: JsonSchema): Alias
   const aliases = given.map((item) => readAlias(item, (input.properties ?? {}) as Record<string, unknown>));
   const names = aliases.map(({ name }) => name);
   const double = names.find((name, at) => names.indexOf(name) !== at);
-  if (names.length !== new Set(names).size) throw new TypeError(`\`aliases\` names ${double ?? "the command itself"} twice; take one out`);
+  if (names.length !== new Set(names).size)
+    throw new TypeError(`\`aliases\` names ${double ?? "the command itself"} twice; take one out`);
   return aliases;
 }
 
 function readAlias(item: unknown, properties: Readonly<Record<string, unknown>>): Alias {
-  const { name, arguments: renamed = {}, ...others } = typeof item === "string" ? { name: item } : ((item ?? {}) as Record<string, unknown>);
+  const {
+    name,
+    arguments: renamed = {},
+    ...others
+  } = typeof item === "string" ? { name: item } : ((item ?? {}) as Record<string, unknown>);
   const isEmpty = name === undefined && Object.keys(renamed as object).length === 0;
   if (typeof item === "number" || Array.isArray(item) || Object.keys(others).length > 0 || isEmpty)
-    throw new TypeError("`aliases`: each must be a tool name, or { name, arguments }, where `arguments` holds their names and ours");
+    throw new TypeError(
+      "`aliases`: each must be a tool name, or { name, arguments }, where `arguments` holds their names and ours",
+    );
   if (name !== undefined && (typeof name !== "string" || !namePattern.test(name)))
-    throw new TypeError(`\`aliases\`: ${JSON.stringify(name)} is no tool name; use letters, digits and _, a letter first`);
+    throw new TypeError(
+      `\`aliases\`: ${JSON.stringify(name)} is no tool name; use letters, digits and _, a letter first`,
+    );
   if (name !== undefined && reservedPattern.test(name))
-    throw new TypeError(`\`aliases\`: ${name} clashes with the tools that follow up a task (task_result, task_status, …); take another name`);
+    throw new TypeError(
+      `\`aliases\`: ${name} clashes with the tools that follow up a task (task_result, task_status, …); take another name`,
+    );
   return { name, arguments: readArguments(renamed, properties) };
 }
 
@@ -53,8 +65,11 @@ function readArguments(given: unknown, properties: Readonly<Record<string, unkno
   for (const [theirs, ours] of Object.entries(given)) {
     const known = Object.keys(properties).join(", ") || "none";
     if (typeof ours !== "string" || !Object.hasOwn(properties, ours))
-      throw new TypeError(`\`aliases\`: ${theirs} stands for ${JSON.stringify(ours)}, which is no argument of this command; it has ${known}`);
-    if (Object.hasOwn(properties, theirs)) throw new TypeError(`\`aliases\`: ${theirs} is an argument of this command already; take it out of the alias`);
+      throw new TypeError(
+        `\`aliases\`: ${theirs} stands for ${JSON.stringify(ours)}, which is no argument of this command; it has ${known}`,
+      );
+    if (Object.hasOwn(properties, theirs))
+      throw new TypeError(`\`aliases\`: ${theirs} is an argument of this command already; take it out of the alias`);
   }
   return { ...(given as Record<string, string>) };
 }
@@ -73,7 +88,14 @@ export function ownArgument(entry: Named, calledAs: string, argument: string): s
 
 /** A call's arguments by their own names; throws when one is given by two names. */
 export function ownArguments(entry: Named, calledAs: string, given: unknown): unknown {
-  if (entry.aliases === undefined || entry.aliases.length === 0 || typeof given !== "object" || given === null || Array.isArray(given)) return given;
+  if (
+    entry.aliases === undefined ||
+    entry.aliases.length === 0 ||
+    typeof given !== "object" ||
+    given === null ||
+    Array.isArray(given)
+  )
+    return given;
   const renamed = renamedArguments(entry, calledAs);
   const own: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(given)) {

@@ -1,12 +1,14 @@
 /**
- * The built-ins of JavaScript, which every command shares with the server it runs in: one that adds to `Object.prototype`, or puts a
- * function of its own in the place of `JSON.stringify`, would silence everybody. So they are looked at around each run, and put back.
+ * The built-ins of JavaScript, which every command shares with the server it runs in: one that adds to
+ * `Object.prototype`, or puts a function of its own in the place of `JSON.stringify`, would silence everybody. So they
+ * are looked at around each run, and put back.
  *
- * What counts as harm: a property of Object.prototype or Array.prototype that is enumerable, or has a name that the language or we look
- * for ourselves; and, while commands run, another function in the place of a built-in one. What is added out of sight, as polyfills do,
- * is fine; so is what replaces a built-in while files are loaded.
+ * What counts as harm: a property of Object.prototype or Array.prototype that is enumerable, or has a name that the
+ * language or we look for ourselves; and, while commands run, another function in the place of a built-in one. What is
+ * added out of sight, as polyfills do, is fine; so is what replaces a built-in while files are loaded.
  *
- * Nothing here may rely on what a command could have changed: no iterator, and no method that was not taken at the start.
+ * Nothing here may rely on what a command could have changed: no iterator, and no method that was not taken at the
+ * start.
  */
 const { ownKeys, getOwnPropertyDescriptor, defineProperty, deleteProperty } = Reflect;
 
@@ -41,11 +43,26 @@ const shared = [
   {
     name: "globalThis",
     holder: globalThis,
-    keys: ["Object", "Array", "JSON", "Promise", "Map", "Set", "Buffer", "setTimeout", "clearTimeout", "setImmediate", "queueMicrotask"],
+    keys: [
+      "Object",
+      "Array",
+      "JSON",
+      "Promise",
+      "Map",
+      "Set",
+      "Buffer",
+      "setTimeout",
+      "clearTimeout",
+      "setImmediate",
+      "queueMicrotask",
+    ],
   },
 ] as unknown as readonly Shared[];
 
-/** What the language looks for in any object: when it is converted, awaited or walked through, and when it describes a property. */
+/**
+ * What the language looks for in any object: when it is converted, awaited or walked through, and when it describes a
+ * property.
+ */
 const sensitive: readonly PropertyKey[] = [
   ...["toJSON", "then", "get", "set", "value", "writable", "enumerable", "configurable"],
   ...[Symbol.iterator, Symbol.asyncIterator, Symbol.toPrimitive],
@@ -80,7 +97,8 @@ export function keepBuiltins(): void {
       const descriptor = getOwnPropertyDescriptor(at.holder, key);
       names[key] = true;
       // What is computed when it is read is nobody's function to replace.
-      if (descriptor !== undefined && "value" in descriptor && isBuiltin(descriptor.value)) kept[kept.length] = { at, key, descriptor };
+      if (descriptor !== undefined && "value" in descriptor && isBuiltin(descriptor.value))
+        kept[kept.length] = { at, key, descriptor };
     }
   }
   baseline = { kept, known, core: readCore() };
@@ -99,8 +117,8 @@ export function settleBuiltins(): readonly string[] {
 }
 
 /**
- * What has been changed since, each in words; it is put back on the way. Without `isThorough` only what silences a server at once is
- * looked for, which takes less than a microsecond.
+ * What has been changed since, each in words; it is put back on the way. Without `isThorough` only what silences a
+ * server at once is looked for, which takes less than a microsecond.
  */
 export function restoreBuiltins(isThorough: boolean): readonly string[] {
   if (baseline === undefined || (!isThorough && looksIntact(baseline))) return [];
@@ -140,7 +158,11 @@ function isHarmful(holder: Holder, key: PropertyKey): boolean {
 }
 
 function wordFor({ name }: Shared, key: PropertyKey): string {
-  return name === "globalThis" ? String(key) : typeof key === "symbol" ? `${String(key)} of ${name}` : `${name}.${String(key)}`;
+  return name === "globalThis"
+    ? String(key)
+    : typeof key === "symbol"
+      ? `${String(key)} of ${name}`
+      : `${name}.${String(key)}`;
 }
 
 const anyObject: { readonly [name: string]: unknown } = {};

@@ -21,7 +21,9 @@ export interface CatalogEntry {
   readonly command: Command;
   /** Other names the tool answers to. Its own is among them where its arguments have other names. */
   readonly aliases?: readonly ToolAlias[];
-  /** Comes with Meanwhile, and reaches the user's own files and settings: callers whom nobody knows have nothing of it. */
+  /**
+   * Comes with Meanwhile, and reaches the user's own files and settings: callers whom nobody knows have nothing of it.
+   */
   readonly isBundled?: boolean;
 }
 
@@ -68,7 +70,10 @@ export async function openCatalog(options: CatalogOptions): Promise<Catalog> {
 
 export interface LiveCatalogOptions extends CatalogOptions {
   readonly clock: Clock;
-  /** False when the files as they are now are for another process to load: then what was loaded stays. Asked with every change, before anything is loaded. */
+  /**
+   * False when the files as they are now are for another process to load: then what was loaded stays. Asked with every
+   * change, before anything is loaded.
+   */
   readonly mayReload?: (folders: readonly string[]) => boolean;
   /** Live catalogs are served, and to strangers too: nobody may forget to say it. */
   readonly isBundled: (file: string) => boolean;
@@ -84,13 +89,18 @@ export async function openLiveCatalog(options: LiveCatalogOptions): Promise<Cata
       onChange: async (changed) => {
         const { isServed = () => true, log } = options;
         for (const folder of changed.filter((one) => !isServed(one)))
-          log.warn(`${folder} has come after this server started, so nothing in it is loaded; start the server again to serve it`);
+          log.warn(
+            `${folder} has come after this server started, so nothing in it is loaded; start the server again to serve it`,
+          );
         const served = changed.filter((one) => isServed(one));
         if (served.length === 0 || options.mayReload?.(options.folders.filter(isServed)) === false) return;
         forgetModules(served);
         try {
           catalog.replace(await loadAll(options));
-          options.log.info("commands reloaded", { commands: catalog.entries.length, problems: catalog.problems.length });
+          options.log.info("commands reloaded", {
+            commands: catalog.entries.length,
+            problems: catalog.problems.length,
+          });
         } catch (error) {
           options.log.error(`commands not reloaded: ${messageOf(error)}`);
         }
@@ -108,10 +118,12 @@ interface Loaded {
 /** The catalog as callers see it whom nobody knows: what is bundled is not there, by no name and in no list. */
 export function withoutBundled(catalog: Catalog): Catalog {
   let seen: { revision: number; entries: readonly CatalogEntry[] } | undefined;
-  const unlessBundled = <T extends { readonly isBundled?: boolean }>(item: T | undefined) => (item?.isBundled === true ? undefined : item);
+  const unlessBundled = <T extends { readonly isBundled?: boolean }>(item: T | undefined) =>
+    item?.isBundled === true ? undefined : item;
   return {
     get entries() {
-      if (seen?.revision !== catalog.revision) seen = { revision: catalog.revision, entries: catalog.entries.filter((entry) => entry.isBundled !== true) };
+      if (seen?.revision !== catalog.revision)
+        seen = { revision: catalog.revision, entries: catalog.entries.filter((entry) => entry.isBundled !== true) };
       return seen.entries;
     },
     get problems() {
@@ -142,7 +154,10 @@ class LoadedCatalog implements Catalog {
   replace(loaded: Loaded): void {
     this.entries = loaded.entries;
     this.problems = loaded.problems;
-    const named = loaded.entries.flatMap((entry) => [...(entry.aliases ?? []).map(({ name }) => [name, entry] as const), [entry.toolName, entry] as const]);
+    const named = loaded.entries.flatMap((entry) => [
+      ...(entry.aliases ?? []).map(({ name }) => [name, entry] as const),
+      [entry.toolName, entry] as const,
+    ]);
     this.#byName = new Map(named);
     this.revision += 1;
     for (const listener of this.#listeners) listener();
@@ -173,7 +188,9 @@ class LoadedCatalog implements Catalog {
 
 async function loadAll(options: CatalogOptions): Promise<Loaded> {
   const { isServed = () => true, select = (all) => all } = options;
-  const found = select(options.folders.filter((folder) => isServed(folder)).flatMap(discover)).map((item) => withPrefix(item, options.toolPrefix));
+  const found = select(options.folders.filter((folder) => isServed(folder)).flatMap(discover)).map((item) =>
+    withPrefix(item, options.toolPrefix),
+  );
   refuseClashes(found, options.isBundled);
   const loaded = (await Promise.all(found.map(loadEntry))).map((item): CatalogEntry | LoadProblem => ({
     ...("command" in item ? withAliases(item, options.toolPrefix) : item),
@@ -182,7 +199,9 @@ async function loadAll(options: CatalogOptions): Promise<Loaded> {
   const changes = settleBuiltins();
   if (changes.length > 0) {
     const folders = options.folders.join(", ");
-    options.log.error(`while the commands of ${folders} were loaded, ${changes.join(", ")}; that was undone, because every command would inherit it`);
+    options.log.error(
+      `while the commands of ${folders} were loaded, ${changes.join(", ")}; that was undone, because every command would inherit it`,
+    );
   }
   options.onLoad?.(loaded);
   const entries = loaded.filter((item): item is CatalogEntry => "command" in item);
@@ -200,7 +219,9 @@ function withPrefix(found: FoundCommand, prefix: string): FoundCommand {
     ...found,
     toolName,
     ...(isTooLong
-      ? { problem: `its tool name ${toolName} has ${toolName.length} characters, at most ${maxToolNameLength} are allowed; shorten toolPrefix or the name` }
+      ? {
+          problem: `its tool name ${toolName} has ${toolName.length} characters, at most ${maxToolNameLength} are allowed; shorten toolPrefix or the name`,
+        }
       : {}),
   };
 }
@@ -242,13 +263,18 @@ function refuseAliasClashes(entries: readonly CatalogEntry[], found: readonly Fo
   for (const { toolName, file, command, aliases: names = [] } of entries) {
     for (const [at, { name }] of names.entries()) {
       if (name === toolName) {
-        if (command.aliases[at]?.name !== undefined) throw clash(`${file} has its own name ${name} among its \`aliases\`; take it out.`);
+        if (command.aliases[at]?.name !== undefined)
+          throw clash(`${file} has its own name ${name} among its \`aliases\`; take it out.`);
         continue;
       }
       const tool = tools.get(name);
-      if (tool !== undefined) throw clash(`The alias ${name} of ${file} is the name of another tool, ${tool}; take the alias out, or rename the tool.`);
+      if (tool !== undefined)
+        throw clash(
+          `The alias ${name} of ${file} is the name of another tool, ${tool}; take the alias out, or rename the tool.`,
+        );
       const other = aliases.get(name);
-      if (other !== undefined) throw clash(`Two commands have the alias ${name}: ${other} and ${file}; take it out of one.`);
+      if (other !== undefined)
+        throw clash(`Two commands have the alias ${name}: ${other} and ${file}; take it out of one.`);
       aliases.set(name, file);
     }
   }
@@ -262,7 +288,9 @@ export async function loadEntry(found: FoundCommand): Promise<CatalogEntry | Loa
   try {
     const exported = (await inTime(loadModule(file))).default;
     if (!isCommand(exported))
-      return problem(`its default export is ${exported === undefined ? "missing" : "not a command"}; write: export default defineCommand({ … })`);
+      return problem(
+        `its default export is ${exported === undefined ? "missing" : "not a command"}; write: export default defineCommand({ … })`,
+      );
     return { toolName, path: words, file, command: exported };
   } catch (error) {
     return problem(describeLoadError(error, file));
@@ -273,7 +301,9 @@ export async function loadEntry(found: FoundCommand): Promise<CatalogEntry | Loa
 async function inTime<T>(loading: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const cancel = systemClock.after(loadTimeoutMs, () =>
-    late.reject(new Error(`it did not finish loading within ${loadTimeoutMs / 1000} s; a top-level await that never ends?`)),
+    late.reject(
+      new Error(`it did not finish loading within ${loadTimeoutMs / 1000} s; a top-level await that never ends?`),
+    ),
   );
   try {
     return await Promise.race([loading, late.promise]);
@@ -297,7 +327,9 @@ function aliasHint(text: string, file: string): string {
 
 function isTsconfigPath(name: string, folder: string): boolean {
   const file = path.join(folder, "tsconfig.json");
-  const isNamed = existsSync(file) && [`"${name}"`, `"${name.split("/")[0]}/*"`].some((key) => readFileSync(file, "utf8").includes(key));
+  const isNamed =
+    existsSync(file) &&
+    [`"${name}"`, `"${name.split("/")[0]}/*"`].some((key) => readFileSync(file, "utf8").includes(key));
   const parent = path.dirname(folder);
   return /^[@~]\//.test(name) || isNamed || (parent !== folder && isTsconfigPath(name, parent));
 }

@@ -10,7 +10,9 @@ export type Estimate = number | { readonly work: number };
 /** Whether a client may, must or must not call it as a task. */
 export type TaskSupport = "optional" | "required" | "forbidden";
 
-/** How a failed run is tried again: this many attempts in all, waiting `backoff` seconds, then twice that, and so on. */
+/**
+ * How a failed run is tried again: this many attempts in all, waiting `backoff` seconds, then twice that, and so on.
+ */
 export interface Retry {
   readonly attempts: number;
   readonly backoff?: number;
@@ -32,10 +34,15 @@ export interface CompleterContext {
 
 type Suggestions = readonly (string | Suggestion)[];
 
-/** An author's own: the values for one argument. It may give all of them; those that do not fit `partial` are left out. */
+/**
+ * An author's own: the values for one argument. It may give all of them; those that do not fit `partial` are left out.
+ */
 export type Completer = (partial: string, given: CompleterContext) => Suggestions | Promise<Suggestions>;
 
-/** Another name for the tool; `arguments` says what that name's arguments are called here. Without a name, for the tool's own. */
+/**
+ * Another name for the tool; `arguments` says what that name's arguments are called here. Without a name, for the
+ * tool's own.
+ */
 export interface AliasDefinition<I> {
   readonly name?: string;
   readonly arguments?: { readonly [theirs: string]: keyof I & string };
@@ -55,32 +62,46 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
   readonly output?: O;
   /** Expected to take long: a task at once where the client can take one. */
   readonly long?: boolean;
-  /** How long a run with this input will take: seconds, or a size that history turns into time; undefined when that cannot be said. */
+  /**
+   * How long a run with this input will take: seconds, or a size that history turns into time; undefined when that
+   * cannot be said.
+   */
   readonly estimate?: (input: InferOutput<I>, call: CallFacts) => Estimate | undefined;
   /** `read` changes nothing, `destroy` cannot be undone. Default: `write`. */
   readonly effects?: Effects;
   /** Running it twice with the same input is the same as once. */
   readonly idempotent?: boolean;
-  /** Asked before a run: a sentence, or one made from the input and where the call came from. `destroy` commands ask by default; `false` turns it off. */
+  /**
+   * Asked before a run: a sentence, or one made from the input and where the call came from. `destroy` commands ask by
+   * default; `false` turns it off.
+   */
   readonly confirm?: string | false | ((input: InferOutput<I>, origin: Origin) => string | false);
   /**
-   * Questions to settle before anything is started: asks, and may return the input changed. It must change nothing itself,
-   * because it runs again with the answers.
+   * Questions to settle before anything is started: asks, and may return the input changed. It must change nothing
+   * itself, because it runs again with the answers.
    */
   readonly before?: (input: InferOutput<I>, ask: CommandContext["ask"]) => Prepared<I> | Promise<Prepared<I>>;
-  /** `required`: only as a task, so clients without tasks cannot call it; `forbidden`: never as one. Default: optional. */
+  /**
+   * `required`: only as a task, so clients without tasks cannot call it; `forbidden`: never as one. Default: optional.
+   */
   readonly taskSupport?: TaskSupport;
   /** Seconds after which the run fails as timed out. Default: none. */
   readonly timeout?: number;
   /** Tries again when `run` throws, as a task. Also says that running again after a crash does no harm. */
   readonly retry?: Retry;
-  /** `process`: over MCP and as a task, every run has a child process of bounded memory that can be killed. Default: in the server. */
+  /**
+   * `process`: over MCP and as a task, every run has a child process of bounded memory that can be killed. Default: in
+   * the server.
+   */
   readonly isolation?: Isolation;
   /** `false`: equal calls of one caller are separate tasks even while one is live. */
   readonly dedupe?: boolean;
   /** `false`: the output is the tool's structured content as it is, without { success, data, messages }. */
   readonly envelope?: boolean;
-  /** `true`: a caller may write `$.field` for a text argument, and its value is taken from the other arguments or the call's context. */
+  /**
+   * `true`: a caller may write `$.field` for a text argument, and its value is taken from the other arguments or the
+   * call's context.
+   */
   readonly references?: boolean;
   /** Values for arguments that know more than their schema; `"options.format"` for one inside. */
   readonly complete?: { readonly [argument in ArgumentPath<InferInput<I>>]?: Completer };
@@ -92,7 +113,9 @@ export interface CommandDefinition<I extends Schema, O extends Schema> {
   readonly examples?: readonly string[];
   /** The result in one line. */
   readonly summarize?: (output: InferOutput<O>) => string;
-  /** True when the data is a no: in a terminal ✗ and exit code 1. The data is the result all the same, at every door. */
+  /**
+   * True when the data is a no: in a terminal ✗ and exit code 1. The data is the result all the same, at every door.
+   */
   readonly saysNo?: (output: InferOutput<O>) => boolean;
   readonly run: (input: InferOutput<I>, task: CommandContext) => RunResult<O> | Promise<RunResult<O>>;
 }
@@ -132,7 +155,10 @@ export interface Command {
 }
 
 /** What help and completion need of a command; nothing of it has to be run. */
-export type DescribedCommand = Pick<Command, "summary" | "description" | "inputSchema" | "positional" | "examples" | "confirm" | "complete">;
+export type DescribedCommand = Pick<
+  Command,
+  "summary" | "description" | "inputSchema" | "positional" | "examples" | "confirm" | "complete"
+>;
 
 const brand = Symbol.for("meanwhile.command");
 
@@ -142,7 +168,8 @@ export function defineCommand<I extends Schema = Schema<Record<string, never>>, 
 ): Command {
   checkDefinition(definition as unknown as Record<string, unknown>);
   const effects = definition.effects ?? "write";
-  const inputSchema = definition.input === undefined ? { type: "object", properties: {} } : toObjectSchema(definition.input, "input");
+  const inputSchema =
+    definition.input === undefined ? { type: "object", properties: {} } : toObjectSchema(definition.input, "input");
   const command: Command = {
     summary: definition.summary.trim(),
     description: definition.description?.trim(),
@@ -154,11 +181,16 @@ export function defineCommand<I extends Schema = Schema<Record<string, never>>, 
     estimate: definition.estimate as Command["estimate"],
     effects,
     idempotent: definition.idempotent ?? effects === "read",
-    confirm: (definition.confirm as Command["confirm"] | undefined) ?? (effects === "destroy" ? "This cannot be undone. Go ahead?" : false),
+    confirm:
+      (definition.confirm as Command["confirm"] | undefined) ??
+      (effects === "destroy" ? "This cannot be undone. Go ahead?" : false),
     before: definition.before as Command["before"],
     taskSupport: definition.taskSupport ?? "optional",
     timeout: definition.timeout,
-    retry: definition.retry === undefined ? undefined : { attempts: definition.retry.attempts, backoff: definition.retry.backoff ?? 1 },
+    retry:
+      definition.retry === undefined
+        ? undefined
+        : { attempts: definition.retry.attempts, backoff: definition.retry.backoff ?? 1 },
     isolation: definition.isolation ?? "server",
     dedupe: definition.dedupe ?? true,
     envelope: definition.envelope ?? true,
@@ -183,7 +215,8 @@ export function isCommand(value: unknown): value is Command {
 function checkPositional({ positional, inputSchema }: Command): void {
   const known = Object.keys((inputSchema.properties ?? {}) as object);
   const unknown = positional.find((name) => !known.includes(name));
-  if (unknown !== undefined) throw new TypeError(`\`positional\` names ${unknown}, which is no argument; known: ${known.join(", ")}`);
+  if (unknown !== undefined)
+    throw new TypeError(`\`positional\` names ${unknown}, which is no argument; known: ${known.join(", ")}`);
 }
 
 function toObjectSchema(schema: Schema, side: "input"): JsonSchema {
@@ -199,16 +232,25 @@ const isText = (value: unknown) => typeof value === "string" && value.trim() !==
 const isFunction = (value: unknown) => typeof value === "function";
 const isBoolean = (value: unknown) => typeof value === "boolean";
 const isSchema = (value: unknown) =>
-  typeof value === "object" && value !== null ? "~standard" in value : isFunction(value) && "~standard" in (value as object);
+  typeof value === "object" && value !== null
+    ? "~standard" in value
+    : isFunction(value) && "~standard" in (value as object);
 
 const isTexts = (value: unknown) => Array.isArray(value) && value.every((item) => typeof item === "string");
 
-const isCompleters = (value: unknown) => typeof value === "object" && value !== null && Object.values(value).every(isFunction);
+const isCompleters = (value: unknown) =>
+  typeof value === "object" && value !== null && Object.values(value).every(isFunction);
 
 const isRetry = (value: unknown) => {
   const { attempts, backoff = 1, ...others } = (value ?? {}) as Record<string, unknown>;
   const isBackoff = typeof backoff === "number" && Number.isFinite(backoff) && backoff >= 0;
-  return Number.isInteger(attempts) && (attempts as number) >= 2 && (attempts as number) <= 100 && isBackoff && Object.keys(others).length === 0;
+  return (
+    Number.isInteger(attempts) &&
+    (attempts as number) >= 2 &&
+    (attempts as number) <= 100 &&
+    isBackoff &&
+    Object.keys(others).length === 0
+  );
 };
 
 const fields: Record<string, { check: (value: unknown) => boolean; expected: string; required?: true }> = {
@@ -219,22 +261,37 @@ const fields: Record<string, { check: (value: unknown) => boolean; expected: str
   output: { check: isSchema, expected: "a Standard Schema, e.g. z.object({ … })" },
   long: { check: isBoolean, expected: "true or false" },
   estimate: { check: isFunction, expected: "a function (input) => seconds, or => { work }" },
-  effects: { check: (value) => value === "read" || value === "write" || value === "destroy", expected: '"read", "write" or "destroy"' },
+  effects: {
+    check: (value) => value === "read" || value === "write" || value === "destroy",
+    expected: '"read", "write" or "destroy"',
+  },
   idempotent: { check: isBoolean, expected: "true or false" },
-  confirm: { check: (value) => value === false || isText(value) || isFunction(value), expected: "a question, a function (input) => question, or false" },
+  confirm: {
+    check: (value) => value === false || isText(value) || isFunction(value),
+    expected: "a question, a function (input) => question, or false",
+  },
   before: { check: isFunction, expected: "a function (input, ask) => input" },
   taskSupport: {
     check: (value) => value === "optional" || value === "required" || value === "forbidden",
     expected: '"optional", "required" or "forbidden"',
   },
-  timeout: { check: (value) => typeof value === "number" && value > 0 && Number.isFinite(value), expected: "a positive number of seconds" },
+  timeout: {
+    check: (value) => typeof value === "number" && value > 0 && Number.isFinite(value),
+    expected: "a positive number of seconds",
+  },
   retry: { check: isRetry, expected: "{ attempts: a whole number from 2 to 100, backoff: seconds }" },
   isolation: { check: (value) => value === "server" || value === "process", expected: '"server" or "process"' },
   dedupe: { check: isBoolean, expected: "true or false" },
   envelope: { check: isBoolean, expected: "true or false" },
   references: { check: isBoolean, expected: "true or false" },
-  complete: { check: isCompleters, expected: "an object of functions (partial, { arguments, context, signal }) => values" },
-  aliases: { check: Array.isArray, expected: "a list of tool names, or of { name, arguments: { their_name: our_name } }" },
+  complete: {
+    check: isCompleters,
+    expected: "an object of functions (partial, { arguments, context, signal }) => values",
+  },
+  aliases: {
+    check: Array.isArray,
+    expected: "a list of tool names, or of { name, arguments: { their_name: our_name } }",
+  },
   positional: { check: isTexts, expected: "a list of arguments' names" },
   examples: { check: isTexts, expected: "a list of texts" },
   summarize: { check: isFunction, expected: "a function (output) => text" },
@@ -253,6 +310,7 @@ function checkDefinition(definition: Record<string, unknown>): void {
   for (const [name, field] of Object.entries(fields)) {
     const value = definition[name];
     if (value === undefined && field.required !== true) continue;
-    if (!field.check(value)) throw new TypeError(`\`${name}\` must be ${field.expected}${value === undefined ? ", and it is missing" : ""}`);
+    if (!field.check(value))
+      throw new TypeError(`\`${name}\` must be ${field.expected}${value === undefined ? ", and it is missing" : ""}`);
   }
 }

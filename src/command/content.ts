@@ -1,8 +1,18 @@
 /** What a command may return beside plain data: text, pictures, sound, resources and links, in the order given. */
 export type ContentBlock =
   | { readonly type: "text"; readonly text: string; readonly annotations?: ContentAnnotations }
-  | { readonly type: "image"; readonly data: string; readonly mimeType: string; readonly annotations?: ContentAnnotations }
-  | { readonly type: "audio"; readonly data: string; readonly mimeType: string; readonly annotations?: ContentAnnotations }
+  | {
+      readonly type: "image";
+      readonly data: string;
+      readonly mimeType: string;
+      readonly annotations?: ContentAnnotations;
+    }
+  | {
+      readonly type: "audio";
+      readonly data: string;
+      readonly mimeType: string;
+      readonly annotations?: ContentAnnotations;
+    }
   | { readonly type: "resource"; readonly resource: ResourceBody; readonly annotations?: ContentAnnotations }
   | {
       readonly type: "resource_link";
@@ -19,7 +29,10 @@ export interface ContentAnnotations {
   readonly lastModified?: string;
 }
 
-export type ResourceBody = { readonly uri: string; readonly mimeType?: string } & ({ readonly text: string } | { readonly blob: string });
+export type ResourceBody = { readonly uri: string; readonly mimeType?: string } & (
+  | { readonly text: string }
+  | { readonly blob: string }
+);
 
 const brand = Symbol.for("meanwhile.content");
 
@@ -54,7 +67,11 @@ export function resource(body: ResourceBody): ContentBlock {
 }
 
 /** A pointer to a resource the client may read by itself. */
-export function link(uri: string, name: string, more: { title?: string; description?: string; mimeType?: string } = {}): ContentBlock {
+export function link(
+  uri: string,
+  name: string,
+  more: { title?: string; description?: string; mimeType?: string } = {},
+): ContentBlock {
   return { type: "resource_link", uri, name, ...more };
 }
 
@@ -63,7 +80,12 @@ export function isContent(value: unknown): value is Content {
   return typeof value === "object" && value !== null && brand in value;
 }
 
-const needs: Record<string, readonly string[]> = { text: ["text"], image: ["data", "mimeType"], audio: ["data", "mimeType"], resource_link: ["uri", "name"] };
+const needs: Record<string, readonly string[]> = {
+  text: ["text"],
+  image: ["data", "mimeType"],
+  audio: ["data", "mimeType"],
+  resource_link: ["uri", "name"],
+};
 
 /** What is wrong with a list of blocks, if anything. */
 export function contentProblem(blocks: readonly unknown[]): string | undefined {
@@ -71,7 +93,8 @@ export function contentProblem(blocks: readonly unknown[]): string | undefined {
     const fields = (typeof block === "object" && block !== null ? block : {}) as Record<string, unknown>;
     if (fields.type === "resource" && typeof fields.resource === "object" && fields.resource !== null) continue;
     const needed = Object.hasOwn(needs, String(fields.type)) ? needs[String(fields.type)] : undefined;
-    if (needed === undefined) return `block ${at + 1} of no known type; text, image, audio, resource and link make them`;
+    if (needed === undefined)
+      return `block ${at + 1} of no known type; text, image, audio, resource and link make them`;
     const missing = needed.find((name) => typeof fields[name] !== "string");
     if (missing !== undefined) return `block ${at + 1}, of type ${String(fields.type)}, without \`${missing}\``;
   }
@@ -79,5 +102,7 @@ export function contentProblem(blocks: readonly unknown[]): string | undefined {
 }
 
 function toBase64(data: Uint8Array | string): string {
-  return typeof data === "string" ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
+  return typeof data === "string"
+    ? data
+    : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
 }

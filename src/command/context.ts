@@ -63,7 +63,10 @@ export interface CommandContext {
   progress(report: ProgressReport | string): void;
   /** Asks the person behind the call. Throws `Declined` when they decline or dismiss the question. */
   ask<S extends Schema>(question: string, answer: S): Promise<InferOutput<S>>;
-  /** Does a part of the work once: in a later attempt of the same task its value is remembered instead. The value must be JSON. */
+  /**
+   * Does a part of the work once: in a later attempt of the same task its value is remembered instead. The value must
+   * be JSON.
+   */
   step<T>(name: string, work: () => T | Promise<T>): Promise<T>;
 }
 
@@ -86,7 +89,9 @@ export interface Question {
   readonly isConfirmation: boolean;
 }
 
-export type Answer = { readonly action: "accept"; readonly content: Readonly<Record<string, unknown>> } | { readonly action: "decline" | "cancel" };
+export type Answer =
+  | { readonly action: "accept"; readonly content: Readonly<Record<string, unknown>> }
+  | { readonly action: "decline" | "cancel" };
 
 /** What a run tells the door it came through. A door listens to what it can show. */
 export interface Door {

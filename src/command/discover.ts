@@ -26,8 +26,8 @@ export const reservedDomains: ReadonlySet<string> = new Set(
 );
 
 /**
- * Lists the command files below a folder, sorted; loads none. A missing folder has none. Throws when a stranger wrote the folder
- * or a file of code below it, or anybody may: it would be run as this user.
+ * Lists the command files below a folder, sorted; loads none. A missing folder has none. Throws when a stranger wrote
+ * the folder or a file of code below it, or anybody may: it would be run as this user.
  */
 export function discover(folder: string): FoundCommand[] {
   refuseStrangers(folder);
@@ -36,7 +36,10 @@ export function discover(folder: string): FoundCommand[] {
   return found.sort((a, b) => (a.toolName < b.toolName ? -1 : a.toolName > b.toolName ? 1 : 0));
 }
 
-/** The folder and every folder below it that may hold commands or their helpers; below one that cannot be read there are none. */
+/**
+ * The folder and every folder below it that may hold commands or their helpers; below one that cannot be read there are
+ * none.
+ */
 export function foldersBelow(folder: string): string[] {
   return [...eachFolderBelow(folder)];
 }
@@ -54,7 +57,9 @@ function* eachFolderBelow(folder: string): Generator<string> {
 function refuseStrangers(folder: string): void {
   if (isBundledFile(path.join(toReal(folder), "any"))) return;
   for (const one of eachFolderBelow(folder)) {
-    const files = entriesOf(one).filter((entry) => !entry.isDirectory() && codeExtensions.has(path.extname(entry.name)));
+    const files = entriesOf(one).filter(
+      (entry) => !entry.isDirectory() && codeExtensions.has(path.extname(entry.name)),
+    );
     for (const part of [one, ...files.map(({ name }) => path.join(one, name))]) {
       const refusal = refusalOfProjectFile(part);
       if (refusal !== undefined) throw new RuntimeError("CONFIG_INVALID", refusal);
@@ -77,7 +82,10 @@ function entriesOf(folder: string) {
   } catch (error) {
     const { code = "" } = error as NodeJS.ErrnoException;
     if (["ENOENT", "ENOTDIR"].includes(code)) return [];
-    throw new RuntimeError("CONFIG_INVALID", `${folder} cannot be read (${code}), and commands are looked for in it; chmod u+rx it, or move it elsewhere.`);
+    throw new RuntimeError(
+      "CONFIG_INVALID",
+      `${folder} cannot be read (${code}), and commands are looked for in it; chmod u+rx it, or move it elsewhere.`,
+    );
   }
 }
 

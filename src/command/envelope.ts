@@ -41,7 +41,10 @@ export function envelopeSchema(output: JsonSchema): JsonSchema {
   };
 }
 
-/** What stands in for the output while a slow call goes on as a job. Every tool lists all of this, so it says no more than a reader needs. */
+/**
+ * What stands in for the output while a slow call goes on as a job. Every tool lists all of this, so it says no more
+ * than a reader needs.
+ */
 const handle: JsonSchema = { required: ["job_id", "status"] };
 
 /** What a failure holds. */

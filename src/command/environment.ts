@@ -5,9 +5,10 @@ import { fileURLToPath } from "node:url";
 import { foldersBelow } from "./discover.ts";
 
 /**
- * Which variables a project's own code reads, as far as its text tells. Nothing is run. What stands in a comment counts too, and does
- * no harm: a name too many can only keep two sessions apart, a name too few would give one the other's value. So where the environment
- * is used in any other way than by name (a schema is held against it, it is indexed by an expression), every word in capitals counts.
+ * Which variables a project's own code reads, as far as its text tells. Nothing is run. What stands in a comment counts
+ * too, and does no harm: a name too many can only keep two sessions apart, a name too few would give one the other's
+ * value. So where the environment is used in any other way than by name (a schema is held against it, it is indexed by
+ * an expression), every word in capitals counts.
  */
 
 export interface Places {
@@ -126,7 +127,9 @@ function fromUrl(url: string): string | undefined {
   }
 }
 
-/** What was found in texts, by their digests: a daemon looks again with every change, and most files are as they were. */
+/**
+ * What was found in texts, by their digests: a daemon looks again with every change, and most files are as they were.
+ */
 const known = new Map<string, Look>();
 
 function lookOnce(text: string): Look {
@@ -238,7 +241,8 @@ class Reader {
     if (this.#aliases.has(text.slice(start, end)) && at(asKey, text, end) !== undefined) return;
     const list = destructured.exec(before)?.[1];
     const alias = assigned.exec(before)?.[1];
-    const isAlias = alias !== undefined && at(/\s*(?:[;,)\n]|$)/y, text, end) !== undefined && !/\bexport\s[^;{}]*$/.test(before);
+    const isAlias =
+      alias !== undefined && at(/\s*(?:[;,)\n]|$)/y, text, end) !== undefined && !/\bexport\s[^;{}]*$/.test(before);
     if (list !== undefined) this.#readList(list);
     else if (isAlias) this.#aliases.add(alias);
     else this.isOpen = true;

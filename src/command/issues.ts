@@ -2,13 +2,24 @@ import type { Issue, JsonSchema } from "./schema.ts";
 import { closest } from "./suggest.ts";
 
 /** What is wrong with a command's arguments, in one sentence a model or a person can act on. */
-export function describeArguments(name: string, issues: readonly Issue[], input: unknown, unknown: readonly string[]): string {
-  const described = issues.map((issue) => (isMissing(issue, input) ? `\`${issue.field}\` is required` : describeIssue(issue)));
-  return [`Invalid argument${issues.length === 1 ? "" : "s"} for ${name}: ${described.join("; ")}.`, ...unknown].join(" ");
+export function describeArguments(
+  name: string,
+  issues: readonly Issue[],
+  input: unknown,
+  unknown: readonly string[],
+): string {
+  const described = issues.map((issue) =>
+    isMissing(issue, input) ? `\`${issue.field}\` is required` : describeIssue(issue),
+  );
+  return [`Invalid argument${issues.length === 1 ? "" : "s"} for ${name}: ${described.join("; ")}.`, ...unknown].join(
+    " ",
+  );
 }
 
 function isMissing(issue: Issue, input: unknown): boolean {
-  return /^[\w$-]+$/.test(issue.field) && (input as Record<string, unknown> | null | undefined)?.[issue.field] === undefined;
+  return (
+    /^[\w$-]+$/.test(issue.field) && (input as Record<string, unknown> | null | undefined)?.[issue.field] === undefined
+  );
 }
 
 /** One thing that is wrong, with the field it is about. */

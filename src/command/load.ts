@@ -6,7 +6,8 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const { registerHooks } = nodeModule;
 // An import of what a Node does not have would fail before a word of ours is said.
-if (registerHooks === undefined) throw new Error(`Meanwhile needs Node 22.18 or newer, and this is Node ${versions.node}; install a newer one.`);
+if (registerHooks === undefined)
+  throw new Error(`Meanwhile needs Node 22.18 or newer, and this is Node ${versions.node}; install a newer one.`);
 
 /**
  * Loads authors' modules: TypeScript as it is, again after a change, and from folders without node_modules.
@@ -24,7 +25,10 @@ const ownFolder = new URL(".", import.meta.url).href;
 /** Packages that a command file may import without having them installed: it then gets ours. */
 const lent = ["meanwhile", "zod", "@modelcontextprotocol/server"];
 
-/** Our own zod, and the one file that it is in the built package: whoever would get the first gets the second, which is the same and loads several times faster. */
+/**
+ * Our own zod, and the one file that it is in the built package: whoever would get the first gets the second, which is
+ * the same and loads several times faster.
+ */
 const ownZod = { url: "", oneFile: new URL("./zod.js", import.meta.url) };
 
 /** Files that authors' modules were seen to import, wherever they lie. */
@@ -76,7 +80,8 @@ function installHooks(): void {
       }
       const resolved = resolveOrLend(specifier, context, next);
       if (resolved.url === ownZod.url) return { ...resolved, url: ownZod.oneFile.href };
-      if (isAuthors(resolved.url) && context.parentURL !== undefined && isAuthors(context.parentURL)) imported.add(fileURLToPath(plainUrl(resolved.url)));
+      if (isAuthors(resolved.url) && context.parentURL !== undefined && isAuthors(context.parentURL))
+        imported.add(fileURLToPath(plainUrl(resolved.url)));
       if (generation === 0 || !isReloadable(resolved.url, context.parentURL)) return resolved;
       return { ...resolved, url: `${resolved.url}?reload=${generation}` };
     },
@@ -115,7 +120,12 @@ function isReloadable(url: string, parent: string | undefined): boolean {
 function needsTranspiler(error: unknown, file: string): boolean {
   if (!/\.[mc]?ts$/.test(file)) return false;
   const { code, message } = error as NodeJS.ErrnoException;
-  if (code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX" || code === "ERR_UNSUPPORTED_DIR_IMPORT" || code === "ERR_UNKNOWN_FILE_EXTENSION") return true;
+  if (
+    code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX" ||
+    code === "ERR_UNSUPPORTED_DIR_IMPORT" ||
+    code === "ERR_UNKNOWN_FILE_EXTENSION"
+  )
+    return true;
   if (code !== "ERR_MODULE_NOT_FOUND") return false;
   const missing = /Cannot find module '([^']+)'/.exec(message)?.[1];
   return missing !== undefined && path.extname(missing) === "";

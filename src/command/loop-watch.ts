@@ -6,8 +6,9 @@ const tickMs = 250;
 const blockedMs = 1_000;
 
 /**
- * Notices when a command keeps everybody else waiting, or has changed what they share, and says which; ends when the returned function is called.
- * `onCommands` hears what runs as long as the loop turns: what it heard last is what blocks a loop that does not.
+ * Notices when a command keeps everybody else waiting, or has changed what they share, and says which; ends when the
+ * returned function is called. `onCommands` hears what runs as long as the loop turns: what it heard last is what
+ * blocks a loop that does not.
  */
 export function watchLoop(clock: Clock, log: Logger, onCommands?: (names: readonly string[]) => void): () => void {
   const stopListening = onCommands === undefined ? undefined : listenForCommands(onCommands);

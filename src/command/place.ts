@@ -15,7 +15,9 @@ const headPattern = /^((?:file:\/\/)?\/[^:]*):(\d+)$/;
 const framePattern = /^\s+at (?:.* \()?((?:file:\/\/)?\/[^:]*):(\d+):(\d+)\)?$/;
 const maxLines = 100;
 
-/** The first place in the stack that is no package's, not Node's and not ours. A syntax error has it on its first line. */
+/**
+ * The first place in the stack that is no package's, not Node's and not ours. A syntax error has it on its first line.
+ */
 export function placeOf(error: unknown): Place | undefined {
   if (!(error instanceof Error)) return undefined;
   const lines = stackOf(error).split("\n");

@@ -28,9 +28,14 @@ export interface Message {
 }
 
 /** A completed run in one line: what `summarize` said, or that it is done. */
-export function summaryLine(outcome: Pick<RunFacts, "messages" | "durationMs"> & { readonly saidNo?: true }, name: string): string {
+export function summaryLine(
+  outcome: Pick<RunFacts, "messages" | "durationMs"> & { readonly saidNo?: true },
+  name: string,
+): string {
   const said = outcome.messages.at(-1);
-  return said !== undefined && (said.type === "success" || outcome.saidNo === true) ? said.text : finished(name, outcome.durationMs);
+  return said !== undefined && (said.type === "success" || outcome.saidNo === true)
+    ? said.text
+    : finished(name, outcome.durationMs);
 }
 
 function finished(name: string, durationMs: number): string {
@@ -74,7 +79,10 @@ export interface RpcError {
   readonly data?: unknown;
 }
 
-/** `input`: the arguments were wrong. `command`: it said no. `output`: it broke its own promise. `crash`: its own process died. `protocol`: it threw the SDK's ProtocolError. */
+/**
+ * `input`: the arguments were wrong. `command`: it said no. `output`: it broke its own promise. `crash`: its own
+ * process died. `protocol`: it threw the SDK's ProtocolError.
+ */
 export type FailureCause = "input" | "command" | "output" | "timeout" | "shutdown" | "crash" | "protocol";
 
 export interface RunOptions {
@@ -131,7 +139,10 @@ export function commandsSinceLastLook(): string[] {
   return [...names];
 }
 
-/** Hears what runs at every look, and before a command begins that did not run: from then on it may keep everybody waiting. Must not throw. */
+/**
+ * Hears what runs at every look, and before a command begins that did not run: from then on it may keep everybody
+ * waiting. Must not throw.
+ */
 export function listenForCommands(listener: (names: readonly string[]) => void): () => void {
   onBegun = listener;
   return () => {
@@ -190,10 +201,15 @@ export function currentRun(): Run | undefined {
 /** What is wrong with a command's arguments, in one sentence; undefined when nothing is. */
 export async function refuseInput(command: Command, input: unknown, name: string): Promise<string | undefined> {
   const checked = command.input === undefined ? { ok: true as const } : await validate(command.input, input ?? {});
-  return checked.ok ? undefined : describeArguments(name, checked.issues, input, unknownArguments(command.inputSchema, input));
+  return checked.ok
+    ? undefined
+    : describeArguments(name, checked.issues, input, unknownArguments(command.inputSchema, input));
 }
 
-/** Runs one command once. Every door ends here. Whoever answers at once, schemas and command, costs no turn; never rejects. */
+/**
+ * Runs one command once. Every door ends here. Whoever answers at once, schemas and command, costs no turn; never
+ * rejects.
+ */
 export function runCommand(command: Command, input: unknown, options: RunOptions): Outcome | Promise<Outcome> {
   const record = new Recorder(options);
   const failed = (error: unknown) => record.failed("command", messageOf(error), error);
@@ -251,7 +267,8 @@ class CommandRun implements Run {
     for (const signal of signals ?? []) signal.addEventListener("abort", this.#onAbort, { once: true });
     stoppers?.add(this.#stopWith);
     const seconds = this.#command.timeout;
-    if (seconds !== undefined) this.#cancelTimeout = clock.after(seconds * 1000, () => this.#stopWith(new TimedOut(seconds)));
+    if (seconds !== undefined)
+      this.#cancelTimeout = clock.after(seconds * 1000, () => this.#stopWith(new TimedOut(seconds)));
     running.add(this);
     noteBegun(this.name);
     let outcome: Outcome | Promise<Outcome>;
@@ -316,7 +333,9 @@ class CommandRun implements Run {
     const context = this.#context();
     if (!asksFirst(this.#command)) return this.#run(this.#input, context);
     const ask = (question: Question) => this.#ask(question, context.signal);
-    return askFirst(this.#command, this.#input, { ask, origin: context.origin }).then((input) => this.#run(input, context));
+    return askFirst(this.#command, this.#input, { ask, origin: context.origin }).then((input) =>
+      this.#run(input, context),
+    );
   }
 
   #run(input: unknown, context: CommandContext): Outcome | Promise<Outcome> {
@@ -334,7 +353,8 @@ class CommandRun implements Run {
 
   #returned(returned: unknown): Outcome | Promise<Outcome> {
     this.#hasReturned = true;
-    // A result that arrives after the stop is no result: the caller was told it would not come. Who only has to leave has told nobody.
+    // A result that arrives after the stop is no result: the caller was told it would not come. Who only has to leave
+    // has told nobody.
     const { aborted, reason } = this.#stop.signal as { aborted: boolean; reason: unknown };
     if (aborted && !(reason instanceof ShuttingDown)) return this.#stopped(reason);
     return this.#finish(returned);
@@ -344,9 +364,13 @@ class CommandRun implements Run {
     const { output } = this.#command;
     if (isContent(returned)) {
       if (output !== undefined)
-        return this.#record.failed("output", `${this.#options.name} declares an output schema but returned content(…); return the data, or remove \`output\`.`);
+        return this.#record.failed(
+          "output",
+          `${this.#options.name} declares an output schema but returned content(…); return the data, or remove \`output\`.`,
+        );
       const problem = contentProblem(returned.blocks);
-      if (problem !== undefined) return this.#record.failed("output", `${this.#options.name} returned content(…) with ${problem}.`);
+      if (problem !== undefined)
+        return this.#record.failed("output", `${this.#options.name} returned content(…) with ${problem}.`);
       return this.#inRoom(returned, () => {
         toJson(returned.blocks, this.#options.name);
         return this.#record.completed({ data: {}, json: "{}", content: returned.blocks }, undefined);
@@ -360,7 +384,10 @@ class CommandRun implements Run {
   #checked(checked: Validated<unknown>): Outcome | Promise<Outcome> {
     if (checked.ok) return this.#complete(checked.value);
     const why = checked.issues.map(describeIssue).join("; ");
-    return this.#record.failed("output", `${this.#options.name} returned something that does not fit its own output schema: ${why}`);
+    return this.#record.failed(
+      "output",
+      `${this.#options.name} returned something that does not fit its own output schema: ${why}`,
+    );
   }
 
   #complete(data: unknown): Outcome | Promise<Outcome> {
@@ -384,8 +411,9 @@ class CommandRun implements Run {
   }
 
   /**
-   * True while a result must not be written out: another one was, in this turn, or its client is not ready for it. Asked anew after each wait,
-   * because others have waited for the same. Where there is a deadline only the turn is waited for: the work is done in time.
+   * True while a result must not be written out: another one was, in this turn, or its client is not ready for it.
+   * Asked anew after each wait, because others have waited for the same. Where there is a deadline only the turn is
+   * waited for: the work is done in time.
    */
   #hasToWait(result: unknown): boolean {
     const { door } = this.#options;
@@ -398,7 +426,9 @@ class CommandRun implements Run {
     const { reason, aborted } = this.#stop.signal as { reason: unknown; aborted: boolean };
     if (aborted) return this.#stopped(reason);
     const rpc = toRpcError(error);
-    return rpc === undefined ? this.#record.failed("command", messageOf(error), error) : this.#record.failed("protocol", rpc.message, error, rpc);
+    return rpc === undefined
+      ? this.#record.failed("command", messageOf(error), error)
+      : this.#record.failed("protocol", rpc.message, error, rpc);
   }
 
   #stopped(reason: unknown, note = ""): Outcome {
@@ -445,7 +475,10 @@ class CommandRun implements Run {
   async #ask(question: Question, signal: AbortSignal): Promise<Answer> {
     const { door, name } = this.#options;
     signal.throwIfAborted();
-    if (door.ask === undefined) throw new CommandError(`${name} asks «${question.message}», and ${door.whyNoAnswer ?? "nobody can be asked here"}.`);
+    if (door.ask === undefined)
+      throw new CommandError(
+        `${name} asks «${question.message}», and ${door.whyNoAnswer ?? "nobody can be asked here"}.`,
+      );
     return await door.ask(question, signal);
   }
 }
@@ -466,7 +499,11 @@ export function asksFirst(command: Command): boolean {
 }
 
 /** Settles what a command asks ahead of its run; the input it is then run with. Throws `Declined` on a no. */
-export async function askFirst(command: Command, input: unknown, { ask, origin }: { ask: Ask; origin: Origin }): Promise<unknown> {
+export async function askFirst(
+  command: Command,
+  input: unknown,
+  { ask, origin }: { ask: Ask; origin: Origin },
+): Promise<unknown> {
   const { confirm, before } = command;
   const message = typeof confirm === "function" ? confirm(input as never, origin) : confirm;
   if (message !== false) {
@@ -505,9 +542,16 @@ function toLine(summary: unknown): string | undefined {
 
 /** The fields that were answered well are suggested as they were, so that only the others have to be answered anew. */
 function suggest(schema: JsonSchema, given: Readonly<Record<string, unknown>>, wrong: readonly string[]): JsonSchema {
-  const isKept = (name: string) => Object.hasOwn(given, name) && !wrong.some((field) => field === "" || field === name || field.startsWith(`${name}.`));
+  const isKept = (name: string) =>
+    Object.hasOwn(given, name) &&
+    !wrong.some((field) => field === "" || field === name || field.startsWith(`${name}.`));
   const properties = Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>);
-  return { ...schema, properties: Object.fromEntries(properties.map(([name, field]) => [name, isKept(name) ? { ...field, default: given[name] } : field])) };
+  return {
+    ...schema,
+    properties: Object.fromEntries(
+      properties.map(([name, field]) => [name, isKept(name) ? { ...field, default: given[name] } : field]),
+    ),
+  };
 }
 
 /** What is said about a result is a courtesy: one that fails must not fail work that is done. */
@@ -550,7 +594,9 @@ class Recorder {
 
   #push(type: Message["type"], text: string, details?: unknown): void {
     const timestamp = toTimestamp(this.#options.clock.now());
-    this.#messages.push(details === undefined ? { type, text, timestamp } : { type, text, timestamp, details: toPlain(details) });
+    this.#messages.push(
+      details === undefined ? { type, text, timestamp } : { type, text, timestamp, details: toPlain(details) },
+    );
   }
 
   announce(text: string): void {
@@ -562,7 +608,8 @@ class Recorder {
   line(level: CommandLogLevel, text: string, details?: unknown): void {
     if (!this.isOpen) return;
     const timestamp = toTimestamp(this.#options.clock.now());
-    const line: LogLine = details === undefined ? { level, text, timestamp } : { level, text, timestamp, details: toPlain(details) };
+    const line: LogLine =
+      details === undefined ? { level, text, timestamp } : { level, text, timestamp, details: toPlain(details) };
     if (this.#log.length < maxLogLines) this.#log.push(line);
     if (level === "warn") this.message("warning", text, details);
     if (level === "error") this.message("error", text, details);
@@ -640,7 +687,10 @@ function toPlain(details: unknown): unknown {
   }
 }
 
-/** Results that are longer are written out one in a turn of the event loop: many at once would stop everybody else, and stand in memory together. */
+/**
+ * Results that are longer are written out one in a turn of the event loop: many at once would stop everybody else, and
+ * stand in memory together.
+ */
 const heavyChars = 1024 * 1024;
 let isHeavyTurn = false;
 
@@ -662,12 +712,20 @@ function toJson(data: unknown, name: string): string {
     json = JSON.stringify(data);
   } catch (cause) {
     const why = cause instanceof RangeError ? "it is nested too deeply" : (cause as Error).message.split("\n")[0];
-    throw new CommandError(`${name} returned something that is not JSON: ${why}; return plain objects, lists, texts and numbers.`, { cause });
+    throw new CommandError(
+      `${name} returned something that is not JSON: ${why}; return plain objects, lists, texts and numbers.`,
+      { cause },
+    );
   }
-  if (json === undefined) throw new CommandError(`${name} returned a ${typeof data}, which is not JSON; return plain objects, lists, texts and numbers.`);
+  if (json === undefined)
+    throw new CommandError(
+      `${name} returned a ${typeof data}, which is not JSON; return plain objects, lists, texts and numbers.`,
+    );
   if (json.length > heavyChars) countHeavy();
   // No text has more bytes than three a letter, so most need not be counted.
   if (json.length > maxResultBytes / 3 && Buffer.byteLength(json) > maxResultBytes)
-    throw new CommandError(`${name} returned more than ${maxResultBytes / 1024 / 1024} MiB; write it to a file and return the path.`);
+    throw new CommandError(
+      `${name} returned more than ${maxResultBytes / 1024 / 1024} MiB; write it to a file and return the path.`,
+    );
   return json;
 }

@@ -15,12 +15,20 @@ export interface Issue {
   readonly text: string;
 }
 
-export type Validated<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly issues: readonly Issue[] };
+export type Validated<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly issues: readonly Issue[] };
 
 const ownVendor = "meanwhile";
 
-/** Checks a value against a schema; gives the parsed value or what is wrong with it, field by field. At once, when the schema can. */
-export function validate<S extends Schema>(schema: S, value: unknown): Validated<InferOutput<S>> | Promise<Validated<InferOutput<S>>> {
+/**
+ * Checks a value against a schema; gives the parsed value or what is wrong with it, field by field. At once, when the
+ * schema can.
+ */
+export function validate<S extends Schema>(
+  schema: S,
+  value: unknown,
+): Validated<InferOutput<S>> | Promise<Validated<InferOutput<S>>> {
   const result = schema["~standard"].validate(value);
   return result instanceof Promise ? result.then(toValidated<S>) : toValidated<S>(result);
 }
@@ -43,7 +51,9 @@ function toIssue(issue: StandardSchemaV1.Issue): Issue {
 export function toJsonSchema(schema: Schema, side: "input" | "output"): JsonSchema {
   const standard = schema["~standard"] as StandardSchemaV1.Props & Partial<StandardJSONSchemaV1.Props>;
   if (standard.jsonSchema === undefined) {
-    throw new TypeError(`the ${side} schema (${standard.vendor}) cannot describe itself as JSON Schema; use zod 4.2 or newer, or jsonSchema({ … })`);
+    throw new TypeError(
+      `the ${side} schema (${standard.vendor}) cannot describe itself as JSON Schema; use zod 4.2 or newer, or jsonSchema({ … })`,
+    );
   }
   let described: JsonSchema;
   try {
@@ -64,8 +74,9 @@ export function toJsonSchema(schema: Schema, side: "input" | "output"): JsonSche
 const dataKeywords: ReadonlySet<string> = new Set(["default", "const", "enum", "examples", "required"]);
 
 /**
- * Leaves out what a library writes into every schema and nobody reads: the bounds of whole numbers that JavaScript can hold, and that an
- * output holds no other fields than those it names. Clients pay for each tool's schema whenever they list the tools.
+ * Leaves out what a library writes into every schema and nobody reads: the bounds of whole numbers that JavaScript can
+ * hold, and that an output holds no other fields than those it names. Clients pay for each tool's schema whenever they
+ * list the tools.
  */
 function withoutNoise(value: unknown, side: "input" | "output"): unknown {
   if (Array.isArray(value)) return value.map((item) => withoutNoise(item, side));
@@ -75,7 +86,9 @@ function withoutNoise(value: unknown, side: "input" | "output"): unknown {
     (keyword === "maximum" && content === Number.MAX_SAFE_INTEGER) ||
     (keyword === "additionalProperties" && content === false && side === "output");
   const entries = Object.entries(value).filter((entry) => !isNoise(entry));
-  return Object.fromEntries(entries.map(([keyword, content]) => [keyword, dataKeywords.has(keyword) ? content : withoutNoise(content, side)]));
+  return Object.fromEntries(
+    entries.map(([keyword, content]) => [keyword, dataKeywords.has(keyword) ? content : withoutNoise(content, side)]),
+  );
 }
 
 /**
@@ -94,7 +107,9 @@ export function jsonSchema<T = unknown>(schema: JsonSchema): Schema<T> & Standar
         const validateValue = await check;
         const copy: unknown = value === undefined ? undefined : structuredClone(value);
         if (validateValue(copy)) return { value: copy as T };
-        return { issues: (validateValue.errors ?? []).map((error) => ({ message: ajvSentence(error), path: ajvPath(error) })) };
+        return {
+          issues: (validateValue.errors ?? []).map((error) => ({ message: ajvSentence(error), path: ajvPath(error) })),
+        };
       },
     },
   };
@@ -122,7 +137,8 @@ function ajvPath(error: AjvError): (string | number)[] {
 function ajvSentence(error: AjvError): string {
   if (error.keyword === "required") return "is required";
   if (error.keyword === "additionalProperties") return "is not a known argument";
-  if (error.keyword === "enum") return `must be one of ${(error.params.allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(", ")}`;
+  if (error.keyword === "enum")
+    return `must be one of ${(error.params.allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(", ")}`;
   return error.message ?? `fails ${error.keyword}`;
 }
 
@@ -133,11 +149,17 @@ export function toFlatSchema(schema: Schema): JsonSchema {
   const described = toJsonSchema(schema, "input");
   const properties = Object.entries((described.properties ?? {}) as Record<string, JsonSchema>);
   const isListOfChoices = (field: JsonSchema) =>
-    field.type === "array" && typeof field.items === "object" && field.items !== null && ("enum" in field.items || "anyOf" in field.items);
-  const isFlat = (field: JsonSchema) => flatTypes.has(field.type as string) || field.oneOf !== undefined || isListOfChoices(field);
+    field.type === "array" &&
+    typeof field.items === "object" &&
+    field.items !== null &&
+    ("enum" in field.items || "anyOf" in field.items);
+  const isFlat = (field: JsonSchema) =>
+    flatTypes.has(field.type as string) || field.oneOf !== undefined || isListOfChoices(field);
   const deep = properties.find(([, field]) => !isFlat(field))?.[0];
   if (described.type !== "object" || deep !== undefined) {
-    throw new TypeError(`ask() takes a flat object of texts, numbers, booleans and enums${deep === undefined ? "" : `; \`${deep}\` is something else`}.`);
+    throw new TypeError(
+      `ask() takes a flat object of texts, numbers, booleans and enums${deep === undefined ? "" : `; \`${deep}\` is something else`}.`,
+    );
   }
   return described;
 }

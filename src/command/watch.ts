@@ -43,7 +43,9 @@ export function watchFolders(options: WatchOptions): () => void {
       const now = fingerprints(options.folders);
       const nowOthers = fingerprintsOf(others());
       // One that has only now become known has not changed.
-      const isOtherChanged = [...nowOthers].some(([file, print]) => seenOthers.has(file) && seenOthers.get(file) !== print);
+      const isOtherChanged = [...nowOthers].some(
+        ([file, print]) => seenOthers.has(file) && seenOthers.get(file) !== print,
+      );
       const changed = options.folders.filter((folder) => isOtherChanged || now.get(folder) !== seen.get(folder));
       seen = now;
       seenOthers = nowOthers;
@@ -59,7 +61,9 @@ export function watchFolders(options: WatchOptions): () => void {
 
   /** One watcher a folder, set before the folder is read, so that nothing falls between. */
   const follow = () => {
-    const wanted = new Set(options.folders.flatMap((folder) => (existsSync(folder) ? foldersBelow(folder) : [nearestParent(folder)])));
+    const wanted = new Set(
+      options.folders.flatMap((folder) => (existsSync(folder) ? foldersBelow(folder) : [nearestParent(folder)])),
+    );
     for (const file of others()) wanted.add(nearestParent(file));
     for (const [folder, watcher] of watchers) {
       if (wanted.has(folder)) continue;

@@ -82,10 +82,14 @@ export function typicalChars(set: CharSet): { readonly codes: readonly number[];
 function findTypical(set: CharSet): { codes: readonly number[]; isAll: boolean } {
   const size = set.ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0);
   if (!set.negated && set.escapes.length === 0 && size <= few) {
-    const codes = set.ranges.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, at) => first + at));
+    const codes = set.ranges.flatMap(([first, last]) =>
+      Array.from({ length: last - first + 1 }, (_, at) => first + at),
+    );
     return { codes: [...new Set(codes)].filter(isWhole), isAll: true };
   }
-  const starts = set.negated ? [] : set.ranges.slice(0, few).flatMap(([first, last]) => [first, first + 1, first + 2].filter((code) => code <= last));
+  const starts = set.negated
+    ? []
+    : set.ranges.slice(0, few).flatMap(([first, last]) => [first, first + 1, first + 2].filter((code) => code <= last));
   const codes = [...new Set([...usual, ...starts])].filter((code) => isWhole(code) && hasChar(set, code));
   return { codes: codes.slice(0, few), isAll: false };
 }

@@ -7,12 +7,23 @@ import { CompletionFailed } from "./completion-failed.ts";
 import { filterBy } from "./filter.ts";
 import { type Path, parsePath, resolveContext, valueAt } from "./references.ts";
 import { openScope, type Scope } from "./schema-branches.ts";
-import { type Candidate, type Candidates, candidatesOf, describe, maxValues, type Request, schemaAt } from "./schema-values.ts";
+import {
+  type Candidate,
+  type Candidates,
+  candidatesOf,
+  describe,
+  maxValues,
+  type Request,
+  schemaAt,
+} from "./schema-values.ts";
 
 export interface CompletionRequest {
   /** What was typed so far; nothing, or an empty text, lists all. */
   readonly partial?: string;
-  /** The argument whose value is wanted, e.g. `format`, `options.format`, `pages[0].title`. Without it: the names, or the values of a schema that is no object. */
+  /**
+   * The argument whose value is wanted, e.g. `format`, `options.format`, `pages[0].title`. Without it: the names, or
+   * the values of a schema that is no object.
+   */
   readonly argument?: string;
   /** The arguments that are there already. */
   readonly arguments?: Readonly<Record<string, unknown>>;
@@ -49,8 +60,15 @@ export interface CompletionOptions {
 const MAX_PARTIAL_BYTES = 1024;
 const defaultLimitMs = 5000;
 
-/** The values that can stand where the caller is typing, from the schema or the command's own completer. Throws `CompletionFailed`. */
-export async function complete(schema: JsonSchema, request: CompletionRequest = {}, options: CompletionOptions = {}): Promise<Completion> {
+/**
+ * The values that can stand where the caller is typing, from the schema or the command's own completer. Throws
+ * `CompletionFailed`.
+ */
+export async function complete(
+  schema: JsonSchema,
+  request: CompletionRequest = {},
+  options: CompletionOptions = {},
+): Promise<Completion> {
   const { suggestions, total, hasMore } = await completeWithDescriptions(schema, request, options);
   return { values: suggestions.map(({ value }) => value), total, hasMore };
 }
@@ -65,12 +83,21 @@ export async function completeWithDescriptions(
   const { partial = "", arguments: given = {}, context = {}, argument } = request;
   checkRequest(partial, argument);
   const scope = openScope(schema);
-  const known: Request = { partial, arguments: given, context, today: toTimestamp((options.clock ?? systemClock).now()).slice(0, 10) };
+  const known: Request = {
+    partial,
+    arguments: given,
+    context,
+    today: toTimestamp((options.clock ?? systemClock).now()).slice(0, 10),
+  };
   try {
     const target = argument ?? findArgumentBeingTyped(scope, known);
     const completer = target === undefined ? undefined : completerOf(options.completers, target);
-    if (target !== undefined && completer !== undefined) return toCompletion(await runCompleter(completer, target, known, options), partial);
-    return toCompletion(target === undefined ? candidatesOf(scope, schema, known, given) : valuesAt(scope, target, known), partial);
+    if (target !== undefined && completer !== undefined)
+      return toCompletion(await runCompleter(completer, target, known, options), partial);
+    return toCompletion(
+      target === undefined ? candidatesOf(scope, schema, known, given) : valuesAt(scope, target, known),
+      partial,
+    );
   } catch (error) {
     if (error instanceof CompletionFailed && error.argument === undefined && argument !== undefined) {
       throw new CompletionFailed(error.fault, error.reason, { argument, cause: error.cause });
@@ -96,7 +123,9 @@ function checkRequest(partial: string, argument: string | undefined): void {
 function findArgumentBeingTyped(scope: Scope, request: Request): string | undefined {
   const { partial } = request;
   if (partial === "") return undefined;
-  const typed = Object.entries(request.arguments).filter(([name, value]) => value === partial && parsePath(name)?.length === 1);
+  const typed = Object.entries(request.arguments).filter(
+    ([name, value]) => value === partial && parsePath(name)?.length === 1,
+  );
   const name = typed[0]?.[0];
   if (name === undefined || schemaAt(scope, scope.root, [name], {}) === undefined) return undefined;
   const names = candidatesOf(scope, scope.root, request, {}).items;
@@ -113,7 +142,8 @@ function completerOf(completers: CompletionOptions["completers"], argument: stri
 
 function valuesAt(scope: Scope, argument: string, request: Request): Candidates {
   const { path, schema } = findArgument(scope, argument, request);
-  if (path === undefined || schema === undefined) throw new CompletionFailed("argument", unknownArgument(scope, argument, request), { argument });
+  if (path === undefined || schema === undefined)
+    throw new CompletionFailed("argument", unknownArgument(scope, argument, request), { argument });
   return candidatesOf(scope, schema, request, valueAt(request.arguments, path));
 }
 
@@ -129,11 +159,17 @@ function findArgument(scope: Scope, argument: string, request: Request): { path:
 function unknownArgument(scope: Scope, argument: string, request: Request): string {
   const names = candidatesOf(scope, scope.root, { ...request, partial: "" }, {}).items.map(({ text }) => text);
   const near = closest(argument, names);
-  const known = names.length === 0 ? "it takes none" : `known: ${names.slice(0, 20).join(", ")}${names.length > 20 ? ", …" : ""}`;
+  const known =
+    names.length === 0 ? "it takes none" : `known: ${names.slice(0, 20).join(", ")}${names.length > 20 ? ", …" : ""}`;
   return `there is no such argument; ${near === undefined ? known : `did you mean ${near}?`}`;
 }
 
-async function runCompleter(completer: Completer, argument: string, request: Request, options: CompletionOptions): Promise<Candidates> {
+async function runCompleter(
+  completer: Completer,
+  argument: string,
+  request: Request,
+  options: CompletionOptions,
+): Promise<Candidates> {
   const { limitMs = defaultLimitMs, clock = systemClock, signal } = options;
   const controller = new AbortController();
   const abort = () => controller.abort(signal?.reason);
@@ -143,7 +179,11 @@ async function runCompleter(completer: Completer, argument: string, request: Req
   const ended = new Promise<never>((_, reject) => {
     controller.signal.addEventListener("abort", () => reject(controller.signal.reason as Error), { once: true });
   });
-  const given = { arguments: request.arguments, context: resolveContext(request.arguments, request.context), signal: controller.signal };
+  const given = {
+    arguments: request.arguments,
+    context: resolveContext(request.arguments, request.context),
+    signal: controller.signal,
+  };
   try {
     const answer: unknown = await Promise.race([runGuarded(() => completer(request.partial, given)), ended]);
     return { items: toCandidates(answer), isSampled: false };
@@ -165,10 +205,12 @@ function toCandidates(answer: unknown): Candidate[] {
   const toCandidate = (item: unknown): Candidate => {
     if (typeof item === "string") return { text: item, isMade: false };
     const { value, description } = (item ?? {}) as Partial<Suggestion>;
-    if (typeof value !== "string") throw new TypeError("its completer must give a list of texts, or of { value, description }.");
+    if (typeof value !== "string")
+      throw new TypeError("its completer must give a list of texts, or of { value, description }.");
     return { text: value, about: { description }, isMade: false };
   };
-  if (!Array.isArray(answer)) throw new TypeError("its completer must give a list of texts, or of { value, description }.");
+  if (!Array.isArray(answer))
+    throw new TypeError("its completer must give a list of texts, or of { value, description }.");
   return [...new Map(answer.map(toCandidate).map((candidate) => [candidate.text, candidate])).values()];
 }
 

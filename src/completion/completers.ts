@@ -7,7 +7,10 @@ export interface FolderEntry {
 }
 
 export interface PathOptions {
-  /** What is in a folder: `(folder) => readdir(folder, { withFileTypes: true })`, or `opendir`, which is read no further than needed. */
+  /**
+   * What is in a folder: `(folder) => readdir(folder, { withFileTypes: true })`, or `opendir`, which is read no further
+   * than needed.
+   */
   readonly readFolder: (folder: string) => FolderEntries | Promise<FolderEntries>;
   /** Where a relative path begins. Default: the working folder. */
   readonly base?: string;
@@ -25,8 +28,8 @@ const MAX_ENTRIES = 10_000;
 const nothingThere = new Set(["ENOENT", "ENOTDIR"]);
 
 /**
- * Completes the path of a file, folder by folder; a folder ends with `/`. Names that begin with a dot are offered when a dot was typed.
- * A path that leads out of `base` has nothing to offer unless `anywhere` is set.
+ * Completes the path of a file, folder by folder; a folder ends with `/`. Names that begin with a dot are offered when
+ * a dot was typed. A path that leads out of `base` has nothing to offer unless `anywhere` is set.
  */
 export function completePath(options: PathOptions): Completer {
   return async (partial, { signal }) => {
@@ -46,12 +49,21 @@ export function completePath(options: PathOptions): Completer {
 }
 
 function leadsOut(folder: string): boolean {
-  return folder.startsWith("/") || /^[A-Za-z]:/.test(folder) || /(^|[\\/])\.\.([\\/]|$)/.test(folder) || folder.startsWith("\\");
+  return (
+    folder.startsWith("/") ||
+    /^[A-Za-z]:/.test(folder) ||
+    /(^|[\\/])\.\.([\\/]|$)/.test(folder) ||
+    folder.startsWith("\\")
+  );
 }
 
 async function listFolder(options: PathOptions, typedFolder: string, signal: AbortSignal): Promise<FolderEntry[]> {
   const { base = "." } = options;
-  const folder = typedFolder.startsWith("/") ? typedFolder : typedFolder === "" ? base : `${base.replace(/\/$/, "")}/${typedFolder}`;
+  const folder = typedFolder.startsWith("/")
+    ? typedFolder
+    : typedFolder === ""
+      ? base
+      : `${base.replace(/\/$/, "")}/${typedFolder}`;
   const entries: FolderEntry[] = [];
   try {
     for await (const entry of await options.readFolder(folder)) {
@@ -75,8 +87,13 @@ export interface KnownTask {
   readonly statusMessage?: string | undefined;
 }
 
-/** Completes the id of a task, with its status as the description. The look-up gives the tasks this caller may see, the likeliest first. */
-export function completeTaskId(findTasks: (partial: string, signal: AbortSignal) => readonly KnownTask[] | Promise<readonly KnownTask[]>): Completer {
+/**
+ * Completes the id of a task, with its status as the description. The look-up gives the tasks this caller may see, the
+ * likeliest first.
+ */
+export function completeTaskId(
+  findTasks: (partial: string, signal: AbortSignal) => readonly KnownTask[] | Promise<readonly KnownTask[]>,
+): Completer {
   return async (partial, { signal }) =>
     (await findTasks(partial, signal)).map(({ taskId, status, statusMessage }) => ({
       value: taskId,

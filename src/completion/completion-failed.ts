@@ -1,8 +1,8 @@
 import { CommandError } from "../errors.ts";
 
 /**
- * Whose fault it is: the command's own completer (it threw, or answered with something else than a list of texts), its time limit,
- * the schema, the argument that was asked for, or a request or schema past what completion works through.
+ * Whose fault it is: the command's own completer (it threw, or answered with something else than a list of texts), its
+ * time limit, the schema, the argument that was asked for, or a request or schema past what completion works through.
  */
 export type CompletionFault = "completer" | "timeout" | "schema" | "argument" | "limit";
 
@@ -15,7 +15,11 @@ export class CompletionFailed extends CommandError {
   readonly argument: string | undefined;
   readonly reason: string;
 
-  constructor(fault: CompletionFault, reason: string, options: { argument?: string | undefined; cause?: unknown } = {}) {
+  constructor(
+    fault: CompletionFault,
+    reason: string,
+    options: { argument?: string | undefined; cause?: unknown } = {},
+  ) {
     const { argument, cause } = options;
     const message = `Completing ${argument === undefined ? "failed" : `\`${argument}\` failed`}: ${reason}`;
     super(message, { details: { code: "completion_failed", fault, argument, reason }, cause });

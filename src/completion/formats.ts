@@ -2,7 +2,10 @@
 interface Format {
   /** Familiar values; `today` is the day as 2026-07-28, `typed` what was typed so far. */
   readonly samples: (today: string, typed: string) => readonly string[];
-  /** A pattern of values that are surely valid, though not of all that are: continues what was typed, and vouches for values made otherwise. */
+  /**
+   * A pattern of values that are surely valid, though not of all that are: continues what was typed, and vouches for
+   * values made otherwise.
+   */
   readonly shape: string;
 }
 
@@ -28,8 +31,14 @@ const url: Format = { samples: () => urls, shape: uri };
 const formats: Readonly<Record<string, Format>> = {
   date: { samples: (today) => [today, "2026-01-01", "2026-12-31"], shape: `^${date}$` },
   time: { samples: () => ["00:00:00Z", "12:00:00Z", "23:59:59Z"], shape: `^${time}$` },
-  "date-time": { samples: (today) => [`${today}T00:00:00Z`, "2026-01-01T00:00:00Z", "2026-12-31T23:59:59Z"], shape: `^${date}T${time}$` },
-  duration: { samples: () => ["PT1M", "PT1H", "P1D", "P1W"], shape: String.raw`^P([1-9]\d{0,3}[DWMY]|T[1-9]\d{0,3}[HMS])$` },
+  "date-time": {
+    samples: (today) => [`${today}T00:00:00Z`, "2026-01-01T00:00:00Z", "2026-12-31T23:59:59Z"],
+    shape: `^${date}T${time}$`,
+  },
+  duration: {
+    samples: () => ["PT1M", "PT1H", "P1D", "P1W"],
+    shape: String.raw`^P([1-9]\d{0,3}[DWMY]|T[1-9]\d{0,3}[HMS])$`,
+  },
   email,
   "idn-email": email,
   hostname: host,
@@ -41,9 +50,16 @@ const formats: Readonly<Record<string, Format>> = {
   iri: url,
   "uri-reference": { samples: () => [...urls, "/path"], shape: "^(/[A-Za-z0-9._~-]+)+$" },
   "iri-reference": { samples: () => [...urls, "/path"], shape: "^(/[A-Za-z0-9._~-]+)+$" },
-  "uri-template": { samples: () => ["https://example.com/{id}", "/items/{id}", "/items{?page}"], shape: String.raw`^(/[A-Za-z0-9._~-]+)+/\{[a-z]+\}$` },
+  "uri-template": {
+    samples: () => ["https://example.com/{id}", "/items/{id}", "/items{?page}"],
+    shape: String.raw`^(/[A-Za-z0-9._~-]+)+/\{[a-z]+\}$`,
+  },
   uuid: {
-    samples: () => ["00000000-0000-4000-8000-000000000000", "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"],
+    samples: () => [
+      "00000000-0000-4000-8000-000000000000",
+      "00000000-0000-4000-8000-000000000001",
+      "00000000-0000-4000-8000-000000000002",
+    ],
     shape: "^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$",
   },
   "json-pointer": { samples: () => ["/name", "/items/0", "/a/b"], shape: `^${pointer}$` },

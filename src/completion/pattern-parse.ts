@@ -6,7 +6,14 @@ export type PatternNode =
   | { readonly kind: "sequence"; readonly items: readonly PatternNode[] }
   | { readonly kind: "choice"; readonly options: readonly PatternNode[] }
   /** `groups` are the capturing groups inside, first and one past the last: each round forgets them. */
-  | { readonly kind: "repeat"; readonly node: PatternNode; readonly min: number; readonly max: number; readonly isLazy: boolean; readonly groups: Groups }
+  | {
+      readonly kind: "repeat";
+      readonly node: PatternNode;
+      readonly min: number;
+      readonly max: number;
+      readonly isLazy: boolean;
+      readonly groups: Groups;
+    }
   | { readonly kind: "group"; readonly group: number; readonly node: PatternNode }
   | { readonly kind: "edge"; readonly edge: Edge }
   | { readonly kind: "look"; readonly isBehind: boolean; readonly isNegated: boolean; readonly node: PatternNode }
@@ -21,7 +28,9 @@ export interface ParsedPattern {
   /** Capturing groups, counted from 1; group 0 is the whole. */
   readonly groupCount: number;
   readonly hasSame: boolean;
-  /** Whole characters (flag `u`, what JSON Schema asks for), or UTF-16 units for a pattern that is not valid with it. */
+  /**
+   * Whole characters (flag `u`, what JSON Schema asks for), or UTF-16 units for a pattern that is not valid with it.
+   */
   readonly isUnicode: boolean;
 }
 
@@ -161,7 +170,8 @@ export function parsePattern(source: string, isUnicode: boolean): ParsedPattern 
     const char = chars[at++] as string;
     if (Object.hasOwn(letterClasses, char)) return setOf(letterClasses[char] ?? []);
     if (Object.hasOwn(controls, char)) return controls[char] as number;
-    if ((char === "p" || char === "P") && isUnicode) return { ranges: [], escapes: [new RegExp(`^\\${char}${takeUntil("}")}}$`, "u")], negated: false };
+    if ((char === "p" || char === "P") && isUnicode)
+      return { ranges: [], escapes: [new RegExp(`^\\${char}${takeUntil("}")}}$`, "u")], negated: false };
     if (char === "c" && /[A-Za-z]/.test(chars[at] ?? "")) return codeOf(chars[at++] as string) % 32;
     if (char === "x") return takeHex(2) ?? codeOf("x");
     if (char === "u") return parseUnicodeEscape();
@@ -179,7 +189,8 @@ export function parsePattern(source: string, isUnicode: boolean): ParsedPattern 
       const start = at;
       at += 2;
       const low = takeHex(4);
-      if (low !== undefined && low >= 0xdc00 && low <= 0xdfff) return (unit - 0xd800) * 0x400 + (low - 0xdc00) + 0x10000;
+      if (low !== undefined && low >= 0xdc00 && low <= 0xdfff)
+        return (unit - 0xd800) * 0x400 + (low - 0xdc00) + 0x10000;
       at = start;
     }
     return unit;

@@ -29,7 +29,10 @@ export interface Program {
 
 const MAX_STEPS = 20_000;
 
-/** Turns a tree into steps; counted repeats are written out, so a pattern whose counts multiply beyond the limit is unreadable. */
+/**
+ * Turns a tree into steps; counted repeats are written out, so a pattern whose counts multiply beyond the limit is
+ * unreadable.
+ */
 export function compileProgram(parsed: ParsedPattern, node: PatternNode = parsed.node): Program {
   const { hasSame } = parsed;
   const steps: Step[] = [];
@@ -40,14 +43,16 @@ export function compileProgram(parsed: ParsedPattern, node: PatternNode = parsed
   return { steps, slotCount, hasSame, hasLoop, isUnicode: parsed.isUnicode };
 
   function add<T extends Step>(step: T): T {
-    if (steps.length >= MAX_STEPS) throw new UnreadablePattern("a pattern with counts as large as these cannot be read");
+    if (steps.length >= MAX_STEPS)
+      throw new UnreadablePattern("a pattern with counts as large as these cannot be read");
     steps.push(step);
     return step;
   }
 
   function compile(current: PatternNode, isBackward: boolean): void {
     if (current.kind === "set") add({ op: "set", set: current.set, isBackward });
-    else if (current.kind === "sequence") for (const item of isBackward ? current.items.toReversed() : current.items) compile(item, isBackward);
+    else if (current.kind === "sequence")
+      for (const item of isBackward ? current.items.toReversed() : current.items) compile(item, isBackward);
     else if (current.kind === "choice") compileChoice(current.options, isBackward);
     else if (current.kind === "repeat") compileRepeat(current, isBackward);
     else if (current.kind === "group") {
@@ -80,7 +85,8 @@ export function compileProgram(parsed: ParsedPattern, node: PatternNode = parsed
     const { min, max } = repeat;
     const isEndless = max === Number.POSITIVE_INFINITY;
     hasLoop ||= isEndless;
-    // `x+` goes back into its own last round, or nested ones would double at each level; not where a group's text is asked for.
+    // `x+` goes back into its own last round, or nested ones would double at each level; not where a group's text is
+    // asked for.
     const isCompact = isEndless && min > 0 && !hasSame;
     for (let round = 1; round < min + (isCompact ? 0 : 1); round++) compileRound(repeat, isBackward);
     if (isCompact) {
@@ -103,7 +109,9 @@ export function compileProgram(parsed: ParsedPattern, node: PatternNode = parsed
     }
   }
 
-  /** A round that need not be: RegExp does not count an empty one, which shows only in what its groups hold afterwards. */
+  /**
+   * A round that need not be: RegExp does not count an empty one, which shows only in what its groups hold afterwards.
+   */
   function compileOptionalRound(repeat: PatternNode & { kind: "repeat" }, isBackward: boolean): void {
     const slot = hasSame ? slotCount++ : 0;
     if (hasSame) add({ op: "save", slot });
@@ -140,9 +148,9 @@ const MAX_TEXT_CHARACTERS = 10_000;
 /**
  * Whether a text matches; undefined when that takes more steps than a pattern is given.
  *
- * RegExp tries every way through a pattern, and `^(a+)+$` has 2^n of them. Here no step is tried twice at the same place of the
- * text, so the work is at most steps × characters. Only a pattern that asks for the text of an earlier group (`\1`) must try all
- * ways; there the limit is what ends it.
+ * RegExp tries every way through a pattern, and `^(a+)+$` has 2^n of them. Here no step is tried twice at the same
+ * place of the text, so the work is at most steps × characters. Only a pattern that asks for the text of an earlier
+ * group (`\1`) must try all ways; there the limit is what ends it.
  */
 export function matchProgram(program: Program, text: string, allowance: Allowance): boolean | undefined {
   const { steps, hasSame } = program;
@@ -195,7 +203,8 @@ export function matchProgram(program: Program, text: string, allowance: Allowanc
         } else if (hasSame) {
           if (current.op === "moved" && slots[current.slot] === at) break;
           if (current.op === "save") slots = slots.with(current.slot, at);
-          if (current.op === "clear") slots = slots.map((value, slot) => (slot >= current.from && slot < current.to ? -1 : value));
+          if (current.op === "clear")
+            slots = slots.map((value, slot) => (slot >= current.from && slot < current.to ? -1 : value));
         }
       }
     }
@@ -214,7 +223,8 @@ export function matchProgram(program: Program, text: string, allowance: Allowanc
     if (from < 0 || to < 0) return at;
     const start = same.isBackward ? at - (to - from) : at;
     allowance.left -= to - from;
-    for (let index = 0; index < to - from; index++) if (units[start + index] === undefined || units[start + index] !== units[from + index]) return undefined;
+    for (let index = 0; index < to - from; index++)
+      if (units[start + index] === undefined || units[start + index] !== units[from + index]) return undefined;
     return same.isBackward ? start : start + (to - from);
   }
 }

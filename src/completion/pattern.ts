@@ -10,7 +10,10 @@ export interface Pattern {
    * What it took is taken from `work`.
    */
   matches(text: string, work?: Allowance): boolean | undefined;
-  /** Texts that match and begin with `partial`, the shortest first: all of them when they are few. What it took is taken from `work`. */
+  /**
+   * Texts that match and begin with `partial`, the shortest first: all of them when they are few. What it took is taken
+   * from `work`.
+   */
   make(request: MakeRequest, work?: Allowance): Made;
 }
 
@@ -78,7 +81,10 @@ function isValidUnicode(source: string): boolean {
       new RegExp(source, flags);
       return flags === "u";
     } catch (cause) {
-      if (flags === "") throw new CompletionFailed("schema", `the pattern ${JSON.stringify(source)} is not a regular expression.`, { cause });
+      if (flags === "")
+        throw new CompletionFailed("schema", `the pattern ${JSON.stringify(source)} is not a regular expression.`, {
+          cause,
+        });
     }
   }
   return false;
@@ -103,7 +109,11 @@ function createPattern(source: string, parsed: ParsedPattern, program: Program):
     isLazy: true,
     groups: [0, 0],
   };
-  const items = [...(isTied(parsed.node, "start") ? [] : [anything]), parsed.node, ...(isTied(parsed.node, "end") ? [] : [anything])];
+  const items = [
+    ...(isTied(parsed.node, "start") ? [] : [anything]),
+    parsed.node,
+    ...(isTied(parsed.node, "end") ? [] : [anything]),
+  ];
   const matches = (text: string, allowance: Allowance) => matchProgram(program, text, allowance);
   let maker: Maker | undefined;
   // Every answer begins with what the pattern has when nothing is typed.
@@ -163,7 +173,10 @@ function isTied(node: PatternNode, edge: "start" | "end"): boolean {
 
 function makeTexts(maker: Maker, request: MakeRequest, allowance: Allowance): Made {
   const isFamiliarFit = (text: string) =>
-    text.startsWith(request.partial) && text.length >= request.minLength && text.length <= request.maxLength && maker.matches(text, allowance) === true;
+    text.startsWith(request.partial) &&
+    text.length >= request.minLength &&
+    text.length <= request.maxLength &&
+    maker.matches(text, allowance) === true;
   const found = search(maker, request, allowance);
   if (found.isAll) return found;
   const texts = new Set([...familiar.filter(isFamiliarFit).slice(0, sampleCount - 2), ...found.texts]);
@@ -187,9 +200,9 @@ interface Node {
 }
 
 /**
- * Walks the program with texts it makes itself, always going on with the one that can end soonest, so that short texts come first
- * and a long fixed shape is reached without trying all of its beginnings. Looks and word edges are passed unasked; each text that
- * comes out is matched against the pattern before it counts.
+ * Walks the program with texts it makes itself, always going on with the one that can end soonest, so that short texts
+ * come first and a long fixed shape is reached without trying all of its beginnings. Looks and word edges are passed
+ * unasked; each text that comes out is matched against the pattern before it counts.
  */
 function search({ program, distances, matches }: Maker, request: MakeRequest, allowance: Allowance): Made {
   const { steps, hasSame, isUnicode } = program;
@@ -203,7 +216,15 @@ function search({ program, distances, matches }: Maker, request: MakeRequest, al
   let isAll = true;
   let shortest = 0;
 
-  push({ step: 0, text: "", textId: 0, length: 0, isEnded: false, slots: hasSame ? Array.from({ length: program.slotCount }, () => -1) : [], taken: 0 });
+  push({
+    step: 0,
+    text: "",
+    textId: 0,
+    length: 0,
+    isEnded: false,
+    slots: hasSame ? Array.from({ length: program.slotCount }, () => -1) : [],
+    taken: 0,
+  });
   while (shortest < queue.length && texts.size < wanted) {
     const node = queue[shortest]?.pop();
     if (node === undefined) {
@@ -227,11 +248,16 @@ function search({ program, distances, matches }: Maker, request: MakeRequest, al
     } else if (current.op === "jump") push({ ...node, step: current.to });
     else if (current.op === "look") push({ ...node, step: current.next });
     else if (current.op === "edge") {
-      if (current.edge !== "start" || node.length === 0) push({ ...next, isEnded: node.isEnded || current.edge === "end" });
+      if (current.edge !== "start" || node.length === 0)
+        push({ ...next, isEnded: node.isEnded || current.edge === "end" });
     } else if (current.op === "same") pushSame(next, current.group);
     else if (!hasSame) push(next);
     else if (current.op === "save") push({ ...next, slots: node.slots.with(current.slot, node.text.length) });
-    else if (current.op === "clear") push({ ...next, slots: node.slots.map((value, slot) => (slot >= current.from && slot < current.to ? -1 : value)) });
+    else if (current.op === "clear")
+      push({
+        ...next,
+        slots: node.slots.map((value, slot) => (slot >= current.from && slot < current.to ? -1 : value)),
+      });
     else if (node.slots[current.slot] !== node.text.length) push(next);
   }
 
@@ -247,7 +273,8 @@ function search({ program, distances, matches }: Maker, request: MakeRequest, al
     if (node.isEnded) return;
     const forced = typed[node.length];
     if (forced !== undefined) {
-      if (hasChar(set, forced.codePointAt(0) as number)) push(withChar({ ...node, step: node.step + 1, taken: 0 }, forced));
+      if (hasChar(set, forced.codePointAt(0) as number))
+        push(withChar({ ...node, step: node.step + 1, taken: 0 }, forced));
       return;
     }
     const typical = typicalChars(set);

@@ -1,9 +1,12 @@
 /**
  * `$.field`, `$.a.b[0]`: a value taken from the arguments, or from the context when the arguments do not have it.
- * A reference names own fields of plain objects and places of lists, nothing else: no prototypes, no lengths, no letters of a text.
+ * A reference names own fields of plain objects and places of lists, nothing else: no prototypes, no lengths, no
+ * letters of a text.
  */
 
-export type Resolved = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: "not_found" | "invalid_reference" };
+export type Resolved =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly error: "not_found" | "invalid_reference" };
 
 type Values = Readonly<Record<string, unknown>>;
 export type Path = readonly (string | number)[];
@@ -71,7 +74,8 @@ export function valueAt(value: unknown, path: Path): unknown {
   let current = value;
   for (const step of path) {
     if (typeof step === "number") current = Array.isArray(current) ? current[step] : undefined;
-    else current = isPlain(current) && !neverFields.has(step) && Object.hasOwn(current, step) ? current[step] : undefined;
+    else
+      current = isPlain(current) && !neverFields.has(step) && Object.hasOwn(current, step) ? current[step] : undefined;
   }
   return current;
 }

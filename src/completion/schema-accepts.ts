@@ -3,10 +3,17 @@ import { listOf, mapOf, patternOf, resolveRef, type Scope, spend, toSchema } fro
 
 /**
  * Whether a value is valid against a schema, as draft 2020-12 has it, for the few values a completion looks at.
- * Not ajv: compiling a schema takes it longer than the whole answer may take, and it hands third-party patterns to RegExp.
- * `format` is an annotation. A keyword that would need to know what other keywords looked at (unevaluated…) lets no object or list pass.
+ * Not ajv: compiling a schema takes it longer than the whole answer may take, and it hands third-party patterns to
+ * RegExp. `format` is an annotation. A keyword that would need to know what other keywords looked at (unevaluated…)
+ * lets no object or list pass.
  */
-export function accepts(scope: Scope, schema: unknown, value: unknown, depth = 0, followed: readonly unknown[] = []): boolean {
+export function accepts(
+  scope: Scope,
+  schema: unknown,
+  value: unknown,
+  depth = 0,
+  followed: readonly unknown[] = [],
+): boolean {
   if (typeof schema === "boolean") return schema;
   if (depth > MAX_DEPTH) spend(scope, Number.POSITIVE_INFINITY);
   spend(scope);
@@ -61,13 +68,18 @@ function isListed(scope: Scope, schema: JsonSchema, value: unknown): boolean {
 function acceptsText(scope: Scope, schema: JsonSchema, text: string): boolean {
   if (schema.minLength !== undefined || schema.maxLength !== undefined) {
     const length = Array.from(text).length;
-    if (length < numberOf(schema.minLength, 0) || length > numberOf(schema.maxLength, Number.POSITIVE_INFINITY)) return false;
+    if (length < numberOf(schema.minLength, 0) || length > numberOf(schema.maxLength, Number.POSITIVE_INFINITY))
+      return false;
   }
   return typeof schema.pattern !== "string" || patternOf(scope, schema.pattern).matches(text, scope) !== false;
 }
 
 function acceptsNumber(schema: JsonSchema, value: number): boolean {
-  if (value < numberOf(schema.minimum, Number.NEGATIVE_INFINITY) || value > numberOf(schema.maximum, Number.POSITIVE_INFINITY)) return false;
+  if (
+    value < numberOf(schema.minimum, Number.NEGATIVE_INFINITY) ||
+    value > numberOf(schema.maximum, Number.POSITIVE_INFINITY)
+  )
+    return false;
   if (value <= numberOf(schema.exclusiveMinimum, Number.NEGATIVE_INFINITY)) return false;
   if (value >= numberOf(schema.exclusiveMaximum, Number.POSITIVE_INFINITY)) return false;
   return typeof schema.multipleOf !== "number" || isMultiple(value, schema.multipleOf);
@@ -85,14 +97,26 @@ function numberOf(value: unknown, otherwise: number): number {
 
 function acceptsInside(scope: Scope, schema: JsonSchema, value: object, depth: number): boolean {
   if (schema.unevaluatedProperties !== undefined || schema.unevaluatedItems !== undefined) return false;
-  return Array.isArray(value) ? acceptsList(scope, schema, value, depth) : acceptsObject(scope, schema, value as Record<string, unknown>, depth);
+  return Array.isArray(value)
+    ? acceptsList(scope, schema, value, depth)
+    : acceptsObject(scope, schema, value as Record<string, unknown>, depth);
 }
 
 function acceptsList(scope: Scope, schema: JsonSchema, items: readonly unknown[], depth: number): boolean {
-  if (items.length < numberOf(schema.minItems, 0) || items.length > numberOf(schema.maxItems, Number.POSITIVE_INFINITY)) return false;
-  if (schema.uniqueItems === true && items.some((item, index) => items.slice(0, index).some((other) => isEqual(scope, item, other)))) return false;
+  if (items.length < numberOf(schema.minItems, 0) || items.length > numberOf(schema.maxItems, Number.POSITIVE_INFINITY))
+    return false;
+  if (
+    schema.uniqueItems === true &&
+    items.some((item, index) => items.slice(0, index).some((other) => isEqual(scope, item, other)))
+  )
+    return false;
   const places = listOf(schema, "prefixItems");
-  if (!items.every((item, index) => accepts(scope, places[index] ?? (index < places.length ? true : (schema.items ?? true)), item, depth + 1))) return false;
+  if (
+    !items.every((item, index) =>
+      accepts(scope, places[index] ?? (index < places.length ? true : (schema.items ?? true)), item, depth + 1),
+    )
+  )
+    return false;
   if (schema.contains === undefined) return true;
   const count = items.filter((item) => accepts(scope, schema.contains, item, depth + 1)).length;
   return count >= numberOf(schema.minContains, 1) && count <= numberOf(schema.maxContains, Number.POSITIVE_INFINITY);
@@ -100,10 +124,19 @@ function acceptsList(scope: Scope, schema: JsonSchema, items: readonly unknown[]
 
 function acceptsObject(scope: Scope, schema: JsonSchema, value: Record<string, unknown>, depth: number): boolean {
   const names = Object.keys(value);
-  if (names.length < numberOf(schema.minProperties, 0) || names.length > numberOf(schema.maxProperties, Number.POSITIVE_INFINITY)) return false;
+  if (
+    names.length < numberOf(schema.minProperties, 0) ||
+    names.length > numberOf(schema.maxProperties, Number.POSITIVE_INFINITY)
+  )
+    return false;
   if (!listOf(schema, "required").every((name) => Object.hasOwn(value, String(name)))) return false;
   for (const [name, needed] of Object.entries(mapOf(schema, "dependentRequired"))) {
-    if (Object.hasOwn(value, name) && Array.isArray(needed) && !needed.every((other) => Object.hasOwn(value, String(other)))) return false;
+    if (
+      Object.hasOwn(value, name) &&
+      Array.isArray(needed) &&
+      !needed.every((other) => Object.hasOwn(value, String(other)))
+    )
+      return false;
   }
   for (const [name, described] of Object.entries(mapOf(schema, "dependentSchemas"))) {
     if (Object.hasOwn(value, name) && !accepts(scope, described, value, depth + 1)) return false;
@@ -111,7 +144,9 @@ function acceptsObject(scope: Scope, schema: JsonSchema, value: Record<string, u
   const properties = mapOf(schema, "properties");
   const patterns = Object.entries(mapOf(schema, "patternProperties"));
   return names.every((name) => {
-    const described = patterns.filter(([pattern]) => patternOf(scope, pattern).matches(name, scope) === true).map(([, inner]) => inner);
+    const described = patterns
+      .filter(([pattern]) => patternOf(scope, pattern).matches(name, scope) === true)
+      .map(([, inner]) => inner);
     if (Object.hasOwn(properties, name)) described.push(properties[name]);
     if (described.length === 0) described.push(schema.additionalProperties ?? true);
     if (schema.propertyNames !== undefined && !accepts(scope, schema.propertyNames, name, depth + 1)) return false;
@@ -119,8 +154,17 @@ function acceptsObject(scope: Scope, schema: JsonSchema, value: Record<string, u
   });
 }
 
-/** `followed` are the references on the way to this schema for the same value: one that comes round again proves nothing. */
-function acceptsCombined(scope: Scope, schema: JsonSchema, value: unknown, depth: number, followed: readonly unknown[]): boolean {
+/**
+ * `followed` are the references on the way to this schema for the same value: one that comes round again proves
+ * nothing.
+ */
+function acceptsCombined(
+  scope: Scope,
+  schema: JsonSchema,
+  value: unknown,
+  depth: number,
+  followed: readonly unknown[],
+): boolean {
   const fits = (inner: unknown) => accepts(scope, inner, value, depth + 1, followed);
   if (schema.$ref !== undefined) {
     const target = resolveRef(scope, schema.$ref);
@@ -136,7 +180,10 @@ function acceptsCombined(scope: Scope, schema: JsonSchema, value: unknown, depth
 
 const byConst = new WeakMap<object, Map<unknown, unknown[]> | undefined>();
 
-/** The alternatives worth trying: where each is one plain constant, as in a list of choices with titles, only those of this value. */
+/**
+ * The alternatives worth trying: where each is one plain constant, as in a list of choices with titles, only those of
+ * this value.
+ */
 function optionsFor(options: readonly unknown[], value: unknown): readonly unknown[] {
   if (!byConst.has(options)) byConst.set(options, indexByConst(options));
   const index = byConst.get(options);
@@ -161,5 +208,9 @@ function isEqual(scope: Scope, a: unknown, b: unknown): boolean {
   if (Array.isArray(a) !== Array.isArray(b)) return false;
   const names = Object.keys(a);
   if (names.length !== Object.keys(b).length) return false;
-  return names.every((name) => Object.hasOwn(b, name) && isEqual(scope, (a as Record<string, unknown>)[name], (b as Record<string, unknown>)[name]));
+  return names.every(
+    (name) =>
+      Object.hasOwn(b, name) &&
+      isEqual(scope, (a as Record<string, unknown>)[name], (b as Record<string, unknown>)[name]),
+  );
 }

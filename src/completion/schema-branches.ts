@@ -27,7 +27,8 @@ export function openScope(root: JsonSchema): Scope {
 /** Notes work done; ends the completion of a schema that would take too much. */
 export function spend(scope: Scope, work = 1): void {
   scope.left -= work;
-  if (scope.left < 0) throw new CompletionFailed("limit", "the schema is too large or nested too deep to complete from.");
+  if (scope.left < 0)
+    throw new CompletionFailed("limit", "the schema is too large or nested too deep to complete from.");
 }
 
 /** A pattern of the schema; reading one is work as well. */
@@ -56,7 +57,8 @@ export function branchesOf(scope: Scope, schema: unknown, above: readonly unknow
   if (current.$ref !== undefined) and(branchesOf(scope, resolveRef(scope, current.$ref), within));
   for (const part of listOf(current, "allOf")) and(branchesOf(scope, part, within));
   for (const keyword of ["anyOf", "oneOf"] as const) {
-    if (current[keyword] !== undefined) and(listOf(current, keyword).flatMap((option) => branchesOf(scope, option, within)));
+    if (current[keyword] !== undefined)
+      and(listOf(current, keyword).flatMap((option) => branchesOf(scope, option, within)));
   }
   // Which side of an `if` a value falls on is checked when it is there: here both are possible.
   if (current.if !== undefined) {
@@ -107,14 +109,20 @@ function decodeFragment(fragment: string): string {
 function findAnchor(scope: Scope, anchor: string): unknown {
   const definitions = Object.values(mapOf(scope.root, "$defs"));
   spend(scope, definitions.length);
-  return definitions.find((definition) => isSchemaObject(definition) && (definition.$anchor === anchor || definition.$dynamicAnchor === anchor));
+  return definitions.find(
+    (definition) =>
+      isSchemaObject(definition) && (definition.$anchor === anchor || definition.$dynamicAnchor === anchor),
+  );
 }
 
 function unresolved(reference: unknown): CompletionFailed {
   return new CompletionFailed("schema", `the schema refers to ${JSON.stringify(reference)}, which it does not hold.`);
 }
 
-/** Every schema that the value of a property has to meet in this branch; undefined when the branch does not know the property. */
+/**
+ * Every schema that the value of a property has to meet in this branch; undefined when the branch does not know the
+ * property.
+ */
 export function propertyIn(scope: Scope, branch: Branch, name: string): unknown[] | undefined {
   const found: unknown[] = [];
   spend(scope, branch.length);
@@ -122,9 +130,16 @@ export function propertyIn(scope: Scope, branch: Branch, name: string): unknown[
     const properties = mapOf(schema, "properties");
     const isNamed = Object.hasOwn(properties, name);
     if (isNamed) found.push(properties[name]);
-    const byPattern = Object.entries(mapOf(schema, "patternProperties")).filter(([pattern]) => patternOf(scope, pattern).matches(name, scope) === true);
+    const byPattern = Object.entries(mapOf(schema, "patternProperties")).filter(
+      ([pattern]) => patternOf(scope, pattern).matches(name, scope) === true,
+    );
     found.push(...byPattern.map(([, described]) => described));
-    if (!isNamed && byPattern.length === 0 && schema.additionalProperties !== undefined && schema.additionalProperties !== false) {
+    if (
+      !isNamed &&
+      byPattern.length === 0 &&
+      schema.additionalProperties !== undefined &&
+      schema.additionalProperties !== false
+    ) {
       found.push(schema.additionalProperties);
     }
   }

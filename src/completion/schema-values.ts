@@ -4,7 +4,18 @@ import { few, numbersOf } from "./numbers.ts";
 import { sampleCount } from "./pattern.ts";
 import { isReference, type Path, resolveReference, valueAt } from "./references.ts";
 import { accepts, isCountable, typeOf } from "./schema-accepts.ts";
-import { type Branch, branchesOf, itemIn, listOf, mapOf, patternOf, propertyIn, type Scope, spend, toOneSchema } from "./schema-branches.ts";
+import {
+  type Branch,
+  branchesOf,
+  itemIn,
+  listOf,
+  mapOf,
+  patternOf,
+  propertyIn,
+  type Scope,
+  spend,
+  toOneSchema,
+} from "./schema-branches.ts";
 
 /** Something to offer. */
 export interface Candidate {
@@ -33,7 +44,10 @@ export interface Request {
 /** At most this many values are in one answer. */
 export const maxValues = 100;
 
-/** What can stand at a place: values of its schema, items of a list, or the names of an object's properties. `given` is what stands there already. */
+/**
+ * What can stand at a place: values of its schema, items of a list, or the names of an object's properties. `given` is
+ * what stands there already.
+ */
 export function candidatesOf(scope: Scope, schema: unknown, request: Request, given: unknown): Candidates {
   const values = valuesOf(scope, schema, request);
   const branches = branchesOf(scope, schema);
@@ -131,15 +145,22 @@ const hints: Readonly<Record<string, readonly string[]>> = {
 /** True when a branch is about values of this type: it says so, or it has the keywords and names no type. */
 function describes(branch: Branch, type: "boolean" | "number" | "string" | "null" | "array" | "object"): boolean {
   const typed = branch.filter((schema) => schema.type !== undefined);
-  if (typed.length === 0) return (hints[type] ?? []).some((keyword) => branch.some((schema) => schema[keyword] !== undefined));
+  if (typed.length === 0)
+    return (hints[type] ?? []).some((keyword) => branch.some((schema) => schema[keyword] !== undefined));
   return typed.every((schema) => {
     const types = [schema.type].flat();
-    return types.includes(type) || (type === "number" && types.includes("integer")) || (type === "null" && schema.nullable === true);
+    return (
+      types.includes(type) ||
+      (type === "number" && types.includes("integer")) ||
+      (type === "null" && schema.nullable === true)
+    );
   });
 }
 
 function offerNumbers(branch: Branch, request: Request, offer: Offer): boolean {
-  const isInteger = branch.some((schema) => [schema.type].flat().includes("integer") && ![schema.type].flat().includes("number"));
+  const isInteger = branch.some(
+    (schema) => [schema.type].flat().includes("integer") && ![schema.type].flat().includes("number"),
+  );
   const { values, isAll } = numbersOf(branch, isInteger, request.partial);
   for (const value of values) offer(Object.is(value, -0) ? 0 : value, { isMade: !isAll });
   return !isAll && values.length > 0;
@@ -154,7 +175,8 @@ function offerTexts(scope: Scope, branch: Branch, request: Request, offer: Offer
   const sources = branch.map((schema) => schema.pattern).filter((pattern) => typeof pattern === "string");
   const patterns = sources.map((source) => patternOf(scope, source));
   const formats = branch.map((schema) => findFormat(schema.format)).filter((format) => format !== undefined);
-  const isOfFormats = (text: string) => formats.every((format) => patternOf(scope, format.shape).matches(text, scope) === true);
+  const isOfFormats = (text: string) =>
+    formats.every((format) => patternOf(scope, format.shape).matches(text, scope) === true);
   const fits = (text: string) => {
     spend(scope);
     return patterns.every((pattern) => pattern.matches(text, scope) === true);
@@ -163,7 +185,10 @@ function offerTexts(scope: Scope, branch: Branch, request: Request, offer: Offer
   let isSampled = false;
   for (const format of formats) {
     const texts = format.samples(request.today, partial).filter((text) => text.startsWith(partial));
-    const more = partial === "" || texts.length >= 3 ? [] : patternOf(scope, format.shape).make({ partial, ...limits, few: sampleCount }, scope).texts;
+    const more =
+      partial === "" || texts.length >= 3
+        ? []
+        : patternOf(scope, format.shape).make({ partial, ...limits, few: sampleCount }, scope).texts;
     for (const text of [...texts, ...more]) if (fits(text)) made.add(text);
     isSampled = true;
   }
@@ -196,12 +221,19 @@ function itemsOf(scope: Scope, lists: readonly Branch[], request: Request, given
     if (item === undefined) continue;
     const schema = toOneSchema([item]);
     // Items that an author shows in an example of the whole list are examples of an item.
-    const shown = branch.flatMap((list) => [list.default, ...listOf(list, "examples")]).flatMap((list) => (Array.isArray(list) ? list.flatMap(plain) : []));
-    const examples = shown.filter((value) => isCountable(value) && accepts(scope, schema, value)).map((value) => ({ text: textOf(value), isMade: false }));
+    const shown = branch
+      .flatMap((list) => [list.default, ...listOf(list, "examples")])
+      .flatMap((list) => (Array.isArray(list) ? list.flatMap(plain) : []));
+    const examples = shown
+      .filter((value) => isCountable(value) && accepts(scope, schema, value))
+      .map((value) => ({ text: textOf(value), isMade: false }));
     const values = valuesOf(scope, schema, request);
     const isUnique = branch.some((list) => list.uniqueItems === true);
     const taken = new Set(isUnique ? given.map(textOf) : []);
-    found.push({ items: [...values.items, ...examples].filter(({ text }) => !taken.has(text)), isSampled: values.isSampled });
+    found.push({
+      items: [...values.items, ...examples].filter(({ text }) => !taken.has(text)),
+      isSampled: values.isSampled,
+    });
   }
   return join(found);
 }
@@ -220,7 +252,8 @@ function namesOf(scope: Scope, branches: readonly Branch[], partial: string, giv
   const first: Candidate[] = [];
   const rest: Candidate[] = [];
   for (const branch of objects) {
-    for (const candidate of ownNamesOf(scope, branch)) if (!isThere(candidate.text)) (required.has(candidate.text) ? first : rest).push(candidate);
+    for (const candidate of ownNamesOf(scope, branch))
+      if (!isThere(candidate.text)) (required.has(candidate.text) ? first : rest).push(candidate);
   }
   const own = [...first, ...rest];
   return inner.length === 0 ? own : [...own.filter(({ text }) => text.startsWith(partial)), ...inner];
@@ -240,7 +273,8 @@ function ownNamesOf(scope: Scope, branch: Branch): Candidate[] {
   // A record's keys are in the rule for its names.
   for (const rule of rules) {
     for (const inner of branchesOf(scope, rule)) {
-      for (const { value } of listedIn(inner) ?? []) if (typeof value === "string" && !names.has(value)) names.set(value, { text: value, isMade: false });
+      for (const { value } of listedIn(inner) ?? [])
+        if (typeof value === "string" && !names.has(value)) names.set(value, { text: value, isMade: false });
     }
   }
   return [...names.values()].filter(({ text }) => rules.every((rule) => accepts(scope, rule, text)));
@@ -249,11 +283,13 @@ function ownNamesOf(scope: Scope, branch: Branch): Candidate[] {
 /** `options.fo` → the names inside `options`, written out; `pages[0].ti` → those of an item. */
 function innerNamesOf(scope: Scope, objects: readonly Branch[], partial: string, given: unknown): Candidate[] {
   const found: Candidate[] = [];
-  const declared = (name: string) => objects.some((branch) => branch.some((schema) => Object.hasOwn(mapOf(schema, "properties"), name)));
+  const declared = (name: string) =>
+    objects.some((branch) => branch.some((schema) => Object.hasOwn(mapOf(schema, "properties"), name)));
   let isFirst = true;
   for (const { 0: separator, index } of partial.matchAll(/[.[]/g)) {
     const name = partial.slice(0, index);
-    // A name that the schema leaves open ends at the first separator: trying them all would double the work at every level.
+    // A name that the schema leaves open ends at the first separator: trying them all would double the work at every
+    // level.
     const isPossible = isFirst || declared(name);
     isFirst = false;
     const schema = isPossible ? propertyOf(scope, objects, name) : undefined;
@@ -280,7 +316,8 @@ function matching(scope: Scope, objects: readonly Branch[], given: unknown): rea
   const isOpen = (branch: Branch) =>
     Object.entries(given).every(([name, value]) =>
       (propertyIn(scope, branch, name) ?? []).every((described) => {
-        const listed = typeof described === "object" && described !== null ? listedIn([described as JsonSchema]) : undefined;
+        const listed =
+          typeof described === "object" && described !== null ? listedIn([described as JsonSchema]) : undefined;
         return listed === undefined || listed.some((one) => textOf(one.value) === textOf(value));
       }),
     );
@@ -294,7 +331,12 @@ export function schemaAt(scope: Scope, schema: unknown, path: Path, given: unkno
   for (const [index, step] of path.entries()) {
     if (current === undefined) return undefined;
     if (typeof step === "number") current = itemOf(scope, current, step);
-    else current = propertyOf(scope, matching(scope, branchesOf(scope, current), withoutPath(valueAt(given, path.slice(0, index)), step)), step);
+    else
+      current = propertyOf(
+        scope,
+        matching(scope, branchesOf(scope, current), withoutPath(valueAt(given, path.slice(0, index)), step)),
+        step,
+      );
   }
   return current;
 }

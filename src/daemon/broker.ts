@@ -50,7 +50,9 @@ export class Broker {
   constructor(options: BrokerOptions) {
     this.#options = options;
     this.#server = createServer((socket) => this.#accept(socket));
-    this.#server.on("error", (error) => (isOutOfDescriptors(error) ? this.#tellFull() : options.log.error("the socket failed", { error })));
+    this.#server.on("error", (error) =>
+      isOutOfDescriptors(error) ? this.#tellFull() : options.log.error("the socket failed", { error }),
+    );
   }
 
   get connections(): number {
@@ -73,11 +75,15 @@ export class Broker {
     this.#server.close();
   }
 
-  /** Ends every connection, with a word to those who understand it; resolves when all have hung up, or take too long. */
+  /**
+   * Ends every connection, with a word to those who understand it; resolves when all have hung up, or take too long.
+   */
   async closeAll(waiting = 0): Promise<void> {
     for (const socket of this.#stoppers) socket.end(toLine({ meanwhile: "left", waiting }));
     for (const socket of this.#sockets) if (!this.#stoppers.has(socket)) this.#end(socket);
-    const closed = Promise.all([...this.#sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve))));
+    const closed = Promise.all(
+      [...this.#sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve))),
+    );
     const late = Promise.withResolvers<void>();
     const cancelLimit = systemClock.after(hangUpMs, late.resolve);
     await Promise.race([closed, late.promise]);
@@ -96,11 +102,16 @@ export class Broker {
     else if (!socket.writableEnded) socket.end(() => socket.destroy());
   }
 
-  /** A front that was hung up on in mid-sentence would not get to read the good-bye: so it hangs up first, and what it still says is not heard. */
+  /**
+   * A front that was hung up on in mid-sentence would not get to read the good-bye: so it hangs up first, and what it
+   * still says is not heard.
+   */
   #sayBye(socket: Socket, helloBytes: number): void {
     const heardBytes = socket.bytesRead - socket.readableLength - helloBytes;
     socket.removeAllListeners("data").resume();
-    socket.end(toLine({ meanwhile: "bye", heardBytes, ...(this.#options.isReplaced?.() === true && { isReplaced: true }) }));
+    socket.end(
+      toLine({ meanwhile: "bye", heardBytes, ...(this.#options.isReplaced?.() === true && { isReplaced: true }) }),
+    );
   }
 
   #accept(socket: Socket): void {
@@ -155,7 +166,9 @@ export class Broker {
     const at = systemClock.monotonic();
     if (at - this.#toldFullAt < tellMs) return;
     this.#toldFullAt = at;
-    this.#options.log.warn(`there is no room for another session: ${outOfDescriptors}`, { connections: this.#sockets.size });
+    this.#options.log.warn(`there is no room for another session: ${outOfDescriptors}`, {
+      connections: this.#sockets.size,
+    });
   }
 
   #serve(socket: Socket, facts: SessionFacts): void {

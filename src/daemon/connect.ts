@@ -1,5 +1,15 @@
 import { spawn } from "node:child_process";
-import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createConnection, type Socket } from "node:net";
 import path from "node:path";
 import type { Readable } from "node:stream";
@@ -10,7 +20,10 @@ import { whatBlocks } from "./doing.ts";
 import { type Greeting, type Reply, readReply, toLine } from "./greeting.ts";
 import { type DaemonRecord, ensurePrivateFolder, readRecord, refusalOf } from "./record.ts";
 
-/** Reaches a project's daemon, or starts it. Imports next to nothing beside Node's own modules, so that a front starts in a blink. */
+/**
+ * Reaches a project's daemon, or starts it. Imports next to nothing beside Node's own modules, so that a front starts
+ * in a blink.
+ */
 
 export interface DaemonAddress {
   readonly home: Home;
@@ -74,7 +87,9 @@ export class KeyOutdated extends DaemonUnreachable {
   readonly names: readonly string[];
 
   constructor(names: readonly string[]) {
-    super("The project's config says something else each time it is read, or its code reads other variables; serve with --in-process.");
+    super(
+      "The project's config says something else each time it is read, or its code reads other variables; serve with --in-process.",
+    );
     this.names = names;
   }
 }
@@ -86,14 +101,29 @@ const fullPauseMs = 250;
 const lookAgainMs = 20;
 /** A daemon that is stopped or stuck accepts connections, and says nothing. */
 const answerLimitMs = 5_000;
-/** Whoever starts a daemon is stuck when it takes longer than this, and another may try; one that is dead is not waited for. */
+/**
+ * Whoever starts a daemon is stuck when it takes longer than this, and another may try; one that is dead is not waited
+ * for.
+ */
 const staleStartMs = 10_000;
 const maxReplyBytes = 64 * 1024;
 
-/** A connection on which the daemon has said welcome; what comes next is MCP. `folder` is where the session works; `onAbsent` comes before one is started. */
-export async function reachDaemon(address: DaemonAddress, folder: string | undefined, onAbsent: () => Promise<void> = async () => {}): Promise<Socket> {
+/**
+ * A connection on which the daemon has said welcome; what comes next is MCP. `folder` is where the session works;
+ * `onAbsent` comes before one is started.
+ */
+export async function reachDaemon(
+  address: DaemonAddress,
+  folder: string | undefined,
+  onAbsent: () => Promise<void> = async () => {},
+): Promise<Socket> {
   const { key, host } = address;
-  const hello: Greeting = { meanwhile: "hello", key, ...(host !== undefined && { host }), ...(folder !== undefined && { folder }) };
+  const hello: Greeting = {
+    meanwhile: "hello",
+    key,
+    ...(host !== undefined && { host }),
+    ...(folder !== undefined && { folder }),
+  };
   const end = systemClock.monotonic() + startLimitMs;
   const endFull = systemClock.monotonic() + fullLimitMs;
   for (;;) {
@@ -121,7 +151,10 @@ export function refuseGone(home: Home, isHomeKnown = false): void {
   if (isHomeKnown && !existsSync(home.folder)) throw new HomeGone(home);
 }
 
-/** Who is there, as its record says and as it answers; "full" where it cannot take, or we cannot make, another connection. */
+/**
+ * Who is there, as its record says and as it answers; "full" where it cannot take, or we cannot make, another
+ * connection.
+ */
 async function look(
   address: DaemonAddress,
   hello: Greeting,
@@ -150,14 +183,18 @@ function silent({ home, key }: DaemonAddress, known: DaemonRecord | undefined, i
   const why = blocked === undefined ? "" : `: it was ${blocked} (isolation: "process" prevents that)`;
   const cure = isThere ? "`meanwhile daemon stop --now` ends it" : `see ${home.daemonLog}`;
   const what = `${who} did not answer within ${startLimitMs / 1000} s${why}`;
-  return new DaemonUnreachable(`${what}; ${cure}, or serve with --in-process.`, { forClients: why === "" ? `${what}; its log says why.` : `${what}.` });
+  return new DaemonUnreachable(`${what}; ${cure}, or serve with --in-process.`, {
+    forClients: why === "" ? `${what}; its log says why.` : `${what}.`,
+  });
 }
 
 /**
  * What the daemon tells of itself, which is started where none is: by us or by a front that has missed it, and then it
  * holds the lock a while before it listens. Undefined when it is there and does not answer, or nobody is in time.
  */
-export async function reachStatus(address: DaemonAddress): Promise<(Reply & { readonly meanwhile: "status" }) | undefined> {
+export async function reachStatus(
+  address: DaemonAddress,
+): Promise<(Reply & { readonly meanwhile: "status" }) | undefined> {
   const { home, key } = address;
   const end = systemClock.monotonic() + startLimitMs;
   for (;;) {
@@ -176,8 +213,15 @@ export async function askDaemon(home: Home, key: string, greeting: Greeting): Pr
   return found === undefined ? undefined : (found.reply ?? "silent");
 }
 
-/** Tells a daemon to stop, and resolves when it has heard it: `left`, when it has ended its work, to the number of tasks that wait for the next one. */
-export async function stopDaemon(home: Home, key: string, isNow: boolean): Promise<{ readonly left: Promise<number | undefined> }> {
+/**
+ * Tells a daemon to stop, and resolves when it has heard it: `left`, when it has ended its work, to the number of tasks
+ * that wait for the next one.
+ */
+export async function stopDaemon(
+  home: Home,
+  key: string,
+  isNow: boolean,
+): Promise<{ readonly left: Promise<number | undefined> }> {
   const found = await greet({ home, key }, { meanwhile: "stop", isNow });
   if (found?.reply === undefined) {
     found?.socket.destroy();
@@ -200,11 +244,17 @@ interface Greeted {
   readonly socket: Socket;
   /** Undefined when somebody listens and says nothing. */
   readonly reply: Reply | undefined;
-  /** It lives, and has hung up, or taken no call, without a word: the system does that for who has no file descriptors left. */
+  /**
+   * It lives, and has hung up, or taken no call, without a word: the system does that for who has no file descriptors
+   * left.
+   */
   readonly isHungUp?: boolean;
 }
 
-async function greet({ home, key }: Pick<DaemonAddress, "home" | "key">, greeting: Greeting): Promise<Greeted | undefined> {
+async function greet(
+  { home, key }: Pick<DaemonAddress, "home" | "key">,
+  greeting: Greeting,
+): Promise<Greeted | undefined> {
   const record = readRecord(home, key);
   if (record === undefined) return undefined;
   const refusal = refusalOf(record.socket);
@@ -252,7 +302,10 @@ export function readFirstLine(socket: Socket, onLine: (line: Buffer | undefined,
   socket.on("data", onData);
 }
 
-/** Of many who find no daemon, one starts it and the others look again; a lock in the daemon itself makes sure that only one stays. */
+/**
+ * Of many who find no daemon, one starts it and the others look again; a lock in the daemon itself makes sure that only
+ * one stays.
+ */
 async function startOrWait(address: DaemonAddress, known: DaemonRecord | undefined): Promise<void> {
   const { home, key } = address;
   refuseGone(home, address.isHomeKnown);
@@ -274,9 +327,12 @@ function prepareHome(home: Home): void {
     ensurePrivateFolder(home.runFolder);
   } catch (error) {
     if (error instanceof RuntimeError) throw error;
-    throw new DaemonUnreachable(`Cannot use the home folder ${home.folder}: ${(error as Error).message}; set MEANWHILE_HOME to a folder of your own.`, {
-      forClients: "The home folder cannot be used; whoever runs this server finds the reason on its stderr.",
-    });
+    throw new DaemonUnreachable(
+      `Cannot use the home folder ${home.folder}: ${(error as Error).message}; set MEANWHILE_HOME to a folder of your own.`,
+      {
+        forClients: "The home folder cannot be used; whoever runs this server finds the reason on its stderr.",
+      },
+    );
   }
 }
 
@@ -287,7 +343,8 @@ function takeTurn(file: string): boolean {
   } catch {
     const since = statSync(file, { throwIfNoEntry: false })?.mtimeMs;
     const pid = readPid(file);
-    const isStale = (since !== undefined && systemClock.now() - since > staleStartMs) || (pid !== undefined && !isAlive(pid));
+    const isStale =
+      (since !== undefined && systemClock.now() - since > staleStartMs) || (pid !== undefined && !isAlive(pid));
     if (isStale) rmSync(file, { force: true });
     return false;
   }
@@ -353,7 +410,9 @@ async function startDaemon(address: DaemonAddress): Promise<void> {
   if (said === "late") {
     child.kill("SIGKILL");
     const what = `The daemon has not started within ${startLimitMs / 1000} s`;
-    throw new DaemonUnreachable(`${what}; see ${home.daemonLog}, or serve with --in-process.`, { forClients: `${what}; its log says why.` });
+    throw new DaemonUnreachable(`${what}; see ${home.daemonLog}, or serve with --in-process.`, {
+      forClients: `${what}; its log says why.`,
+    });
   }
   if (said === "") {
     const what = "The daemon ended while it started";
@@ -382,9 +441,12 @@ export function refuseUnwritable(home: Home): void {
 /** Only what is in the way of the log has to be removed; everything else is true of the whole home. */
 function whyNoLog(file: string, { code = "", message }: NodeJS.ErrnoException): string {
   const elsewhere = "or set MEANWHILE_HOME to a folder that you may write";
-  if (code === "EROFS") return `The log ${file} may not be written, because its file system is mounted read-only; mount it writable, ${elsewhere}.`;
-  if (code === "EACCES" || code === "EPERM") return `The log ${file} may not be written; change its mode and that of its folder (chmod u+w), ${elsewhere}.`;
-  if (code === "ENOSPC" || code === "EDQUOT") return `The log ${file} cannot be written, because the disk is full; make room, ${elsewhere}.`;
+  if (code === "EROFS")
+    return `The log ${file} may not be written, because its file system is mounted read-only; mount it writable, ${elsewhere}.`;
+  if (code === "EACCES" || code === "EPERM")
+    return `The log ${file} may not be written; change its mode and that of its folder (chmod u+w), ${elsewhere}.`;
+  if (code === "ENOSPC" || code === "EDQUOT")
+    return `The log ${file} cannot be written, because the disk is full; make room, ${elsewhere}.`;
   if (code === "EMFILE" || code === "ENFILE") return `The log ${file} cannot be opened: ${outOfDescriptors}.`;
   return `The log ${file} cannot be written: ${message}; remove what is there.`;
 }

@@ -18,7 +18,10 @@ const fileBytes = 600;
 
 const doingFile = (home: Home, key: string) => path.join(home.runFolder, `${key}.doing`);
 
-/** The daemon's side: a file that is kept open, so that a command that begins costs one small write, and only where it was not running already. */
+/**
+ * The daemon's side: a file that is kept open, so that a command that begins costs one small write, and only where it
+ * was not running already.
+ */
 export class DoingFile {
   readonly #file: string;
   readonly #pid: number;
@@ -36,8 +39,16 @@ export class DoingFile {
     this.#isEmpty = commands.length === 0;
     try {
       // A link would have us write where somebody else wants it.
-      this.#fd ??= openSync(this.#file, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600);
-      const text = JSON.stringify({ pid: this.#pid, at: now, commands: commands.slice(0, maxNamed) } satisfies Doing).padEnd(fileBytes);
+      this.#fd ??= openSync(
+        this.#file,
+        constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW,
+        0o600,
+      );
+      const text = JSON.stringify({
+        pid: this.#pid,
+        at: now,
+        commands: commands.slice(0, maxNamed),
+      } satisfies Doing).padEnd(fileBytes);
       writeSync(this.#fd, text, 0);
     } catch {
       // Then nobody is told.
@@ -53,7 +64,10 @@ export class DoingFile {
   }
 }
 
-/** Says what keeps a silent daemon from answering: "blocked for 12 s, since 10:31:07, while shop_sync ran"; undefined when that is not known. */
+/**
+ * Says what keeps a silent daemon from answering: "blocked for 12 s, since 10:31:07, while shop_sync ran"; undefined
+ * when that is not known.
+ */
 export function whatBlocks(home: Home, key: string, pid: number, now: number): string | undefined {
   const { pid: whose, at = now, commands = [] } = readDoing(doingFile(home, key));
   const ms = now - at;

@@ -4,7 +4,10 @@
  */
 
 export type Greeting =
-  /** A front: what follows is MCP. `host` counts in place of what the client calls itself; `folder` is where the session works. */
+  /**
+   * A front: what follows is MCP. `host` counts in place of what the client calls itself; `folder` is where the session
+   * works.
+   */
   | { readonly meanwhile: "hello"; readonly key: string; readonly host?: string; readonly folder?: string }
   | { readonly meanwhile: "status" }
   | { readonly meanwhile: "stop"; readonly isNow: boolean };
@@ -14,7 +17,10 @@ export type Reply =
   | { readonly meanwhile: "welcome"; readonly pid: number; readonly env: readonly string[] }
   /** Another daemon must be found or started; or, where this one has no file descriptors to spare, its turn awaited. */
   | { readonly meanwhile: "no"; readonly why: "leaving" | "another" | "full" }
-  /** The daemon ends this connection in good order: no need to come back before there is something to say. Of what it was sent after the hello it has heard so many bytes. */
+  /**
+   * The daemon ends this connection in good order: no need to come back before there is something to say. Of what it
+   * was sent after the hello it has heard so many bytes.
+   */
   | {
       readonly meanwhile: "bye";
       readonly heardBytes?: number;

@@ -23,7 +23,10 @@ const clientInfo = { name: "meanwhile", version: "1" };
 /** A daemon that is too busy to answer itself keeps nothing this time. */
 const answerLimitMs = 20_000;
 
-/** Asks the daemon, as a client of each revision, what the next front may be told before its daemon is there, and leaves it behind. */
+/**
+ * Asks the daemon, as a client of each revision, what the next front may be told before its daemon is there, and leaves
+ * it behind.
+ */
 export class AnswerKeeper {
   readonly #options: KeeperOptions;
   #isKeeping = false;
@@ -48,10 +51,16 @@ export class AnswerKeeper {
         const answers: Record<string, KeptAnswers[string]> = {};
         for (const revision of legacyRevisions) {
           const hello = { protocolVersion: revision, capabilities: {}, clientInfo };
-          answers[revision] = await this.#ask([["initialize", hello], ["ping", {}], ...lists.map((method) => [method, {}] as const)]);
+          answers[revision] = await this.#ask([
+            ["initialize", hello],
+            ["ping", {}],
+            ...lists.map((method) => [method, {}] as const),
+          ]);
         }
         const _meta = toEnvelope(clientInfo, {});
-        answers[modernRevision] = await this.#ask(["server/discover", ...lists].map((method) => [method, { _meta }] as const));
+        answers[modernRevision] = await this.#ask(
+          ["server/discover", ...lists].map((method) => [method, { _meta }] as const),
+        );
         if (!this.#isOutdated) writeAnswers(home, whose, answers);
       }
     } catch (error) {
@@ -63,7 +72,9 @@ export class AnswerKeeper {
   }
 
   /** The results by method, one after the other as a client asks; what is refused has none. */
-  async #ask(requests: readonly (readonly [method: string, params: Json])[]): Promise<Readonly<Record<string, string>>> {
+  async #ask(
+    requests: readonly (readonly [method: string, params: Json])[],
+  ): Promise<Readonly<Record<string, string>>> {
     const { serve, clock } = this.#options;
     const [input, output] = [new PassThrough(), new PassThrough()];
     const results: Record<string, string> = {};

@@ -5,14 +5,16 @@ import { fieldsOf, isObject } from "../wire/json.ts";
 import { isOurs } from "./record.ts";
 
 /**
- * What a daemon answers to every client of a revision alike: its greeting and its lists. It leaves them behind in a file of its key,
- * for fronts that come while the next one is still starting.
+ * What a daemon answers to every client of a revision alike: its greeting and its lists. It leaves them behind in a
+ * file of its key, for fronts that come while the next one is still starting.
  *
  * The first line says whose they are and where each one is; every other line is the text of one result.
  */
 export type KeptAnswers = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** Named apart from its answers, so that those of another version, or under another key, are never taken for its own. */
+/**
+ * Named apart from its answers, so that those of another version, or under another key, are never taken for its own.
+ */
 export interface Whose {
   readonly key: string;
   readonly version: string;
@@ -61,7 +63,8 @@ function readOwn(file: string): string {
   const fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const stat = fstatSync(fd);
-    if (!stat.isFile() || !isOurs(stat.uid) || (stat.mode & 0o077) !== 0 || stat.size > maxBytes) throw new Error(`${file} is not to be trusted`);
+    if (!stat.isFile() || !isOurs(stat.uid) || (stat.mode & 0o077) !== 0 || stat.size > maxBytes)
+      throw new Error(`${file} is not to be trusted`);
     return readFileSync(fd, "utf8");
   } finally {
     closeSync(fd);
@@ -73,7 +76,8 @@ export function writeAnswers(home: Home, { key, version }: Whose, answers: KeptA
   const file = answersFile(home, key);
   const texts: string[] = [];
   const numberOf = (text: string) => (texts.includes(text) ? texts.indexOf(text) : texts.push(text) - 1);
-  const numbered = (kept: Readonly<Record<string, string>>) => Object.fromEntries(Object.entries(kept).map(([method, text]) => [method, numberOf(text)]));
+  const numbered = (kept: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(kept).map(([method, text]) => [method, numberOf(text)]));
   const lines = Object.fromEntries(Object.entries(answers).map(([revision, kept]) => [revision, numbered(kept)]));
   const index: Index = { key, version, lines };
   const text = [JSON.stringify(index), ...texts].join("\n");
@@ -86,6 +90,8 @@ export function writeAnswers(home: Home, { key, version }: Whose, answers: KeptA
 function removeOldest(folder: string): void {
   const files = readdirSync(folder).filter((name) => name.endsWith(ending));
   if (files.length <= maxFiles) return;
-  const byAge = files.map((name) => path.join(folder, name)).map((file) => ({ file, at: statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0 }));
+  const byAge = files
+    .map((name) => path.join(folder, name))
+    .map((file) => ({ file, at: statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0 }));
   for (const { file } of byAge.sort((a, b) => b.at - a.at).slice(maxFiles)) rmSync(file, { force: true });
 }

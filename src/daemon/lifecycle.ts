@@ -112,7 +112,10 @@ export class Lifecycle {
     this.#left.resolve({ isNow });
   }
 
-  /** What cannot be removed, where nothing may be written for one, keeps nobody from leaving: whoever comes next finds nobody there. */
+  /**
+   * What cannot be removed, where nothing may be written for one, keeps nobody from leaving: whoever comes next finds
+   * nobody there.
+   */
   #tidy(act: () => unknown): void {
     try {
       act();
@@ -128,7 +131,8 @@ export class Lifecycle {
     ensurePrivateFolder(folder === home.folder ? realpathSync(folder) : folder);
     const refusal = refusalOf(this.#socket);
     if (refusal !== undefined) throw new RuntimeError("HOME_UNUSABLE", `Cannot listen: ${refusal}.`);
-    // Node removes the name that it listened on when it closes, whoever's socket is there by then: so that is a name of our own.
+    // Node removes the name that it listened on when it closes, whoever's socket is there by then: so that is a name of
+    // our own.
     const aside = path.join(folder, String(pid));
     rmSync(aside, { force: true });
     await broker.listen(aside);

@@ -19,7 +19,10 @@ export interface PumpOptions {
 }
 
 const newline = Buffer.of(0x0a);
-/** How long the daemon may take to answer what was asked before the client hung up: hosts wait two seconds before they kill. */
+/**
+ * How long the daemon may take to answer what was asked before the client hung up: hosts wait two seconds before they
+ * kill.
+ */
 const answerLimitMs = 1_000;
 const closeLimitMs = 5_000;
 /** A daemon that ends again and again is not run into in a tight loop. */
@@ -77,8 +80,9 @@ export class Pump {
   }
 
   /**
-   * Answers what it can in place of a first daemon that is not there yet; the daemon is told how the session began all the same, and confirms
-   * what was told. Resolves when the client has asked for a list, or for what only the daemon can answer.
+   * Answers what it can in place of a first daemon that is not there yet; the daemon is told how the session began all
+   * the same, and confirms what was told. Resolves when the client has asked for a list, or for what only the daemon
+   * can answer.
    */
   async standIn(find: FindAnswer): Promise<void> {
     if (this.#wasConnected || this.#standIn !== undefined) return;
@@ -113,13 +117,20 @@ export class Pump {
   #onClientData(chunk: Buffer): void {
     this.#inOneWrite(() => {
       for (const line of this.#fromClient.push(chunk)) {
-        if (line === "tooLong") this.#answer({ id: null, error: { code: -32600, message: `The message is larger than ${maxLineBytes / 1024 / 1024} MiB.` } });
+        if (line === "tooLong")
+          this.#answer({
+            id: null,
+            error: { code: -32600, message: `The message is larger than ${maxLineBytes / 1024 / 1024} MiB.` },
+          });
         else this.#send(line);
       }
     });
   }
 
-  /** Sends together what is sent meanwhile. Where the daemon has hung up, it is refused on the spot, and nothing of it has reached anybody. */
+  /**
+   * Sends together what is sent meanwhile. Where the daemon has hung up, it is refused on the spot, and nothing of it
+   * has reached anybody.
+   */
   #inOneWrite(send: () => void): void {
     const socket = this.#socket;
     socket?.cork();
@@ -159,7 +170,8 @@ export class Pump {
     // A last line is one also without its newline.
     const rest = this.#fromClient.rest();
     if (rest !== undefined && (this.#socket ?? this.#standIn) !== undefined) this.#inOneWrite(() => this.#send(rest));
-    // Who has said all it has to say, as a script does, waits for its answers: the first daemon is still to hear the questions.
+    // Who has said all it has to say, as a script does, waits for its answers: the first daemon is still to hear the
+    // questions.
     if (this.#socket === undefined && this.#standIn !== undefined && this.#waiting.some(isRequest)) {
       this.#isEndDue = true;
       return;
@@ -275,7 +287,8 @@ export class Pump {
       this.#ended.resolve();
       return;
     }
-    for (const message of this.#session.lost(this.#heardBytes ?? this.#takenBytes, this.#saidBye)) this.#answer(message);
+    for (const message of this.#session.lost(this.#heardBytes ?? this.#takenBytes, this.#saidBye))
+      this.#answer(message);
     const wasShort = !this.#isMoving && systemClock.monotonic() - this.#connectedAt < shortLifeMs;
     this.#pauseMs = wasShort ? Math.min(Math.max(this.#pauseMs * 2, firstPauseMs), longestPauseMs) : 0;
     // A daemon that was told to stop is not started again before somebody has a use for it.
@@ -305,6 +318,9 @@ function isRequest(line: Buffer): boolean {
 
 /** What a client is told of it: no path of ours. */
 function wordsFor(error: Error): string {
-  if (error instanceof RuntimeError) return error.forClients ?? "The home folder cannot be used; whoever runs this server finds the reason on its stderr.";
+  if (error instanceof RuntimeError)
+    return (
+      error.forClients ?? "The home folder cannot be used; whoever runs this server finds the reason on its stderr."
+    );
   return (error instanceof DaemonUnreachable ? error.forClients : undefined) ?? error.message;
 }

@@ -1,4 +1,15 @@
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { isOutOfDescriptors } from "../errors.ts";
@@ -13,7 +24,11 @@ export interface DaemonRecord {
   /** Where it was started; absent where that does not matter, because it serves the bundled commands alone. */
   readonly folder?: string;
   /** What it was started with. */
-  readonly flags?: { readonly commands?: readonly string[]; readonly bundled?: boolean; readonly scope?: "bundled" | "folders" | "pack" };
+  readonly flags?: {
+    readonly commands?: readonly string[];
+    readonly bundled?: boolean;
+    readonly scope?: "bundled" | "folders" | "pack";
+  };
 }
 
 /** Longer paths are cut off by the system without a word. */
@@ -23,8 +38,9 @@ export const recordFile = (home: Home, key: string): string => path.join(home.ru
 export const lockFile = (home: Home, key: string): string => path.join(home.runFolder, `${key}.lock`);
 
 /**
- * Where a daemon puts its socket: in the home or, where that path is too long, in a folder of this user's among the temporary ones.
- * Its name is known to everybody, so somebody else may have taken it; then a new folder is made, and the record says where it is.
+ * Where a daemon puts its socket: in the home or, where that path is too long, in a folder of this user's among the
+ * temporary ones. Its name is known to everybody, so somebody else may have taken it; then a new folder is made, and
+ * the record says where it is.
  */
 export function placeSocket(home: Home, key: string): string {
   const name = `${key}.sock`;
@@ -56,7 +72,10 @@ function makeSpare(name: string): string {
   return mkdtempSync(`${isShort ? usual : path.join("/tmp", path.basename(usual))}-`);
 }
 
-/** True for a folder of this user's alone, which is made where there is none; others may have put things into one that they may write. */
+/**
+ * True for a folder of this user's alone, which is made where there is none; others may have put things into one that
+ * they may write.
+ */
 function isPrivate(folder: string): boolean {
   const stat = lstatSync(folder, { throwIfNoEntry: false });
   if (stat !== undefined && (stat.mode & 0o022) !== 0) return false;
@@ -72,7 +91,10 @@ export function fitsSocket(file: string): boolean {
   return Buffer.byteLength(file) <= maxSocketBytes;
 }
 
-/** Makes a folder for this user alone. Throws when it is a link or somebody else's: whoever owns it could put a socket of their own there. */
+/**
+ * Makes a folder for this user alone. Throws when it is a link or somebody else's: whoever owns it could put a socket
+ * of their own there.
+ */
 export function ensurePrivateFolder(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const stat = lstatSync(folder);

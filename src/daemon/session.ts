@@ -26,7 +26,11 @@ interface Message {
   readonly id?: string | number;
   readonly method?: string;
   readonly result?: unknown;
-  readonly params?: { readonly uri?: string; readonly requestId?: string | number; readonly _meta?: Readonly<Record<string, unknown>> } | null;
+  readonly params?: {
+    readonly uri?: string;
+    readonly requestId?: string | number;
+    readonly _meta?: Readonly<Record<string, unknown>>;
+  } | null;
 }
 
 /** Asking these twice changes nothing. */
@@ -93,7 +97,8 @@ export class Session {
     this.#remember(message, line);
     const { id, method } = message;
     // What the daemon refuses as no request gets its one answer without an id.
-    if (message.jsonrpc === "2.0" && isRequestId(id)) this.#pending.set(id, { id, method, line, endByte, isRepeated: false, isAcknowledged: false });
+    if (message.jsonrpc === "2.0" && isRequestId(id))
+      this.#pending.set(id, { id, method, line, endByte, isRepeated: false, isAcknowledged: false });
     else if (method === "notifications/cancelled") this.#pending.delete(message.params?.requestId ?? "");
   }
 
@@ -101,14 +106,16 @@ export class Session {
     if (method === "initialize") this.#initialize = line.toString("utf8");
     else if (method === "notifications/initialized") this.#initialized = line;
     else if (method === "logging/setLevel") this.#logLevel = line.toString("utf8");
-    else if (method === "resources/subscribe" && params?.uri !== undefined) this.#subscribed.set(params.uri, line.toString("utf8"));
+    else if (method === "resources/subscribe" && params?.uri !== undefined)
+      this.#subscribed.set(params.uri, line.toString("utf8"));
     else if (method === "resources/unsubscribe" && params?.uri !== undefined) this.#subscribed.delete(params.uri);
   }
 
   /** The client asked this, and was answered in the daemon's place. */
   told(line: Buffer, method: string, result: string): void {
     this.#remember({ method }, line);
-    if (changeable.some((list) => method === `${list}/list`)) this.#told.set(method, { line: line.toString("utf8"), result });
+    if (changeable.some((list) => method === `${list}/list`))
+      this.#told.set(method, { line: line.toString("utf8"), result });
   }
 
   /** What the client has to hear since it was told something that is not so any more. */
@@ -158,7 +165,10 @@ export class Session {
     return isNews;
   }
 
-  /** The daemon is gone: what the client has to hear. What may be asked again waits for the next daemon, and so does what this one never heard. */
+  /**
+   * The daemon is gone: what the client has to hear. What may be asked again waits for the next daemon, and so does
+   * what this one never heard.
+   */
   lost(heardBytes = Number.POSITIVE_INFINITY, isOrderly = false): object[] {
     const messages: object[] = [...this.#asked].map((requestId) => ({
       method: "notifications/cancelled",
@@ -177,14 +187,19 @@ export class Session {
     return messages;
   }
 
-  /** No daemon will come for now: errors for whoever waits. What a daemon heard was answered when it was lost. Subscriptions stand for the next one. */
+  /**
+   * No daemon will come for now: errors for whoever waits. What a daemon heard was answered when it was lost.
+   * Subscriptions stand for the next one.
+   */
   giveUp(why: string): object[] {
     const owed = [...this.#pending.values()].filter(({ isAcknowledged }) => !isAcknowledged);
     for (const { id } of owed) this.#pending.delete(id);
     return owed.map(({ id, method }) => toError(id, unheard(why, method === "tools/call")));
   }
 
-  /** What tells a client that another daemon has other tools: by its session, or by each subscription that asked for it. */
+  /**
+   * What tells a client that another daemon has other tools: by its session, or by each subscription that asked for it.
+   */
   listsChanged(lists: readonly string[] = changeable): object[] {
     if (this.#initialized !== undefined) return lists.map((list) => ({ method: changedMethod(list) }));
     const standing = [...this.#pending.values()].filter(({ isAcknowledged }) => isAcknowledged);
@@ -199,7 +214,8 @@ export class Session {
     if (isBegun) {
       lines.push(this.#anew(this.#initialize as string));
       if (this.#initialized !== undefined) lines.push(this.#initialized);
-      if (this.#logLevel !== undefined && !pending.some(({ method }) => method === "logging/setLevel")) lines.push(this.#anew(this.#logLevel));
+      if (this.#logLevel !== undefined && !pending.some(({ method }) => method === "logging/setLevel"))
+        lines.push(this.#anew(this.#logLevel));
       for (const line of this.#subscribed.values()) lines.push(this.#anew(line));
     }
     for (const [method, { line }] of this.#told) lines.push(this.#anew(line, method));
@@ -227,7 +243,9 @@ const changedMethod = (list: string) => `notifications/${list}/list_changed`;
 /** What a subscription is told when a list has changed: nothing, unless it asked for that. */
 function changesFor({ id, line }: Request, list: string): object[] {
   const { notifications = {} } = (parse(line)?.params ?? {}) as { notifications?: Readonly<Record<string, unknown>> };
-  return notifications[`${list}ListChanged`] === true ? [{ method: changedMethod(list), params: { _meta: { [subscriptionKey]: id } } }] : [];
+  return notifications[`${list}ListChanged`] === true
+    ? [{ method: changedMethod(list), params: { _meta: { [subscriptionKey]: id } } }]
+    : [];
 }
 
 function toError(id: string | number, message: string): object {

@@ -14,8 +14,8 @@ export interface StoodIn {
 const maxRequestBytes = 64 * 1024;
 
 /**
- * Answers a client while its daemon starts, with what the last daemon answered to the same. Whatever is not plainly such a request waits for
- * the daemon, and so does all that follows a beginning which only the daemon can judge.
+ * Answers a client while its daemon starts, with what the last daemon answered to the same. Whatever is not plainly
+ * such a request waits for the daemon, and so does all that follows a beginning which only the daemon can judge.
  */
 export class StandIn {
   readonly #find: FindAnswer;
@@ -30,7 +30,11 @@ export class StandIn {
   answer(line: Buffer): StoodIn | undefined {
     const { jsonrpc, id, method, params = {} } = line.length > maxRequestBytes ? {} : fieldsOf(parse(line));
     if (id === undefined && typeof method === "string") return undefined;
-    const isRequest = jsonrpc === "2.0" && typeof method === "string" && (typeof id === "string" || Number.isSafeInteger(id)) && isObject(params);
+    const isRequest =
+      jsonrpc === "2.0" &&
+      typeof method === "string" &&
+      (typeof id === "string" || Number.isSafeInteger(id)) &&
+      isObject(params);
     const revision = isRequest ? this.#revisionOf(method, params) : null;
     // A probe decides nothing.
     if (method !== "server/discover" || revision === null) this.#revision ??= revision;
@@ -42,7 +46,8 @@ export class StandIn {
   #revisionOf(method: string, params: Json): string | null {
     const { _meta: meta = {}, ...others } = params;
     if (!isObject(meta) || meta.progressToken !== undefined || this.#revision === null) return null;
-    if (method === "initialize") return this.#revision === undefined && Object.keys(meta).length === 0 ? revisionOfHandshake(others) : null;
+    if (method === "initialize")
+      return this.#revision === undefined && Object.keys(meta).length === 0 ? revisionOfHandshake(others) : null;
     if (Object.keys(others).length > 0) return null;
     if (this.#revision !== undefined && this.#revision !== modernRevision) return this.#revision;
     return isModernEnvelope(meta) ? modernRevision : null;

@@ -36,9 +36,14 @@ export interface Diagnosis {
 export function assemble(diagnosis: Diagnosis): Report {
   const { asked, isDeterministic, incomplete, facts } = diagnosis;
   const calls = diagnosis.calls.map(({ tool, isEnd: _isEnd, ...call }) => ({ tool: printable(tool, 200), ...call }));
-  const why = facts.problem === undefined ? whyUngraded(facts.tools.length, calls) : "The server could not be spoken to, so there is no grade.";
+  const why =
+    facts.problem === undefined
+      ? whyUngraded(facts.tools.length, calls)
+      : "The server could not be spoken to, so there is no grade.";
   const checks = asked.map(toResult);
-  const findings = asked.flatMap(toFindings).sort((a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity));
+  const findings = asked
+    .flatMap(toFindings)
+    .sort((a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity));
   const headline = tellFailedWishes(calls);
   const report: Report = {
     ...(headline !== undefined && { headline }),

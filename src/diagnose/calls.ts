@@ -58,19 +58,37 @@ export class CallLog {
     if (callable !== undefined && seen !== undefined) this.#keep(callable, seen, show);
   }
 
-  #noteCall({ params, answer, isCancelled }: Exchange, callables: readonly Callable[], show: (text: string) => string): void {
+  #noteCall(
+    { params, answer, isCancelled }: Exchange,
+    callables: readonly Callable[],
+    show: (text: string) => string,
+  ): void {
     const sent = JSON.stringify(params.arguments ?? {});
     // Calls that are wrong on purpose have other arguments.
-    const callable = callables.find(({ tool, arguments: own }) => tool.name === params.name && JSON.stringify(own) === sent);
+    const callable = callables.find(
+      ({ tool, arguments: own }) => tool.name === params.name && JSON.stringify(own) === sent,
+    );
     if (callable === undefined) return;
-    const taskId = textOf(fieldsOf(answer.result?.task).taskId) ?? (answer.result?.resultType === "task" ? textOf(answer.result.taskId) : undefined);
+    const taskId =
+      textOf(fieldsOf(answer.result?.task).taskId) ??
+      (answer.result?.resultType === "task" ? textOf(answer.result.taskId) : undefined);
     if (taskId !== undefined && this.#tasks.size < maxTasks) this.#tasks.set(taskId, callable);
-    this.#keep(callable, taskId !== undefined ? { outcome: "task" } : isCancelled ? { outcome: "unanswered" } : callOutcome(answer), show);
+    this.#keep(
+      callable,
+      taskId !== undefined ? { outcome: "task" } : isCancelled ? { outcome: "unanswered" } : callOutcome(answer),
+      show,
+    );
   }
 
   #keep({ tool, isNamed }: Callable, { outcome, note, isEnd }: Seen, show: (text: string) => string): void {
     const known = this.#best.get(tool.name);
-    const call: CalledTool = { tool: tool.name, isNamed, outcome, ...(note !== undefined && { note: show(note) }), ...(isEnd === true && { isEnd }) };
+    const call: CalledTool = {
+      tool: tool.name,
+      isNamed,
+      outcome,
+      ...(note !== undefined && { note: show(note) }),
+      ...(isEnd === true && { isEnd }),
+    };
     if (betterOf(known, call) === known) return;
     this.#best.set(tool.name, call);
     this.#onBetter(call);
@@ -92,15 +110,18 @@ function rank(outcome: CalledTool["outcome"]): number {
 }
 
 function callOutcome(answer: Answer): Seen {
-  if (answer.message === undefined && answer.problem?.startsWith("no answer within") === true) return { outcome: "unanswered", note: answer.problem };
-  if (answer.result?.resultType === "input_required") return { outcome: "unanswered", note: "it asks its user something" };
+  if (answer.message === undefined && answer.problem?.startsWith("no answer within") === true)
+    return { outcome: "unanswered", note: answer.problem };
+  if (answer.result?.resultType === "input_required")
+    return { outcome: "unanswered", note: "it asks its user something" };
   const note = failureOf(answer);
   return note === undefined ? { outcome: "succeeded" } : { outcome: "failed", note };
 }
 
 function taskOutcome({ method, answer: { result } }: Exchange): Seen | undefined {
   if (result === undefined) return undefined;
-  if (method === "tasks/get" && result.status === "failed") return { outcome: "failed", note: textOf(result.statusMessage) ?? "its task failed", isEnd: true };
+  if (method === "tasks/get" && result.status === "failed")
+    return { outcome: "failed", note: textOf(result.statusMessage) ?? "its task failed", isEnd: true };
   const own = method === "tasks/result" ? result : result.status === "completed" ? fieldsOf(result.result) : undefined;
   if (own === undefined) return undefined;
   const note = failureIn(own);

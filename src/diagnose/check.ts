@@ -1,8 +1,9 @@
 import type { Probe } from "./probe.ts";
 
 /**
- * A check asks one question of a server and says what it saw. Each is one small file, has a stable id (`suite/question`), and changes
- * nothing in the server but what its question needs: tools are called only where they are safe by their annotations or named by the user.
+ * A check asks one question of a server and says what it saw. Each is one small file, has a stable id
+ * (`suite/question`), and changes nothing in the server but what its question needs: tools are called only where they
+ * are safe by their annotations or named by the user.
  */
 
 export const suiteNames = ["protocol", "tasks", "progress", "completion", "security", "performance", "hosts"] as const;
@@ -33,7 +34,10 @@ export interface Check {
   readonly isForLocked?: boolean;
   /** True: it looks only at what is known before the first check, so it is asked first and takes no time. */
   readonly isStatic?: boolean;
-  /** True: it only sends requests that any client sends, so that its conversation may be shared with other such checks: starting a server takes time. */
+  /**
+   * True: it only sends requests that any client sends, so that its conversation may be shared with other such checks:
+   * starting a server takes time.
+   */
   readonly isGentle?: boolean;
   /** How long it may take. Default: 10 s. */
   readonly limitMs?: number;

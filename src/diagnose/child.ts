@@ -8,12 +8,23 @@ import { SessionPool } from "./probe.ts";
 import { checks } from "./suites/index.ts";
 import type { PipeEvents } from "./wire/pipe.ts";
 
-/** The child process that speaks to a server nobody trusts. Its parent bounds its time and memory, and ends what it has started. */
+/**
+ * The child process that speaks to a server nobody trusts. Its parent bounds its time and memory, and ends what it has
+ * started.
+ */
 
 export type ToChild =
   | { readonly type: "survey"; readonly job: Job }
-  | { readonly type: "check"; readonly id: string; readonly job: Job & { readonly facts: Facts; readonly limitMs: number } }
-  | { readonly type: "trial"; readonly names: readonly string[]; readonly job: Job & { readonly facts: Facts; readonly limitMs: number } };
+  | {
+      readonly type: "check";
+      readonly id: string;
+      readonly job: Job & { readonly facts: Facts; readonly limitMs: number };
+    }
+  | {
+      readonly type: "trial";
+      readonly names: readonly string[];
+      readonly job: Job & { readonly facts: Facts; readonly limitMs: number };
+    };
 
 export type FromChild =
   | { readonly type: "facts"; readonly facts: Facts }

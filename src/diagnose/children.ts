@@ -7,8 +7,8 @@ import { betterOf, type CalledTool } from "./calls.ts";
 import type { FromChild, ToChild } from "./child.ts";
 
 /**
- * The child process that checks run in, one after the other. It is bounded in time and memory, and one that oversteps is killed with
- * every server it has started; the next check gets a fresh one.
+ * The child process that checks run in, one after the other. It is bounded in time and memory, and one that oversteps
+ * is killed with every server it has started; the next check gets a fresh one.
  */
 export class CheckChild {
   readonly #memoryMb: number;
@@ -86,7 +86,8 @@ export class CheckChild {
   #hear(message: FromChild): void {
     if (message.type === "started") this.#servers.add(message.pid);
     else if (message.type === "ended") this.#servers.delete(message.pid);
-    else if (message.type === "called") this.#calls.set(message.call.tool, betterOf(this.#calls.get(message.call.tool), message.call));
+    else if (message.type === "called")
+      this.#calls.set(message.call.tool, betterOf(this.#calls.get(message.call.tool), message.call));
     else this.#settle?.(message as Reply);
   }
 
@@ -102,7 +103,9 @@ export class CheckChild {
   }
 }
 
-export type Reply = Exclude<FromChild, { readonly type: "started" | "ended" | "called" }> | { readonly type: "killed"; readonly why: string };
+export type Reply =
+  | Exclude<FromChild, { readonly type: "started" | "ended" | "called" }>
+  | { readonly type: "killed"; readonly why: string };
 
 function residentMb(pid: number | undefined): number | undefined {
   try {

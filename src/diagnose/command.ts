@@ -10,10 +10,12 @@ import type { Target, ToolWish } from "./target.ts";
 import { AddressRefused } from "./wire/addresses.ts";
 
 /**
- * A diagnosis as a command. The checks themselves are loaded when it runs: whoever only lists commands does not pay for them.
+ * A diagnosis as a command. The checks themselves are loaded when it runs: whoever only lists commands does not pay for
+ * them.
  *
- * Over MCP a model says what to do, so `diagnose_server` takes URLs only, never starts a command, calls only tools that say they only read,
- * and private addresses are refused unless the config says otherwise. What a person types in a terminal goes by `ownCommand` instead, which no client can see.
+ * Over MCP a model says what to do, so `diagnose_server` takes URLs only, never starts a command, calls only tools that
+ * say they only read, and private addresses are refused unless the config says otherwise. What a person types in a
+ * terminal goes by `ownCommand` instead, which no client can see.
  */
 
 interface Wish {
@@ -44,15 +46,35 @@ const wishFields: Record<string, JsonSchema> = {
     description: "Which suites to ask; all by default.",
   },
   full: { type: "boolean", default: false, description: "Also what takes long: restarts, memory growth, short ttls." },
-  budgetSeconds: { type: "number", exclusiveMinimum: 0, maximum: 3600, description: "All in all. Default: 120, with full 600." },
-  memoryMb: { type: "integer", minimum: 64, maximum: 8192, default: 512, description: "For the process that speaks to the server." },
-  deterministic: { type: "boolean", default: false, description: "The same report for every run against the same server: without times, ids and figures." },
+  budgetSeconds: {
+    type: "number",
+    exclusiveMinimum: 0,
+    maximum: 3600,
+    description: "All in all. Default: 120, with full 600.",
+  },
+  memoryMb: {
+    type: "integer",
+    minimum: 64,
+    maximum: 8192,
+    default: 512,
+    description: "For the process that speaks to the server.",
+  },
+  deterministic: {
+    type: "boolean",
+    default: false,
+    description: "The same report for every run against the same server: without times, ids and figures.",
+  },
 };
 
 const serverInput = jsonSchema<ServerWish>({
   type: "object",
   properties: {
-    url: { type: "string", format: "uri", pattern: "^https?://", description: "The server's address, e.g. https://example.org/mcp." },
+    url: {
+      type: "string",
+      format: "uri",
+      pattern: "^https?://",
+      description: "The server's address, e.g. https://example.org/mcp.",
+    },
     headers: {
       type: "object",
       additionalProperties: { type: "string" },
@@ -66,7 +88,12 @@ const serverInput = jsonSchema<ServerWish>({
 
 const ownInput = jsonSchema<OwnWish>({
   type: "object",
-  properties: { target: { type: "object" }, tools: { type: "array" }, pollIntervalMs: { type: "number" }, ...wishFields },
+  properties: {
+    target: { type: "object" },
+    tools: { type: "array" },
+    pollIntervalMs: { type: "number" },
+    ...wishFields,
+  },
   required: ["target"],
 });
 
@@ -79,17 +106,36 @@ const output = jsonSchema<Report>({
   properties: {
     target: {
       type: "object",
-      properties: { transport: text, name: text, server: { type: "object" }, revisions: textList, tasks: textList, tools: { type: "integer" } },
+      properties: {
+        transport: text,
+        name: text,
+        server: { type: "object" },
+        revisions: textList,
+        tasks: textList,
+        tools: { type: "integer" },
+      },
     },
     score: {
       type: "object",
-      properties: { points: { type: ["number", "null"] }, grade: { type: ["string", "null"] }, lost: { type: "array" }, explanation: text },
+      properties: {
+        points: { type: ["number", "null"] },
+        grade: { type: ["string", "null"] },
+        lost: { type: "array" },
+        explanation: text,
+      },
     },
     findings: {
       type: "array",
       items: {
         type: "object",
-        properties: { id: text, severity: { enum: [...severities] }, title: text, why: text, remedy: text, evidence: { type: "array" } },
+        properties: {
+          id: text,
+          severity: { enum: [...severities] },
+          title: text,
+          why: text,
+          remedy: text,
+          evidence: { type: "array" },
+        },
         required: ["id", "severity", "title", "why", "remedy", "evidence"],
       },
     },
@@ -107,7 +153,8 @@ const output = jsonSchema<Report>({
 
 const texts = {
   summary: "Say whether an MCP server will survive in the hosts people use, and what to change",
-  description: "Reports what is wrong with evidence and a remedy each. Takes 10 s to a few minutes. Calls only tools that say they only read.",
+  description:
+    "Reports what is wrong with evidence and a remedy each. Takes 10 s to a few minutes. Calls only tools that say they only read.",
 };
 
 /** The MCP tool `diagnose_server`. */
@@ -128,9 +175,15 @@ export const diagnoseServer: Command = defineCommand({
       return toModel(await runDiagnosis({ ...wish, target }, task));
     } catch (error) {
       if (!(error instanceof AddressRefused)) throw error;
-      throw new CommandError(error.message.replace(/; allow it.*$/, "; the config of this server can allow them: diagnose: { allowPrivate: true }."), {
-        cause: error,
-      });
+      throw new CommandError(
+        error.message.replace(
+          /; allow it.*$/,
+          "; the config of this server can allow them: diagnose: { allowPrivate: true }.",
+        ),
+        {
+          cause: error,
+        },
+      );
     }
   },
 });
@@ -162,12 +215,21 @@ export function ownCommand(toolName: string): CatalogEntry | undefined {
 
 /** A model has little room: of the checks it gets what became of them, not how. */
 function toModel(report: Report): Report {
-  const checks = report.checks.map(({ id, outcome, note }) => ({ id, outcome, ...(outcome !== "passed" && note !== undefined && { note }) }));
+  const checks = report.checks.map(({ id, outcome, note }) => ({
+    id,
+    outcome,
+    ...(outcome !== "passed" && note !== undefined && { note }),
+  }));
   const incomplete = report.incomplete
     ?.replace(/ --token-env NAME, or --header 'Name: value'/, " `headers`")
     .replace("give the variable that holds a token with", "give them in");
   const explanation = report.score.explanation.replace(/; (?:name one|make one work)[^;]*--args\.$/, ".");
-  return { ...report, score: { ...report.score, explanation }, checks: checks as unknown as Report["checks"], ...(incomplete !== undefined && { incomplete }) };
+  return {
+    ...report,
+    score: { ...report.score, explanation },
+    checks: checks as unknown as Report["checks"],
+    ...(incomplete !== undefined && { incomplete }),
+  };
 }
 
 async function runDiagnosis({ target, tools, ...wish }: OwnWish, task: CommandContext): Promise<Report> {

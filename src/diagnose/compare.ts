@@ -3,8 +3,8 @@ import type { CheckResult, Finding, Report, Score } from "./report.ts";
 import { hasScore, isJudged, severityRank } from "./score.ts";
 
 /**
- * What changed between two reports, by the ids of findings: a title may hold a figure that differs each time. A finding is gone only when
- * its check looked again and did not see it; where nobody looked, nothing is known.
+ * What changed between two reports, by the ids of findings: a title may hold a figure that differs each time. A finding
+ * is gone only when its check looked again and did not see it; where nobody looked, nothing is known.
  */
 export interface Comparison {
   readonly before: Side;
@@ -67,15 +67,22 @@ export function compareReports(before: Report, after: Report): Comparison {
   const vanished = [...older].filter(([key]) => !newer.has(key)).map(([, finding]) => finding);
   const changes = [...newer].flatMap(([key, finding]) => {
     const old = older.get(key);
-    return old === undefined ? [] : [{ finding, before: old.severity, by: severityRank(old.severity) - severityRank(finding.severity) }];
+    return old === undefined
+      ? []
+      : [{ finding, before: old.severity, by: severityRank(old.severity) - severityRank(finding.severity) }];
   });
-  const toChange = ({ finding, before: severity }: { finding: Finding; before: Severity }): Change => ({ finding, before: severity });
+  const toChange = ({ finding, before: severity }: { finding: Finding; before: Severity }): Change => ({
+    finding,
+    before: severity,
+  });
   return {
     before: toSide(before),
     after: toSide(after),
     ...pointsBetween(before, after),
     new: worstFirst(
-      [...newer].filter(([key]) => !older.has(key)).map(([, finding]) => ({ ...finding, isFirstLook: !isLookedAt(checksBefore, finding.check) })),
+      [...newer]
+        .filter(([key]) => !older.has(key))
+        .map(([, finding]) => ({ ...finding, isFirstLook: !isLookedAt(checksBefore, finding.check) })),
     ),
     gone: worstFirst(vanished.filter(({ check }) => isLookedAt(checksAfter, check))),
     worse: changes.filter(({ by }) => by > 0).map(toChange),
@@ -128,7 +135,14 @@ function worstFirst<T extends Finding>(findings: readonly T[]): T[] {
 function toUnjudged(before: CheckResult, after: CheckResult | undefined): Unjudged[] {
   if (after !== undefined && isJudged(after)) return [];
   const outcome = after === undefined ? "missing" : after.outcome;
-  return [{ check: before.id, before: before.outcome as Unjudged["before"], after: outcome as Unjudged["after"], why: whyNot(after) }];
+  return [
+    {
+      check: before.id,
+      before: before.outcome as Unjudged["before"],
+      after: outcome as Unjudged["after"],
+      why: whyNot(after),
+    },
+  ];
 }
 
 function whyNot(check: CheckResult | undefined): string {
@@ -152,15 +166,23 @@ function toWarnings(before: Report, after: Report): string[] {
   const missing = before.suites.filter((suite) => !after.suites.includes(suite));
   const added = after.suites.filter((suite) => !before.suites.includes(suite));
   return [
-    ...(before.target.name === after.target.name ? [] : [`The reports are of different targets: ${before.target.name} and ${after.target.name}.`]),
+    ...(before.target.name === after.target.name
+      ? []
+      : [`The reports are of different targets: ${before.target.name} and ${after.target.name}.`]),
     ...(missing.length > 0 ? [`The second report leaves out ${missing.join(", ")}.`] : []),
     ...(added.length > 0 ? [`The first report leaves out ${added.join(", ")}; what is new there may be old.`] : []),
-    ...(before.isFull === after.isFull ? [] : [`Only the ${before.isFull ? "first" : "second"} report was made with --full.`]),
+    ...(before.isFull === after.isFull
+      ? []
+      : [`Only the ${before.isFull ? "first" : "second"} report was made with --full.`]),
     ...(before.madeBy.version === after.madeBy.version
       ? []
-      : [`They were made by different versions of Meanwhile, ${before.madeBy.version} and ${after.madeBy.version}; a new finding may be a new check.`]),
+      : [
+          `They were made by different versions of Meanwhile, ${before.madeBy.version} and ${after.madeBy.version}; a new finding may be a new check.`,
+        ]),
     ...(before.incomplete === undefined ? [] : [`The first report is incomplete: ${before.incomplete}`]),
     ...(after.incomplete === undefined ? [] : [`The second report is incomplete: ${after.incomplete}`]),
-    ...(Date.parse(before.startedAt) > Date.parse(after.startedAt) ? ["The first report is the newer one; the older one comes first."] : []),
+    ...(Date.parse(before.startedAt) > Date.parse(after.startedAt)
+      ? ["The first report is the newer one; the older one comes first."]
+      : []),
   ];
 }

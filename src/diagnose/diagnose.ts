@@ -27,7 +27,10 @@ export interface DiagnoseOptions {
   readonly memoryMb?: number | undefined;
   /** The same report for every run against the same server: without times, ids and figures. */
   readonly isDeterministic?: boolean | undefined;
-  /** A folder of the user's that no server should hand files out of: a file of ours lies there for a moment, to see who does. Default: that is not asked. */
+  /**
+   * A folder of the user's that no server should hand files out of: a file of ours lies there for a moment, to see who
+   * does. Default: that is not asked.
+   */
   readonly privateFolder?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Told before each check, and at the end. */
@@ -96,7 +99,9 @@ export async function diagnose(options: DiagnoseOptions): Promise<Report> {
 
 /** The checks that were asked for, in their order. */
 function choose({ suites = suiteNames }: DiagnoseOptions): readonly Check[] {
-  for (const suite of suites) if (!suiteNames.includes(suite)) throw new UsageError(`There is no suite ${suite}; there are ${suiteNames.join(", ")}.`);
+  for (const suite of suites)
+    if (!suiteNames.includes(suite))
+      throw new UsageError(`There is no suite ${suite}; there are ${suiteNames.join(", ")}.`);
   if (suites.length === 0) throw new UsageError(`No suite is chosen; there are ${suiteNames.join(", ")}.`);
   return allChecks.filter((check) => suites.includes(suiteOf(check)));
 }
@@ -137,7 +142,12 @@ class Run {
   }
 
   async survey(): Promise<Facts> {
-    this.#options.onStep?.({ done: 0, total: 0, suite: undefined, question: `Meeting ${nameOf(this.#options.target)}` });
+    this.#options.onStep?.({
+      done: 0,
+      total: 0,
+      suite: undefined,
+      question: `Meeting ${nameOf(this.#options.target)}`,
+    });
     const limitMs = Math.min(defaults.surveyMs, this.#leftMs());
     const reply = await this.#child.ask({ type: "survey", job: this.#job() }, limitMs, this.#options.signal);
     this.#options.signal?.throwIfAborted();
@@ -157,45 +167,70 @@ class Run {
     const asked = new Map<Check, Asked>();
     for (const check of inAskingOrder(chosen)) {
       if (this.#options.signal?.aborted === true) break;
-      this.#options.onStep?.({ done: asked.size, total: chosen.length, suite: suiteOf(check), question: check.question });
+      this.#options.onStep?.({
+        done: asked.size,
+        total: chosen.length,
+        suite: suiteOf(check),
+        question: check.question,
+      });
       const begun = systemClock.monotonic();
       const verdict = await this.#askOne(check, facts);
       asked.set(check, { check, verdict, durationMs: systemClock.monotonic() - begun });
     }
-    this.#options.onStep?.({ done: chosen.length, total: chosen.length, suite: undefined, question: "Writing the report" });
+    this.#options.onStep?.({
+      done: chosen.length,
+      total: chosen.length,
+      suite: undefined,
+      question: "Writing the report",
+    });
     return chosen.flatMap((check) => asked.get(check) ?? []);
   }
 
   async #askOne(check: Check, facts: Facts): Promise<Asked["verdict"]> {
-    const isAskable = facts.problem === undefined || check.id === answersId || (facts.isLocked && check.isForLocked === true);
+    const isAskable =
+      facts.problem === undefined || check.id === answersId || (facts.isLocked && check.isForLocked === true);
     if (!isAskable) return { outcome: "skipped", why: "The server could not be spoken to." };
     if (check.isThorough === true && this.#options.isFull !== true)
       return { outcome: "skipped", why: "It takes long or calls tools often, so it is asked with --full only." };
     const leftMs = this.#leftMs();
-    if (leftMs <= 0) return { outcome: "unfinished", why: "The budget was used up before it was asked; --budget gives more." };
+    if (leftMs <= 0)
+      return { outcome: "unfinished", why: "The budget was used up before it was asked; --budget gives more." };
     const isImpatient = this.#cutOff >= patienceFor;
     const usualMs = (check.limitMs ?? defaults.limitMs) + 3 * startMsOf(facts);
     const limitMs = Math.min(isImpatient ? defaults.impatientMs * 2 : usualMs, leftMs);
     const job = { ...this.#job(isImpatient ? defaults.impatientMs : defaults.requestMs), facts, limitMs };
-    const reply = await this.#child.ask({ type: "check", id: check.id, job }, limitMs + defaults.graceMs, this.#options.signal);
+    const reply = await this.#child.ask(
+      { type: "check", id: check.id, job },
+      limitMs + defaults.graceMs,
+      this.#options.signal,
+    );
     if (reply.type === "verdict") return reply.verdict;
     this.#cutOff++;
     return { outcome: "unfinished", why: `It was not finished: ${describeReply(reply)}.` };
   }
 
-  /** What became of the tools' calls. Those that no check has made are made here: of tools that the user named, and of any while none has succeeded. */
+  /**
+   * What became of the tools' calls. Those that no check has made are made here: of tools that the user named, and of
+   * any while none has succeeded.
+   */
   async tryCalls(facts: Facts): Promise<readonly CalledTool[]> {
     const { tools: wishes = [], signal } = this.#options;
     if (facts.problem !== undefined || signal?.aborted === true) return [];
     const { calls } = this.#child;
     const hasSuccess = [...calls.values()].some(isSuccess);
     const callables = findCallables(facts.tools, wishes);
-    const open = callables.filter(({ tool, isNamed }) => !calls.has(tool.name) && (isNamed || !hasSuccess)).slice(0, maxTried);
+    const open = callables
+      .filter(({ tool, isNamed }) => !calls.has(tool.name) && (isNamed || !hasSuccess))
+      .slice(0, maxTried);
     const isImpatient = this.#cutOff >= patienceFor;
     const limitMs = Math.min(isImpatient ? defaults.impatientMs : defaults.limitMs, this.#leftMs());
     const names = open.map(({ tool }) => tool.name);
     if (names.length > 0 && limitMs > 0)
-      await this.#child.ask({ type: "trial", names, job: { ...this.#job(), facts, limitMs } }, limitMs + defaults.graceMs + 3 * startMsOf(facts), signal);
+      await this.#child.ask(
+        { type: "trial", names, job: { ...this.#job(), facts, limitMs } },
+        limitMs + defaults.graceMs + 3 * startMsOf(facts),
+        signal,
+      );
     return [
       ...wishes.map(
         ({ name }) =>

@@ -1,6 +1,9 @@
 import type { Json } from "../wire/json.ts";
 
-/** What is known of a server before it is checked. It travels between processes, so it is plain data, bounded and redacted where it is shown. */
+/**
+ * What is known of a server before it is checked. It travels between processes, so it is plain data, bounded and
+ * redacted where it is shown.
+ */
 export interface Facts {
   readonly transport: "http" | "stdio";
   /** 2026-07-28, when the server speaks it. */

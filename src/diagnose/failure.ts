@@ -2,7 +2,10 @@ import { isObject, type Json, listOf, textOf } from "../wire/json.ts";
 import { parseJson } from "./wire/json.ts";
 import type { Answer } from "./wire/session.ts";
 
-/** How texts begin that tell of a failure: many servers answer with such a one and leave `isError` away. Bounded, so that no text makes it slow. */
+/**
+ * How texts begin that tell of a failure: many servers answer with such a one and leave `isError` away. Bounded, so
+ * that no text makes it slow.
+ */
 const failing =
   /^[^\p{L}\p{N}{[]{0,8}(?:(?!(?:no|without|there (?:was|is) no)\b)(?:[\w-]{1,30} ){0,2}[\w.]{0,60}(?:error|exception)\b ?(?:[:(\n]|- |$|(?:in|on|while|when|during|at|calling|executing|running|reading|opening|performing|occurred)\b)|(?:failed|unable|failure) to\b|(?:failed|failure|fatal|panic):|[^\n:]{1,120}: (?:error|exception) ?[-:] |Traceback \(most recent call last\))/iu;
 

@@ -28,7 +28,13 @@ interface Surroundings {
 
 type CheckJob = Job & { readonly facts: Facts; readonly limitMs: number };
 
-const noFacts = (target: Target): Facts => ({ transport: target.kind, modern: undefined, legacy: undefined, tools: [], isLocked: false });
+const noFacts = (target: Target): Facts => ({
+  transport: target.kind,
+  modern: undefined,
+  legacy: undefined,
+  tools: [],
+  isLocked: false,
+});
 
 /** Learns what there is to check. */
 export async function runSurvey(job: Job, events: PipeEvents): Promise<Facts> {
@@ -41,9 +47,17 @@ export async function runSurvey(job: Job, events: PipeEvents): Promise<Facts> {
 }
 
 /** Asks one question, within its time. */
-export async function runCheck(check: Check, job: CheckJob, { events, pool, memory, calls }: Surroundings): Promise<Verdict> {
+export async function runCheck(
+  check: Check,
+  job: CheckJob,
+  { events, pool, memory, calls }: Surroundings,
+): Promise<Verdict> {
   if (check.transport !== undefined && check.transport !== job.facts.transport)
-    return skipped(check.transport === "http" ? "It is asked of servers with a URL only." : "It is asked of servers that are started here only.");
+    return skipped(
+      check.transport === "http"
+        ? "It is asked of servers with a URL only."
+        : "It is asked of servers that are started here only.",
+    );
   const over = new AbortController();
   const late = Promise.withResolvers<never>();
   const stopTimer = systemClock.after(job.limitMs, () => {
@@ -51,7 +65,14 @@ export async function runCheck(check: Check, job: CheckJob, { events, pool, memo
     over.abort(reason);
     late.reject(reason);
   });
-  const probe = new LiveProbe({ ...job, signal: over.signal, events, memory, calls, pool: check.isGentle === true ? pool : undefined });
+  const probe = new LiveProbe({
+    ...job,
+    signal: over.signal,
+    events,
+    memory,
+    calls,
+    pool: check.isGentle === true ? pool : undefined,
+  });
   let isSound = false;
   try {
     const verdict = await Promise.race([check.run(probe), late.promise]);
@@ -69,14 +90,24 @@ export async function runCheck(check: Check, job: CheckJob, { events, pool, memo
 }
 
 /** Calls tools once, all at the same time, so that it is known whether they work; what came is kept by `calls`. */
-export async function runTrial(names: readonly string[], job: CheckJob, { events, calls }: Surroundings): Promise<void> {
+export async function runTrial(
+  names: readonly string[],
+  job: CheckJob,
+  { events, calls }: Surroundings,
+): Promise<void> {
   const over = AbortSignal.timeout(job.limitMs + trialGraceMs);
   const probe = new LiveProbe({ ...job, signal: over, events, calls });
   try {
     const session = await probe.open({ capabilities: {} });
     const chosen = probe.callables.filter(({ tool }) => names.includes(tool.name));
     await Promise.all(
-      chosen.map((callable) => session.request("tools/call", { name: callable.tool.name, arguments: callable.arguments }, { timeoutMs: job.limitMs })),
+      chosen.map((callable) =>
+        session.request(
+          "tools/call",
+          { name: callable.tool.name, arguments: callable.arguments },
+          { timeoutMs: job.limitMs },
+        ),
+      ),
     );
   } finally {
     await probe.close();

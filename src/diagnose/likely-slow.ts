@@ -4,7 +4,10 @@ import type { Callable } from "./probe.ts";
 const slowWords =
   /\b(?:long|slow\w*|progress|steps?|durations?|seconds|minutes|wait\w*|sleep\w*|background|batch|crawl\w*|index\w*|sync\w*|scan\w*|research)\b/i;
 
-/** The callables with the slowest first, as far as it can be told without calling them: the user's own, those that may be tasks, those that say so. */
+/**
+ * The callables with the slowest first, as far as it can be told without calling them: the user's own, those that may
+ * be tasks, those that say so.
+ */
 export function likelySlowFirst(callables: readonly Callable[]): readonly Callable[] {
   return callables
     .map((callable, place) => ({ callable, place, likelihood: likelihoodOf(callable) }))

@@ -40,9 +40,15 @@ export interface Probe {
   greet(options?: OpenOptions): Promise<{ readonly session: Session; readonly answer: Answer }>;
   /** Over stdio: a fresh server that has heard nothing yet. */
   startPipe(): Promise<Pipe>;
-  /** Over HTTP: one exchange with the target's URL, with its headers unless told otherwise. `url` stays on the target's origin. */
+  /**
+   * Over HTTP: one exchange with the target's URL, with its headers unless told otherwise. `url` stays on the target's
+   * origin.
+   */
   http(wish: Partial<HttpWish> & { readonly url?: string; readonly isBare?: boolean }): Promise<HttpAnswer>;
-  /** Does something once for all checks of a diagnosis that want the same; `make` gives plain facts and leaves nothing open. */
+  /**
+   * Does something once for all checks of a diagnosis that want the same; `make` gives plain facts and leaves nothing
+   * open.
+   */
   recall<T>(name: string, make: () => Promise<T>): Promise<T>;
   sent(value: unknown): Evidence;
   received(value: unknown): Evidence;
@@ -150,12 +156,18 @@ export class LiveProbe implements Probe {
     const { session, answer } = await this.greet(options);
     if (answer.result !== undefined) return session;
     const why = answer.problem ?? `error ${String(answer.error?.code)}: ${String(answer.error?.message)}`;
-    throw new HandshakeFailed(`The server did not take the handshake of ${this.show(session.revision, 40)}: ${this.show(why)}.`, answer);
+    throw new HandshakeFailed(
+      `The server did not take the handshake of ${this.show(session.revision, 40)}: ${this.show(why)}.`,
+      answer,
+    );
   }
 
   async greet(options: OpenOptions = {}): Promise<{ session: Session; answer: Answer }> {
     const { pool } = this;
-    const key = pool === undefined || this.target.kind === "http" || options.onRequest !== undefined ? undefined : JSON.stringify([options, this.requestMs]);
+    const key =
+      pool === undefined || this.target.kind === "http" || options.onRequest !== undefined
+        ? undefined
+        : JSON.stringify([options, this.requestMs]);
     const kept = key === undefined ? undefined : pool?.take(key);
     if (kept !== undefined) return kept;
     const met = await this.#greet(options);
@@ -167,11 +179,15 @@ export class LiveProbe implements Probe {
   }
 
   async #greet(options: OpenOptions): Promise<{ session: WireSession; answer: Answer }> {
-    const revision = options.revision ?? (this.facts.modern === undefined ? (this.facts.legacy?.revision ?? legacyRevision) : modernRevision);
+    const revision =
+      options.revision ??
+      (this.facts.modern === undefined ? (this.facts.legacy?.revision ?? legacyRevision) : modernRevision);
     const credentials = options.credentials ?? (this.target.kind === "http" ? this.target.headers : {});
     const carrier =
       this.target.kind === "http"
-        ? httpCarrier((wish) => this.http({ ...wish, isBare: true, ...(options.url !== undefined && { url: options.url }) }))
+        ? httpCarrier((wish) =>
+            this.http({ ...wish, isBare: true, ...(options.url !== undefined && { url: options.url }) }),
+          )
         : pipeCarrier(await this.#startPipe(), this.signal);
     // A server that was slow to start before may be so again; only what comes after the first answer has to be quick.
     const startMs = Math.max(this.facts.modern?.startMs ?? 0, this.facts.legacy?.startMs ?? 0);
@@ -197,16 +213,29 @@ export class LiveProbe implements Probe {
     return await Pipe.start(this.target, this.#events);
   }
 
-  http({ url, isBare = false, headers = {}, ...wish }: Partial<HttpWish> & { url?: string; isBare?: boolean }): Promise<HttpAnswer> {
+  http({
+    url,
+    isBare = false,
+    headers = {},
+    ...wish
+  }: Partial<HttpWish> & { url?: string; isBare?: boolean }): Promise<HttpAnswer> {
     const { target } = this;
     if (target.kind !== "http") throw new CommandError("Only a server with a URL is reached over HTTP.");
     const home = new URL(target.url);
     const at = url === undefined ? home : new URL(url, home);
     // Whatever a server says about other addresses, nothing is sent there.
     if (at.origin !== home.origin) throw new CommandError(`Requests go to ${home.origin} only.`);
-    const usual = { accept: "application/json, text/event-stream", "content-type": "application/json", ...target.headers };
+    const usual = {
+      accept: "application/json, text/event-stream",
+      "content-type": "application/json",
+      ...target.headers,
+    };
     const signal = wish.signal === undefined ? this.signal : AbortSignal.any([wish.signal, this.signal]);
-    return sendHttp(at, { timeoutMs: this.requestMs, ...wish, headers: isBare ? headers : { ...usual, ...headers }, signal }, target.policy);
+    return sendHttp(
+      at,
+      { timeoutMs: this.requestMs, ...wish, headers: isBare ? headers : { ...usual, ...headers }, signal },
+      target.policy,
+    );
   }
 
   /** Ends everything that was opened. */
@@ -246,7 +275,9 @@ export class LiveProbe implements Probe {
   }
 
   #text(value: unknown): string {
-    return this.show(typeof value === "string" ? value : value === undefined ? "(nothing)" : (JSON.stringify(value) ?? "(nothing)"));
+    return this.show(
+      typeof value === "string" ? value : value === undefined ? "(nothing)" : (JSON.stringify(value) ?? "(nothing)"),
+    );
   }
 }
 
@@ -259,7 +290,8 @@ export function findCallables(tools: readonly Tool[], wishes: readonly ToolWish[
   });
   const reading = tools.flatMap((tool): Callable[] => {
     const isSafe = tool.annotations.readOnlyHint === true && tool.annotations.destructiveHint !== true;
-    const args = isSafe && !wishes.some(({ name }) => name === tool.name) ? sampleArguments(tool.inputSchema) : undefined;
+    const args =
+      isSafe && !wishes.some(({ name }) => name === tool.name) ? sampleArguments(tool.inputSchema) : undefined;
     return args === undefined ? [] : [{ tool, arguments: args, isNamed: false }];
   });
   return [...named, ...reading];

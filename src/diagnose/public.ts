@@ -8,14 +8,20 @@ import { checkUrl, type Target } from "./target.ts";
 
 /** What to diagnose, and how. Exactly one of `url` and `command`. */
 export interface DiagnoseOptions
-  extends Pick<RunOptions, "suites" | "isFull" | "tools" | "budgetMs" | "memoryMb" | "isDeterministic" | "privateFolder" | "signal" | "onStep"> {
+  extends Pick<
+    RunOptions,
+    "suites" | "isFull" | "tools" | "budgetMs" | "memoryMb" | "isDeterministic" | "privateFolder" | "signal" | "onStep"
+  > {
   /** A server with an address. */
   readonly url?: string;
   /** Sent with every request, to this origin only, and shown nowhere. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Another caller's, to see whether callers are kept apart. */
   readonly otherHeaders?: Readonly<Record<string, string>>;
-  /** Private addresses too, and this machine by any of its names. Default: only 127.0.0.1, ::1 and localhost, where the URL says so. */
+  /**
+   * Private addresses too, and this machine by any of its names. Default: only 127.0.0.1, ::1 and localhost, where the
+   * URL says so.
+   */
   readonly allowPrivate?: boolean;
   /** A server to start, several times: the program and its arguments, without a shell. */
   readonly command?: readonly string[];
@@ -23,12 +29,20 @@ export interface DiagnoseOptions
   readonly cwd?: string;
 }
 
-/** Asks a server every question of the chosen suites and reports what was seen. Rejects with a UsageError when the options make no sense. */
+/**
+ * Asks a server every question of the chosen suites and reports what was seen. Rejects with a UsageError when the
+ * options make no sense.
+ */
 export async function diagnose(options: DiagnoseOptions): Promise<Report> {
   const target = toTarget(options);
   // Whoever only lists the commands of the pack does not pay for the checks.
   const { diagnose: run } = await import("./diagnose.ts");
-  return await run({ privateFolder: path.join(homedir(), ".meanwhile"), ...options, target, version: packageVersion() });
+  return await run({
+    privateFolder: path.join(homedir(), ".meanwhile"),
+    ...options,
+    target,
+    version: packageVersion(),
+  });
 }
 
 function toTarget({ url, headers = {}, otherHeaders, allowPrivate = false, command, cwd }: DiagnoseOptions): Target {
@@ -39,6 +53,8 @@ function toTarget({ url, headers = {}, otherHeaders, allowPrivate = false, comma
   }
   const [program = ""] = command ?? [];
   if (url !== undefined || command === undefined || program === "")
-    throw new UsageError('Say which server to diagnose: either `url: "https://host/mcp"` or `command: ["node", "server.js"]`.');
+    throw new UsageError(
+      'Say which server to diagnose: either `url: "https://host/mcp"` or `command: ["node", "server.js"]`.',
+    );
   return { kind: "stdio", argv: command, cwd };
 }

@@ -62,7 +62,10 @@ export interface CheckResult {
 }
 
 export interface Finding {
-  /** The check's id, and its subject where there are several: `hosts/slow-call:print@Cline CLI`. Reports are compared by it. */
+  /**
+   * The check's id, and its subject where there are several: `hosts/slow-call:print@Cline CLI`. Reports are compared by
+   * it.
+   */
   readonly id: string;
   readonly check: string;
   readonly suite: SuiteName;
@@ -75,7 +78,10 @@ export interface Finding {
   readonly evidence: readonly Evidence[];
 }
 
-/** 100 minus what the findings cost, each check once, at its worst finding; null where nothing can be said of the server as a whole. */
+/**
+ * 100 minus what the findings cost, each check once, at its worst finding; null where nothing can be said of the server
+ * as a whole.
+ */
 export interface Score {
   readonly points: number | null;
   readonly grade: "A" | "B" | "C" | "D" | "F" | null;

@@ -1,6 +1,9 @@
 import { fieldsOf, isObject, type Json, listOf, numberOf, textOf } from "../wire/json.ts";
 
-/** Arguments that fit a tool's schema, as harmless as can be: defaults and examples first, then the smallest that is allowed. */
+/**
+ * Arguments that fit a tool's schema, as harmless as can be: defaults and examples first, then the smallest that is
+ * allowed.
+ */
 export function sampleArguments(schema: Json): Json | undefined {
   const value = sample({ type: "object", ...schema }, 0);
   return isObject(value) ? value : undefined;

@@ -17,7 +17,10 @@ export function reaches(severity: Severity, limit: Severity): boolean {
 type Judged = Pick<CheckResult, "id" | "outcome">;
 type Weighed = Pick<Finding, "check" | "severity">;
 
-/** What the findings leave of 100 points. A check costs once, at its worst finding: forty tools with one fault are one fault. */
+/**
+ * What the findings leave of 100 points. A check costs once, at its worst finding: forty tools with one fault are one
+ * fault.
+ */
 export function scoreOf(findings: readonly Weighed[], checks: readonly Judged[]): Score {
   const lost = toLost(findings);
   // A score that nothing was judged for would praise a server nobody could reach.
@@ -104,7 +107,10 @@ function has(lost: Score["lost"], severity: Severity): boolean {
   return lost.some((item) => item.severity === severity);
 }
 
-/** `100 − 30 (1 check with a blocker) − 20 (2 checks with a major) = 50; a blocker allows no better than C.` Checks are counted, not findings. */
+/**
+ * `100 − 30 (1 check with a blocker) − 20 (2 checks with a major) = 50; a blocker allows no better than C.` Checks are
+ * counted, not findings.
+ */
 function explain(lost: Score["lost"], checks: readonly Judged[]): string {
   const parts = [sum(lost)];
   if (has(lost, "blocker")) parts.push("a blocker allows no better than C");
@@ -121,7 +127,9 @@ function sum(lost: Score["lost"]): string {
   if (lost.length === 0) return "100: no check found anything that costs points";
   const terms = severities.flatMap((severity) => {
     const checks = lost.filter((item) => item.severity === severity);
-    return checks.length === 0 ? [] : [`− ${checks.length * costs[severity]} (${count(checks.length, "check")} with a ${severity})`];
+    return checks.length === 0
+      ? []
+      : [`− ${checks.length * costs[severity]} (${count(checks.length, "check")} with a ${severity})`];
   });
   const left = lost.reduce((points, item) => points - item.points, 100);
   return `100 ${terms.join(" ")} ${left < 0 ? "is less than nothing, so 0" : `= ${left}`}`;

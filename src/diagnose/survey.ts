@@ -44,7 +44,9 @@ export async function survey(probe: LiveProbe): Promise<Facts> {
     transport,
     modern: isModern(modern) ? eraOf(modern, modernRevision) : undefined,
     legacy: isLegacy(legacy) ? eraOf(legacy, agreedRevision(legacy.answer)) : undefined,
-    tools: tools.items.flatMap(toTool).map((tool) => ({ ...tool, taskSupport: tool.taskSupport ?? supports.get(tool.name) })),
+    tools: tools.items
+      .flatMap(toTool)
+      .map((tool) => ({ ...tool, taskSupport: tool.taskSupport ?? supports.get(tool.name) })),
     ...offers,
     ...(tools.problem !== undefined && { toolsProblem: probe.show(tools.problem) }),
     ...(problem !== undefined && { problem: probe.show(problem) }),
@@ -61,7 +63,10 @@ interface Met {
 }
 type Missed = { readonly problem: string; readonly answer?: Answer; readonly startMs?: undefined };
 
-/** Both ways to begin at the same time. Old servers may stay silent when they are asked in the new way: they are not waited for much longer. */
+/**
+ * Both ways to begin at the same time. Old servers may stay silent when they are asked in the new way: they are not
+ * waited for much longer.
+ */
 async function meetBoth(probe: LiveProbe): Promise<[modern: Met | Missed, legacy: Met | Missed]> {
   const modern = meet(probe, modernRevision);
   const legacy = meet(probe, legacyRevision);
@@ -101,7 +106,8 @@ function wayOn({ target }: LiveProbe, met: readonly (Met | Missed)[]): string | 
   for (const { answer } of met) {
     const { status = 0, headers = {} } = answer?.http ?? {};
     const to = status === 307 || status === 308 ? URL.parse(headers.location ?? "", home.href) : null;
-    if (to?.origin === home.origin && to.href !== home.href && to.href.length < maxWay) return `${to.pathname}${to.search}`;
+    if (to?.origin === home.origin && to.href !== home.href && to.href.length < maxWay)
+      return `${to.pathname}${to.search}`;
   }
   return undefined;
 }
@@ -120,7 +126,10 @@ function isLegacy(met: Met | Missed): met is Met {
   return met.answer?.result !== undefined;
 }
 
-/** What a server says it speaks is sent back to it, and decides how: anything but an older revision's date is not taken over. */
+/**
+ * What a server says it speaks is sent back to it, and decides how: anything but an older revision's date is not taken
+ * over.
+ */
 function agreedRevision({ result }: Answer): string {
   const told = textOf(result?.protocolVersion) ?? "";
   return /^\d{4}-\d\d-\d\d$/.test(told) && told < modernRevision ? told : legacyRevision;
@@ -134,7 +143,10 @@ async function listOffers(session: Session): Promise<Pick<Facts, "prompts" | "re
   return {
     ...(prompts !== undefined && { prompts: await read("prompts/list", "prompts") }),
     ...(resources !== undefined && {
-      resources: [...(await read("resources/list", "resources")), ...(await read("resources/templates/list", "resourceTemplates"))],
+      resources: [
+        ...(await read("resources/list", "resources")),
+        ...(await read("resources/templates/list", "resourceTemplates")),
+      ],
     }),
   };
 }

@@ -30,9 +30,12 @@ export interface ToolWish {
 /** Reads a URL; one sentence for what cannot be diagnosed. */
 export function checkUrl(text: string): URL {
   const url = URL.parse(text);
-  if (url === null || !/^https?:$/.test(url.protocol)) throw new UsageError("The target is no http or https URL; it looks like https://host/mcp.");
+  if (url === null || !/^https?:$/.test(url.protocol))
+    throw new UsageError("The target is no http or https URL; it looks like https://host/mcp.");
   if (url.username !== "" || url.password !== "")
-    throw new UsageError("The target holds a user name or password; give it as a header instead: --header 'Authorization: …'.");
+    throw new UsageError(
+      "The target holds a user name or password; give it as a header instead: --header 'Authorization: …'.",
+    );
   return url;
 }
 

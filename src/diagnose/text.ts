@@ -1,8 +1,12 @@
-/** What a server sends is shown, never obeyed: it loses its control characters, its length and whatever looks like a secret. */
+/**
+ * What a server sends is shown, never obeyed: it loses its control characters, its length and whatever looks like a
+ * secret.
+ */
 
 const maxLength = 400;
-// Controls, marks without a look of their own (direction, joiners, tags), private letters, lone halves of a character, the two rare line
-// ends, and whatever else is drawn as nothing; only the selector that makes a sign a coloured one stays.
+// Controls, marks without a look of their own (direction, joiners, tags), private letters, lone halves of a character,
+// the two rare line ends, and whatever else is drawn as nothing; only the selector that makes a sign a coloured one
+// stays.
 const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]|(?!\ufe0f)\p{Default_Ignorable_Code_Point}/gu;
 
 /** A text as it may be shown: one line, without anything a terminal or a page would obey. */
@@ -11,14 +15,19 @@ export function printable(text: string, max = maxLength): string {
   const cut = text.length > max * 4 ? text.slice(0, max * 4) : text;
   const clean = cut.replaceAll(/\s+/g, " ").replaceAll(unprintable, "�").trim();
   // A cut through the middle of a character leaves half of it.
-  return clean.length > max || cut.length < text.length ? `${clean.slice(0, max).replace(/[\ud800-\udbff]$/, "")}…` : clean;
+  return clean.length > max || cut.length < text.length
+    ? `${clean.slice(0, max).replace(/[\ud800-\udbff]$/, "")}…`
+    : clean;
 }
 
 // In JSON within JSON the quotes have backslashes before them.
 const secretFields =
   /((?:\\{0,3}")?(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key|api[_-]?key|(?<!progress)token|access[_-]?token|refresh[_-]?token|secret|client[_-]?secret|access[_-]?key|private[_-]?key|database[_-]?url|password|passwd|mcp-session-id)(?:\\{0,3}")?\s{0,20}[:=]\s{0,20})(\\{0,3}"[^"\\]{0,4096}(?:\\{0,3}")?|[^\s,;}"]{1,4096}(?:\s{1,20}[A-Za-z0-9._~+/=-]{8,4096})?)/gi;
 
-/** What is known to be a secret by its look: where it comes from, and the pattern. Every pattern is bounded, so that no text makes it slow. */
+/**
+ * What is known to be a secret by its look: where it comes from, and the pattern. Every pattern is bounded, so that no
+ * text makes it slow.
+ */
 export const secretPatterns: readonly { readonly name: string; readonly pattern: RegExp }[] = [
   { name: "an OpenAI or Anthropic key", pattern: /\bsk-(?:ant-|proj-)?[A-Za-z0-9_-]{16,400}/ },
   { name: "a GitHub token", pattern: /\b(?:gh[pousr]_[A-Za-z0-9]{20,300}|github_pat_[A-Za-z0-9_]{20,300})/ },
@@ -39,15 +48,22 @@ export const secretPatterns: readonly { readonly name: string; readonly pattern:
 const blank = "•••";
 const maxLooked = 10_000;
 
-/** Blanks what is a secret: the given values, fields that are named so, and what looks like one. Of a very long text only the beginning is kept. */
+/**
+ * Blanks what is a secret: the given values, fields that are named so, and what looks like one. Of a very long text
+ * only the beginning is kept.
+ */
 export function redact(text: string, secrets: readonly string[] = []): string {
   let clean = text.length > maxLooked ? toWholeWords(text.slice(0, maxLooked)) : text;
   for (const secret of secrets.flatMap(waysToWrite)) clean = clean.replaceAll(secret, blank);
-  for (const { pattern } of secretPatterns) clean = clean.replaceAll(new RegExp(pattern.source, `${pattern.flags.replace("g", "")}g`), blank);
+  for (const { pattern } of secretPatterns)
+    clean = clean.replaceAll(new RegExp(pattern.source, `${pattern.flags.replace("g", "")}g`), blank);
   return clean.replaceAll(secretFields, (_all, name: string) => `${name}${blank}`);
 }
 
-/** Without the last word, which was cut: it could be half a secret, which nothing would know again. Of one endless word little is kept. */
+/**
+ * Without the last word, which was cut: it could be half a secret, which nothing would know again. Of one endless word
+ * little is kept.
+ */
 function toWholeWords(cut: string): string {
   let end = cut.length;
   while (end > 0 && !/[\s"',;]/.test(cut.charAt(end - 1))) end--;
@@ -58,7 +74,9 @@ function toWholeWords(cut: string): string {
 function waysToWrite(secret: string): string[] {
   if (secret.length < 4) return [];
   const quoted = JSON.stringify(secret).slice(1, -1);
-  return [...new Set([JSON.stringify(quoted).slice(1, -1), quoted, encodeURIComponent(secret.toWellFormed()), secret])].sort((a, b) => b.length - a.length);
+  return [
+    ...new Set([JSON.stringify(quoted).slice(1, -1), quoted, encodeURIComponent(secret.toWellFormed()), secret]),
+  ].sort((a, b) => b.length - a.length);
 }
 
 /** A word as a shell takes it. */

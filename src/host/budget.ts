@@ -13,9 +13,17 @@ export interface Budget {
 const maxMarginMs = 15_000;
 
 /** What a host's limit means for one call. Without a progress token every limit is hard. */
-export function budgetOf(limit: HostLimit & { readonly host: string }, hasProgressToken: boolean, keepInlineMs = 600_000): Budget {
+export function budgetOf(
+  limit: HostLimit & { readonly host: string },
+  hasProgressToken: boolean,
+  keepInlineMs = 600_000,
+): Budget {
   const { limitMs } = limit;
-  const kept = { handleAfterMs: keepInlineMs, heartbeatMs: undefined, why: `calls are kept open for ${toSeconds(keepInlineMs)} at most` };
+  const kept = {
+    handleAfterMs: keepInlineMs,
+    heartbeatMs: undefined,
+    why: `calls are kept open for ${toSeconds(keepInlineMs)} at most`,
+  };
   if (limitMs === undefined) return kept;
   if (limit.isExtended && hasProgressToken) return { ...kept, heartbeatMs: Math.floor(limitMs / 3) };
   const handleAfterMs = limitMs - Math.min(limitMs / 4, maxMarginMs);

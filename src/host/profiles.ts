@@ -44,27 +44,63 @@ export const knownHosts: readonly HostProfile[] = [
   {
     name: "claude-code",
     title: "Claude Code",
-    // The same in its interactive mode and with `-p`; an explicit MCP_TOOL_TIMEOUT makes it hard, which the user has to tell us.
+    // The same in its interactive mode and with `-p`; an explicit MCP_TOOL_TIMEOUT makes it hard, which the user has to
+    // tell us.
     limits: { stdio: idle(1800), http: idle(300) },
     source: "measured 2026-11, version 2.1.325",
   },
   { name: "copilot-cli", title: "Copilot CLI", limits: both(idle(180)), source: "measured 2026-11, version 1.0.102" },
-  { name: "codex-mcp-client", title: "Codex CLI", limits: both(hard(300)), source: "measured 2026-11, version 0.166.0" },
-  { name: "gemini-cli-mcp-client", title: "Gemini CLI", limits: both(hard(600)), source: "measured 2026-11, version 0.61.0" },
+  {
+    name: "codex-mcp-client",
+    title: "Codex CLI",
+    limits: both(hard(300)),
+    source: "measured 2026-11, version 0.166.0",
+  },
+  {
+    name: "gemini-cli-mcp-client",
+    title: "Gemini CLI",
+    limits: both(hard(600)),
+    source: "measured 2026-11, version 0.61.0",
+  },
   { name: "opencode", title: "opencode", limits: both(idle(60)), source: "measured 2026-11, version 1.18.34" },
-  { name: "kilo", title: "Kilo CLI", limits: both(hard(60)), source: "measured 2026-11, version 7.7.9; unknown whether progress extends it, taken as hard" },
+  {
+    name: "kilo",
+    title: "Kilo CLI",
+    limits: both(hard(60)),
+    source: "measured 2026-11, version 7.7.9; unknown whether progress extends it, taken as hard",
+  },
   { name: "@cline/core", title: "Cline CLI", limits: both(hard(60)), source: "measured 2026-11, version 3.0.65" },
-  { name: "continue-cli-client", title: "Continue CLI", limits: both(hard(60)), source: "measured 2026-11, version 1.5.47" },
-  { name: "factory-cli", title: "Factory droid", limits: both(assumed), source: "measured 2026-11, version 0.225.2: the name only; taken as an unknown host" },
+  {
+    name: "continue-cli-client",
+    title: "Continue CLI",
+    limits: both(hard(60)),
+    source: "measured 2026-11, version 1.5.47",
+  },
+  {
+    name: "factory-cli",
+    title: "Factory droid",
+    limits: both(assumed),
+    source: "measured 2026-11, version 0.225.2: the name only; taken as an unknown host",
+  },
   {
     name: "qwen-cli-mcp-client-probe",
     title: "Qwen Code",
     limits: both(assumed),
     source: "measured 2026-11, version 0.24.4: the name only; taken as an unknown host",
   },
-  { name: "claude-ai", title: "Claude Desktop", limits: both(hard(60)), source: "public threads: 60 s, in later versions 240 s; the shorter is taken" },
+  {
+    name: "claude-ai",
+    title: "Claude Desktop",
+    limits: both(hard(60)),
+    source: "public threads: 60 s, in later versions 240 s; the shorter is taken",
+  },
   { name: "Visual Studio Code", title: "VS Code Copilot Chat", limits: both(waits), source: "public threads" },
-  { name: "cursor-vscode", title: "Cursor", limits: both(assumed), source: "public threads: the name only; taken as an unknown host" },
+  {
+    name: "cursor-vscode",
+    title: "Cursor",
+    limits: both(assumed),
+    source: "public threads: the name only; taken as an unknown host",
+  },
 ];
 
 const byName = new Map(knownHosts.map((host) => [host.name, host]));

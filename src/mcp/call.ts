@@ -3,11 +3,26 @@ import type { CatalogEntry } from "../command/catalog.ts";
 import type { CommandLogLevel, LogLine, Origin } from "../command/context.ts";
 import { asksFirst, type Outcome } from "../command/run.ts";
 import { isReference, resolveReference } from "../completion/references.ts";
-import { CommandError, InputError, internalErrorCode, isStoreError, messageOf, ProtocolError, RequestError } from "../errors.ts";
+import {
+  CommandError,
+  InputError,
+  internalErrorCode,
+  isStoreError,
+  messageOf,
+  ProtocolError,
+  RequestError,
+} from "../errors.ts";
 import { type Budget, budgetOf } from "../host/budget.ts";
 import { findHost, type HostLimit, type HostOverride, type HostProfile } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
-import { type CallEnding, type CallRequest, type Calls, type CallWatcher, type Timing, undelivered } from "../task/calls.ts";
+import {
+  type CallEnding,
+  type CallRequest,
+  type Calls,
+  type CallWatcher,
+  type Timing,
+  undelivered,
+} from "../task/calls.ts";
 import type { EndedCall } from "../task/ended-call.ts";
 import { type Engine, TooManyTasks } from "../task/engine.ts";
 import { sizeOf } from "../task/outcome.ts";
@@ -21,7 +36,17 @@ import { isLarge, Place } from "./outbound.ts";
 import type { ToolCall } from "./parts.ts";
 import type { PlainRoad } from "./plain.ts";
 import { ProgressSender, progressGapMs } from "./progress.ts";
-import { askAhead, canElicit, elicit, type RequestStates, type Resumed, stateLivesMs, toAnswer, toInputRequest, withAnswers } from "./questions.ts";
+import {
+  askAhead,
+  canElicit,
+  elicit,
+  type RequestStates,
+  type Resumed,
+  stateLivesMs,
+  toAnswer,
+  toInputRequest,
+  withAnswers,
+} from "./questions.ts";
 import type { Client, Request, Result } from "./request.ts";
 import { errorResult, toCallResult } from "./results.ts";
 import { isBug } from "./router.ts";
@@ -59,14 +84,17 @@ const unparked = new Error("The call is not parked any more.");
 /** `params.task` means something in one generation only. */
 export function asksForTask({ task }: ToolCall, { client }: Request): boolean {
   if (client.isModern || task === undefined || !knowsTaskSupport(client.revision)) return false;
-  if (typeof task !== "object" || task === null || Array.isArray(task)) throw new ProtocolError(-32602, "`task` must be an object, e.g. { ttl: 60000 }.");
+  if (typeof task !== "object" || task === null || Array.isArray(task))
+    throw new ProtocolError(-32602, "`task` must be an object, e.g. { ttl: 60000 }.");
   return true;
 }
 
 type NamedLimit = HostLimit & { readonly host: string };
 const namedLimits = new WeakMap<HostProfile, Readonly<Record<Request["door"], NamedLimit>>>();
 
-/** What this request's host does with a slow call; one object for a host, so that what was decided by it can be kept. */
+/**
+ * What this request's host does with a slow call; one object for a host, so that what was decided by it can be kept.
+ */
 function limitOf(options: CallOptions, { connection, client, door }: Request): NamedLimit {
   const profile = findHost(connection.hostName ?? options.hostName ?? client.name, options.hosts);
   const { limits, name: host } = profile;
@@ -85,13 +113,28 @@ function wishOf(options: CallOptions, { isModern, capabilities, revision }: Clie
   const declaresTasks = canTakeTask || (capabilities as { tasks?: unknown }).tasks !== undefined;
   const takesJobs = !isModern && capabilities.experimental?.[jobsCapability] !== undefined;
   const canFollowUp = options.plain !== undefined;
-  const key = Number(canTakeTask) + 2 * Number(canTakeUnasked) + 4 * Number(declaresTasks) + 8 * Number(takesJobs) + 16 * Number(canFollowUp);
-  const wish = wishes.get(key) ?? { asked: undefined, canTakeTask, canTakeUnasked, declaresTasks, takesJobs, canFollowUp };
+  const key =
+    Number(canTakeTask) +
+    2 * Number(canTakeUnasked) +
+    4 * Number(declaresTasks) +
+    8 * Number(takesJobs) +
+    16 * Number(canFollowUp);
+  const wish = wishes.get(key) ?? {
+    asked: undefined,
+    canTakeTask,
+    canTakeUnasked,
+    declaresTasks,
+    takesJobs,
+    canFollowUp,
+  };
   wishes.set(key, wish);
   return wish;
 }
 
-/** How long a follow-up tool may wait here; a client that sends a token with this call is taken to send one with the next. */
+/**
+ * How long a follow-up tool may wait here; a client that sends a token with this call is taken to send one with the
+ * next.
+ */
 export function budgetFor(options: CallOptions, request: Request): Budget {
   return budgetOf(limitOf(options, request), request.progressToken !== undefined, options.keepInlineMs);
 }
@@ -178,10 +221,14 @@ export class Call implements CallWatcher {
     return asksForTask(this.#call, this.#request);
   }
 
-  /** What the client asked for: with `params.task`, or since 2026-07-28 with a hint, which counts when it can take a task. */
+  /**
+   * What the client asked for: with `params.task`, or since 2026-07-28 with a hint, which counts when it can take a
+   * task.
+   */
   get #asked(): { readonly ttlMs: unknown } | undefined {
     if (this.#isAsked) return { ttlMs: (this.#call.task as { ttl?: unknown }).ttl };
-    const hint = this.#isModern && takesTasks(this.#request.client.capabilities) ? this.#request.meta[taskHint] : undefined;
+    const hint =
+      this.#isModern && takesTasks(this.#request.client.capabilities) ? this.#request.meta[taskHint] : undefined;
     if (hint === undefined) return undefined;
     if (typeof hint !== "object" || hint === null || Array.isArray(hint))
       throw new ProtocolError(-32602, `\`_meta["${taskHint}"]\` must be an object, e.g. { ttlMs: 60000 }.`);
@@ -190,8 +237,10 @@ export class Call implements CallWatcher {
 
   #refuseWrongSupport(): void {
     const { taskSupport } = this.#entry.command;
-    if (taskSupport === "required" && this.#isModern && !takesTasks(this.#request.client.capabilities)) throw missingTasks();
-    if (taskSupport === "required" && !this.#isModern && !this.#isAsked) throw wrongTaskSupport(this.#entry.toolName, taskSupport);
+    if (taskSupport === "required" && this.#isModern && !takesTasks(this.#request.client.capabilities))
+      throw missingTasks();
+    if (taskSupport === "required" && !this.#isModern && !this.#isAsked)
+      throw wrongTaskSupport(this.#entry.toolName, taskSupport);
     if (taskSupport === "forbidden" && this.#isAsked) throw wrongTaskSupport(this.#entry.toolName, taskSupport);
   }
 
@@ -214,7 +263,9 @@ export class Call implements CallWatcher {
   }
 
   /** The questions ahead of any run, where the client can carry them. */
-  async #settleAhead(asked: readonly TaskQuestion[]): Promise<{ readonly answered: readonly TaskQuestion[] } | { readonly result: Result }> {
+  async #settleAhead(
+    asked: readonly TaskQuestion[],
+  ): Promise<{ readonly answered: readonly TaskQuestion[] } | { readonly result: Result }> {
     const { command, toolName, path } = this.#entry;
     const { clock } = this.#options;
     const canAsk = canElicit(this.#request.client.capabilities);
@@ -225,7 +276,8 @@ export class Call implements CallWatcher {
     const ahead = await askAhead(command, this.#input, { known, clock, origin: this.#origin });
     if (ahead.kind === "ready") return { answered: ahead.answered };
     if (ahead.kind === "refused") return { result: errorResult(messageOf(ahead.error), clock) };
-    if (isHopeless) return { result: errorResult(`${toolName} asks «${ahead.asked[0]?.message}», and ${whyNoAnswer(path)}.`, clock) };
+    if (isHopeless)
+      return { result: errorResult(`${toolName} asks «${ahead.asked[0]?.message}», and ${whyNoAnswer(path)}.`, clock) };
     return { result: this.#sendBack(ahead.asked, { asked: ahead.asked }) };
   }
 
@@ -238,7 +290,11 @@ export class Call implements CallWatcher {
     const responses = this.#request.inputResponses;
     const answers = openQuestions(task).filter(({ key }) => Object.hasOwn(responses, key));
     try {
-      await engine.answer(caller, taskId, Object.fromEntries(answers.map(({ key }) => [key, toAnswer(responses[key])])));
+      await engine.answer(
+        caller,
+        taskId,
+        Object.fromEntries(answers.map(({ key }) => [key, toAnswer(responses[key])])),
+      );
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       const open = openQuestions(await engine.get(caller, taskId));
@@ -252,7 +308,10 @@ export class Call implements CallWatcher {
     return await calls.rejoin(taskId, this.#toRequest([]));
   }
 
-  /** A call that nobody comes back to must not wait for ever: its state is void after an hour. One that has ended meanwhile is forgotten at once. */
+  /**
+   * A call that nobody comes back to must not wait for ever: its state is void after an hour. One that has ended
+   * meanwhile is forgotten at once.
+   */
   #park(engine: Engine, taskId: string): void {
     const { parked, clock } = this.#options;
     const over = new AbortController();
@@ -277,7 +336,8 @@ export class Call implements CallWatcher {
   #cancelTask(engine: Engine, taskId: string, why: string): void {
     engine.cancel(callerKey(this.#request.caller), taskId, why).catch((error: unknown) => {
       // Gone is as good as cancelled.
-      if (!(error instanceof RequestError)) this.#options.log.warn("a task that nobody can find could not be cancelled", { error });
+      if (!(error instanceof RequestError))
+        this.#options.log.warn("a task that nobody can find could not be cancelled", { error });
     });
   }
 
@@ -292,7 +352,11 @@ export class Call implements CallWatcher {
     const until = this.#options.clock.now() + stateLivesMs;
     const limited = open.map((question) => ({ ...question, until: Math.min(question.until ?? until, until) }));
     const inputRequests = Object.fromEntries(limited.map((question) => [question.key, toInputRequest(question)]));
-    return { resultType: "input_required", inputRequests, requestState: this.#options.states.sign(to, this.#call, this.#request.caller) } as Result;
+    return {
+      resultType: "input_required",
+      inputRequests,
+      requestState: this.#options.states.sign(to, this.#call, this.#request.caller),
+    } as Result;
   }
 
   #toRequest(answered: readonly TaskQuestion[]): CallRequest {
@@ -356,11 +420,15 @@ export class Call implements CallWatcher {
     this.#answered ??= new AbortController();
     const signal = AbortSignal.any([this.#request.signal, this.#answered.signal]);
     try {
-      await answerUntilFits(engine, callerKey(this.#request.caller), task.taskId, question, (asked) => elicit(asked, this.#request, signal));
+      await answerUntilFits(engine, callerKey(this.#request.caller), task.taskId, question, (asked) =>
+        elicit(asked, this.#request, signal),
+      );
     } catch (error) {
       if (signal.aborted) return;
       this.#options.log.debug("a question could not be shown", { error });
-      await engine.answer(callerKey(this.#request.caller), task.taskId, { [question.key]: { action: "cancel" } }).catch(() => undefined);
+      await engine
+        .answer(callerKey(this.#request.caller), task.taskId, { [question.key]: { action: "cancel" } })
+        .catch(() => undefined);
     }
   }
 
@@ -389,12 +457,16 @@ export class Call implements CallWatcher {
 
   #toResult({ outcome, note, taskId }: EndedCall): Result {
     this.#note(outcome);
-    if (outcome.ending === "failed" && outcome.rpc !== undefined) throw new ProtocolError(outcome.rpc.code, outcome.rpc.message, outcome.rpc.data);
+    if (outcome.ending === "failed" && outcome.rpc !== undefined)
+      throw new ProtocolError(outcome.rpc.code, outcome.rpc.message, outcome.rpc.data);
     return toCallResult(outcome, this.#entry.command, {
       withLog: this.#withLog,
       progressToken: this.#request.progressToken,
       taskId,
-      note: note === undefined ? undefined : { type: "info", text: note, timestamp: toTimestamp(this.#options.clock.now()) },
+      note:
+        note === undefined
+          ? undefined
+          : { type: "info", text: note, timestamp: toTimestamp(this.#options.clock.now()) },
     });
   }
 
@@ -403,11 +475,16 @@ export class Call implements CallWatcher {
     // The tasks of callers who cannot be told apart are not in the terminal's list.
     const where = isKnown(this.#request.caller) ? `; get its result with: meanwhile tasks result ${taskId}` : ".";
     if (taskId !== undefined) return `The server is stopping. ${toolName} goes on as task ${taskId}${where}`;
-    const advice = isSafe ? "so it was ended; call again" : "so its outcome will not be known here; check what it has done before you call again";
+    const advice = isSafe
+      ? "so it was ended; call again"
+      : "so its outcome will not be known here; check what it has done before you call again";
     return `The server is stopping, and ${toolName} could not be made a task, ${advice}.`;
   }
 
-  /** What finds no room on its way to the client waits on the disk; and what is on record stays there until the answer has left. */
+  /**
+   * What finds no room on its way to the client waits on the disk; and what is on record stays there until the answer
+   * has left.
+   */
   async #makeRoom(ending: EndedCall, bytes: number): Promise<void> {
     const place = this.#myPlace;
     // What was taken back is answered by nothing, so there is nothing to wait for.
@@ -427,7 +504,8 @@ export class Call implements CallWatcher {
   /** The same where nothing is known of the way. */
   #finish(ending: EndedCall): void {
     const { door, connection, exchange } = this.#request;
-    // A server that lives for one HTTP request is closed with its answer; and on 2026-07-28 a client that is lost there has cancelled.
+    // A server that lives for one HTTP request is closed with its answer; and on 2026-07-28 a client that is lost there
+    // has cancelled.
     const isGone = () => (door === "stdio" ? connection.closed.aborted : !this.#isModern && exchange?.aborted === true);
     if (ending.isOnRecord) this.#options.clock.after(0, () => ending.finish(!isGone()));
     else ending.finish(true);
@@ -448,16 +526,27 @@ export class Call implements CallWatcher {
       clock.after(
         followGapMs,
         () =>
-          void announceJob(task, { engine, clock, log, isDebug: this.#options.isDebug, connection, caller, progressToken, tracked: this.#track() }).finally(
-            forget,
-          ),
+          void announceJob(task, {
+            engine,
+            clock,
+            log,
+            isDebug: this.#options.isDebug,
+            connection,
+            caller,
+            progressToken,
+            tracked: this.#track(),
+          }).finally(forget),
       );
       return answer;
     }
     if (this.#isModern) this.#cancelUnlessDelivered(engine, task, note !== undefined);
     if (as === "task" && this.#isModern) {
       const _meta = note === undefined ? undefined : { "meanwhile/call": { note } };
-      return { resultType: "task", ...toTask2026(task, clock.now(), canElicit(this.#request.client.capabilities)), ...(_meta && { _meta }) } as Result;
+      return {
+        resultType: "task",
+        ...toTask2026(task, clock.now(), canElicit(this.#request.client.capabilities)),
+        ...(_meta && { _meta }),
+      } as Result;
     }
     if (as === "task" && connection.tasks2025 !== undefined) {
       const tasks = connection.tasks2025;
@@ -465,7 +554,10 @@ export class Call implements CallWatcher {
       return tasks.toCreated(task, note);
     }
     if (plain === undefined)
-      throw new RequestError("busy", `${this.#entry.toolName} takes longer than this client waits, and follow-up tools are switched off.`);
+      throw new RequestError(
+        "busy",
+        `${this.#entry.toolName} takes longer than this client waits, and follow-up tools are switched off.`,
+      );
     return plain.toHandle(task, { budget: budgetFor(this.#options, this.#request), note });
   }
 
@@ -475,7 +567,9 @@ export class Call implements CallWatcher {
     const drop = () => {
       engine
         .dropToken(callerKey(this.#request.caller), task.taskId)
-        .catch((error: unknown) => this.#options.log.debug("the token of a client that is gone could not be dropped", { error }));
+        .catch((error: unknown) =>
+          this.#options.log.debug("the token of a client that is gone could not be dropped", { error }),
+        );
     };
     const { closed } = connection;
     if (closed.aborted || exchange?.aborted === true) return void drop();
@@ -533,7 +627,8 @@ export class Call implements CallWatcher {
   /** One line a call for the operator; the stack of what a command threw, and never its arguments. */
   #note(outcome: Outcome): void {
     const facts = { tool: this.#entry.toolName, caller: this.#request.caller.kind, ms: outcome.durationMs };
-    const isBug = outcome.ending === "failed" && outcome.error !== undefined && !(outcome.error instanceof CommandError);
+    const isBug =
+      outcome.ending === "failed" && outcome.error !== undefined && !(outcome.error instanceof CommandError);
     if (isBug) this.#options.log.warn("command failed", { ...facts, error: outcome.error });
     else this.#options.log.debug(`command ${outcome.ending}`, facts);
   }
@@ -551,10 +646,16 @@ function withReferences(input: unknown, context: unknown): unknown {
     if (!isReference(value)) return value;
     const resolved = resolveReference(value, values, (context ?? {}) as Record<string, unknown>);
     if (resolved.ok) return resolved.value;
-    const why = resolved.error === "not_found" ? "is neither among the arguments nor in the context" : "is no reference; write $.field or $.a.b[0]";
+    const why =
+      resolved.error === "not_found"
+        ? "is neither among the arguments nor in the context"
+        : "is no reference; write $.field or $.a.b[0]";
     throw new InputError(`\`${name}\`: ${value.slice(0, 100)} ${why}.`);
   };
   return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, resolve(name, value)]));
 }
 
-const mcpLevels = { debug: "debug", info: "info", warn: "warning", error: "error" } as const satisfies Record<CommandLogLevel, string>;
+const mcpLevels = { debug: "debug", info: "info", warn: "warning", error: "error" } as const satisfies Record<
+  CommandLogLevel,
+  string
+>;

@@ -52,7 +52,8 @@ export function createCompletions(options: CompletionsOptions): OwnCompletions {
         );
       }
       if (ref?.type === "ref/resource") return undefined;
-      if (ref?.type !== "ref/prompt") throw new ProtocolError(requestErrors.params.code, '`ref.type` must be "ref/prompt" or "ref/resource".');
+      if (ref?.type !== "ref/prompt")
+        throw new ProtocolError(requestErrors.params.code, '`ref.type` must be "ref/prompt" or "ref/resource".');
       const prompt = textOf(ref.name, "ref.name");
       const entry = options.hasPrompts && !authors.isPrompt(prompt) ? options.catalog.get(prompt) : undefined;
       if (entry === undefined) return undefined;
@@ -63,7 +64,12 @@ export function createCompletions(options: CompletionsOptions): OwnCompletions {
 }
 
 /** What a tool's arguments are completed from. */
-function find({ catalog, openEngine }: CompletionsOptions, name: string, request: Request, authors: AuthorsOwn): Wanted | undefined {
+function find(
+  { catalog, openEngine }: CompletionsOptions,
+  name: string,
+  request: Request,
+  authors: AuthorsOwn,
+): Wanted | undefined {
   const command = catalog.get(name)?.command;
   if (command !== undefined) return { schema: command.inputSchema, completers: command.complete };
   const schema = authors.schemaOf(name);
@@ -99,7 +105,12 @@ function toRequest(params: unknown): CompletionRequest {
 }
 
 function toVendorRequest(params: unknown): CompletionRequest {
-  const { partial_argument, argument, ...rest } = params as { partial_argument?: unknown; argument?: unknown; arguments?: unknown; context?: unknown };
+  const { partial_argument, argument, ...rest } = params as {
+    partial_argument?: unknown;
+    argument?: unknown;
+    arguments?: unknown;
+    context?: unknown;
+  };
   return {
     ...(partial_argument !== undefined && { partial: textOf(partial_argument, "partial_argument") }),
     ...(argument !== undefined && { argument: textOf(argument, "argument") }),
@@ -144,7 +155,9 @@ async function answer({ schema, completers }: Wanted, wanted: CompletionRequest,
     return { completion: { ...completion, ...(isKnown && { total }) } } as unknown as Result;
   } catch (error) {
     if (error instanceof RangeError)
-      throw new ProtocolError(internalErrorCode, "Completing failed: the schema is nested too deep.", { error: "completion_failed" });
+      throw new ProtocolError(internalErrorCode, "Completing failed: the schema is nested too deep.", {
+        error: "completion_failed",
+      });
     if (!(error instanceof CompletionFailed)) throw error;
     const isCallers = error.fault === "argument" || error.fault === "limit";
     const data = { error: error.code, reason: error.reason };

@@ -39,7 +39,10 @@ export interface ConversationFacts {
   readonly hostName?: string | undefined;
   readonly folder?: string | undefined;
   readonly isFront?: boolean;
-  /** Requests of ours are numbered from here: the answer to one of an earlier server must not be taken for the answer to ours. */
+  /**
+   * Requests of ours are numbered from here: the answer to one of an earlier server must not be taken for the answer to
+   * ours.
+   */
   readonly firstId?: number;
   /** Over HTTP each request says which it is of. */
   readonly era?: "legacy" | "modern";
@@ -145,7 +148,10 @@ export class Conversation implements Connection {
     for (const listener of this.#streamListeners ?? []) listener();
   }
 
-  /** What the author has registered by hand: of this session alone, or for all clients of the era. A probe of another era decides nothing. */
+  /**
+   * What the author has registered by hand: of this session alone, or for all clients of the era. A probe of another
+   * era decides nothing.
+   */
   guestFor({ isModern }: Client): Promise<Guest> | undefined {
     if (this.#guest !== undefined && !isModern) return this.#guest;
     return this.#served.guests?.shared(isModern ? "modern" : "legacy");
@@ -173,7 +179,11 @@ export class Conversation implements Connection {
     return this.askBy(this.#facts.way, { method, params }, options);
   }
 
-  async askBy(way: Way, { method, params }: { method: string; params: Json }, { signal, timeoutMs }: AskOptions): Promise<unknown> {
+  async askBy(
+    way: Way,
+    { method, params }: { method: string; params: Json },
+    { signal, timeoutMs }: AskOptions,
+  ): Promise<unknown> {
     signal.throwIfAborted();
     if (this.#isClosed) throw closedError;
     this.#inFlight ??= new InFlight((this.#facts.firstId ?? 0) - 1);
@@ -184,7 +194,9 @@ export class Conversation implements Connection {
     };
     const onAbort = () => giveUp(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
-    const stopClock = this.#served.clock.after(timeoutMs, () => giveUp(new Error(`No answer to ${method} came in time.`)));
+    const stopClock = this.#served.clock.after(timeoutMs, () =>
+      giveUp(new Error(`No answer to ${method} came in time.`)),
+    );
     this.send({ id, method, params }, way);
     try {
       const { result, error } = await answer;
@@ -233,7 +245,12 @@ export class Conversation implements Connection {
       const meta = params._meta === undefined ? {} : objectParam(params, "_meta");
       const isModern = this.#decide(method, params, meta);
       const handler = this.#handlerOf(method, isModern);
-      const request = new IncomingRequest(this, way, { id, params, meta, client: isModern ? clientOf(meta) : this.#client });
+      const request = new IncomingRequest(this, way, {
+        id,
+        params,
+        meta,
+        client: isModern ? clientOf(meta) : this.#client,
+      });
       this.#requests.set(id, request);
       this.#run({ method, params, isModern }, handler, request);
     } catch (error) {
@@ -244,7 +261,8 @@ export class Conversation implements Connection {
   /** What is there at once is answered at once. */
   #run(asked: { method: string; params: Json; isModern: boolean }, handler: Handler, request: IncomingRequest): void {
     const { method, params, isModern } = asked;
-    const answer = (result: Result) => this.#answer(request, { id: request.id, result: this.#router.finish(method, result, isModern) });
+    const answer = (result: Result) =>
+      this.#answer(request, { id: request.id, result: this.#router.finish(method, result, isModern) });
     const fail = (error: unknown) => {
       this.#answer(request, { id: request.id, error: toRpcError(error) });
       // What a client is told nothing about is somebody's to find.
@@ -266,7 +284,10 @@ export class Conversation implements Connection {
     this.send(message, request.way);
   }
 
-  /** The first request that is no probe decides the era of its connection; throws what an improper one is answered with. True for the modern one. */
+  /**
+   * The first request that is no probe decides the era of its connection; throws what an improper one is answered with.
+   * True for the modern one.
+   */
   #decide(method: string, params: Json, meta: Json): boolean {
     if (this.#era === "legacy") return false;
     const isHandshake = method === "initialize" && !isModernClaim(meta);
@@ -299,7 +320,9 @@ export class Conversation implements Connection {
   }
 
   #handlerOf(method: string, isModern: boolean): Handler {
-    const own = isModern ? this.#router.modern.get(method) : (ownOf(this.#ownMethods, method) ?? this.#router.legacy.get(method));
+    const own = isModern
+      ? this.#router.modern.get(method)
+      : (ownOf(this.#ownMethods, method) ?? this.#router.legacy.get(method));
     if (own !== undefined) return own;
     if (this.#served.guests === undefined) throw methodNotFound;
     // What an author has made for it is asked in our name.

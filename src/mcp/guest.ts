@@ -10,8 +10,9 @@ import type { Connection, Request, Result } from "./request.ts";
 import { toRpcError } from "./router.ts";
 
 /**
- * What an author has registered by hand, on the SDK's server. That server is a guest: it sits at the other end of a pair in
- * memory and is asked as any other would be, for what is not ours. It is loaded where there is a hook, and only there.
+ * What an author has registered by hand, on the SDK's server. That server is a guest: it sits at the other end of a
+ * pair in memory and is asked as any other would be, for what is not ours. It is loaded where there is a hook, and only
+ * there.
  */
 
 type Era = "legacy" | "modern";
@@ -31,7 +32,10 @@ interface SdkServer {
 
 /** What is used of the SDK. */
 export interface Sdk {
-  readonly McpServer: new (facts: { name: string; version: string }, options: { capabilities: object; instructions?: string }) => SdkServer;
+  readonly McpServer: new (
+    facts: { name: string; version: string },
+    options: { capabilities: object; instructions?: string },
+  ) => SdkServer;
   readonly serveStdio: (
     factory: (facts: { era: Era }) => unknown,
     options: { transport: Pair; onerror: (error: Error) => void; maxSubscriptions: number },
@@ -52,7 +56,11 @@ export interface GuestOptions {
 const askLimitMs = 24 * 60 * 60 * 1000;
 /** So many pages of a list are read to know what is in it. */
 const maxPages = 100;
-const ownClient = { protocolVersion: legacyRevision, capabilities: {}, clientInfo: { name: "meanwhile", version: "0" } };
+const ownClient = {
+  protocolVersion: legacyRevision,
+  capabilities: {},
+  clientInfo: { name: "meanwhile", version: "0" },
+};
 
 /** Makes guests: one for each session that has begun with a handshake, and one of each era for everybody else. */
 export class Guests {
@@ -137,7 +145,10 @@ export class Guest {
     failed.promise.catch(() => undefined);
     const create = async ({ era }: { era: Era }) => {
       const { name, version, instructions } = facts;
-      const server = new McpServer({ name, version }, { capabilities: { logging: {} }, ...(instructions !== undefined && { instructions }) });
+      const server = new McpServer(
+        { name, version },
+        { capabilities: { logging: {} }, ...(instructions !== undefined && { instructions }) },
+      );
       try {
         await hook(server, { era });
       } catch (error) {
@@ -154,7 +165,12 @@ export class Guest {
     try {
       if (opening.era === "legacy") await (await create(opening)).connect(guest.#pair);
       // How many may listen, our own doors say.
-      else serveStdio(create, { transport: guest.#pair, onerror: (error) => log.debug(`mcp: ${error.message}`), maxSubscriptions: Number.POSITIVE_INFINITY });
+      else
+        serveStdio(create, {
+          transport: guest.#pair,
+          onerror: (error) => log.debug(`mcp: ${error.message}`),
+          maxSubscriptions: Number.POSITIVE_INFINITY,
+        });
       await Promise.race([guest.#begin(), failed.promise]);
     } catch (error) {
       guest.close();
@@ -178,7 +194,10 @@ export class Guest {
     return this.#opening.connection === undefined;
   }
 
-  /** Asks it in the name of a client: what it tells meanwhile goes to that client, and who takes the request back takes it back here. */
+  /**
+   * Asks it in the name of a client: what it tells meanwhile goes to that client, and who takes the request back takes
+   * it back here.
+   */
   async request(method: string, params: Json, request?: Request): Promise<Result> {
     // A hook may take its time, and the client may have gone meanwhile.
     request?.signal.throwIfAborted();
@@ -210,7 +229,10 @@ export class Guest {
     const { taskIds: _ours, ...notifications } = wanted;
     const { id, answer, forget } = this.#inFlight.open();
     const acknowledged = Promise.withResolvers<Json>();
-    answer.then(({ error }) => (error === undefined ? acknowledged.resolve({}) : acknowledged.reject(toError(error))), acknowledged.reject);
+    answer.then(
+      ({ error }) => (error === undefined ? acknowledged.resolve({}) : acknowledged.reject(toError(error))),
+      acknowledged.reject,
+    );
     this.#listens.set(id, (method, params) => {
       if (method === "notifications/subscriptions/acknowledged") acknowledged.resolve(fieldsOf(params.notifications));
       else tell(method, params);
@@ -226,7 +248,8 @@ export class Guest {
   /** What it declares beside what is ours. */
   mergeCapabilities(ours: Json): Json {
     const merged = { ...this.#capabilities, ...ours };
-    for (const [name, own] of Object.entries(ours)) merged[name] = { ...fieldsOf(this.#capabilities[name]), ...fieldsOf(own) };
+    for (const [name, own] of Object.entries(ours))
+      merged[name] = { ...fieldsOf(this.#capabilities[name]), ...fieldsOf(own) };
     return merged;
   }
 
@@ -247,12 +270,18 @@ export class Guest {
 
   async #begin(): Promise<void> {
     const { era, params } = this.#opening;
-    const hello = era === "modern" ? await this.#own("server/discover") : await this.#own("initialize", params ?? ownClient);
+    const hello =
+      era === "modern" ? await this.#own("server/discover") : await this.#own("initialize", params ?? ownClient);
     this.#capabilities = fieldsOf(hello.capabilities);
     // A session's own client says that itself.
     if (era === "legacy" && this.isShared) this.notify("notifications/initialized", {});
     await Promise.all([this.#readTools(), this.#readPrompts()]);
-    if (era === "modern") await this.listen({ toolsListChanged: true, promptsListChanged: true }, (method) => this.#onChange(method), never);
+    if (era === "modern")
+      await this.listen(
+        { toolsListChanged: true, promptsListChanged: true },
+        (method) => this.#onChange(method),
+        never,
+      );
   }
 
   #own(method: string, params: Json = {}): Promise<Result> {
@@ -310,7 +339,10 @@ export class Guest {
     }
   }
 
-  /** To the client whose guest it is: on a stream for messages of our own or, where none is open, on that of any of its requests. */
+  /**
+   * To the client whose guest it is: on a stream for messages of our own or, where none is open, on that of any of its
+   * requests.
+   */
   get #way(): Connection | Request | undefined {
     const { connection } = this.#opening;
     if (connection === undefined || connection.canPush) return connection;
@@ -330,7 +362,11 @@ export class Guest {
 
   #onChange(method: string): void {
     const reading =
-      method === "notifications/tools/list_changed" ? this.#readTools() : method === "notifications/prompts/list_changed" ? this.#readPrompts() : undefined;
+      method === "notifications/tools/list_changed"
+        ? this.#readTools()
+        : method === "notifications/prompts/list_changed"
+          ? this.#readPrompts()
+          : undefined;
     reading?.catch((error: unknown) => this.#log.debug(`mcp: ${String(error)}`));
   }
 }

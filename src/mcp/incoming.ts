@@ -90,7 +90,9 @@ export class IncomingRequest implements Request {
   /** What looks like a message of its own is no answer. */
   get inputResponses(): Json {
     const given = Object.entries(fieldsOf(this.#params.inputResponses));
-    return Object.fromEntries(given.filter(([, answer]) => isObject(answer) && !("method" in answer) && !("result" in answer)));
+    return Object.fromEntries(
+      given.filter(([, answer]) => isObject(answer) && !("method" in answer) && !("result" in answer)),
+    );
   }
 
   get requestState(): unknown {
@@ -118,7 +120,8 @@ export class IncomingRequest implements Request {
   log(level: (typeof logLevels)[number], data: unknown, logger: string): void {
     const least = this.connection.logLevelFor(this);
     const rankOf = (name: string) => logLevels.indexOf(name as (typeof logLevels)[number]);
-    if (least !== undefined && rankOf(level) >= rankOf(least)) this.notify("notifications/message", { level, data, logger });
+    if (least !== undefined && rankOf(level) >= rankOf(least))
+      this.notify("notifications/message", { level, data, logger });
   }
 }
 

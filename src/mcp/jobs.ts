@@ -11,9 +11,9 @@ import type { Connection, Result } from "./request.ts";
 import { noteUnlessGone } from "./tasks-2025.ts";
 
 /**
- * Job notifications, for clients before 2026-07-28 that declare `experimental["meanwhile/jobs"]`: the call is answered at once
- * with an estimate; then come `notifications/progress` with `job_id` and a part from 0 to 1, and at the end, once,
- * `notifications/tool_result` with the envelope. Both go beyond the protocol, which the client has asked for.
+ * Job notifications, for clients before 2026-07-28 that declare `experimental["meanwhile/jobs"]`: the call is answered
+ * at once with an estimate; then come `notifications/progress` with `job_id` and a part from 0 to 1, and at the end,
+ * once, `notifications/tool_result` with the envelope. Both go beyond the protocol, which the client has asked for.
  */
 export const jobsCapability = "meanwhile/jobs";
 
@@ -33,8 +33,16 @@ export function toJobAnswer(task: Task, clock: Clock, note: string | undefined):
   const estimate = task.estimateMs === undefined ? null : Math.round(task.estimateMs / 100) / 10;
   const timestamp = toTimestamp(clock.now());
   const text = `Operation ${task.status === "queued" ? "queued" : "running"}.${estimate === null ? "" : ` Estimated runtime: ${toWords(estimate)}.`}`;
-  const messages: Message[] = [text, ...(note === undefined ? [] : [note])].map((words) => ({ type: "info", text: words, timestamp }));
-  const data = { job_id: task.taskId, estimated_runtime_seconds: estimate, status: task.status === "queued" ? "queued" : "running" };
+  const messages: Message[] = [text, ...(note === undefined ? [] : [note])].map((words) => ({
+    type: "info",
+    text: words,
+    timestamp,
+  }));
+  const data = {
+    job_id: task.taskId,
+    estimated_runtime_seconds: estimate,
+    status: task.status === "queued" ? "queued" : "running",
+  };
   const envelope = { success: true, data, messages };
   return {
     content: [{ type: "text", text: JSON.stringify(envelope) }],
@@ -58,7 +66,14 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
   });
   const tell = (part: number, message: string) => {
     const timestamp = toTimestamp(clock.now());
-    const say = () => connection.notify("notifications/progress", { progressToken: token, job_id: task.taskId, progress: part, message, timestamp });
+    const say = () =>
+      connection.notify("notifications/progress", {
+        progressToken: token,
+        job_id: task.taskId,
+        progress: part,
+        message,
+        timestamp,
+      });
     if (connection.canPush) say();
     else untold = say;
   };
@@ -73,7 +88,13 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
     const part = progress?.percentage === undefined ? undefined : progress.percentage / 100;
     if (progress === undefined || part === undefined || part <= sent) return;
     sent = part;
-    options.tracked?.update({ value: part, total: 1, message: progress.message, percentage: progress.percentage, context: progress.context });
+    options.tracked?.update({
+      value: part,
+      total: 1,
+      message: progress.message,
+      percentage: progress.percentage,
+      context: progress.context,
+    });
     tell(part, progress.message ?? "");
   };
   try {
@@ -85,7 +106,11 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
     const outcome = outcomeOf(ended);
     const content = outcome.ending === "completed" ? outcome.content : undefined;
     const result = { ...toEnvelope(outcome, options.isDebug), ...(content !== undefined && { content }) };
-    connection.notify("notifications/tool_result", { job_id: task.taskId, result, timestamp: toTimestamp(clock.now()) });
+    connection.notify("notifications/tool_result", {
+      job_id: task.taskId,
+      result,
+      timestamp: toTimestamp(clock.now()),
+    });
   } catch (error) {
     noteUnlessGone(error, connection.closed, options.log);
   } finally {

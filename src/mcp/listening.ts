@@ -23,7 +23,10 @@ interface Held {
   taskIds: number;
 }
 
-/** What clients of 2026-07-28 listen to. A listening stands until its client cancels it, or is gone; its answer is the last word. */
+/**
+ * What clients of 2026-07-28 listen to. A listening stands until its client cancels it, or is gone; its answer is the
+ * last word.
+ */
 export class Listening {
   readonly #tasks: TaskSubscriptions;
   /** The lists that can change here. */
@@ -50,7 +53,8 @@ export class Listening {
 
   listsChanged(): void {
     for (const [request, { honoured }] of this.#open)
-      for (const list of this.#lists) if (honoured[lists[list]] === true) tell(request, `notifications/${list}/list_changed`, {});
+      for (const list of this.#lists)
+        if (honoured[lists[list]] === true) tell(request, `notifications/${list}/list_changed`, {});
   }
 
   /** The HTTP door is closed: whoever listens there is told that it is over. */
@@ -63,15 +67,24 @@ export class Listening {
     const own = taskIds === undefined ? undefined : await this.#tasks.honour(taskIds, request.caller);
     const known = this.#lists.map((list) => lists[list]).filter((name) => wanted[name] === true);
     const over = new AbortController();
-    const others = await (await request.guest())?.listen(wanted, (method, news) => tell(request, method, news), over.signal);
-    const honoured = { ...others, ...Object.fromEntries(known.map((name) => [name, true])), ...(own !== undefined && { taskIds: own }) };
+    const others = await (await request.guest())?.listen(
+      wanted,
+      (method, news) => tell(request, method, news),
+      over.signal,
+    );
+    const honoured = {
+      ...others,
+      ...Object.fromEntries(known.map((name) => [name, true])),
+      ...(own !== undefined && { taskIds: own }),
+    };
     const ended = new Promise((resolve) => over.signal.addEventListener("abort", resolve, { once: true }));
     const end = () => over.abort();
     if (request.signal.aborted) end();
     request.signal.addEventListener("abort", end, { once: true });
     this.#open.set(request, { honoured, end });
     tell(request, "notifications/subscriptions/acknowledged", { notifications: honoured });
-    if (own !== undefined) this.#tasks.follow(request, own, (news) => tell(request, "notifications/tasks", news), over.signal);
+    if (own !== undefined)
+      this.#tasks.follow(request, own, (news) => tell(request, "notifications/tasks", news), over.signal);
     // A stream on which nothing can come is not kept open.
     if (request.door === "http" && Object.keys(honoured).length === 0) end();
     await ended;
@@ -81,9 +94,13 @@ export class Listening {
   #hold({ connection }: Request, taskIds: number): () => void {
     const held = this.#held.get(connection) ?? { listens: 0, taskIds: 0 };
     this.#held.set(connection, held);
-    if (held.listens >= maxListens) throw new ProtocolError(internalErrorCode, `There are ${maxListens} listenings open already; end one first.`);
+    if (held.listens >= maxListens)
+      throw new ProtocolError(internalErrorCode, `There are ${maxListens} listenings open already; end one first.`);
     if (held.taskIds + taskIds > maxTaskIds)
-      throw new ProtocolError(internalErrorCode, `There are ${held.taskIds} tasks that are listened to here, of ${maxTaskIds} at a time; listen to fewer.`);
+      throw new ProtocolError(
+        internalErrorCode,
+        `There are ${held.taskIds} tasks that are listened to here, of ${maxTaskIds} at a time; listen to fewer.`,
+      );
     held.listens += 1;
     held.taskIds += taskIds;
     return () => {

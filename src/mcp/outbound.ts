@@ -16,10 +16,16 @@ export interface Outbound {
 /** Smaller answers are a matter of how many requests there may be, and not worth counting. */
 const largeBytes = 64 * 1024;
 
-/** Results that are on their way by one connection, as JSON: three of the largest, so that the next is ready when one has left. */
+/**
+ * Results that are on their way by one connection, as JSON: three of the largest, so that the next is ready when one
+ * has left.
+ */
 const backlogBytes = 32 * 1024 * 1024;
 
-/** Results that wait for such room, of all connections, as their commands made them: a quarter of the heap, because written out one takes three times as much. More than that wait on the disk. */
+/**
+ * Results that wait for such room, of all connections, as their commands made them: a quarter of the heap, because
+ * written out one takes three times as much. More than that wait on the disk.
+ */
 const waitingBytes = getHeapStatistics().heap_size_limit / 4;
 let waiting = 0;
 
@@ -80,7 +86,10 @@ export class Backlog {
 
 type Asking = Pick<Request, "id" | "outbound" | "signal" | "connection">;
 
-/** One answer's place in a backlog: waited for before the result is written out, where there is none, and given back when the answer has left. */
+/**
+ * One answer's place in a backlog: waited for before the result is written out, where there is none, and given back
+ * when the answer has left.
+ */
 export class Place {
   readonly #request: Asking;
   readonly #outbound: Outbound | undefined;

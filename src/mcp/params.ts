@@ -15,6 +15,7 @@ export function textParam(params: Json, field: string): string {
 
 export function objectParam(params: Json, field: string): Json {
   const value = params[field];
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw badParams(`\`${field}\` must be an object.`);
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw badParams(`\`${field}\` must be an object.`);
   return value as Json;
 }

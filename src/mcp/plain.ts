@@ -22,7 +22,9 @@ import { type FindCommand, resultOf } from "./task-wire.ts";
  * what to call next, and these tools follow it up. They are never tasks themselves.
  */
 
-/** An estimate of the rest is no promise: a follow-up that comes a moment before the end costs a model one more turn. */
+/**
+ * An estimate of the rest is no promise: a follow-up that comes a moment before the end costs a model one more turn.
+ */
 const restMarginPart = 0.25;
 const minRestMs = 10_000;
 
@@ -132,7 +134,11 @@ export class PlainRoad {
         effects: "read",
         input: z.object({
           job_id: job,
-          wait_seconds: z.number().min(0).optional().describe("How long to wait at most (default: as long as this host allows)"),
+          wait_seconds: z
+            .number()
+            .min(0)
+            .optional()
+            .describe("How long to wait at most (default: as long as this host allows)"),
           seen: z.number().optional().describe("The `seen` of the last answer"),
         }),
         run: (input: { job_id: string; wait_seconds?: number }, call) => this.#result(input, call),
@@ -163,9 +169,12 @@ export class PlainRoad {
         effects: "write",
         input: z.object({
           job_id: job,
-          answers: z.record(z.string(), z.record(z.string(), z.unknown())).describe("For each question's key an object with its fields"),
+          answers: z
+            .record(z.string(), z.record(z.string(), z.unknown()))
+            .describe("For each question's key an object with its fields"),
         }),
-        run: (input: { job_id: string; answers: Record<string, Record<string, unknown>> }, call) => this.#answerQuestions(input, call),
+        run: (input: { job_id: string; answers: Record<string, Record<string, unknown>> }, call) =>
+          this.#answerQuestions(input, call),
       },
     };
   }
@@ -189,7 +198,11 @@ export class PlainRoad {
     let latest = await engine.get(callerKey(call.request.caller), input.job_id);
     const { handleAfterMs, heartbeatMs } = call.budget;
     const { leaving } = engine;
-    const waitMs = Math.min((input.wait_seconds ?? Number.POSITIVE_INFINITY) * 1000, handleAfterMs, leaving.aborted ? leavingWaitMs : Number.POSITIVE_INFINITY);
+    const waitMs = Math.min(
+      (input.wait_seconds ?? Number.POSITIVE_INFINITY) * 1000,
+      handleAfterMs,
+      leaving.aborted ? leavingWaitMs : Number.POSITIVE_INFINITY,
+    );
     const stop = new AbortController();
     const onGone = () => stop.abort(waitedEnough);
     const cancelTimer = clock.after(waitMs, onGone);
@@ -207,7 +220,11 @@ export class PlainRoad {
     const stopBeating = heartbeatMs === undefined ? undefined : repeat(clock, heartbeatMs, () => sender.beat(timing()));
     const isDone = (task: Task) => isTerminal(task) || openQuestions(task).some((question) => !question.isConfirmation);
     try {
-      latest = await engine.wait(callerKey(call.request.caller), input.job_id, { until: isDone, signal: stop.signal, onTask });
+      latest = await engine.wait(callerKey(call.request.caller), input.job_id, {
+        until: isDone,
+        signal: stop.signal,
+        onTask,
+      });
     } catch (error) {
       if (!stop.signal.aborted) throw error;
     } finally {
@@ -230,7 +247,10 @@ export class PlainRoad {
 
   async #list(input: { limit: number; cursor?: string }, call: FollowUpCall): Promise<Result> {
     const engine = await this.#options.openEngine();
-    const page = await engine.list(callerKey(call.request.caller), { limit: input.limit, ...(input.cursor !== undefined && { cursor: input.cursor }) });
+    const page = await engine.list(callerKey(call.request.caller), {
+      limit: input.limit,
+      ...(input.cursor !== undefined && { cursor: input.cursor }),
+    });
     const { clock } = this.#options;
     const jobs = page.tasks.map((task) => ({
       job_id: task.taskId,
@@ -245,18 +265,29 @@ export class PlainRoad {
     ]);
   }
 
-  async #answerQuestions(input: { job_id: string; answers: Record<string, Record<string, unknown>> }, call: FollowUpCall): Promise<Result> {
+  async #answerQuestions(
+    input: { job_id: string; answers: Record<string, Record<string, unknown>> },
+    call: FollowUpCall,
+  ): Promise<Result> {
     const engine = await this.#options.openEngine();
     const task = await engine.get(callerKey(call.request.caller), input.job_id);
     const open = openQuestions(task);
     const confirmation = open.find(({ key, isConfirmation }) => isConfirmation && Object.hasOwn(input.answers, key));
     // A model must not confirm for its user.
     if (confirmation !== undefined)
-      throw new CommandError(`Only a person may answer «${confirmation.message}»; they can with: meanwhile tasks answer ${task.taskId}`);
+      throw new CommandError(
+        `Only a person may answer «${confirmation.message}»; they can with: meanwhile tasks answer ${task.taskId}`,
+      );
     const known = open.filter(({ key }) => Object.hasOwn(input.answers, key));
     if (known.length === 0)
-      throw new CommandError(open.length === 0 ? "This job asks nothing right now." : `\`answers\` must hold one of ${open.map(({ key }) => key).join(", ")}.`);
-    const answers = Object.fromEntries(known.map(({ key }) => [key, { action: "accept" as const, content: input.answers[key] ?? {} }]));
+      throw new CommandError(
+        open.length === 0
+          ? "This job asks nothing right now."
+          : `\`answers\` must hold one of ${open.map(({ key }) => key).join(", ")}.`,
+      );
+    const answers = Object.fromEntries(
+      known.map(({ key }) => [key, { action: "accept" as const, content: input.answers[key] ?? {} }]),
+    );
     await engine.answer(callerKey(call.request.caller), task.taskId, answers);
     return this.toHandle(await engine.get(callerKey(call.request.caller), task.taskId), call);
   }
@@ -290,25 +321,37 @@ export class PlainRoad {
     const answerable = isTerminal(task) ? [] : openQuestions(task).filter(({ isConfirmation }) => !isConfirmation);
     if (answerable.length > 0) {
       const answers = Object.fromEntries(
-        answerable.map(({ key, schema }) => [key, Object.fromEntries(Object.keys(schema.properties ?? {}).map((field) => [field, "…"]))]),
+        answerable.map(({ key, schema }) => [
+          key,
+          Object.fromEntries(Object.keys(schema.properties ?? {}).map((field) => [field, "…"])),
+        ]),
       );
       return { tool: this.#nameOf("task_answer"), arguments: { job_id: task.taskId, answers } };
     }
-    const restMs = secondsLeft === undefined ? Number.POSITIVE_INFINITY : Math.max(minRestMs, secondsLeft * 1000 * (1 + restMarginPart));
+    const restMs =
+      secondsLeft === undefined
+        ? Number.POSITIVE_INFINITY
+        : Math.max(minRestMs, secondsLeft * 1000 * (1 + restMarginPart));
     const wait_seconds = Math.max(1, Math.floor(Math.min(budget.handleAfterMs, restMs) / 1000));
     // `seen` changes with every answer: some hosts stop a model that repeats the same call.
-    return { tool: this.#nameOf("task_result"), arguments: { job_id: task.taskId, wait_seconds, seen: this.#seen(task) } };
+    return {
+      tool: this.#nameOf("task_result"),
+      arguments: { job_id: task.taskId, wait_seconds, seen: this.#seen(task) },
+    };
   }
 
   /** The record's version; a silent task's does not move, so the time does. */
   #seen(task: Task): number {
-    return isTerminal(task) ? task.version : Math.max(task.version, Math.floor((this.#options.clock.now() - task.createdAt) / 100));
+    return isTerminal(task)
+      ? task.version
+      : Math.max(task.version, Math.floor((this.#options.clock.now() - task.createdAt) / 100));
   }
 
   #sentence(task: Task, handle: Handle): string {
     const { clock } = this.#options;
     const line = statusLine(task, clock.now());
-    if (isTerminal(task)) return `${task.command} has ended (${task.status}). Get its result with ${handle.next_action?.tool}.`;
+    if (isTerminal(task))
+      return `${task.command} has ended (${task.status}). Get its result with ${handle.next_action?.tool}.`;
     const [question] = openQuestions(task);
     if (question?.isConfirmation === true)
       return `${task.command} asks «${question.message}». Only a person may answer that: meanwhile tasks answer ${task.taskId}. Then get the result with ${handle.next_action?.tool}.${waitsUntil(question)}`;
@@ -318,7 +361,11 @@ export class PlainRoad {
     return `${task.command} ${state}${line === "" ? "" : `: ${line}`}. It goes on by itself. Get its result with ${handle.next_action?.tool} and the arguments of next_action.`;
   }
 
-  #answer(data: object, texts: readonly string[], { taskId, text }: { readonly taskId?: string; readonly text?: string } = {}): Result {
+  #answer(
+    data: object,
+    texts: readonly string[],
+    { taskId, text }: { readonly taskId?: string; readonly text?: string } = {},
+  ): Result {
     const timestamp = toTimestamp(this.#options.clock.now());
     const messages: Message[] = texts.map((text) => ({ type: "info", text, timestamp }));
     const envelope = { success: true, data, messages };

@@ -37,7 +37,8 @@ export class PollLimit {
       bucket.tokens -= 1;
       return;
     }
-    if (bucket.waiting >= maxWaiting) throw new RequestError("busy", "This task is looked at too often; wait for its poll interval between two looks.");
+    if (bucket.waiting >= maxWaiting)
+      throw new RequestError("busy", "This task is looked at too often; wait for its poll interval between two looks.");
     bucket.waiting += 1;
     bucket.tokens -= 1;
     try {
@@ -58,7 +59,10 @@ export class PollLimit {
     return bucket;
   }
 
-  /** A bucket that is full again is as good as none; one that is not, and is the oldest, makes room only where there are too many. */
+  /**
+   * A bucket that is full again is as good as none; one that is not, and is the oldest, makes room only where there are
+   * too many.
+   */
   #forgetFull(now: number): void {
     for (const [key, bucket] of this.#buckets) {
       if (tokensAt(bucket, now) < burst && this.#buckets.size < maxTracked) return;

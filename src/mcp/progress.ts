@@ -43,7 +43,11 @@ export class ProgressSender {
 
   /** Shows that the run lives, when it has said nothing by itself. */
   beat(timing: Timing): void {
-    const left = secondsLeft({ elapsedMs: timing.elapsedMs, percentage: undefined, estimateSeconds: toSeconds(timing.estimateMs) });
+    const left = secondsLeft({
+      elapsedMs: timing.elapsedMs,
+      percentage: undefined,
+      estimateSeconds: toSeconds(timing.estimateMs),
+    });
     const expected = left === undefined || left < 1 ? "" : `, about ${toWords(left)} left`;
     const message = `Still running after ${toWords(timing.elapsedMs / 1000)}${expected}`;
     const update = { value: this.#value, total: this.#total, message, percentage: undefined, context: undefined };
@@ -70,14 +74,24 @@ export class ProgressSender {
   #raise({ value, total }: ProgressUpdate): number | undefined {
     if (!this.#isPast) this.#total = total ?? this.#total;
     const isFirst = this.#value < 0;
-    const raised = value > this.#value ? value : isFirst ? 0 : withoutDust(this.#value + 1e-6 * (this.#total ?? Math.max(1, this.#value)));
-    if (!Number.isFinite(raised) || raised <= this.#value || (this.#total !== undefined && raised > this.#total)) return undefined;
+    const raised =
+      value > this.#value
+        ? value
+        : isFirst
+          ? 0
+          : withoutDust(this.#value + 1e-6 * (this.#total ?? Math.max(1, this.#value)));
+    if (!Number.isFinite(raised) || raised <= this.#value || (this.#total !== undefined && raised > this.#total))
+      return undefined;
     this.#value = raised;
     return raised;
   }
 
   #deliver(value: number, { message, percentage, context }: ProgressUpdate, timing: Timing): void {
-    const left = secondsLeft({ elapsedMs: timing.elapsedMs, percentage, estimateSeconds: toSeconds(timing.estimateMs) });
+    const left = secondsLeft({
+      elapsedMs: timing.elapsedMs,
+      percentage,
+      estimateSeconds: toSeconds(timing.estimateMs),
+    });
     const details = {
       ...(percentage !== undefined && { percentage }),
       ...(left !== undefined && { etaSeconds: Math.round(left) }),

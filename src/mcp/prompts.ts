@@ -5,8 +5,8 @@ import { messageOf, ProtocolError, requestErrors } from "../errors.ts";
 import type { Result } from "./request.ts";
 
 /**
- * Every command is also a prompt, a slash command in most hosts: one message that asks the model to use the tool with these
- * arguments. It is there because clients complete the arguments of prompts, and of nothing else.
+ * Every command is also a prompt, a slash command in most hosts: one message that asks the model to use the tool with
+ * these arguments. It is there because clients complete the arguments of prompts, and of nothing else.
  */
 export interface OwnPrompts {
   list(): readonly Prompt[];
@@ -24,12 +24,14 @@ export function createPrompts(catalog: Catalog): OwnPrompts {
   let listed: { revision: number; prompts: readonly Prompt[] } | undefined;
   return {
     list() {
-      if (listed?.revision !== catalog.revision) listed = { revision: catalog.revision, prompts: catalog.entries.map(toPrompt) };
+      if (listed?.revision !== catalog.revision)
+        listed = { revision: catalog.revision, prompts: catalog.entries.map(toPrompt) };
       return listed.prompts;
     },
     has: (name) => catalog.get(name) !== undefined,
     async get(name, given) {
-      if (!isTexts(given)) throw new ProtocolError(requestErrors.params.code, "`arguments` must be an object of texts.");
+      if (!isTexts(given))
+        throw new ProtocolError(requestErrors.params.code, "`arguments` must be an object of texts.");
       const entry = catalog.get(name);
       if (entry === undefined) throw new ProtocolError(requestErrors.params.code, `Prompt ${name} not found`);
       return await toMessage(entry, ownTexts(entry, name, given));
@@ -37,7 +39,11 @@ export function createPrompts(catalog: Catalog): OwnPrompts {
   };
 }
 
-function ownTexts(entry: CatalogEntry, name: string, given: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+function ownTexts(
+  entry: CatalogEntry,
+  name: string,
+  given: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
   try {
     return ownArguments(entry, name, given) as Record<string, string>;
   } catch (error) {
@@ -46,7 +52,12 @@ function ownTexts(entry: CatalogEntry, name: string, given: Readonly<Record<stri
 }
 
 function isTexts(given: unknown): given is Readonly<Record<string, string>> {
-  return typeof given === "object" && given !== null && !Array.isArray(given) && Object.values(given).every((value) => typeof value === "string");
+  return (
+    typeof given === "object" &&
+    given !== null &&
+    !Array.isArray(given) &&
+    Object.values(given).every((value) => typeof value === "string")
+  );
 }
 
 function toPrompt({ toolName, command }: CatalogEntry): Prompt {
@@ -63,19 +74,37 @@ function toPrompt({ toolName, command }: CatalogEntry): Prompt {
   };
 }
 
-async function toMessage({ toolName, command }: CatalogEntry, given: Readonly<Record<string, string>>): Promise<Result> {
+async function toMessage(
+  { toolName, command }: CatalogEntry,
+  given: Readonly<Record<string, string>>,
+): Promise<Result> {
   const properties = (command.inputSchema.properties ?? {}) as Record<string, JsonSchema>;
   const missing = ((command.inputSchema.required ?? []) as string[]).filter((name) => !Object.hasOwn(given, name));
-  if (missing.length > 0) throw new ProtocolError(requestErrors.params.code, `${toolName} needs ${missing.map((name) => `\`${name}\``).join(", ")}.`);
-  const [{ accepts }, { openScope }] = await Promise.all([import("../completion/schema-accepts.ts"), import("../completion/schema-branches.ts")]);
-  const fits = (name: string, value: unknown) => accepts(openScope(command.inputSchema), properties[name] ?? true, value);
-  const input = Object.fromEntries(Object.entries(given).map(([name, text]) => [name, fromText(text, (value) => fits(name, value))]));
+  if (missing.length > 0)
+    throw new ProtocolError(
+      requestErrors.params.code,
+      `${toolName} needs ${missing.map((name) => `\`${name}\``).join(", ")}.`,
+    );
+  const [{ accepts }, { openScope }] = await Promise.all([
+    import("../completion/schema-accepts.ts"),
+    import("../completion/schema-branches.ts"),
+  ]);
+  const fits = (name: string, value: unknown) =>
+    accepts(openScope(command.inputSchema), properties[name] ?? true, value);
+  const input = Object.fromEntries(
+    Object.entries(given).map(([name, text]) => [name, fromText(text, (value) => fits(name, value))]),
+  );
   const text =
-    Object.keys(input).length === 0 ? `Use the tool ${toolName}.` : `Use the tool ${toolName} with these arguments:\n${JSON.stringify(input, undefined, 2)}`;
+    Object.keys(input).length === 0
+      ? `Use the tool ${toolName}.`
+      : `Use the tool ${toolName} with these arguments:\n${JSON.stringify(input, undefined, 2)}`;
   return { description: command.summary, messages: [{ role: "user", content: { type: "text", text } }] } as Result;
 }
 
-/** Prompts know texts only; what the tool takes as a number, a truth or a structure, and not as a text, is written as one. */
+/**
+ * Prompts know texts only; what the tool takes as a number, a truth or a structure, and not as a text, is written as
+ * one.
+ */
 function fromText(text: string, fits: (value: unknown) => boolean): unknown {
   try {
     if (fits(text)) return text;

@@ -16,16 +16,18 @@ import type { Connection, Request } from "./request.ts";
 /**
  * How a question reaches the person behind a call.
  *
- * Before 2026-07-28 the server sends `elicitation/create` and waits. Since then a server sends no requests: the call answers
- * `input_required` with its questions, and the client calls again with the answers and a signed `requestState`. That
- * state leads back to a run that waits, or, for questions ahead of any run, carries the answers given so far.
+ * Before 2026-07-28 the server sends `elicitation/create` and waits. Since then a server sends no requests: the call
+ * answers `input_required` with its questions, and the client calls again with the answers and a signed `requestState`.
+ * That state leads back to a run that waits, or, for questions ahead of any run, carries the answers given so far.
  */
 
 export const stateLivesMs = 60 * 60 * 1000;
 const maxStateLength = 64 * 1024;
 const elicitTimeoutMs = 24 * 60 * 60 * 1000;
 
-/** Asks a client before 2026-07-28: on the stream of a request, or on whatever stream its connection has open by itself. */
+/**
+ * Asks a client before 2026-07-28: on the stream of a request, or on whatever stream its connection has open by itself.
+ */
 export async function elicit(
   question: LimitedQuestion,
   on: Pick<Request | Connection, "ask">,
@@ -33,14 +35,20 @@ export async function elicit(
   related?: Record<string, unknown>,
 ): Promise<Answer> {
   const _meta = { ...related, ...deadlineOf(question) };
-  const params = { message: question.message, requestedSchema: question.schema, ...(Object.keys(_meta).length > 0 && { _meta }) };
+  const params = {
+    message: question.message,
+    requestedSchema: question.schema,
+    ...(Object.keys(_meta).length > 0 && { _meta }),
+  };
   return toAnswer(await on.ask("elicitation/create", params, { signal, timeoutMs: elicitTimeoutMs }));
 }
 
 /** What a client sends may lack its content. */
 export function toAnswer(response: unknown): Answer {
   const { action, content } = (response ?? {}) as { action?: string; content?: Record<string, unknown> };
-  return action === "accept" ? { action, content: content ?? {} } : { action: action === "decline" ? "decline" : "cancel" };
+  return action === "accept"
+    ? { action, content: content ?? {} }
+    : { action: action === "decline" ? "decline" : "cancel" };
 }
 
 export interface ClientCapabilities {
@@ -58,7 +66,10 @@ export function canElicit({ elicitation }: ClientCapabilities): boolean {
 export function toInputRequest(question: LimitedQuestion): Json {
   const { message, schema } = question;
   const _meta = deadlineOf(question);
-  return { method: "elicitation/create", params: { mode: "form", message, requestedSchema: schema, ...(_meta && { _meta }) } };
+  return {
+    method: "elicitation/create",
+    params: { mode: "form", message, requestedSchema: schema, ...(_meta && { _meta }) },
+  };
 }
 
 /** By when it has to be answered, for a client that shows it. */
@@ -80,8 +91,13 @@ export interface AheadOptions {
 }
 
 /** Asks what a command asks ahead of its run, as far as the answers go. Keeps nothing: the client carries it all. */
-export async function askAhead(command: Command, input: unknown, { known, clock, origin }: AheadOptions): Promise<Ahead> {
-  const checked = command.input === undefined ? { ok: true as const, value: {} } : await validate(command.input, input ?? {});
+export async function askAhead(
+  command: Command,
+  input: unknown,
+  { known, clock, origin }: AheadOptions,
+): Promise<Ahead> {
+  const checked =
+    command.input === undefined ? { ok: true as const, value: {} } : await validate(command.input, input ?? {});
   // Arguments that do not fit are refused where every call's are.
   if (!checked.ok) return { kind: "ready", answered: [] };
   const asked: TaskQuestion[] = [];
@@ -97,7 +113,10 @@ export async function askAhead(command: Command, input: unknown, { known, clock,
     return new Promise(() => undefined);
   };
   try {
-    const outcome = await Promise.race([askFirst(command, checked.value, { ask, origin }).then(() => "ready" as const), hasAsked.promise]);
+    const outcome = await Promise.race([
+      askFirst(command, checked.value, { ask, origin }).then(() => "ready" as const),
+      hasAsked.promise,
+    ]);
     return outcome === "ready" ? { kind: "ready", answered: asked } : { kind: "open", asked };
   } catch (error) {
     return { kind: "refused", error };
@@ -105,9 +124,14 @@ export async function askAhead(command: Command, input: unknown, { known, clock,
 }
 
 /** Puts the answers of a second leg to the questions of the first. */
-export function withAnswers(asked: readonly TaskQuestion[], responses: Readonly<Record<string, unknown>>): TaskQuestion[] {
+export function withAnswers(
+  asked: readonly TaskQuestion[],
+  responses: Readonly<Record<string, unknown>>,
+): TaskQuestion[] {
   return asked.map((question) =>
-    question.answer === undefined && Object.hasOwn(responses, question.key) ? { ...question, answer: toAnswer(responses[question.key]) } : question,
+    question.answer === undefined && Object.hasOwn(responses, question.key)
+      ? { ...question, answer: toAnswer(responses[question.key]) }
+      : question,
   );
 }
 
@@ -151,10 +175,15 @@ export class RequestStates {
   resume(state: unknown, call: ToolCall, caller: Caller): Resumed {
     const payload = this.#read(state);
     const binding = bindingOf(call, caller);
-    const isOurs = payload !== undefined && payload.caller === binding.caller && payload.digest === binding.digest && payload.until > this.#clock.now();
+    const isOurs =
+      payload !== undefined &&
+      payload.caller === binding.caller &&
+      payload.digest === binding.digest &&
+      payload.until > this.#clock.now();
     const isHere = payload?.process === undefined || payload.process === this.#process;
     const nonce = String(state).split(".")[1] ?? "";
-    if (!isOurs || !isHere || this.#used.has(nonce)) throw new ProtocolError(-32602, "Invalid or expired requestState", { reason: "invalid_request_state" });
+    if (!isOurs || !isHere || this.#used.has(nonce))
+      throw new ProtocolError(-32602, "Invalid or expired requestState", { reason: "invalid_request_state" });
     this.#forgetOld();
     this.#used.set(nonce, payload.until);
     return payload.taskId === undefined ? { asked: payload.asked ?? [] } : { taskId: payload.taskId };
@@ -174,8 +203,14 @@ export class RequestStates {
     const text = state.slice(0, end);
     const given = Buffer.from(state.slice(end + 1), "base64url");
     const expected = this.#tag(text);
-    const isGenuine = end > 0 && given.length === expected.length && timingSafeEqual(given, expected) && given.toString("base64url") === state.slice(end + 1);
-    return isGenuine ? (JSON.parse(Buffer.from(text.split(".")[0] ?? "", "base64url").toString("utf8")) as Payload) : undefined;
+    const isGenuine =
+      end > 0 &&
+      given.length === expected.length &&
+      timingSafeEqual(given, expected) &&
+      given.toString("base64url") === state.slice(end + 1);
+    return isGenuine
+      ? (JSON.parse(Buffer.from(text.split(".")[0] ?? "", "base64url").toString("utf8")) as Payload)
+      : undefined;
   }
 
   #tag(text: string): Buffer {

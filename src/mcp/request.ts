@@ -74,7 +74,10 @@ export interface Request {
   guest(): Promise<Guest> | undefined;
   /** Whether a tool of this name is among it, as far as that is known by now. */
   isAuthorsTool(name: string): boolean;
-  /** Ends the stream of this request before it is answered: the client comes back for the rest. Undefined where it could not. */
+  /**
+   * Ends the stream of this request before it is answered: the client comes back for the rest. Undefined where it could
+   * not.
+   */
   readonly hangUp: (() => void) | undefined;
   /** Sends on the stream of this request. */
   notify(method: string, params: Json): void;

@@ -22,7 +22,8 @@ export function toCallResult(given: Outcome, command: Pick<Command, "envelope"> 
     ...(about.taskId !== undefined && { taskId: about.taskId }),
   };
   const _meta = { "meanwhile/call": call };
-  if (outcome.ending === "completed" && outcome.content !== undefined) return { content: outcome.content, _meta } as Result;
+  if (outcome.ending === "completed" && outcome.content !== undefined)
+    return { content: outcome.content, _meta } as Result;
   if (outcome.ending === "completed" && command?.envelope === false) {
     return {
       content: [{ type: "text", text: typeof outcome.data === "string" ? outcome.data : outcome.json }],
@@ -37,5 +38,9 @@ export function toCallResult(given: Outcome, command: Pick<Command, "envelope"> 
 /** A tool result that says no, in one sentence. */
 export function errorResult(text: string, clock: Clock): Result {
   const messages = [{ type: "error", text, timestamp: toTimestamp(clock.now()) }];
-  return { content: [{ type: "text", text }], structuredContent: { success: false, data: {}, messages }, isError: true } as Result;
+  return {
+    content: [{ type: "text", text }],
+    structuredContent: { success: false, data: {}, messages },
+    isError: true,
+  } as Result;
 }

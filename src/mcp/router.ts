@@ -2,7 +2,14 @@ import { internalErrorCode, ProtocolError, RequestError, RuntimeError, requestEr
 import { metaKeys } from "../wire/envelope.ts";
 import { excerptOf, type Json, listOf } from "../wire/json.ts";
 import { WrittenResult } from "../wire/message.ts";
-import { hasCompletionsCapability, knowsTaskSupport, legacyRevision, legacyRevisions, modernRevision, tasksExtension } from "../wire/revisions.ts";
+import {
+  hasCompletionsCapability,
+  knowsTaskSupport,
+  legacyRevision,
+  legacyRevisions,
+  modernRevision,
+  tasksExtension,
+} from "../wire/revisions.ts";
 import type { Caller } from "./caller.ts";
 import type { Guest } from "./guest.ts";
 import { badParams, textParam } from "./params.ts";
@@ -10,7 +17,10 @@ import type { ServerFacts, ServerParts, ToolCall } from "./parts.ts";
 import type { Handler, Request, Result } from "./request.ts";
 import { tasksCapability } from "./tasks-2025.ts";
 
-/** Which method is answered by what, in either era. What differs for one connection it brings itself: its handshake, and its tasks of 2025-11-25. */
+/**
+ * Which method is answered by what, in either era. What differs for one connection it brings itself: its handshake, and
+ * its tasks of 2025-11-25.
+ */
 export interface Router {
   readonly legacy: ReadonlyMap<string, Handler>;
   readonly modern: ReadonlyMap<string, Handler>;
@@ -42,7 +52,12 @@ export function createRouter(parts: RouterParts): Router {
   const { facts, prompts } = parts;
   const serverInfo = { name: facts.name, version: facts.version };
   const instructions = facts.instructions === undefined ? {} : { instructions: facts.instructions };
-  const declared = { tools: { listChanged: true }, resources: {}, ...(prompts !== undefined && { prompts: { listChanged: true } }), logging: {} };
+  const declared = {
+    tools: { listChanged: true },
+    resources: {},
+    ...(prompts !== undefined && { prompts: { listChanged: true } }),
+    logging: {},
+  };
   const shared = Object.entries(methodsOf(parts));
   const dress = (method: string, result: Result): Result => ({
     resultType: "complete",
@@ -89,7 +104,10 @@ export function agreeOn(asked: string): string {
   return legacyRevisions.includes(asked) ? asked : legacyRevision;
 }
 
-/** What is ours comes first, and what the author has registered by hand after it; but a prompt of the author's wins over a command of its name. */
+/**
+ * What is ours comes first, and what the author has registered by hand after it; but a prompt of the author's wins over
+ * a command of its name.
+ */
 function methodsOf({ tools, resources, prompts, completions }: RouterParts): Readonly<Record<string, Handler>> {
   return {
     "tools/list": listed("tools", (request) => tools.list(request)),
@@ -100,7 +118,9 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
         if (answer !== undefined) return answer;
         if (guest === undefined) throw tools.unknown(name);
         return guest.request("tools/call", params, request).catch((error: unknown) => {
-          throw error instanceof Error && error.message === `Tool ${excerptOf(name)} not found` ? tools.unknown(name) : error;
+          throw error instanceof Error && error.message === `Tool ${excerptOf(name)} not found`
+            ? tools.unknown(name)
+            : error;
         });
       };
       return whenKnown(request, call);
@@ -121,8 +141,14 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
     "prompts/get": async (params, request) => {
       const name = textParam(params, "name");
       const isAuthors = (await request.guest())?.prompts.has(name) === true;
-      if (!isAuthors && prompts?.has(name) === true) return await prompts.get(name, params.arguments === undefined ? {} : params.arguments);
-      return await askGuest("prompts/get", params, request, prompts === undefined ? methodNotFound : badParams(`Prompt ${excerptOf(name)} not found`));
+      if (!isAuthors && prompts?.has(name) === true)
+        return await prompts.get(name, params.arguments === undefined ? {} : params.arguments);
+      return await askGuest(
+        "prompts/get",
+        params,
+        request,
+        prompts === undefined ? methodNotFound : badParams(`Prompt ${excerptOf(name)} not found`),
+      );
     },
     "completion/complete": async (params, request) => {
       const guest = await request.guest();
@@ -173,9 +199,14 @@ export function isBug(error: unknown): boolean {
 }
 
 /** What was thrown, as an answer. */
-export function toRpcError(error: unknown): { readonly code: number; readonly message: string; readonly data?: unknown } {
+export function toRpcError(error: unknown): {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+} {
   if (error instanceof RequestError) return { code: requestErrors[error.kind].code, message: error.message };
-  if (error instanceof RuntimeError && error.forClients !== undefined) return { code: internalErrorCode, message: error.forClients };
+  if (error instanceof RuntimeError && error.forClients !== undefined)
+    return { code: internalErrorCode, message: error.forClients };
   if (!(error instanceof ProtocolError)) return { code: internalErrorCode, message: "Internal error" };
   return { code: error.code, message: error.message, ...(error.data !== undefined && { data: error.data }) };
 }

@@ -68,7 +68,13 @@ export function createServing(options: ServingOptions): Serving {
   const common = { openEngine, find, clock, log, isDebug, polls: new PollLimit(clock) };
   const plain = options.hasFollowUpTools ? new PlainRoad({ ...common, toolPrefix: options.toolPrefix }) : undefined;
   const parked = new Map<string, () => void>();
-  const shared = { ...options, parked, plain, states: new RequestStates(clock, options.secret), tokens: new ProgressTokens(clock) };
+  const shared = {
+    ...options,
+    parked,
+    plain,
+    states: new RequestStates(clock, options.secret),
+    tokens: new ProgressTokens(clock),
+  };
   const lists: readonly ListName[] = hasPrompts ? ["tools", "prompts"] : ["tools"];
   const listening = new Listening(new TaskSubscriptions(common), lists);
   const listen = (params: Json, request: Request) => listening.answer(params, request);
@@ -87,7 +93,8 @@ export function createServing(options: ServingOptions): Serving {
     return { tools, router };
   };
   const forStrangers = withoutBundled(catalog);
-  const readForStrangers = async () => (await readStats()).filter(({ command }) => forStrangers.get(command) !== undefined);
+  const readForStrangers = async () =>
+    (await readStats()).filter(({ command }) => forStrangers.get(command) !== undefined);
   const [parts, partsForStrangers] = [partsFrom(catalog, readStats), partsFrom(forStrangers, readForStrangers)];
   const partsFor = (caller: Caller) => (isKnown(caller) ? parts : partsForStrangers);
   const conversations = new Set<Conversation>();
@@ -100,7 +107,8 @@ export function createServing(options: ServingOptions): Serving {
   return {
     served: {
       routerFor: (caller) => partsFor(caller).router,
-      createTasks2025: (connection) => new Tasks2025(connection, { ...common, errorsAsCompleted: options.errorsAsCompleted }),
+      createTasks2025: (connection) =>
+        new Tasks2025(connection, { ...common, errorsAsCompleted: options.errorsAsCompleted }),
       guests,
       clock,
       log,

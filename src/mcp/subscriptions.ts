@@ -49,7 +49,12 @@ export class TaskSubscriptions {
   }
 
   /** Tells each task as it is now, and again with every change, until the signal says that it is over. */
-  follow({ caller, client }: Request, taskIds: readonly string[], tell: (news: Json) => void, signal: AbortSignal): void {
+  follow(
+    { caller, client }: Request,
+    taskIds: readonly string[],
+    tell: (news: Json) => void,
+    signal: AbortSignal,
+  ): void {
     const { openEngine, find, clock, isDebug } = this.#options;
     const onTask = (task: Task) => {
       const facts = { now: clock.now(), canElicit: canElicit(client.capabilities), isDebug };

@@ -20,7 +20,9 @@ const defaultPollMs = 1_000;
 
 /** How often a client should ask: twenty times in an expected run. */
 export function pollIntervalMs({ estimateMs }: Pick<Task, "estimateMs">): number {
-  return estimateMs === undefined ? defaultPollMs : Math.round(Math.min(maxPollMs, Math.max(minPollMs, estimateMs / 20)));
+  return estimateMs === undefined
+    ? defaultPollMs
+    : Math.round(Math.min(maxPollMs, Math.max(minPollMs, estimateMs / 20)));
 }
 
 /** From creation to the end of the result's keeping: while a task lives, that moves on with the time. */
@@ -46,7 +48,8 @@ function factsOf(task: Task, message: string): WireFacts {
 
 /** `Task` of 2025-11-25. A tool error is `failed` there, unless the server was told to spare clients that. */
 export function toTask2025(task: Task, now: number, errorsAsCompleted: boolean): Record<string, unknown> {
-  const isToolError = errorsAsCompleted && isTerminal(task) && task.status === "failed" && rpcErrorOf(task) === undefined;
+  const isToolError =
+    errorsAsCompleted && isTerminal(task) && task.status === "failed" && rpcErrorOf(task) === undefined;
   const status = task.status === "queued" ? "working" : isToolError ? "completed" : task.status;
   return { ...factsOf(task, statusLine(task, now)), status, ttl: ttlOf(task, now), pollInterval: pollIntervalMs(task) };
 }
@@ -71,11 +74,20 @@ function wireStatus(task: Task, canElicit: boolean): string {
 }
 
 /** `DetailedTask` of 2026-07-28: the result, the error or the questions are in it. */
-export function toDetailedTask(task: Task, find: FindCommand, facts: { now: number; canElicit: boolean; isDebug: boolean }): Result {
+export function toDetailedTask(
+  task: Task,
+  find: FindCommand,
+  facts: { now: number; canElicit: boolean; isDebug: boolean },
+): Result {
   const wire = { resultType: "complete", ...toTask2026(task, facts.now, facts.canElicit) };
   if (!isTerminal(task)) {
     if (task.status !== "input_required" || !facts.canElicit) return wire as Result;
-    return { ...wire, inputRequests: Object.fromEntries(openQuestions(task).map((question) => [question.key, toInputRequest(question)])) } as Result;
+    return {
+      ...wire,
+      inputRequests: Object.fromEntries(
+        openQuestions(task).map((question) => [question.key, toInputRequest(question)]),
+      ),
+    } as Result;
   }
   const error = rpcErrorOf(task);
   if (error !== undefined) return { ...wire, error } as Result;

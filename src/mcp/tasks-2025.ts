@@ -15,9 +15,9 @@ import type { Connection, Handler, Request, Result } from "./request.ts";
 import { type FindCommand, relatedTask, resultOrError, toTask2025 } from "./task-wire.ts";
 
 /**
- * Core tasks of 2025-11-25: the client asks for one with `params.task`, polls tasks/get, and fetches tasks/result, which waits.
- * Meanwhile the connection is told of every change of status, of progress on the call's own token, and of questions, on
- * whichever stream is open.
+ * Core tasks of 2025-11-25: the client asks for one with `params.task`, polls tasks/get, and fetches tasks/result,
+ * which waits. Meanwhile the connection is told of every change of status, of progress on the call's own token, and of
+ * questions, on whichever stream is open.
  */
 
 const immediateResponse = "io.modelcontextprotocol/model-immediate-response";
@@ -74,7 +74,10 @@ export class Tasks2025 {
   }
 
   /** Tells the connection what becomes of a task it has started. */
-  async follow(task: Task, about: { caller: string; progressToken: string | number | undefined; tracked: TrackedToken | undefined }): Promise<void> {
+  async follow(
+    task: Task,
+    about: { caller: string; progressToken: string | number | undefined; tracked: TrackedToken | undefined },
+  ): Promise<void> {
     const { openEngine, clock } = this.#options;
     const { closed } = this.#connection;
     if (this.#followed.has(task.taskId)) {
@@ -138,11 +141,13 @@ export class Tasks2025 {
 
   #withdraw(task: Task): void {
     const open = new Set(isTerminal(task) ? [] : openQuestions(task).map(({ key }) => idOf(task.taskId, key)));
-    for (const [id, shown] of this.#shown) if (id.startsWith(`${task.taskId} `) && !open.has(id)) shown.abort(questionClosed);
+    for (const [id, shown] of this.#shown)
+      if (id.startsWith(`${task.taskId} `) && !open.has(id)) shown.abort(questionClosed);
   }
 
   #handler(answer: (params: TaskParams, call: TaskCall) => Promise<Result>): Handler {
-    return async (params, request) => await answer(params, { request, engine: await this.#options.openEngine(), key: callerKey(request.caller) });
+    return async (params, request) =>
+      await answer(params, { request, engine: await this.#options.openEngine(), key: callerKey(request.caller) });
   }
 
   /** Waits for the end, carrying questions and progress on this request's own stream. */
@@ -159,11 +164,18 @@ export class Tasks2025 {
     const onTask = (latest: Task) => {
       this.#progress(latest, sender, reader);
       this.#withdraw(latest);
-      if (!isTerminal(latest)) for (const question of openQuestions(latest)) void this.#ask(latest, question, key, request);
+      if (!isTerminal(latest))
+        for (const question of openQuestions(latest)) void this.#ask(latest, question, key, request);
     };
     try {
-      const ended = await readWithRoom(request, () => this.#waitForEnd(task, { engine, key, signal: request.signal, onTask }));
-      if (!isTerminal(ended)) throw new RequestError("busy", "The server is stopping, and the task goes on in the next one; ask again in a moment.");
+      const ended = await readWithRoom(request, () =>
+        this.#waitForEnd(task, { engine, key, signal: request.signal, onTask }),
+      );
+      if (!isTerminal(ended))
+        throw new RequestError(
+          "busy",
+          "The server is stopping, and the task goes on in the next one; ask again in a moment.",
+        );
       const result = resultOrError(ended, find, isDebug || request.client.wantsLog);
       return { ...result, _meta: { ...(result._meta as object | undefined), ...relatedTask(ended.taskId) } };
     } finally {
@@ -171,7 +183,10 @@ export class Tasks2025 {
     }
   }
 
-  /** A server that leaves waits on for what it still runs. Where a front asks again elsewhere it hangs up instead, so there it just waits. */
+  /**
+   * A server that leaves waits on for what it still runs. Where a front asks again elsewhere it hangs up instead, so
+   * there it just waits.
+   */
   async #waitForEnd(task: Task, { engine, key, signal, onTask }: Waiting): Promise<Task> {
     const { leaving } = engine;
     if (this.#connection.isFront) return await engine.wait(key, task.taskId, { signal, onTask });
@@ -179,7 +194,11 @@ export class Tasks2025 {
       return await engine.wait(key, task.taskId, { signal: AbortSignal.any([signal, leaving]), onTask });
     } catch (error) {
       if (signal.aborted || !leaving.aborted) throw error;
-      return await engine.wait(key, task.taskId, { until: (latest) => isTerminal(latest) || latest.lease === undefined, signal, onTask });
+      return await engine.wait(key, task.taskId, {
+        until: (latest) => isTerminal(latest) || latest.lease === undefined,
+        signal,
+        onTask,
+      });
     }
   }
 
@@ -193,27 +212,39 @@ export class Tasks2025 {
   }
 
   async #list({ cursor, limit }: TaskParams, { engine, key }: TaskCall): Promise<Result> {
-    if (cursor !== undefined && typeof cursor !== "string") throw new RequestError("params", "`cursor` must be a text.");
+    if (cursor !== undefined && typeof cursor !== "string")
+      throw new RequestError("params", "`cursor` must be a text.");
     if (limit === null) throw new RequestError("params", "`limit` must be a whole number from 1 to 100.");
-    const page = await engine.list(key, { ...(cursor !== undefined && { cursor }), ...(limit !== undefined && { limit: limit as number }) });
-    return { tasks: page.tasks.map((task) => this.#toWire(task)), ...(page.nextCursor !== undefined && { nextCursor: page.nextCursor }) };
+    const page = await engine.list(key, {
+      ...(cursor !== undefined && { cursor }),
+      ...(limit !== undefined && { limit: limit as number }),
+    });
+    return {
+      tasks: page.tasks.map((task) => this.#toWire(task)),
+      ...(page.nextCursor !== undefined && { nextCursor: page.nextCursor }),
+    };
   }
 
   #progress(task: Task, sender: ProgressSender, reader: ProgressReader): void {
     const { clock } = this.#options;
     const update = reader.next(task);
-    if (update !== undefined) sender.update(update, { elapsedMs: clock.now() - (task.startedAt ?? clock.now()), estimateMs: task.estimateMs });
+    if (update !== undefined)
+      sender.update(update, { elapsedMs: clock.now() - (task.startedAt ?? clock.now()), estimateMs: task.estimateMs });
   }
 
   /** Over the stream of a request that waits for the task. */
   async #ask(task: Task, question: TaskQuestion, caller: string, request: Request): Promise<void> {
-    await this.#show(task, question, caller, request.signal, (asked, signal) => elicit(asked, request, signal, relatedTask(task.taskId)));
+    await this.#show(task, question, caller, request.signal, (asked, signal) =>
+      elicit(asked, request, signal, relatedTask(task.taskId)),
+    );
   }
 
   /** Over the connection itself. */
   async #push(task: Task, question: TaskQuestion, caller: string): Promise<void> {
     const connection = this.#connection;
-    await this.#show(task, question, caller, connection.closed, (asked, signal) => elicit(asked, connection, signal, relatedTask(task.taskId)));
+    await this.#show(task, question, caller, connection.closed, (asked, signal) =>
+      elicit(asked, connection, signal, relatedTask(task.taskId)),
+    );
   }
 
   /** Each question is shown once at a time; one that could not be shown may be shown again. */
@@ -230,7 +261,9 @@ export class Tasks2025 {
     this.#shown.set(id, closing);
     const signal = AbortSignal.any([gone, closing.signal]);
     try {
-      await answerUntilFits(await this.#options.openEngine(), caller, task.taskId, question, (asked) => ask(asked, signal));
+      await answerUntilFits(await this.#options.openEngine(), caller, task.taskId, question, (asked) =>
+        ask(asked, signal),
+      );
     } catch (error) {
       if (!signal.aborted) this.#options.log.debug("a question could not be shown", { error });
     } finally {
@@ -247,7 +280,10 @@ export class Tasks2025 {
   }
 }
 
-/** A connection that is closed, or a task that was pruned, leaves nobody to be told; anything else is the operator's to know. */
+/**
+ * A connection that is closed, or a task that was pruned, leaves nobody to be told; anything else is the operator's to
+ * know.
+ */
 export function noteUnlessGone(error: unknown, closed: AbortSignal, log: Logger): void {
   if (!closed.aborted && !(error instanceof RequestError)) log.warn("a task is no longer followed", { error });
 }
@@ -288,7 +324,9 @@ export async function answerUntilFits(
 /** The error for a tool that is called with, or without, a task against what it declares. */
 export function wrongTaskSupport(toolName: string, support: "required" | "forbidden"): ProtocolError {
   const text =
-    support === "required" ? `${toolName} runs only as a task; call it with params.task.` : `${toolName} cannot run as a task; call it without params.task.`;
+    support === "required"
+      ? `${toolName} runs only as a task; call it with params.task.`
+      : `${toolName} cannot run as a task; call it without params.task.`;
   return new ProtocolError(requestErrors.method.code, text);
 }
 

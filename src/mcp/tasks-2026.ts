@@ -11,7 +11,10 @@ import { type ClientCapabilities, canElicit, toAnswer } from "./questions.ts";
 import type { Handler, Request, Result } from "./request.ts";
 import { type FindCommand, toDetailedTask } from "./task-wire.ts";
 
-/** The tasks extension of 2026-07-28: tasks/get with everything in it, tasks/update, tasks/cancel. The server decides what becomes a task. */
+/**
+ * The tasks extension of 2026-07-28: tasks/get with everything in it, tasks/update, tasks/cancel. The server decides
+ * what becomes a task.
+ */
 
 /** A capability that the request needs was not declared with it. */
 const missingCapabilityCode = -32021;
@@ -43,7 +46,12 @@ export function createTasks2026(options: TasksOptions): Readonly<Record<string, 
     methods[method] = async (params, request) => {
       const { capabilities } = request.client;
       if (!takesTasks(capabilities)) throw missingTasks();
-      return await answer(params, { request, engine: await openEngine(), caller: callerKey(request.caller), capabilities });
+      return await answer(params, {
+        request,
+        engine: await openEngine(),
+        caller: callerKey(request.caller),
+        capabilities,
+      });
     };
   };
   handle("tasks/get", async ({ taskId }, { request, engine, caller, capabilities }) => {

@@ -30,10 +30,12 @@ export function createTools(options: ToolsOptions): CommandTools {
   const listsOf = new WeakMap<readonly Tool[], Map<string, readonly Tool[]>>();
   let listed: { revision: number; isPartial: boolean; tools: Promise<readonly Tool[]> } | undefined;
   const commandTools = () => {
-    if (listed?.revision !== catalog.revision || listed.isPartial) listed = { revision: catalog.revision, isPartial: false, tools: listCommands(options) };
+    if (listed?.revision !== catalog.revision || listed.isPartial)
+      listed = { revision: catalog.revision, isPartial: false, tools: listCommands(options) };
     const current = listed;
     return current.tools.catch((error: unknown) => {
-      // Hints are a courtesy: tools are listed without them when the store cannot be read, and with them when it can again.
+      // Hints are a courtesy: tools are listed without them when the store cannot be read, and with them when it can
+      // again.
       options.log.warn("durations could not be read; tools are listed without hints", { error });
       current.isPartial = true;
       return catalog.entries.map((entry) => toTool(entry));
@@ -67,7 +69,9 @@ export function createTools(options: ToolsOptions): CommandTools {
       if (followUp !== undefined) return followUp;
       const problem = catalog.problemOf(called.name);
       if (problem === undefined) return undefined;
-      return Promise.resolve(errorResult(`${called.name} could not be loaded from ${problem.file}: ${problem.text}`, options.clock));
+      return Promise.resolve(
+        errorResult(`${called.name} could not be loaded from ${problem.file}: ${problem.text}`, options.clock),
+      );
     },
     unknown(toolName) {
       const guess = closest(
@@ -106,9 +110,18 @@ export function toTool(entry: CatalogEntry, known?: CommandStats): Tool {
     description: command.description === undefined ? command.summary : `${command.summary}\n\n${command.description}`,
     inputSchema: command.inputSchema,
     ...(command.outputSchema !== undefined && { outputSchema: listedOutput(command.outputSchema, command.envelope) }),
-    annotations: { readOnlyHint: command.effects === "read", destructiveHint: command.effects === "destroy", idempotentHint: command.idempotent },
+    annotations: {
+      readOnlyHint: command.effects === "read",
+      destructiveHint: command.effects === "destroy",
+      idempotentHint: command.idempotent,
+    },
     execution: { taskSupport: command.taskSupport },
-    _meta: { "meanwhile/tool": { async: command.long, ...(isTaskModeRecommended(command, known) && { taskModeRecommended: true }) } },
+    _meta: {
+      "meanwhile/tool": {
+        async: command.long,
+        ...(isTaskModeRecommended(command, known) && { taskModeRecommended: true }),
+      },
+    },
   };
 }
 

@@ -31,7 +31,10 @@ export interface Change {
   readonly isForeign?: boolean;
 }
 
-/** The entry of our name in a file: none, just as it would be written, ours with other content, or one that setup did not write. */
+/**
+ * The entry of our name in a file: none, just as it would be written, ours with other content, or one that setup did
+ * not write.
+ */
 export type EntryState = "none" | "same" | "other" | "foreign";
 
 const formats: Readonly<Record<Host["format"], TextFormat>> = { json: jsonText, toml: tomlText };
@@ -46,29 +49,52 @@ export function findEntry(target: Target, record: SetupRecord, entry: Entry): En
 }
 
 /** What adding our entry would change. Refuses an entry that setup did not write, unless it is to be replaced. */
-export function planAdd(target: Target, record: SetupRecord, { entry, isReplacing }: { readonly entry: Entry; readonly isReplacing: boolean }): Change {
+export function planAdd(
+  target: Target,
+  record: SetupRecord,
+  { entry, isReplacing }: { readonly entry: Entry; readonly isReplacing: boolean },
+): Change {
   const { before, config, keys, format } = open(target);
   const found = at(config, keys);
   const unchanged: Change = { kind: "unchanged", target, before, bytes: before.bytes, made: 0 };
   if (isReplacing ? isDeepStrictEqual(found, entry) : found !== undefined && holds(found, entry)) return unchanged;
   const isForeign = found !== undefined && !isOurEntry(found, record.find(before.file, target.name));
-  if (isForeign && !isReplacing) throw notOurs(target, "give ours another name with --name, or put ours in its place with --replace");
+  if (isForeign && !isReplacing)
+    throw notOurs(target, "give ours another name with --name, or put ours in its place with --replace");
   const text = refuseByName(target, () => write(format, before.text, { keys, entry, found, isKept: !isReplacing }));
   const after = format.read(text);
   checkOthers(target, config, after, keys);
-  const made = keys.length - 1 - keys.slice(0, -1).filter((_, depth) => at(config, keys.slice(0, depth + 1)) !== undefined).length;
-  return { ...unchanged, kind: found === undefined ? "added" : "updated", bytes: toBytes(before, text), made, entry: at(after, keys), isForeign };
+  const made =
+    keys.length - 1 - keys.slice(0, -1).filter((_, depth) => at(config, keys.slice(0, depth + 1)) !== undefined).length;
+  return {
+    ...unchanged,
+    kind: found === undefined ? "added" : "updated",
+    bytes: toBytes(before, text),
+    made,
+    entry: at(after, keys),
+    isForeign,
+  };
 }
 
 function notOurs({ host, file, name }: Target, cure: string): CommandError {
-  return new CommandError(`${file} was left alone: the entry ${name} that ${host.title} has there was not written by setup; ${cure}.`);
+  return new CommandError(
+    `${file} was left alone: the entry ${name} that ${host.title} has there was not written by setup; ${cure}.`,
+  );
 }
 
 /** Our own entry keeps what its user added; one that is replaced leaves nothing behind, least of all its variables. */
-function write(format: TextFormat, text: string, options: { keys: readonly string[]; entry: Entry; found: unknown; isKept: boolean }): string {
+function write(
+  format: TextFormat,
+  text: string,
+  options: { keys: readonly string[]; entry: Entry; found: unknown; isKept: boolean },
+): string {
   const { keys, entry, found, isKept } = options;
-  if (!isKept || !isObject(found)) return format.set(found === undefined ? text : format.remove(text, keys), keys, entry);
-  return Object.entries(entry).reduce((left, [key, value]) => format.set(left, [...keys, key], merge(found[key], value)), text);
+  if (!isKept || !isObject(found))
+    return format.set(found === undefined ? text : format.remove(text, keys), keys, entry);
+  return Object.entries(entry).reduce(
+    (left, [key, value]) => format.set(left, [...keys, key], merge(found[key], value)),
+    text,
+  );
 }
 
 /** Variables that the user added stay. */
@@ -83,13 +109,15 @@ export function planRemove(target: Target, record: SetupRecord, entry: Entry): C
   const found = at(config, keys);
   if (before.bytes === undefined || found === undefined) return unchanged;
   const deed = record.find(before.file, target.name);
-  if (!holds(found, entry) && (deed === undefined || !isOurEntry(found, deed))) throw notOurs(target, "take it out by hand if you want it gone");
+  if (!holds(found, entry) && (deed === undefined || !isOurEntry(found, deed)))
+    throw notOurs(target, "take it out by hand if you want it gone");
   const isAsLeft = deed?.after === digestOf(before.bytes);
   const kind = deed?.earlier === undefined ? "removed" : "restored";
   if (isAsLeft && deed.before === null) return { ...unchanged, kind, bytes: undefined };
   const restored = isAsLeft && typeof deed.before === "string" ? record.restore(before.file, deed.before) : undefined;
   if (restored !== undefined) return { ...unchanged, kind, bytes: restored };
-  if (deed?.earlier !== undefined) return { ...unchanged, kind, bytes: putBack(target, record.restore(before.file, deed.earlier)) };
+  if (deed?.earlier !== undefined)
+    return { ...unchanged, kind, bytes: putBack(target, record.restore(before.file, deed.earlier)) };
   const text = refuseByName(target, () => removeWithParents(format, before.text, keys, deed?.made ?? 0));
   checkOthers(target, config, format.read(text), keys);
   const isOurs = deed?.isNewFile === true && text.trim() === format.nothing.trim();
@@ -102,7 +130,9 @@ function putBack(target: Target, backup: Buffer | undefined): Buffer {
   const old = backup === undefined ? undefined : format.read(backup.toString("utf8").replace(/^\uFEFF/, ""));
   const earlier = old === undefined ? undefined : at(old, [...target.host.place(old), target.name]);
   if (earlier === undefined)
-    throw new CommandError(`${target.file} was left alone: the backup of the entry ${target.name} that was there before is gone; change the entry by hand.`);
+    throw new CommandError(
+      `${target.file} was left alone: the backup of the entry ${target.name} that was there before is gone; change the entry by hand.`,
+    );
   const text = refuseByName(target, () => format.set(format.remove(before.text, keys), keys, earlier));
   checkOthers(target, config, format.read(text), keys);
   return toBytes(before, text);
@@ -127,7 +157,12 @@ export function applyChange(change: Change, record: SetupRecord): { readonly bac
   const deed = change.isForeign === true ? undefined : record.find(before.file, target.name);
   const isOurs = before.bytes === undefined || (deed?.before === null && deed.after === digestOf(before.bytes));
   const backup = isOurs || before.bytes === undefined ? undefined : record.backUp(before.file, before.bytes);
-  const folders = replaceFile({ file: before.file, expected: before.bytes, bytes, mode: target.scope === "user" ? 0o600 : 0o644 });
+  const folders = replaceFile({
+    file: before.file,
+    expected: before.bytes,
+    bytes,
+    mode: target.scope === "user" ? 0o600 : 0o644,
+  });
   if (kind !== "removed" && kind !== "restored") record.keep(toDeed(change, deed, folders));
   else {
     record.forget(before.file, target.name);
@@ -136,8 +171,17 @@ export function applyChange(change: Change, record: SetupRecord): { readonly bac
   return { backup };
 }
 
-function toDeed({ kind, target, before, bytes, made, entry }: Change, earlier: Deed | undefined, folders: readonly string[]): Deed {
-  const now = { file: before.file, name: target.name, after: digestOf(bytes ?? Buffer.alloc(0)), entry: digestOfEntry(entry) };
+function toDeed(
+  { kind, target, before, bytes, made, entry }: Change,
+  earlier: Deed | undefined,
+  folders: readonly string[],
+): Deed {
+  const now = {
+    file: before.file,
+    name: target.name,
+    after: digestOf(bytes ?? Buffer.alloc(0)),
+    entry: digestOfEntry(entry),
+  };
   if (kind === "added") {
     const isNewFile = before.bytes === undefined;
     return { ...now, before: before.bytes === undefined ? null : digestOf(before.bytes), isNewFile, made, folders };
@@ -174,7 +218,9 @@ function refuseByName<T>(target: Target, act: () => T): T {
 /** The last guard before anything is written: nothing but our entry may be different. */
 function checkOthers(target: Target, before: unknown, after: unknown, keys: readonly string[]): void {
   if (!isDeepStrictEqual(without(before, keys), without(after, keys))) {
-    throw new CommandError(`${target.file} was left alone: other settings would have changed, which is a bug of ours; please report it.`);
+    throw new CommandError(
+      `${target.file} was left alone: other settings would have changed, which is a bug of ours; please report it.`,
+    );
   }
 }
 
@@ -187,7 +233,10 @@ function without(value: unknown, [key, ...rest]: readonly string[]): unknown {
 }
 
 function at(value: unknown, keys: readonly string[]): unknown {
-  return keys.reduce<unknown>((inner, key) => (isObject(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined), value);
+  return keys.reduce<unknown>(
+    (inner, key) => (isObject(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined),
+    value,
+  );
 }
 
 /** True when everything in our entry is there as we would write it; more may be. */

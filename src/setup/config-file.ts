@@ -43,12 +43,16 @@ export function readConfigFile(named: string): ConfigFile {
 function readBytes(named: string): { file: string; bytes: Buffer | undefined } {
   try {
     const isLink = lstatSync(named, { throwIfNoEntry: false })?.isSymbolicLink() === true;
-    if (isLink && !existsSync(named)) throw new CommandError(`${named} is a link that leads nowhere; make the file it should lead to, or remove the link.`);
+    if (isLink && !existsSync(named))
+      throw new CommandError(
+        `${named} is a link that leads nowhere; make the file it should lead to, or remove the link.`,
+      );
     const file = isLink ? realpathSync(named) : named;
     const facts = statSync(file, { throwIfNoEntry: false });
     if (facts === undefined) return { file, bytes: undefined };
     if (!facts.isFile()) throw new CommandError(`${named} is not a file.`);
-    if (facts.size > maxBytes) throw new CommandError(`${named} is larger than ${maxBytes / 1024 / 1024} MB, so it was left alone.`);
+    if (facts.size > maxBytes)
+      throw new CommandError(`${named} is larger than ${maxBytes / 1024 / 1024} MB, so it was left alone.`);
     return { file, bytes: readFileSync(file) };
   } catch (cause) {
     if (cause instanceof CommandError) throw cause;
@@ -74,7 +78,10 @@ export interface Replacement {
   readonly mode: number;
 }
 
-/** Replaces a file in one step, so that its host sees the old or the new one. Gives the folders it had to make, outermost first. */
+/**
+ * Replaces a file in one step, so that its host sees the old or the new one. Gives the folders it had to make,
+ * outermost first.
+ */
 export function replaceFile({ file, expected, bytes, mode }: Replacement): string[] {
   checkWritable(file, expected);
   try {
@@ -105,7 +112,8 @@ export function replaceFile({ file, expected, bytes, mode }: Replacement): strin
 function checkWritable(file: string, expected: Buffer | undefined): void {
   if (expected === undefined) return;
   const hasWriteBit = ((statSync(file, { throwIfNoEntry: false })?.mode ?? 0o200) & 0o222) !== 0;
-  if (!hasWriteBit || !canWrite(file)) throw new CommandError(`${file} is read-only, so it was left alone; make it writable and run this again.`);
+  if (!hasWriteBit || !canWrite(file))
+    throw new CommandError(`${file} is read-only, so it was left alone; make it writable and run this again.`);
 }
 
 function canWrite(file: string): boolean {
@@ -121,7 +129,8 @@ function canWrite(file: string): boolean {
 function checkSame(file: string, expected: Buffer | undefined): void {
   const now = existsSync(file) ? readFileSync(file) : undefined;
   const isSame = now === undefined || expected === undefined ? now === expected : now.equals(expected);
-  if (!isSame) throw new CommandError(`${file} was changed by somebody else just now, so it was left alone; run this again.`);
+  if (!isSame)
+    throw new CommandError(`${file} was changed by somebody else just now, so it was left alone; run this again.`);
 }
 
 function makeFolders(folder: string): string[] {

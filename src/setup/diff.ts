@@ -5,7 +5,11 @@ const maxCells = 4_000_000;
 type Line = { readonly mark: " " | "-" | "+"; readonly text: string };
 
 /** A unified diff, as `diff -u` writes it; empty when nothing differs. */
-export function unifiedDiff(before: string, after: string, names: { readonly before: string; readonly after: string }): string {
+export function unifiedDiff(
+  before: string,
+  after: string,
+  names: { readonly before: string; readonly after: string },
+): string {
   const lines = compare(toLines(before), toLines(after));
   const hunks = toHunks(lines);
   return hunks.length === 0 ? "" : `--- ${names.before}\n+++ ${names.after}\n${hunks.join("")}`;
@@ -48,7 +52,10 @@ function compareMiddle(before: readonly string[], after: readonly string[]): Lin
   let column = 0;
   while (row < before.length || column < after.length) {
     const isSame = row < before.length && column < after.length && before[row] === after[column];
-    const isRemoved = !isSame && row < before.length && (lengths[(row + 1) * width + column] ?? 0) >= (lengths[row * width + column + 1] ?? 0);
+    const isRemoved =
+      !isSame &&
+      row < before.length &&
+      (lengths[(row + 1) * width + column] ?? 0) >= (lengths[row * width + column + 1] ?? 0);
     if (isSame) {
       lines.push({ mark: " ", text: before[row++] ?? "" });
       column++;
@@ -76,6 +83,8 @@ function toHunk(earlier: readonly Line[], lines: readonly Line[]): string {
     const start = count(earlier, without) + (length === 0 ? 0 : 1);
     return length === 1 ? `${start}` : `${start},${length}`;
   };
-  const body = lines.map(({ mark, text }) => (text.endsWith("\n") ? `${mark}${text}` : `${mark}${text}\n\\ No newline at end of file\n`));
+  const body = lines.map(({ mark, text }) =>
+    text.endsWith("\n") ? `${mark}${text}` : `${mark}${text}\n\\ No newline at end of file\n`,
+  );
   return `@@ -${side("+")} +${side("-")} @@\n${body.join("")}`;
 }

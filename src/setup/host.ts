@@ -35,7 +35,10 @@ export interface Host {
 export type Scope = "user" | "project";
 
 export function isInstalled(host: Host, machine: Machine): boolean {
-  return host.signs(machine).some((sign) => machine.isThere(sign)) || (host.program !== undefined && isOnPath(machine, host.program));
+  return (
+    host.signs(machine).some((sign) => machine.isThere(sign)) ||
+    (host.program !== undefined && isOnPath(machine, host.program))
+  );
 }
 
 /** The host's file for a scope; nothing when it has none. */

@@ -4,7 +4,10 @@ import { CommandError } from "../errors.ts";
 import { Nesting } from "./nesting.ts";
 import type { TextFormat } from "./text-format.ts";
 
-/** JSON, with comments and trailing commas where a host allows them. Everything outside the keys in question keeps its bytes. */
+/**
+ * JSON, with comments and trailing commas where a host allows them. Everything outside the keys in question keeps its
+ * bytes.
+ */
 export const jsonText: TextFormat = {
   read(text) {
     checkNesting(text);
@@ -34,7 +37,8 @@ function parseRoot(text: string): Node | undefined {
   const root = parseTree(text, errors, { allowTrailingComma: true, allowEmptyContent: true });
   const [first] = errors;
   if (first !== undefined) throw new CommandError(`${placeOf(text, first.offset)}: ${wordsFor(first)}`);
-  if (root !== undefined && root.type !== "object") throw new CommandError(`${placeOf(text, root.offset)}: an object { … } was expected`);
+  if (root !== undefined && root.type !== "object")
+    throw new CommandError(`${placeOf(text, root.offset)}: an object { … } was expected`);
   return root;
 }
 
@@ -53,7 +57,9 @@ function placeOf(text: string, offset: number): string {
 function toValue(node: Node): unknown {
   if (node.type === "array") return (node.children ?? []).map(toValue);
   if (node.type !== "object") return node.value;
-  const pairs = (node.children ?? []).map((property) => [keyOf(property), toValue(property.children?.[1] as Node)] as const);
+  const pairs = (node.children ?? []).map(
+    (property) => [keyOf(property), toValue(property.children?.[1] as Node)] as const,
+  );
   return Object.fromEntries(pairs);
 }
 
@@ -64,7 +70,8 @@ const propertyOf = (object: Node, key: string) => object.children?.findLast((pro
 function setAt(text: string, keys: readonly string[], value: unknown): string {
   const style = styleOf(text);
   let object = parseRoot(text);
-  if (object === undefined) return `${text}${isLineOpen(text) ? style.eol : ""}${render(nest(keys, value), style, "")}${style.eol}`;
+  if (object === undefined)
+    return `${text}${isLineOpen(text) ? style.eol : ""}${render(nest(keys, value), style, "")}${style.eol}`;
   for (const [depth, key] of keys.entries()) {
     const found: Node | undefined = propertyOf(object, key)?.children?.[1];
     if (found === undefined) return insert(text, object, key, nest(keys.slice(depth + 1), value), style);
@@ -146,20 +153,34 @@ function insert(text: string, object: Node, key: string, value: unknown, style: 
   const property = `${JSON.stringify(key)}:${isOneLine ? style.afterColon : " "}${body}`;
   const comma = commaAfter(text, last);
   const lead = isOneLine ? style.afterColon : `${style.eol}${indent}`;
-  if (comma !== undefined) return splice(text, isOneLine ? comma + 1 : afterRemarks(text, comma + 1), `${lead}${property},`);
+  if (comma !== undefined)
+    return splice(text, isOneLine ? comma + 1 : afterRemarks(text, comma + 1), `${lead}${property},`);
   // The comma belongs to the last property, the new one below what is said about it on its line.
   const at = isOneLine ? endOf(last) : afterRemarks(text, endOf(last));
   return splice(splice(text, at, `${lead}${property}`), endOf(last), ",");
 }
 
-function insertFirst(text: string, object: Node, given: { key: string; value: unknown; style: Style; base: string }): string {
+function insertFirst(
+  text: string,
+  object: Node,
+  given: { key: string; value: unknown; style: Style; base: string },
+): string {
   const { key, value, style, base } = given;
   const inside = text.slice(object.offset + 1, endOf(object) - 1);
-  if (style.isOneLine) return splice(text, object.offset + 1, `${JSON.stringify(key)}:${style.afterColon}${renderOnOneLine(value, style)}`);
+  if (style.isOneLine)
+    return splice(
+      text,
+      object.offset + 1,
+      `${JSON.stringify(key)}:${style.afterColon}${renderOnOneLine(value, style)}`,
+    );
   const indent = `${base}${style.step}`;
   const kept = inside.trimEnd();
   const closing = inside.slice(kept.length).includes("\n") ? "" : `${style.eol}${base}`;
-  return splice(text, object.offset + 1 + kept.length, `${style.eol}${indent}${JSON.stringify(key)}: ${render(value, style, indent)}${closing}`);
+  return splice(
+    text,
+    object.offset + 1 + kept.length,
+    `${style.eol}${indent}${JSON.stringify(key)}: ${render(value, style, indent)}${closing}`,
+  );
 }
 
 function splice(text: string, at: number, added: string): string {
@@ -199,7 +220,8 @@ function removeProperty(text: string, object: Node, property: Node): string {
   const [before, after] = [all[at - 1], all[at + 1]];
   const comma = commaAfter(text, property);
   const from = startOf(text, property);
-  if (before === undefined && after === undefined) return removeOnly(text, object, from, (comma ?? endOf(property) - 1) + 1);
+  if (before === undefined && after === undefined)
+    return removeOnly(text, object, from, (comma ?? endOf(property) - 1) + 1);
   if (comma === undefined) {
     const earlier = before && commaAfter(text, before);
     const shorter = cut(text, from, endOf(property));

@@ -9,7 +9,10 @@ export interface LaunchFacts {
   readonly executable: string;
   readonly version: string;
   readonly isWindows: boolean;
-  /** The folder the server is to be started in, absolute: the project's, whose config file and commands it then finds, or one that has neither. */
+  /**
+   * The folder the server is to be started in, absolute: the project's, whose config file and commands it then finds,
+   * or one that has neither.
+   */
   readonly folder: string;
   /** Other folders with commands, absolute. */
   readonly folders: readonly string[];
@@ -20,23 +23,34 @@ export interface LaunchFacts {
 }
 
 /**
- * For the user's own files: whole paths, since hosts start servers in any folder and with a bare PATH. The folder is always said: else
- * the server would take the one it is started in, say somebody's cloned repository, for its project, and run the code that lies there.
- * What npx has fetched may be cleared away any day, so there npx is asked again.
+ * For the user's own files: whole paths, since hosts start servers in any folder and with a bare PATH. The folder is
+ * always said: else the server would take the one it is started in, say somebody's cloned repository, for its project,
+ * and run the code that lies there. What npx has fetched may be cleared away any day, so there npx is asked again.
  */
 export function toUserLaunch(facts: LaunchFacts): Launch {
-  const words = ["-C", facts.folder, "serve", ...facts.folders.flatMap((folder) => ["--commands", folder]), ...bundledWords(facts.bundled)];
-  if (!isFetchedByNpx(facts.executable)) return { command: facts.node, args: [facts.executable, ...words], env: facts.env };
+  const words = [
+    "-C",
+    facts.folder,
+    "serve",
+    ...facts.folders.flatMap((folder) => ["--commands", folder]),
+    ...bundledWords(facts.bundled),
+  ];
+  if (!isFetchedByNpx(facts.executable))
+    return { command: facts.node, args: [facts.executable, ...words], env: facts.env };
   const npx = ["npx", "-y", `meanwhile@${facts.version}`, ...words];
   const [command = "", ...args] = facts.isWindows ? ["cmd", "/c", ...npx] : npx;
   return { command, args, env: facts.env };
 }
 
 /**
- * For a project's files, which are shared: nothing of this machine. The project's config and commands folder are found by themselves.
- * `--no`: where it is not installed, npx says so; it never fetches and runs whatever bears the name.
+ * For a project's files, which are shared: nothing of this machine. The project's config and commands folder are found
+ * by themselves. `--no`: where it is not installed, npx says so; it never fetches and runs whatever bears the name.
  */
-export function toProjectLaunch(given: { readonly project: string; readonly folders: readonly string[]; readonly bundled: boolean | undefined }): Launch {
+export function toProjectLaunch(given: {
+  readonly project: string;
+  readonly folders: readonly string[];
+  readonly bundled: boolean | undefined;
+}): Launch {
   const folders = given.folders.flatMap((folder) => ["--commands", fromHere(given.project, folder)]);
   return { command: "npx", args: ["--no", "meanwhile", "serve", ...folders, ...bundledWords(given.bundled)], env: {} };
 }

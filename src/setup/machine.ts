@@ -40,7 +40,9 @@ export function isOnPath(machine: Machine, program: string): boolean {
   const { delimiter } = rulesOf(machine);
   const endings = machine.platform === "win32" ? [".exe", ".cmd", ".bat"] : [""];
   const folders = (machine.env.PATH ?? machine.env.Path ?? "").split(delimiter).filter(Boolean);
-  return folders.some((folder) => endings.some((ending) => machine.isThere(join(machine, folder, `${program}${ending}`))));
+  return folders.some((folder) =>
+    endings.some((ending) => machine.isThere(join(machine, folder, `${program}${ending}`))),
+  );
 }
 
 function rulesOf(machine: Machine): path.PlatformPath {

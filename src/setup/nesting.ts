@@ -1,9 +1,14 @@
 import { CommandError } from "../errors.ts";
 
-/** Far more than any host's settings, and far less than what exhausts the stack of whoever reads them by calling itself. */
+/**
+ * Far more than any host's settings, and far less than what exhausts the stack of whoever reads them by calling itself.
+ */
 const maxDepth = 200;
 
-/** Counts what is open while a text is read from left to right; throws a sentence when it nests deeper than settings ever do. */
+/**
+ * Counts what is open while a text is read from left to right; throws a sentence when it nests deeper than settings
+ * ever do.
+ */
 export class Nesting {
   readonly #open: number[] = [];
   #outer = 0;
@@ -35,6 +40,7 @@ export class Nesting {
   }
 
   #check(): void {
-    if (this.#outer + this.#inner > maxDepth) throw new CommandError(`it nests deeper than ${maxDepth} levels, which no settings of a host do`);
+    if (this.#outer + this.#inner > maxDepth)
+      throw new CommandError(`it nests deeper than ${maxDepth} levels, which no settings of a host do`);
   }
 }

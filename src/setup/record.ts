@@ -6,16 +6,19 @@ import { ensureHome, type Home } from "../paths.ts";
 
 /**
  * What setup did, so that taking it back leaves no trace: `mcpServers: {}` may have been there before, or be ours.
- * The text of a file before our first change is kept as a backup; as long as the file is as we left it, that text comes back byte for byte.
- * Once somebody else has changed the file, only our entry is taken out, with what we made around it if that is empty; where there was
- * an entry before ours, that one is put back.
+ * The text of a file before our first change is kept as a backup; as long as the file is as we left it, that text comes
+ * back byte for byte. Once somebody else has changed the file, only our entry is taken out, with what we made around it
+ * if that is empty; where there was an entry before ours, that one is put back.
  */
 export interface Deed {
   readonly file: string;
   readonly name: string;
   /** The file as we left it. */
   readonly after: string;
-  /** What brings the file back as we found it: the digest of a backup, or null when there was no file. Missing when that would undo more than we did. */
+  /**
+   * What brings the file back as we found it: the digest of a backup, or null when there was no file. Missing when that
+   * would undo more than we did.
+   */
   readonly before?: string | null;
   /** The digest of the backup that holds the entry we changed, when there was one that was not ours. */
   readonly earlier?: string;
@@ -54,7 +57,9 @@ export class SetupRecord {
       mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     } catch (cause) {
       if (cause instanceof RuntimeError) throw cause;
-      throw new CommandError(`Nothing was changed: a backup cannot be kept in ${this.#folder}: ${messageOf(cause)}.`, { cause });
+      throw new CommandError(`Nothing was changed: a backup cannot be kept in ${this.#folder}: ${messageOf(cause)}.`, {
+        cause,
+      });
     }
   }
 
@@ -110,7 +115,9 @@ export class SetupRecord {
 
   #dropOldest(): void {
     const needed = new Set(
-      this.#read().flatMap(({ file, before, earlier }) => [before, earlier].flatMap((digest) => (digest ? [this.#backupOf(file, digest)] : []))),
+      this.#read().flatMap(({ file, before, earlier }) =>
+        [before, earlier].flatMap((digest) => (digest ? [this.#backupOf(file, digest)] : [])),
+      ),
     );
     const backups = readdirSync(this.#folder)
       .map((name) => path.join(this.#folder, name))

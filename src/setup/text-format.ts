@@ -1,4 +1,7 @@
-/** How the text of a config file is read and changed; keys lead from the outermost object to a value. Everything else keeps its bytes. */
+/**
+ * How the text of a config file is read and changed; keys lead from the outermost object to a value. Everything else
+ * keeps its bytes.
+ */
 export interface TextFormat {
   /** Throws a CommandError that says where the text is wrong. */
   read(text: string): Record<string, unknown>;

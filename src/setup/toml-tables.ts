@@ -1,7 +1,9 @@
 import { parse } from "@decimalturn/toml-patch";
 import { Nesting } from "./nesting.ts";
 
-/** The lines of one [table], from its header to its last line; what stands above the next header belongs to that one. */
+/**
+ * The lines of one [table], from its header to its last line; what stands above the next header belongs to that one.
+ */
 interface TableLines {
   readonly keys: readonly string[];
   /** [[…]]: one of several. */
@@ -22,7 +24,8 @@ export function tablesOf(text: string): TableLines[] {
 }
 
 /** Texts, comments, brackets, line ends, and runs of everything else. */
-const token = /"""[\s\S]*?(?<!\\)(?:\\\\)*"{3,5}|'''[\s\S]*?'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#[^\n]*|[[\]{}\n]|[^\s"'#[\]{}]+|[^\S\n]+/g;
+const token =
+  /"""[\s\S]*?(?<!\\)(?:\\\\)*"{3,5}|'''[\s\S]*?'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#[^\n]*|[[\]{}\n]|[^\s"'#[\]{}]+|[^\S\n]+/g;
 
 /** Brackets, and keys such as a.b.c, may not nest without end. */
 export function checkNesting(text: string): void {

@@ -7,9 +7,9 @@ import { checkNesting, tablesOf } from "./toml-tables.ts";
 type Table = Record<string, unknown>;
 
 /**
- * TOML. A server is a table of its own, so it is added, changed and removed as lines of text, and the library only sees those lines:
- * it would write line ends its own way in the rest. Where servers are written otherwise (inline tables), the library changes the text,
- * and what it gives is taken only when every other line is still there.
+ * TOML. A server is a table of its own, so it is added, changed and removed as lines of text, and the library only sees
+ * those lines: it would write line ends its own way in the rest. Where servers are written otherwise (inline tables),
+ * the library changes the text, and what it gives is taken only when every other line is still there.
  */
 export const tomlText: TextFormat = { read, set, remove, nothing: "" };
 
@@ -49,7 +49,12 @@ function isBelow(found: readonly string[], keys: readonly string[]): boolean {
   return keys.every((key, index) => found[index] === key);
 }
 
-function changeLines(text: string, { from, to }: { from: number; to: number }, keys: readonly string[], value: unknown): string {
+function changeLines(
+  text: string,
+  { from, to }: { from: number; to: number },
+  keys: readonly string[],
+  value: unknown,
+): string {
   const lines = text.slice(from, to);
   return text.slice(0, from) + patchLines(lines, withValue(read(lines), keys, value)) + text.slice(to);
 }
@@ -89,8 +94,11 @@ function cutTables(text: string, keys: readonly string[]): string {
     .reverse()
     .reduce((left, { from, to }) => {
       const [head, tail] = [left.slice(0, from), left.slice(to)];
-      if (tail.trim() !== "") return head + tail.replace(/^(?:[ \t]*\r?\n)/, head.trim() === "" || /\n[ \t]*\r?\n$/.test(head) ? "" : "$&");
-      return left.slice(from, to).endsWith("\n") ? head.replace(/(^|\n)[ \t]*\r?\n$/, "$1") + tail : head.replace(/\r?\n\r?\n$/, "");
+      if (tail.trim() !== "")
+        return head + tail.replace(/^(?:[ \t]*\r?\n)/, head.trim() === "" || /\n[ \t]*\r?\n$/.test(head) ? "" : "$&");
+      return left.slice(from, to).endsWith("\n")
+        ? head.replace(/(^|\n)[ \t]*\r?\n$/, "$1") + tail
+        : head.replace(/\r?\n\r?\n$/, "");
     }, text);
 }
 
@@ -104,7 +112,9 @@ function firstThatIs(wanted: Table, candidates: readonly (() => string)[], keys:
       // The next one, or the refusal below.
     }
   }
-  throw new CommandError(`${keys[0]} is written in a way that cannot be changed without touching other lines; change ${keys.join(".")} there by hand`);
+  throw new CommandError(
+    `${keys[0]} is written in a way that cannot be changed without touching other lines; change ${keys.join(".")} there by hand`,
+  );
 }
 
 function means(text: string, wanted: Table): boolean {
@@ -113,7 +123,9 @@ function means(text: string, wanted: Table): boolean {
 
 /** A table without anything in it may come or go with its last server. */
 function withoutEmpty(table: Table): Table {
-  return Object.fromEntries(Object.entries(table).filter(([, value]) => !isTable(value) || Object.keys(value).length > 0));
+  return Object.fromEntries(
+    Object.entries(table).filter(([, value]) => !isTable(value) || Object.keys(value).length > 0),
+  );
 }
 
 /** Lines that do not speak of our server are all there, in their order. */
@@ -136,7 +148,10 @@ function toPlain(value: unknown): unknown {
 }
 
 function at(table: unknown, keys: readonly string[]): unknown {
-  return keys.reduce<unknown>((inner, key) => (isTable(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined), table);
+  return keys.reduce<unknown>(
+    (inner, key) => (isTable(inner) && Object.hasOwn(inner, key) ? inner[key] : undefined),
+    table,
+  );
 }
 
 function isTable(value: unknown): value is Table {

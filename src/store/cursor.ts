@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
 
-/** Cursors are opaque to callers; inside they are the number of the last row of a page, marked for the caller it was given to. */
+/**
+ * Cursors are opaque to callers; inside they are the number of the last row of a page, marked for the caller it was
+ * given to.
+ */
 export function toCursor(caller: string, row: number): string {
   const mark = createHash("sha256").update(`${row} ${caller}`).digest("base64url").slice(0, 12);
   return Buffer.from(`v1:${row}:${mark}`).toString("base64url");

@@ -6,7 +6,10 @@ interface Watched {
   version?: number | undefined;
 }
 
-/** Who wants to hear of changes: of all, of one task's, or only that there may be work. A change costs what those who asked for it cost, however many others wait. */
+/**
+ * Who wants to hear of changes: of all, of one task's, or only that there may be work. A change costs what those who
+ * asked for it cost, however many others wait.
+ */
 export class Listeners {
   readonly #ofAll = new Set<Listener>();
   readonly #ofWork = new Set<() => void>();
@@ -55,7 +58,10 @@ export class Listeners {
     return [...this.#ofTasks.keys()];
   }
 
-  /** These are the versions of watched tasks now, of those that are still there: who listens to one that has another is told. */
+  /**
+   * These are the versions of watched tasks now, of those that are still there: who listens to one that has another is
+   * told.
+   */
   tellChanged(taskIds: readonly string[], versions: ReadonlyMap<string, number>): void {
     for (const taskId of taskIds) {
       const watched = this.#ofTasks.get(taskId);

@@ -2,7 +2,19 @@ import type { Clock } from "../clock.ts";
 import type { Answer } from "../command/context.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
 import { BadCursor } from "../task/limits.ts";
-import type { Claim, ClaimShares, ClaimWish, Created, CreateOptions, DurationCount, KeptTasks, ListFilter, Page, Scope, TaskStore } from "../task/store.ts";
+import type {
+  Claim,
+  ClaimShares,
+  ClaimWish,
+  Created,
+  CreateOptions,
+  DurationCount,
+  KeptTasks,
+  ListFilter,
+  Page,
+  Scope,
+  TaskStore,
+} from "../task/store.ts";
 import {
   differingNames,
   type EndedTask,
@@ -44,9 +56,14 @@ export class MemoryStore implements TaskStore, Dispatcher {
 
   async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
     const hasSameKey = ({ task }: Row) =>
-      fresh.idempotencyKey !== undefined && task.idempotencyKey === fresh.idempotencyKey && task.caller === fresh.caller && task.project === fresh.project;
+      fresh.idempotencyKey !== undefined &&
+      task.idempotencyKey === fresh.idempotencyKey &&
+      task.caller === fresh.caller &&
+      task.project === fresh.project;
     this.#remove((row) => hasSameKey(row) && isExpired(row.task, fresh.createdAt));
-    const own = [...this.#rows.values()].filter(({ task }) => task.caller === fresh.caller && !isExpired(task, fresh.createdAt));
+    const own = [...this.#rows.values()].filter(
+      ({ task }) => task.caller === fresh.caller && !isExpired(task, fresh.createdAt),
+    );
     const sameKey = own.find(hasSameKey);
     if (sameKey !== undefined) return { kind: "repeated", task: copyOf(sameKey) };
     const equal = options.joinsEqual && !fresh.isCall ? this.#equal(fresh) : undefined;
@@ -86,7 +103,10 @@ export class MemoryStore implements TaskStore, Dispatcher {
     const page = rows.slice(0, filter.limit);
     const last = page.at(-1);
     return {
-      tasks: page.map(({ task }) => structuredClone({ ...task, input: undefined, ...(isTerminal(task) && { outcome: undefined }) }) as Task),
+      tasks: page.map(
+        ({ task }) =>
+          structuredClone({ ...task, input: undefined, ...(isTerminal(task) && { outcome: undefined }) }) as Task,
+      ),
       nextCursor: rows.length > page.length && last !== undefined ? toCursor(scope.caller, last.number) : undefined,
     };
   }
@@ -97,7 +117,9 @@ export class MemoryStore implements TaskStore, Dispatcher {
   }
 
   mayHaveLive(project: string, command: string): boolean {
-    return [...this.#rows.values()].some(({ task }) => task.project === project && task.command === command && !task.isCall && !isTerminal(task));
+    return [...this.#rows.values()].some(
+      ({ task }) => task.project === project && task.command === command && !task.isCall && !isTerminal(task),
+    );
   }
 
   async answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean> {
@@ -110,7 +132,13 @@ export class MemoryStore implements TaskStore, Dispatcher {
 
   async dropToken(scope: Scope, taskId: string): Promise<boolean> {
     const row = this.#rows.get(taskId);
-    if (row === undefined || row.task.caller !== scope.caller || isTerminal(row.task) || row.task.progressToken === undefined) return false;
+    if (
+      row === undefined ||
+      row.task.caller !== scope.caller ||
+      isTerminal(row.task) ||
+      row.task.progressToken === undefined
+    )
+      return false;
     row.task = { ...row.task, progressToken: undefined };
     return true;
   }
@@ -120,12 +148,20 @@ export class MemoryStore implements TaskStore, Dispatcher {
     const turns = new Map(shares?.turns);
     const turnOf = ({ task }: Row) => (taskId === undefined ? (turns.get(task.caller) ?? 0) : 0);
     const ready = [...this.#rows.values()]
-      .filter(({ task }) => task.project === project && task.status === "queued" && task.notBefore <= now && !except.includes(task.taskId))
+      .filter(
+        ({ task }) =>
+          task.project === project &&
+          task.status === "queued" &&
+          task.notBefore <= now &&
+          !except.includes(task.taskId),
+      )
       .filter(({ task }) => differingNames(task.environment, wish.environment).length === 0)
       .filter(({ task }) => (taskId === undefined ? mayRun(task, shares) : task.taskId === taskId))
       .sort((a, b) => turnOf(a) - turnOf(b) || a.task.notBefore - b.task.notBefore || a.number - b.number)[0];
     if (ready === undefined) return undefined;
-    return this.#apply(ready, { type: "claim", worker: wish.worker, leaseMs: wish.leaseMs }, wish.now) ? copyOf(ready) : undefined;
+    return this.#apply(ready, { type: "claim", worker: wish.worker, leaseMs: wish.leaseMs }, wish.now)
+      ? copyOf(ready)
+      : undefined;
   }
 
   next(wish: ClaimWish): Promise<Task | undefined> {
@@ -154,7 +190,11 @@ export class MemoryStore implements TaskStore, Dispatcher {
 
   async report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }, now: number): Promise<boolean> {
     const progress = news.progress === undefined ? undefined : toJson(news.progress);
-    return this.#applyClaim(claim, { type: "report", fence: claim.fence, progress, statusMessage: news.statusMessage }, now);
+    return this.#applyClaim(
+      claim,
+      { type: "report", fence: claim.fence, progress, statusMessage: news.statusMessage },
+      now,
+    );
   }
 
   async ask(claim: Claim, question: LimitedQuestion, now: number): Promise<TaskQuestion | undefined> {
@@ -174,7 +214,11 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return this.#applyClaim(claim, { type: "giveBack", fence: claim.fence, why }, now);
   }
 
-  async handOut(claim: Claim, terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules }, now: number): Promise<boolean> {
+  async handOut(
+    claim: Claim,
+    terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules },
+    now: number,
+  ): Promise<boolean> {
     const { reason, ttlMs, rules } = terms;
     return this.#applyClaim(claim, { type: "handOut", fence: claim.fence, reason, ttlMs, rules: toJson(rules) }, now);
   }
@@ -197,19 +241,32 @@ export class MemoryStore implements TaskStore, Dispatcher {
   }
 
   async workers(): Promise<readonly string[]> {
-    return [...new Set([...this.#rows.values()].flatMap(({ task }) => (isTerminal(task) || task.lease === undefined ? [] : [task.lease.worker])))];
+    return [
+      ...new Set(
+        [...this.#rows.values()].flatMap(({ task }) =>
+          isTerminal(task) || task.lease === undefined ? [] : [task.lease.worker],
+        ),
+      ),
+    ];
   }
 
-  async interrupt(lost: { readonly before: number } | { readonly worker: string }, now: number): Promise<readonly string[]> {
+  async interrupt(
+    lost: { readonly before: number } | { readonly worker: string },
+    now: number,
+  ): Promise<readonly string[]> {
     const rows =
       "worker" in lost
         ? this.#heldBy(lost.worker)
-        : [...this.#rows.values()].filter(({ task }) => !isTerminal(task) && task.lease !== undefined && task.lease.until < lost.before);
+        : [...this.#rows.values()].filter(
+            ({ task }) => !isTerminal(task) && task.lease !== undefined && task.lease.until < lost.before,
+          );
     return rows.filter((row) => this.#apply(row, { type: "interrupt" }, now)).map((row) => row.task.taskId);
   }
 
   async lapse(now: number): Promise<readonly string[]> {
-    return [...this.#rows.values()].filter((row) => this.#apply(row, { type: "lapse" }, now)).map((row) => row.task.taskId);
+    return [...this.#rows.values()]
+      .filter((row) => this.#apply(row, { type: "lapse" }, now))
+      .map((row) => row.task.taskId);
   }
 
   async sweep(now: number): Promise<number> {
@@ -217,13 +274,16 @@ export class MemoryStore implements TaskStore, Dispatcher {
   }
 
   async prune(scope: Scope, taskId?: string): Promise<number> {
-    const ids = this.#remove(({ task }) => task.caller === scope.caller && isTerminal(task) && task.taskId === (taskId ?? task.taskId));
+    const ids = this.#remove(
+      ({ task }) => task.caller === scope.caller && isTerminal(task) && task.taskId === (taskId ?? task.taskId),
+    );
     for (const id of ids) this.#changed(id);
     return ids.length;
   }
 
   async clockJumped(byMs: number, now: number): Promise<void> {
-    for (const row of this.#rows.values()) row.task = isTerminal(row.task) ? keptAfter(row.task, byMs, now) : queuedAfter(row.task, byMs, now);
+    for (const row of this.#rows.values())
+      row.task = isTerminal(row.task) ? keptAfter(row.task, byMs, now) : queuedAfter(row.task, byMs, now);
     this.#listeners.tellAll();
   }
 
@@ -254,10 +314,19 @@ export class MemoryStore implements TaskStore, Dispatcher {
   }
 
   /** The live, handed-out task of an equal call; the oldest one. */
-  #equal({ caller, project, digest, environment }: Pick<NewTask, "caller" | "project" | "digest" | "environment">): Row | undefined {
+  #equal({
+    caller,
+    project,
+    digest,
+    environment,
+  }: Pick<NewTask, "caller" | "project" | "digest" | "environment">): Row | undefined {
     const isEqual = (task: Task) => task.caller === caller && task.project === project && task.digest === digest;
     return [...this.#rows.values()].find(
-      ({ task }) => isEqual(task) && !isTerminal(task) && !task.isCall && differingNames(task.environment, environment).length === 0,
+      ({ task }) =>
+        isEqual(task) &&
+        !isTerminal(task) &&
+        !task.isCall &&
+        differingNames(task.environment, environment).length === 0,
     );
   }
 
@@ -316,12 +385,17 @@ export class MemoryStore implements TaskStore, Dispatcher {
 }
 
 /** What there is too much of, if there is. */
-function fullOf(own: readonly Row[], { maxLive, maxWaiting = Number.POSITIVE_INFINITY }: CreateOptions): Created | undefined {
+function fullOf(
+  own: readonly Row[],
+  { maxLive, maxWaiting = Number.POSITIVE_INFINITY }: CreateOptions,
+): Created | undefined {
   const live = own.filter(({ task }) => !isTerminal(task) && !task.isCall);
   const waiting = live.filter(({ task }) => task.status === "input_required");
   if (live.length - waiting.length >= maxLive) return { kind: "full", live: maxLive };
   const [oldest] = waiting;
-  return oldest !== undefined && waiting.length >= maxWaiting ? { kind: "full", live: maxWaiting, oldest: copyOf(oldest) } : undefined;
+  return oldest !== undefined && waiting.length >= maxWaiting
+    ? { kind: "full", live: maxWaiting, oldest: copyOf(oldest) }
+    : undefined;
 }
 
 /** False while its caller has as many of its kind running as there may be. */

@@ -12,7 +12,10 @@ export function pendingMigrations(version: number, migrations: Migrations, file:
     throw new RuntimeError(
       "SCHEMA_NEWER",
       `${file} was written by a newer Meanwhile (schema ${version}, this one knows ${known}); update Meanwhile, or point MEANWHILE_STORE at another file.`,
-      { forClients: "The task database was written by a newer Meanwhile than this server's; whoever runs the server has to update it." },
+      {
+        forClients:
+          "The task database was written by a newer Meanwhile than this server's; whoever runs the server has to update it.",
+      },
     );
   }
   return migrations.statements.slice(version);

@@ -12,7 +12,10 @@ import type { Task } from "./task.ts";
 export interface AttemptOptions extends ClaimedTaskOptions, RunnerOptions {
   /** Runs an attempt in a child process; absent where there can be none. */
   readonly runIsolated?: RunIsolated;
-  /** The same for a task whose worker died: under the bounds of this process, so that all that is new to it is to be alone. */
+  /**
+   * The same for a task whose worker died: under the bounds of this process, so that all that is new to it is to be
+   * alone.
+   */
   readonly runApart?: RunIsolated;
   /** Called when a run has nothing to do but to wait for an answer. */
   readonly onWaiting?: () => void;
@@ -38,8 +41,12 @@ export class Attempt implements Door {
     this.#options = options;
     this.#record = new ClaimedTask(options, task, (reason) => this.stop(reason));
     this.#runner = new Runner(options, task);
-    const outcome = this.#execute(entry, mayBegin).catch((error: unknown) => withSentence(notRun(error), options.clock.now()));
-    this.ended = this.#conclude(outcome).catch((error: unknown) => options.log.error("an attempt could not be recorded; its lease will run out", { error }));
+    const outcome = this.#execute(entry, mayBegin).catch((error: unknown) =>
+      withSentence(notRun(error), options.clock.now()),
+    );
+    this.ended = this.#conclude(outcome).catch((error: unknown) =>
+      options.log.error("an attempt could not be recorded; its lease will run out", { error }),
+    );
   }
 
   stop(reason: Error): void {
@@ -79,14 +86,20 @@ export class Attempt implements Door {
     if (entry === undefined) return notLoaded(`The command ${command} is no longer there.`);
     const kept = new Map(await this.#runner.insist(() => this.#options.store.steps(taskId)));
     const steps = new KeptSteps((name, json) => this.#record.keepStep(name, json), kept);
-    return await this.#runner.run(entry, { door: this, steps, attempt: attempts + crashes, elsewhere: this.#elsewhere(entry) });
+    return await this.#runner.run(entry, {
+      door: this,
+      steps,
+      attempt: attempts + crashes,
+      elsewhere: this.#elsewhere(entry),
+    });
   }
 
   /** How it is run in a child process; undefined where it runs in this one. */
   #elsewhere({ command, file }: CatalogEntry): RunIsolated | undefined {
     const { runIsolated, runApart } = this.#options;
     if (command.isolation === "process") return runIsolated;
-    // Of all that ran where a worker died any may have ended it. In a process of its own a crash names its culprit, and hurts nobody else.
+    // Of all that ran where a worker died any may have ended it. In a process of its own a crash names its culprit, and
+    // hurts nobody else.
     return this.#record.task.crashes > 0 && file !== "" ? runApart : undefined;
   }
 

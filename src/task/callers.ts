@@ -5,7 +5,9 @@ export const anonymous = "anonymous";
 
 /** What a caller's tasks are kept under: equal for the same caller and no other. */
 export function callerKey(caller: Caller): string {
-  return caller.kind === "token" ? `token:${JSON.stringify([caller.issuer, caller.client, caller.subject])}` : caller.kind;
+  return caller.kind === "token"
+    ? `token:${JSON.stringify([caller.issuer, caller.client, caller.subject])}`
+    : caller.kind;
 }
 
 const local: Caller = Object.freeze({ kind: "local" });

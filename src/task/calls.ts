@@ -61,7 +61,9 @@ export interface CallRequest {
   readonly idempotencyKey: string | undefined;
   /** What was asked and answered ahead of the run. */
   readonly answered: readonly TaskQuestion[];
-  /** A question: is put to the person while the call waits; sends the call back with it; or makes a task of the call. */
+  /**
+   * A question: is put to the person while the call waits; sends the call back with it; or makes a task of the call.
+   */
   readonly whenAsked: "elicit" | "park" | "handOut";
   /** Why a question finds nobody, where calls are not deferred. */
   readonly whyNoAnswer: string;
@@ -77,9 +79,17 @@ export interface CallRequest {
 
 export type CallEnding =
   | EndedCall
-  | { readonly kind: "deferred"; readonly as: "task" | "job" | "handle"; readonly task: Task; readonly note: string | undefined }
+  | {
+      readonly kind: "deferred";
+      readonly as: "task" | "job" | "handle";
+      readonly task: Task;
+      readonly note: string | undefined;
+    }
   | { readonly kind: "asked"; readonly task: Task }
-  /** The process leaves, and this client takes neither a task nor a handle: where its call went, or that it could not be kept. */
+  /**
+   * The process leaves, and this client takes neither a task nor a handle: where its call went, or that it could not be
+   * kept.
+   */
   | { readonly kind: "left"; readonly taskId: string | undefined; readonly isSafe: boolean };
 
 export interface CallsOptions {
@@ -99,7 +109,10 @@ interface Decided extends Pick<CallRequest, "wish" | "limit"> {
 
 type Event = "ended" | "asked" | "late" | "cancelled" | "lost" | "leaving";
 
-/** Answers calls: while the client waits where that is short, as a task where it is not. Stands above the engine, which knows nothing of it. */
+/**
+ * Answers calls: while the client waits where that is short, as a task where it is not. Stands above the engine, which
+ * knows nothing of it.
+ */
 export class Calls {
   readonly engine: Engine;
   readonly #options: CallsOptions;
@@ -118,7 +131,9 @@ export class Calls {
     const { entry, input, caller, origin } = request;
     checkInputSize(input, caller);
     const outlook = this.#options.history.look(entry.toolName, entry.command, input, origin);
-    return outlook instanceof Promise ? outlook.then((known) => this.#answer(request, known)) : this.#answer(request, outlook);
+    return outlook instanceof Promise
+      ? outlook.then((known) => this.#answer(request, known))
+      : this.#answer(request, outlook);
   }
 
   #answer(request: CallRequest, outlook: Outlook): CallEnding | Promise<CallEnding> {
@@ -126,7 +141,9 @@ export class Calls {
     if (decision.kind === "now") return this.#defer(request, decision);
     this.#refuseTooMany(request.caller);
     if (request.idempotencyKey !== undefined) return this.#runRemembered(request, decision);
-    return this.#options.engine.mayJoin(request) ? this.#joinOrRun(request, decision, outlook) : this.#run(request, decision, outlook);
+    return this.#options.engine.mayJoin(request)
+      ? this.#joinOrRun(request, decision, outlook)
+      : this.#run(request, decision, outlook);
   }
 
   async #defer(request: CallRequest, decision: Decision & { kind: "now" }): Promise<CallEnding> {
@@ -149,7 +166,10 @@ export class Calls {
   async #runRemembered(request: CallRequest, decision: Inline): Promise<CallEnding> {
     const { engine, worker } = this.#options;
     const claim = { worker: worker.name, leaseMs: worker.leaseMs };
-    const { task, isJoined, isRepeated } = await engine.create(toCreation(request, "its idempotency key has to be remembered"), claim);
+    const { task, isJoined, isRepeated } = await engine.create(
+      toCreation(request, "its idempotency key has to be remembered"),
+      claim,
+    );
     if (!isJoined) worker.runClaimed(task);
     return await this.#follow(task, request, decision, isJoined ? this.#joined(task, isRepeated) : undefined);
   }
@@ -165,12 +185,27 @@ export class Calls {
   async rejoin(taskId: string, request: CallRequest): Promise<CallEnding> {
     const { engine } = this.#options;
     const task = await engine.get(request.caller, taskId);
-    const { p95Ms } = await this.#options.history.look(request.entry.toolName, request.entry.command, request.input, request.origin);
-    const decision = this.#decide(request, { p95Ms, estimateMs: task.estimateMs, isEndless: task.isEndless, isProven: task.isProven });
+    const { p95Ms } = await this.#options.history.look(
+      request.entry.toolName,
+      request.entry.command,
+      request.input,
+      request.origin,
+    );
+    const decision = this.#decide(request, {
+      p95Ms,
+      estimateMs: task.estimateMs,
+      isEndless: task.isEndless,
+      isProven: task.isProven,
+    });
     const isAnswered = isTerminal(task);
     if (decision.kind === "now" && !isAnswered) return { kind: "deferred", as: decision.as, task, note: undefined };
     this.#refuseTooMany(request.caller);
-    return await this.#follow(task, request, decision.kind === "now" ? nothingDeferred(decision.reason) : decision, undefined);
+    return await this.#follow(
+      task,
+      request,
+      decision.kind === "now" ? nothingDeferred(decision.reason) : decision,
+      undefined,
+    );
   }
 
   /** The same as long as nothing new is known of client and command, so it is kept. */
@@ -178,7 +213,13 @@ export class Calls {
     const { entry, wish, limit } = request;
     const hasProgressToken = request.progressToken !== undefined;
     const known = this.#decided.get(entry);
-    if (known?.outlook === outlook && known.wish === wish && known.limit === limit && known.hasProgressToken === hasProgressToken) return known.decision;
+    if (
+      known?.outlook === outlook &&
+      known.wish === wish &&
+      known.limit === limit &&
+      known.hasProgressToken === hasProgressToken
+    )
+      return known.decision;
     const { estimateMs, p95Ms, isEndless } = outlook;
     const decision = decide(
       {
@@ -209,7 +250,9 @@ export class Calls {
     const canAsk = request.whenAsked !== "handOut" || decision.deferAs !== undefined;
     const call = this.#options.worker.runCall(request, { outlook, canAsk });
     const { outcome } = call;
-    return outcome instanceof Promise ? this.#runOn(call, outcome, request, decision) : this.#endedAtOnce(call, outcome, request, decision);
+    return outcome instanceof Promise
+      ? this.#runOn(call, outcome, request, decision)
+      : this.#endedAtOnce(call, outcome, request, decision);
   }
 
   /** Most of what has to be awaited ends within a turn or two, and is held for nobody. */
@@ -229,7 +272,12 @@ export class Calls {
     });
   }
 
-  #endedAtOnce(call: HeldCall, outcome: Outcome, request: CallRequest, decision: Inline): CallEnding | Promise<CallEnding> {
+  #endedAtOnce(
+    call: HeldCall,
+    outcome: Outcome,
+    request: CallRequest,
+    decision: Inline,
+  ): CallEnding | Promise<CallEnding> {
     if (!call.isUnrecorded || sizeOf(outcome) > longChars) return this.#hold(call, request, decision);
     call.remember(outcome);
     return this.#toEnded({ outcome });
@@ -278,7 +326,8 @@ export class Calls {
 
   /** Where its client takes neither a task nor a handle, a call becomes a task only for those who come later. */
   #deferred(event: Event, { deferAs }: Inline, task: Task, note: string | undefined): CallEnding {
-    if (event === "leaving" && deferAs === undefined) return { kind: "left", taskId: task.taskId, isSafe: task.rules.isSafe };
+    if (event === "leaving" && deferAs === undefined)
+      return { kind: "left", taskId: task.taskId, isSafe: task.rules.isSafe };
     return { kind: "deferred", as: deferAs ?? "handle", task, note };
   }
 
@@ -310,24 +359,36 @@ export class Calls {
   async #handOut(call: HeldCall, request: CallRequest, reason: string): Promise<Task | undefined> {
     const { worker, log } = this.#options;
     try {
-      const task = await call.handOut({ reason, ttlMs: checkTtl(undefined, request.caller), rules: rulesOf(request.entry.command) });
+      const task = await call.handOut({
+        reason,
+        ttlMs: checkTtl(undefined, request.caller),
+        rules: rulesOf(request.entry.command),
+      });
       if (task !== undefined) worker.start();
       return task;
     } catch (error) {
       const why = isStoreError(error) ? {} : { error };
-      log.warn("a running call could not be made a task; its client waits on", { tool: request.entry.toolName, ...why });
+      log.warn("a running call could not be made a task; its client waits on", {
+        tool: request.entry.toolName,
+        ...why,
+      });
       return undefined;
     }
   }
 
   #ended(call: HeldCall, outcome: Outcome, request: CallRequest): CallEnding {
-    return this.#toEnded({ outcome, call, handOut: (run, reason) => this.#handOut(run, request, reason) }, request.caller);
+    return this.#toEnded(
+      { outcome, call, handOut: (run, reason) => this.#handOut(run, request, reason) },
+      request.caller,
+    );
   }
 
   #toEnded(about: Omit<EndedCallOptions, "read" | "remove">, caller = ""): EndedCall {
     const { engine, log } = this.#options;
     const remove = (taskId: string) =>
-      engine.prune(caller, taskId).catch((error: unknown) => log.debug("the record of an answer that has left could not be removed", { error }));
+      engine
+        .prune(caller, taskId)
+        .catch((error: unknown) => log.debug("the record of an answer that has left could not be removed", { error }));
     return new EndedCall({ ...about, read: (taskId) => engine.get(caller, taskId), remove });
   }
 
@@ -353,13 +414,15 @@ export class Calls {
         const waited = engine.wait(caller, begun.taskId, { until: isNews, signal: stop.signal, onTask });
         const event = await Promise.race([waited, mail.next()]);
         if (typeof event !== "string") {
-          if (isTerminal(event)) return this.#toEnded({ outcome: outcomeOf(event), taskId: event.taskId, note }, caller);
+          if (isTerminal(event))
+            return this.#toEnded({ outcome: outcomeOf(event), taskId: event.taskId, note }, caller);
           const open = openQuestions(event);
           for (const { key } of open) shown.add(key);
           if (request.whenAsked === "park") return { kind: "asked", task: event };
           if (request.whenAsked === "elicit") watcher.questions(event, open);
           else if (decision.deferAs !== undefined) return { kind: "deferred", as: decision.deferAs, task: event, note };
-          else if (isOwn) await engine.cancel(caller, event.taskId, `It asks «${open[0]?.message}», and ${request.whyNoAnswer}.`);
+          else if (isOwn)
+            await engine.cancel(caller, event.taskId, `It asks «${open[0]?.message}», and ${request.whyNoAnswer}.`);
           continue;
         }
         waited.catch(() => undefined);
@@ -385,7 +448,8 @@ export class Calls {
   #listen(mail: Mailbox, request: CallRequest, decision: Inline, timing: () => Timing): () => void {
     const { clock, worker } = this.#options;
     const { gone, dropped, watcher } = request;
-    const cancelLate = decision.deferAfterMs === undefined ? undefined : clock.after(decision.deferAfterMs, () => mail.put("late"));
+    const cancelLate =
+      decision.deferAfterMs === undefined ? undefined : clock.after(decision.deferAfterMs, () => mail.put("late"));
     const onGone = () => mail.put(request.isLost() ? "lost" : "cancelled");
     const onDropped = () => mail.put("lost");
     const onLeaving = () => mail.put("leaving");
@@ -437,7 +501,9 @@ const longChars = 64 * 1024;
 /** The caller has as many calls running as there may be. */
 class TooManyCalls extends CommandError {
   constructor(held: number, caller: string) {
-    super(`There are ${held} running calls of ${nameOf(caller)} already, the most there may be; wait for one to end, or cancel one.`);
+    super(
+      `There are ${held} running calls of ${nameOf(caller)} already, the most there may be; wait for one to end, or cancel one.`,
+    );
   }
 }
 
@@ -460,7 +526,17 @@ function nothingDeferred(reason: string): Inline {
 
 function toCreation(request: CallRequest, reason: string): CreateRequest {
   const { entry, input, caller, origin, answered, progressToken, isNew, idempotencyKey } = request;
-  return { entry, input, caller, origin, answered, progressToken, isNew, reason, ...(idempotencyKey !== undefined && { idempotencyKey }) };
+  return {
+    entry,
+    input,
+    caller,
+    origin,
+    answered,
+    progressToken,
+    isNew,
+    reason,
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+  };
 }
 
 /** Resolves when the event loop has come round. */

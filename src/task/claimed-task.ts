@@ -73,7 +73,11 @@ export class ClaimedTask {
 
   progress(report: ProgressReport): void {
     const { clock } = this.#options;
-    this.#progress ??= new ProgressTrack({ clock, intervalMs: reportMs, deliver: (update) => this.#report({ progress: toProgress(update) }) });
+    this.#progress ??= new ProgressTrack({
+      clock,
+      intervalMs: reportMs,
+      deliver: (update) => this.#report({ progress: toProgress(update) }),
+    });
     this.#progress.report(report);
   }
 
@@ -148,7 +152,12 @@ export class ClaimedTask {
     const again = retryAt(task, final, clock.now());
     if (again !== undefined && final.ending === "failed") {
       const seconds = Math.round((again - clock.now()) / 1000);
-      await store.retryLater(claim, again, `Attempt ${task.attempts} failed (${final.message}); trying again in ${seconds} s.`, clock.now());
+      await store.retryLater(
+        claim,
+        again,
+        `Attempt ${task.attempts} failed (${final.message}); trying again in ${seconds} s.`,
+        clock.now(),
+      );
       return false;
     }
     failpoint("before-settle");
@@ -174,7 +183,10 @@ export class ClaimedTask {
     }
   }
 
-  /** The child process died, not we, and nothing else ran in it: a failed attempt, of which a safe command has three at least. */
+  /**
+   * The child process died, not we, and nothing else ran in it: a failed attempt, of which a safe command has three at
+   * least.
+   */
   async #afterCrash(message: string): Promise<void> {
     const { store, clock } = this.#options;
     const { rules, attempts } = this.#task;
@@ -184,7 +196,9 @@ export class ClaimedTask {
       await store.settle(
         this.#claim,
         crashedOutcome(
-          rules.isSafe ? `${message} Given up after ${attempts} attempts.` : `${message} Outcome unknown: running it again might do its work twice.`,
+          rules.isSafe
+            ? `${message} Given up after ${attempts} attempts.`
+            : `${message} Outcome unknown: running it again might do its work twice.`,
         ),
         clock.now(),
       );
@@ -197,8 +211,10 @@ export class ClaimedTask {
     if (this.#isStopped) return;
     const task = await store.get({ caller: known.caller, now: clock.now() }, known.taskId).catch(() => known);
     if (this.#isStopped) return;
-    if (task === undefined || isTerminal(task)) this.#stopOnce(new Cancelled(task?.statusMessage ?? "The task is gone."));
-    else if (task.fence !== this.#claim.fence || task.lease === undefined) this.#stopOnce(new Cancelled("The task was taken from this worker."));
+    if (task === undefined || isTerminal(task))
+      this.#stopOnce(new Cancelled(task?.statusMessage ?? "The task is gone."));
+    else if (task.fence !== this.#claim.fence || task.lease === undefined)
+      this.#stopOnce(new Cancelled("The task was taken from this worker."));
   }
 
   #stopOnce(reason: Error): void {

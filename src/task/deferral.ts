@@ -1,10 +1,11 @@
 /**
  * Whether a call is answered while its client waits, and for how long. In this order:
  *
- * 1. the client asked for a task, which the command allows, or takes job notifications and the command is long → at once;
- * 2. the client can take a task and the command is long (declared, listed, or by its history) → a task at once;
+ * 1. the client asked for a task, which the command allows, or takes job notifications and the command is long → at
+ * once; 2. the client can take a task and the command is long (declared, listed, or by its history) → a task at once;
  *    a command that does not end by itself → at once, whatever the client can take;
- * 3. otherwise the call runs while the client waits, and is deferred late, without starting again: as a task after a short
+ * 3. otherwise the call runs while the client waits, and is deferred late, without starting again: as a task after a
+ * short
  *    patience where the client can take one, else as a plain handle just before its host would cut the call.
  */
 import { budgetOf, toSeconds } from "../host/budget.ts";
@@ -84,16 +85,25 @@ export function decide(facts: CallFacts, rules: DeferralRules = defaultDeferral)
   const long = facts.isEndless ? endless(toolName) : isLong(facts, rules);
   const budget = budgetOf(facts.limit, facts.hasProgressToken, rules.keepInlineMs);
   const { heartbeatMs } = budget;
-  const stay = (reason: string): Decision => ({ kind: "inline", deferAs: undefined, deferAfterMs: undefined, heartbeatMs, reason });
+  const stay = (reason: string): Decision => ({
+    kind: "inline",
+    deferAs: undefined,
+    deferAfterMs: undefined,
+    heartbeatMs,
+    reason,
+  });
 
   if (taskSupport === "forbidden") return stay(`${toolName} is never run as a task`);
   if (facts.isAsked) return { kind: "now", as: "task", reason: "the client asked for a task" };
-  if (facts.takesJobs && long) return { kind: "now", as: "job", reason: `${long.claim} and the client takes job notifications` };
-  if (canTakeTask && taskSupport === "required") return { kind: "now", as: "task", reason: `${toolName} always runs as a task` };
+  if (facts.takesJobs && long)
+    return { kind: "now", as: "job", reason: `${long.claim} and the client takes job notifications` };
+  if (canTakeTask && taskSupport === "required")
+    return { kind: "now", as: "task", reason: `${toolName} always runs as a task` };
   if (!rules.isAuto) return stay("only tasks that the client asks for are made");
 
   if (canTakeTask && long) return { kind: "now", as: "task", reason: `${long.claim} and the client takes tasks` };
-  const mayGiveUnasked = rules.isUnsolicited && facts.canTakeUnasked && (facts.declaresTasks || !rules.requiresClientTasks);
+  const mayGiveUnasked =
+    rules.isUnsolicited && facts.canTakeUnasked && (facts.declaresTasks || !rules.requiresClientTasks);
   if (mayGiveUnasked && long) return { kind: "now", as: "task", reason: `${long.claim} and tasks are given unasked` };
 
   if (canTakeTask) {
@@ -106,7 +116,11 @@ export function decide(facts: CallFacts, rules: DeferralRules = defaultDeferral)
   if (!facts.canFollowUp) return stay("the client takes no tasks, and the follow-up tools are off");
   if (facts.isEndless) return { kind: "now", as: "handle", reason: endless(toolName).claim };
   if (long && estimateMs !== undefined && estimateMs > budget.handleAfterMs)
-    return { kind: "now", as: "handle", reason: `${long.claim} and needs about ${toSeconds(estimateMs)}; ${budget.why}` };
+    return {
+      kind: "now",
+      as: "handle",
+      reason: `${long.claim} and needs about ${toSeconds(estimateMs)}; ${budget.why}`,
+    };
   return { kind: "inline", deferAs: "handle", deferAfterMs: budget.handleAfterMs, heartbeatMs, reason: budget.why };
 }
 

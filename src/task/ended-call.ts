@@ -18,7 +18,10 @@ export interface EndedCallOptions {
   readonly remove: (taskId: string) => Promise<unknown>;
 }
 
-/** A call that has ended. Until its answer has left, its result can still become a task; and where many wait, it does, so that they wait on the disk. */
+/**
+ * A call that has ended. Until its answer has left, its result can still become a task; and where many wait, it does,
+ * so that they wait on the disk.
+ */
 export class EndedCall {
   readonly kind = "ended";
   readonly taskId: string | undefined;

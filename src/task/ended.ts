@@ -6,8 +6,8 @@ import { weigh } from "./weigh.ts";
 export const remembered = { count: 1_000, bytes: 16 * 1024 * 1024 };
 
 /**
- * Tasks that are known to have ended, for when the store can no longer be asked. An end is final, so what is remembered is
- * never wrong; it is bounded, and gone with the process.
+ * Tasks that are known to have ended, for when the store can no longer be asked. An end is final, so what is remembered
+ * is never wrong; it is bounded, and gone with the process.
  */
 export class EndedTasks {
   readonly #tasks = new Map<string, { readonly task: EndedTask; readonly bytes: number }>();

@@ -84,7 +84,10 @@ export class Engine {
     this.#watched = {
       get: (scope, taskId) => this.#read(scope, taskId),
       onChange: (listener, taskId) => {
-        const stops = [store.onChange(listener, taskId), ...(taskId === undefined ? [] : [ended.onKeep(taskId, listener)])];
+        const stops = [
+          store.onChange(listener, taskId),
+          ...(taskId === undefined ? [] : [ended.onKeep(taskId, listener)]),
+        ];
         return () => {
           for (const stop of stops) stop();
         };
@@ -109,7 +112,10 @@ export class Engine {
     const { entry, input, caller, origin = unknownOrigin } = request;
     const ttlMs = checkTtl(request.ttlMs, caller);
     checkInputSize(input, caller);
-    const refusal = request.isUnchecked === true ? undefined : await refuseInput(entry.command, input, request.name ?? entry.toolName);
+    const refusal =
+      request.isUnchecked === true
+        ? undefined
+        : await refuseInput(entry.command, input, request.name ?? entry.toolName);
     if (refusal !== undefined) throw new InputError(refusal);
     const { command, toolName } = entry;
     const digest = digestOf(toolName, input ?? {}, origin);
@@ -137,11 +143,17 @@ export class Engine {
     };
     request.onId?.(fresh.taskId);
     const limits = { maxLive, maxWaiting: maxWaitingTasks, keeps: keptOf(caller) };
-    const created = await store.create(fresh, { joinsEqual: this.joinsEqual(request), ...limits, ...(claim !== undefined && { claim }) });
+    const created = await store.create(fresh, {
+      joinsEqual: this.joinsEqual(request),
+      ...limits,
+      ...(claim !== undefined && { claim }),
+    });
     failpoint("after-insert");
     if (created.kind === "full") throw new TooManyTasks(created, caller);
     if (created.kind === "repeated" && created.task.digest !== digest)
-      throw new CommandError("This idempotency key belongs to another call, of another tool or with other arguments; use a fresh one.");
+      throw new CommandError(
+        "This idempotency key belongs to another call, of another tool or with other arguments; use a fresh one.",
+      );
     failpoint("before-ack");
     return { task: created.task, isJoined: created.kind !== "created", isRepeated: created.kind === "repeated" };
   }
@@ -157,15 +169,34 @@ export class Engine {
   }
 
   /** The live task that an equal call of this caller has started. */
-  async findEqual({ entry, input, caller, origin = unknownOrigin }: Pick<CreateRequest, "entry" | "input" | "caller" | "origin">): Promise<Task | undefined> {
+  async findEqual({
+    entry,
+    input,
+    caller,
+    origin = unknownOrigin,
+  }: Pick<CreateRequest, "entry" | "input" | "caller" | "origin">): Promise<Task | undefined> {
     const { store, project, environment } = this.#options;
-    return await store.findEqual(this.#scope(caller), project, digestOf(entry.toolName, input ?? {}, origin), environment?.());
+    return await store.findEqual(
+      this.#scope(caller),
+      project,
+      digestOf(entry.toolName, input ?? {}, origin),
+      environment?.(),
+    );
   }
 
   /** Whether there are tasks of a caller that a worker of this project and environment runs, now or later. */
   async hasOwn(caller: string, filter: Pick<ListFilter, "statuses" | "withCalls">): Promise<boolean> {
     const { project, environment } = this.#options;
-    return (await this.list(caller, { ...filter, project, ...(environment !== undefined && { environment: environment() }), limit: 1 })).tasks.length > 0;
+    return (
+      (
+        await this.list(caller, {
+          ...filter,
+          project,
+          ...(environment !== undefined && { environment: environment() }),
+          limit: 1,
+        })
+      ).tasks.length > 0
+    );
   }
 
   async get(caller: string, taskId: unknown): Promise<Task> {
@@ -181,7 +212,10 @@ export class Engine {
     return await this.#options.store.list(this.#scope(caller), { ...filter, limit });
   }
 
-  /** Answers open questions; keys that are not open are passed over, as a late or repeated answer must be. True when one was taken. */
+  /**
+   * Answers open questions; keys that are not open are passed over, as a late or repeated answer must be. True when one
+   * was taken.
+   */
   async answer(caller: string, taskId: string, answers: Readonly<Record<string, Answer>>): Promise<boolean> {
     const scope = this.#scope(caller);
     let task = await this.get(caller, taskId);
@@ -189,13 +223,18 @@ export class Engine {
       // Its time is over, whether the sweeper has looked or not.
       await this.#options.store.lapse(scope.now);
       task = await this.get(caller, taskId);
-      if (isTerminal(task)) throw new RequestError("params", "The time to answer is over, so the task has ended; run it again to be asked again.");
+      if (isTerminal(task))
+        throw new RequestError(
+          "params",
+          "The time to answer is over, so the task has ended; run it again to be asked again.",
+        );
     }
     let isTaken = false;
     for (const { key, schema } of openQuestions(task)) {
       const answer = Object.hasOwn(answers, key) ? answers[key] : undefined;
       if (answer?.action === "accept") await refuseAnswer(schema, answer.content);
-      if (answer !== undefined && (await this.#options.store.answer(this.#scope(caller), taskId, key, answer))) isTaken = true;
+      if (answer !== undefined && (await this.#options.store.answer(this.#scope(caller), taskId, key, answer)))
+        isTaken = true;
     }
     return isTaken;
   }
@@ -227,7 +266,9 @@ export class Engine {
     return await this.#options.store.prune(this.#scope(caller), taskId);
   }
 
-  /** As the store has it; what has ended is told from memory when the store cannot be asked, or could not be told of it. */
+  /**
+   * As the store has it; what has ended is told from memory when the store cannot be asked, or could not be told of it.
+   */
   async #read(scope: Scope, taskId: string): Promise<Task | undefined> {
     try {
       const task = await this.#options.store.get(scope, taskId);
@@ -251,7 +292,8 @@ export class Engine {
 /** An answer that does not fit is refused while the question is still open; stored, it would fail the run. */
 async function refuseAnswer(schema: JsonSchema, content: Readonly<Record<string, unknown>>): Promise<void> {
   const checked = await validate(jsonSchema(schema), content);
-  if (!checked.ok) throw new RequestError("params", `The answer does not fit: ${checked.issues.map(describeIssue).join("; ")}.`);
+  if (!checked.ok)
+    throw new RequestError("params", `The answer does not fit: ${checked.issues.map(describeIssue).join("; ")}.`);
 }
 
 /** Callers who cannot be told apart must not learn each other's ids. */

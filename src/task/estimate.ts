@@ -15,9 +15,10 @@ const speedMs = 500;
 const trustedPart = 0.25;
 
 /**
- * Seconds a run still needs; undefined when nobody can say. Before the run reports progress this is the estimate less what has
- * elapsed, until that is used up. Then the run's own speed takes over: the more it has done, and the closer the estimate is to being proved wrong. The
- * two are mixed as ratios, since both err by a factor. A run that falls silent is expected to stay so for as long again.
+ * Seconds a run still needs; undefined when nobody can say. Before the run reports progress this is the estimate less
+ * what has elapsed, until that is used up. Then the run's own speed takes over: the more it has done, and the closer
+ * the estimate is to being proved wrong. The two are mixed as ratios, since both err by a factor. A run that falls
+ * silent is expected to stay so for as long again.
  */
 export function secondsLeft(run: RunningTime): number | undefined {
   const elapsed = Math.max(0, run.elapsedMs) / 1000;

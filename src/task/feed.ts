@@ -4,7 +4,10 @@ import { isTerminal, type Task } from "./task.ts";
 /** What it takes to wait for a task. */
 export type WatchedStore = Pick<TaskStore, "get" | "onChange" | "watchClosely">;
 
-/** Waits until a task satisfies `until`; undefined when there is no such task, or no longer. Rejects with the signal's reason. */
+/**
+ * Waits until a task satisfies `until`; undefined when there is no such task, or no longer. Rejects with the signal's
+ * reason.
+ */
 export async function waitForTask(
   store: WatchedStore,
   scope: () => Scope,
@@ -79,7 +82,10 @@ class Feed {
     this.#onEmpty();
   }
 
-  /** The task as it is. Only what was begun after the last change is shared: whoever waits has heard of every one that comes after it. */
+  /**
+   * The task as it is. Only what was begun after the last change is shared: whoever waits has heard of every one that
+   * comes after it.
+   */
   read(scope: () => Scope): Promise<Task | undefined> {
     if (this.#reading !== undefined) return this.#reading;
     const reading = this.#store.get(scope(), this.#taskId).finally(() => {

@@ -20,7 +20,9 @@ export interface HeldCallOptions extends AttemptOptions {
   readonly leaseMs: number;
   readonly project: string;
   readonly environment?: () => Environment;
-  /** Calls that are to be put on record or made tasks: many begin at once, and many are lost with their client at once. */
+  /**
+   * Calls that are to be put on record or made tasks: many begin at once, and many are lost with their client at once.
+   */
   readonly records: Paced;
 }
 
@@ -37,9 +39,9 @@ const journalAfterMs = 50;
 /**
  * One run of a command for somebody who waits for it.
  *
- * It has no record at first; after a moment one is written, already claimed, and when the call is handed out that record is an
- * ordinary task, the run still the same. A call that is answered leaves nothing behind. Most end within a turn of the event loop:
- * whatever those do not need is made when it is needed.
+ * It has no record at first; after a moment one is written, already claimed, and when the call is handed out that
+ * record is an ordinary task, the run still the same. A call that is answered leaves nothing behind. Most end within a
+ * turn of the event loop: whatever those do not need is made when it is needed.
  */
 export class HeldCall implements Door {
   readonly #options: HeldCallOptions;
@@ -82,7 +84,10 @@ export class HeldCall implements Door {
   /** How far it is in time; the client's view of it is made from both. */
   get timing(): Timing {
     const { estimateMs, isProven } = this.#outlook;
-    return { elapsedMs: this.#options.clock.monotonic() - this.#startedAt, estimateMs: isProven ? estimateMs : undefined };
+    return {
+      elapsedMs: this.#options.clock.monotonic() - this.#startedAt,
+      estimateMs: isProven ? estimateMs : undefined,
+    };
   }
 
   /** When the outcome is recorded too, and there is nothing left to do. Only once it is held. */
@@ -90,15 +95,21 @@ export class HeldCall implements Door {
     return this.#ended ?? Promise.resolve();
   }
 
-  /** From here on the call may take long: it is put on record after a moment. `onAsked` hears of every question that is on record. */
+  /**
+   * From here on the call may take long: it is put on record after a moment. `onAsked` hears of every question that is
+   * on record.
+   */
   hold(onAsked: () => void): void {
     const { clock } = this.#options;
     this.#onAsked = onAsked;
     if (this.#hasAsked) onAsked();
     this.#answered ??= Promise.withResolvers<void>();
     const elapsedMs = clock.monotonic() - this.#startedAt;
-    if (this.#record === undefined) this.#cancelJournal = clock.after(Math.max(0, journalAfterMs - elapsedMs), () => this.#journalInTurn());
-    this.#ended = this.#conclude().catch((error: unknown) => this.#options.log.error("an attempt could not be recorded; its lease will run out", { error }));
+    if (this.#record === undefined)
+      this.#cancelJournal = clock.after(Math.max(0, journalAfterMs - elapsedMs), () => this.#journalInTurn());
+    this.#ended = this.#conclude().catch((error: unknown) =>
+      this.#options.log.error("an attempt could not be recorded; its lease will run out", { error }),
+    );
   }
 
   /** True when nothing of the call was ever written down. */
@@ -125,7 +136,9 @@ export class HeldCall implements Door {
     this.#runner.stop(reason);
   }
 
-  /** Its process is about to end. What is safe to run again is stopped as soon as it is handed out; the rest may go on. */
+  /**
+   * Its process is about to end. What is safe to run again is stopped as soon as it is handed out; the rest may go on.
+   */
   leave(): void {
     this.#isLeaving = true;
     if (this.#isHandedOut && this.#record?.task.rules.isSafe === true) this.stop(new ShuttingDown());
@@ -201,7 +214,10 @@ export class HeldCall implements Door {
   /** What the one who waits is told; made when there is something to tell. */
   #liveTrack(): ProgressTrack | undefined {
     if (this.#isHandedOut) return undefined;
-    this.#live ??= new ProgressTrack({ clock: this.#options.clock, deliver: (update) => this.#request.watcher.progress(update, this.timing) });
+    this.#live ??= new ProgressTrack({
+      clock: this.#options.clock,
+      deliver: (update) => this.#request.watcher.progress(update, this.timing),
+    });
     return this.#live;
   }
 
@@ -251,7 +267,12 @@ export class HeldCall implements Door {
     const { store, worker, leaseMs } = this.#options;
     const fresh = this.#fresh();
     const claim = { worker, leaseMs };
-    const created = await store.create(fresh, { joinsEqual: false, maxLive: Number.MAX_SAFE_INTEGER, keeps: keptOf(fresh.caller), claim });
+    const created = await store.create(fresh, {
+      joinsEqual: false,
+      maxLive: Number.MAX_SAFE_INTEGER,
+      keeps: keptOf(fresh.caller),
+      claim,
+    });
     if (created.kind !== "created") throw new Error("The record of a call was there before it.");
     // One input for both: it may be large.
     const task = { ...created.task, input: fresh.input };

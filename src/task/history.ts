@@ -104,7 +104,10 @@ export class History {
   #written: Promise<void> = Promise.resolve();
   #cancelFlush: (() => void) | undefined;
 
-  /** Of one project: commands of the same name in another are other commands. The settings are for the authors' estimates. */
+  /**
+   * Of one project: commands of the same name in another are other commands. The settings are for the authors'
+   * estimates.
+   */
   constructor(store: TaskStore, clock: Clock, project = "", settings: HistorySettings = { home: "", config: {} }) {
     this.#store = store;
     this.#clock = clock;
@@ -155,15 +158,22 @@ export class History {
     return (await this.look(name, command, input, origin)).estimateMs;
   }
 
-  /** How long a command takes, once it has run often enough to say; of other processes' runs the last second may be missing. */
+  /**
+   * How long a command takes, once it has run often enough to say; of other processes' runs the last second may be
+   * missing.
+   */
   async known(name: string): Promise<KnownDurations | undefined> {
     return toKnown(await this.#summaryOf(name));
   }
 
-  /** What to expect of a run, from enough history, scaled by its size, else the author's word; at once where the answer is at hand: most calls want it, and few have time to wait. */
+  /**
+   * What to expect of a run, from enough history, scaled by its size, else the author's word; at once where the answer
+   * is at hand: most calls want it, and few have time to wait.
+   */
   look(name: string, command: Command, input: unknown, origin: Origin = unknownOrigin): Outlook | Promise<Outlook> {
     const summary = this.#summaryOf(name);
-    if (command.estimate === undefined) return summary instanceof Promise ? summary.then(({ outlook }) => outlook) : summary.outlook;
+    if (command.estimate === undefined)
+      return summary instanceof Promise ? summary.then(({ outlook }) => outlook) : summary.outlook;
     const { home, config } = this.#settings;
     const said = () => authorsEstimate(command, input, { home, config, origin }, (odd) => this.#tellOnce(name, odd));
     return summary instanceof Promise ? summary.then((value) => toOutlook(value, said())) : toOutlook(summary, said());
@@ -178,7 +188,10 @@ export class History {
   /** What is known of every command that has run, as of now. */
   async stats(): Promise<CommandStats[]> {
     const all = (await this.#all()).filter((count) => count.command.startsWith(this.#prefix));
-    return [...Map.groupBy(all, (count) => count.command.slice(this.#prefix.length))].map(([command, counts]) => ({ command, ...toDurations(counts) }));
+    return [...Map.groupBy(all, (count) => count.command.slice(this.#prefix.length))].map(([command, counts]) => ({
+      command,
+      ...toDurations(counts),
+    }));
   }
 
   /** The same of every project in the store, each by its id. */
@@ -212,7 +225,14 @@ export class History {
   }
 
   #ask(one: OneCommand): Recent {
-    const recent: Recent = { at: this.#clock.monotonic(), asked: undefined, rows: [], own: new Map(), summary: undefined, addedSince: 0 };
+    const recent: Recent = {
+      at: this.#clock.monotonic(),
+      asked: undefined,
+      rows: [],
+      own: new Map(),
+      summary: undefined,
+      addedSince: 0,
+    };
     for (const count of unwritten(one)) addTo(recent.own, count);
     recent.asked = this.#store.durations(one.key).then(
       (rows) => {
@@ -246,8 +266,8 @@ export class History {
 const kinds: readonly DurationCount["kind"][] = ["time", "rate", "scale"];
 
 /**
- * By what an author's estimate has to be multiplied. Of a short run start-up is all there is to see, which says nothing about a long one: a
- * second on both sides makes it count for little.
+ * By what an author's estimate has to be multiplied. Of a short run start-up is all there is to see, which says nothing
+ * about a long one: a second on both sides makes it count for little.
  */
 function scaleOf(ms: number, estimatedMs: number): number {
   return (ms + 1_000) / (estimatedMs + 1_000);
@@ -283,13 +303,24 @@ function toKnown({ runs, p50Ms, p95Ms, p99Ms }: Summary): KnownDurations | undef
 
 function toOutlook(summary: Omit<Summary, "outlook">, said: AuthorsEstimate | undefined): Outlook {
   const { runs, p95Ms } = summary;
-  return { p95Ms: runs >= enoughRuns ? p95Ms : undefined, isEndless: said?.isEndless === true, ...estimateFrom(summary, said) };
+  return {
+    p95Ms: runs >= enoughRuns ? p95Ms : undefined,
+    isEndless: said?.isEndless === true,
+    ...estimateFrom(summary, said),
+  };
 }
 
-/** What the author says of this very input, corrected by what history knows of such words; without a word of the author's, history alone. */
-function estimateFrom({ runs, p50Ms, rateMs, scale }: Omit<Summary, "outlook">, said: AuthorsEstimate | undefined): Pick<Outlook, "estimateMs" | "isProven"> {
+/**
+ * What the author says of this very input, corrected by what history knows of such words; without a word of the
+ * author's, history alone.
+ */
+function estimateFrom(
+  { runs, p50Ms, rateMs, scale }: Omit<Summary, "outlook">,
+  said: AuthorsEstimate | undefined,
+): Pick<Outlook, "estimateMs" | "isProven"> {
   if (said?.isEndless === true) return { estimateMs: undefined, isProven: false };
-  if (said?.work !== undefined) return { estimateMs: rateMs === undefined ? undefined : rateMs * said.work, isProven: rateMs !== undefined };
+  if (said?.work !== undefined)
+    return { estimateMs: rateMs === undefined ? undefined : rateMs * said.work, isProven: rateMs !== undefined };
   if (said?.ms !== undefined) return { estimateMs: said.ms * (scale ?? 1), isProven: scale !== undefined };
   const isKnown = runs >= enoughRuns;
   return { estimateMs: isKnown ? p50Ms : undefined, isProven: isKnown };
@@ -326,8 +357,16 @@ function parsed(command: Command, input: unknown): unknown {
 /** A year: nobody waits longer, and whoever says more has meant milliseconds, or divided by nothing. */
 const maxEstimateSeconds = 31_536_000;
 
-/** What the author says about a run's length: milliseconds, or a size. What is neither, or throws, says nothing; `onOdd` hears what is wrong with it. */
-export function authorsEstimate(command: Command, input: unknown, call: CallFacts, onOdd: (sentence: string) => void = () => {}): AuthorsEstimate | undefined {
+/**
+ * What the author says about a run's length: milliseconds, or a size. What is neither, or throws, says nothing; `onOdd`
+ * hears what is wrong with it.
+ */
+export function authorsEstimate(
+  command: Command,
+  input: unknown,
+  call: CallFacts,
+  onOdd: (sentence: string) => void = () => {},
+): AuthorsEstimate | undefined {
   let said: unknown;
   try {
     said = command.estimate?.(parsed(command, input) as never, call);
@@ -340,7 +379,9 @@ export function authorsEstimate(command: Command, input: unknown, call: CallFact
   if (isWithin(said, maxEstimateSeconds)) return { ms: said * 1000 };
   if (isWithin(work, Number.MAX_SAFE_INTEGER)) return { work };
   const shown = work === undefined ? String(said) : `{ work: ${String(work)} }`;
-  onOdd(`\`estimate\` gave ${shown}, which is left out; it must give seconds from 0 to ${maxEstimateSeconds}, or { work } with a number above 0.`);
+  onOdd(
+    `\`estimate\` gave ${shown}, which is left out; it must give seconds from 0 to ${maxEstimateSeconds}, or { work } with a number above 0.`,
+  );
   return undefined;
 }
 

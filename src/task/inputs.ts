@@ -29,11 +29,14 @@ export class Inputs {
     const at = this.#earlier.findIndex((earlier) => earlier.message === question.message);
     const known = at === -1 ? undefined : this.#earlier.splice(at, 1)[0];
     if (known?.answer !== undefined) return known.answer;
-    const asked = known ?? (await this.#store.ask(this.#claim, { ...question, until: this.#now() + this.#limitMs }, this.#now()));
+    const asked =
+      known ?? (await this.#store.ask(this.#claim, { ...question, until: this.#now() + this.#limitMs }, this.#now()));
     if (asked === undefined) throw new Cancelled("The task is no longer ours.");
     onAsked?.();
     const isAnswered = (task: Task) =>
-      isTerminal(task) || task.fence !== this.#claim.fence || task.questions.some(({ key, answer }) => key === asked.key && answer !== undefined);
+      isTerminal(task) ||
+      task.fence !== this.#claim.fence ||
+      task.questions.some(({ key, answer }) => key === asked.key && answer !== undefined);
     const scope = () => ({ caller: this.#task.caller, now: this.#now() });
     const task = await waitForTask(this.#store, scope, this.#claim.taskId, { until: isAnswered, signal });
     const answer = task?.questions.find(({ key }) => key === asked.key)?.answer;

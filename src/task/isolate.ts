@@ -14,7 +14,12 @@ import { FairQueue } from "./shares.ts";
 
 /** What the child is told. */
 export type ToChild =
-  | { readonly type: "run"; readonly entry: Pick<CatalogEntry, "file" | "toolName" | "path">; readonly input: unknown; readonly options: ChildOptions }
+  | {
+      readonly type: "run";
+      readonly entry: Pick<CatalogEntry, "file" | "toolName" | "path">;
+      readonly input: unknown;
+      readonly options: ChildOptions;
+    }
   | { readonly type: "stop"; readonly reason: "cancelled" | "shutdown"; readonly message: string }
   | { readonly type: "reply"; readonly id: number; readonly value?: unknown; readonly error?: string };
 
@@ -97,15 +102,24 @@ class IsolatedRun {
     this.#options = options;
     this.#startedAt = isolation.clock.monotonic();
     const execArgv = [`--max-old-space-size=${isolation.maxHeapMb ?? 512}`];
-    // Its own process group, so that what it starts is killed with it; its output is the operator's, not the protocol's.
+    // Its own process group, so that what it starts is killed with it; its output is the operator's, not the
+    // protocol's.
     const env = isolation.env?.(this.#name);
-    this.#child = fork(isolation.childFile, [], { execArgv, stdio: ["ignore", 2, 2, "ipc"], detached: true, serialization: "json", ...(env && { env }) });
+    this.#child = fork(isolation.childFile, [], {
+      execArgv,
+      stdio: ["ignore", 2, 2, "ipc"],
+      detached: true,
+      serialization: "json",
+      ...(env && { env }),
+    });
   }
 
   async run(input: unknown): Promise<Outcome> {
     const child = this.#child;
     child.on("message", (message) => void this.#hear(message as FromChild));
-    child.on("error", (error) => this.#ended.resolve(this.#failed("crash", `Its process could not be started: ${error.message}.`)));
+    child.on("error", (error) =>
+      this.#ended.resolve(this.#failed("crash", `Its process could not be started: ${error.message}.`)),
+    );
     child.on("exit", (code, signal) => this.#onExit(code, signal));
     this.#watchSignals();
     this.#watchDeadline();
@@ -113,7 +127,12 @@ class IsolatedRun {
     const { home, config, caller, origin, isDebug = false, attempt = 1 } = this.#options;
     const { file, toolName, path } = this.#entry;
     const steps = this.#options.steps?.all() ?? [];
-    this.#tell({ type: "run", entry: { file, toolName, path }, input, options: { home, config, caller, origin, isDebug, attempt, steps } });
+    this.#tell({
+      type: "run",
+      entry: { file, toolName, path },
+      input,
+      options: { home, config, caller, origin, isDebug, attempt, steps },
+    });
     const outcome = await this.#ended.promise;
     for (const clean of this.#cleanups) clean();
     this.#kill();
@@ -127,7 +146,14 @@ class IsolatedRun {
     const text = `${count === 1 ? "A process" : `${count} processes`} that it had left behind ${count === 1 ? "was" : "were"} ended.`;
     this.#isolation.log?.warn(`${this.#entry.toolName}: ${text}`, { pids: [...this.#strays] });
     // Its own last word stays the last.
-    return { ...outcome, messages: outcome.messages.toSpliced(-1, 0, { type: "warning", text, timestamp: toTimestamp(this.#isolation.clock.now()) }) };
+    return {
+      ...outcome,
+      messages: outcome.messages.toSpliced(-1, 0, {
+        type: "warning",
+        text,
+        timestamp: toTimestamp(this.#isolation.clock.now()),
+      }),
+    };
   }
 
   async #hear(message: FromChild): Promise<void> {
@@ -181,14 +207,16 @@ class IsolatedRun {
 
   #watchDeadline(): void {
     const seconds = this.#entry.command.timeout;
-    if (seconds !== undefined) this.#killAfter(seconds * 1000 + obeyMs, { cause: "timeout", message: new TimedOut(seconds).message });
+    if (seconds !== undefined)
+      this.#killAfter(seconds * 1000 + obeyMs, { cause: "timeout", message: new TimedOut(seconds).message });
   }
 
   #watchMemory(): void {
     const maxMb = this.#isolation.maxResidentMb ?? 768;
     const check = () => {
       const residentMb = residentMbOf(this.#child.pid);
-      if (residentMb !== undefined && residentMb > maxMb) this.#killNow({ cause: "crash", message: `It used more than ${maxMb} MB of memory and was ended.` });
+      if (residentMb !== undefined && residentMb > maxMb)
+        this.#killNow({ cause: "crash", message: `It used more than ${maxMb} MB of memory and was ended.` });
       cancel = this.#isolation.clock.after(memoryCheckMs, check);
     };
     let cancel = this.#isolation.clock.after(memoryCheckMs, check);
@@ -206,7 +234,8 @@ class IsolatedRun {
 
   #onExit(code: number | null, signal: NodeJS.Signals | null): void {
     const because = this.#killedBecause;
-    if (because?.cause === "cancelled") this.#ended.resolve({ ending: "cancelled", message: because.message, ...this.#facts() });
+    if (because?.cause === "cancelled")
+      this.#ended.resolve({ ending: "cancelled", message: because.message, ...this.#facts() });
     else if (because !== undefined) this.#ended.resolve(this.#failed(because.cause, because.message));
     else this.#ended.resolve(this.#failed("crash", `Its process ended by itself (${signal ?? `exit code ${code}`}).`));
   }

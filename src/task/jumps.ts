@@ -4,8 +4,8 @@ import type { Clock } from "../clock.ts";
 const jumpMs = 2_000;
 
 /**
- * Notices that the wall clock was set. What was written down before means another moment from then on: until that has been put right,
- * `now` goes on as if nothing had happened, so that nothing looks older than it is.
+ * Notices that the wall clock was set. What was written down before means another moment from then on: until that has
+ * been put right, `now` goes on as if nothing had happened, so that nothing looks older than it is.
  */
 export class JumpWatch {
   readonly #clock: Clock;

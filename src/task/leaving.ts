@@ -8,7 +8,10 @@ export class Leaving {
     return this.#begun.signal;
   }
 
-  /** Calls back then, unless it was so before. An event target looks through all its listeners for each that comes; there may be thousands. */
+  /**
+   * Calls back then, unless it was so before. An event target looks through all its listeners for each that comes;
+   * there may be thousands.
+   */
   onBegin(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

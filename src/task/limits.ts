@@ -32,8 +32,9 @@ export function childPlaces(total: number): ShareLimits {
 }
 
 /**
- * Calls that run while somebody waits for them, and what of them was handed out late and still runs. A late hand-out is never refused,
- * so a caller has at most this many live tasks beside those that were made as tasks. Whoever is known may have a thousand at once; strangers share a hundred.
+ * Calls that run while somebody waits for them, and what of them was handed out late and still runs. A late hand-out is
+ * never refused, so a caller has at most this many live tasks beside those that were made as tasks. Whoever is known
+ * may have a thousand at once; strangers share a hundred.
  */
 export const callPlaces: ShareLimits = { total: 2_000, each: 1_000, anonymous: maxLiveTasks, guaranteed: 10 };
 
@@ -48,7 +49,10 @@ export class BadCursor extends RequestError {
   }
 }
 
-/** How long a caller's result is to be kept: a positive whole number of milliseconds, capped. Anything else is refused by name. */
+/**
+ * How long a caller's result is to be kept: a positive whole number of milliseconds, capped. Anything else is refused
+ * by name.
+ */
 export function checkTtl(ttlMs: unknown, caller: string, name = "ttl"): number {
   const most = caller === anonymous ? ofStrangers.ttlMs : maxTtlMs;
   if (ttlMs === undefined) return Math.min(defaultTtlMs, most);
@@ -57,8 +61,14 @@ export function checkTtl(ttlMs: unknown, caller: string, name = "ttl"): number {
   return Math.min(ttlMs, most);
 }
 
-/** How long a task's question may wait: what the settings say, or the ttl that its client asked for where that is longer. What is as by default was not asked for. */
-export function questionLimitMs({ ttlMs, caller }: { readonly ttlMs: number; readonly caller: string }, questionMs = defaultQuestionMs): number {
+/**
+ * How long a task's question may wait: what the settings say, or the ttl that its client asked for where that is
+ * longer. What is as by default was not asked for.
+ */
+export function questionLimitMs(
+  { ttlMs, caller }: { readonly ttlMs: number; readonly caller: string },
+  questionMs = defaultQuestionMs,
+): number {
   return ttlMs === checkTtl(undefined, caller) ? questionMs : Math.max(questionMs, ttlMs);
 }
 
@@ -67,7 +77,9 @@ export function checkInputSize(input: unknown, caller: string): void {
   if (caller !== anonymous) return;
   const bytes = Buffer.byteLength(JSON.stringify(input ?? {}));
   if (bytes <= ofStrangers.inputBytes) return;
-  throw new InputError(`The arguments are ${bytes} bytes of JSON, and without a credential ${ofStrangers.inputBytes} are the most; send less, or a token.`);
+  throw new InputError(
+    `The arguments are ${bytes} bytes of JSON, and without a credential ${ofStrangers.inputBytes} are the most; send less, or a token.`,
+  );
 }
 
 /** What is kept of a caller's ended tasks; undefined for all of them until their time is over. */
@@ -77,9 +89,11 @@ export function keptOf(caller: string): KeptTasks | undefined {
 
 /** Refuses a result that a store could not keep or a client could not read. */
 export function checkStorable(json: string, name: string): void {
-  const refuse = (what: string) => new CommandError(`${name} returned ${what}, which cannot be stored; return it in another form.`);
+  const refuse = (what: string) =>
+    new CommandError(`${name} returned ${what}, which cannot be stored; return it in another form.`);
   if (/(?<!\\)(?:\\\\)*\\u0000/.test(json)) throw refuse("text with a NUL character");
-  if (/(?<!\\)(?:\\\\)*\\ud[89a-f][0-9a-f]{2}/.test(json)) throw refuse("text with half a character (a lone surrogate)");
+  if (/(?<!\\)(?:\\\\)*\\ud[89a-f][0-9a-f]{2}/.test(json))
+    throw refuse("text with half a character (a lone surrogate)");
   if (depthOf(json) > maxDepth) throw refuse(`something nested more than ${maxDepth} levels deep`);
 }
 

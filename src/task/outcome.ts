@@ -8,14 +8,30 @@ import { weigh } from "./weigh.ts";
 
 /** A run that failed outside the command, in our own code or for want of a process. */
 export function notRun(error: unknown): Outcome {
-  return { ending: "failed", cause: "crash", message: `It could not be run: ${messageOf(error)}`, error, messages: [], log: [], durationMs: 0 };
+  return {
+    ending: "failed",
+    cause: "crash",
+    message: `It could not be run: ${messageOf(error)}`,
+    error,
+    messages: [],
+    log: [],
+    durationMs: 0,
+  };
 }
 
 /** The command is not there, or its file cannot be loaded: nothing was run. */
 export class NotLoaded extends CommandError {}
 
 export function notLoaded(message: string): Outcome {
-  return { ending: "failed", cause: "command", message, error: new NotLoaded(message), messages: [], log: [], durationMs: 0 };
+  return {
+    ending: "failed",
+    cause: "command",
+    message,
+    error: new NotLoaded(message),
+    messages: [],
+    log: [],
+    durationMs: 0,
+  };
 }
 
 export function crashedOutcome(message: string): TaskOutcome {
@@ -35,9 +51,14 @@ export function toProgress({ value, total, percentage, message, context }: Progr
 /** What a result weighs as JSON, near enough. */
 export function sizeOf(outcome: Outcome | TaskOutcome): number {
   if (outcome.ending !== "completed") return 0;
-  const blocks = (outcome.content ?? []) as readonly { text?: string; data?: string; resource?: { text?: string; blob?: string } }[];
+  const blocks = (outcome.content ?? []) as readonly {
+    text?: string;
+    data?: string;
+    resource?: { text?: string; blob?: string };
+  }[];
   const inBlocks = blocks.reduce(
-    (sum, { text, data, resource }) => sum + lengthOf(text) + lengthOf(data) + lengthOf(resource?.text) + lengthOf(resource?.blob),
+    (sum, { text, data, resource }) =>
+      sum + lengthOf(text) + lengthOf(data) + lengthOf(resource?.text) + lengthOf(resource?.blob),
     0,
   );
   return inBlocks + ("json" in outcome ? outcome.json.length : weigh(outcome.data));
@@ -68,7 +89,13 @@ export function toTaskOutcome(outcome: Outcome, name: string): TaskOutcome {
     return { ending: "failed", cause: "output", message: text, ...facts };
   }
   const { data, content, saidNo } = outcome;
-  return { ending: "completed", data, ...(content !== undefined && { content }), ...(saidNo === true && { saidNo }), ...facts };
+  return {
+    ending: "completed",
+    data,
+    ...(content !== undefined && { content }),
+    ...(saidNo === true && { saidNo }),
+    ...facts,
+  };
 }
 
 /** How a task ended, as a run's outcome, for whoever answers with it. */
@@ -81,5 +108,8 @@ export function outcomeOf({ outcome, finishedAt }: EndedTask): Outcome {
 /** A run that was ended from outside has said nothing itself: the reason is then its last word. */
 export function withSentence(outcome: Outcome, at: number): Outcome {
   if (outcome.ending === "completed" || outcome.messages.at(-1)?.type === "error") return outcome;
-  return { ...outcome, messages: [...outcome.messages, { type: "error", text: outcome.message, timestamp: toTimestamp(at) }] };
+  return {
+    ...outcome,
+    messages: [...outcome.messages, { type: "error", text: outcome.message, timestamp: toTimestamp(at) }],
+  };
 }

@@ -10,7 +10,10 @@ export class Paced {
     this.#left = perTurn;
   }
 
-  /** Begins it now, or when those before it have begun; the returned function takes it back. What is begun must not throw. */
+  /**
+   * Begins it now, or when those before it have begun; the returned function takes it back. What is begun must not
+   * throw.
+   */
   add(begin: () => void): () => void {
     this.#waiting.add(begin);
     this.#beginSome();

@@ -65,8 +65,12 @@ export class ProgressTrack {
 
   #raise(report: ProgressReport): boolean {
     const fraction = this.#fractionOf(report);
-    const value = fraction === undefined || this.#total === undefined ? report.done : Math.min(this.#total, withoutDust(fraction * this.#total));
-    if (value === undefined || !Number.isFinite(value) || value <= this.#value) return value === 0 && this.#deliveredValue < 0;
+    const value =
+      fraction === undefined || this.#total === undefined
+        ? report.done
+        : Math.min(this.#total, withoutDust(fraction * this.#total));
+    if (value === undefined || !Number.isFinite(value) || value <= this.#value)
+      return value === 0 && this.#deliveredValue < 0;
     this.#value = value;
     if (fraction !== undefined) this.#fraction = fraction;
     return true;
@@ -80,7 +84,8 @@ export class ProgressTrack {
       return clamp(report.percentage / 100);
     }
     if (report.done === undefined || !Number.isFinite(report.done)) return undefined;
-    const total = report.total !== undefined && Number.isFinite(report.total) && report.total > 0 ? report.total : undefined;
+    const total =
+      report.total !== undefined && Number.isFinite(report.total) && report.total > 0 ? report.total : undefined;
     this.#fixScale(total);
     if (total === undefined) return this.#total === undefined ? undefined : clamp(report.done / this.#total);
     return clamp(report.done / total);
@@ -109,7 +114,12 @@ export class ProgressTrack {
     if (this.#value <= this.#deliveredValue) {
       const raised = withoutDust(this.#deliveredValue + nudge * (this.#total ?? Math.max(1, this.#deliveredValue)));
       // Past the end, or where numbers are too large to differ, there is no room left to say more.
-      if (!Number.isFinite(raised) || raised <= this.#deliveredValue || (this.#total !== undefined && raised > this.#total)) return;
+      if (
+        !Number.isFinite(raised) ||
+        raised <= this.#deliveredValue ||
+        (this.#total !== undefined && raised > this.#total)
+      )
+        return;
       this.#value = raised;
     }
     this.#deliveredValue = this.#value;
@@ -124,7 +134,10 @@ export class ProgressTrack {
   }
 }
 
-/** Reads a task's progress change by change; undefined when there is nothing new. The last value counts also when the end comes with it. */
+/**
+ * Reads a task's progress change by change; undefined when there is nothing new. The last value counts also when the
+ * end comes with it.
+ */
 export class ProgressReader {
   #last: TaskProgress | undefined;
 
@@ -136,7 +149,8 @@ export class ProgressReader {
   next(task: Task): ProgressUpdate | undefined {
     const { progress } = task;
     if (progress === undefined) return undefined;
-    const isKnown = this.#last !== undefined && this.#last.value === progress.value && this.#last.message === progress.message;
+    const isKnown =
+      this.#last !== undefined && this.#last.value === progress.value && this.#last.message === progress.message;
     if (isKnown) return undefined;
     this.#last = progress;
     const { value, total, message, percentage, context } = progress;

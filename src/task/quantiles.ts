@@ -1,13 +1,16 @@
 import type { DurationCount } from "./store.ts";
 
 /**
- * Durations are kept as counts in buckets whose bounds grow by 1.8 %: a quantile is right within 0.9 %, and the counts of
- * several processes are merged by adding them, in SQL too.
+ * Durations are kept as counts in buckets whose bounds grow by 1.8 %: a quantile is right within 0.9 %, and the counts
+ * of several processes are merged by adding them, in SQL too.
  */
 const growth = 1.018;
 const logGrowth = Math.log(growth);
 
-/** Milliseconds of a run, or of one unit of its work, which may be a byte; what lies beyond shares the first and the last bucket. */
+/**
+ * Milliseconds of a run, or of one unit of its work, which may be a byte; what lies beyond shares the first and the
+ * last bucket.
+ */
 const smallest = 1e-9;
 const largest = 1e15;
 

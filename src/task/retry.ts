@@ -13,5 +13,9 @@ export function retryAt(task: Task, outcome: TaskOutcome, now: number): number |
 /** Safe to run again after a crash: it changes nothing, or says that twice is as good as once, or has a retry rule. */
 export function rulesOf(command: Command): TaskRules {
   const isSafe = command.effects === "read" || command.idempotent || command.retry !== undefined;
-  return { isSafe, maxAttempts: command.retry?.attempts ?? 1, backoffMs: Math.round((command.retry?.backoff ?? 1) * 1000) };
+  return {
+    isSafe,
+    maxAttempts: command.retry?.attempts ?? 1,
+    backoffMs: Math.round((command.retry?.backoff ?? 1) * 1000),
+  };
 }

@@ -38,7 +38,10 @@ interface RunTerms {
 /** A store that fails is asked again after this long. */
 const insistMs = 1_000;
 
-/** One run of a command, of a task or of a call: how it is stopped, how long it waited for a person, and what is remembered of it. */
+/**
+ * One run of a command, of a task or of a call: how it is stopped, how long it waited for a person, and what is
+ * remembered of it.
+ */
 export class Runner {
   readonly #options: RunnerOptions;
   readonly #subject: Subject;
@@ -137,7 +140,10 @@ export class Runner {
     history.add(toolName, Math.max(0, outcome.durationMs - this.#waitedMs), said);
   }
 
-  /** Tries until the store takes it, or we are stopped: our heartbeat keeps the lease, so nobody else would ever end the task. */
+  /**
+   * Tries until the store takes it, or we are stopped: our heartbeat keeps the lease, so nobody else would ever end the
+   * task.
+   */
   async insist<T>(action: () => Promise<T>): Promise<T> {
     const { clock, log } = this.#options;
     for (;;) {
@@ -182,11 +188,15 @@ export class KeptSteps implements Steps {
   }
 }
 
-/** What a command is refused for want of the store ends in its result, which its client reads: no path may stand there. */
+/**
+ * What a command is refused for want of the store ends in its result, which its client reads: no path may stand there.
+ */
 export async function forCommands<T>(act: () => Promise<T>): Promise<T> {
   try {
     return await act();
   } catch (error) {
-    throw isStoreError(error) && error.forClients !== undefined ? new CommandError(error.forClients, { cause: error }) : error;
+    throw isStoreError(error) && error.forClients !== undefined
+      ? new CommandError(error.forClients, { cause: error })
+      : error;
   }
 }

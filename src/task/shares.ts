@@ -9,8 +9,8 @@ export interface ShareLimits {
   /** So many of them by all together who cannot be told apart. */
   readonly anonymous: number;
   /**
-   * Who holds fewer than this may take one also when all are taken, until there are half as many more, and who holds none until there
-   * are twice as many: nobody is kept out by what others hold.
+   * Who holds fewer than this may take one also when all are taken, until there are half as many more, and who holds
+   * none until there are twice as many: nobody is kept out by what others hold.
    */
   readonly guaranteed: number;
 }
@@ -26,7 +26,11 @@ export function whoIsFull(held: Held, limits: ShareLimits): readonly string[] | 
 }
 
 /** How many a caller may hold while so many are taken. */
-function mostOf(caller: string, taken: number, { total, each = total, anonymous: strangers, guaranteed }: ShareLimits): number {
+function mostOf(
+  caller: string,
+  taken: number,
+  { total, each = total, anonymous: strangers, guaranteed }: ShareLimits,
+): number {
   const mostNow = taken < total ? each : taken < 1.5 * total ? guaranteed : taken < 2 * total ? 1 : 0;
   return Math.min(caller === anonymous ? strangers : each, mostNow);
 }
@@ -113,7 +117,9 @@ export class FairQueue {
   }
 
   #next(): { readonly caller: string; readonly own: Waiting[] } | undefined {
-    const ready = [...this.#waiting].filter(([caller]) => this.#shares.mayTake(caller)).map(([caller, own]) => ({ caller, own }));
+    const ready = [...this.#waiting]
+      .filter(([caller]) => this.#shares.mayTake(caller))
+      .map(([caller, own]) => ({ caller, own }));
     const heldBy = ({ caller }: { caller: string }) => this.#shares.heldBy(caller);
     const numberOf = ({ own }: { own: Waiting[] }) => own[0]?.number ?? 0;
     return ready.sort((a, b) => heldBy(a) - heldBy(b) || numberOf(a) - numberOf(b))[0];
@@ -139,6 +145,9 @@ export class Turns {
   /** A number for each caller who is not simply first; the lowest is next. */
   order(running: Held): readonly (readonly [caller: string, turn: number])[] {
     const callers = new Set([...running.keys(), ...this.#served.keys()]);
-    return [...callers].map((caller) => [caller, (running.get(caller) ?? 0) * 2 ** 40 + (this.#served.get(caller) ?? 0)]);
+    return [...callers].map((caller) => [
+      caller,
+      (running.get(caller) ?? 0) * 2 ** 40 + (this.#served.get(caller) ?? 0),
+    ]);
   }
 }

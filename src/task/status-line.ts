@@ -2,7 +2,10 @@ import { formatDuration, toTimestamp } from "../clock.ts";
 import { secondsLeft } from "./estimate.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion, waitedMs } from "./task.ts";
 
-/** The newest thing to say about a task, in one line: what it asks, how far it is (`Page 3 of 12 (25%, about 34 s left)`), how it ended. */
+/**
+ * The newest thing to say about a task, in one line: what it asks, how far it is (`Page 3 of 12 (25%, about 34 s
+ * left)`), how it ended.
+ */
 export function statusLine(task: Task, now: number): string {
   if (isTerminal(task)) return task.statusMessage ?? "";
   const [question] = openQuestions(task);
@@ -24,8 +27,13 @@ function numbersOf(task: Task, now: number): string {
   return [percentage, left === undefined || left < 1 ? "" : `about ${toWords(left)} left`].filter(Boolean).join(", ");
 }
 
-/** How long a task has been at work, and how long it will be, as far as runs have shown; a person's time does not count. */
-export function timingOf(task: Task, now: number): { readonly elapsedMs: number; readonly estimateMs: number | undefined } {
+/**
+ * How long a task has been at work, and how long it will be, as far as runs have shown; a person's time does not count.
+ */
+export function timingOf(
+  task: Task,
+  now: number,
+): { readonly elapsedMs: number; readonly estimateMs: number | undefined } {
   const elapsedMs = task.startedAt === undefined ? 0 : Math.max(0, now - task.startedAt - waitedMs(task, now));
   return { elapsedMs, estimateMs: task.isProven ? task.estimateMs : undefined };
 }

@@ -1,5 +1,15 @@
 import type { Answer } from "../command/context.ts";
-import type { Environment, LimitedQuestion, NewTask, Task, TaskOutcome, TaskProgress, TaskQuestion, TaskRules, TaskStatus } from "./task.ts";
+import type {
+  Environment,
+  LimitedQuestion,
+  NewTask,
+  Task,
+  TaskOutcome,
+  TaskProgress,
+  TaskQuestion,
+  TaskRules,
+  TaskStatus,
+} from "./task.ts";
 
 /** A worker's right to write to one task. */
 export interface Claim {
@@ -26,9 +36,15 @@ export interface CreateOptions {
   readonly maxLive: number;
   /** … or this many that do. */
   readonly maxWaiting?: number;
-  /** Of the caller's ended tasks keep only those that ended last: so many of them, with so many bytes of input and outcome. Live ones stay. */
+  /**
+   * Of the caller's ended tasks keep only those that ended last: so many of them, with so many bytes of input and
+   * outcome. Live ones stay.
+   */
   readonly keeps?: KeptTasks | undefined;
-  /** Whoever makes it already runs it: it begins as claimed, under fence 1. A journalled call always does, and is neither joined nor refused for their number. */
+  /**
+   * Whoever makes it already runs it: it begins as claimed, under fence 1. A journalled call always does, and is
+   * neither joined nor refused for their number.
+   */
   readonly claim?: { readonly worker: string; readonly leaseMs: number };
 }
 
@@ -79,7 +95,10 @@ export interface ClaimShares {
   readonly full: readonly string[] | "everybody";
   /** … and no more endless ones, which have places of their own. */
   readonly fullOfEndless: readonly string[] | "everybody";
-  /** The lowest number comes first; who has none comes before all. Of one caller, and of equals, the one that has waited longest. */
+  /**
+   * The lowest number comes first; who has none comes before all. Of one caller, and of equals, the one that has waited
+   * longest.
+   */
   readonly turns: readonly (readonly [caller: string, turn: number])[];
 }
 
@@ -94,8 +113,9 @@ export interface DurationCount {
 
 /**
  * What the engine asks of a database. One verb a transition; each is one guarded write, and `false` or `undefined`
- * means that somebody else was first. What is acknowledged is durable: `create`, `handOut`, `settle`, `answer` and `cancel` have
- * reached the disk when they resolve. Nobody was told of a journalled call, so making and forgetting one waits for no disk.
+ * means that somebody else was first. What is acknowledged is durable: `create`, `handOut`, `settle`, `answer` and
+ * `cancel` have reached the disk when they resolve. Nobody was told of a journalled call, so making and forgetting one
+ * waits for no disk.
  */
 export interface TaskStore {
   create(task: NewTask, options: CreateOptions): Promise<Created>;
@@ -104,11 +124,17 @@ export interface TaskStore {
   list(scope: Scope, filter: ListFilter): Promise<Page>;
   /** The live, handed-out task of an equal call; the oldest, when there are several. */
   findEqual(scope: Scope, project: string, digest: string, environment?: Environment): Promise<Task | undefined>;
-  /** False when it is certain, and known without reading the tasks anew, that no handed-out task of this command is live, whoever's. */
+  /**
+   * False when it is certain, and known without reading the tasks anew, that no handed-out task of this command is
+   * live, whoever's.
+   */
   mayHaveLive(project: string, command: string): boolean;
   answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean>;
   cancel(scope: Scope, taskId: string, message: string): Promise<boolean>;
-  /** The client that followed a live task by its token is gone, and the token with it. No news to anybody: nothing about the work has changed. */
+  /**
+   * The client that followed a live task by its token is gone, and the token with it. No news to anybody: nothing about
+   * the work has changed.
+   */
   dropToken(scope: Scope, taskId: string): Promise<boolean>;
 
   claim(wish: ClaimWish): Promise<Task | undefined>;
@@ -123,7 +149,11 @@ export interface TaskStore {
   /** `why` is what it says of itself from then on. */
   giveBack(claim: Claim, now: number, why?: string): Promise<boolean>;
   /** Makes an ordinary task of a journalled call, durably. False when it is no call any more, or not ours. */
-  handOut(claim: Claim, terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules }, now: number): Promise<boolean>;
+  handOut(
+    claim: Claim,
+    terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules },
+    now: number,
+  ): Promise<boolean>;
   /** Removes a journalled call: its answer was delivered. False when it is no call any more, or not ours. */
   forget(claim: Claim): Promise<boolean>;
   /** Remembers a finished step's value, as JSON. */
@@ -140,8 +170,9 @@ export interface TaskStore {
   sweep(now: number): Promise<number>;
   prune(scope: Scope, taskId?: string): Promise<number>;
   /**
-   * The clock was set by so much, and is `now`. Ahead: what had ended before keeps the time that it had left; once, however many processes
-   * have seen the jump. Back: nothing is kept for longer than its time from now, and what is queued waits no longer than it would have.
+   * The clock was set by so much, and is `now`. Ahead: what had ended before keeps the time that it had left; once,
+   * however many processes have seen the jump. Back: nothing is kept for longer than its time from now, and what is
+   * queued waits no longer than it would have.
    */
   clockJumped(byMs: number, now: number): Promise<void>;
 
@@ -149,8 +180,9 @@ export interface TaskStore {
   durations(command?: string): Promise<readonly DurationCount[]>;
 
   /**
-   * Calls back when something may have changed: with the task's id, or without one when it happened elsewhere. Of one task, when its id is given:
-   * then a change of another costs nothing, and one that happened elsewhere is told when it was that task's, or may have been.
+   * Calls back when something may have changed: with the task's id, or without one when it happened elsewhere. Of one
+   * task, when its id is given: then a change of another costs nothing, and one that happened elsewhere is told when it
+   * was that task's, or may have been.
    */
   onChange(listener: (taskId: string | undefined) => void, taskId?: string): () => void;
   /** Looks for other processes' changes this often while someone waits. */

@@ -22,9 +22,9 @@ const sweepMs = 60_000;
 /**
  * Finds what dead workers leave behind, and removes what has expired.
  *
- * Leases are wall-clock times, and wall clocks are set: after a jump, or right after a start, a living worker's lease may look
- * old until its next heartbeat. So leases are not judged before everyone alive has had time to renew. Results have nobody who
- * renews them: what a jump would take from their time, or add to it, is put right on record.
+ * Leases are wall-clock times, and wall clocks are set: after a jump, or right after a start, a living worker's lease
+ * may look old until its next heartbeat. So leases are not judged before everyone alive has had time to renew. Results
+ * have nobody who renews them: what a jump would take from their time, or add to it, is put right on record.
  */
 export class Sweeper {
   readonly #options: SweeperOptions;
@@ -60,7 +60,10 @@ export class Sweeper {
     if (this.#isStopped) return;
     this.#cancel = this.#options.clock.after(ms, () => {
       this.check()
-        .catch((error: unknown) => void (isStoreError(error) || this.#options.log.error(`looking after tasks failed: ${messageOf(error)}`)))
+        .catch(
+          (error: unknown) =>
+            void (isStoreError(error) || this.#options.log.error(`looking after tasks failed: ${messageOf(error)}`)),
+        )
         .finally(() => this.#schedule(Math.min(deadCheckMs, this.#leaseMs)));
     });
   }
@@ -77,7 +80,8 @@ export class Sweeper {
       this.#lastLeaseCheck = at;
       this.#note(await store.interrupt({ before: now }, now), "its lease ran out");
       const lapsed = await store.lapse(now);
-      if (lapsed.length > 0) this.#options.log.info(`${lapsed.length} task${lapsed.length === 1 ? "" : "s"} ended: nobody answered`);
+      if (lapsed.length > 0)
+        this.#options.log.info(`${lapsed.length} task${lapsed.length === 1 ? "" : "s"} ended: nobody answered`);
     }
     if (at - this.#lastSweep < sweepMs) return;
     this.#lastSweep = at;
@@ -87,10 +91,13 @@ export class Sweeper {
   /** Finds what processes of this machine that are certainly gone have left behind. */
   async interruptDead(): Promise<void> {
     const { store, clock, isDead } = this.#options;
-    for (const worker of await store.workers()) if (isDead(worker)) this.#note(await store.interrupt({ worker }, clock.now()), "its worker died");
+    for (const worker of await store.workers())
+      if (isDead(worker)) this.#note(await store.interrupt({ worker }, clock.now()), "its worker died");
   }
 
-  /** After a jump everyone alive has a whole lease's time to renew, and what has ended keeps the time that it had left. */
+  /**
+   * After a jump everyone alive has a whole lease's time to renew, and what has ended keeps the time that it had left.
+   */
   async #putRight(): Promise<void> {
     const { store, clock, log } = this.#options;
     const jumpedMs = this.#jumps.jumpedMs;
@@ -98,7 +105,9 @@ export class Sweeper {
     this.#judgeFrom = clock.monotonic() + this.#leaseMs;
     await store.clockJumped(jumpedMs, clock.now());
     this.#jumps.putRight(jumpedMs);
-    log.warn(`the clock was set ${jumpedMs > 0 ? "ahead" : "back"} by ${formatDuration(Math.abs(jumpedMs))}; results keep the time they had left`);
+    log.warn(
+      `the clock was set ${jumpedMs > 0 ? "ahead" : "back"} by ${formatDuration(Math.abs(jumpedMs))}; results keep the time they had left`,
+    );
   }
 
   #note(ids: readonly string[], why: string): void {

@@ -18,9 +18,9 @@ import type { Message } from "../command/run.ts";
  * outcome    how the run ended, in our own neutral shape
  * giving back  ending an attempt that does not count, because the worker stops
  * interrupted  the worker is gone; what the command did meanwhile is unknown
- * apart      in a process of its own: how a task runs on whose worker died, because any of those that ran there may have ended it
- * journalled call  a call that is still being answered, on record only so that a crash in the middle of it is noticed
- * handing out  giving a call's client the task's id in place of the answer: the call goes on as a task
+ * apart      in a process of its own: how a task runs on whose worker died, because any of those that ran there may
+ * have ended it journalled call  a call that is still being answered, on record only so that a crash in the middle of
+ * it is noticed handing out  giving a call's client the task's id in place of the answer: the call goes on as a task
  */
 
 export type LiveStatus = "queued" | "working" | "input_required";
@@ -35,7 +35,12 @@ export type TaskOutcome = {
   readonly log: readonly LogLine[];
   readonly durationMs: number;
 } & (
-  | { readonly ending: "completed"; readonly data: unknown; readonly content?: readonly ContentBlock[]; readonly saidNo?: true }
+  | {
+      readonly ending: "completed";
+      readonly data: unknown;
+      readonly content?: readonly ContentBlock[];
+      readonly saidNo?: true;
+    }
   | {
       readonly ending: "failed";
       readonly cause: TaskFailure;
@@ -48,7 +53,10 @@ export type TaskOutcome = {
   | { readonly ending: "cancelled"; readonly message: string }
 );
 
-/** `interrupted`: the worker died and running again would not be safe. `protocol`: the command ended in a JSON-RPC error. */
+/**
+ * `interrupted`: the worker died and running again would not be safe. `protocol`: the command ended in a JSON-RPC
+ * error.
+ */
 export type TaskFailure = "input" | "command" | "output" | "timeout" | "interrupted" | "protocol";
 
 export interface TaskProgress {
@@ -95,7 +103,10 @@ export interface NewTask {
   readonly isEndless: boolean;
   readonly rules: TaskRules;
   readonly createdAt: number;
-  /** True while it is only the journal of a call that is still being answered: not handed out, not listed, not counted, not joined, never run again. */
+  /**
+   * True while it is only the journal of a call that is still being answered: not handed out, not listed, not counted,
+   * not joined, never run again.
+   */
   readonly isCall: boolean;
   /** What was asked so far; what was asked and answered ahead of the run is there from the start. */
   readonly questions: readonly TaskQuestion[];
@@ -105,12 +116,19 @@ export interface NewTask {
   readonly environment?: Environment | undefined;
 }
 
-/** The variables that a project's code reads, each with a mark of its value that says nothing about the value itself. */
+/**
+ * The variables that a project's code reads, each with a mark of its value that says nothing about the value itself.
+ */
 export type Environment = Readonly<Record<string, string>>;
 
-/** The variables that both know, with other values. A name that only one of them knows is one that code no longer, or not yet, reads. */
+/**
+ * The variables that both know, with other values. A name that only one of them knows is one that code no longer, or
+ * not yet, reads.
+ */
 export function differingNames(one: Environment | undefined, other: Environment | undefined): string[] {
-  return Object.entries(one ?? {}).flatMap(([name, mark]) => (other !== undefined && Object.hasOwn(other, name) && other[name] !== mark ? [name] : []));
+  return Object.entries(one ?? {}).flatMap(([name, mark]) =>
+    other !== undefined && Object.hasOwn(other, name) && other[name] !== mark ? [name] : [],
+  );
 }
 
 /** What may happen to a task whose attempt fails or whose worker dies. */
@@ -144,12 +162,17 @@ interface TaskState extends NewTask {
 }
 
 export type LiveTask = TaskState & { readonly status: LiveStatus; readonly lease: Lease | undefined };
-export type EndedTask = TaskState & { readonly status: TerminalStatus; readonly outcome: TaskOutcome; readonly finishedAt: number; readonly expiresAt: number };
+export type EndedTask = TaskState & {
+  readonly status: TerminalStatus;
+  readonly outcome: TaskOutcome;
+  readonly finishedAt: number;
+  readonly expiresAt: number;
+};
 export type Task = LiveTask | EndedTask;
 
 /**
- * How often a task may lose its worker before it is given up. Whatever ended the worker may have been something else that ran beside it, so this is
- * only the end of a row that would have none.
+ * How often a task may lose its worker before it is given up. Whatever ended the worker may have been something else
+ * that ran beside it, so this is only the end of a row that would have none.
  */
 export const maxCrashes = 20;
 /** How often its own process, in which nothing else ran, may end under a safe task: then it is known what ends it. */

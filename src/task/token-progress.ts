@@ -24,7 +24,11 @@ export interface TokenProgress {
 
 /** `token_not_found`: no live call has it. `timeout`: nobody has worked on its call for half a minute. */
 export type TokenAnswer =
-  | { readonly ok: true; readonly progress: TokenProgress /** Other clients' calls of the same token. */; readonly others: readonly TokenProgress[] }
+  | {
+      readonly ok: true;
+      readonly progress: TokenProgress /** Other clients' calls of the same token. */;
+      readonly others: readonly TokenProgress[];
+    }
   | { readonly ok: false; readonly error: "token_not_found" | "timeout"; readonly message: string };
 
 /** As long as a worker's lease: after that its task may be taken up by another, or by nobody. */
@@ -32,11 +36,17 @@ const graceMs = 30_000;
 
 /** Every live call that has a token, newest first; without those that nobody works on any more. */
 export async function listTokens(engine: Engine, caller: string, now: number): Promise<TokenProgress[]> {
-  return (await findTokens(engine, caller, () => true)).filter((task) => !isStale(task, now)).map((task) => toProgress(task, now));
+  return (await findTokens(engine, caller, () => true))
+    .filter((task) => !isStale(task, now))
+    .map((task) => toProgress(task, now));
 }
 
 /** The live calls whose token is meant. */
-export async function progressOfToken(engine: Engine, caller: string, wish: { readonly token: string | number; readonly now: number }): Promise<TokenAnswer> {
+export async function progressOfToken(
+  engine: Engine,
+  caller: string,
+  wish: { readonly token: string | number; readonly now: number },
+): Promise<TokenAnswer> {
   const { token, now } = wish;
   // Whoever types a token types text, whichever it is.
   const found = await findTokens(engine, caller, (other) => String(other) === String(token));
@@ -53,12 +63,21 @@ export async function progressOfToken(engine: Engine, caller: string, wish: { re
   return { ok: false, error: "timeout", message };
 }
 
-async function findTokens(engine: Engine, caller: string, isMeant: (token: string | number) => boolean): Promise<LiveTask[]> {
+async function findTokens(
+  engine: Engine,
+  caller: string,
+  isMeant: (token: string | number) => boolean,
+): Promise<LiveTask[]> {
   const found: LiveTask[] = [];
   let cursor: string | undefined;
   do {
-    const page = await engine.list(caller, { statuses: liveStatuses, withCalls: true, ...(cursor !== undefined && { cursor }) });
-    for (const task of page.tasks) if (!isTerminal(task) && task.progressToken !== undefined && isMeant(task.progressToken)) found.push(task);
+    const page = await engine.list(caller, {
+      statuses: liveStatuses,
+      withCalls: true,
+      ...(cursor !== undefined && { cursor }),
+    });
+    for (const task of page.tasks)
+      if (!isTerminal(task) && task.progressToken !== undefined && isMeant(task.progressToken)) found.push(task);
     cursor = page.nextCursor;
   } while (cursor !== undefined);
   return found;

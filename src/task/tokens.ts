@@ -57,8 +57,8 @@ export class ProgressTokens {
   track(facts: TokenFacts): TrackedToken {
     const { connection, token } = facts;
     const tokens = this.#byConnection.get(connection) ?? new Map<string | number, Tracked>();
-    // A token "MUST be unique across all active requests": the second of a pair is its client's mistake, but no reason to fail the call.
-    // https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress
+    // A token "MUST be unique across all active requests": the second of a pair is its client's mistake, but no reason
+    // to fail the call. https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress
     if (tokens.has(token)) return inert;
     const tracked = new Tracked(facts, this.#clock, this.#drop);
     tokens.set(token, tracked);
@@ -89,7 +89,10 @@ export class ProgressTokens {
     this.#stopWhenEmpty();
   }
 
-  /** Forgets this one; a later call that has its token by now keeps it. One function for all: a token must not cost one of its own. */
+  /**
+   * Forgets this one; a later call that has its token by now keeps it. One function for all: a token must not cost one
+   * of its own.
+   */
   readonly #drop = (tracked: Tracked): void => {
     const tokens = this.#byConnection.get(tracked.connection);
     if (tokens?.get(tracked.token) !== tracked) return;
@@ -113,7 +116,10 @@ export class ProgressTokens {
   }
 }
 
-/** One live token, kept small: there may be thousands. Of an update it keeps the numbers and the words, not the author's context. */
+/**
+ * One live token, kept small: there may be thousands. Of an update it keeps the numbers and the words, not the author's
+ * context.
+ */
 class Tracked implements TrackedToken {
   readonly token: string | number;
   readonly connection: object;

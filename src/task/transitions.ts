@@ -34,22 +34,33 @@ import {
  *  cancel, from every live status, or lapse, when a question's time is over ──▶ cancelled
  *        interrupt, unsafe or once too often, or of a call ──▶ failed
  *
- * Terminal is final. A live task is input_required exactly as long as one of its questions is open. A worker's events carry
- * its fence; one that is not the task's own is refused.
- * A journalled call is created claimed and never run again: retry and give back, which would queue it, are refused. Hand out makes
- * an ordinary task of it and leaves its status as it is. A call that was answered is deleted, and that is no transition.
- * Stores write the same rules as one guarded statement each; this file says what they must do.
+ * Terminal is final. A live task is input_required exactly as long as one of its questions is open. A worker's events
+ * carry its fence; one that is not the task's own is refused.
+ * A journalled call is created claimed and never run again: retry and give back, which would queue it, are refused.
+ * Hand out makes an ordinary task of it and leaves its status as it is. A call that was answered is deleted, and that
+ * is no transition. Stores write the same rules as one guarded statement each; this file says what they must do.
  */
 export type TaskEvent =
   | { readonly type: "claim"; readonly worker: string; readonly leaseMs: number }
   | { readonly type: "renew"; readonly fence: number; readonly leaseMs: number }
-  | { readonly type: "report"; readonly fence: number; readonly progress: TaskProgress | undefined; readonly statusMessage: string | undefined }
+  | {
+      readonly type: "report";
+      readonly fence: number;
+      readonly progress: TaskProgress | undefined;
+      readonly statusMessage: string | undefined;
+    }
   | { readonly type: "ask"; readonly fence: number; readonly question: LimitedQuestion }
   | { readonly type: "answer"; readonly key: string; readonly answer: Answer }
   | { readonly type: "settle"; readonly fence: number; readonly outcome: TaskOutcome }
   | { readonly type: "retry"; readonly fence: number; readonly notBefore: number; readonly why: string }
   | { readonly type: "giveBack"; readonly fence: number; readonly why?: string | undefined }
-  | { readonly type: "handOut"; readonly fence: number; readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules }
+  | {
+      readonly type: "handOut";
+      readonly fence: number;
+      readonly reason: string;
+      readonly ttlMs: number;
+      readonly rules: TaskRules;
+    }
   | { readonly type: "interrupt" }
   | { readonly type: "lapse" }
   | { readonly type: "cancel"; readonly message: string };
@@ -61,7 +72,8 @@ export type Transition = { readonly ok: true; readonly task: Task } | { readonly
 
 /** A new task, before anybody has seen it; with a claim, one that is being worked on already. */
 export function begin(fresh: NewTask, claim?: { readonly worker: string; readonly leaseMs: number }): LiveTask {
-  if (fresh.isCall && claim === undefined) throw new Error("A call is journalled by whoever runs it, so it needs a claim.");
+  if (fresh.isCall && claim === undefined)
+    throw new Error("A call is journalled by whoever runs it, so it needs a claim.");
   const queued: LiveTask = {
     ...fresh,
     status: "queued",
@@ -101,7 +113,10 @@ export function apply(task: Task, event: TaskEvent, now: number): Transition {
       // Nobody can see a lease, so renewing it is no news.
       return { ok: true, task: { ...task, lease: { worker: task.lease?.worker ?? "", until: now + event.leaseMs } } };
     case "report":
-      return change(task, now, { progress: event.progress ?? task.progress, statusMessage: event.statusMessage ?? task.statusMessage });
+      return change(task, now, {
+        progress: event.progress ?? task.progress,
+        statusMessage: event.statusMessage ?? task.statusMessage,
+      });
     case "ask": {
       const asked = { ...event.question, key: `q${task.questions.length + 1}`, askedAt: now };
       return change(task, now, { status: "input_required", questions: [...task.questions, asked] });
@@ -112,7 +127,12 @@ export function apply(task: Task, event: TaskEvent, now: number): Transition {
       return end(task, event.outcome, now);
     case "retry":
       if (task.isCall) return refuse("isCall");
-      return change(task, now, { status: waitingStatus(task), lease: undefined, notBefore: event.notBefore, statusMessage: event.why });
+      return change(task, now, {
+        status: waitingStatus(task),
+        lease: undefined,
+        notBefore: event.notBefore,
+        statusMessage: event.why,
+      });
     case "giveBack":
       if (task.isCall) return refuse("isCall");
       return change(task, now, {
@@ -132,7 +152,11 @@ export function apply(task: Task, event: TaskEvent, now: number): Transition {
       if (task.isCall) return refuse("isCall");
       const lapsed = lapsedQuestion(task, now);
       if (lapsed === undefined) return refuse("notAsked");
-      return end(task, cancelledOutcome(lapsedMessage(lapsed), task.startedAt === undefined ? 0 : now - task.startedAt), now);
+      return end(
+        task,
+        cancelledOutcome(lapsedMessage(lapsed), task.startedAt === undefined ? 0 : now - task.startedAt),
+        now,
+      );
     }
     case "cancel":
       return end(task, cancelledOutcome(event.message, task.startedAt === undefined ? 0 : now - task.startedAt), now);
@@ -142,13 +166,17 @@ export function apply(task: Task, event: TaskEvent, now: number): Transition {
 function answer(task: LiveTask, event: { key: string; answer: Answer }, now: number): Transition {
   const isOpen = openQuestions(task).some((question) => question.key === event.key);
   if (!isOpen) return refuse("notAsked");
-  const questions = task.questions.map((question) => (question.key === event.key ? { ...question, answer: event.answer, answeredAt: now } : question));
+  const questions = task.questions.map((question) =>
+    question.key === event.key ? { ...question, answer: event.answer, answeredAt: now } : question,
+  );
   const hasMore = questions.some((question) => question.answer === undefined);
   if (hasMore) return change(task, now, { questions });
   // With a worker waiting it goes on; without one it is run again, its answers replayed.
   return change(task, now, {
     questions,
-    ...(task.lease === undefined ? { status: "queued", notBefore: Math.max(task.notBefore, now) } : { status: "working" }),
+    ...(task.lease === undefined
+      ? { status: "queued", notBefore: Math.max(task.notBefore, now) }
+      : { status: "working" }),
   });
 }
 
@@ -159,7 +187,13 @@ function interrupt(task: LiveTask, now: number): Transition {
   if (task.isCall) return end({ ...task, ...counts }, interruptedCallOutcome(), now);
   const mayRunAgain = task.rules.isSafe && counts.crashes < maxCrashes;
   if (mayRunAgain)
-    return change(task, now, { ...counts, status: waitingStatus(task), lease: undefined, notBefore: now, statusMessage: interruptedMessage(counts.crashes) });
+    return change(task, now, {
+      ...counts,
+      status: waitingStatus(task),
+      lease: undefined,
+      notBefore: now,
+      statusMessage: interruptedMessage(counts.crashes),
+    });
   return end({ ...task, ...counts }, interruptedOutcome(task.rules.isSafe, counts.crashes), now);
 }
 
@@ -184,9 +218,14 @@ export function interruptedOutcome(isSafe: boolean, crashes: number): TaskOutcom
   return interruptedBy(message);
 }
 
-/** How a call ends whose worker died before it was answered: whoever called knows that, and would not expect a second run. */
+/**
+ * How a call ends whose worker died before it was answered: whoever called knows that, and would not expect a second
+ * run.
+ */
 export function interruptedCallOutcome(): TaskOutcome {
-  return interruptedBy("Interrupted; outcome unknown. The worker ended before the call was answered, and only tasks are run again.");
+  return interruptedBy(
+    "Interrupted; outcome unknown. The worker ended before the call was answered, and only tasks are run again.",
+  );
 }
 
 function interruptedBy(message: string): TaskOutcome {

@@ -1,4 +1,7 @@
-/** What a value of JSON weighs, near enough, without writing it out: nearly all of a large one is in its texts. Counts no further than to `most`. */
+/**
+ * What a value of JSON weighs, near enough, without writing it out: nearly all of a large one is in its texts. Counts
+ * no further than to `most`.
+ */
 export function weigh(value: unknown, most = Number.POSITIVE_INFINITY): number {
   let bytes = 0;
   const open: unknown[] = [value];

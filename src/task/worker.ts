@@ -29,9 +29,15 @@ export interface WorkerOptions extends Omit<HeldCallOptions, "leaseMs" | "onClai
 const pollMs = 1_000;
 export const defaultLeaseMs = 30_000;
 const defaultGraceMs = 25_000;
-/** So many calls are put on record, or made tasks, in one turn of the event loop: each is a write of its own, and its result may be large. */
+/**
+ * So many calls are put on record, or made tasks, in one turn of the event loop: each is a write of its own, and its
+ * result may be large.
+ */
 const recordsATurn = 1;
-/** A client that does not take its answer keeps its own run from beginning for no longer, and others' for hardly any time. */
+/**
+ * A client that does not take its answer keeps its own run from beginning for no longer, and others' for hardly any
+ * time.
+ */
 const maxOwnDeliveryMs = 10_000;
 const maxDeliveryMs = 100;
 
@@ -65,7 +71,13 @@ export class Worker {
     this.#places = { ordinary: taskPlaces(options.concurrency), endless: endlessPlaces(options.concurrency) };
     this.#absences = new Absences(options.clock, options.find);
     const hooks = { onClaim: () => this.#keepLeases(), onWaiting: () => this.#wake() };
-    this.#attempts = { ...options, leaseMs: this.#leaseMs, records: new Paced(recordsATurn), absences: this.#absences, ...hooks };
+    this.#attempts = {
+      ...options,
+      leaseMs: this.#leaseMs,
+      records: new Paced(recordsATurn),
+      absences: this.#absences,
+      ...hooks,
+    };
   }
 
   get name(): string {
@@ -83,7 +95,9 @@ export class Worker {
     return { calls: attempts.length - tasks, tasks };
   }
 
-  /** Runs a call under this worker's name, so that it can become a task without starting again. Works without `start`. */
+  /**
+   * Runs a call under this worker's name, so that it can become a task without starting again. Works without `start`.
+   */
   runCall(request: CallRequest, terms: CallTerms): HeldCall {
     return new HeldCall(this.#attempts, request, terms);
   }
@@ -96,10 +110,16 @@ export class Worker {
     void call.ended.then(() => this.#calls.delete(call));
   }
 
-  /** A task is about to be made, and its id has yet to reach its client. The first lines of a run may block this process, so it does not begin before. */
+  /**
+   * A task is about to be made, and its id has yet to reach its client. The first lines of a run may block this
+   * process, so it does not begin before.
+   */
   awaitDelivery(taskId: string, delivered: Promise<void>): void {
     const forget = delivered.finally(() => this.#deliveries.delete(taskId));
-    this.#deliveries.set(taskId, { own: this.#within(forget, maxOwnDeliveryMs), others: this.#within(forget, maxDeliveryMs) });
+    this.#deliveries.set(taskId, {
+      own: this.#within(forget, maxOwnDeliveryMs),
+      others: this.#within(forget, maxDeliveryMs),
+    });
   }
 
   /** Resolves as soon as `promise` has, and after this long in any case. */
@@ -143,8 +163,8 @@ export class Worker {
   }
 
   /**
-   * Takes nothing more. Calls are handed out, what is safe to run again is given back at once, and the rest has this long to end.
-   * For good; harmless when never started, or twice.
+   * Takes nothing more. Calls are handed out, what is safe to run again is given back at once, and the rest has this
+   * long to end. For good; harmless when never started, or twice.
    */
   async stop(graceMs = defaultGraceMs): Promise<void> {
     this.#leaving.begin();
@@ -178,11 +198,14 @@ export class Worker {
   /** Whose turn it is; undefined when nobody may have one more. Who waits for a person needs no place of its own. */
   #shares(): ClaimShares | undefined {
     const busy = [...this.#running].flatMap(([attempt, task]) => (attempt.isWaiting ? [] : [task]));
-    const heldBy = (isEndless: boolean) => countByCaller(busy.filter((task) => task.isEndless === isEndless).map(({ caller }) => caller));
+    const heldBy = (isEndless: boolean) =>
+      countByCaller(busy.filter((task) => task.isEndless === isEndless).map(({ caller }) => caller));
     const running = heldBy(false);
     const full = whoIsFull(running, this.#places.ordinary);
     const fullOfEndless = whoIsFull(heldBy(true), this.#places.endless);
-    return full === "everybody" && fullOfEndless === "everybody" ? undefined : { full, fullOfEndless, turns: this.#turns.order(running) };
+    return full === "everybody" && fullOfEndless === "everybody"
+      ? undefined
+      : { full, fullOfEndless, turns: this.#turns.order(running) };
   }
 
   #keepLeases(): void {
@@ -241,19 +264,26 @@ export class Worker {
   }
 
   /**
-   * Undefined when it may at once. While ids are on their way to clients one run after the other begins, each a turn of the event loop later, so
-   * that what has come meanwhile is read: it waits for its own id to arrive, and a moment for the others.
+   * Undefined when it may at once. While ids are on their way to clients one run after the other begins, each a turn of
+   * the event loop later, so that what has come meanwhile is read: it waits for its own id to arrive, and a moment for
+   * the others.
    */
   #mayBegin(taskId: string): Promise<unknown> | undefined {
     if (this.#deliveries.size === 0) return undefined;
     const own = this.#deliveries.get(taskId)?.own;
-    this.#begun = this.#begun.then(nextTurn).then(() => Promise.all([...this.#deliveries.values()].map(({ others }) => others)));
+    this.#begun = this.#begun
+      .then(nextTurn)
+      .then(() => Promise.all([...this.#deliveries.values()].map(({ others }) => others)));
     return Promise.all([this.#begun, own]);
   }
 
   #begin(task: Task): void {
     const entry = this.#options.find(task.command);
-    const attempt = new Attempt(this.#attempts, { task: entry === undefined ? task : toOwnNames(task, entry), entry, mayBegin: this.#mayBegin(task.taskId) });
+    const attempt = new Attempt(this.#attempts, {
+      task: entry === undefined ? task : toOwnNames(task, entry),
+      entry,
+      mayBegin: this.#mayBegin(task.taskId),
+    });
     this.#running.set(attempt, task);
     void attempt.ended.then(() => {
       this.#running.delete(attempt);

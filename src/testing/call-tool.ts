@@ -15,7 +15,10 @@ export interface CallToolOptions {
   /** Where the commands are. Default: `commands` in the working folder. */
   readonly commands?: string | readonly string[];
   readonly toolPrefix?: string;
-  /** `false`: the commands that come with Meanwhile are unknown. By default they are found where the folders have none of that name. */
+  /**
+   * `false`: the commands that come with Meanwhile are unknown. By default they are found where the folders have none
+   * of that name.
+   */
   readonly bundled?: boolean;
   /** What `task.home` is. A bundled command without one gets an empty folder that is gone after the call. */
   readonly home?: string;
@@ -31,8 +34,15 @@ export interface CallToolOptions {
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** Calls a tool by its MCP name, in this process and without a transport; the envelope is the one a client gets, with the log. Never rejects for what a client would be told in it. */
-export async function callTool(name: string, args: Readonly<Record<string, unknown>> = {}, options: CallToolOptions = {}): Promise<Envelope> {
+/**
+ * Calls a tool by its MCP name, in this process and without a transport; the envelope is the one a client gets, with
+ * the log. Never rejects for what a client would be told in it.
+ */
+export async function callTool(
+  name: string,
+  args: Readonly<Record<string, unknown>> = {},
+  options: CallToolOptions = {},
+): Promise<Envelope> {
   const { commands = "commands", toolPrefix = "", bundled = true } = options;
   if (typeof name !== "string" || name === "") return refusal("Say which tool to call: callTool(name, args).");
   const folders = (typeof commands === "string" ? [commands] : commands).map((folder) => path.resolve(folder));
@@ -62,7 +72,10 @@ async function run(entry: CatalogEntry, { name, args, options }: Called): Promis
   const { config = {}, onProgress, answer, signal } = options;
   const origin: Origin = options.origin ?? { door: "terminal", folder: path.resolve() };
   // What comes with Meanwhile keeps its data there, and a test must not leave it in the working folder.
-  const ownHome = options.home === undefined && isBundledFile(entry.file) ? mkdtempSync(path.join(tmpdir(), "meanwhile-home-")) : undefined;
+  const ownHome =
+    options.home === undefined && isBundledFile(entry.file)
+      ? mkdtempSync(path.join(tmpdir(), "meanwhile-home-"))
+      : undefined;
   try {
     const outcome = await runCommand(entry.command, ownArguments(entry, name, args), {
       name: entry.toolName,

@@ -19,7 +19,9 @@ export interface Harness {
   get(task: Task): Promise<Task>;
   answer(task: Task, answers: Readonly<Record<string, Answer>>): Promise<boolean>;
   cancel(task: Task): Promise<boolean>;
-  /** What a crash of the worker would do to everything that runs: safe commands run again, others end as interrupted. */
+  /**
+   * What a crash of the worker would do to everything that runs: safe commands run again, others end as interrupted.
+   */
   crash(): Promise<void>;
   close(): Promise<void>;
 }
@@ -49,7 +51,19 @@ export function createHarness(commands: Readonly<Record<string, Command>>, optio
     const name = createId();
     return {
       name,
-      worker: new Worker({ store, dispatcher: store, history, find, clock, log, project: "test", worker: name, home, config: {}, isDebug: true }),
+      worker: new Worker({
+        store,
+        dispatcher: store,
+        history,
+        find,
+        clock,
+        log,
+        project: "test",
+        worker: name,
+        home,
+        config: {},
+        isDebug: true,
+      }),
     };
   };
   let current = createWorker();
@@ -57,7 +71,8 @@ export function createHarness(commands: Readonly<Record<string, Command>>, optio
     clock,
     async create(name, input) {
       const entry = find(name);
-      if (entry === undefined) throw new Error(`The harness has no command ${name}; it has ${Object.keys(commands).join(", ")}.`);
+      if (entry === undefined)
+        throw new Error(`The harness has no command ${name}; it has ${Object.keys(commands).join(", ")}.`);
       return (await engine.create({ entry, input, caller, origin, reason: "test", isNew: true })).task;
     },
     async settle() {
@@ -65,7 +80,10 @@ export function createHarness(commands: Readonly<Record<string, Command>>, optio
       for (;;) {
         const changed = Promise.withResolvers<void>();
         const stopListening = store.onChange(() => changed.resolve());
-        const { tasks } = await store.list({ caller, now: clock.now() }, { limit: 1_000, statuses: ["queued", "working"] });
+        const { tasks } = await store.list(
+          { caller, now: clock.now() },
+          { limit: 1_000, statuses: ["queued", "working"] },
+        );
         const isBusy = tasks.some((task) => task.status === "working" || task.notBefore <= clock.now());
         if (isBusy) await changed.promise;
         stopListening();

@@ -3,4 +3,11 @@ export type { Envelope } from "../command/envelope.ts";
 export { type CallToolOptions, callTool } from "./call-tool.ts";
 export { FakeClock } from "./fake-clock.ts";
 export { createHarness, type Harness } from "./harness.ts";
-export { type ExerciseOptions, exerciseStore, type OpenOptions, type OpenStore, type StoreCase, storeCases } from "./store-suite.ts";
+export {
+  type ExerciseOptions,
+  exerciseStore,
+  type OpenOptions,
+  type OpenStore,
+  type StoreCase,
+  storeCases,
+} from "./store-suite.ts";

@@ -59,7 +59,12 @@ export const storeCases: readonly StoreCase[] = [
 ];
 
 /** Registers every case with a test runner's `test(title, run)`. */
-export function exerciseStore(test: (title: string, run: () => Promise<void>) => void, open: OpenStore, options: ExerciseOptions = {}): void {
+export function exerciseStore(
+  test: (title: string, run: () => Promise<void>) => void,
+  open: OpenStore,
+  options: ExerciseOptions = {},
+): void {
   const { hasPlaces = true } = options;
-  for (const storeCase of storeCases) if (hasPlaces || storeCase.needsPlaces !== true) test(storeCase.title, () => storeCase.run(open));
+  for (const storeCase of storeCases)
+    if (hasPlaces || storeCase.needsPlaces !== true) test(storeCase.title, () => storeCase.run(open));
 }

@@ -42,7 +42,10 @@ export function readBody(request: IncomingMessage, { onGrowth, onBody, onError }
   });
 }
 
-/** The first part is taken as it is. More are copied into room that doubles: who sends byte by byte has no object kept for each. */
+/**
+ * The first part is taken as it is. More are copied into room that doubles: who sends byte by byte has no object kept
+ * for each.
+ */
 function append(body: Buffer, size: number, part: Buffer): Buffer {
   if (size === 0) return part;
   const whole = size + part.length <= body.length ? body : Buffer.allocUnsafe(2 * (size + part.length));

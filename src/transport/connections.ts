@@ -59,7 +59,9 @@ export class Connections {
     if (unknown.length > maxUnknownAtOnce) unknown[0]?.socket.destroy();
   }
 
-  /** A request has come. False when its connection has sent too many without waiting for an answer; it is closed, then. */
+  /**
+   * A request has come. False when its connection has sent too many without waiting for an answer; it is closed, then.
+   */
   begin(request: IncomingMessage, over: Over): boolean {
     const connection = this.#open.get(request.socket);
     if (connection === undefined) return true;
@@ -84,7 +86,9 @@ export class Connections {
     over.onClose(() => count(this.#requests, key, -1));
   }
 
-  /** Who has too many loses one that is idle; where all are in use there are too many requests, and those are refused. */
+  /**
+   * Who has too many loses one that is idle; where all are in use there are too many requests, and those are refused.
+   */
   #makeRoom(caller: string, most: number): void {
     const own = [...this.#open.values()].filter((other) => other.caller === caller);
     if (own.length > most) own.find(({ requests }) => requests === 0)?.socket.destroy();
@@ -95,7 +99,10 @@ export class Connections {
     const key = callerKey(caller);
     const open = this.#streams.get(key) ?? 0;
     if (open >= limitsOf(caller).streams)
-      throw new RequestError("busy", `There are ${open} open streams of ${nameOf(caller)} already, the most there may be; close one, then open another.`);
+      throw new RequestError(
+        "busy",
+        `There are ${open} open streams of ${nameOf(caller)} already, the most there may be; close one, then open another.`,
+      );
     hold(this.#streams, key, 1, over);
   }
 
@@ -105,7 +112,10 @@ export class Connections {
     const held = this.#taskIds.get(key) ?? 0;
     const most = limitsOf(caller).taskIds;
     if (held + ids > most)
-      throw new RequestError("busy", `There are ${held} tasks that are listened to by ${nameOf(caller)}, of ${most} at a time; listen to fewer.`);
+      throw new RequestError(
+        "busy",
+        `There are ${held} tasks that are listened to by ${nameOf(caller)}, of ${most} at a time; listen to fewer.`,
+      );
     hold(this.#taskIds, key, ids, over);
   }
 

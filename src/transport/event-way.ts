@@ -20,8 +20,9 @@ export interface EventWayOptions {
 }
 
 /**
- * The events that belong to one request, or to none, of a client before 2026-07-28. What is there in the same turn leaves in one write;
- * after that the stream is opened, so that the client knows that it is heard. A client that lost its connection has another carry them on.
+ * The events that belong to one request, or to none, of a client before 2026-07-28. What is there in the same turn
+ * leaves in one write; after that the stream is opened, so that the client knows that it is heard. A client that lost
+ * its connection has another carry them on.
  */
 export class EventWay implements Way {
   readonly id: string;
@@ -60,7 +61,8 @@ export class EventWay implements Way {
     const carrier = this.#carrier;
     const isOpen = carrier?.isStream === true;
     const marker = isOpen ? "" : this.#marker();
-    const event = marker + toEventText(text, replay?.keep(this.id, text, isAnswer ? (message.id ?? undefined) : undefined));
+    const event =
+      marker + toEventText(text, replay?.keep(this.id, text, isAnswer ? (message.id ?? undefined) : undefined));
     if (isOpen) carrier.write(event);
     else if (isAnswer) carrier?.answerStream(headers ?? {}, event);
     else carrier?.openStream(headers, event);
@@ -83,7 +85,9 @@ export class EventWay implements Way {
 
   /** Goes on where the client was, after what it missed. */
   carryOn(carrier: Exchange, lastEventId: string): void {
-    const missed = [...(this.#options.replay?.after(lastEventId) ?? [])].map(({ eventId, text }) => toEventText(text, eventId));
+    const missed = [...(this.#options.replay?.after(lastEventId) ?? [])].map(({ eventId, text }) =>
+      toEventText(text, eventId),
+    );
     this.#carrier = carrier;
     carrier.openStream(this.#options.headers, missed.join(""));
   }

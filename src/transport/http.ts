@@ -2,7 +2,16 @@ import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server as NodeServer, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../clock.ts";
-import { internalErrorCode, isOutOfDescriptors, outOfDescriptors, ProtocolError, RequestError, RuntimeError, requestErrors, UsageError } from "../errors.ts";
+import {
+  internalErrorCode,
+  isOutOfDescriptors,
+  outOfDescriptors,
+  ProtocolError,
+  RequestError,
+  RuntimeError,
+  requestErrors,
+  UsageError,
+} from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { anonymous, type Caller, localUser } from "../mcp/caller.ts";
 import { Conversation } from "../mcp/conversation.ts";
@@ -42,13 +51,17 @@ const loopback = new Set(["127.0.0.1", "localhost", "::1", "[::1]"]);
 /** The names of this machine that a Host or Origin header may have. */
 const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** How long a request's head, and all of it, may take: who sends nothing, or a byte at a time, holds nothing for long. */
+/**
+ * How long a request's head, and all of it, may take: who sends nothing, or a byte at a time, holds nothing for long.
+ */
 const patience = { headersTimeout: 10_000, requestTimeout: 60_000, connectionsCheckingInterval: 5_000 };
 
 /** Serves MCP at /mcp, every revision on one address. Resolves once it listens. */
 export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
   if (!loopback.has(options.host))
-    throw new UsageError(`--host ${options.host} would be reachable from other machines, and there is no authentication yet; use 127.0.0.1 and a tunnel.`);
+    throw new UsageError(
+      `--host ${options.host} would be reachable from other machines, and there is no authentication yet; use 127.0.0.1 and a tunnel.`,
+    );
   const endpoint = new Endpoint(options);
   const server = createServer(patience, (request, response) => endpoint.handle(request, response));
   server.on("connection", (socket) => endpoint.connected(socket));
@@ -71,7 +84,9 @@ function listen(server: NodeServer, { host, port }: HttpOptions): Promise<void> 
   return new Promise((resolve, reject) => {
     const onError = (cause: NodeJS.ErrnoException) => {
       const text =
-        cause.code === "EADDRINUSE" ? `Port ${port} is in use; choose another one with --port.` : `Cannot listen on ${host}:${port}: ${cause.message}`;
+        cause.code === "EADDRINUSE"
+          ? `Port ${port} is in use; choose another one with --port.`
+          : `Cannot listen on ${host}:${port}: ${cause.message}`;
       reject(new RuntimeError("PORT_IN_USE", text, { cause }));
     };
     server.once("error", onError);
@@ -101,7 +116,9 @@ class Endpoint {
   /** Those that came when there were too few file descriptors left for one more. */
   readonly #crowded = new WeakSet<Socket>();
   /** What is asked of the paths beside MCP's own. */
-  readonly #routes: ReadonlyMap<string, (response: ServerResponse) => void> = new Map([["/healthz", (response) => writeJson(response, 200, { status: "ok" })]]);
+  readonly #routes: ReadonlyMap<string, (response: ServerResponse) => void> = new Map([
+    ["/healthz", (response) => writeJson(response, 200, { status: "ok" })],
+  ]);
   #toldFullAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: HttpOptions) {
@@ -159,11 +176,21 @@ class Endpoint {
     else writeJson(response, status, { jsonrpc: "2.0", id, error: told }, { ...errorHeaders[status], ...headers });
   }
 
-  #describe(error: unknown): { status: number; code: number; message: string; data?: unknown; headers?: Readonly<Record<string, string>> | undefined } {
-    if (error instanceof Refusal) return { status: error.status, code: error.code, message: error.message, headers: error.headers };
-    if (error instanceof RequestError) return { status: requestErrors[error.kind].http, code: requestErrors[error.kind].code, message: error.message };
-    if (error instanceof ProtocolError) return { status: 400, code: error.code, message: error.message, data: error.data };
-    if (error instanceof RuntimeError && error.forClients !== undefined) return { status: 200, code: internalErrorCode, message: error.forClients };
+  #describe(error: unknown): {
+    status: number;
+    code: number;
+    message: string;
+    data?: unknown;
+    headers?: Readonly<Record<string, string>> | undefined;
+  } {
+    if (error instanceof Refusal)
+      return { status: error.status, code: error.code, message: error.message, headers: error.headers };
+    if (error instanceof RequestError)
+      return { status: requestErrors[error.kind].http, code: requestErrors[error.kind].code, message: error.message };
+    if (error instanceof ProtocolError)
+      return { status: 400, code: error.code, message: error.message, data: error.data };
+    if (error instanceof RuntimeError && error.forClients !== undefined)
+      return { status: 200, code: internalErrorCode, message: error.forClients };
     this.#options.log.error("request failed", { error });
     return { status: 500, code: internalErrorCode, message: "Internal error" };
   }
@@ -171,7 +198,10 @@ class Endpoint {
   #route(request: IncomingMessage, response: ServerResponse, exchange: Exchange): void {
     refuseStrangers(request);
     if (this.#crowded.has(request.socket))
-      throw new Refusal(503, "The server has no file descriptors left for another connection; come back in a moment, or have their number raised (ulimit -n).");
+      throw new Refusal(
+        503,
+        "The server has no file descriptors left for another connection; come back in a moment, or have their number raised (ulimit -n).",
+      );
     const path = pathOf(request);
     const route = this.#routes.get(path);
     if (route !== undefined) return void route(response);
@@ -184,7 +214,8 @@ class Endpoint {
   #callerOf(request: IncomingMessage): Caller {
     const known = this.#options.identify?.(request);
     if (known !== undefined) return known;
-    if (hasTokenInUrl(request)) throw new Refusal(401, `A token in the URL is not taken, because URLs are kept and logged; ${cure}.`);
+    if (hasTokenInUrl(request))
+      throw new Refusal(401, `A token in the URL is not taken, because URLs are kept and logged; ${cure}.`);
     const [authorization, ...more] = allOf(request, "authorization");
     if (more.length > 0) throw new Refusal(401, `There is more than one Authorization header; ${cure}, once.`);
     if (authorization === undefined) {
@@ -193,14 +224,16 @@ class Endpoint {
     }
     const given = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
     if (given === undefined) throw new Refusal(401, `The Authorization header holds no bearer token; ${cure}.`);
-    if (!isSameSecret(Buffer.from(given), this.#token)) throw new Refusal(401, `The bearer token is not this home's; ${cure}.`);
+    if (!isSameSecret(Buffer.from(given), this.#token))
+      throw new Refusal(401, `The bearer token is not this home's; ${cure}.`);
     return localUser;
   }
 
   #mcp(asked: Asked): void {
     const { request, response, caller, exchange } = asked;
     const { method } = request;
-    if (method !== "POST" && method !== "GET" && method !== "DELETE") throw new Refusal(405, "MCP is asked by POST, GET and DELETE.");
+    if (method !== "POST" && method !== "GET" && method !== "DELETE")
+      throw new Refusal(405, "MCP is asked by POST, GET and DELETE.");
     this.#connections.admit(request, exchange, caller);
     exchange.shareBacklog(this.#connections.backlogOf(caller));
     if (method === "GET") this.#connections.holdStream(caller, exchange);
@@ -234,12 +267,19 @@ class Endpoint {
   #answer(message: Message, bytes: number, { request, caller, exchange }: Asked): void {
     const introduction = bytes <= maxIntroductionBytes ? undefined : refuseIntroduction(message);
     if (introduction !== undefined) throw new ProtocolError(requestErrors.params.code, introduction);
-    if (!isModernMessage(message, request.headers)) return void this.#sessions.handle({ request, caller, exchange, message });
+    if (!isModernMessage(message, request.headers))
+      return void this.#sessions.handle({ request, caller, exchange, message });
     if (message.id === undefined) return void exchange.accept();
     checkRouting(message, request.headers);
     this.#checkParams(message, request, caller);
     if (message.method === "subscriptions/listen") this.#holdListening(message, caller, exchange);
-    const conversation = new Conversation(this.#options.serving.served, { caller, door: "http", way: exchange, canPush: () => false, era: "modern" });
+    const conversation = new Conversation(this.#options.serving.served, {
+      caller,
+      door: "http",
+      way: exchange,
+      canPush: () => false,
+      era: "modern",
+    });
     exchange.onClose(() => conversation.close());
     conversation.receive(message);
   }
@@ -261,15 +301,20 @@ class Endpoint {
 function refuseStrangers(request: IncomingMessage): void {
   const { headers, method } = request;
   const { host, origin } = headers;
-  if (host === undefined || host === "") throw new Refusal(403, "The Host header must name this machine, e.g. localhost: Missing Host header");
+  if (host === undefined || host === "")
+    throw new Refusal(403, "The Host header must name this machine, e.g. localhost: Missing Host header");
   if (allOf(request, "host").length > 1) throw new Refusal(400, "There is more than one Host header; send one.");
   const name = /[/?#@]/.test(host) ? undefined : nameIn(`http://${host}`);
-  if (name === undefined) throw new Refusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host header: ${host}`);
-  if (!ownNames.has(name)) throw new Refusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host: ${name}`);
+  if (name === undefined)
+    throw new Refusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host header: ${host}`);
+  if (!ownNames.has(name))
+    throw new Refusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host: ${name}`);
   if (origin !== undefined && origin !== "") {
     const from = nameIn(origin);
-    if (from === undefined || from === "") throw new Refusal(403, `Requests from other web pages are refused: Invalid Origin header: ${origin}`);
-    if (!ownNames.has(from)) throw new Refusal(403, `Requests from other web pages are refused: Invalid Origin: ${from}`);
+    if (from === undefined || from === "")
+      throw new Refusal(403, `Requests from other web pages are refused: Invalid Origin header: ${origin}`);
+    if (!ownNames.has(from))
+      throw new Refusal(403, `Requests from other web pages are refused: Invalid Origin: ${from}`);
   }
   const hasBody = method !== "GET" && method !== "HEAD" && method !== "DELETE" && method !== "OPTIONS";
   if (hasBody && !isJson(headers["content-type"])) throw new Refusal(415, "Content-Type must be application/json.");
@@ -309,7 +354,8 @@ function pathOf({ url = "/" }: IncomingMessage): string {
   if (url.startsWith("/")) return url.split("?", 1)[0] as string;
   if (!URL.canParse(url)) throw new Refusal(400, "The target of the request is no path.");
   const { hostname, pathname } = new URL(url);
-  if (!ownNames.has(hostname)) throw new Refusal(403, `The target must name this machine, e.g. localhost: Invalid Host: ${hostname}`);
+  if (!ownNames.has(hostname))
+    throw new Refusal(403, `The target must name this machine, e.g. localhost: Invalid Host: ${hostname}`);
   return pathname;
 }
 
@@ -332,7 +378,14 @@ const errorHeaders: Readonly<Record<number, Record<string, string>>> = {
   503: { connection: "close", "retry-after": "1" },
 };
 
-function writeJson(response: ServerResponse, status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): void {
+function writeJson(
+  response: ServerResponse,
+  status: number,
+  value: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
   const text = JSON.stringify(value);
-  response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text), ...headers }).end(text);
+  response
+    .writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text), ...headers })
+    .end(text);
 }

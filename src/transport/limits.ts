@@ -53,23 +53,30 @@ export function limitsOf(caller: Caller): DoorLimits {
 }
 
 /**
- * A client that leaves this much unread, and takes less than a part of it in this time, does not read, and is closed: what waits for it is
- * memory that others need. Ten seconds are more than a program is busy that means to read on; a link that carries a part in ten seconds is
- * slower than any that MCP is spoken on.
+ * A client that leaves this much unread, and takes less than a part of it in this time, does not read, and is closed:
+ * what waits for it is memory that others need. Ten seconds are more than a program is busy that means to read on; a
+ * link that carries a part in ten seconds is slower than any that MCP is spoken on.
  */
 export const unread = {
   bytes: 1024 * 1024,
   ms: 10_000,
-  /** A stream over HTTP that has more waiting is closed at once when more comes: whoever writes to it does not wait, and one event has at most one result. */
+  /**
+   * A stream over HTTP that has more waiting is closed at once when more comes: whoever writes to it does not wait, and
+   * one event has at most one result.
+   */
   mostBytes: 16 * 1024 * 1024,
 };
 
-/** A large message is written in parts of this size: as much as a client has to take in `unread.ms`, and a moment's work to write. */
+/**
+ * A large message is written in parts of this size: as much as a client has to take in `unread.ms`, and a moment's work
+ * to write.
+ */
 export const partBytes = 1024 * 1024;
 
 /**
- * What is kept for clients before 2026-07-28 that lose their connection and come back: enough for one that was away for a moment, and for all
- * sessions no more than a few large results. What is not kept any longer leaves a word, of about this size, so that nobody waits for it in vain.
+ * What is kept for clients before 2026-07-28 that lose their connection and come back: enough for one that was away for
+ * a moment, and for all sessions no more than a few large results. What is not kept any longer leaves a word, of about
+ * this size, so that nobody waits for it in vain.
  */
 export const replayBytes = { session: 4 * 1024 * 1024, all: 64 * 1024 * 1024, stub: 500 };
 
@@ -79,5 +86,8 @@ export function nameOf(caller: Caller): string {
 }
 
 export function tooManyRequests(caller: Caller, running: number): RequestError {
-  return new RequestError("busy", `There are ${running} requests of ${nameOf(caller)} without an answer already, the most there may be; wait for one to end.`);
+  return new RequestError(
+    "busy",
+    `There are ${running} requests of ${nameOf(caller)} without an answer already, the most there may be; wait for one to end.`,
+  );
 }

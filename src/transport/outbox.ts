@@ -23,9 +23,9 @@ export interface OutboxOptions {
 }
 
 /**
- * What leaves by one connection, a line each. Messages made in one turn of the event loop leave in one write: under load a write is most of
- * what a call costs. A large one leaves in parts, the next when the last was taken; what waits stays an object until its turn comes, so that
- * no more than one message is there as text.
+ * What leaves by one connection, a line each. Messages made in one turn of the event loop leave in one write: under
+ * load a write is most of what a call costs. A large one leaves in parts, the next when the last was taken; what waits
+ * stays an object until its turn comes, so that no more than one message is there as text.
  */
 export class Outbox {
   readonly #options: OutboxOptions;
@@ -74,7 +74,10 @@ export class Outbox {
     this.#watched.delete(id);
   }
 
-  /** No more is taken, and what waits is written, whether the client keeps up or not: it is the last. Where nothing can be written, that was all. */
+  /**
+   * No more is taken, and what waits is written, whether the client keeps up or not: it is the last. Where nothing can
+   * be written, that was all.
+   */
   close(canWrite: boolean): void {
     if (canWrite) this.#flushAll();
     this.#end();
@@ -82,7 +85,8 @@ export class Outbox {
 
   #flushAll(): void {
     try {
-      for (let part = this.#nextPart(); part !== undefined && !this.#isClosed; part = this.#nextPart()) this.#options.write(part);
+      for (let part = this.#nextPart(); part !== undefined && !this.#isClosed; part = this.#nextPart())
+        this.#options.write(part);
       this.#taken();
     } catch {
       // Whoever waits for what is left is told that it has not left.
@@ -129,7 +133,10 @@ export class Outbox {
     }
   };
 
-  /** Whoever waits for an answer to leave hears when it has been written: a pipe takes it, and may say afterwards that nobody reads. */
+  /**
+   * Whoever waits for an answer to leave hears when it has been written: a pipe takes it, and may say afterwards that
+   * nobody reads.
+   */
   #write(part: string | Uint8Array): boolean {
     if (this.#untaken.length === 0) return this.#options.write(part);
     const ids = this.#untaken.splice(0);
@@ -192,14 +199,18 @@ export class Outbox {
       this.#cancelLook = undefined;
       if (this.#isClosed || !this.#waitsForDrain) return;
       const leftMs = this.#behindSince + unread.ms - clock.monotonic();
-      if (leftMs <= 0 && this.#hasMuch) this.#break(new Error(`The client has read nothing for ${unread.ms / 1000} s.`));
+      if (leftMs <= 0 && this.#hasMuch)
+        this.#break(new Error(`The client has read nothing for ${unread.ms / 1000} s.`));
       else this.#lookWhetherRead(leftMs > 0 ? leftMs : unread.ms);
     });
   }
 
   get #hasMuch(): boolean {
     const { writableLength } = this.#options.output;
-    return this.#rest !== undefined || writableLength + weigh(this.#waiting.slice(this.#at), unread.bytes - writableLength) >= unread.bytes;
+    return (
+      this.#rest !== undefined ||
+      writableLength + weigh(this.#waiting.slice(this.#at), unread.bytes - writableLength) >= unread.bytes
+    );
   }
 }
 

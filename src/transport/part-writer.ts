@@ -2,7 +2,10 @@ import type { ServerResponse } from "node:http";
 import type { Clock } from "../clock.ts";
 import { partBytes, unread } from "./limits.ts";
 
-/** Writes to an HTTP response as fast as its client reads, a part at a time, and closes it when the client does not read. */
+/**
+ * Writes to an HTTP response as fast as its client reads, a part at a time, and closes it when the client does not
+ * read.
+ */
 export class PartWriter {
   readonly #to: ServerResponse;
   readonly #clock: Clock;
@@ -63,7 +66,10 @@ export class PartWriter {
     }
   }
 
-  /** Who leaves much unread, and takes nothing of it for a while, does not read. An answer whose turn on its connection has not come is not theirs to read yet. */
+  /**
+   * Who leaves much unread, and takes nothing of it for a while, does not read. An answer whose turn on its connection
+   * has not come is not theirs to read yet.
+   */
   #lookWhetherRead(): void {
     this.#cancelLook ??= this.#clock.after(unread.ms, () => {
       this.#cancelLook = undefined;

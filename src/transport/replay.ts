@@ -80,7 +80,15 @@ export class Replay {
   /** Keeps a message, which may be an answer; the id of its event. */
   keep(streamId: string, text: string, answerTo?: Id): string {
     const eventId = this.mark(streamId);
-    this.#put({ number: this.#lastNumber, at: this.#monotonic(), streamId, text, answerTo, bytes: text.length, owner: this });
+    this.#put({
+      number: this.#lastNumber,
+      at: this.#monotonic(),
+      streamId,
+      text,
+      answerTo,
+      bytes: text.length,
+      owner: this,
+    });
     // The memory of all may have let go of it already.
     for (const oldest of this.#kept.values()) {
       if (this.#bytes <= replayBytes.session) break;
@@ -98,7 +106,8 @@ export class Replay {
   *after(eventId: string): Iterable<{ readonly eventId: string; readonly text: string }> {
     const after = this.#parse(eventId);
     for (const [number, { streamId, text }] of this.#kept)
-      if (after !== undefined && number > after.number && streamId === after.streamId) yield { eventId: toEventId(number, streamId), text };
+      if (after !== undefined && number > after.number && streamId === after.streamId)
+        yield { eventId: toEventId(number, streamId), text };
   }
 
   /** The session has ended. */
@@ -120,7 +129,8 @@ export class Replay {
     this.#forget(event);
     const stub = toStub(event);
     // An answer is the last of its stream, so a word that comes after all the others comes in its place.
-    if (stub !== undefined && event.bytes > replayBytes.stub) this.#put({ ...event, text: stub, bytes: replayBytes.stub });
+    if (stub !== undefined && event.bytes > replayBytes.stub)
+      this.#put({ ...event, text: stub, bytes: replayBytes.stub });
   }
 
   #put(event: Kept): void {
@@ -144,7 +154,9 @@ export class Replay {
 }
 
 function toStub({ answerTo }: Kept): string | undefined {
-  return answerTo === undefined ? undefined : writeMessage({ id: answerTo, error: { code: internalErrorCode, message: noLongerKept } });
+  return answerTo === undefined
+    ? undefined
+    : writeMessage({ id: answerTo, error: { code: internalErrorCode, message: noLongerKept } });
 }
 
 function toEventId(number: number, streamId: string): string {

@@ -27,7 +27,10 @@ interface From {
   readonly message?: Message;
 }
 
-/** Clients before 2026-07-28 hold a session: one conversation each, found by a header. Who has too many loses its own, and nobody else's. */
+/**
+ * Clients before 2026-07-28 hold a session: one conversation each, found by a header. Who has too many loses its own,
+ * and nobody else's.
+ */
 export class Sessions {
   readonly #served: Served;
   readonly #sessions = new Map<string, Session>();
@@ -68,7 +71,13 @@ export class Sessions {
   #answerAlone(message: Message, { caller, exchange }: From): void {
     if (message.method === undefined || message.id === undefined) return void exchange.accept();
     const way = new EventWay({ id: "" }, exchange);
-    const conversation = new Conversation(this.#served, { caller, door: "http", way, canPush: () => false, era: "legacy" });
+    const conversation = new Conversation(this.#served, {
+      caller,
+      door: "http",
+      way,
+      canPush: () => false,
+      era: "legacy",
+    });
     exchange.onClose(() => conversation.close());
     receive(conversation, message, way);
   }
@@ -106,14 +115,18 @@ export class Sessions {
       return void session.openStream(exchange, request.headers["last-event-id"]);
     }
     refuseAccept(request, ["application/json", "text/event-stream"]);
-    if (message.method === "initialize") throw new RequestError("request", "Invalid Request: Server already initialized");
+    if (message.method === "initialize")
+      throw new RequestError("request", "Invalid Request: Server already initialized");
     refuseVersion(request);
     if (message.method === undefined || message.id === undefined || message.id === null) {
       session.conversation.receive(message);
       return void exchange.accept();
     }
     if (session.conversation.isRunning(message.id))
-      throw new RequestError("request", `The id ${JSON.stringify(message.id)} belongs to a call that is still running; use a fresh id.`);
+      throw new RequestError(
+        "request",
+        `The id ${JSON.stringify(message.id)} belongs to a call that is still running; use a fresh id.`,
+      );
     this.#refuseTooMany(caller);
     session.answer(message, exchange, versionOf(request));
   }
@@ -162,7 +175,8 @@ export class Sessions {
       this.#cancelLook = undefined;
       const now = clock.monotonic();
       this.#replays.sweep(now - replayLivesMs);
-      for (const session of this.#sessions.values()) if (session.isIdle && now - session.lastUsedAt >= limitsOf(session.caller).silenceMs) this.#end(session);
+      for (const session of this.#sessions.values())
+        if (session.isIdle && now - session.lastUsedAt >= limitsOf(session.caller).silenceMs) this.#end(session);
       if (this.#sessions.size > 0) this.#lookForSilent();
     });
   }
@@ -224,10 +238,17 @@ class Session {
   openStream(exchange: Exchange, lastEventId: string | string[] | undefined): void {
     exchange.onClose(() => this.use());
     const wanted = lastEventId === undefined ? ownStream : this.#replay.streamOf(String(lastEventId));
-    if (wanted === undefined) throw new Refusal(400, "Invalid event ID format: Last-Event-ID names no event of this session.");
-    const way = wanted === ownStream ? this.#own : (this.#ways.get(wanted) ?? new EventWay({ id: wanted, replay: this.#replay, headers: this.#headers }));
+    if (wanted === undefined)
+      throw new Refusal(400, "Invalid event ID format: Last-Event-ID names no event of this session.");
+    const way =
+      wanted === ownStream
+        ? this.#own
+        : (this.#ways.get(wanted) ?? new EventWay({ id: wanted, replay: this.#replay, headers: this.#headers }));
     if (way.isCarried)
-      throw new Refusal(409, `Conflict: ${way === this.#own ? "Only one SSE stream is allowed per session" : "Stream already has an active connection"}`);
+      throw new Refusal(
+        409,
+        `Conflict: ${way === this.#own ? "Only one SSE stream is allowed per session" : "Stream already has an active connection"}`,
+      );
     way.carryOn(exchange, String(lastEventId ?? ""));
     // What has been answered has nothing to come.
     if (way !== this.#own && !this.#ways.has(wanted)) return void way.end();
@@ -246,7 +267,10 @@ class Session {
       this.#ways.delete(way.id);
       this.use();
     };
-    const way = new EventWay({ id: createId(), replay: this.#replay, headers: this.#headers, isMarked: takesEmptyEvents(revision), onOver }, exchange);
+    const way = new EventWay(
+      { id: createId(), replay: this.#replay, headers: this.#headers, isMarked: takesEmptyEvents(revision), onOver },
+      exchange,
+    );
     this.#ways.set(way.id, way);
     return way;
   }
@@ -273,11 +297,17 @@ function versionOf({ headers }: IncomingMessage): string {
 function refuseVersion({ headers }: IncomingMessage): void {
   const version = headers["mcp-protocol-version"];
   if (version === undefined || legacyRevisions.includes(String(version))) return;
-  throw new Refusal(400, `Bad Request: Unsupported protocol version: ${String(version).slice(0, 100)} (supported versions: ${legacyRevisions.join(", ")})`);
+  throw new Refusal(
+    400,
+    `Bad Request: Unsupported protocol version: ${String(version).slice(0, 100)} (supported versions: ${legacyRevisions.join(", ")})`,
+  );
 }
 
 function refuseAccept({ headers }: IncomingMessage, types: readonly string[]): void {
   const accepted = (headers.accept ?? "").toLowerCase().split(",");
   if (types.every((type) => accepted.some((range) => range.split(";", 1)[0]?.trim() === type))) return;
-  throw new Refusal(406, `Not Acceptable: Client must accept ${types.length > 1 ? `both ${types.join(" and ")}` : types[0]}`);
+  throw new Refusal(
+    406,
+    `Not Acceptable: Client must accept ${types.length > 1 ? `both ${types.join(" and ")}` : types[0]}`,
+  );
 }

@@ -11,11 +11,17 @@ import { Outbox, type WritePart } from "./outbox.ts";
 
 /** What may be dropped rather than kept for a client that does not read. */
 const droppable = new Set(["notifications/progress", "notifications/message"]);
-/** So many messages of one client, or so much of them, are begun before others have their turn; fewer where they make a turn longer than this. */
+/**
+ * So many messages of one client, or so much of them, are begun before others have their turn; fewer where they make a
+ * turn longer than this.
+ */
 const messagesATurn = 100;
 const leastATurn = 5;
 const turnMs = 15;
-/** Requests without an answer on one connection. Calls that run have limits of their own; the rest wait for what others do, and cost little. */
+/**
+ * Requests without an answer on one connection. Calls that run have limits of their own; the rest wait for what others
+ * do, and cost little.
+ */
 const maxInFlight = 10_000;
 const unitBytes = 64 * 1024;
 
@@ -32,7 +38,8 @@ export interface LineTransportOptions {
 
 /**
  * One MCP connection over a pair of byte streams, one message a line.
- * A bad line gets one error and the next is read; a client that stops reading stops being read, and is closed when that lasts.
+ * A bad line gets one error and the next is read; a client that stops reading stops being read, and is closed when that
+ * lasts.
  */
 export class LineTransport implements Way, Outbound {
   readonly backlog = new Backlog();
@@ -190,7 +197,8 @@ export class LineTransport implements Way, Outbound {
 
   #receive(line: Buffer | "tooLong"): void {
     try {
-      if (line === "tooLong") throw new RequestError("tooLarge", `The message is larger than ${maxLineBytes / 1024 / 1024} MiB.`);
+      if (line === "tooLong")
+        throw new RequestError("tooLarge", `The message is larger than ${maxLineBytes / 1024 / 1024} MiB.`);
       const message = parseMessage(line);
       this.#track(message);
       this.onMessage?.(message);
@@ -208,7 +216,11 @@ export class LineTransport implements Way, Outbound {
     const { method, id } = message;
     if (method === undefined) return;
     if (id !== undefined && id !== null) {
-      if (this.#inFlight.has(id)) throw new RequestError("request", `The id ${JSON.stringify(id)} belongs to a call that is still running; use a fresh id.`);
+      if (this.#inFlight.has(id))
+        throw new RequestError(
+          "request",
+          `The id ${JSON.stringify(id)} belongs to a call that is still running; use a fresh id.`,
+        );
       if (this.#inFlight.size >= maxInFlight) throw new TooManyRequests(id);
       this.#inFlight.add(id);
       if (method === "subscriptions/listen" || this.#options.isAskedAgain?.(method) === true) this.#standing.add(id);
@@ -238,7 +250,10 @@ class TooManyRequests extends RequestError {
   readonly id: string | number;
 
   constructor(id: string | number) {
-    super("busy", `There are ${maxInFlight} requests without an answer on this connection already, the most there may be; wait for one to end.`);
+    super(
+      "busy",
+      `There are ${maxInFlight} requests without an answer on this connection already, the most there may be; wait for one to end.`,
+    );
     this.id = id;
   }
 }

@@ -14,7 +14,10 @@ export interface ChildWords {
   readonly env?: NodeJS.ProcessEnv | undefined;
 }
 
-/** Starts a server in a group of its own: a signal from the terminal is for us, and it is ended with all that it has started. */
+/**
+ * Starts a server in a group of its own: a signal from the terminal is for us, and it is ended with all that it has
+ * started.
+ */
 export async function startChild({ command, args, cwd, env }: ChildWords): Promise<Child> {
   const child = spawn(command, [...args], {
     stdio: ["pipe", "pipe", "pipe"],
@@ -27,7 +30,13 @@ export async function startChild({ command, args, cwd, env }: ChildWords): Promi
     child.once("spawn", resolve);
     child.once("error", (cause: NodeJS.ErrnoException) => {
       const why = cause.code === "ENOENT" ? "there is no such command or working folder" : cause.message;
-      reject(new ConnectionError(`The server ${cut(command)} cannot be started: ${why}.`, { isPassing: false, isUnsent: true, cause }));
+      reject(
+        new ConnectionError(`The server ${cut(command)} cannot be started: ${why}.`, {
+          isPassing: false,
+          isUnsent: true,
+          cause,
+        }),
+      );
     });
   });
   return child;
@@ -52,7 +61,10 @@ export interface Patience {
 }
 
 /** Makes it leave: closes its input, then asks by a signal, then kills it. Says what it took. */
-export async function endChild(child: Child, { gone, politeMs, signalMs }: Patience): Promise<"closing" | "signal" | "kill"> {
+export async function endChild(
+  child: Child,
+  { gone, politeMs, signalMs }: Patience,
+): Promise<"closing" | "signal" | "kill"> {
   const leaves = (ms: number) =>
     within(
       ms,

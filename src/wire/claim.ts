@@ -17,14 +17,20 @@ export function hasClaim(meta: Json): boolean {
 
 export function envelopeIssueOf(meta: Json): EnvelopeIssue | undefined {
   const issue = (key: string, problem: string) => ({ key, problem });
-  const { [metaKeys.revision]: revision, [metaKeys.clientCapabilities]: capabilities, [metaKeys.clientInfo]: info, [metaKeys.logLevel]: level } = meta;
+  const {
+    [metaKeys.revision]: revision,
+    [metaKeys.clientCapabilities]: capabilities,
+    [metaKeys.clientInfo]: info,
+    [metaKeys.logLevel]: level,
+  } = meta;
   if (revision === undefined) return issue(metaKeys.revision, "missing");
   if (capabilities === undefined) return issue(metaKeys.clientCapabilities, "missing");
   if (typeof revision !== "string") return issue(metaKeys.revision, "expected a text");
   if (!isObject(capabilities)) return issue(metaKeys.clientCapabilities, "expected an object");
   if (info !== undefined && (!isObject(info) || typeof info.name !== "string" || typeof info.version !== "string"))
     return issue(metaKeys.clientInfo, "expected an object with name and version");
-  if (level !== undefined && !logLevels.some((known) => known === level)) return issue(metaKeys.logLevel, `expected one of ${logLevels.join(", ")}`);
+  if (level !== undefined && !logLevels.some((known) => known === level))
+    return issue(metaKeys.logLevel, `expected one of ${logLevels.join(", ")}`);
   return undefined;
 }
 

@@ -1,7 +1,10 @@
 import { fieldsOf, type Json, textOf } from "./json.ts";
 import { modernRevision } from "./revisions.ts";
 
-/** What a request of 2026-07-28 says about itself: who asks, in its `_meta`; and what it is about, in headers that proxies can read. */
+/**
+ * What a request of 2026-07-28 says about itself: who asks, in its `_meta`; and what it is about, in headers that
+ * proxies can read.
+ */
 
 export const metaKeys = {
   revision: "io.modelcontextprotocol/protocolVersion",
@@ -15,7 +18,11 @@ export const metaKeys = {
 
 /** The `_meta` of who asks. */
 export function toEnvelope(clientInfo: Json, clientCapabilities: Json): Json {
-  return { [metaKeys.revision]: modernRevision, [metaKeys.clientInfo]: clientInfo, [metaKeys.clientCapabilities]: clientCapabilities };
+  return {
+    [metaKeys.revision]: modernRevision,
+    [metaKeys.clientInfo]: clientInfo,
+    [metaKeys.clientCapabilities]: clientCapabilities,
+  };
 }
 
 /** What a request is about: a tool, a resource, a task. */
@@ -26,7 +33,11 @@ export function subjectOf(params: Json): string | undefined {
 /** The headers that tell a proxy where a request belongs. */
 export function routingHeaders(revision: string, method: string, params: Json = {}): Record<string, string> {
   const subject = subjectOf(params);
-  return { "mcp-protocol-version": revision, "mcp-method": method, ...(subject !== undefined && { "mcp-name": headerValue(subject) }) };
+  return {
+    "mcp-protocol-version": revision,
+    "mcp-method": method,
+    ...(subject !== undefined && { "mcp-name": headerValue(subject) }),
+  };
 }
 
 /** A text as a header's value; what a header cannot hold is sent as base64. */
@@ -59,7 +70,8 @@ function* findMarks(schema: Json, path: readonly string[]): Iterable<ParamMark> 
     const { "x-mcp-header": mark, type } = fieldsOf(property);
     const header = textOf(mark);
     const own = [...path, name];
-    if (header !== undefined && /^[\w!#$%&'*+.^`|~-]+$/.test(header)) yield { header, path: own, isNumber: type === "integer" || type === "number" };
+    if (header !== undefined && /^[\w!#$%&'*+.^`|~-]+$/.test(header))
+      yield { header, path: own, isNumber: type === "integer" || type === "number" };
     yield* findMarks(fieldsOf(property), own);
   }
 }

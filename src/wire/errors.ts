@@ -7,7 +7,10 @@ export class ServerError extends CommandError {
   readonly data: unknown;
 
   constructor(error: { readonly code: number; readonly message?: unknown; readonly data?: unknown }) {
-    super(`The server answered with error ${error.code}: ${cut(typeof error.message === "string" ? error.message : "no message")}`, { details: error.data });
+    super(
+      `The server answered with error ${error.code}: ${cut(typeof error.message === "string" ? error.message : "no message")}`,
+      { details: error.data },
+    );
     this.code = error.code;
     this.data = error.data;
   }

@@ -9,19 +9,27 @@ export const maxIntroductionBytes = 16 * 1024;
 /** Checking a member of an object takes far longer than sending it. */
 export const limits = { depth: 64, values: 100_000, members: 10_000 } as const satisfies JsonLimits;
 /** What to do about too much of each. */
-const cures = { depth: "", values: "; put them in a file, or send them in parts", members: "; put them in a list, or in a file" };
+const cures = {
+  depth: "",
+  values: "; put them in a file, or send them in parts",
+  members: "; put them in a list, or in a file",
+};
 
 /** Reads one JSON-RPC message from bytes. Throws a RequestError that says what is wrong with them. */
 export function parseMessage(bytes: Buffer): Message {
   return checkMessage(parseJson(bytes));
 }
 
-/** Reads JSON from bytes, refusing bad UTF-8, nesting that could not be written again, and more values than can be checked in a moment. */
+/**
+ * Reads JSON from bytes, refusing bad UTF-8, nesting that could not be written again, and more values than can be
+ * checked in a moment.
+ */
 export function parseJson(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new RequestError("parse", "The message is not valid UTF-8.");
   const text = bytes.toString("utf8");
   const { excess } = weighJson(text, limits);
-  if (excess !== undefined) throw new RequestError("request", `The message ${describeExcess(excess, limits)}${cures[excess]}.`);
+  if (excess !== undefined)
+    throw new RequestError("request", `The message ${describeExcess(excess, limits)}${cures[excess]}.`);
   try {
     return JSON.parse(text);
   } catch (cause) {
@@ -43,14 +51,22 @@ export function checkMessage(value: unknown): Message {
     return value as Message;
   }
   if (typeof method !== "string") throw refuse("`method` must be a text.");
-  if (params !== undefined && (typeof params !== "object" || params === null || Array.isArray(params))) throw refuse("`params` must be an object.");
+  if (params !== undefined && (typeof params !== "object" || params === null || Array.isArray(params)))
+    throw refuse("`params` must be an object.");
   return value as Message;
 }
 
-/** Why what a client says about itself is not taken; undefined when it is. It is kept as long as its session, and read with every request. */
+/**
+ * Why what a client says about itself is not taken; undefined when it is. It is kept as long as its session, and read
+ * with every request.
+ */
 export function refuseIntroduction(message: Message): string | undefined {
   if (message.method === undefined) return undefined;
-  const { _meta = {}, clientInfo, capabilities } = (message.params ?? {}) as Record<string, unknown> & { _meta?: Record<string, unknown> | null };
+  const {
+    _meta = {},
+    clientInfo,
+    capabilities,
+  } = (message.params ?? {}) as Record<string, unknown> & { _meta?: Record<string, unknown> | null };
   const said =
     message.method === "initialize"
       ? { clientInfo, capabilities }

@@ -6,8 +6,9 @@ import { hasVersionHeader, isModern } from "./revisions.ts";
 import { EventReader, type ServerEvent } from "./sse.ts";
 
 /**
- * One HTTP exchange of a client's, of every revision: what it says in its headers, and what comes back as JSON or on a stream. `fetch` gives up
- * after five silent minutes, which is what slow tools are, and hides why it failed; node's own `request` does neither.
+ * One HTTP exchange of a client's, of every revision: what it says in its headers, and what comes back as JSON or on a
+ * stream. `fetch` gives up after five silent minutes, which is what slow tools are, and hides why it failed; node's own
+ * `request` does neither.
  */
 
 export interface HttpWish extends Pick<RequestOptions, "lookup" | "maxHeaderSize"> {
@@ -19,18 +20,26 @@ export interface HttpWish extends Pick<RequestOptions, "lookup" | "maxHeaderSize
   readonly agent?: http.Agent | undefined;
 }
 
-/** Sends a request and resolves with the head of its answer, whatever it is; rejects with what the network said, or with the signal's reason. */
+/**
+ * Sends a request and resolves with the head of its answer, whatever it is; rejects with what the network said, or with
+ * the signal's reason.
+ */
 export function sendHttp(url: URL, { body, signal, agent, headers, ...wish }: HttpWish): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
     const { request } = url.protocol === "https:" ? https : http;
     const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
     let incoming: IncomingMessage | undefined;
-    const outgoing = request(url, { ...wish, headers: { ...headers, ...length }, agent: agent ?? false }, (response) => {
-      incoming = response;
-      resolve(response);
-    });
-    // By hand, because node's own `signal` raises an error on the socket that nobody can catch once the answer is being read.
+    const outgoing = request(
+      url,
+      { ...wish, headers: { ...headers, ...length }, agent: agent ?? false },
+      (response) => {
+        incoming = response;
+        resolve(response);
+      },
+    );
+    // By hand, because node's own `signal` raises an error on the socket that nobody can catch once the answer is being
+    // read.
     const onAbort = () => void (incoming === undefined ? outgoing.destroy(new Error("aborted")) : incoming.destroy());
     signal?.addEventListener("abort", onAbort, { once: true });
     outgoing.on("close", () => signal?.removeEventListener("abort", onAbort));
@@ -51,12 +60,17 @@ export interface HttpSubject {
   readonly params?: Json | undefined;
 }
 
-/** What the headers say of a message: the session it belongs to, its revision, and since 2026-07-28 what it is about. */
+/**
+ * What the headers say of a message: the session it belongs to, its revision, and since 2026-07-28 what it is about.
+ */
 export function subjectHeaders({ revision, session, method, params }: HttpSubject): Record<string, string> {
   const ofSession = session === undefined ? {} : { "mcp-session-id": session };
   if (revision === undefined) return ofSession;
   if (isModern(revision) && method !== undefined) return { ...ofSession, ...routingHeaders(revision, method, params) };
-  return { ...ofSession, ...(hasVersionHeader(revision) && method !== "initialize" && { "mcp-protocol-version": revision }) };
+  return {
+    ...ofSession,
+    ...(hasVersionHeader(revision) && method !== "initialize" && { "mcp-protocol-version": revision }),
+  };
 }
 
 export function isEventStream(contentType: string | null | undefined): boolean {
@@ -69,7 +83,11 @@ export class TooLarge extends Error {
 }
 
 /** What an answer brings: each event of a stream, or its whole body as if it were one; nothing for an empty body. */
-export async function* readBody(body: AsyncIterable<Uint8Array>, isStream: boolean, maxBytes = Number.POSITIVE_INFINITY): AsyncGenerator<ServerEvent> {
+export async function* readBody(
+  body: AsyncIterable<Uint8Array>,
+  isStream: boolean,
+  maxBytes = Number.POSITIVE_INFINITY,
+): AsyncGenerator<ServerEvent> {
   const events = new EventReader(maxBytes);
   const parts: Uint8Array[] = [];
   let size = 0;

@@ -19,10 +19,16 @@ export interface JsonWeight {
   readonly excess: keyof JsonLimits | undefined;
 }
 
-const [quote, backslash, comma, colon, openList, closeList, openObject, closeObject] = Array.from('"\\,:[]{}', (letter) => letter.charCodeAt(0));
+const [quote, backslash, comma, colon, openList, closeList, openObject, closeObject] = Array.from(
+  '"\\,:[]{}',
+  (letter) => letter.charCodeAt(0),
+);
 
 /** Weighs a text in one pass, outside its strings; it need not be JSON. */
-export function weighJson(text: string, { depth: maxDepth, values: maxValues, members: maxMembers = Number.POSITIVE_INFINITY }: JsonLimits): JsonWeight {
+export function weighJson(
+  text: string,
+  { depth: maxDepth, values: maxValues, members: maxMembers = Number.POSITIVE_INFINITY }: JsonLimits,
+): JsonWeight {
   /** Of the objects that are open, by level. */
   const members: number[] = [0];
   let depth = 0;
@@ -57,7 +63,10 @@ function endOfString(text: string, start: number): number {
 }
 
 /** The value and how many it holds; undefined for what is no JSON, or more than the limits allow. */
-export function parseWeighed(text: string, limits: JsonLimits): { readonly value: unknown; readonly values: number } | undefined {
+export function parseWeighed(
+  text: string,
+  limits: JsonLimits,
+): { readonly value: unknown; readonly values: number } | undefined {
   const { values, excess } = weighJson(text, limits);
   if (excess !== undefined) return undefined;
   try {

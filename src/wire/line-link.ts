@@ -35,7 +35,8 @@ export function readLines(input: Readable, events: LinkEvents): (why: Connection
 
 export function writeLine(output: Writable, message: Message): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (!output.writable) return reject(new ConnectionError("The connection to the server is closed.", { isUnsent: true }));
+    if (!output.writable)
+      return reject(new ConnectionError("The connection to the server is closed.", { isUnsent: true }));
     output.write(`${writeMessage(message)}\n`, (cause) => {
       if (cause == null) resolve();
       else reject(new ConnectionError(`The server does not take messages any more: ${cause.message}.`, { cause }));

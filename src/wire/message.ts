@@ -1,6 +1,9 @@
 import { describeExcess, isObject, type Json, type JsonLimits, weighJson } from "./json.ts";
 
-/** JSON-RPC messages as they are read and written. What the other side sends is `unknown` until somebody has looked at it. */
+/**
+ * JSON-RPC messages as they are read and written. What the other side sends is `unknown` until somebody has looked at
+ * it.
+ */
 
 export interface Message {
   readonly id?: string | number | null;
@@ -30,16 +33,24 @@ export function readMessage(text: string): Message | undefined {
   const { excess } = weighJson(text, limits);
   if (excess === undefined) return value as Message;
   // Who waits for it has to hear that it will not come.
-  return method === undefined && id != null ? { id, error: { code: -32603, message: `the answer ${describeExcess(excess, limits)}` } } : undefined;
+  return method === undefined && id != null
+    ? { id, error: { code: -32603, message: `the answer ${describeExcess(excess, limits)}` } }
+    : undefined;
 }
 
-/** The same of what may hold anything: an answer that cannot be written becomes an error to whoever asked for it, and anything else nothing. */
+/**
+ * The same of what may hold anything: an answer that cannot be written becomes an error to whoever asked for it, and
+ * anything else nothing.
+ */
 export function writeAnything(message: Message): string | undefined {
   try {
     return writeMessage(message);
   } catch (cause) {
     if (message.method !== undefined || message.id == null) return undefined;
-    const error = { code: -32603, message: `The answer cannot be written as JSON: ${(cause as Error).message.split("\n")[0]}.` };
+    const error = {
+      code: -32603,
+      message: `The answer cannot be written as JSON: ${(cause as Error).message.split("\n")[0]}.`,
+    };
     return writeMessage({ id: message.id, error });
   }
 }

@@ -32,7 +32,10 @@ export interface LinkEvents {
 
 export interface PeerEvents {
   onNotification(method: string, params: Json): void;
-  /** Answers a request of the other side's; undefined for a method that is not known. What never resolves is never answered. */
+  /**
+   * Answers a request of the other side's; undefined for a method that is not known. What never resolves is never
+   * answered.
+   */
   onRequest(method: string, params: Json): Promise<Json | undefined>;
 }
 
@@ -48,7 +51,10 @@ export interface AskOptions extends Pick<SendOptions, "isFresh" | "headers"> {
   readonly onLate?: ((result: unknown) => Promise<void>) | undefined;
 }
 
-/** How long it may take to tell the other side that a request is taken back, and how long an answer may still be on its way. */
+/**
+ * How long it may take to tell the other side that a request is taken back, and how long an answer may still be on its
+ * way.
+ */
 const tellMs = 1_000;
 const lateMs = 300;
 
@@ -80,7 +86,8 @@ export class Peer {
     // What comes before the link is handed over waits for it.
     const early: (() => void)[] = [];
     let peer: Peer | undefined;
-    const whenOpen = (act: (peer: Peer) => void) => void (peer === undefined ? early.push(() => act(peer as Peer)) : act(peer));
+    const whenOpen = (act: (peer: Peer) => void) =>
+      void (peer === undefined ? early.push(() => act(peer as Peer)) : act(peer));
     const link = await openLink({
       onMessage: (message) => whenOpen((open) => open.#receive(message)),
       onClose: (why) => whenOpen((open) => open.#finish(why)),
@@ -100,19 +107,29 @@ export class Peer {
     return this.#closed.promise;
   }
 
-  /** Sends a request and resolves with its result. Who gives up on it has the other side told, unless the work is only to be left alone. */
+  /**
+   * Sends a request and resolves with its result. Who gives up on it has the other side told, unless the work is only
+   * to be left alone.
+   */
   async request(method: string, params: Json, options: AskOptions = {}): Promise<unknown> {
     const { signal, limitMs, mustCancel = () => true } = options;
     signal?.throwIfAborted();
     if (this.#why !== undefined) throw this.#why;
     const stop = new AbortController();
-    const sent = this.#send(method, params, { signal: stop.signal, isFresh: options.isFresh, headers: options.headers });
+    const sent = this.#send(method, params, {
+      signal: stop.signal,
+      isFresh: options.isFresh,
+      headers: options.headers,
+    });
     const result = sent.answer.then((answer) => resultOf(answer, method));
     const givenUp = Promise.withResolvers<GivenUp>();
     const onAbort = () => givenUp.resolve(new GivenUp(signal?.reason));
     signal?.addEventListener("abort", onAbort, { once: true });
-    const slow = new ConnectionError(`The server did not answer ${method} within ${Math.round((limitMs ?? 0) / 1000)} s.`);
-    const stopClock = limitMs === undefined ? undefined : systemClock.after(limitMs, () => givenUp.resolve(new GivenUp(slow)));
+    const slow = new ConnectionError(
+      `The server did not answer ${method} within ${Math.round((limitMs ?? 0) / 1000)} s.`,
+    );
+    const stopClock =
+      limitMs === undefined ? undefined : systemClock.after(limitMs, () => givenUp.resolve(new GivenUp(slow)));
     try {
       const first = await Promise.race([result, givenUp.promise]);
       if (!(first instanceof GivenUp)) return first;
@@ -142,10 +159,19 @@ export class Peer {
     return sent;
   }
 
-  /** Tells the other side that nobody waits any more. An answer that was already on its way is not lost: it may name a task. */
-  async #takeBack(id: Id, result: Promise<unknown>, stop: AbortController, { isStreamBound = false, onLate }: AskOptions): Promise<void> {
+  /**
+   * Tells the other side that nobody waits any more. An answer that was already on its way is not lost: it may name a
+   * task.
+   */
+  async #takeBack(
+    id: Id,
+    result: Promise<unknown>,
+    stop: AbortController,
+    { isStreamBound = false, onLate }: AskOptions,
+  ): Promise<void> {
     const isClosed = isStreamBound && this.link.kind === "url";
-    if (!isClosed && this.#why === undefined) await within(tellMs, this.notify("notifications/cancelled", { requestId: id }));
+    if (!isClosed && this.#why === undefined)
+      await within(tellMs, this.notify("notifications/cancelled", { requestId: id }));
     const late = onLate === undefined ? undefined : await within(lateMs, result);
     if (late !== undefined) await onLate?.(late);
     // Only now, lest the server takes the closing for an accident.
@@ -164,7 +190,8 @@ export class Peer {
   async #answer(id: Id, method: string, params: Json): Promise<void> {
     this.#asked.add(id);
     const result = await this.#events.onRequest(method, params);
-    const reply: Message = result === undefined ? { id, error: { code: -32601, message: "Method not found" } } : { id, result };
+    const reply: Message =
+      result === undefined ? { id, error: { code: -32601, message: "Method not found" } } : { id, result };
     // A question that was taken back wants no answer.
     if (this.#asked.delete(id) && this.#why === undefined) await this.link.send(reply).catch(() => undefined);
   }
@@ -179,6 +206,7 @@ export class Peer {
 
 function resultOf({ result, error }: Message, method: string): Json {
   if (error !== undefined) throw new ServerError(error);
-  if (!isObject(result)) throw new RequestError("request", `Asked for ${method}, the server answered with something that is no result.`);
+  if (!isObject(result))
+    throw new RequestError("request", `Asked for ${method}, the server answered with something that is no result.`);
   return result;
 }

@@ -1,6 +1,6 @@
 /**
- * What each revision of MCP has. A revision is a date, so that a later one compares greater; of an unknown one we say nothing.
- * Nobody else names a revision.
+ * What each revision of MCP has. A revision is a date, so that a later one compares greater; of an unknown one we say
+ * nothing. Nobody else names a revision.
  */
 
 /** Since this one every request says who asks, and there is no session. */
@@ -25,7 +25,9 @@ export function isModern(revision: string): boolean {
   return revision >= modernRevision;
 }
 
-/** Whether a tool says if it can be a task. Only the first of these has tasks that a client asks for, by `params.task`. */
+/**
+ * Whether a tool says if it can be a task. Only the first of these has tasks that a client asks for, by `params.task`.
+ */
 export function knowsTaskSupport(revision: string): boolean {
   return revision >= legacyRevision;
 }

@@ -30,7 +30,11 @@ export function isModernMessage({ id, method, params = {} }: Message, headers: H
   const namesModern = version !== undefined && isModern(version);
   if (id === undefined) return isModernNotification(method, meta, headers, namesModern);
   if (method === "initialize" && !(meta !== undefined && isModernClaim(meta))) {
-    if (namesModern) throw mismatch(version, "an initialize request (legacy handshake) was sent with a modern MCP-Protocol-Version header");
+    if (namesModern)
+      throw mismatch(
+        version,
+        "an initialize request (legacy handshake) was sent with a modern MCP-Protocol-Version header",
+      );
     return false;
   }
   if (meta === undefined || !hasClaim(meta)) {
@@ -38,7 +42,8 @@ export function isModernMessage({ id, method, params = {} }: Message, headers: H
     return false;
   }
   const issue = envelopeIssueOf(meta);
-  if (issue !== undefined) throw new ProtocolError(requestErrors.params.code, describeIssue(issue), { envelope: issue });
+  if (issue !== undefined)
+    throw new ProtocolError(requestErrors.params.code, describeIssue(issue), { envelope: issue });
   refuseOtherVersion(meta, version);
   refuseOtherMethod(method, headers);
   return true;
@@ -58,14 +63,23 @@ function isModernNotification(method: string, meta: Json | undefined, headers: H
   return true;
 }
 
-/** Throws what a request of 2026-07-28 is refused with whose revision is unknown, or whose headers are not those that it has to have. */
+/**
+ * Throws what a request of 2026-07-28 is refused with whose revision is unknown, or whose headers are not those that it
+ * has to have.
+ */
 export function checkRouting({ method = "", params = {} }: Message, headers: Headers): void {
   const revision = textOf(fieldsOf(params._meta)[metaKeys.revision]);
   if (revision !== modernRevision) throw unsupportedRevision(revision);
   if (headerOf(headers, "mcp-protocol-version") === undefined)
-    throw mismatch("(missing)", `the body envelope names protocol version ${revision} but the required MCP-Protocol-Version header is absent`);
+    throw mismatch(
+      "(missing)",
+      `the body envelope names protocol version ${revision} but the required MCP-Protocol-Version header is absent`,
+    );
   if (headerOf(headers, "mcp-method") === undefined)
-    throw mismatch("(missing)", `the body names method ${excerptOf(method)} but the required Mcp-Method header is absent`);
+    throw mismatch(
+      "(missing)",
+      `the body names method ${excerptOf(method)} but the required Mcp-Method header is absent`,
+    );
   const field = Object.hasOwn(subjects, method) ? subjects[method] : undefined;
   if (field !== undefined) checkName(field, textOf(params[field]), headerOf(headers, "mcp-name"));
 }
@@ -78,16 +92,22 @@ function checkName(field: string, subject: string | undefined, header: string | 
   }
   const decoded = decodeHeader(header);
   if (decoded === undefined) throw mismatch(header, "the Mcp-Name header carries an invalid Base64 sentinel value");
-  if (subject !== undefined && decoded !== subject) throw mismatch(header, `${said()} but the Mcp-Name header names "${excerptOf(decoded)}"`);
+  if (subject !== undefined && decoded !== subject)
+    throw mismatch(header, `${said()} but the Mcp-Name header names "${excerptOf(decoded)}"`);
 }
 
-/** Throws what a call is refused with whose arguments are not those that its `Mcp-Param-*` headers repeat, as the tool's schema marks them. */
+/**
+ * Throws what a call is refused with whose arguments are not those that its `Mcp-Param-*` headers repeat, as the tool's
+ * schema marks them.
+ */
 export function checkParamHeaders(schema: Json, args: unknown, headers: Headers): void {
   for (const mark of paramMarks(schema)) {
     const { header, path, isNumber } = mark;
     const value = markedValue(mark, args);
     const isTold =
-      typeof value === "string" || typeof value === "boolean" || (typeof value === "number" && (!Number.isInteger(value) || Number.isSafeInteger(value)));
+      typeof value === "string" ||
+      typeof value === "boolean" ||
+      (typeof value === "number" && (!Number.isInteger(value) || Number.isSafeInteger(value)));
     if (!isTold) continue;
     const name = `Mcp-Param-${header}`;
     const said = `the body carries ${path.join(".")}=${excerptOf(JSON.stringify(value))}`;
@@ -95,24 +115,35 @@ export function checkParamHeaders(schema: Json, args: unknown, headers: Headers)
     if (given === undefined) throw mismatch(name, `${said} but the ${name} header is absent`);
     const decoded = decodeHeader(given);
     if (decoded === undefined) throw mismatch(name, `the ${name} header carries an invalid Base64 sentinel value`);
-    const isSame = isNumber && typeof value === "number" && /^-?\d+(\.\d+)?$/.test(decoded) ? Number(decoded) === value : decoded === String(value);
-    if (!isSame) throw mismatch(name, `the ${name} header decodes to ${excerptOf(JSON.stringify(decoded))} but ${said}`);
+    const isSame =
+      isNumber && typeof value === "number" && /^-?\d+(\.\d+)?$/.test(decoded)
+        ? Number(decoded) === value
+        : decoded === String(value);
+    if (!isSame)
+      throw mismatch(name, `the ${name} header decodes to ${excerptOf(JSON.stringify(decoded))} but ${said}`);
   }
 }
 
 export function unsupportedRevision(requested = "unknown"): ProtocolError {
-  return new ProtocolError(-32022, `Unsupported protocol version: ${excerptOf(requested)}`, { supported: [modernRevision], requested: excerptOf(requested) });
+  return new ProtocolError(-32022, `Unsupported protocol version: ${excerptOf(requested)}`, {
+    supported: [modernRevision],
+    requested: excerptOf(requested),
+  });
 }
 
 function refuseOtherVersion(meta: Json, version: string | undefined): void {
   const claimed = meta[metaKeys.revision] as string;
   if (version !== undefined && version !== claimed)
-    throw mismatch(version, `the body envelope names protocol version ${excerptOf(claimed)} but the MCP-Protocol-Version header names ${version}`);
+    throw mismatch(
+      version,
+      `the body envelope names protocol version ${excerptOf(claimed)} but the MCP-Protocol-Version header names ${version}`,
+    );
 }
 
 function refuseOtherMethod(method: string, headers: Headers): void {
   const named = headerOf(headers, "mcp-method");
-  if (named !== undefined && named !== method) throw mismatch(named, `the body names method ${excerptOf(method)} but the Mcp-Method header names ${named}`);
+  if (named !== undefined && named !== method)
+    throw mismatch(named, `the body names method ${excerptOf(method)} but the Mcp-Method header names ${named}`);
 }
 
 function missingEnvelope(version: string, meta: Json | undefined): ProtocolError {
@@ -123,7 +154,9 @@ function missingEnvelope(version: string, meta: Json | undefined): ProtocolError
 }
 
 function mismatch(header: string, body: string): ProtocolError {
-  return new ProtocolError(mismatchCode, `Bad Request: the request headers and body disagree: ${body}`, { mismatch: { header, body } });
+  return new ProtocolError(mismatchCode, `Bad Request: the request headers and body disagree: ${body}`, {
+    mismatch: { header, body },
+  });
 }
 
 /** Of a header that was sent more than once, all that was said. */

@@ -12,7 +12,10 @@ export interface ServerEvent {
 export class EventReader {
   readonly #decoder = new StringDecoder("utf8");
   readonly #maxBytes: number;
-  /** The parts of a line that has not ended: joined once, so that a line that comes byte by byte is not read over and over. */
+  /**
+   * The parts of a line that has not ended: joined once, so that a line that comes byte by byte is not read over and
+   * over.
+   */
   #parts: string[] = [];
   #lines: string[] = [];
   #isAfterReturn = false;
@@ -34,7 +37,8 @@ export class EventReader {
     let start = 0;
     this.#bytes += chunk.length;
     for (const { index } of text.matchAll(/[\r\n]/g)) {
-      const isSecondHalf = text[index] === "\n" && index === start && (index === 0 ? this.#isAfterReturn : text[index - 1] === "\r");
+      const isSecondHalf =
+        text[index] === "\n" && index === start && (index === 0 ? this.#isAfterReturn : text[index - 1] === "\r");
       if (!isSecondHalf) this.#take(this.#parts.join("") + text.slice(start, index), events, text.length - index);
       this.#parts = [];
       start = index + 1;

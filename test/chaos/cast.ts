@@ -20,7 +20,10 @@ export type Store = TaskStore & Dispatcher;
 /** Both stores, as tests of what must hold on either want them; closed after the test. */
 export const stores: readonly (readonly [string, (clock?: Clock) => Store])[] = [
   ["memory", (clock = systemClock) => closedAfterwards(openMemoryStore(clock))],
-  ["SQLite", (clock = systemClock) => closedAfterwards(openSqliteStore(path.join(temporaryFolder(), "tasks.db"), clock))],
+  [
+    "SQLite",
+    (clock = systemClock) => closedAfterwards(openSqliteStore(path.join(temporaryFolder(), "tasks.db"), clock)),
+  ],
 ];
 
 function closedAfterwards<S extends Store>(store: S): S {
@@ -29,7 +32,11 @@ function closedAfterwards<S extends Store>(store: S): S {
 }
 
 /** An engine on the file that the worker processes of a folder share. */
-export function openStage(folder: string): { readonly store: Store; readonly engine: Engine; readonly create: (kind: Kind, input: object) => Promise<Task> } {
+export function openStage(folder: string): {
+  readonly store: Store;
+  readonly engine: Engine;
+  readonly create: (kind: Kind, input: object) => Promise<Task>;
+} {
   const store = closedAfterwards(openSqliteStore(path.join(folder, "tasks.db"), systemClock));
   const engine = engineOn(store);
   const create = async (kind: Kind, input: object) => {
@@ -42,11 +49,23 @@ export function openStage(folder: string): { readonly store: Store; readonly eng
 
 export function engineOn(store: Store, clock: Clock = systemClock, jumps?: JumpWatch): Engine {
   const history = new History(store, clock);
-  return new Engine({ store, history, clock, log: silentLog, project: "chaos", maxLive: 10_000, ...(jumps !== undefined && { jumps }) });
+  return new Engine({
+    store,
+    history,
+    clock,
+    log: silentLog,
+    project: "chaos",
+    maxLive: 10_000,
+    ...(jumps !== undefined && { jumps }),
+  });
 }
 
 /** Starts worker.ts on a folder and waits until it works; it is killed after the test. */
-export async function startWorker(folder: string, leaseMs: number, wrapper: readonly string[] = []): Promise<ChildProcess> {
+export async function startWorker(
+  folder: string,
+  leaseMs: number,
+  wrapper: readonly string[] = [],
+): Promise<ChildProcess> {
   const words = [...wrapper, process.execPath, path.join(import.meta.dirname, "worker.ts"), folder, String(leaseMs)];
   const child = spawn(words[0] as string, words.slice(1), {
     // A process that is meant to crash says so at length.

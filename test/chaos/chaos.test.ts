@@ -4,9 +4,21 @@ import { runChaos, summarize } from "./driver.ts";
 
 const given = Number(process.env.MEANWHILE_CHAOS_SECONDS) || undefined;
 const seconds = given ?? 240;
-/** Unless it is told for how long, it goes on until so many were killed, and one at every place; the time is only the guard. */
+/**
+ * Unless it is told for how long, it goes on until so many were killed, and one at every place; the time is only the
+ * guard.
+ */
 const kills = given === undefined ? rounds(10, 45) : Number.POSITIVE_INFINITY;
-const places = ["after-insert", "before-ack", "after-claim", "mid-run", "before-settle", "after-settle", "before-notify", "random"];
+const places = [
+  "after-insert",
+  "before-ack",
+  "after-claim",
+  "mid-run",
+  "before-settle",
+  "after-settle",
+  "before-notify",
+  "random",
+];
 
 test("kill -9 at every named step and at any moment: nothing is lost, nothing changes, nothing is done twice", {
   timeout: seconds * 1000 + 240_000,

@@ -15,7 +15,9 @@ export interface Findings {
   readonly lost: string[];
   /** Outcomes that did not stay what they were, and answers to a canceller that turned out wrong. */
   readonly changed: string[];
-  /** Work done by somebody who had no right to it: two claims of one fence, a late write, an unsafe command run twice. */
+  /**
+   * Work done by somebody who had no right to it: two claims of one fence, a late write, an unsafe command run twice.
+   */
   readonly double: string[];
   /** Anything else: a transition that does not exist, a limit passed, a damaged file, a task left over. */
   readonly other: string[];
@@ -101,7 +103,10 @@ export function check(db: Database.Database, folder: string, observed: Observed)
   const findings: Findings = { lost: [], changed: [], double: [], other: [] };
   const rows = db.prepare("select * from tasks").all() as Row[];
   const byId = new Map(rows.map((row) => [row.task_id, row]));
-  const audit = Map.groupBy(db.prepare("select * from audit order by number").all() as AuditLine[], (line) => line.task_id);
+  const audit = Map.groupBy(
+    db.prepare("select * from audit order by number").all() as AuditLine[],
+    (line) => line.task_id,
+  );
   const runs = Map.groupBy(readLines<RunLine>(path.join(folder, "runs.jsonl")), (line) => line.key);
   checkAcks(findings, readLines<Ack>(path.join(folder, "acks.jsonl")), byId);
   for (const row of rows) {
@@ -114,7 +119,9 @@ export function check(db: Database.Database, folder: string, observed: Observed)
   }
   const verdict = db.pragma("integrity_check", { simple: true });
   if (verdict !== "ok") findings.other.push(`the database is damaged: ${String(verdict)}`);
-  for (const { task_id } of db.prepare("select task_id from steps where task_id not in (select task_id from tasks where finished_at is null)").all() as Row[])
+  for (const { task_id } of db
+    .prepare("select task_id from steps where task_id not in (select task_id from tasks where finished_at is null)")
+    .all() as Row[])
     findings.other.push(`${task_id} has ended, but its steps are still there`);
   return findings;
 }
@@ -135,21 +142,33 @@ function checkTransitions(findings: Findings, row: Row, lines: readonly AuditLin
   for (const line of lines) {
     const step = `${row.task_id} ${line.old_status} → ${line.new_status}`;
     if (line.was_over === 1) findings.changed.push(`${step} after its end`);
-    else if (line.old_status !== line.new_status && !allowed[line.old_status]?.includes(line.new_status)) findings.other.push(`${step} is no transition`);
+    else if (line.old_status !== line.new_status && !allowed[line.old_status]?.includes(line.new_status))
+      findings.other.push(`${step} is no transition`);
     const isClaim = line.old_status === "queued" && line.new_status === "working";
-    if (isClaim && (line.new_fence !== line.old_fence + 1 || line.new_worker === null)) findings.double.push(`${step} without a fence of its own`);
+    if (isClaim && (line.new_fence !== line.old_fence + 1 || line.new_worker === null))
+      findings.double.push(`${step} without a fence of its own`);
     if (!isClaim && line.new_fence !== line.old_fence) findings.double.push(`${step} changed the fence`);
-    if (!isClaim && line.new_worker !== null && line.new_worker !== line.old_worker) findings.double.push(`${step} changed hands without a claim`);
-    if (row.is_safe === 0 && line.is_crash === 1 && line.new_status !== "failed") findings.double.push(`${step} although running it again is not safe`);
+    if (!isClaim && line.new_worker !== null && line.new_worker !== line.old_worker)
+      findings.double.push(`${step} changed hands without a claim`);
+    if (row.is_safe === 0 && line.is_crash === 1 && line.new_status !== "failed")
+      findings.double.push(`${step} although running it again is not safe`);
   }
-  if (claims.length !== row.fence) findings.double.push(`${row.task_id} was claimed ${claims.length} times under ${row.fence} fences`);
+  if (claims.length !== row.fence)
+    findings.double.push(`${row.task_id} was claimed ${claims.length} times under ${row.fence} fences`);
   const endings = lines.filter((line) => line.was_over === 0 && ends.includes(line.new_status)).length;
-  if (endings > 1 || (row.finished_at !== null && endings === 0)) findings.changed.push(`${row.task_id} ended ${endings} times`);
+  if (endings > 1 || (row.finished_at !== null && endings === 0))
+    findings.changed.push(`${row.task_id} ended ${endings} times`);
 }
 
-function checkRuns(findings: Findings, row: Row, { lines, runs }: { lines: readonly AuditLine[]; runs: readonly RunLine[] }): void {
+function checkRuns(
+  findings: Findings,
+  row: Row,
+  { lines, runs }: { lines: readonly AuditLine[]; runs: readonly RunLine[] },
+): void {
   const starts = runs.filter(({ what }) => what === "start");
-  const claimedBy = new Map(lines.filter((line) => line.new_fence > line.old_fence).map((line) => [line.new_fence, line.new_worker ?? ""]));
+  const claimedBy = new Map(
+    lines.filter((line) => line.new_fence > line.old_fence).map((line) => [line.new_fence, line.new_worker ?? ""]),
+  );
   for (const [attempt, same] of Map.groupBy(starts, (line) => line.attempt)) {
     if (same.length > 1) findings.double.push(`${row.task_id} attempt ${attempt} was started ${same.length} times`);
     const worker = claimedBy.get(attempt);
@@ -158,27 +177,45 @@ function checkRuns(findings: Findings, row: Row, { lines, runs }: { lines: reado
     else if (row.command !== "isolated" && worker.split("|")[2] !== String(same[0]?.pid))
       findings.double.push(`${row.task_id} attempt ${attempt} was run by somebody else`);
   }
-  if (row.is_safe === 0 && starts.length > 1) findings.double.push(`${row.task_id} is not safe to run again and ran ${starts.length} times`);
+  if (row.is_safe === 0 && starts.length > 1)
+    findings.double.push(`${row.task_id} is not safe to run again and ran ${starts.length} times`);
   for (const { step, attempt } of runs.filter(({ what }) => what === "kept")) {
     const again = runs.find((line) => line.what === "step" && line.step === step && line.attempt > attempt);
-    if (again !== undefined) findings.double.push(`${row.task_id} did step ${step} again in attempt ${again.attempt}; it was kept in ${attempt}`);
+    if (again !== undefined)
+      findings.double.push(
+        `${row.task_id} did step ${step} again in attempt ${again.attempt}; it was kept in ${attempt}`,
+      );
   }
 }
 
-function checkOutcome(findings: Findings, row: Row, { key, runs, observed }: { key: string; runs: readonly RunLine[]; observed: Observed }): void {
+function checkOutcome(
+  findings: Findings,
+  row: Row,
+  { key, runs, observed }: { key: string; runs: readonly RunLine[]; observed: Observed },
+): void {
   const first = observed.firstHashes.get(row.task_id);
-  if (first !== undefined && first !== hashOf(row.status, row.outcome)) findings.changed.push(`${row.task_id} has another outcome than at first sight`);
+  if (first !== undefined && first !== hashOf(row.status, row.outcome))
+    findings.changed.push(`${row.task_id} has another outcome than at first sight`);
   const wasCancelled = observed.cancels.get(row.task_id);
   if ((wasCancelled ?? false) !== (row.status === "cancelled"))
-    findings.changed.push(`${row.task_id} is ${row.status}, but its canceller was told ${wasCancelled ?? "nothing, for there was none"}`);
+    findings.changed.push(
+      `${row.task_id} is ${row.status}, but its canceller was told ${wasCancelled ?? "nothing, for there was none"}`,
+    );
   if (row.status !== "completed") return;
-  const { data } = JSON.parse(row.outcome ?? "{}") as { data: { key: string; attempt: number; colour?: string; ranIn?: number[] } };
+  const { data } = JSON.parse(row.outcome ?? "{}") as {
+    data: { key: string; attempt: number; colour?: string; ranIn?: number[] };
+  };
   if (data.key !== key) findings.changed.push(`${row.task_id} has the result of ${data.key}`);
-  if (data.attempt !== row.fence) findings.double.push(`${row.task_id} took a late result: of attempt ${data.attempt}, under fence ${row.fence}`);
-  if (!runs.some(({ what, attempt }) => what === "finish" && attempt === data.attempt)) findings.other.push(`${row.task_id} completed, but never finished`);
-  if (data.colour !== undefined && data.colour !== observed.colours.get(row.task_id)) findings.changed.push(`${row.task_id} heard an answer nobody gave`);
+  if (data.attempt !== row.fence)
+    findings.double.push(`${row.task_id} took a late result: of attempt ${data.attempt}, under fence ${row.fence}`);
+  if (!runs.some(({ what, attempt }) => what === "finish" && attempt === data.attempt))
+    findings.other.push(`${row.task_id} completed, but never finished`);
+  if (data.colour !== undefined && data.colour !== observed.colours.get(row.task_id))
+    findings.changed.push(`${row.task_id} heard an answer nobody gave`);
   for (const [at, attempt] of (data.ranIn ?? []).entries()) {
-    const isTrue = runs.some((line) => line.what === "step" && line.step === ["one", "two", "three"][at] && line.attempt === attempt);
+    const isTrue = runs.some(
+      (line) => line.what === "step" && line.step === ["one", "two", "three"][at] && line.attempt === attempt,
+    );
     if (!isTrue) findings.changed.push(`${row.task_id} remembers a step that attempt ${attempt} never did`);
   }
 }
@@ -186,5 +223,6 @@ function checkOutcome(findings: Findings, row: Row, { key, runs, observed }: { k
 function checkLimits(findings: Findings, row: Row): void {
   if (row.finished_at === null) findings.other.push(`${row.task_id} is still ${row.status}`);
   if (row.crashes > maxCrashes) findings.other.push(`${row.task_id} crashed ${row.crashes} times`);
-  if (row.attempts > Math.max(row.max_attempts, maxOwnCrashes)) findings.other.push(`${row.task_id} had ${row.attempts} attempts`);
+  if (row.attempts > Math.max(row.max_attempts, maxOwnCrashes))
+    findings.other.push(`${row.task_id} had ${row.attempts} attempts`);
 }

@@ -20,7 +20,10 @@ export interface RunLine {
 }
 
 function note(task: CommandContext, line: Omit<RunLine, "attempt" | "pid">): void {
-  appendFileSync(path.join(task.home, "runs.jsonl"), `${JSON.stringify({ ...line, attempt: task.attempt, pid: process.pid })}\n`);
+  appendFileSync(
+    path.join(task.home, "runs.jsonl"),
+    `${JSON.stringify({ ...line, attempt: task.attempt, pid: process.pid })}\n`,
+  );
 }
 
 const input = z.object({ key: z.string(), ms: z.number() });
@@ -96,7 +99,12 @@ export const commands = {
   }),
   isolated,
   poison,
-  poisonUnsafe: defineCommand({ summary: "Ends its process, and must not run twice", input: anything, isolation: "process", run: () => ({}) }),
+  poisonUnsafe: defineCommand({
+    summary: "Ends its process, and must not run twice",
+    input: anything,
+    isolation: "process",
+    run: () => ({}),
+  }),
   deaf,
 } satisfies Record<string, Command>;
 
@@ -105,5 +113,10 @@ export type Kind = keyof typeof commands;
 /** Isolated commands have a file of their own, named like them; the others are never loaded from theirs. */
 export function entryOf(kind: string): CatalogEntry | undefined {
   if (!Object.hasOwn(commands, kind)) return undefined;
-  return { command: commands[kind as Kind], toolName: kind, path: [kind], file: path.join(import.meta.dirname, `${kind.replace("Unsafe", "")}.ts`) };
+  return {
+    command: commands[kind as Kind],
+    toolName: kind,
+    path: [kind],
+    file: path.join(import.meta.dirname, `${kind.replace("Unsafe", "")}.ts`),
+  };
 }

@@ -38,19 +38,28 @@ export interface ChaosReport extends Findings {
   readonly tasks: ReadonlyMap<string, number>;
   readonly acknowledged: number;
   /**
-   * How often a task lost its worker, and how often that worker was alive and running. A process that gets no time for most
-   * of so short a lease looks dead to anybody, so on a busy machine the second is not zero, and no violation.
+   * How often a task lost its worker, and how often that worker was alive and running. A process that gets no time for
+   * most of so short a lease looks dead to anybody, so on a busy machine the second is not zero, and no violation.
    */
   readonly interruptions: number;
   readonly spurious: number;
 }
 
-const workerFailpoints: readonly FailpointName[] = ["after-claim", "mid-run", "before-settle", "after-settle", "before-notify"];
+const workerFailpoints: readonly FailpointName[] = [
+  "after-claim",
+  "mid-run",
+  "before-settle",
+  "after-settle",
+  "before-notify",
+];
 const producerFailpoints: readonly FailpointName[] = ["after-insert", "before-ack"];
 const drainMs = 90_000;
 const endMs = 60_000;
 
-/** Kills workers and producers on one file until there were enough kills or time is up, lets the rest finish, and checks. */
+/**
+ * Kills workers and producers on one file until there were enough kills or time is up, lets the rest finish, and
+ * checks.
+ */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-chaos-"));
   const run = new ChaosRun(folder, options);
@@ -106,7 +115,13 @@ class ChaosRun {
     this.#nextSeed = options.seed * 1000;
     const file = path.join(folder, "tasks.db");
     this.#store = openSqliteStore(file, systemClock);
-    this.#engine = new Engine({ store: this.#store, history: new History(this.#store, systemClock), clock: systemClock, log: silentLog, project: "chaos" });
+    this.#engine = new Engine({
+      store: this.#store,
+      history: new History(this.#store, systemClock),
+      clock: systemClock,
+      log: silentLog,
+      project: "chaos",
+    });
     this.#db = new Database(file, { timeout: 10_000 });
     this.#db.exec(auditTriggers);
   }
@@ -114,7 +129,13 @@ class ChaosRun {
   async run(): Promise<ChaosReport> {
     await this.#warmUp();
     const half = this.#options.kills / 2;
-    this.#going.push(this.#keep("producer", "p1"), this.#keep("producer", "p2"), this.#keep("worker", "w1"), this.#keep("worker", "w2"), this.#meddle());
+    this.#going.push(
+      this.#keep("producer", "p1"),
+      this.#keep("producer", "p2"),
+      this.#keep("worker", "w1"),
+      this.#keep("worker", "w2"),
+      this.#meddle(),
+    );
     const endsAt = performance.now() + this.#options.seconds * 1000;
     const halfTime = endsAt - this.#options.seconds * 500;
     await this.#until(() => this.#killCount >= half || performance.now() >= halfTime);
@@ -126,10 +147,15 @@ class ChaosRun {
     return this.#report();
   }
 
-  /** Compiled code is kept only by a process that ends in peace, and without it the others hardly start before they die. */
+  /**
+   * Compiled code is kept only by a process that ends in peace, and without it the others hardly start before they die.
+   */
   async #warmUp(): Promise<void> {
     const elsewhere = path.join(this.#folder, "warm-up");
-    const lives = [this.#start("producer", "p", undefined, elsewhere), this.#start("worker", "w", undefined, elsewhere)];
+    const lives = [
+      this.#start("producer", "p", undefined, elsewhere),
+      this.#start("worker", "w", undefined, elsewhere),
+    ];
     await Promise.all(lives.map((life) => life.ready));
     await this.#end(lives);
   }
@@ -137,7 +163,8 @@ class ChaosRun {
   async #end(lives: readonly Life[]): Promise<void> {
     for (const { child } of lives) child.kill("SIGTERM");
     await Promise.race([Promise.all(lives.map((life) => life.exited)), wait(endMs, undefined, { ref: false })]);
-    for (const { endedAt } of lives) if (endedAt === Number.POSITIVE_INFINITY) this.#others.push("a process ignored SIGTERM");
+    for (const { endedAt } of lives)
+      if (endedAt === Number.POSITIVE_INFINITY) this.#others.push("a process ignored SIGTERM");
   }
 
   async close(): Promise<void> {
@@ -162,14 +189,22 @@ class ChaosRun {
     for (let round = 0; !isDone(); round++) {
       await wait(50, undefined, { signal: this.#options.signal });
       await this.#sample();
-      if (round % 200 === 199) this.#options.onProgress?.(`${Math.round((performance.now() - this.#startedAt) / 1000)} s: ${this.#killCount} kills`);
+      if (round % 200 === 199)
+        this.#options.onProgress?.(
+          `${Math.round((performance.now() - this.#startedAt) / 1000)} s: ${this.#killCount} kills`,
+        );
     }
   }
 
-  /** One slot: starts a process that is to die at a failpoint or at some moment, and at once another, until it is over. */
+  /**
+   * One slot: starts a process that is to die at a failpoint or at some moment, and at once another, until it is over.
+   */
   async #keep(program: "worker" | "producer", name: string): Promise<void> {
     while (!this.#isOver) {
-      const failpoint = this.#random() < 0.7 ? pick(this.#random, program === "worker" ? workerFailpoints : producerFailpoints) : undefined;
+      const failpoint =
+        this.#random() < 0.7
+          ? pick(this.#random, program === "worker" ? workerFailpoints : producerFailpoints)
+          : undefined;
       const life = this.#start(program, name, failpoint);
       const killer = this.#killLater(life, 150 + this.#random() * (program === "worker" ? 1_300 : 4_000));
       await life.exited;
@@ -177,14 +212,22 @@ class ChaosRun {
     }
   }
 
-  #start(program: "worker" | "producer", name: string, failpoint: FailpointName | undefined, folder = this.#folder): Life {
+  #start(
+    program: "worker" | "producer",
+    name: string,
+    failpoint: FailpointName | undefined,
+    folder = this.#folder,
+  ): Life {
     const words = program === "worker" ? [String(this.#leaseMs)] : [name, String(this.#nextSeed++)];
     const child = spawn(process.execPath, [path.join(import.meta.dirname, `${program}.ts`), folder, ...words], {
       stdio: ["pipe", "pipe", "pipe"],
       env: {
         ...process.env,
         NODE_COMPILE_CACHE: path.join(tmpdir(), "meanwhile-test-code"),
-        MEANWHILE_FAILPOINT: failpoint === undefined ? "" : `${failpoint}:${1 + Math.floor(this.#random() * (program === "worker" ? 3 : 15))}`,
+        MEANWHILE_FAILPOINT:
+          failpoint === undefined
+            ? ""
+            : `${failpoint}:${1 + Math.floor(this.#random() * (program === "worker" ? 3 : 15))}`,
       },
     });
     const ready = Promise.withResolvers<void>();
@@ -206,7 +249,8 @@ class ChaosRun {
     child.on("close", (code, signal) => {
       life.endedAt = Date.now();
       if (signal === "SIGKILL") this.#count(life.isOurKill || failpoint === undefined ? "random" : failpoint);
-      else if (code !== 0) this.#others.push(`a ${program} ended by itself (${code ?? signal}): ${life.errors.trim().slice(0, 500)}`);
+      else if (code !== 0)
+        this.#others.push(`a ${program} ended by itself (${code ?? signal}): ${life.errors.trim().slice(0, 500)}`);
       ready.resolve();
       exited.resolve();
     });
@@ -233,7 +277,10 @@ class ChaosRun {
     life.child.kill("SIGKILL");
   }
 
-  /** Everything else that happens to tasks meanwhile: answers, cancels, workers that stand still for longer than their lease. */
+  /**
+   * Everything else that happens to tasks meanwhile: answers, cancels, workers that stand still for longer than their
+   * lease.
+   */
   async #meddle(): Promise<void> {
     for (let round = 1; !this.#isOver; round++) {
       await wait(100);
@@ -249,7 +296,9 @@ class ChaosRun {
       for (const task of tasks) {
         for (const { key } of openQuestions(task)) {
           const colour = `colour ${Math.floor(this.#random() * 1000)}`;
-          const isTaken = await this.#engine.answer(caller, task.taskId, { [key]: { action: "accept", content: { colour } } });
+          const isTaken = await this.#engine.answer(caller, task.taskId, {
+            [key]: { action: "accept", content: { colour } },
+          });
           if (isTaken) this.#colours.set(task.taskId, colour);
         }
       }
@@ -272,12 +321,19 @@ class ChaosRun {
     this.#ackCount = acks.length;
   }
 
-  /** Stops a worker that is at work until somebody else has taken its task over, and lets it go on in the middle of that. */
+  /**
+   * Stops a worker that is at work until somebody else has taken its task over, and lets it go on in the middle of
+   * that.
+   */
   async #pauseOne(): Promise<void> {
-    const held = this.#db.prepare("select task_id, fence, worker from tasks where status = 'working'").all() as (Row & { worker: string })[];
+    const held = this.#db.prepare("select task_id, fence, worker from tasks where status = 'working'").all() as (Row & {
+      worker: string;
+    })[];
     const living = held.flatMap((row) => {
       const life = this.#lives.get(Number(row.worker.split("|")[2]));
-      return life?.endedAt === Number.POSITIVE_INFINITY && life.pauses.every(({ to }) => to < Date.now()) ? [{ row, life }] : [];
+      return life?.endedAt === Number.POSITIVE_INFINITY && life.pauses.every(({ to }) => to < Date.now())
+        ? [{ row, life }]
+        : [];
     });
     if (living.length === 0) return;
     const { row, life } = pick(this.#random, living);
@@ -320,7 +376,11 @@ class ChaosRun {
   }
 
   #report(): ChaosReport {
-    const findings = check(this.#db, this.#folder, { firstHashes: this.#firstHashes, cancels: this.#cancels, colours: this.#colours });
+    const findings = check(this.#db, this.#folder, {
+      firstHashes: this.#firstHashes,
+      cancels: this.#cancels,
+      colours: this.#colours,
+    });
     const statuses = this.#db.prepare("select command || ' ' || status as status from tasks").pluck().all() as string[];
     const crashes = this.#db.prepare("select * from audit where is_crash = 1").all() as AuditLine[];
     return {
@@ -353,7 +413,9 @@ export function summarize(report: ChaosReport): string {
       .sort(([a], [b]) => a.localeCompare(b))
       .map(([name, count]) => `${name} ${count}`)
       .join(", ");
-  const problems = (["lost", "changed", "double", "other"] as const).flatMap((kind) => report[kind].slice(0, 10).map((text) => `  ${kind}: ${text}`));
+  const problems = (["lost", "changed", "double", "other"] as const).flatMap((kind) =>
+    report[kind].slice(0, 10).map((text) => `  ${kind}: ${text}`),
+  );
   return [
     `seed     ${report.seed}`,
     `kills    ${total(report.kills)} (${detail(report.kills)}), and ${report.pauses} pauses longer than a lease`,

@@ -27,7 +27,8 @@ import { entryOf, type RunLine } from "./commands.ts";
 
 const minutes = 60_000;
 const givenRounds = Number(process.env.MEANWHILE_CHAOS_ROUNDS) || undefined;
-const runsOf = (folder: string, key: string) => readLines<RunLine>(path.join(folder, "runs.jsonl")).filter((line) => line.key === key);
+const runsOf = (folder: string, key: string) =>
+  readLines<RunLine>(path.join(folder, "runs.jsonl")).filter((line) => line.key === key);
 const attemptsOf = (folder: string, key: string, what: RunLine["what"]) =>
   runsOf(folder, key)
     .filter((line) => line.what === what)
@@ -67,7 +68,10 @@ describe("a worker that is lost", () => {
         await stopOther();
         late.kill("SIGCONT");
         if (!isTooLate) {
-          expect(ended).toMatchObject({ status: "completed", outcome: { data: { attempt: ended.fence, pid: process.pid } } });
+          expect(ended).toMatchObject({
+            status: "completed",
+            outcome: { data: { attempt: ended.fence, pid: process.pid } },
+          });
           // It works on: either it finishes and is refused, or, on a busy machine, it notices first and stops.
           const hasFinished = () => runsOf(folder, key).some(({ what, pid }) => what === "finish" && pid === late.pid);
           await waitFor(hasFinished, undefined, 2_000).catch(() => undefined);
@@ -107,21 +111,25 @@ describe("a worker that is lost", () => {
     expect(await engine.get("ada", taskId)).toMatchObject({ status: "working", fence: 2, crashes: 1, attempts: 1 });
   });
 
-  test.each(stores)("F05 is on another machine: its task is taken over between one lease and 5 s more (%s)", async (_name, open) => {
-    const clock = new FakeClock();
-    const store = open(clock);
-    const engine = engineOn(store, clock);
-    const sweeper = startSweeper(store, clock);
-    await pass(clock, 60);
-    const task = await createOn(engine, "safe");
-    await store.claim({ project: "chaos", worker: "elsewhere|boot|1|1|x", leaseMs: 30_000, now: clock.now() });
-    const claimedAt = clock.now();
-    for (let second = 0; second < 40 && (await engine.get("ada", task.taskId)).status === "working"; second++) await pass(clock, 1);
-    sweeper.stop();
-    expect(clock.now() - claimedAt).toBeGreaterThanOrEqual(30_000);
-    expect(clock.now() - claimedAt).toBeLessThanOrEqual(36_000);
-    expect(await engine.get("ada", task.taskId)).toMatchObject({ status: "queued", crashes: 1 });
-  });
+  test.each(stores)(
+    "F05 is on another machine: its task is taken over between one lease and 5 s more (%s)",
+    async (_name, open) => {
+      const clock = new FakeClock();
+      const store = open(clock);
+      const engine = engineOn(store, clock);
+      const sweeper = startSweeper(store, clock);
+      await pass(clock, 60);
+      const task = await createOn(engine, "safe");
+      await store.claim({ project: "chaos", worker: "elsewhere|boot|1|1|x", leaseMs: 30_000, now: clock.now() });
+      const claimedAt = clock.now();
+      for (let second = 0; second < 40 && (await engine.get("ada", task.taskId)).status === "working"; second++)
+        await pass(clock, 1);
+      sweeper.stop();
+      expect(clock.now() - claimedAt).toBeGreaterThanOrEqual(30_000);
+      expect(clock.now() - claimedAt).toBeLessThanOrEqual(36_000);
+      expect(await engine.get("ada", task.taskId)).toMatchObject({ status: "queued", crashes: 1 });
+    },
+  );
 
   test("a task of 12 s, killed in the midst of it, is begun again before its lease would have ended, and completes, with the defaults", async () => {
     const { cwd, env, words, create } = await openHome({ "nap.ts": nap("idempotent: true,") });
@@ -146,22 +154,39 @@ describe("a worker that is lost", () => {
 });
 
 describe("a command that is a danger to its process", () => {
-  test("F06 it is given up after three attempts, and its hundred neighbours are unharmed", { timeout: 2 * minutes }, async () => {
+  test("F06 it is given up after three attempts, and its hundred neighbours are unharmed", {
+    timeout: 2 * minutes,
+  }, async () => {
     const folder = temporaryFolder();
     const { engine, create } = openStage(folder);
     const server = await startWorker(folder, 5_000);
-    const poison = await Promise.all(cases(["abort", "end", "buffers", "heap"] as const, 0, 1, 2).map((how) => create("poison", { how })));
+    const poison = await Promise.all(
+      cases(["abort", "end", "buffers", "heap"] as const, 0, 1, 2).map((how) => create("poison", { how })),
+    );
     const unsafe = await create("poisonUnsafe", { how: "abort" });
     const exiting = await create("poison", { how: "exit" });
-    const good = await Promise.all(Array.from({ length: 100 }, (_, at) => create("safe", { key: `good ${at}`, ms: 10 })));
-    for (const { taskId } of good) expect(await engine.wait("ada", taskId)).toMatchObject({ status: "completed", crashes: 0 });
+    const good = await Promise.all(
+      Array.from({ length: 100 }, (_, at) => create("safe", { key: `good ${at}`, ms: 10 })),
+    );
+    for (const { taskId } of good)
+      expect(await engine.wait("ada", taskId)).toMatchObject({ status: "completed", crashes: 0 });
     for (const { taskId } of poison) {
       const task = await engine.wait("ada", taskId);
       expect(task).toMatchObject({ status: "failed", fence: 3, outcome: { cause: "interrupted" } });
-      expect(task.statusMessage).toMatch(/^It(s process ended by itself| used more than \d+ MB of memory and was ended).*Given up after 3 attempts\.$/);
+      expect(task.statusMessage).toMatch(
+        /^It(s process ended by itself| used more than \d+ MB of memory and was ended).*Given up after 3 attempts\.$/,
+      );
     }
-    expect(await engine.wait("ada", unsafe.taskId)).toMatchObject({ status: "failed", fence: 1, statusMessage: expect.stringContaining("Outcome unknown") });
-    expect(await engine.wait("ada", exiting.taskId)).toMatchObject({ status: "failed", fence: 1, statusMessage: expect.stringContaining("process.exit(3)") });
+    expect(await engine.wait("ada", unsafe.taskId)).toMatchObject({
+      status: "failed",
+      fence: 1,
+      statusMessage: expect.stringContaining("Outcome unknown"),
+    });
+    expect(await engine.wait("ada", exiting.taskId)).toMatchObject({
+      status: "failed",
+      fence: 1,
+      statusMessage: expect.stringContaining("process.exit(3)"),
+    });
     expect(server.exitCode ?? server.signalCode).toBeNull();
   });
 
@@ -176,7 +201,9 @@ describe("a command that is a danger to its process", () => {
     const cancelledAt = performance.now();
     expect(await engine.cancel("ada", taskId)).toBe(true);
     await waitFor(() => !pids.some(isRunning));
-    process.stdout.write(`an isolated command that ignored its cancel was gone after ${Math.round(performance.now() - cancelledAt)} ms\n`);
+    process.stdout.write(
+      `an isolated command that ignored its cancel was gone after ${Math.round(performance.now() - cancelledAt)} ms\n`,
+    );
     expect(await engine.get("ada", taskId)).toMatchObject({ status: "cancelled" });
   });
 
@@ -217,45 +244,78 @@ test("F07 SIGTERM: what is safe is given back at once; what is not may end in it
       server.child.kill("SIGTERM");
       expect(await server.exited).toBe(0);
       expect(await engine.get("local", short.taskId)).toMatchObject({ status: "completed", attempts: 1 });
-      expect(await engine.get("local", long.taskId)).toMatchObject({ status: "queued", attempts: 0, crashes: 0, lease: undefined });
-      expect(await engine.get("local", unsafe.taskId)).toMatchObject({ status: "failed", outcome: { cause: "interrupted" } });
+      expect(await engine.get("local", long.taskId)).toMatchObject({
+        status: "queued",
+        attempts: 0,
+        crashes: 0,
+        lease: undefined,
+      });
+      expect(await engine.get("local", unsafe.taskId)).toMatchObject({
+        status: "failed",
+        outcome: { cause: "interrupted" },
+      });
     }),
   );
 });
 
 const strace = spawnSync("strace", ["-V"]).status === 0;
-test.skipIf(!strace)(`F12 an fsync that fails: nothing is acknowledged that is not there${strace ? "" : " (not run: no strace)"}`, async () => {
-  const folder = temporaryFolder();
-  const before = openStage(folder);
-  const failing = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO:when=8+"];
-  const tasks = await Promise.all(Array.from({ length: 12 }, (_, at) => before.create("safe", { key: `k${at}`, ms: 20 })));
-  const broken = await startWorker(folder, 1_000, failing);
-  await waitFor(() => tasks.some((_, at) => attemptsOf(folder, `k${at}`, "finish").length > 0));
-  await wait(3_000);
-  const seen = await Promise.all(tasks.map(({ taskId }) => before.engine.get("ada", taskId)));
-  const counts = Object.entries(Object.groupBy(seen, (task) => task.status)).map(([status, all]) => `${all?.length} ${status}`);
-  process.stdout.write(`F12: with fsync failing the worker ${broken.exitCode === null ? "lives on" : `ended (${broken.exitCode})`}; ${counts.join(", ")}\n`);
-  broken.kill("SIGKILL");
-  await startWorker(folder, 1_000);
-  for (const [at, { taskId }] of tasks.entries()) {
-    const task = await before.engine.wait("ada", taskId);
-    expect(task.status).toBe("completed");
-    const first = seen[at];
-    if (first !== undefined && isTerminal(first)) expect(task).toEqual(first);
-  }
-  const db = new Database(path.join(folder, "tasks.db"), { readonly: true });
-  expect(db.pragma("integrity_check", { simple: true })).toBe("ok");
-  db.close();
-});
+test.skipIf(!strace)(
+  `F12 an fsync that fails: nothing is acknowledged that is not there${strace ? "" : " (not run: no strace)"}`,
+  async () => {
+    const folder = temporaryFolder();
+    const before = openStage(folder);
+    const failing = [
+      "strace",
+      "-f",
+      "-qq",
+      "-o",
+      "/dev/null",
+      "-e",
+      "trace=fsync,fdatasync",
+      "-e",
+      "inject=fsync,fdatasync:error=EIO:when=8+",
+    ];
+    const tasks = await Promise.all(
+      Array.from({ length: 12 }, (_, at) => before.create("safe", { key: `k${at}`, ms: 20 })),
+    );
+    const broken = await startWorker(folder, 1_000, failing);
+    await waitFor(() => tasks.some((_, at) => attemptsOf(folder, `k${at}`, "finish").length > 0));
+    await wait(3_000);
+    const seen = await Promise.all(tasks.map(({ taskId }) => before.engine.get("ada", taskId)));
+    const counts = Object.entries(Object.groupBy(seen, (task) => task.status)).map(
+      ([status, all]) => `${all?.length} ${status}`,
+    );
+    process.stdout.write(
+      `F12: with fsync failing the worker ${broken.exitCode === null ? "lives on" : `ended (${broken.exitCode})`}; ${counts.join(", ")}\n`,
+    );
+    broken.kill("SIGKILL");
+    await startWorker(folder, 1_000);
+    for (const [at, { taskId }] of tasks.entries()) {
+      const task = await before.engine.wait("ada", taskId);
+      expect(task.status).toBe("completed");
+      const first = seen[at];
+      if (first !== undefined && isTerminal(first)) expect(task).toEqual(first);
+    }
+    const db = new Database(path.join(folder, "tasks.db"), { readonly: true });
+    expect(db.pragma("integrity_check", { simple: true })).toBe("ok");
+    db.close();
+  },
+);
 
 describe.each(stores)("on %s", (_name, open) => {
   test("F27 of fifty cancels at once exactly one is the one", async () => {
     const store = open();
     const engine = engineOn(store);
     const { taskId } = await createOn(engine, "safe");
-    const answers = await Promise.all(Array.from({ length: 50 }, (_, at) => engine.cancel("ada", taskId, `cancel ${at}`)));
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, at) => engine.cancel("ada", taskId, `cancel ${at}`)),
+    );
     expect(answers.filter(Boolean)).toHaveLength(1);
-    expect(await engine.get("ada", taskId)).toMatchObject({ status: "cancelled", version: 2, statusMessage: `cancel ${answers.indexOf(true)}` });
+    expect(await engine.get("ada", taskId)).toMatchObject({
+      status: "cancelled",
+      version: 2,
+      statusMessage: `cancel ${answers.indexOf(true)}`,
+    });
   });
 
   test(
@@ -266,7 +326,13 @@ describe.each(stores)("on %s", (_name, open) => {
       const wins = { cancel: 0, result: 0 };
       for (let round = 0; round < (givenRounds ?? rounds(150, 1_000)); round++) {
         const { taskId } = await createOn(engine, "safe");
-        const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: systemClock.now(), taskId });
+        const claimed = await store.claim({
+          project: "chaos",
+          worker: "w",
+          leaseMs: 30_000,
+          now: systemClock.now(),
+          taskId,
+        });
         const claim = { taskId, fence: claimed?.fence ?? -1 };
         const settle = async () => {
           for (let turn = 0; turn < round % 16; turn++) await Promise.resolve();
@@ -362,18 +428,23 @@ describe.each(stores)("on %s", (_name, open) => {
     await pass(clock, 1);
     clock.offset -= 120 * minutes;
     await pass(clock, 2);
-    expect(await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: clock.now() })).toMatchObject({ taskId: queued.taskId });
+    expect(await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: clock.now() })).toMatchObject({
+      taskId: queued.taskId,
+    });
     await pass(clock, 11 * 60);
     sweeper.stop();
     await expect(engine.get("ada", ended.taskId)).rejects.toThrow(UnknownTask);
   });
 
-  test("two callers with 500 tasks each never meet, by any verb; a foreign id is answered as a made-up one", { timeout: minutes }, async () => {
+  test("two callers with 500 tasks each never meet, by any verb; a foreign id is answered as a made-up one", {
+    timeout: minutes,
+  }, async () => {
     const store = open();
     const engine = engineOn(store);
     const own: Record<string, string[]> = { ada: [], bob: [] };
     for (let at = 0; at < 500; at++)
-      for (const caller of ["ada", "bob"]) own[caller]?.push((await createOn(engine, at % 2 === 0 ? "safe" : "asks", { caller })).taskId);
+      for (const caller of ["ada", "bob"])
+        own[caller]?.push((await createOn(engine, at % 2 === 0 ? "safe" : "asks", { caller })).taskId);
     await answerable(store);
     for (const [caller, other] of [
       ["ada", "bob"],
@@ -385,7 +456,8 @@ describe.each(stores)("on %s", (_name, open) => {
         const page = await engine.list(caller, { limit: 100, ...(cursor !== undefined && { cursor }) });
         listed.push(...page.tasks.map((task) => task.taskId));
         cursor = page.nextCursor;
-        if (cursor !== undefined) await expect(engine.list(other, { cursor })).rejects.toThrow("`cursor` is not one of ours");
+        if (cursor !== undefined)
+          await expect(engine.list(other, { cursor })).rejects.toThrow("`cursor` is not one of ours");
       } while (cursor !== undefined);
       expect(listed.toSorted()).toEqual(own[caller]?.toSorted());
       for (const verb of verbs(engine)) {
@@ -410,7 +482,12 @@ const verbs = (engine: ReturnType<typeof engineOn>) => [
 async function answerable(store: Store): Promise<void> {
   for (let at = 0; at < 20; at++) {
     const task = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: systemClock.now() });
-    if (task !== undefined) await store.ask({ taskId: task.taskId, fence: task.fence }, { message: "?", schema: {}, isConfirmation: false }, systemClock.now());
+    if (task !== undefined)
+      await store.ask(
+        { taskId: task.taskId, fence: task.fence },
+        { message: "?", schema: {}, isConfirmation: false },
+        systemClock.now(),
+      );
   }
 }
 
@@ -424,13 +501,22 @@ async function wordsOf(promise: Promise<unknown>): Promise<string> {
   return JSON.stringify([String(error), { ...(error as object) }]);
 }
 
-async function createOn(engine: ReturnType<typeof engineOn>, kind: "safe" | "unsafe" | "asks", more: { caller?: string; ttlMs?: number } = {}): Promise<Task> {
+async function createOn(
+  engine: ReturnType<typeof engineOn>,
+  kind: "safe" | "unsafe" | "asks",
+  more: { caller?: string; ttlMs?: number } = {},
+): Promise<Task> {
   const entry = entryOf(kind);
   if (entry === undefined) throw new Error(`There is no command ${kind}.`);
-  return (await engine.create({ entry, input: { key: "k", ms: 1 }, caller: "ada", reason: "test", isNew: true, ...more })).task;
+  return (
+    await engine.create({ entry, input: { key: "k", ms: 1 }, caller: "ada", reason: "test", isNew: true, ...more })
+  ).task;
 }
 
-/** A worker and a sweeper in this very process; it has the usual lease itself, and expects others to renew within this one. */
+/**
+ * A worker and a sweeper in this very process; it has the usual lease itself, and expects others to renew within this
+ * one.
+ */
 function startHere(store: Store, folder: string, judgedLeaseMs: number): () => Promise<void> {
   const worker = new Worker({
     store,
@@ -445,7 +531,13 @@ function startHere(store: Store, folder: string, judgedLeaseMs: number): () => P
     config: {},
     isDebug: false,
   });
-  const sweeper = new Sweeper({ store, clock: systemClock, log: silentLog, isDead: isKnownDead, leaseMs: judgedLeaseMs });
+  const sweeper = new Sweeper({
+    store,
+    clock: systemClock,
+    log: silentLog,
+    isDead: isKnownDead,
+    leaseMs: judgedLeaseMs,
+  });
   worker.start();
   sweeper.start();
   return async () => {
@@ -454,7 +546,10 @@ function startHere(store: Store, folder: string, judgedLeaseMs: number): () => P
   };
 }
 
-/** Stops a process where it does not hold the file: frozen in the middle of a write it keeps everybody else from writing, for as long as it lasts. */
+/**
+ * Stops a process where it does not hold the file: frozen in the middle of a write it keeps everybody else from
+ * writing, for as long as it lasts.
+ */
 async function stopBetweenWrites(child: ChildProcess, file: string): Promise<void> {
   const db = new Database(file, { timeout: 0 });
   for (let tries = 0; tries < 100; tries++) {
@@ -473,7 +568,13 @@ async function stopBetweenWrites(child: ChildProcess, file: string): Promise<voi
 }
 
 function startSweeper(store: Store, clock: FakeClock, jumps?: JumpWatch): Sweeper {
-  const sweeper = new Sweeper({ store, clock, log: silentLog, isDead: () => false, ...(jumps !== undefined && { jumps }) });
+  const sweeper = new Sweeper({
+    store,
+    clock,
+    log: silentLog,
+    isDead: () => false,
+    ...(jumps !== undefined && { jumps }),
+  });
   sweeper.start();
   return sweeper;
 }
@@ -517,7 +618,11 @@ async function openHome(files: Record<string, string>) {
   const folder = writeFiles(path.join(cwd, "commands"), files);
   const env = { MEANWHILE_HOME: home };
   const words = ["--commands", folder, "--no-bundled"];
-  const settings = await loadSettings({ cwd, env: { ...process.env, ...env }, flags: { commands: [folder], bundled: false } });
+  const settings = await loadSettings({
+    cwd,
+    env: { ...process.env, ...env },
+    flags: { commands: [folder], bundled: false },
+  });
   const tasks = openTasks(settings, silentLog);
   onTestFinished(() => tasks.close());
   const create = async (name: string, input: object) => {

@@ -12,7 +12,10 @@ export default defineCommand({
   isolation: "process",
   async run({ key, ms }, task) {
     const note = (what: string) =>
-      appendFileSync(path.join(task.home, "runs.jsonl"), `${JSON.stringify({ key, what, attempt: task.attempt, pid: process.pid })}\n`);
+      appendFileSync(
+        path.join(task.home, "runs.jsonl"),
+        `${JSON.stringify({ key, what, attempt: task.attempt, pid: process.pid })}\n`,
+      );
     note("start");
     task.progress("half of it");
     await wait(ms, undefined, { signal: task.signal });

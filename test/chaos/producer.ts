@@ -27,8 +27,30 @@ armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "S
 const [folder = "", name = "", seed = ""] = process.argv.slice(2);
 const random = createRandom(Number(seed));
 const store = openSqliteStore(path.join(folder, "tasks.db"), systemClock);
-const engine = new Engine({ store, history: new History(store, systemClock), clock: systemClock, log: silentLog, project: "chaos", maxLive: 16 });
-const kinds: readonly Kind[] = ["safe", "safe", "safe", "safe", "unsafe", "unsafe", "unsafe", "flaky", "flaky", "steps", "steps", "steps", "asks", "asks"];
+const engine = new Engine({
+  store,
+  history: new History(store, systemClock),
+  clock: systemClock,
+  log: silentLog,
+  project: "chaos",
+  maxLive: 16,
+});
+const kinds: readonly Kind[] = [
+  "safe",
+  "safe",
+  "safe",
+  "safe",
+  "unsafe",
+  "unsafe",
+  "unsafe",
+  "flaky",
+  "flaky",
+  "steps",
+  "steps",
+  "steps",
+  "asks",
+  "asks",
+];
 const intentFile = path.join(folder, `intent-${name}.json`);
 
 interface Intent {
@@ -53,7 +75,14 @@ async function create({ key, kind, caller, ms }: Intent): Promise<void> {
   if (entry === undefined) throw new Error(`There is no command ${kind}.`);
   for (;;) {
     try {
-      const { task } = await engine.create({ entry, input: { key, ms }, caller, reason: "chaos", isNew: true, idempotencyKey: key });
+      const { task } = await engine.create({
+        entry,
+        input: { key, ms },
+        caller,
+        reason: "chaos",
+        isNew: true,
+        idempotencyKey: key,
+      });
       const ack: Ack = { taskId: task.taskId, key, kind, caller };
       appendFileSync(path.join(folder, "acks.jsonl"), `${JSON.stringify(ack)}\n`);
       return;

@@ -8,10 +8,17 @@ test("a minute of clients of three generations, deaths, questions and large resu
   const report = await runSoak({ minutes: 1, seed: 20_260_728, clients: 2 });
   process.stdout.write(summarizeSoak(report));
   const { lost, double, unanswered, wrong, growing } = report;
-  expect({ lost, double, unanswered, wrong, growing }).toEqual({ lost: [], double: [], unanswered: [], wrong: [], growing: [] });
+  expect({ lost, double, unanswered, wrong, growing }).toEqual({
+    lost: [],
+    double: [],
+    unanswered: [],
+    wrong: [],
+    growing: [],
+  });
   expect(report.promised).toBeGreaterThan(10);
   expect(report.counts.get("daemons killed")).toBeGreaterThan(0);
-  for (const revision of ["2025-06-18", "2025-11-25", "2026-07-28"]) expect(report.counts.get(`clients ${revision}`), revision).toBeGreaterThan(0);
+  for (const revision of ["2025-06-18", "2025-11-25", "2026-07-28"])
+    expect(report.counts.get(`clients ${revision}`), revision).toBeGreaterThan(0);
 });
 
 test("a heap that grows by 6 MB an hour is told from one that only swings, and large results under way move neither", () => {

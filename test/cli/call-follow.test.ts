@@ -34,7 +34,14 @@ function follow(options: Partial<RemoteOptions> = {}, work?: (follow: FollowOpti
   };
   const untilAborted = ({ signal: stop }: FollowOptions) =>
     new Promise<string>((_, reject) => stop?.addEventListener("abort", () => reject(new Error("lost"))));
-  const remote = { terminal, isQuiet: false, canDetach: true, wayBack: (id: string) => `back to ${id}`, wayToAnswer: () => "", ...options };
+  const remote = {
+    terminal,
+    isQuiet: false,
+    canDetach: true,
+    wayBack: (id: string) => `back to ${id}`,
+    wayToAnswer: () => "",
+    ...options,
+  };
   const ended = followRemote(remote, work ?? untilAborted);
   ended.catch(() => undefined);
   return { ended, left, said: () => said, send: (how: "interrupt" | "leave") => signal(how) };

@@ -13,7 +13,14 @@ async function print(result: ToolResult, options: Partial<ResultOptions> & { isD
     print: (text) => (printed += text),
     say: (text) => (said += text),
   };
-  const code = await printToolResult(result, { terminal: terminal as Terminal, isQuiet: false, format: "plain", name: "crawl", durationMs: 3400, ...options });
+  const code = await printToolResult(result, {
+    terminal: terminal as Terminal,
+    isQuiet: false,
+    format: "plain",
+    name: "crawl",
+    durationMs: 3400,
+    ...options,
+  });
   return { code, printed, said };
 }
 
@@ -21,22 +28,46 @@ const text = (...texts: string[]) => texts.map((words) => ({ type: "text", text:
 const envelope = (success: boolean, data: unknown, ...messages: [string, string][]) => ({
   content: [],
   ...(!success && { isError: true }),
-  structuredContent: { success, data, messages: messages.map(([type, words]) => ({ type, text: words, timestamp: "" })) },
+  structuredContent: {
+    success,
+    data,
+    messages: messages.map(([type, words]) => ({ type, text: words, timestamp: "" })),
+  },
 });
 
 describe("what a tool gave", () => {
   test("by one of our own servers: its data, its summary, and what it has to say beside", async () => {
-    const result = envelope(true, { pages: 12 }, ["status", "Building"], ["success", "12 pages"], ["warning", "One was empty"]);
+    const result = envelope(
+      true,
+      { pages: 12 },
+      ["status", "Building"],
+      ["success", "12 pages"],
+      ["warning", "One was empty"],
+    );
     expect(await print(result)).toEqual({ code: 0, printed: "pages: 12\n", said: "! One was empty\n✓ 12 pages\n" });
-    expect(await print(result, { format: "json", isQuiet: true })).toEqual({ code: 0, printed: '{\n  "pages": 12\n}\n', said: "" });
+    expect(await print(result, { format: "json", isQuiet: true })).toEqual({
+      code: 0,
+      printed: '{\n  "pages": 12\n}\n',
+      said: "",
+    });
   });
 
   test("by any other: its structured content, or else its text", async () => {
     const said = "✓ crawl finished in 3.4 s\n";
-    expect(await print({ content: text("{}"), structuredContent: { found: [1] } })).toEqual({ code: 0, printed: "found:\n  - 1\n", said });
+    expect(await print({ content: text("{}"), structuredContent: { found: [1] } })).toEqual({
+      code: 0,
+      printed: "found:\n  - 1\n",
+      said,
+    });
     expect(await print({ content: text("one", "two\n") })).toEqual({ code: 0, printed: "one\ntwo\n", said });
-    expect(JSON.parse((await print({ content: text("one") }, { format: "json" })).printed)).toEqual({ content: text("one") });
-    expect(await print({ content: [] }, { durationMs: undefined })).toEqual({ code: 0, printed: "", said: "✓ crawl finished\n" });
+    expect(JSON.parse((await print({ content: text("one") }, { format: "json" })).printed)).toEqual({
+      content: text("one"),
+    });
+    expect(await print({ content: [] }, { durationMs: undefined })).toEqual({
+      code: 0,
+      printed: "",
+      said: "✓ crawl finished\n",
+    });
   });
 
   test("what is no text is told of beside the data, in one line each", async () => {
@@ -59,13 +90,21 @@ describe("what a tool gave", () => {
   });
 
   test("an error goes to stderr alone, with exit code 1", async () => {
-    expect(await print(envelope(false, {}, ["error", "No disk"]))).toEqual({ code: 1, printed: "", said: "✗ No disk\n" });
+    expect(await print(envelope(false, {}, ["error", "No disk"]))).toEqual({
+      code: 1,
+      printed: "",
+      said: "✗ No disk\n",
+    });
     expect(await print({ content: text("first\n\x1b[31msecond"), isError: true }, { format: "json" })).toEqual({
       code: 1,
       printed: "",
       said: "✗ first\n [31msecond\n",
     });
-    expect(await print({ content: [], isError: true })).toEqual({ code: 1, printed: "", said: "✗ The tool said no, and not why.\n" });
+    expect(await print({ content: [], isError: true })).toEqual({
+      code: 1,
+      printed: "",
+      said: "✗ The tool said no, and not why.\n",
+    });
   });
 
   test("data is cleaned for a screen, and left as it is for a pipe", async () => {

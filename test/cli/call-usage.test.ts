@@ -12,7 +12,9 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-/** Types a line in a terminal that is not there. The port is nobody's: a line that got as far as to call would say so. */
+/**
+ * Types a line in a terminal that is not there. The port is nobody's: a line that got as far as to call would say so.
+ */
 async function type(...words: string[]): Promise<{ code: number; printed: string; said: string }> {
   let printed = "";
   let said = "";
@@ -42,7 +44,10 @@ describe("words that are wrong are refused in one sentence, and nobody is called
     [["call", url, "tool", "--task-ttl", "1.5"], /--task-ttl must be a positive whole number/],
     [["call", url, "tool", "--task-ttl=1e3"], /--task-ttl must be a positive whole number/],
     [["call", url, "tool", "--task-ttl", "99999999999999999999"], /--task-ttl must be a positive whole number/],
-    [["call", url, "tool", "--poll-interval", "soon"], /--poll-interval must be a positive whole number of milliseconds, not "soon"\./],
+    [
+      ["call", url, "tool", "--poll-interval", "soon"],
+      /--poll-interval must be a positive whole number of milliseconds, not "soon"\./,
+    ],
     [["call", url, "tool", "--poll-interval=-5"], /--poll-interval must be a positive whole number/],
     [["call", url, "tool", "--timeout", "0"], /--timeout must be a positive number of seconds, not "0"\./],
     [["call", url, "tool", "--timeout", "Infinity"], /--timeout must be a positive number of seconds/],
@@ -56,10 +61,16 @@ describe("words that are wrong are refused in one sentence, and nobody is called
     [["call", url, "tool", "--input", "-"], /--input - must hold one JSON object/],
     [["call", url, "tool", "--header", "no colon, geheim"], /--header must read 'Name: value'\./],
     [["call", url, "tool", "--header", "X: "], /--header must read 'Name: value'\./],
-    [["call", url, "tool", "--header", "X: geheim\nY: z"], /the value of X holds characters that a header cannot carry/],
+    [
+      ["call", url, "tool", "--header", "X: geheim\nY: z"],
+      /the value of X holds characters that a header cannot carry/,
+    ],
     [["call", ".", "tool", "--header", "X: geheim"], /--header is for servers that are reached by a URL/],
     [["call", "unix:/x.sock", "tool", "--token-env", "T"], /--token-env is for servers that are reached by a URL/],
-    [["call", url, "tool", "--token-env", "MEANWHILE_NOT_SET"], /the variable MEANWHILE_NOT_SET is not set, or empty\./],
+    [
+      ["call", url, "tool", "--token-env", "MEANWHILE_NOT_SET"],
+      /the variable MEANWHILE_NOT_SET is not set, or empty\./,
+    ],
     [["call", url, "tool", "--token-env", "T", "--header", "authorization: geheim"], /exclude each other/],
     [["call", url, "tool", "--asnyc"], /Unknown option '--asnyc'; did you mean --async\?/],
     [["call", "--", "node", "server.js"], /Say which tool to call: meanwhile call <tool> .* -- <command>/],
@@ -89,7 +100,8 @@ describe("words that are wrong are refused in one sentence, and nobody is called
     expect(code).toBe(0);
     expect(printed.match(/^ {2}\$ meanwhile call /gm)).toHaveLength(3);
     expect(printed).toMatch(/Exit codes: 0 .* 1 .* 2 .*\n124 timed out, 130 cancelled/);
-    for (const line of printed.split("\n").filter((text) => !text.startsWith("  $"))) expect(line.length).toBeLessThanOrEqual(90);
+    for (const line of printed.split("\n").filter((text) => !text.startsWith("  $")))
+      expect(line.length).toBeLessThanOrEqual(90);
     expect((await type("call", "tool", "--", "node", "--help")).code, "behind -- it is the server's").not.toBe(0);
   });
 });
@@ -120,7 +132,8 @@ describe("completion of a call", () => {
 
   test("targets, then the tools of this project", async () => {
     const { values, zsh } = project();
-    for (const verb of ["call", "tools"]) expect(await values(verb, "")).toEqual([".", "http://", "https://", "unix:/"]);
+    for (const verb of ["call", "tools"])
+      expect(await values(verb, "")).toEqual([".", "http://", "https://", "unix:/"]);
     expect(await values("tasks", "show", "--target", "")).toEqual([".", "http://", "https://", "unix:/"]);
     expect((await zsh(".", "")).toSorted()).toEqual(["notes_add\tAdd a note", "report_build\tBuild it", "values"]);
     expect(await values("call", ".", "re")).toEqual(["report_build"]);
@@ -129,7 +142,11 @@ describe("completion of a call", () => {
   test("the names of a tool's arguments that are left, then their values", async () => {
     const { values, zsh, bash } = project();
     expect(await zsh(".", "report_build", "")).toEqual(["values", "quarter=\tWhich", "draft=", "tags=", "options="]);
-    expect(await values("call", ".", "report_build", "quarter=Q1", "tags=a", "")).toEqual(["draft=", "tags=", "options="]);
+    expect(await values("call", ".", "report_build", "quarter=Q1", "tags=a", "")).toEqual([
+      "draft=",
+      "tags=",
+      "options=",
+    ]);
     expect(await values("call", ".", "report_build", "quarter=")).toEqual(["quarter=Q1", "quarter=Q2"]);
     expect(await values("call", "--json", ".", "report_build", "draft=t")).toEqual(["draft=true"]);
     expect(await bash("meanwhile call . report_build quarter=")).toEqual(["values", "Q1", "Q2"]);

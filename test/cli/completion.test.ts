@@ -50,9 +50,13 @@ const render = `summary: "Render: a report",
 function project(files: Readonly<Record<string, string>> = {}) {
   const cwd = writeFiles(temporaryFolder(), {
     "commands/report/render.ts": command(render),
-    "commands/report/wipe.ts": command('summary: "Wipe", effects: "destroy", input: z.object({ level: z.int().min(-3).max(-1), names: z.array(z.string()) }),'),
+    "commands/report/wipe.ts": command(
+      'summary: "Wipe", effects: "destroy", input: z.object({ level: z.int().min(-3).max(-1), names: z.array(z.string()) }),',
+    ),
     "commands/report/parts/list.ts": command('summary: "List parts",'),
-    "commands/notes/index.ts": command('summary: "All notes", input: z.object({ which: z.enum(["old", "new", "-all"]) }),'),
+    "commands/notes/index.ts": command(
+      'summary: "All notes", input: z.object({ which: z.enum(["old", "new", "-all"]) }),',
+    ),
     "commands/notes/add.ts": command('summary: "Add a note",'),
     "commands/broken/file.ts": "throw new Error('no');",
     "meanwhile.config.json": JSON.stringify({ bundled: false }),
@@ -131,7 +135,14 @@ describe("names", () => {
   test("options before the command say where commands are", async () => {
     const { values, zsh, cwd } = project();
     writeFiles(cwd, { "other/hidden/away.ts": "" });
-    expect(await values("--")).toEqual(["--commands", "--bundled", "--no-bundled", "--no-color", "--version", "--help"]);
+    expect(await values("--")).toEqual([
+      "--commands",
+      "--bundled",
+      "--no-bundled",
+      "--no-color",
+      "--version",
+      "--help",
+    ]);
     expect(await values("--no-bundled", "--commands", "other", "h")).toEqual(["help", "hidden"]);
     expect(await values("--commands=other", "--no-color", "hidden", "")).toEqual(["away"]);
     expect(await zsh("--commands", "")).toEqual(["folders"]);
@@ -181,8 +192,25 @@ describe("flags", () => {
       "--help",
     ]);
     expect(await values("serve", "--host", "")).toEqual([]);
-    expect(await values("tasks", "")).toEqual(["list", "show", "result", "progress", "watch", "cancel", "answer", "prune"]);
-    expect(await values("tasks", "result", "--")).toEqual(["--wait", "--json", "--target", "--header", "--token-env", "--revision", "--help"]);
+    expect(await values("tasks", "")).toEqual([
+      "list",
+      "show",
+      "result",
+      "progress",
+      "watch",
+      "cancel",
+      "answer",
+      "prune",
+    ]);
+    expect(await values("tasks", "result", "--")).toEqual([
+      "--wait",
+      "--json",
+      "--target",
+      "--header",
+      "--token-env",
+      "--revision",
+      "--help",
+    ]);
     expect(await values("completion", "")).toEqual(["bash", "zsh", "fish"]);
   });
 
@@ -205,7 +233,8 @@ describe("values", () => {
     expect(await zsh("report", "render", "--format=d")).toEqual(["values =", "docx"]);
     expect(await fish("report", "render", "--format=d")).toEqual(["values", "--format=docx"]);
     expect(await values("report", "render", "--draft=")).toEqual(["true", "false"]);
-    for (const word of ["--nonsense=", "--json=", "--bundled="]) expect(await values("report", "render", word)).toEqual([]);
+    for (const word of ["--nonsense=", "--json=", "--bundled="])
+      expect(await values("report", "render", word)).toEqual([]);
   });
 
   test("an argument whose completer is the author's code is left alone: it is not run, and files would be wrong", async () => {
@@ -247,7 +276,14 @@ describe("values", () => {
 
   test("statuses, with commas between", async () => {
     const { values } = project();
-    expect(await values("tasks", "list", "--status", "")).toEqual(["queued", "working", "input_required", "completed", "failed", "cancelled"]);
+    expect(await values("tasks", "list", "--status", "")).toEqual([
+      "queued",
+      "working",
+      "input_required",
+      "completed",
+      "failed",
+      "cancelled",
+    ]);
     expect(await values("tasks", "list", "--status", "failed,completed,c")).toEqual(["failed,completed,cancelled"]);
   });
 });
@@ -258,7 +294,12 @@ describe("task ids", () => {
     const settings = await loadSettings({ cwd, env, flags: {} });
     const tasks = openTasks(settings, silentLog);
     const create = (name: string) => {
-      const entry = { toolName: name, path: [name], file: "x.ts", command: defineCommand({ summary: "x", run: () => ({}) }) };
+      const entry = {
+        toolName: name,
+        path: [name],
+        file: "x.ts",
+        command: defineCommand({ summary: "x", run: () => ({}) }),
+      };
       return tasks.engine.create({ entry, input: {}, caller: localCaller, name, reason: "test" });
     };
     const { task: first } = await create("first");
@@ -269,13 +310,18 @@ describe("task ids", () => {
     const [heading, ...lines] = await zsh("tasks", "show", "");
     expect({ heading, lines }).toEqual({
       heading: "values",
-      lines: [expect.stringMatching(`^${second.taskId}\tqueued: second`), expect.stringMatching(`^${first.taskId}\tcancelled: first`)],
+      lines: [
+        expect.stringMatching(`^${second.taskId}\tqueued: second`),
+        expect.stringMatching(`^${first.taskId}\tcancelled: first`),
+      ],
     });
     for (const verb of ["result", "watch"]) expect(await values("tasks", verb, "")).toEqual(ids);
     expect(await values("tasks", "cancel", "")).toEqual([second.taskId]);
     expect(await values("tasks", "answer", "")).toEqual([]);
     expect(await values("tasks", "show", second.taskId.slice(0, 12))).toEqual([second.taskId]);
-    expect(await values("tasks", "show", second.taskId, ""), "one is enough").toEqual(expect.arrayContaining(["--json", "--help"]));
+    expect(await values("tasks", "show", second.taskId, ""), "one is enough").toEqual(
+      expect.arrayContaining(["--json", "--help"]),
+    );
   });
 
   test("no store is made to look for them", async () => {
@@ -287,7 +333,9 @@ describe("task ids", () => {
 
 describe("nothing of a project is run", () => {
   test("not for names, for what they do, for flags, or for values; names are offered all the same", async () => {
-    const { askAtFirst } = project({ "commands/report/render.ts": "globalThis.isLoaded = true; throw new Error('loaded');" });
+    const { askAtFirst } = project({
+      "commands/report/render.ts": "globalThis.isLoaded = true; throw new Error('loaded');",
+    });
     expect(await askAtFirst("zsh", "report", "")).toEqual(["values", "parts\tlist", "render", "wipe"]);
     expect(await askAtFirst("zsh", "report", "render", "--")).toEqual(["values"]);
     expect(await askAtFirst("zsh", "report", "wipe", "--")).toEqual(["values"]);
@@ -297,8 +345,14 @@ describe("nothing of a project is run", () => {
 
   test("what a file says counts until its text changes", async () => {
     const { cwd, env, zsh, values } = project();
-    expect(await zsh("report", "wipe", "--y")).toEqual(["values", "--yaml\tprint the result as YAML", "--yes\tgo ahead without asking"]);
-    writeFiles(cwd, { "commands/report/wipe.ts": command('summary: "Wipe more", input: z.object({ hard: z.boolean().optional() }),') });
+    expect(await zsh("report", "wipe", "--y")).toEqual([
+      "values",
+      "--yaml\tprint the result as YAML",
+      "--yes\tgo ahead without asking",
+    ]);
+    writeFiles(cwd, {
+      "commands/report/wipe.ts": command('summary: "Wipe more", input: z.object({ hard: z.boolean().optional() }),'),
+    });
     expect(await zsh("report", "")).toEqual(["values", "parts\tlist", "render\tRender: a report", "wipe"]);
     expect(await values("report", "wipe", "--")).toEqual([]);
     await runMeanwhile(["tools"], { cwd, env });
@@ -311,7 +365,14 @@ describe("nothing of a project is run", () => {
     expect(await zsh("report", "parts", "")).toEqual(["values", "list\tList parts"]);
     const folder = path.join(env.MEANWHILE_HOME, "cache/catalog");
     const [name = ""] = readdirSync(folder);
-    for (const text of ["", "[]", "null", '{"parts/list.ts":5}', '{"parts/list.ts":{"digest":"x","command":{}}}', "{".repeat(10_000)]) {
+    for (const text of [
+      "",
+      "[]",
+      "null",
+      '{"parts/list.ts":5}',
+      '{"parts/list.ts":{"digest":"x","command":{}}}',
+      "{".repeat(10_000),
+    ]) {
       writeFiles(folder, { [name]: text });
       expect(await askAtFirst("zsh", "report", "parts", ""), text).toEqual(["values", "list"]);
     }
@@ -394,7 +455,8 @@ describe("the words of the grammar are those of --help", () => {
       const listed = [...printed.matchAll(/^ {2}(\w+).*? {2,}(.*)$/gm)].map(([, word, summary]) => [word, summary]);
       expect(Object.entries(verbs).map(([word, { summary }]) => [word, summary])).toEqual(listed);
     }
-    for (const [inner, grammar] of Object.entries(verbs ?? {})) expect(flagsOf(grammar), inner).toEqual(flagsIn((await type(name, inner, "--help")).printed));
+    for (const [inner, grammar] of Object.entries(verbs ?? {}))
+      expect(flagsOf(grammar), inner).toEqual(flagsIn((await type(name, inner, "--help")).printed));
   });
 
   test("every verb has some", async () => {
@@ -413,7 +475,12 @@ describe("the words of the grammar are those of --help", () => {
   });
 
   test("a command's own flags", () => {
-    const input = z.object({ place: z.string(), dryRun: z.boolean().default(true), json: z.string().optional(), sizes: z.array(z.number()).default([]) });
+    const input = z.object({
+      place: z.string(),
+      dryRun: z.boolean().default(true),
+      json: z.string().optional(),
+      sizes: z.array(z.number()).default([]),
+    });
     const made = defineCommand({ summary: "x", input, run: () => ({}) });
     const withoutText = (flags: unknown[][]) => flags.map(([word, takesValue]) => [word, takesValue]);
     expect(withoutText(flagsOf(toCommandWords(made, async () => [])))).toEqual(withoutText(flagsIn(helpOf(made))));
@@ -421,14 +488,14 @@ describe("the words of the grammar are those of --help", () => {
 
   const helpOf = (made: Command) => commandHelp({ command: made, path: ["x"] });
   const flagsOf = ({ flags }: Grammar) =>
-    flags.filter(({ isRare }) => isRare !== true).map(({ word, values, description }) => [word, values !== undefined, description]);
+    flags
+      .filter(({ isRare }) => isRare !== true)
+      .map(({ word, values, description }) => [word, values !== undefined, description]);
   /** The flags that a help text lists; a long description goes on in the next line. */
   const flagsIn = (help: string) =>
-    [...help.replaceAll(/\n {12,}(?=\S)/g, " ").matchAll(/^ {2}(?:-\w, )?(--[\w-]+)( <[^>]+>)?(?: {2,}(.*))?$/gm)].map(([, word, value, text = ""]) => [
-      word,
-      value !== undefined,
-      text,
-    ]);
+    [...help.replaceAll(/\n {12,}(?=\S)/g, " ").matchAll(/^ {2}(?:-\w, )?(--[\w-]+)( <[^>]+>)?(?: {2,}(.*))?$/gm)].map(
+      ([, word, value, text = ""]) => [word, value !== undefined, text],
+    );
 });
 
 describe("meanwhile completion", () => {
@@ -441,13 +508,19 @@ describe("meanwhile completion", () => {
   test("without a shell it says which there are; with a wrong one, which was meant", async () => {
     const none = await type("completion");
     expect(none).toMatchObject({ code: 2, printed: "" });
-    expect(none.said).toMatch(/Say for which shell.*`meanwhile completion bash`, `meanwhile completion zsh`, `meanwhile completion fish`/);
-    expect(await type("completion", "zhs")).toMatchObject({ code: 2, said: expect.stringContaining("did you mean zsh?") });
+    expect(none.said).toMatch(
+      /Say for which shell.*`meanwhile completion bash`, `meanwhile completion zsh`, `meanwhile completion fish`/,
+    );
+    expect(await type("completion", "zhs")).toMatchObject({
+      code: 2,
+      said: expect.stringContaining("did you mean zsh?"),
+    });
   });
 
   test("--help says how to install it, for each", async () => {
     const { printed } = await type("completion", "--help");
-    for (const file of ["~/.bashrc", "~/.zshrc", "~/.config/fish/completions/meanwhile.fish"]) expect(printed).toContain(file);
+    for (const file of ["~/.bashrc", "~/.zshrc", "~/.config/fish/completions/meanwhile.fish"])
+      expect(printed).toContain(file);
   });
 });
 
@@ -455,7 +528,11 @@ describe("meanwhile completion", () => {
 async function type(...words: string[]): Promise<{ code: number; printed: string; said: string }> {
   let printed = "";
   let said = "";
-  const terminal = { colors: createColors(false), print: (text) => (printed += text), say: (text) => (said += text) } as Partial<Terminal> as Terminal;
+  const terminal = {
+    colors: createColors(false),
+    print: (text) => (printed += text),
+    say: (text) => (said += text),
+  } as Partial<Terminal> as Terminal;
   const code = await main({ words, terminal, ...noProject });
   return { code, printed, said };
 }

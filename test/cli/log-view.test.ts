@@ -9,10 +9,12 @@ test("a line of the log is time, level, message and facts, and the stack of its 
   expect(readableLine(line({ msg: "the daemon listens", pid: 7, socket: "/tmp/x.sock" }), plain)).toBe(
     "2026-01-31 12:00:05 info  the daemon listens  pid=7  socket=/tmp/x.sock",
   );
-  expect(readableLine(line({ level: 50, msg: "it failed", error: { stack: "Error: no\n    at x.ts:1:2" } }), plain)).toBe(
-    "2026-01-31 12:00:05 error it failed\n    Error: no\n        at x.ts:1:2",
+  expect(
+    readableLine(line({ level: 50, msg: "it failed", error: { stack: "Error: no\n    at x.ts:1:2" } }), plain),
+  ).toBe("2026-01-31 12:00:05 error it failed\n    Error: no\n        at x.ts:1:2");
+  expect(readableLine(line({ level: 40, msg: "careful" }), createColors(true))).toContain(
+    "\x1b[33mwarn \x1b[39m careful",
   );
-  expect(readableLine(line({ level: 40, msg: "careful" }), createColors(true))).toContain("\x1b[33mwarn \x1b[39m careful");
 });
 
 test("what is no line of ours stays, and nothing in any line is obeyed", () => {

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { fieldsOf, notesOf, refuseText } from "../../src/cli/question-fields.ts";
 
 const field = (schema: Record<string, unknown>, isRequired = true) =>
-  fieldsOf({ type: "object", properties: { x: schema }, ...(isRequired && { required: ["x"] }) })[0] ?? expect.fail("no field");
+  fieldsOf({ type: "object", properties: { x: schema }, ...(isRequired && { required: ["x"] }) })[0] ??
+  expect.fail("no field");
 
 describe("what a person is told before typing", () => {
   test.each([

@@ -22,10 +22,20 @@ function open(isLive: boolean, columns = 80) {
     onInterrupt: () => () => {},
     leave: () => {},
   };
-  return { clock, view: (estimateSeconds?: number) => new StageView(terminal, { clock, estimateSeconds }), said: () => said };
+  return {
+    clock,
+    view: (estimateSeconds?: number) => new StageView(terminal, { clock, estimateSeconds }),
+    said: () => said,
+  };
 }
 
-const at = (percentage: number, message: string): ProgressUpdate => ({ value: percentage, total: 100, percentage, message, context: undefined });
+const at = (percentage: number, message: string): ProgressUpdate => ({
+  value: percentage,
+  total: 100,
+  percentage,
+  message,
+  context: undefined,
+});
 
 describe("on a terminal", () => {
   test("a bar with percentage, message and the time left, taken away at the end", () => {

@@ -6,11 +6,21 @@ import { defineCommand } from "../../src/index.ts";
 
 function entry(words: string, summary: string, isBundled = false): CatalogEntry {
   const path = words.split(" ");
-  return { toolName: path.join("_"), path, file: `/p/${words}`, command: defineCommand({ summary, run: () => ({}) }), isBundled };
+  return {
+    toolName: path.join("_"),
+    path,
+    file: `/p/${words}`,
+    command: defineCommand({ summary, run: () => ({}) }),
+    isBundled,
+  };
 }
 
 const own = entry("report build", "Build the report of a month from the files that were handed in, page by page");
-const bundled = entry("monitor priority remove", "Take a folder's priority away, whatever it was and whoever set it", true);
+const bundled = entry(
+  "monitor priority remove",
+  "Take a folder's priority away, whatever it was and whoever set it",
+  true,
+);
 
 test("tools are listed under whose they are, a project's own first; alone they need no heading", () => {
   expect(toolsTable([bundled, own], Number.POSITIVE_INFINITY)).toBe(
@@ -32,8 +42,12 @@ test("tools are listed under whose they are, a project's own first; alone they n
 
 test.for([40, 60, 80])("at %i columns tools and help break no word", (columns) => {
   const table = toolsTable([own, bundled], columns);
-  const groups = [{ heading: "Bundled commands, in the terminal alone (--bundled serves them too)", found: [bundled, own] }];
-  const verbs = [{ name: "diagnose", summary: "will this server survive in my host: diagnose <url | . | -- command …>" }];
+  const groups = [
+    { heading: "Bundled commands, in the terminal alone (--bundled serves them too)", found: [bundled, own] },
+  ];
+  const verbs = [
+    { name: "diagnose", summary: "will this server survive in my host: diagnose <url | . | -- command …>" },
+  ];
   const help = rootHelp({ version: "1.2.3", verbs, groups, columns });
   for (const [text, words] of [
     [table, `${own.command.summary} ${bundled.command.summary}`],

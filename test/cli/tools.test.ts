@@ -14,7 +14,8 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-const command = (more = "") => `import { defineCommand } from "meanwhile";\nexport default defineCommand({ summary: "x", ${more} run: () => ({}) });\n`;
+const command = (more = "") =>
+  `import { defineCommand } from "meanwhile";\nexport default defineCommand({ summary: "x", ${more} run: () => ({}) });\n`;
 
 /** A project in a home of its own, and its list of tools. */
 function project(files: Readonly<Record<string, string>>) {
@@ -25,7 +26,11 @@ function project(files: Readonly<Record<string, string>>) {
   async function list(): Promise<{ code: number; tools: Record<string, unknown>[]; said: string }> {
     let printed = "";
     let said = "";
-    const terminal = { colors: createColors(false), print: (text) => (printed += text), say: (text) => (said += text) } as Partial<Terminal> as Terminal;
+    const terminal = {
+      colors: createColors(false),
+      print: (text) => (printed += text),
+      say: (text) => (said += text),
+    } as Partial<Terminal> as Terminal;
     const words = ["--json", "--no-bundled", "--commands", path.join(folder, "commands")];
     const code = await run({ words, flags: {}, terminal, protectStdout: async () => {} });
     return { code, tools: (JSON.parse(printed) as { tools: Record<string, unknown>[] }).tools, said };
@@ -35,7 +40,11 @@ function project(files: Readonly<Record<string, string>>) {
   return { home, storeFile: path.join(home, "tasks.db"), list, key };
 }
 
-async function record(storeFile: string, key: string, runs: Readonly<Record<string, readonly number[]>>): Promise<void> {
+async function record(
+  storeFile: string,
+  key: string,
+  runs: Readonly<Record<string, readonly number[]>>,
+): Promise<void> {
   const store = openSqliteStore(storeFile, systemClock);
   const history = new History(store, systemClock, key);
   for (const [name, lengths] of Object.entries(runs)) for (const ms of lengths) history.add(name, ms, undefined);
@@ -59,7 +68,12 @@ test("the list says how long each command takes once five runs are known, and wh
   const { code, tools, said } = await list();
   expect({ code, said }).toEqual({ code: 0, said: "" });
   expect(
-    tools.map(({ name, async, taskModeRecommended, stats }) => ({ name, async, taskModeRecommended, runs: (stats as { runs: number } | undefined)?.runs })),
+    tools.map(({ name, async, taskModeRecommended, stats }) => ({
+      name,
+      async,
+      taskModeRecommended,
+      runs: (stats as { runs: number } | undefined)?.runs,
+    })),
   ).toEqual([
     { name: "a_declared", async: true, taskModeRecommended: true, runs: undefined },
     { name: "a_few", async: false, taskModeRecommended: false, runs: undefined },

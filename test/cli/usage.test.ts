@@ -28,13 +28,22 @@ const input = (...words: string[]) => parse(...words).input;
 
 describe("words become input", () => {
   test("required properties are positional, the rest are flags", () => {
-    expect(input("Q3", "--format", "html", "--max-pages", "12")).toEqual({ quarter: "Q3", format: "html", maxPages: 12 });
+    expect(input("Q3", "--format", "html", "--max-pages", "12")).toEqual({
+      quarter: "Q3",
+      format: "html",
+      maxPages: 12,
+    });
   });
 
   test("optional ones stand without their names where the command says so, behind the required ones, and with them too", () => {
     const show = defineCommand({
       summary: "x",
-      input: z.object({ section: z.string().default(""), list: z.array(z.string()).default([]), page: z.number().default(1), name: z.string() }),
+      input: z.object({
+        section: z.string().default(""),
+        list: z.array(z.string()).default([]),
+        page: z.number().default(1),
+        name: z.string(),
+      }),
       positional: ["page", "list"],
       run: () => ({}),
     });
@@ -50,7 +59,9 @@ describe("words become input", () => {
   });
 
   test("switches can be turned on and off, lists repeat, objects are JSON", () => {
-    expect(input("Q3", "--draft", "--no-cover", "--tags", "a", "--tags", "b", "--filter", '{"region":"north"}')).toEqual({
+    expect(
+      input("Q3", "--draft", "--no-cover", "--tags", "a", "--tags", "b", "--filter", '{"region":"north"}'),
+    ).toEqual({
       quarter: "Q3",
       draft: true,
       cover: false,
@@ -94,12 +105,21 @@ describe("words become input", () => {
   });
 
   test("a required list takes what is left", () => {
-    const command = defineCommand({ summary: "x", input: z.object({ engine: z.string(), files: z.array(z.string()) }), run: () => ({}) });
-    expect(parseTyped(entryOf(command), ["text", "a.md", "b.md"]).input).toEqual({ engine: "text", files: ["a.md", "b.md"] });
+    const command = defineCommand({
+      summary: "x",
+      input: z.object({ engine: z.string(), files: z.array(z.string()) }),
+      run: () => ({}),
+    });
+    expect(parseTyped(entryOf(command), ["text", "a.md", "b.md"]).input).toEqual({
+      engine: "text",
+      files: ["a.md", "b.md"],
+    });
   });
 
   test("a wrong word is named, with what was meant and where to read on", () => {
-    expect(() => parse("Q3", "--formt", "html")).toThrow("Unknown option '--formt'; did you mean --format?\n  See: meanwhile report build --help");
+    expect(() => parse("Q3", "--formt", "html")).toThrow(
+      "Unknown option '--formt'; did you mean --format?\n  See: meanwhile report build --help",
+    );
     expect(() => parse("Q3", "Q4")).toThrow(/Too many arguments.*\n {2}See: meanwhile report build --help/);
     expect(() => parse("Q3", "--format")).toThrow("Option '--format <format>' argument missing.");
   });
@@ -165,7 +185,9 @@ describe("output", () => {
       { type: "image", data: "AAAA", mimeType: "image/png" },
       { type: "resource_link", uri: "file:///q3.pdf", name: "Q3" },
     ).blocks;
-    expect(await formatData({ data: {}, content: blocks }, "plain")).toBe("Here it is:\n[image/png, 3 bytes; --json prints it]\nQ3: file:///q3.pdf\n");
+    expect(await formatData({ data: {}, content: blocks }, "plain")).toBe(
+      "Here it is:\n[image/png, 3 bytes; --json prints it]\nQ3: file:///q3.pdf\n",
+    );
     expect(JSON.parse(await formatData({ data: {}, content: blocks }, "json"))).toEqual({ content: blocks });
   });
 });

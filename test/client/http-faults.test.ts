@@ -9,13 +9,22 @@ async function open(url: string, options?: ConnectOptions) {
 }
 
 const reset = ({ request }: Received) => void request.socket.resetAndDestroy();
-const task = (status: string, more: object = {}) => ({ resultType: "complete", taskId: "t1", status, ttlMs: 60_000, pollIntervalMs: 20, ...more });
+const task = (status: string, more: object = {}) => ({
+  resultType: "complete",
+  taskId: "t1",
+  status,
+  ttlMs: 60_000,
+  pollIntervalMs: 20,
+  ...more,
+});
 const done = task("completed", { result: text("done") });
 
 describe("what may be repeated is, within a limit", () => {
   test("a connection that is reset while a task is looked at", async () => {
     let looks = 0;
-    const { url } = await serveLoopback(modern({ "tasks/get": (call) => (++looks < 4 ? reset(call) : answer(call, done)) }));
+    const { url } = await serveLoopback(
+      modern({ "tasks/get": (call) => (++looks < 4 ? reset(call) : answer(call, done)) }),
+    );
     const client = await open(url);
     expect(await client.task("t1").result()).toMatchObject({ content: [{ text: "done" }] });
     expect(looks).toBe(4);
@@ -58,7 +67,9 @@ describe("what may be repeated is, within a limit", () => {
   });
 
   test("a server that asks for more time than there is, is given up", async () => {
-    const { url } = await serveLoopback(modern({ "tasks/get": ({ response }) => void response.writeHead(503, { "retry-after": "3600" }).end() }));
+    const { url } = await serveLoopback(
+      modern({ "tasks/get": ({ response }) => void response.writeHead(503, { "retry-after": "3600" }).end() }),
+    );
     await expect((await open(url)).task("t1").state()).rejects.toThrow(/HTTP status 503/);
   });
 });
@@ -79,14 +90,18 @@ describe("a call", () => {
   test("that may have run is not repeated, and that is said", async () => {
     const { facts, methods } = counting(reset);
     const { url } = await serveLoopback(modern(methods));
-    await expect((await open(url)).callTool("pay")).rejects.toThrow(/cannot be reached.*Whether pay has run is not known/);
+    await expect((await open(url)).callTool("pay")).rejects.toThrow(
+      /cannot be reached.*Whether pay has run is not known/,
+    );
     expect(facts.calls).toBe(1);
   });
 
   test("with a key is repeated", async () => {
     const { facts, methods } = counting(reset);
     const { url } = await serveLoopback(modern(methods));
-    expect(await (await open(url)).callTool("pay", {}, { idempotencyKey: "k1" })).toMatchObject({ content: [{ text: "done" }] });
+    expect(await (await open(url)).callTool("pay", {}, { idempotencyKey: "k1" })).toMatchObject({
+      content: [{ text: "done" }],
+    });
     expect(facts.calls).toBe(2);
   });
 
@@ -147,7 +162,8 @@ describe("a call that is taken back while its answer is on the way", () => {
     const caller = abortSoon();
     let call: Received | undefined;
     const server = legacy({
-      "tools/list": (received) => answer(received, { tools: [{ name: "slow", inputSchema: {}, execution: { taskSupport: "required" } }] }),
+      "tools/list": (received) =>
+        answer(received, { tools: [{ name: "slow", inputSchema: {}, execution: { taskSupport: "required" } }] }),
       "tools/call": (received) => {
         call = received;
         caller.abort();
@@ -176,7 +192,10 @@ describe("a call that is taken back while its answer is on the way", () => {
         },
         "tools/call": (call) => {
           calls.push(call.message.params?.name);
-          answer(call, call.message.params?.name === "slow" ? { ...text(""), structuredContent: { data } } : text("stopped"));
+          answer(
+            call,
+            call.message.params?.name === "slow" ? { ...text(""), structuredContent: { data } } : text("stopped"),
+          );
         },
       }),
     );
@@ -231,7 +250,11 @@ describe("a task is looked at", () => {
             response.write(`data: ${JSON.stringify({ jsonrpc: "2.0", method, params: { ...params, _meta } })}\n\n`);
           response.writeHead(200, { "content-type": "text/event-stream" });
           say("notifications/subscriptions/acknowledged", { notifications: { taskIds: ["t1"] } });
-          for (const part of [25, 50, 75]) setTimeout(() => say("notifications/tasks", task("working", { statusMessage: `Page (${part}%)` })), part * 6);
+          for (const part of [25, 50, 75])
+            setTimeout(
+              () => say("notifications/tasks", task("working", { statusMessage: `Page (${part}%)` })),
+              part * 6,
+            );
           setTimeout(() => say("notifications/tasks", task("completed", { result: text("told") })), 600);
         },
       }),
@@ -246,7 +269,11 @@ describe("a task is looked at", () => {
 
   test("again after its server was away", async () => {
     let looks = 0;
-    const first = await serveLoopback(modern({ "tasks/get": (call) => (++looks === 2 ? reset(call) : answer(call, looks < 4 ? task("working") : done)) }));
+    const first = await serveLoopback(
+      modern({
+        "tasks/get": (call) => (++looks === 2 ? reset(call) : answer(call, looks < 4 ? task("working") : done)),
+      }),
+    );
     const statuses: string[] = [];
     await (await open(first.url)).task("t1").result({ onTask: ({ status }) => statuses.push(status) });
     expect(statuses).toEqual(["working", "completed"]);
@@ -281,10 +308,15 @@ describe("a task that ends otherwise", () => {
 
   test("or asks while nobody can answer: rejects with the question, and leaves it alive", async () => {
     const methods: string[] = [];
-    const ask = { method: "elicitation/create", params: { mode: "form", message: "Go on?", requestedSchema: { type: "object" } } };
+    const ask = {
+      method: "elicitation/create",
+      params: { mode: "form", message: "Go on?", requestedSchema: { type: "object" } },
+    };
     const { url } = await serveLoopback(async (received) => {
       methods.push(received.message.method ?? "");
-      await modern({ "tasks/get": (call) => answer(call, task("input_required", { inputRequests: { q1: ask } })) })(received);
+      await modern({ "tasks/get": (call) => answer(call, task("input_required", { inputRequests: { q1: ask } })) })(
+        received,
+      );
     });
     await expect((await open(url)).task("t1").result()).rejects.toMatchObject({
       name: "InputRequired",

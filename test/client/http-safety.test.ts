@@ -56,7 +56,9 @@ describe("redirects", () => {
       strangers.push(request.url ?? "");
       response.end();
     });
-    const { url } = await serveLoopback(modern({ "tools/call": ({ response }) => void response.writeHead(308, { location: other.url }).end() }));
+    const { url } = await serveLoopback(
+      modern({ "tools/call": ({ response }) => void response.writeHead(308, { location: other.url }).end() }),
+    );
     expect(await sentence(callOnce(url))).toContain("another origin");
     expect(strangers).toEqual([]);
   });
@@ -67,7 +69,9 @@ describe("redirects", () => {
   });
 
   test("that would lose the request are refused with the address to use", async () => {
-    const { url, origin } = await serveLoopback(({ response }) => void response.writeHead(302, { location: "/new" }).end());
+    const { url, origin } = await serveLoopback(
+      ({ response }) => void response.writeHead(302, { location: "/new" }).end(),
+    );
     expect(await sentence(callOnce(url))).toContain(`use ${origin}/new`);
   });
 
@@ -87,7 +91,9 @@ describe("tokens and headers", () => {
     expect(await sentence(callOnce("http://127.0.0.1:9/", "CLIENT_TEST_UNSET"))).toBe(
       "The variable CLIENT_TEST_UNSET is not set; it must hold the bearer token.",
     );
-    expect(await sentence(callOnce("http://127.0.0.1:9/", setVariable("CLIENT_TEST_EMPTY", " ")))).toContain("CLIENT_TEST_EMPTY is empty");
+    expect(await sentence(callOnce("http://127.0.0.1:9/", setVariable("CLIENT_TEST_EMPTY", " ")))).toContain(
+      "CLIENT_TEST_EMPTY is empty",
+    );
   });
 
   test("a token is not sent over plain HTTP to other machines", async () => {
@@ -118,7 +124,9 @@ describe("tokens and headers", () => {
   });
 
   test("a header that cannot be sent is named, its value is not", async () => {
-    const message = await sentence(connect({ url: "http://127.0.0.1:9/", headers: { "X-Key": `${secret}\r\nEvil: 1` } }));
+    const message = await sentence(
+      connect({ url: "http://127.0.0.1:9/", headers: { "X-Key": `${secret}\r\nEvil: 1` } }),
+    );
     expect(message).toContain('"X-Key"');
     expect(message).not.toContain(secret);
   });
@@ -130,7 +138,10 @@ describe("tokens and headers", () => {
       seen.push([team, method, type]);
       await modern({ "tools/call": (call) => answer(call, text("ok")) })(received);
     });
-    const client = await connect({ url, headers: { "X-Team": "blue", "Mcp-Method": "fake", "Content-Type": "text/plain" } });
+    const client = await connect({
+      url,
+      headers: { "X-Team": "blue", "Mcp-Method": "fake", "Content-Type": "text/plain" },
+    });
     await client.callTool("echo");
     await client.close();
     expect(seen).toEqual([
@@ -172,21 +183,29 @@ describe("a server that means harm", () => {
 
   test("cannot ask and ask again without an end", async () => {
     const ask = { method: "elicitation/create", params: { message: "Again?", requestedSchema: {} } };
-    const { url } = await serveLoopback(modern({ "tools/call": (call) => answer(call, { resultType: "input_required", inputRequests: { q: ask } }) }));
+    const { url } = await serveLoopback(
+      modern({ "tools/call": (call) => answer(call, { resultType: "input_required", inputRequests: { q: ask } }) }),
+    );
     const client = await connect({ url });
     onTestFinished(() => client.close());
-    expect(await sentence(client.callTool("echo", {}, { onInput: () => ({ action: "accept", content: {} }) }))).toContain("has asked 20 times");
+    expect(
+      await sentence(client.callTool("echo", {}, { onInput: () => ({ action: "accept", content: {} }) })),
+    ).toContain("has asked 20 times");
   });
 
   test("cannot list tools without an end", async () => {
-    const { url } = await serveLoopback(modern({ "tools/list": (call) => answer(call, { tools: [{ name: "a", inputSchema: {} }], nextCursor: "more" }) }));
+    const { url } = await serveLoopback(
+      modern({ "tools/list": (call) => answer(call, { tools: [{ name: "a", inputSchema: {} }], nextCursor: "more" }) }),
+    );
     const client = await connect({ url });
     onTestFinished(() => client.close());
     expect(await sentence(client.listTools())).toContain("does not end");
   });
 
   test("has its words cut in our sentences", async () => {
-    const { url } = await serveLoopback(modern({ "tools/call": (call) => refuse(call, 200, { code: -32000, message: "no ".repeat(10_000) }) }));
+    const { url } = await serveLoopback(
+      modern({ "tools/call": (call) => refuse(call, 200, { code: -32000, message: "no ".repeat(10_000) }) }),
+    );
     expect((await sentence(callOnce(url))).length).toBeLessThan(400);
   });
 });

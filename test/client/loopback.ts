@@ -14,7 +14,9 @@ export interface Received {
 }
 
 /** An HTTP server on a free port that is gone after the test. */
-export async function serveLoopback(handle: (received: Received) => void | Promise<void>): Promise<{ url: string; origin: string }> {
+export async function serveLoopback(
+  handle: (received: Received) => void | Promise<void>,
+): Promise<{ url: string; origin: string }> {
   const server = createServer(async (request, response) => {
     let text = "";
     for await (const part of request) text += String(part);
@@ -35,7 +37,11 @@ export function answer({ response, message }: Received, result: Fields): void {
   response.end(JSON.stringify({ jsonrpc: "2.0", id: message.id, result }));
 }
 
-export function refuse({ response, message }: Received, status: number, error: { code: number; message: string; data?: unknown }): void {
+export function refuse(
+  { response, message }: Received,
+  status: number,
+  error: { code: number; message: string; data?: unknown },
+): void {
   response.writeHead(status, { "content-type": "application/json" });
   response.end(JSON.stringify({ jsonrpc: "2.0", id: message.id ?? null, error }));
 }
@@ -53,7 +59,9 @@ export const discovered = {
 export const text = (words: string) => ({ resultType: "complete", content: [{ type: "text", text: words }] });
 
 /** A server of 2026-07-28: these methods, and nothing else. */
-export function modern(methods: Readonly<Record<string, (received: Received) => void | Promise<void>>>): (received: Received) => Promise<void> {
+export function modern(
+  methods: Readonly<Record<string, (received: Received) => void | Promise<void>>>,
+): (received: Received) => Promise<void> {
   return async (received) => {
     const { method = "" } = received.message;
     if (methods[method] !== undefined) await methods[method](received);
@@ -72,7 +80,8 @@ export function legacy(
   const handle = (received: Received) => {
     const { method = "" } = received.message;
     seen.push(method === "" ? (received.request.method ?? "") : method);
-    if (received.request.method === "GET" || received.request.method === "DELETE") received.response.writeHead(405).end();
+    if (received.request.method === "GET" || received.request.method === "DELETE")
+      received.response.writeHead(405).end();
     else if (methods[method] !== undefined) methods[method](received);
     else if (method === "server/discover") first(received);
     else if (method === "initialize") {

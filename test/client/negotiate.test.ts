@@ -54,7 +54,9 @@ describe("a server of earlier revisions, over stdio, that", () => {
     await client.close();
     expect(server.methods()).toEqual(["initialize", "notifications/initialized"]);
     const pinned = oddServer("refuses");
-    await expect(connect(pinned.target, { revision: "2025-11-25" })).rejects.toThrow("wants to speak 2025-06-18, and we 2025-11-25");
+    await expect(connect(pinned.target, { revision: "2025-11-25" })).rejects.toThrow(
+      "wants to speak 2025-06-18, and we 2025-11-25",
+    );
     await expect(connect(pinned.target, { revision: "2026-07-28" })).rejects.toThrow("-32600");
     await expect(connect(pinned.target, { revision: "1999" })).rejects.toThrow("The revision 1999 is not known");
     expect(pinned.starts().filter(isRunning)).toEqual([]);
@@ -75,7 +77,9 @@ describe("a server of earlier revisions, over stdio, that", () => {
   test("dies in the middle of a call is mourned with its last words", async () => {
     const server = oddServer("dies");
     const client = await connect(server.target);
-    await expect(client.callTool("echo")).rejects.toThrow(/ended with exit code 9; its last words: «Segmentation fault, more or less»\. Whether echo has run/);
+    await expect(client.callTool("echo")).rejects.toThrow(
+      /ended with exit code 9; its last words: «Segmentation fault, more or less»\. Whether echo has run/,
+    );
     await expect(client.listTools()).rejects.toThrow("exit code 9");
     await client.close();
     expect(server.starts()).toHaveLength(1);
@@ -115,7 +119,10 @@ describe("a server that ends as it starts", () => {
     const file = path.join(temporaryFolder(), "starts");
     const leave = `process.stderr.write(${JSON.stringify(words)}, () => process.exit(4));`;
     const script = `require("node:fs").appendFileSync(${JSON.stringify(file)}, "x"); ${when === "at once" ? leave : `process.stdin.once("data", () => { ${leave} })`}`;
-    return { target: { command: process.execPath, args: ["-e", script] }, starts: () => readFileSync(file, "utf8").length };
+    return {
+      target: { command: process.execPath, args: ["-e", script] },
+      starts: () => readFileSync(file, "utf8").length,
+    };
   }
 
   test.each([
@@ -127,14 +134,22 @@ describe("a server that ends as it starts", () => {
   ])("%s", async (_, words, starts) => {
     const server = leaver(words, starts === 1 ? "at once" : "when asked");
     const said: string[] = [];
-    const error = await connect(server.target, { onStderr: (text) => said.push(text) }).catch((cause: unknown) => cause);
-    expect(error).toMatchObject({ name: "ConnectionError", message: expect.stringContaining("ended with exit code 4"), lastWords: words });
+    const error = await connect(server.target, { onStderr: (text) => said.push(text) }).catch(
+      (cause: unknown) => cause,
+    );
+    expect(error).toMatchObject({
+      name: "ConnectionError",
+      message: expect.stringContaining("ended with exit code 4"),
+      lastWords: words,
+    });
     expect(server.starts()).toBe(starts);
     expect(said.join("")).toBe(words.repeat(starts));
   });
 
   test("before it can be told anything is not waited for", async () => {
-    await expect(connect({ command: "false" }, { timeoutMs: 600_000 })).rejects.toThrow(/The server false (ended with exit code 1|does not take)/);
+    await expect(connect({ command: "false" }, { timeoutMs: 600_000 })).rejects.toThrow(
+      /The server false (ended with exit code 1|does not take)/,
+    );
   });
 });
 
@@ -149,7 +164,9 @@ describe("a server that was started is not left behind", () => {
     ["by an error that nobody caught", 'throw new Error("a bug");'],
   ])("when its program ends %s", async (_, way) => {
     const server = oddServer("stays");
-    await new Promise((resolve) => execFile(process.execPath, ["--input-type=module", "-e", script(server.target, way)], resolve));
+    await new Promise((resolve) =>
+      execFile(process.execPath, ["--input-type=module", "-e", script(server.target, way)], resolve),
+    );
     await waitFor(
       () => server.starts().length === 1 && server.starts().filter(isRunning).length === 0,
       () => `still there: ${server.starts().join(", ")}`,
@@ -168,12 +185,23 @@ describe("a server that was started is not left behind", () => {
 describe("over HTTP", () => {
   test.each([
     ["400 without a body", ({ response }: Received) => void response.writeHead(400).end()],
-    ["400 with an error", (received: Received) => refuse(received, 400, { code: -32000, message: "Bad Request: No valid session ID provided" })],
-    ["404 and a page", ({ response }: Received) => void response.writeHead(404, { "content-type": "text/html" }).end("<h1>Not found</h1>")],
+    [
+      "400 with an error",
+      (received: Received) =>
+        refuse(received, 400, { code: -32000, message: "Bad Request: No valid session ID provided" }),
+    ],
+    [
+      "404 and a page",
+      ({ response }: Received) =>
+        void response.writeHead(404, { "content-type": "text/html" }).end("<h1>Not found</h1>"),
+    ],
     ["405", ({ response }: Received) => void response.writeHead(405).end()],
     ["500", ({ response }: Received) => void response.writeHead(500).end()],
     ["200 and an error", (received: Received) => refuse(received, 200, { code: -32601, message: "Method not found" })],
-    ["no supported revision", (received: Received) => answer(received, { ...discovered, supportedVersions: ["2027-01-01"] })],
+    [
+      "no supported revision",
+      (received: Received) => answer(received, { ...discovered, supportedVersions: ["2027-01-01"] }),
+    ],
   ])("a server that meets server/discover with %s gets initialize", async (_, first) => {
     const server = legacy({}, first);
     const { url } = await serveLoopback(server.handle);
@@ -208,7 +236,8 @@ describe("over HTTP", () => {
 
   test("a stream that breaks before its answer is taken up where it broke", async () => {
     const resumed: unknown[] = [];
-    const event = (id: string, message: object) => `id: ${id}\nretry: 20\ndata: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`;
+    const event = (id: string, message: object) =>
+      `id: ${id}\nretry: 20\ndata: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`;
     const progress = { method: "notifications/progress", params: { progressToken: "?", progress: 1 } };
     let call: number | undefined;
     const server = legacy({
@@ -234,10 +263,15 @@ describe("over HTTP", () => {
 
   test("a stream that cannot be taken up again is an error, not a wait", async () => {
     const { url } = await serveLoopback(
-      modern({ "tools/call": ({ response }) => void response.writeHead(200, { "content-type": "text/event-stream" }).end(": nothing\n\n") }),
+      modern({
+        "tools/call": ({ response }) =>
+          void response.writeHead(200, { "content-type": "text/event-stream" }).end(": nothing\n\n"),
+      }),
     );
     const client = await connect({ url });
     onTestFinished(() => client.close());
-    await expect(client.callTool("slow")).rejects.toThrow(/closed the stream before it answered tools\/call.*Whether slow has run/);
+    await expect(client.callTool("slow")).rejects.toThrow(
+      /closed the stream before it answered tools\/call.*Whether slow has run/,
+    );
   });
 });

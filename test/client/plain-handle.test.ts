@@ -3,15 +3,31 @@ import type { Tool } from "../../src/client/client.ts";
 import { followUpPrefix, isFollowable, readHandle, toSnapshot } from "../../src/client/plain-handle.ts";
 
 const next_action = { tool: "task_result", arguments: { job_id: "j1", wait_seconds: 30, seen: 4 } };
-const handle = { job_id: "j1", status: "working", estimated_runtime_seconds: 60, progress: { percentage: 20, message: "Page 2" }, next_action };
-const tool = (name: string, more: object = {}): Tool => ({ name, inputSchema: { properties: { job_id: {} } }, ...more });
+const handle = {
+  job_id: "j1",
+  status: "working",
+  estimated_runtime_seconds: 60,
+  progress: { percentage: 20, message: "Page 2" },
+  next_action,
+};
+const tool = (name: string, more: object = {}): Tool => ({
+  name,
+  inputSchema: { properties: { job_id: {} } },
+  ...more,
+});
 
 describe("a handle is found", () => {
   test.each([
     ["in an envelope", { structuredContent: { success: true, data: handle, messages: [] } }],
     ["at the top level", { structuredContent: handle }],
-    ["in the text, when there is nothing else", { content: [{ type: "text", text: JSON.stringify({ data: handle }) }] }],
-    ["in the text, behind a sentence", { content: [{ type: "text", text: `It goes on.\n${JSON.stringify({ data: handle })}` }] }],
+    [
+      "in the text, when there is nothing else",
+      { content: [{ type: "text", text: JSON.stringify({ data: handle }) }] },
+    ],
+    [
+      "in the text, behind a sentence",
+      { content: [{ type: "text", text: `It goes on.\n${JSON.stringify({ data: handle })}` }] },
+    ],
   ])("%s", (_, result) => {
     expect(readHandle(result)).toMatchObject({ jobId: "j1", status: "working", next: next_action });
   });
@@ -27,7 +43,10 @@ describe("a result is a result", () => {
     ["that says no", { isError: true, structuredContent: { data: handle } }],
     ["that is only text", { content: [{ type: "text", text: "job_id: j1" }] }],
     ["whose text is broken JSON", { content: [{ type: "text", text: '{"job_id":' }] }],
-    ["whose structure counts although its text looks like a handle", { structuredContent: {}, content: [{ type: "text", text: JSON.stringify(handle) }] }],
+    [
+      "whose structure counts although its text looks like a handle",
+      { structuredContent: {}, content: [{ type: "text", text: JSON.stringify(handle) }] },
+    ],
     ["without a status", { structuredContent: { job_id: "j1", next_action } }],
     ["with an empty id", { structuredContent: { ...handle, job_id: "" } }],
     ["about a job of its own, which is running", { structuredContent: { data: { job_id: 7, status: "running" } } }],
@@ -57,7 +76,11 @@ describe("a next action is done only when it follows up the job", () => {
     ["a tool that may change things", { tool: "erase", arguments: { job_id: "j1" } }, tool("erase")],
     ["a tool that is not listed", { tool: "task_result", arguments: { job_id: "j1" } }, tool("other")],
     ["another job", { tool: "task_result", arguments: { job_id: "j2" } }, tool("task_result")],
-    ["a tool that knows no jobs", { tool: "task_result", arguments: { job_id: "j1" } }, tool("task_result", { inputSchema: {} })],
+    [
+      "a tool that knows no jobs",
+      { tool: "task_result", arguments: { job_id: "j1" } },
+      tool("task_result", { inputSchema: {} }),
+    ],
   ])("not %s", (_, action, listed) => {
     expect(isFollowable(read(action), [listed])).toBe(false);
   });
@@ -73,7 +96,10 @@ test.each([
 });
 
 test("a handle's questions are the task's", () => {
-  const questions = [{ key: "q1", message: "Erase?", schema: { type: "object" }, only_a_person_may_answer: true }, { message: "no key" }];
+  const questions = [
+    { key: "q1", message: "Erase?", schema: { type: "object" }, only_a_person_may_answer: true },
+    { message: "no key" },
+  ];
   const found = readHandle({ structuredContent: { ...handle, questions } });
   expect(found && toSnapshot(found).state).toMatchObject({
     taskId: "j1",

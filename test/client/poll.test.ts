@@ -36,13 +36,17 @@ describe("the next look", () => {
   });
 
   test("chance is really used: twenty waits are not all the same", () => {
-    expect(new Set(Array.from({ length: 20 }, () => nextPollMs({ intervalMs: 1000, unchanged: 3 }))).size).toBeGreaterThan(1);
+    expect(
+      new Set(Array.from({ length: 20 }, () => nextPollMs({ intervalMs: 1000, unchanged: 3 }))).size,
+    ).toBeGreaterThan(1);
   });
 });
 
 describe("the next try", () => {
   test("doubles its wait, up to five seconds", () => {
-    expect([0, 1, 2, 3, 10, 1000].map((tries) => nextRetryMs(tries, undefined, middle))).toEqual([100, 200, 400, 800, 5000, 5000]);
+    expect([0, 1, 2, 3, 10, 1000].map((tries) => nextRetryMs(tries, undefined, middle))).toEqual([
+      100, 200, 400, 800, 5000, 5000,
+    ]);
   });
 
   test("waits as long as the server asks for", () => {

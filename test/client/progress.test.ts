@@ -15,9 +15,12 @@ describe("a status message is read for what it says about progress", () => {
     expect(fromStatusMessage(text)).toEqual(expected);
   });
 
-  test.each([[""], ["Running"], ["120%"], ["grew by 1000%"], ["50% of the disk is full; deleting"], [undefined]])("there is none in %j", (text) => {
-    expect(fromStatusMessage(text)).toBeUndefined();
-  });
+  test.each([[""], ["Running"], ["120%"], ["grew by 1000%"], ["50% of the disk is full; deleting"], [undefined]])(
+    "there is none in %j",
+    (text) => {
+      expect(fromStatusMessage(text)).toBeUndefined();
+    },
+  );
 
   test("a long message made to be slow to read is read at once", () => {
     const started = performance.now();
@@ -27,7 +30,15 @@ describe("a status message is read for what it says about progress", () => {
 });
 
 test("a notification may carry the time left, and a job's counts to one", () => {
-  expect(fromNotification({ progressToken: 1, progress: 3, total: 12, message: "m", _meta: { "meanwhile/progress": { etaSeconds: 4 } } })).toEqual({
+  expect(
+    fromNotification({
+      progressToken: 1,
+      progress: 3,
+      total: 12,
+      message: "m",
+      _meta: { "meanwhile/progress": { etaSeconds: 4 } },
+    }),
+  ).toEqual({
     done: 3,
     total: 12,
     message: "m",
@@ -38,7 +49,12 @@ test("a notification may carry the time left, and a job's counts to one", () => 
 });
 
 test("a plain handle says how far its job is", () => {
-  expect(fromHandle({ progress: { percentage: 40, message: "m", seconds_left: 2 } })).toEqual({ done: 40, total: 100, message: "m", etaMs: 2000 });
+  expect(fromHandle({ progress: { percentage: 40, message: "m", seconds_left: 2 } })).toEqual({
+    done: 40,
+    total: 100,
+    message: "m",
+    etaMs: 2000,
+  });
   expect(fromHandle({ progress: {} })).toBeUndefined();
 });
 

@@ -38,7 +38,12 @@ async function openLink(handle: (call: Received) => void) {
   const { url } = await serveLoopback(handle);
   const clock = new HastyClock();
   const received: Message[] = [];
-  const link = new HttpLink(new URL(url), {}, { onMessage: (message) => received.push(message), onClose: () => undefined }, clock);
+  const link = new HttpLink(
+    new URL(url),
+    {},
+    { onMessage: (message) => received.push(message), onClose: () => undefined },
+    clock,
+  );
   onTestFinished(() => link.close());
   return { link, clock, received };
 }
@@ -48,7 +53,9 @@ const call: Message = { id: 1, method: "tools/call", params: { name: "slow" } };
 test("a server that wants its stream opened again at once is not hurried after, and is given up when nothing ever comes", async () => {
   const server = hasty();
   const { link, clock } = await openLink(server.handle);
-  await expect(link.send(call)).rejects.toThrow(/closed the stream 50 times in a row without anything on it, and has not answered tools\/call\.$/);
+  await expect(link.send(call)).rejects.toThrow(
+    /closed the stream 50 times in a row without anything on it, and has not answered tools\/call\.$/,
+  );
   expect(server.resumes()).toBe(50);
   expect(clock.waits.slice(0, 6)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000]);
   expect(Math.max(...clock.waits)).toBe(10_000);

@@ -34,23 +34,32 @@ describe("what a program gets wrong is told in a sentence, before anything is st
     [{ command: "node", env: { A: 1 } }, /`env` must be an object of texts/],
     [{ command: "node", cwd: 1 }, /`cwd` must be a text/],
   ])("connect(%j)", async (target, sentence) => {
-    await expect(connect(target as Target)).rejects.toSatisfy((error) => error instanceof UsageError && sentence.test(error.message));
-  });
-
-  test.each([{ timeoutMs: -1 }, { timeoutMs: Number.NaN }, { timeoutMs: "5" as unknown as number }, { retryMs: -1 }])("connect(…, %j)", async (options) => {
-    await expect(connect({ command: "no-such-command-anywhere" }, options)).rejects.toThrow(
-      `\`${Object.keys(options)[0]}\` must be a number of milliseconds, 0 or more.`,
+    await expect(connect(target as Target)).rejects.toSatisfy(
+      (error) => error instanceof UsageError && sentence.test(error.message),
     );
   });
+
+  test.each([{ timeoutMs: -1 }, { timeoutMs: Number.NaN }, { timeoutMs: "5" as unknown as number }, { retryMs: -1 }])(
+    "connect(…, %j)",
+    async (options) => {
+      await expect(connect({ command: "no-such-command-anywhere" }, options)).rejects.toThrow(
+        `\`${Object.keys(options)[0]}\` must be a number of milliseconds, 0 or more.`,
+      );
+    },
+  );
 
   test("callTool() and result()", async () => {
     const client = await open();
     await expect(client.callTool("echo", {}, { timeoutMs: -1 })).rejects.toThrow(UsageError);
-    await expect(client.callTool("echo", {}, { ttlMs: Number.NaN })).rejects.toThrow("`ttlMs` must be a number of milliseconds, 0 or more.");
+    await expect(client.callTool("echo", {}, { ttlMs: Number.NaN })).rejects.toThrow(
+      "`ttlMs` must be a number of milliseconds, 0 or more.",
+    );
     await expect(client.callTool(undefined as unknown as string)).rejects.toThrow("Say which tool to call");
     await expect(client.callTool("echo", [] as never)).rejects.toThrow("A tool's arguments must be an object");
     await expect(client.task("t1").result({ pollIntervalMs: -1 })).rejects.toThrow(UsageError);
-    expect(await client.callTool("echo", {}, { timeoutMs: Number.POSITIVE_INFINITY })).toMatchObject({ content: [{ text: "done" }] });
+    expect(await client.callTool("echo", {}, { timeoutMs: Number.POSITIVE_INFINITY })).toMatchObject({
+      content: [{ text: "done" }],
+    });
   });
 
   test("callTool() of meanwhile/testing", async () => {
@@ -75,12 +84,17 @@ test("a client is closed at the end of the block that uses it", async () => {
 describe("who has given up", () => {
   test.each([
     ["before connecting", (stop: AbortController) => stop.abort(new Error("never mind"))],
-    ["right after connecting has begun", (stop: AbortController) => queueMicrotask(() => stop.abort(new Error("never mind")))],
+    [
+      "right after connecting has begun",
+      (stop: AbortController) => queueMicrotask(() => stop.abort(new Error("never mind"))),
+    ],
   ])("%s has no server started", async (_, give) => {
     const file = path.join(temporaryFolder(), "notes");
     const stop = new AbortController();
     give(stop);
-    await expect(connect({ command: process.execPath, args: [odd, "refuses", file] }, { signal: stop.signal })).rejects.toThrow("never mind");
+    await expect(
+      connect({ command: process.execPath, args: [odd, "refuses", file] }, { signal: stop.signal }),
+    ).rejects.toThrow("never mind");
     expect(existsSync(file)).toBe(false);
   });
 });
@@ -90,6 +104,8 @@ describe("an answer that is no result", () => {
     const { url } = await serveLoopback(modern({ "tools/call": (received) => answer(received, result as never) }));
     const client = await connect({ url });
     onTestFinished(() => client.close());
-    await expect(client.callTool("echo")).rejects.toThrow("Asked for tools/call, the server answered with something that is no result.");
+    await expect(client.callTool("echo")).rejects.toThrow(
+      "Asked for tools/call, the server answered with something that is no result.",
+    );
   });
 });

@@ -8,11 +8,14 @@ import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 const command = (aliases: unknown) => `import { defineCommand, jsonSchema } from "meanwhile";
 const input = jsonSchema({ type: "object", properties: { url: { type: "string" }, full: { type: "boolean" } } });
 export default defineCommand({ summary: "x", input, aliases: ${JSON.stringify(aliases)}, run: (given) => given });\n`;
-const open = (files: Record<string, string>, toolPrefix = "") => openCatalog({ folders: [writeFiles(temporaryFolder(), files)], toolPrefix, log: silentLog });
+const open = (files: Record<string, string>, toolPrefix = "") =>
+  openCatalog({ folders: [writeFiles(temporaryFolder(), files)], toolPrefix, log: silentLog });
 
 describe("a command with aliases", () => {
   test("is found by each of them, and listed by its own name alone", async () => {
-    const catalog = await open({ "server/check.ts": command(["diagnose", { name: "check_server", arguments: { endpoint: "url" } }]) });
+    const catalog = await open({
+      "server/check.ts": command(["diagnose", { name: "check_server", arguments: { endpoint: "url" } }]),
+    });
     const entry = catalog.get("server_check");
     expect(entry?.toolName).toBe("server_check");
     for (const name of ["diagnose", "check_server"]) expect(catalog.get(name)).toBe(entry);
@@ -26,7 +29,9 @@ describe("a command with aliases", () => {
 
   test("is not loaded when an alias with its prefix is too long", async () => {
     const catalog = await open({ "a/b.ts": command(["x".repeat(60)]), "a/c.ts": command([]) }, "wksm");
-    expect(catalog.problemOf("wksm_a_b")?.text).toMatch(/^its alias wksm_x+ has 65 characters, at most 64 are allowed; shorten toolPrefix or the alias$/);
+    expect(catalog.problemOf("wksm_a_b")?.text).toMatch(
+      /^its alias wksm_x+ has 65 characters, at most 64 are allowed; shorten toolPrefix or the alias$/,
+    );
     expect(catalog.get("wksm_a_c")).toBeDefined();
   });
 
@@ -46,27 +51,49 @@ describe("a command with aliases", () => {
       { "a/b.ts": command(["old"]), "a/c.ts": command(["old"]) },
       /^Two commands have the alias old: .*b\.ts and .*c\.ts; take it out of one\.$/,
     ],
-    ["its own name", { "a/b.ts": command(["a_b"]) }, /^.*b\.ts has its own name a_b among its `aliases`; take it out\.$/],
+    [
+      "its own name",
+      { "a/b.ts": command(["a_b"]) },
+      /^.*b\.ts has its own name a_b among its `aliases`; take it out\.$/,
+    ],
   ])("that clash with %s is an error that names both", async (_with, files, sentence) => {
     await expect(open(files)).rejects.toThrow(sentence);
   });
 
   test("that clash with a follow-up tool is a problem of its file, and the others still work", async () => {
     const catalog = await open({ "a/b.ts": command(["task_result"]), "a/c.ts": command([]) });
-    expect(catalog.problemOf("a_b")?.text).toContain("`aliases`: task_result clashes with the tools that follow up a task");
+    expect(catalog.problemOf("a_b")?.text).toContain(
+      "`aliases`: task_result clashes with the tools that follow up a task",
+    );
     expect([catalog.get("task_result"), catalog.get("a_c")?.toolName]).toEqual([undefined, "a_c"]);
   });
 
   test("that is bundled is reached by none of them, by callers whom nobody knows", async () => {
-    const folder = writeFiles(temporaryFolder(), { "a/mine.ts": command(["my_old"]), "b/theirs.ts": command(["their_old"]) });
-    const catalog = await openCatalog({ folders: [folder], toolPrefix: "", log: silentLog, isBundled: (file) => file.includes("/b/") });
+    const folder = writeFiles(temporaryFolder(), {
+      "a/mine.ts": command(["my_old"]),
+      "b/theirs.ts": command(["their_old"]),
+    });
+    const catalog = await openCatalog({
+      folders: [folder],
+      toolPrefix: "",
+      log: silentLog,
+      isBundled: (file) => file.includes("/b/"),
+    });
     const strangers = withoutBundled(catalog);
-    expect([catalog.get("their_old")?.toolName, strangers.get("their_old"), strangers.get("my_old")?.toolName]).toEqual(["b_theirs", undefined, "a_mine"]);
+    expect([catalog.get("their_old")?.toolName, strangers.get("their_old"), strangers.get("my_old")?.toolName]).toEqual(
+      ["b_theirs", undefined, "a_mine"],
+    );
   });
 
   test("gains and loses them while it is served", async () => {
     const folder = writeFiles(temporaryFolder(), { "a/b.ts": command(["old"]) });
-    const catalog = await openLiveCatalog({ folders: [folder], toolPrefix: "", log: silentLog, clock: systemClock, isBundled: () => false });
+    const catalog = await openLiveCatalog({
+      folders: [folder],
+      toolPrefix: "",
+      log: silentLog,
+      clock: systemClock,
+      isBundled: () => false,
+    });
     onTestFinished(() => catalog.close());
     const changed = new Promise<void>((resolve) => catalog.onChange(resolve));
     writeFiles(folder, { "a/b.ts": command(["older"]) });
@@ -89,7 +116,10 @@ describe("a call's arguments", () => {
     expect(ownArguments(entry, "diagnose", { address: "a" })).toEqual({ url: "a" });
     expect(ownArguments(entry, "check", { address: "a" })).toEqual({ url: "a" });
     expect(ownArguments(entry, "check", { endpoint: "a" })).toEqual({ endpoint: "a" });
-    expect([ownArgument(entry, "diagnose", "endpoint"), ownArgument(entry, "diagnose", "full")]).toEqual(["url", "full"]);
+    expect([ownArgument(entry, "diagnose", "endpoint"), ownArgument(entry, "diagnose", "full")]).toEqual([
+      "url",
+      "full",
+    ]);
   });
 
   test("given by two names are refused in one sentence", () => {

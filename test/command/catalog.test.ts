@@ -59,7 +59,10 @@ describe("discovery", () => {
 
 describe("the catalog", () => {
   test("loads TypeScript as it is, in a stable order", async () => {
-    const folder = writeFiles(temporaryFolder(), { "b/two.ts": command("Two", "type Unused = { a: string };"), "a/one.js": command("One") });
+    const folder = writeFiles(temporaryFolder(), {
+      "b/two.ts": command("Two", "type Unused = { a: string };"),
+      "a/one.js": command("One"),
+    });
     const catalog = await open(folder);
     expect(catalog.entries.map((entry) => [entry.toolName, entry.command.summary])).toEqual([
       ["a_one", "One"],
@@ -71,7 +74,10 @@ describe("the catalog", () => {
 
   test("loads what Node alone cannot: enums, imports without an extension", async () => {
     const folder = writeFiles(temporaryFolder(), {
-      "a/enum.ts": command("Enum", 'enum Colour { Red = "red" }\nif (Colour.Red.length !== 3) throw new Error("no enum");'),
+      "a/enum.ts": command(
+        "Enum",
+        'enum Colour { Red = "red" }\nif (Colour.Red.length !== 3) throw new Error("no enum");',
+      ),
       "a/bare.ts": command("Bare", 'import { name } from "./_name";\nif (name !== "x") throw new Error(name);'),
       "a/_name.ts": 'export const name: string = "x";',
     });
@@ -126,7 +132,10 @@ describe("the catalog", () => {
   });
 
   test("a prefix goes in front of every name and counts for its length", async () => {
-    const folder = writeFiles(temporaryFolder(), { "monitor/sync.ts": command("x"), [`monitor/${"y".repeat(50)}.ts`]: command("y") });
+    const folder = writeFiles(temporaryFolder(), {
+      "monitor/sync.ts": command("x"),
+      [`monitor/${"y".repeat(50)}.ts`]: command("y"),
+    });
     const catalog = await open(folder, "wksm");
     expect(catalog.get("wksm_monitor_sync")).toBeDefined();
     expect(catalog.get("monitor_sync")).toBeUndefined();
@@ -139,7 +148,13 @@ test("what is bundled is there for those whom we know, and for others by no name
   writeFiles(own, { "a/mine.ts": command("Mine"), "a/broken.ts": "export default 1;" });
   writeFiles(pack, { "b/theirs.ts": command("Theirs"), "b/wrong.ts": "export default 1;" });
   const isBundled = (file: string) => file.startsWith(pack);
-  const catalog = await openLiveCatalog({ folders: [own, pack], toolPrefix: "x", log: silentLog, clock: systemClock, isBundled });
+  const catalog = await openLiveCatalog({
+    folders: [own, pack],
+    toolPrefix: "x",
+    log: silentLog,
+    clock: systemClock,
+    isBundled,
+  });
   onTestFinished(() => catalog.close());
   const strangers = withoutBundled(catalog);
   const namesOf = ({ entries, problems }: Catalog) => [...entries, ...problems].map(({ toolName }) => toolName);
@@ -150,13 +165,23 @@ test("what is bundled is there for those whom we know, and for others by no name
   await changed;
   expect(catalog.get("x_b_more")).toBeDefined();
   expect(namesOf(strangers)).toEqual(["x_a_mine", "x_a_broken"]);
-  for (const name of ["x_b_theirs", "x_b_more", "x_b_wrong"]) expect([strangers.get(name), strangers.problemOf(name)]).toEqual([undefined, undefined]);
-  expect([strangers.get("x_a_mine"), strangers.problemOf("x_a_broken")]).toEqual([catalog.get("x_a_mine"), catalog.problemOf("x_a_broken")]);
+  for (const name of ["x_b_theirs", "x_b_more", "x_b_wrong"])
+    expect([strangers.get(name), strangers.problemOf(name)]).toEqual([undefined, undefined]);
+  expect([strangers.get("x_a_mine"), strangers.problemOf("x_a_broken")]).toEqual([
+    catalog.get("x_a_mine"),
+    catalog.problemOf("x_a_broken"),
+  ]);
 });
 
 describe("a live catalog", () => {
   async function openLive(folder: string): Promise<{ catalog: Catalog; changed: () => Promise<void> }> {
-    const catalog = await openLiveCatalog({ folders: [folder], toolPrefix: "", log: silentLog, clock: systemClock, isBundled: () => false });
+    const catalog = await openLiveCatalog({
+      folders: [folder],
+      toolPrefix: "",
+      log: silentLog,
+      clock: systemClock,
+      isBundled: () => false,
+    });
     onTestFinished(() => catalog.close());
     return { catalog, changed: () => new Promise((resolve) => catalog.onChange(resolve)) };
   }
@@ -172,10 +197,16 @@ describe("a live catalog", () => {
       return summaries(catalog);
     };
     expect(await step(() => writeFiles(folder, { "b/two.ts": command("Two") }))).toEqual(["One", "Two"]);
-    expect(await step(() => writeFileSync(path.join(folder, "b/two.ts"), command("Two, better")))).toEqual(["One", "Two, better"]);
+    expect(await step(() => writeFileSync(path.join(folder, "b/two.ts"), command("Two, better")))).toEqual([
+      "One",
+      "Two, better",
+    ]);
     expect(await step(() => writeFileSync(path.join(folder, "b/two.ts"), "export default {;"))).toEqual(["One"]);
     expect(catalog.problems).toHaveLength(1);
-    expect(await step(() => writeFileSync(path.join(folder, "b/two.ts"), command("Two again")))).toEqual(["One", "Two again"]);
+    expect(await step(() => writeFileSync(path.join(folder, "b/two.ts"), command("Two again")))).toEqual([
+      "One",
+      "Two again",
+    ]);
     expect(await step(() => renameSync(path.join(folder, "b"), path.join(folder, "c")))).toEqual(["One", "Two again"]);
     expect(catalog.get("c_two")).toBeDefined();
     expect(await step(() => rmSync(path.join(folder, "c"), { recursive: true }))).toEqual(["One"]);
@@ -235,7 +266,13 @@ describe("a live catalog", () => {
         seen.resolve();
       },
     };
-    const catalog = await openLiveCatalog({ folders: [folder], toolPrefix: "", log, clock: systemClock, isBundled: () => false });
+    const catalog = await openLiveCatalog({
+      folders: [folder],
+      toolPrefix: "",
+      log,
+      clock: systemClock,
+      isBundled: () => false,
+    });
     onTestFinished(() => catalog.close());
     writeFiles(folder, { "a/b_c.ts": command("y") });
     await seen.promise;

@@ -22,13 +22,19 @@ describe("defineCommand", () => {
   test("describes input and output as JSON Schema, defaults not required", () => {
     const command = defineCommand({
       summary: "x",
-      input: z.object({ quarter: z.string().describe("Which quarter"), format: z.enum(["pdf", "html"]).default("pdf") }),
+      input: z.object({
+        quarter: z.string().describe("Which quarter"),
+        format: z.enum(["pdf", "html"]).default("pdf"),
+      }),
       output: z.object({ pages: z.number() }),
       run: () => ({ pages: 1 }),
     });
     expect(command.inputSchema).toEqual({
       type: "object",
-      properties: { quarter: { type: "string", description: "Which quarter" }, format: { type: "string", enum: ["pdf", "html"], default: "pdf" } },
+      properties: {
+        quarter: { type: "string", description: "Which quarter" },
+        format: { type: "string", enum: ["pdf", "html"], default: "pdf" },
+      },
       required: ["quarter"],
     });
     expect(command.outputSchema).toMatchObject({ type: "object", required: ["pages"] });
@@ -52,23 +58,42 @@ describe("defineCommand", () => {
     [{ sumary: "x", run }, "`sumary` is not a field of a command; did you mean `summary`?"],
     [{ summary: "x", run, colour: "red" }, "`colour` is not a field of a command; known: summary, run,"],
     [{ summary: "x", run, estimate: Number.NaN }, "`estimate` must be a function (input) => seconds, or => { work }"],
-    [{ summary: "x", run, aliases: "old" }, "`aliases` must be a list of tool names, or of { name, arguments: { their_name: our_name } }"],
+    [
+      { summary: "x", run, aliases: "old" },
+      "`aliases` must be a list of tool names, or of { name, arguments: { their_name: our_name } }",
+    ],
     [
       { summary: "x", run, aliases: ["task_result"] },
       "`aliases`: task_result clashes with the tools that follow up a task (task_result, task_status, …); take another name",
     ],
-    [{ summary: "x", run, aliases: ["old name"] }, '`aliases`: "old name" is no tool name; use letters, digits and _, a letter first'],
+    [
+      { summary: "x", run, aliases: ["old name"] },
+      '`aliases`: "old name" is no tool name; use letters, digits and _, a letter first',
+    ],
     [{ summary: "x", run, aliases: ["old", { name: "old" }] }, "`aliases` names old twice; take one out"],
     [{ summary: "x", run, aliases: [{}] }, "`aliases`: each must be a tool name, or { name, arguments }"],
-    [{ summary: "x", run, aliases: [{ name: "old", argumnets: {} }] }, "`aliases`: each must be a tool name, or { name, arguments }"],
+    [
+      { summary: "x", run, aliases: [{ name: "old", argumnets: {} }] },
+      "`aliases`: each must be a tool name, or { name, arguments }",
+    ],
     [{ summary: "x", run, aliases: [7] }, "`aliases`: each must be a tool name, or { name, arguments }"],
     [{ summary: "x", run, aliases: [null] }, "`aliases`: each must be a tool name, or { name, arguments }"],
     [
-      { summary: "x", run, input: z.object({ url: z.string() }), aliases: [{ name: "old", arguments: { endpoint: "uri" } }] },
+      {
+        summary: "x",
+        run,
+        input: z.object({ url: z.string() }),
+        aliases: [{ name: "old", arguments: { endpoint: "uri" } }],
+      },
       '`aliases`: endpoint stands for "uri", which is no argument of this command; it has url',
     ],
     [
-      { summary: "x", run, input: z.object({ url: z.string(), to: z.string() }), aliases: [{ name: "old", arguments: { to: "url" } }] },
+      {
+        summary: "x",
+        run,
+        input: z.object({ url: z.string(), to: z.string() }),
+        aliases: [{ name: "old", arguments: { to: "url" } }],
+      },
       "`aliases`: to is an argument of this command already; take it out of the alias",
     ],
   ])("refuses a wrong definition by field: %j", (definition, sentence) => {

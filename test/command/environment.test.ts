@@ -48,13 +48,20 @@ describe("where it is used in another way, every word in capitals counts", () =>
   ])("%s", (text) => expect(namesOf(text)).toContain("ACME_KEY"));
 
   test("also in the other files of the project", () => {
-    const files = { "commands/a.ts": `import { env } from "../lib/env.ts"; env.ACME_KEY`, "lib/env.ts": "export const env = process.env;" };
+    const files = {
+      "commands/a.ts": `import { env } from "../lib/env.ts"; env.ACME_KEY`,
+      "lib/env.ts": "export const env = process.env;",
+    };
     expect(namesIn(files)).toContain("ACME_KEY");
   });
 });
 
 test("code that does not read the environment has no names, whatever is in capitals", () => {
-  expect(namesOf(`const LIMIT = 5; const config = { env: "KEY" }; config.env.KEY; import.meta.env.MODE; // environment of ACME_KEY`)).toEqual([]);
+  expect(
+    namesOf(
+      `const LIMIT = 5; const config = { env: "KEY" }; config.env.KEY; import.meta.env.MODE; // environment of ACME_KEY`,
+    ),
+  ).toEqual([]);
 });
 
 test("what is named only in a comment or a text counts, which does no harm", () => {
@@ -80,7 +87,10 @@ test("helpers and what is imported by path are looked at, but neither packages n
 
 test("a changed file is looked at again, and files that are skipped are not", () => {
   const folder = writeFiles(temporaryFolder(), { "commands/a.ts": "process.env.ONE", "config.ts": "process.env.TWO" });
-  const places = { folders: [path.join(folder, "commands")], files: [path.join(folder, "config.ts"), path.join(folder, "none.ts")] };
+  const places = {
+    folders: [path.join(folder, "commands")],
+    files: [path.join(folder, "config.ts"), path.join(folder, "none.ts")],
+  };
   expect(environmentNames(places)).toEqual({ names: ["ONE", "TWO"], isWhole: true });
   writeFiles(folder, { "commands/a.ts": "process.env.THREE" });
   expect(environmentNames(places).names).toEqual(["THREE", "TWO"]);
@@ -88,7 +98,10 @@ test("a changed file is looked at again, and files that are skipped are not", ()
 });
 
 test("a look has bounds, and says when there was more", () => {
-  const folder = writeFiles(temporaryFolder(), { "commands/a.ts": "process.env.ONE", "commands/b.ts": `process.env.TWO;${" ".repeat(3 * 1024 * 1024)}` });
+  const folder = writeFiles(temporaryFolder(), {
+    "commands/a.ts": "process.env.ONE",
+    "commands/b.ts": `process.env.TWO;${" ".repeat(3 * 1024 * 1024)}`,
+  });
   expect(environmentNames({ folders: [path.join(folder, "commands")] })).toEqual({ names: ["ONE"], isWhole: false });
   const many = Array.from({ length: 2_000 }, (_, at) => `process.env.N${at}`).join("\n");
   const found = environmentNames({ folders: [writeFiles(temporaryFolder(), { "a.ts": many })] });
@@ -102,5 +115,6 @@ test("a hostile text costs no more than its length", () => {
 
 test("names of variables", () => {
   for (const name of ["A", "_x", "acme_key2"]) expect(isVariableName(name)).toBe(true);
-  for (const name of ["", "1X", "A B", "A=B", "Ä", "A-B", "A\n", 1, undefined, "X".repeat(300)]) expect(isVariableName(name)).toBe(false);
+  for (const name of ["", "1X", "A B", "A=B", "Ä", "A-B", "A\n", 1, undefined, "X".repeat(300)])
+    expect(isVariableName(name)).toBe(false);
 });

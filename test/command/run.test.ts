@@ -19,22 +19,36 @@ const double = defineCommand({
 
 describe("a run", () => {
   test("gives the output, parsed, with the input's defaults filled in", async () => {
-    expect(await run(double, { value: 21 })).toMatchObject({ ending: "completed", data: { result: 42 }, json: '{"result":42}' });
+    expect(await run(double, { value: 21 })).toMatchObject({
+      ending: "completed",
+      data: { result: 42 },
+      json: '{"result":42}',
+    });
   });
 
   test("names every wrong argument and starts nothing", async () => {
     let started = false;
-    const command = defineCommand({ summary: "x", input: z.object({ a: z.string(), b: z.number() }), run: () => (started = true) });
+    const command = defineCommand({
+      summary: "x",
+      input: z.object({ a: z.string(), b: z.number() }),
+      run: () => (started = true),
+    });
     const outcome = await run(command, { b: "two" });
     expect(outcome).toMatchObject({ ending: "failed", cause: "input" });
-    expect(outcome).toHaveProperty("message", "Invalid arguments for test: `a` is required; `b`: Invalid input: expected number, received string.");
+    expect(outcome).toHaveProperty(
+      "message",
+      "Invalid arguments for test: `a` is required; `b`: Invalid input: expected number, received string.",
+    );
     expect(started).toBe(false);
   });
 
   test("warns of an argument it does not know, with the one that was meant", async () => {
     const outcome = await run(double, { value: 1, tiems: 3 });
     expect(outcome).toMatchObject({ ending: "completed", data: { result: 2 } });
-    expect(outcome.messages[0]).toMatchObject({ type: "warning", text: "Unknown argument `tiems`; did you mean `times`? It was ignored." });
+    expect(outcome.messages[0]).toMatchObject({
+      type: "warning",
+      text: "Unknown argument `tiems`; did you mean `times`? It was ignored.",
+    });
   });
 
   test("turns whatever run() throws into a failure with its sentence", async () => {
@@ -45,29 +59,48 @@ describe("a run", () => {
           throw error;
         },
       });
-    expect(await run(failing(new Error("disk full")))).toMatchObject({ ending: "failed", cause: "command", message: "disk full" });
+    expect(await run(failing(new Error("disk full")))).toMatchObject({
+      ending: "failed",
+      cause: "command",
+      message: "disk full",
+    });
     expect(await run(failing("just text"))).toMatchObject({ message: "just text" });
     expect(await run(failing({ code: 7 }))).toMatchObject({ message: 'Threw {"code":7} instead of an Error.' });
-    expect(await run(failing(new CommandError("no", { details: { field: "a" } })))).toHaveProperty("messages.0.details", { field: "a" });
+    expect(await run(failing(new CommandError("no", { details: { field: "a" } })))).toHaveProperty(
+      "messages.0.details",
+      { field: "a" },
+    );
   });
 
   test("shows stacks in its messages only when debugging", async () => {
     const command = defineCommand({ summary: "x", run: () => Promise.reject(new Error("boom")) });
     expect((await run(command)).messages[0]).not.toHaveProperty("details");
-    expect((await run(command, {}, { isDebug: true })).messages[0]).toHaveProperty("details.stack", expect.stringContaining("run.test.ts"));
+    expect((await run(command, {}, { isDebug: true })).messages[0]).toHaveProperty(
+      "details.stack",
+      expect.stringContaining("run.test.ts"),
+    );
   });
 
   test("fails when the output breaks the command's own promise", async () => {
-    const command = defineCommand({ summary: "x", output: z.object({ pages: z.number() }), run: () => ({ pages: "many" }) as never });
+    const command = defineCommand({
+      summary: "x",
+      output: z.object({ pages: z.number() }),
+      run: () => ({ pages: "many" }) as never,
+    });
     expect(await run(command)).toMatchObject({
       ending: "failed",
       cause: "output",
-      message: "test returned something that does not fit its own output schema: `pages`: Invalid input: expected number, received string",
+      message:
+        "test returned something that does not fit its own output schema: `pages`: Invalid input: expected number, received string",
     });
   });
 
   test.each([
-    ["a cycle", () => ((circle: Record<string, unknown>) => (circle.self = circle))({}), "not JSON: Converting circular structure"],
+    [
+      "a cycle",
+      () => ((circle: Record<string, unknown>) => (circle.self = circle))({}),
+      "not JSON: Converting circular structure",
+    ],
     ["a bigint", () => ({ size: 1n }), "not JSON: Do not know how to serialize a BigInt"],
     ["a function", () => () => 1, "returned a function, which is not JSON"],
     ["100,000 levels", () => nested(100_000), "nested too deeply"],
@@ -106,12 +139,19 @@ describe("a run", () => {
   });
 
   test("a summary is the result's last message, and what a terminal shows; without one it says how long it took", async () => {
-    const summed = defineCommand({ summary: "x", output: z.object({ n: z.number() }), summarize: ({ n }) => `${n} counted`, run: () => ({ n: 4 }) });
+    const summed = defineCommand({
+      summary: "x",
+      output: z.object({ n: z.number() }),
+      summarize: ({ n }) => `${n} counted`,
+      run: () => ({ n: 4 }),
+    });
     const outcome = await run(summed);
     expect(outcome.messages).toMatchObject([{ type: "success", text: "4 counted" }]);
     expect(summaryLine(outcome, "count")).toBe("4 counted");
     const silent = await run(double, { value: 1 });
-    expect(silent.messages).toMatchObject([{ type: "success", text: expect.stringMatching(/^\S+ finished in \d+ ms$/) }]);
+    expect(silent.messages).toMatchObject([
+      { type: "success", text: expect.stringMatching(/^\S+ finished in \d+ ms$/) },
+    ]);
     expect(summaryLine(silent, "double")).toBe(silent.messages[0]?.text);
     for (const summarize of [() => "", () => 4 as never]) {
       const odd = await run(defineCommand({ summary: "x", summarize, run: () => ({}) }));
@@ -130,7 +170,12 @@ describe("a run", () => {
         run: () => ({ broken }),
       });
     const outcome = await run(check(2));
-    expect(outcome).toMatchObject({ ending: "completed", data: { broken: 2 }, saidNo: true, messages: [{ type: "warning", text: "2 broken" }] });
+    expect(outcome).toMatchObject({
+      ending: "completed",
+      data: { broken: 2 },
+      saidNo: true,
+      messages: [{ type: "warning", text: "2 broken" }],
+    });
     expect(toEnvelope(outcome, false)).toMatchObject({ success: true, data: { broken: 2 } });
     expect(summaryLine(outcome, "check")).toBe("2 broken");
     expect(await run(check(0))).not.toHaveProperty("saidNo");
@@ -160,7 +205,11 @@ describe("a run", () => {
 
   test("a step gives the same value fresh and remembered, and the same name in a loop is another step", async () => {
     const kept = new Map<string, string>();
-    const steps = { get: (name: string) => kept.get(name), keep: async (name: string, json: string) => void kept.set(name, json), all: () => [...kept] };
+    const steps = {
+      get: (name: string) => kept.get(name),
+      keep: async (name: string, json: string) => void kept.set(name, json),
+      all: () => [...kept],
+    };
     const command = defineCommand({
       summary: "x",
       async run(_input, task) {
@@ -176,8 +225,14 @@ describe("a run", () => {
   });
 
   test("carries content blocks as they are", async () => {
-    const command = defineCommand({ summary: "x", run: () => content("one", { type: "image", data: "AA==", mimeType: "image/png" }) });
-    expect(await run(command)).toMatchObject({ ending: "completed", content: [{ type: "text", text: "one" }, { type: "image" }] });
+    const command = defineCommand({
+      summary: "x",
+      run: () => content("one", { type: "image", data: "AA==", mimeType: "image/png" }),
+    });
+    expect(await run(command)).toMatchObject({
+      ending: "completed",
+      content: [{ type: "text", text: "one" }, { type: "image" }],
+    });
   });
 
   test("tells its door what it announces, reports and logs, in order, and nothing after its end", async () => {
@@ -214,7 +269,8 @@ describe("a run", () => {
 describe("stopping a run", () => {
   const waits = defineCommand({
     summary: "x",
-    run: (_input, task) => new Promise((_, reject) => task.signal.addEventListener("abort", () => reject(new Error("I was told to stop")))),
+    run: (_input, task) =>
+      new Promise((_, reject) => task.signal.addEventListener("abort", () => reject(new Error("I was told to stop")))),
   });
 
   test("the signal's reason decides the ending, not what the command throws", async () => {
@@ -233,18 +289,27 @@ describe("stopping a run", () => {
   test("a run that was cancelled before it began never begins", async () => {
     let started = false;
     const command = defineCommand({ summary: "x", run: () => (started = true) });
-    expect(await run(command, {}, { signals: [AbortSignal.abort(new Cancelled())] })).toMatchObject({ ending: "cancelled" });
+    expect(await run(command, {}, { signals: [AbortSignal.abort(new Cancelled())] })).toMatchObject({
+      ending: "cancelled",
+    });
     expect(started).toBe(false);
   });
 
   test("a command that never ends is let go two seconds after it was told to stop", async () => {
     const clock = new FakeClock();
     const stop = new AbortController();
-    const outcome = run(defineCommand({ summary: "x", run: () => new Promise(() => {}) }), {}, { clock, signals: [stop.signal] });
+    const outcome = run(
+      defineCommand({ summary: "x", run: () => new Promise(() => {}) }),
+      {},
+      { clock, signals: [stop.signal] },
+    );
     await new Promise(setImmediate);
     stop.abort(new Cancelled());
     clock.advance(2_000);
-    expect(await outcome).toMatchObject({ ending: "cancelled", message: "Cancelled by the caller. It has not stopped by itself yet." });
+    expect(await outcome).toMatchObject({
+      ending: "cancelled",
+      message: "Cancelled by the caller. It has not stopped by itself yet.",
+    });
     expect(clock.pendingTimers).toBe(0);
   });
 
@@ -277,7 +342,8 @@ describe("stopping a run", () => {
 describe("asking", () => {
   const publish = defineCommand({
     summary: "x",
-    run: async (_input, task) => await task.ask("Publish it?", z.object({ publish: z.boolean(), note: z.string().optional() })),
+    run: async (_input, task) =>
+      await task.ask("Publish it?", z.object({ publish: z.boolean(), note: z.string().optional() })),
   });
 
   test("gives the answer, parsed", async () => {
@@ -289,7 +355,11 @@ describe("asking", () => {
       },
     };
     expect(await run(publish, {}, { door })).toMatchObject({ ending: "completed", data: { publish: true } });
-    expect(questions[0]).toMatchObject({ message: "Publish it?", isConfirmation: false, schema: { type: "object", required: ["publish"] } });
+    expect(questions[0]).toMatchObject({
+      message: "Publish it?",
+      isConfirmation: false,
+      schema: { type: "object", required: ["publish"] },
+    });
   });
 
   test("a declined or dismissed question ends the run with its sentence", async () => {
@@ -310,20 +380,43 @@ describe("asking", () => {
       },
     };
     expect(await run(publish, {}, { door })).toMatchObject({ ending: "completed", data: { publish: true } });
-    expect(asked).toEqual(["Publish it?", "Publish it? (The last answer did not fit: `publish`: Invalid input: expected boolean, received string.)"]);
-    const outcome = await run(publish, {}, { door: { ask: () => Promise.resolve({ action: "accept", content: { publish: "yes" } }) } });
-    expect(outcome).toHaveProperty("message", "The answer to «Publish it?» does not fit: `publish`: Invalid input: expected boolean, received string");
+    expect(asked).toEqual([
+      "Publish it?",
+      "Publish it? (The last answer did not fit: `publish`: Invalid input: expected boolean, received string.)",
+    ]);
+    const outcome = await run(
+      publish,
+      {},
+      { door: { ask: () => Promise.resolve({ action: "accept", content: { publish: "yes" } }) } },
+    );
+    expect(outcome).toHaveProperty(
+      "message",
+      "The answer to «Publish it?» does not fit: `publish`: Invalid input: expected boolean, received string",
+    );
   });
 
   test("where nobody can be asked, the sentence says what to do instead", async () => {
-    const outcome = await run(publish, {}, { door: { whyNoAnswer: "this client cannot show questions; run it in a terminal" } });
-    expect(outcome).toHaveProperty("message", "test asks «Publish it?», and this client cannot show questions; run it in a terminal.");
+    const outcome = await run(
+      publish,
+      {},
+      { door: { whyNoAnswer: "this client cannot show questions; run it in a terminal" } },
+    );
+    expect(outcome).toHaveProperty(
+      "message",
+      "test asks «Publish it?», and this client cannot show questions; run it in a terminal.",
+    );
   });
 
   test("questions are flat: a nested field is refused by name", async () => {
-    const command = defineCommand({ summary: "x", run: (_input, task) => task.ask("Where?", z.object({ place: z.object({ city: z.string() }) })) });
+    const command = defineCommand({
+      summary: "x",
+      run: (_input, task) => task.ask("Where?", z.object({ place: z.object({ city: z.string() }) })),
+    });
     const outcome = await run(command, {}, { door: { ask: () => Promise.reject(new Error("must not be asked")) } });
-    expect(outcome).toHaveProperty("message", "ask() takes a flat object of texts, numbers, booleans and enums; `place` is something else.");
+    expect(outcome).toHaveProperty(
+      "message",
+      "ask() takes a flat object of texts, numbers, booleans and enums; `place` is something else.",
+    );
   });
 
   test("commands that destroy ask first, and run only after a yes", async () => {
@@ -335,7 +428,10 @@ describe("asking", () => {
         return { action: "accept" as const, content: { confirm } };
       },
     });
-    expect(await run(command, {}, { door: answering(false) })).toMatchObject({ ending: "failed", message: expect.stringContaining("was declined") });
+    expect(await run(command, {}, { door: answering(false) })).toMatchObject({
+      ending: "failed",
+      message: expect.stringContaining("was declined"),
+    });
     expect(runs).toBe(0);
     expect(await run(command, {}, { door: answering(true) })).toMatchObject({ ending: "completed" });
     expect(runs).toBe(1);
@@ -345,7 +441,11 @@ describe("asking", () => {
 test("foreign JSON Schema checks input, fills defaults in and names the field", async () => {
   const input = jsonSchema<{ page: number; size: number }>({
     type: "object",
-    properties: { page: { type: "integer", minimum: 1 }, size: { type: "integer", default: 10 }, kind: { enum: ["a", "b"] } },
+    properties: {
+      page: { type: "integer", minimum: 1 },
+      size: { type: "integer", default: 10 },
+      kind: { enum: ["a", "b"] },
+    },
     required: ["page"],
     additionalProperties: false,
   });
@@ -377,12 +477,18 @@ describe("without a turn of the event loop", () => {
       },
     });
     expect(runCommand(failing, {}, facts)).toMatchObject({ ending: "failed", message: "disk full" });
-    expect(runCommand(defineCommand({ summary: "x", run: () => content("said") }), {}, facts)).toMatchObject({ ending: "completed", json: "{}" });
+    expect(runCommand(defineCommand({ summary: "x", run: () => content("said") }), {}, facts)).toMatchObject({
+      ending: "completed",
+      json: "{}",
+    });
   });
 
   test("what can be awaited is awaited, whoever made it", async () => {
-    // biome-ignore lint/suspicious/noThenProperty: this is what it is about.
-    const command = defineCommand({ summary: "x", run: () => ({ then: (resolve: (data: object) => void) => resolve({ late: true }) }) as never });
+    const command = defineCommand({
+      summary: "x",
+      // biome-ignore lint/suspicious/noThenProperty: this is what it is about.
+      run: () => ({ then: (resolve: (data: object) => void) => resolve({ late: true }) }) as never,
+    });
     const running = runCommand(command, {}, facts);
     expect(running).toBeInstanceOf(Promise);
     expect(await running).toMatchObject({ ending: "completed", data: { late: true } });

@@ -14,7 +14,9 @@ describe("a listed schema says no more than it must", () => {
     const { properties } = toJsonSchema(fields, "input") as { properties: Record<string, object> };
     expect(properties.count).toEqual({ type: "integer", description: "How many" });
     expect(properties.page).toEqual({ type: "integer", minimum: 1, maximum: 100, default: 7 });
-    expect(properties.rows).toMatchObject({ items: { properties: { size: { type: "integer" }, minimum: { type: "integer" } } } });
+    expect(properties.rows).toMatchObject({
+      items: { properties: { size: { type: "integer" }, minimum: { type: "integer" } } },
+    });
     expect(JSON.stringify(properties.rows)).not.toContain(String(Number.MAX_SAFE_INTEGER));
   });
 
@@ -29,7 +31,11 @@ describe("a listed schema says no more than it must", () => {
   });
 
   test("what an author wrote as JSON Schema stays as written", () => {
-    const written = { type: "object", properties: { n: { type: "integer", maximum: Number.MAX_SAFE_INTEGER } }, additionalProperties: false };
+    const written = {
+      type: "object",
+      properties: { n: { type: "integer", maximum: Number.MAX_SAFE_INTEGER } },
+      additionalProperties: false,
+    };
     expect(toJsonSchema(jsonSchema(written), "output")).toEqual(written);
   });
 });

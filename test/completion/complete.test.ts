@@ -6,31 +6,49 @@ import { type CompletionRequest, complete, completeWithDescriptions } from "../.
 import { CompletionFailed } from "../../src/completion/completion-failed.ts";
 import { FakeClock } from "../../src/testing/fake-clock.ts";
 
-const valuesOf = async (schema: JsonSchema, request: CompletionRequest = {}) => (await complete(schema, request)).values;
+const valuesOf = async (schema: JsonSchema, request: CompletionRequest = {}) =>
+  (await complete(schema, request)).values;
 
 describe("values", () => {
   test.each<[string, JsonSchema, string[]]>([
     ["enum, in its order", { enum: ["red", "green", 3, null, true] }, ["red", "green", "3", "null", "true"]],
     ["const", { const: "only" }, ["only"]],
     ["default, then examples", { type: "string", default: "a", examples: ["b", "a", "c"] }, ["a", "b", "c"]],
-    ["default and examples that the schema itself refuses are left out", { type: "string", maxLength: 2, default: "long", examples: ["ok", 5] }, ["ok"]],
+    [
+      "default and examples that the schema itself refuses are left out",
+      { type: "string", maxLength: 2, default: "long", examples: ["ok", 5] },
+      ["ok"],
+    ],
     ["boolean", { type: "boolean" }, ["true", "false"]],
     ["null beside another type", { type: ["boolean", "null"] }, ["true", "false", "null"]],
     ["nullable", { type: "boolean", nullable: true }, ["true", "false", "null"]],
-    ["an enum that the rest of the schema narrows", { enum: ["a", "bb", "ccc"], minLength: 2, not: { const: "ccc" } }, ["bb"]],
-    ["anyOf", { anyOf: [{ enum: ["a", "b"] }, { type: "boolean" }, { type: "null" }] }, ["a", "b", "true", "false", "null"]],
+    [
+      "an enum that the rest of the schema narrows",
+      { enum: ["a", "bb", "ccc"], minLength: 2, not: { const: "ccc" } },
+      ["bb"],
+    ],
+    [
+      "anyOf",
+      { anyOf: [{ enum: ["a", "b"] }, { type: "boolean" }, { type: "null" }] },
+      ["a", "b", "true", "false", "null"],
+    ],
     ["oneOf: exactly one", { oneOf: [{ enum: ["a", "b"] }, { enum: ["b", "c"] }] }, ["a", "c"]],
     ["allOf", { allOf: [{ enum: ["a", "b", "c"] }, { enum: ["b", "c", "d"] }] }, ["b", "c"]],
     ["limits from several places", { type: "integer", allOf: [{ minimum: 3 }, { maximum: 5 }] }, ["3", "4", "5"]],
     ["$ref", { $ref: "#/$defs/colour", $defs: { colour: { enum: ["red"] } } }, ["red"]],
     [
       "$ref by anchor, and with a slash in its name",
-      { anyOf: [{ $ref: "#c" }, { $ref: "#/$defs/a~1b" }], $defs: { c: { $anchor: "c", const: 1 }, "a/b": { const: 2 } } },
+      {
+        anyOf: [{ $ref: "#c" }, { $ref: "#/$defs/a~1b" }],
+        $defs: { c: { $anchor: "c", const: 1 }, "a/b": { const: 2 } },
+      },
       ["1", "2"],
     ],
     [
       "if, then, else",
-      JSON.parse('{ "type": "integer", "minimum": 0, "maximum": 9, "if": { "maximum": 4 }, "then": { "multipleOf": 2 }, "else": { "multipleOf": 3 } }'),
+      JSON.parse(
+        '{ "type": "integer", "minimum": 0, "maximum": 9, "if": { "maximum": 4 }, "then": { "multipleOf": 2 }, "else": { "multipleOf": 3 } }',
+      ),
       ["0", "2", "4", "6", "9"],
     ],
     ["nothing known", { type: "string" }, []],
@@ -44,11 +62,16 @@ describe("values", () => {
   test("a reference that leads back to itself ends", async () => {
     expect(await valuesOf({ $ref: "#" })).toEqual([]);
     expect(await valuesOf({ anyOf: [{ $ref: "#" }, { const: "out" }] })).toEqual(["out"]);
-    expect(await valuesOf({ $ref: "#/$defs/a", $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } } })).toEqual([]);
+    expect(
+      await valuesOf({ $ref: "#/$defs/a", $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } } }),
+    ).toEqual([]);
   });
 
   test("one of several in an answer of a hundred", async () => {
-    const { values, total, hasMore } = await complete({ enum: Array.from({ length: 1000 }, (_, index) => `value-${index}`) }, { partial: "value-1" });
+    const { values, total, hasMore } = await complete(
+      { enum: Array.from({ length: 1000 }, (_, index) => `value-${index}`) },
+      { partial: "value-1" },
+    );
     expect([values.length, values[0], total, hasMore]).toEqual([100, "value-1", 111, true]);
   });
 
@@ -66,7 +89,10 @@ describe("values", () => {
   });
 
   test("default and examples may point at what is there already", async () => {
-    const schema = { type: "object", properties: { target: { type: "string", examples: ["$.source", "$.project", "$.nowhere"] } } };
+    const schema = {
+      type: "object",
+      properties: { target: { type: "string", examples: ["$.source", "$.project", "$.nowhere"] } },
+    };
     const request = { argument: "target", arguments: { source: "a.txt" }, context: { project: "atlas" } };
     // A literal may look like a reference (a JSON path does), so it is offered too.
     expect(await valuesOf(schema, request)).toEqual(["a.txt", "$.source", "atlas", "$.project", "$.nowhere"]);
@@ -76,7 +102,13 @@ describe("values", () => {
 describe("numbers", () => {
   test.each<[string, JsonSchema, string, string[], boolean]>([
     ["all when few", { type: "integer", minimum: 1, maximum: 5 }, "", ["1", "2", "3", "4", "5"], false],
-    ["multiples", { type: "integer", minimum: -20, maximum: 20, multipleOf: 7 }, "", ["-14", "-7", "0", "7", "14"], false],
+    [
+      "multiples",
+      { type: "integer", minimum: -20, maximum: 20, multipleOf: 7 },
+      "",
+      ["-14", "-7", "0", "7", "14"],
+      false,
+    ],
     ["ends left out", { type: "integer", exclusiveMinimum: 0, exclusiveMaximum: 4 }, "", ["1", "2", "3"], false],
     ["no number between the ends", { type: "integer", exclusiveMinimum: 0, exclusiveMaximum: 1 }, "", [], false],
     [
@@ -86,14 +118,56 @@ describe("numbers", () => {
       ["1", "10000", "20000", "30000", "40000", "50000", "60000", "65535"],
       true,
     ],
-    ["decimals", { type: "number", minimum: 0, maximum: 0.5 }, "", ["0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3", "0.35", "0.4", "0.45", "0.5"], true],
-    ["decimals with the ends left out", { type: "number", exclusiveMinimum: 0, exclusiveMaximum: 1 }, "0.", expect.arrayContaining(["0.1", "0.9"]), true],
+    [
+      "decimals",
+      { type: "number", minimum: 0, maximum: 0.5 },
+      "",
+      ["0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3", "0.35", "0.4", "0.45", "0.5"],
+      true,
+    ],
+    [
+      "decimals with the ends left out",
+      { type: "number", exclusiveMinimum: 0, exclusiveMaximum: 1 },
+      "0.",
+      expect.arrayContaining(["0.1", "0.9"]),
+      true,
+    ],
     ["an open end", { type: "integer", minimum: 10 }, "", ["10", "11", "12", "15", "20", "30", "60", "110"], true],
-    ["an open beginning", { type: "integer", maximum: 0, multipleOf: 10 }, "", ["0", "-10", "-20", "-50", "-100", "-200", "-500", "-1000"], true],
-    ["multiples alone", { type: "integer", multipleOf: 15 }, "", ["0", "15", "30", "75", "150", "300", "750", "1500"], true],
-    ["digits are continued", { type: "integer", minimum: 1, maximum: 65535 }, "80", expect.arrayContaining(["80", "800", "809"]), true],
-    ["digits are continued past a gap", { type: "integer", minimum: 5000, maximum: 6000 }, "5", expect.arrayContaining(["5000", "5001"]), true],
-    ["below zero", { type: "integer", minimum: -500, maximum: 0 }, "-4", expect.arrayContaining(["-4", "-40", "-49"]), true],
+    [
+      "an open beginning",
+      { type: "integer", maximum: 0, multipleOf: 10 },
+      "",
+      ["0", "-10", "-20", "-50", "-100", "-200", "-500", "-1000"],
+      true,
+    ],
+    [
+      "multiples alone",
+      { type: "integer", multipleOf: 15 },
+      "",
+      ["0", "15", "30", "75", "150", "300", "750", "1500"],
+      true,
+    ],
+    [
+      "digits are continued",
+      { type: "integer", minimum: 1, maximum: 65535 },
+      "80",
+      expect.arrayContaining(["80", "800", "809"]),
+      true,
+    ],
+    [
+      "digits are continued past a gap",
+      { type: "integer", minimum: 5000, maximum: 6000 },
+      "5",
+      expect.arrayContaining(["5000", "5001"]),
+      true,
+    ],
+    [
+      "below zero",
+      { type: "integer", minimum: -500, maximum: 0 },
+      "-4",
+      expect.arrayContaining(["-4", "-40", "-49"]),
+      true,
+    ],
     ["nothing to go by", { type: "integer" }, "", [], false],
     ["upside down", { type: "integer", minimum: 5, maximum: 1 }, "", [], false],
     ["no digits", { type: "integer", minimum: 0, maximum: 1000 }, "x", [], false],
@@ -105,7 +179,16 @@ describe("numbers", () => {
 
   test("a library's limits for “any integer” are no range to sample", async () => {
     expect(await valuesOf(z.toJSONSchema(z.int()) as JsonSchema)).toEqual([]);
-    expect(await valuesOf(z.toJSONSchema(z.int().min(1)) as JsonSchema)).toEqual(["1", "2", "3", "6", "11", "21", "51", "101"]);
+    expect(await valuesOf(z.toJSONSchema(z.int().min(1)) as JsonSchema)).toEqual([
+      "1",
+      "2",
+      "3",
+      "6",
+      "11",
+      "21",
+      "51",
+      "101",
+    ]);
   });
 });
 
@@ -115,12 +198,21 @@ describe("names", () => {
     properties: {
       verbose: { type: "boolean" },
       file: { type: "string", description: "Path of the note" },
-      options: { type: "object", properties: { format: { enum: ["pdf", "txt"] }, force: { type: "boolean" } }, required: ["force"] },
+      options: {
+        type: "object",
+        properties: { format: { enum: ["pdf", "txt"] }, force: { type: "boolean" } },
+        required: ["force"],
+      },
       pages: { type: "array", items: { $ref: "#/$defs/page" } },
       hidden: false,
     },
     required: ["file"],
-    $defs: { page: { type: "object", properties: { title: { type: "string" }, tags: { type: "array", items: { enum: ["a", "b"] } } } } },
+    $defs: {
+      page: {
+        type: "object",
+        properties: { title: { type: "string" }, tags: { type: "array", items: { enum: ["a", "b"] } } },
+      },
+    },
   };
 
   test("the required ones first, those already given left out", async () => {
@@ -143,14 +235,21 @@ describe("names", () => {
   });
 
   test("inside, those already given are left out too", async () => {
-    expect(await valuesOf(schema, { partial: "options.", arguments: { options: { force: true } } })).toEqual(["options.format"]);
-    expect(await valuesOf(schema, { partial: "pages[1].", arguments: { pages: [{ title: "x" }, { tags: [] }] } })).toEqual(["pages[1].title"]);
+    expect(await valuesOf(schema, { partial: "options.", arguments: { options: { force: true } } })).toEqual([
+      "options.format",
+    ]);
+    expect(
+      await valuesOf(schema, { partial: "pages[1].", arguments: { pages: [{ title: "x" }, { tags: [] }] } }),
+    ).toEqual(["pages[1].title"]);
   });
 
   test("names with dots in them, and the keys of a record", async () => {
-    expect(await valuesOf({ type: "object", properties: { "log.level": {}, log: { type: "object", properties: { file: {} } } } }, { partial: "log." })).toEqual(
-      ["log.level", "log.file"],
-    );
+    expect(
+      await valuesOf(
+        { type: "object", properties: { "log.level": {}, log: { type: "object", properties: { file: {} } } } },
+        { partial: "log." },
+      ),
+    ).toEqual(["log.level", "log.file"]);
     expect(await valuesOf(z.toJSONSchema(z.record(z.enum(["x", "y"]), z.number())) as JsonSchema)).toEqual(["x", "y"]);
   });
 
@@ -169,7 +268,9 @@ describe("names", () => {
   });
 
   test("they come with their descriptions", async () => {
-    expect((await completeWithDescriptions(schema, { partial: "f" })).suggestions).toEqual([{ value: "file", description: "Path of the note" }]);
+    expect((await completeWithDescriptions(schema, { partial: "f" })).suggestions).toEqual([
+      { value: "file", description: "Path of the note" },
+    ]);
   });
 });
 
@@ -225,7 +326,9 @@ describe("one argument", () => {
 
   test("where anything may stand, nothing is known", async () => {
     expect(await valuesOf({ type: "object", additionalProperties: true }, { argument: "free" })).toEqual([]);
-    expect(await valuesOf({ type: "object", additionalProperties: { type: "boolean" } }, { argument: "free" })).toEqual(["true", "false"]);
+    expect(await valuesOf({ type: "object", additionalProperties: { type: "boolean" } }, { argument: "free" })).toEqual(
+      ["true", "false"],
+    );
   });
 });
 
@@ -262,7 +365,9 @@ describe("texts", () => {
     expect(await textsOf({ type: "string", format }, partial)).toEqual(expect.arrayContaining(expected.slice(0, 3)));
   });
 
-  const isHost = (text: string) => /^[a-z0-9-]+(\.[a-z0-9-]+)*$/.test(text) && text.split(".").every((label) => label.length < 64 && !/^-|-$/.test(label));
+  const isHost = (text: string) =>
+    /^[a-z0-9-]+(\.[a-z0-9-]+)*$/.test(text) &&
+    text.split(".").every((label) => label.length < 64 && !/^-|-$/.test(label));
   const isDate = (text: string) => new Date(`${text}T00:00:00Z`).toISOString().startsWith(text);
   const isTime = (text: string) => Number.isFinite(Date.parse(`2026-01-01T${text}`));
   const isUrl = (text: string) => URL.canParse(text);
@@ -316,6 +421,10 @@ describe("a schema that is none", () => {
     ["a reference into the prototype", { $ref: "#/$defs/constructor", $defs: {} }],
     ["properties that are none", { type: "object", properties: ["a"] }],
   ])("%s", async (_title, schema) => {
-    await expect(complete(schema as JsonSchema)).rejects.toMatchObject({ name: "CompletionFailed", code: "completion_failed", fault: "schema" });
+    await expect(complete(schema as JsonSchema)).rejects.toMatchObject({
+      name: "CompletionFailed",
+      code: "completion_failed",
+      fault: "schema",
+    });
   });
 });

@@ -12,7 +12,11 @@ import { FakeClock } from "../../src/testing/fake-clock.ts";
 
 const schema = {
   type: "object",
-  properties: { city: { type: "string" }, country: { enum: ["de", "fr"] }, tags: { type: "array", items: { type: "string" } } },
+  properties: {
+    city: { type: "string" },
+    country: { enum: ["de", "fr"] },
+    tags: { type: "array", items: { type: "string" } },
+  },
 };
 const withCity = (city: Completer) => ({ completers: { city } });
 
@@ -24,13 +28,22 @@ describe("a command's own completer", () => {
       return ["Berlin", "Bonn"];
     };
     const request = { argument: "city", partial: "Be", arguments: { country: "de" }, context: { where: "$.country" } };
-    expect(await complete(schema, request, withCity(completer))).toEqual({ values: ["Berlin"], total: 1, hasMore: false });
+    expect(await complete(schema, request, withCity(completer))).toEqual({
+      values: ["Berlin"],
+      total: 1,
+      hasMore: false,
+    });
     expect(seen).toEqual(["Be", { country: "de" }, { where: "de" }, false]);
   });
 
   test("may be asynchronous, may describe, and is filtered, counted and cut like any other", async () => {
-    const completer: Completer = async () => Array.from({ length: 250 }, (_, index) => ({ value: `city-${index}`, description: `number ${index}` }));
-    const { suggestions, total, hasMore } = await completeWithDescriptions(schema, { argument: "city", partial: "CITY" }, withCity(completer));
+    const completer: Completer = async () =>
+      Array.from({ length: 250 }, (_, index) => ({ value: `city-${index}`, description: `number ${index}` }));
+    const { suggestions, total, hasMore } = await completeWithDescriptions(
+      schema,
+      { argument: "city", partial: "CITY" },
+      withCity(completer),
+    );
     expect([suggestions.length, total, hasMore]).toEqual([100, 250, true]);
     expect(suggestions[7]).toEqual({ value: "city-7", description: "number 7" });
   });
@@ -46,8 +59,16 @@ describe("a command's own completer", () => {
   const failing: [string, Completer, string][] = [
     ["throws", () => { throw new Error("the database is down"); }, "the database is down"], // biome-ignore format: a table
     ["rejects", () => Promise.reject(new Error("no route")), "no route"],
-    ["gives no list", (() => undefined) as unknown as Completer, "its completer must give a list of texts, or of { value, description }."],
-    ["gives something else than texts", (() => [1]) as unknown as Completer, "its completer must give a list of texts, or of { value, description }."],
+    [
+      "gives no list",
+      (() => undefined) as unknown as Completer,
+      "its completer must give a list of texts, or of { value, description }.",
+    ],
+    [
+      "gives something else than texts",
+      (() => [1]) as unknown as Completer,
+      "its completer must give a list of texts, or of { value, description }.",
+    ],
   ];
   test.each(failing)("that %s is a failure with its reason, never an empty list", async (_title, completer, reason) => {
     const failed = await complete(schema, { argument: "city" }, withCity(completer)).catch((error: unknown) => error);
@@ -67,13 +88,21 @@ describe("a command's own completer", () => {
       });
     const answer = complete(schema, { argument: "city" }, { ...withCity(completer), clock, limitMs: 100 });
     clock.advance(100);
-    await expect(answer).rejects.toMatchObject({ fault: "timeout", argument: "city", reason: "its completer took longer than 100 ms." });
+    await expect(answer).rejects.toMatchObject({
+      fault: "timeout",
+      argument: "city",
+      reason: "its completer took longer than 100 ms.",
+    });
     expect(reason).toBeInstanceOf(CompletionFailed);
   });
 
   test("ends with the caller: the reason is the caller's", async () => {
     const controller = new AbortController();
-    const answer = complete(schema, { argument: "city" }, { ...withCity(() => new Promise(() => {})), signal: controller.signal });
+    const answer = complete(
+      schema,
+      { argument: "city" },
+      { ...withCity(() => new Promise(() => {})), signal: controller.signal },
+    );
     controller.abort(new Cancelled());
     await expect(answer).rejects.toBeInstanceOf(Cancelled);
     await expect(complete(schema, {}, { signal: controller.signal })).rejects.toBeInstanceOf(Cancelled);
@@ -92,13 +121,15 @@ describe("paths", () => {
   beforeAll(() => {
     base = mkdtempSync(path.join(tmpdir(), "meanwhile-"));
     for (const folder of ["notes/2026", ".git", "empty"]) mkdirSync(path.join(base, folder), { recursive: true });
-    for (const file of ["notes/todo.md", "notes/2026/may.md", "notebook.txt", ".hidden", "readme.md"]) writeFileSync(path.join(base, file), "");
+    for (const file of ["notes/todo.md", "notes/2026/may.md", "notebook.txt", ".hidden", "readme.md"])
+      writeFileSync(path.join(base, file), "");
     symlinkSync("/nowhere", path.join(base, "broken"));
   });
   afterAll(() => rmSync(base, { recursive: true, force: true }));
   const readFolder = (folder: string) => readdir(folder, { withFileTypes: true });
   const pathsOf = async (partial: string, options: Partial<Parameters<typeof completePath>[0]> = {}) =>
-    (await complete(schema, { argument: "city", partial }, withCity(completePath({ readFolder, base, ...options })))).values;
+    (await complete(schema, { argument: "city", partial }, withCity(completePath({ readFolder, base, ...options }))))
+      .values;
 
   test("folder by folder, sorted, hidden ones only when asked for", async () => {
     expect(await pathsOf("")).toEqual(["broken", "empty/", "notebook.txt", "notes/", "readme.md"]);
@@ -141,7 +172,10 @@ describe("paths", () => {
     expect(await pathsOf("nowhere/x")).toEqual([]);
     expect(await pathsOf("readme.md/x")).toEqual([]);
     const refuse = () => Promise.reject(Object.assign(new Error("EACCES: permission denied"), { code: "EACCES" }));
-    await expect(pathsOf("", { readFolder: refuse })).rejects.toMatchObject({ fault: "completer", reason: "EACCES: permission denied" });
+    await expect(pathsOf("", { readFolder: refuse })).rejects.toMatchObject({
+      fault: "completer",
+      reason: "EACCES: permission denied",
+    });
   });
 });
 
@@ -150,8 +184,12 @@ test("task ids come with their status", async () => {
     { taskId: "task_b7", status: "working", statusMessage: "Reading page 3" },
     { taskId: "task_a1", status: "completed" },
   ];
-  const completer = completeTaskId((partial, signal) => (signal.aborted ? [] : tasks.filter(({ taskId }) => taskId.startsWith(partial))));
-  expect((await completeWithDescriptions(schema, { argument: "city", partial: "task_" }, withCity(completer))).suggestions).toEqual([
+  const completer = completeTaskId((partial, signal) =>
+    signal.aborted ? [] : tasks.filter(({ taskId }) => taskId.startsWith(partial)),
+  );
+  expect(
+    (await completeWithDescriptions(schema, { argument: "city", partial: "task_" }, withCity(completer))).suggestions,
+  ).toEqual([
     { value: "task_b7", description: "working: Reading page 3" },
     { value: "task_a1", description: "completed" },
   ]);

@@ -8,14 +8,18 @@ import { resolveContext, resolveReference } from "../../src/completion/reference
 
 test("enum: matching values, filtered by what was typed", async () => {
   const schema = { type: "string", enum: ["red", "green", "blue"] };
-  // The example shows red and green for a request it does not give. No prefix fits both; the prefix filter is what counts.
+  // The example shows red and green for a request it does not give. No prefix fits both; the prefix filter is what
+  // counts.
   expect((await complete(schema, { partial: "r" })).values).toEqual(["red"]);
   expect((await complete(schema, { partial: "g" })).values).toEqual(["green"]);
   expect((await complete(schema, { partial: "" })).values).toEqual(["red", "green", "blue"]);
 });
 
 test("object: the names of its properties", async () => {
-  const schema = { type: "object", properties: { firstName: { type: "string" }, lastName: { type: "string" }, email: { type: "string" } } };
+  const schema = {
+    type: "object",
+    properties: { firstName: { type: "string" }, lastName: { type: "string" }, email: { type: "string" } },
+  };
   expect(await complete(schema, {})).toEqual({ values: ["firstName", "lastName", "email"], total: 3, hasMore: false });
 });
 
@@ -33,8 +37,13 @@ test("pattern: texts that match it", async () => {
 });
 
 test("the name of an argument, from its first letters, with others given", async () => {
-  const schema = { type: "object", properties: { param1: { type: "string" }, options: { type: "object" }, output: { type: "string" } } };
-  expect((await complete(schema, { partial: "opt", arguments: { param1: "value1" }, context: {} })).values).toEqual(["options"]);
+  const schema = {
+    type: "object",
+    properties: { param1: { type: "string" }, options: { type: "object" }, output: { type: "string" } },
+  };
+  expect((await complete(schema, { partial: "opt", arguments: { param1: "value1" }, context: {} })).values).toEqual([
+    "options",
+  ]);
 });
 
 test("completion/complete: the value of the argument that is being typed", async () => {
@@ -42,11 +51,19 @@ test("completion/complete: the value of the argument that is being typed", async
   const request = { partial: "pdf", arguments: { format: "pdf" }, context: { previous_file: "document.pdf" } };
   // The example answers pdf, docx and txt to "pdf"; of these only pdf begins so. Its shape is the answer's.
   expect(await complete(schema, request)).toEqual({ values: ["pdf"], total: 1, hasMore: false });
-  expect(await complete(schema, { ...request, partial: "", argument: "format" })).toEqual({ values: ["pdf", "docx", "txt"], total: 3, hasMore: false });
+  expect(await complete(schema, { ...request, partial: "", argument: "format" })).toEqual({
+    values: ["pdf", "docx", "txt"],
+    total: 3,
+    hasMore: false,
+  });
 });
 
 test("formats to select from, with nothing typed", async () => {
-  expect((await complete({ enum: ["json", "xml", "csv"] }, { partial: "", arguments: {} })).values).toEqual(["json", "xml", "csv"]);
+  expect((await complete({ enum: ["json", "xml", "csv"] }, { partial: "", arguments: {} })).values).toEqual([
+    "json",
+    "xml",
+    "csv",
+  ]);
 });
 
 test("filter", () => {
@@ -55,7 +72,10 @@ test("filter", () => {
 
 test("resolve a context", () => {
   const context = { author_ref: "$.user_id", category: "documents" };
-  expect(resolveContext({ user_id: "alice", timestamp: "2024-01-01" }, context)).toEqual({ author_ref: "alice", category: "documents" });
+  expect(resolveContext({ user_id: "alice", timestamp: "2024-01-01" }, context)).toEqual({
+    author_ref: "alice",
+    category: "documents",
+  });
 });
 
 test("resolve one reference", () => {

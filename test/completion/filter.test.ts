@@ -15,7 +15,11 @@ test("only when nothing begins so, upper and lower case are the same", () => {
 });
 
 test("only when nothing begins so in any case, the letters in their order will do: the front first, then the closest together", () => {
-  expect(filterCompletions(["format", "transform", "form-atlas", "fast-motion"], "fmt")).toEqual(["format", "form-atlas", "fast-motion"]);
+  expect(filterCompletions(["format", "transform", "form-atlas", "fast-motion"], "fmt")).toEqual([
+    "format",
+    "form-atlas",
+    "fast-motion",
+  ]);
   expect(filterCompletions(["staging", "production"], "prd")).toEqual(["production"]);
   expect(filterCompletions(["red", "blue"], "x")).toEqual([]);
 });

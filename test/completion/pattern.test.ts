@@ -17,13 +17,32 @@ const { pattern: anyPattern } = fc.letrec<{ pattern: string; atom: string }>((ti
     { maxDepth: 4, withCrossShrink: true },
     fc.constantFrom("a", "b", "ab", "."),
     tie("atom"),
-    fc.tuple(tie("atom"), fc.constantFrom("*", "+", "?", "{2}", "{1,2}", "{2,}", "*?", "+?", "??")).map(([atom, count]) => `${atom}${count}`),
+    fc
+      .tuple(tie("atom"), fc.constantFrom("*", "+", "?", "{2}", "{1,2}", "{2,}", "*?", "+?", "??"))
+      .map(([atom, count]) => `${atom}${count}`),
     fc.tuple(tie("pattern"), tie("pattern")).map(([one, other]) => one + other),
     fc.tuple(tie("pattern"), tie("pattern")).map(([one, other]) => `${one}|${other}`),
   ),
   atom: fc.oneof(
     { maxDepth: 4 },
-    fc.constantFrom("a", "b", "[ab]", "[^a]", "\\d", "\\w", "\\W", "[a-c1]", "\\s", "\\u{61}", "\\x62", "\\p{L}", "[^\\d\\s]", "é", "\\.", "-"),
+    fc.constantFrom(
+      "a",
+      "b",
+      "[ab]",
+      "[^a]",
+      "\\d",
+      "\\w",
+      "\\W",
+      "[a-c1]",
+      "\\s",
+      "\\u{61}",
+      "\\x62",
+      "\\p{L}",
+      "[^\\d\\s]",
+      "é",
+      "\\.",
+      "-",
+    ),
     tie("pattern").map((inner) => `(?:${inner})`),
     tie("pattern").map((inner) => `(${inner})`),
     tie("pattern").map((inner) => `(?:^${inner}$)`),
@@ -55,7 +74,9 @@ describe("matching", () => {
     fc.assert(
       fc.property(body, anyText, (pattern, text) => {
         // More steps than a pattern is given: trying all ways is what such a pattern takes.
-        expect(matchProgram(compileProgram(parsePattern(pattern, true)), text, { left: 20_000_000 })).toBe(new RegExp(pattern, "u").test(text));
+        expect(matchProgram(compileProgram(parsePattern(pattern, true)), text, { left: 20_000_000 })).toBe(
+          new RegExp(pattern, "u").test(text),
+        );
       }),
       { numRuns: rounds(400, 2000) },
     );
@@ -86,17 +107,24 @@ describe("matching", () => {
 });
 
 describe("making", () => {
-  test("every text made matches the real RegExp, begins with what was typed, and is made again", { timeout: 60_000 }, () => {
+  test("every text made matches the real RegExp, begins with what was typed, and is made again", {
+    timeout: 60_000,
+  }, () => {
     fc.assert(
-      fc.property(anyPattern, fc.constantFrom("", "a", "ab", "1"), fc.nat({ max: 3 }), (pattern, partial, minLength) => {
-        const made = make(pattern, { partial, minLength });
-        for (const text of made.texts) {
-          expect(text).toMatch(new RegExp(pattern, "u"));
-          expect(text.startsWith(partial) && Array.from(text).length >= minLength).toBe(true);
-        }
-        expect(new Set(made.texts).size).toBe(made.texts.length);
-        expect(make(pattern, { partial, minLength })).toEqual(made);
-      }),
+      fc.property(
+        anyPattern,
+        fc.constantFrom("", "a", "ab", "1"),
+        fc.nat({ max: 3 }),
+        (pattern, partial, minLength) => {
+          const made = make(pattern, { partial, minLength });
+          for (const text of made.texts) {
+            expect(text).toMatch(new RegExp(pattern, "u"));
+            expect(text.startsWith(partial) && Array.from(text).length >= minLength).toBe(true);
+          }
+          expect(new Set(made.texts).size).toBe(made.texts.length);
+          expect(make(pattern, { partial, minLength })).toEqual(made);
+        },
+      ),
       { numRuns: rounds(150, 1000) },
     );
   });
@@ -104,7 +132,10 @@ describe("making", () => {
   test.each([
     ["^[a-z_]+$", ["example", "example_name", "snake_case", "a", "b"]],
     ["^v\\d+\\.\\d+$", ["v0.0", "v0.1", "v0.2", "v0.3", "v0.4"]],
-    ["^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$", expect.arrayContaining(["00000000-0000-4000-8000-000000000000"])],
+    [
+      "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$",
+      expect.arrayContaining(["00000000-0000-4000-8000-000000000000"]),
+    ],
     ["\\.md$", [".md", "a.md", "b.md", "c.md", "d.md"]],
     ["^(\\w+)-\\1$", ["a-a", "b-b", "c-c", "d-d", "e-e"]],
     ["^(?=.*\\d)(?=.*[A-Z])[A-Za-z\\d]{8,}$", expect.arrayContaining(["AAAAAAA0"])],

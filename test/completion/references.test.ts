@@ -1,7 +1,12 @@
 import { expect, test } from "vitest";
 import { resolveContext, resolveReference } from "../../src/completion/references.ts";
 
-const args = { user_id: "alice", pages: [{ title: "One" }, { title: "Two" }], options: { format: "pdf", depth: { level: 3 } }, empty: null };
+const args = {
+  user_id: "alice",
+  pages: [{ title: "One" }, { title: "Two" }],
+  options: { format: "pdf", depth: { level: 3 } },
+  empty: null,
+};
 const context = { user_id: "bob", project: "atlas", options: { colour: "red" } };
 
 test.each([
@@ -19,19 +24,37 @@ test("a path that the arguments do not hold to its end is looked up in the conte
   expect(resolveReference("$.options.colour", args, context)).toEqual({ ok: true, value: "red" });
 });
 
-test.each(["$.missing", "$.pages[2]", "$.pages.title", "$.user_id.length", "$.pages.length", "$.user_id[0]", "$.options[0]"])(
-  "%s leads nowhere",
-  (reference) => {
-    expect(resolveReference(reference, args, context)).toEqual({ ok: false, error: "not_found" });
-  },
-);
+test.each([
+  "$.missing",
+  "$.pages[2]",
+  "$.pages.title",
+  "$.user_id.length",
+  "$.pages.length",
+  "$.user_id[0]",
+  "$.options[0]",
+])("%s leads nowhere", (reference) => {
+  expect(resolveReference(reference, args, context)).toEqual({ ok: false, error: "not_found" });
+});
 
-test.each(["", "$", "$.", "$..a", "$.a.", "$.a[", "$.a[x]", "$.a[-1]", "$.a[01]", "$[0]", "$.[0]", "user_id", "$.a]b", "$user_id", `$.${"a".repeat(2000)}`])(
-  "%s is no reference",
-  (reference) => {
-    expect(resolveReference(reference, args, context)).toEqual({ ok: false, error: "invalid_reference" });
-  },
-);
+test.each([
+  "",
+  "$",
+  "$.",
+  "$..a",
+  "$.a.",
+  "$.a[",
+  "$.a[x]",
+  "$.a[-1]",
+  "$.a[01]",
+  "$[0]",
+  "$.[0]",
+  "user_id",
+  "$.a]b",
+  "$user_id",
+  `$.${"a".repeat(2000)}`,
+])("%s is no reference", (reference) => {
+  expect(resolveReference(reference, args, context)).toEqual({ ok: false, error: "invalid_reference" });
+});
 
 test.each([
   "$.__proto__",
@@ -43,8 +66,12 @@ test.each([
   "$.pages.constructor",
   "$.hasOwnProperty",
 ])("%s does not lead out of the values", (reference) => {
-  const hostile = JSON.parse('{ "__proto__": { "polluted": true }, "constructor": "mine", "prototype": 1 }') as Record<string, unknown>;
-  for (const values of [args, hostile]) expect(resolveReference(reference, values, values)).toEqual({ ok: false, error: "not_found" });
+  const hostile = JSON.parse('{ "__proto__": { "polluted": true }, "constructor": "mine", "prototype": 1 }') as Record<
+    string,
+    unknown
+  >;
+  for (const values of [args, hostile])
+    expect(resolveReference(reference, values, values)).toEqual({ ok: false, error: "not_found" });
 });
 
 test("a context is resolved as a whole: one step, and what leads nowhere stays", () => {

@@ -13,12 +13,45 @@ fc.configureGlobal({ seed: 20260728 });
 
 const clock = new FakeClock();
 const maybe = <T>(arbitrary: fc.Arbitrary<T>, freq = 2) => fc.option(arbitrary, { nil: undefined, freq });
-const patterns = ["^[a-z]+$", "^(a+)+$", "\\d", "^.{2,4}$", "^(red|green)$", "^(?!a)[a-c]{1,2}$", "^(\\w)\\1$", "e$", "^\\S+@\\S+\\.\\w+$", "^$", "^\\p{Lu}"];
-const formats = ["date", "date-time", "time", "email", "uuid", "uri", "ipv4", "ipv6", "hostname", "duration", "json-pointer", "unknown"];
+const patterns = [
+  "^[a-z]+$",
+  "^(a+)+$",
+  "\\d",
+  "^.{2,4}$",
+  "^(red|green)$",
+  "^(?!a)[a-c]{1,2}$",
+  "^(\\w)\\1$",
+  "e$",
+  "^\\S+@\\S+\\.\\w+$",
+  "^$",
+  "^\\p{Lu}",
+];
+const formats = [
+  "date",
+  "date-time",
+  "time",
+  "email",
+  "uuid",
+  "uri",
+  "ipv4",
+  "ipv6",
+  "hostname",
+  "duration",
+  "json-pointer",
+  "unknown",
+];
 const someText = fc.constantFrom("", "a", "ab", "red", "Red", "1", "null", "example", "2026-01-01");
-const someNumber = fc.oneof(fc.integer({ min: -50, max: 50 }), fc.constantFrom(0.5, -2.25, 1000, 65535, 1e21, Number.MAX_SAFE_INTEGER));
-const someValue = fc.oneof(someText, someNumber, fc.constantFrom<unknown>(null, true, false, {}, { a: 1 }, [], [1], ["a", "a"]));
-const distinct = (values: fc.Arbitrary<unknown>) => fc.uniqueArray(values, { minLength: 1, maxLength: 5, selector: (value) => JSON.stringify(value) });
+const someNumber = fc.oneof(
+  fc.integer({ min: -50, max: 50 }),
+  fc.constantFrom(0.5, -2.25, 1000, 65535, 1e21, Number.MAX_SAFE_INTEGER),
+);
+const someValue = fc.oneof(
+  someText,
+  someNumber,
+  fc.constantFrom<unknown>(null, true, false, {}, { a: 1 }, [], [1], ["a", "a"]),
+);
+const distinct = (values: fc.Arbitrary<unknown>) =>
+  fc.uniqueArray(values, { minLength: 1, maxLength: 5, selector: (value) => JSON.stringify(value) });
 
 const textRules = {
   minLength: maybe(fc.nat({ max: 3 })),
@@ -41,10 +74,20 @@ const types = maybe(fc.oneof(someType, fc.uniqueArray(someType, { minLength: 1, 
 const plainSchema: fc.Arbitrary<JsonSchema> = fc
   .oneof(
     fc.record({ type: maybe(fc.constantFrom("string", ["string", "null"]), 5), ...textRules }),
-    fc.record({ type: fc.constantFrom("integer", "number", ["integer", "null"]), nullable: maybe(fc.constant(true), 1), ...numberRules }),
+    fc.record({
+      type: fc.constantFrom("integer", "number", ["integer", "null"]),
+      nullable: maybe(fc.constant(true), 1),
+      ...numberRules,
+    }),
     fc.record({ type: types, enum: distinct(someValue), minLength: textRules.minLength, maximum: numberRules.maximum }),
     fc.record({ const: someValue, pattern: maybe(fc.constantFrom(...patterns), 1) }),
-    fc.record({ type: types, ...textRules, ...numberRules, enum: maybe(distinct(someValue)), default: maybe(someValue) }),
+    fc.record({
+      type: types,
+      ...textRules,
+      ...numberRules,
+      enum: maybe(distinct(someValue)),
+      default: maybe(someValue),
+    }),
   )
   .map((schema) => JSON.parse(JSON.stringify(schema)) as JsonSchema);
 
@@ -56,10 +99,16 @@ const { schema: valueSchema } = fc.letrec<{ schema: JsonSchema }>((tie) => ({
     { maxDepth: 3 },
     { weight: 5, arbitrary: plainSchema },
     fc
-      .tuple(fc.constantFrom("anyOf", "oneOf", "allOf"), fc.array(tie("schema"), { minLength: 1, maxLength: 3 }), plainSchema)
+      .tuple(
+        fc.constantFrom("anyOf", "oneOf", "allOf"),
+        fc.array(tie("schema"), { minLength: 1, maxLength: 3 }),
+        plainSchema,
+      )
       .map(([keyword, list, rest]) => ({ ...rest, [keyword]: list })),
     fc.tuple(tie("schema"), plainSchema).map(([not, rest]) => ({ ...rest, not })),
-    fc.tuple(tie("schema"), tie("schema"), tie("schema"), plainSchema).map(([one, two, three, rest]) => ({ ...rest, if: one, ...thenOf(two), else: three })),
+    fc
+      .tuple(tie("schema"), tie("schema"), tie("schema"), plainSchema)
+      .map(([one, two, three, rest]) => ({ ...rest, if: one, ...thenOf(two), else: three })),
     fc.constantFrom("a", "b", "loop").map((name) => ({ $ref: `#/$defs/${name}` })),
   ),
 }));
@@ -69,10 +118,15 @@ const anySchema = fc
   // `b` may mention itself only through `loop`, which always has a way out.
   .map(({ schema, a, b }) => ({
     ...schema,
-    $defs: { a, b: withoutLoops(b), loop: { type: ["string", "array"], items: { $ref: "#/$defs/loop" }, maxLength: 3, examples: ["x"] } },
+    $defs: {
+      a,
+      b: withoutLoops(b),
+      loop: { type: ["string", "array"], items: { $ref: "#/$defs/loop" }, maxLength: 3, examples: ["x"] },
+    },
   }));
 
-const withoutLoops = (schema: JsonSchema) => JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/b"', '"#/$defs/a"')) as JsonSchema;
+const withoutLoops = (schema: JsonSchema) =>
+  JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/b"', '"#/$defs/a"')) as JsonSchema;
 
 const ajv = new Ajv2020({ strict: false, multipleOfPrecision: 9, validateFormats: false, logger: false });
 
@@ -87,7 +141,9 @@ function readingsOf(text: string): unknown[] {
 
 const anyPartial = fc.constantFrom("", "", "a", "1", "-", "r", "2", "e", "R");
 
-test("every value offered is valid against its schema, and the same call gives the same answer", { timeout: 60_000 }, async () => {
+test("every value offered is valid against its schema, and the same call gives the same answer", {
+  timeout: 60_000,
+}, async () => {
   let offered = 0;
   await fc.assert(
     fc.asyncProperty(anySchema, anyPartial, async (schema, partial) => {
@@ -102,7 +158,9 @@ test("every value offered is valid against its schema, and the same call gives t
       const isValid = ajv.compile(schema);
       const isItem = ajv.compile({ $ref: "#/$defs/loop", $defs: schema.$defs });
       for (const text of answer.values) {
-        const fits = readingsOf(text).some((value) => isValid(value)) || (JSON.stringify(schema).includes("#/$defs/loop") && isItem(text));
+        const fits =
+          readingsOf(text).some((value) => isValid(value)) ||
+          (JSON.stringify(schema).includes("#/$defs/loop") && isItem(text));
         expect(fits, `${JSON.stringify(text)} offered for ${JSON.stringify(schema)}`).toBe(true);
       }
     }),
@@ -111,19 +169,26 @@ test("every value offered is valid against its schema, and the same call gives t
   expect(offered).toBeGreaterThan(rounds(20, 1000));
 });
 
-test("every item offered for a list is valid against its items, and names of properties are the schema's", { timeout: 60_000 }, async () => {
+test("every item offered for a list is valid against its items, and names of properties are the schema's", {
+  timeout: 60_000,
+}, async () => {
   await fc.assert(
     fc.asyncProperty(
       plainSchema,
       fc.array(fc.constantFrom("a", 1, "red"), { maxLength: 2 }),
       fc.dictionary(fc.constantFrom("x", "y", "__proto__", "z"), plainSchema),
       async (items, given, properties) => {
-        const root = { type: "object", properties: { list: { type: "array", items, uniqueItems: true }, inside: { type: "object", properties } } };
+        const root = {
+          type: "object",
+          properties: { list: { type: "array", items, uniqueItems: true }, inside: { type: "object", properties } },
+        };
         const isItem = ajv.compile(items);
         for (const text of (await complete(root, { argument: "list", arguments: { list: given } }, { clock })).values) {
           expect(readingsOf(text).some((value) => isItem(value) && !given.includes(value as string))).toBe(true);
         }
-        expect(new Set((await complete(root, { argument: "inside" }, { clock })).values)).toEqual(new Set(Object.keys(properties)));
+        expect(new Set((await complete(root, { argument: "inside" }, { clock })).values)).toEqual(
+          new Set(Object.keys(properties)),
+        );
       },
     ),
     { numRuns: rounds(60, 300) },

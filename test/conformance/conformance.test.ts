@@ -10,7 +10,9 @@ test("official conformance, requirements 2025-11-25: 84 passed, 0 failed", { tim
   expect({ passed, failed, scenarios: scenarios.length }).toEqual({ passed: 84, failed: 0, scenarios: 33 });
 });
 
-test("official conformance, requirements 2026-07-28: 0 failed, all 44 checks of tasks-* among the passed", { timeout }, async () => {
+test("official conformance, requirements 2026-07-28: 0 failed, all 44 checks of tasks-* among the passed", {
+  timeout,
+}, async () => {
   const { failed, scenarios } = await runConformance("2026-07-28");
   expect(scenarios.filter((scenario) => scenario.failed > 0)).toEqual([]);
   expect({ failed, scenarios: scenarios.length }).toEqual({ failed: 0, scenarios: 50 });

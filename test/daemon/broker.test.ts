@@ -21,7 +21,18 @@ async function openBroker() {
       socket.on("data", (chunk: Buffer) => (heard += chunk.toString("utf8"))).resume();
       return new Promise(() => undefined);
     },
-    status: () => ({ pid: 77, version: "0", startedAt: 0, cwd: "/", folders: [], configFile: undefined, socket: "", running: 0, calls: 0, graceSeconds: 25 }),
+    status: () => ({
+      pid: 77,
+      version: "0",
+      startedAt: 0,
+      cwd: "/",
+      folders: [],
+      configFile: undefined,
+      socket: "",
+      running: 0,
+      calls: 0,
+      graceSeconds: 25,
+    }),
     onStop: () => undefined,
     log: silentLog,
   });
@@ -32,7 +43,9 @@ async function openBroker() {
   onTestFinished(() => broker.stopListening());
   let told = "";
   const errors: string[] = [];
-  front.on("data", (chunk: Buffer) => (told += chunk.toString("utf8"))).on("error", (error) => errors.push(error.message));
+  front
+    .on("data", (chunk: Buffer) => (told += chunk.toString("utf8")))
+    .on("error", (error) => errors.push(error.message));
   front.write(hello);
   await waitFor(() => told.includes("welcome"));
   const lastWord = () => told.trim().split("\n").at(-1) ?? "";

@@ -17,9 +17,13 @@ test("a loop that has not turned for 2 s while commands run is blocked: by which
   const { home, doing } = setUp();
   doing.write(["shop_sync", "shop_list"], begun);
   expect(whatBlocks(home, "k", 77, begun + 1_999)).toBeUndefined();
-  expect(whatBlocks(home, "k", 77, begun + 34_000)).toMatch(/^blocked for 34 s, since \d\d:\d\d:\d\d, while shop_sync, shop_list ran$/);
+  expect(whatBlocks(home, "k", 77, begun + 34_000)).toMatch(
+    /^blocked for 34 s, since \d\d:\d\d:\d\d, while shop_sync, shop_list ran$/,
+  );
   doing.write(["shop_sync"], begun + 250);
-  expect(whatBlocks(home, "k", 77, begun + 2_250)).toMatch(/^blocked for 2 s, since \d\d:\d\d:\d\d, while shop_sync ran$/);
+  expect(whatBlocks(home, "k", 77, begun + 2_250)).toMatch(
+    /^blocked for 2 s, since \d\d:\d\d:\d\d, while shop_sync ran$/,
+  );
   expect(whatBlocks(home, "k", 78, begun + 60_000), "another daemon's words").toBeUndefined();
   doing.close();
 });

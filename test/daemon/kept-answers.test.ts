@@ -85,7 +85,8 @@ test("what is too long is neither left behind nor read", () => {
 
 test("of many projects, those that were served last are remembered", () => {
   const { home } = openLeft();
-  for (let number = 0; number < 30; number++) writeAnswers(home, { ...whose, key: `k${number}` }, { old: { ping: "{}" } });
+  for (let number = 0; number < 30; number++)
+    writeAnswers(home, { ...whose, key: `k${number}` }, { old: { ping: "{}" } });
   const names = readdirSync(home.runFolder);
   expect(names).toHaveLength(20);
   expect(names).toContain("k29.answers");

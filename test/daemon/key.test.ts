@@ -2,7 +2,14 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, realpathSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { type Bundled, commandSources, fingerprint, type ProjectConfig, type ProjectFlags, projectParts } from "../../src/project.ts";
+import {
+  type Bundled,
+  commandSources,
+  fingerprint,
+  type ProjectConfig,
+  type ProjectFlags,
+  projectParts,
+} from "../../src/project.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 
 const program = path.resolve(import.meta.dirname, "../fixtures/daemon/keys.ts");
@@ -28,7 +35,8 @@ function keysOf(folder: string, places: readonly Place[]): string[] {
   expect(stdout, stderr).not.toBe("");
   // What a config file prints when it is read comes before.
   const keys = JSON.parse(stdout.split("\n").at(-1) as string) as { front: string; daemon: string }[];
-  for (const [at, { front, daemon }] of keys.entries()) expect(front, `the front's key at ${JSON.stringify(places[at])}`).toBe(daemon);
+  for (const [at, { front, daemon }] of keys.entries())
+    expect(front, `the front's key at ${JSON.stringify(places[at])}`).toBe(daemon);
   return keys.map(({ front }) => front);
 }
 
@@ -107,7 +115,11 @@ describe("a front and its daemon come to one key", () => {
 
   test("of the environment only the variables that the config names and our own count, and neither the home nor the host", () => {
     const folder = writeFiles(temporaryFolder(), { "p/meanwhile.config.json": '{"env":["TOKEN","MEANWHILE_LOG"]}' });
-    const keys = keysOf(folder, [{ env: { OTHER: "1" } }, { env: { OTHER: "2", MEANWHILE_HOST: "cursor" } }, { env: { MEANWHILE_HOST: "zed" } }]);
+    const keys = keysOf(folder, [
+      { env: { OTHER: "1" } },
+      { env: { OTHER: "2", MEANWHILE_HOST: "cursor" } },
+      { env: { MEANWHILE_HOST: "zed" } },
+    ]);
     isOne(keys);
     const more = keysOf(folder, [
       { env: { TOKEN: "" } },
@@ -124,13 +136,15 @@ describe("a front and its daemon come to one key", () => {
 test("fingerprints of similar values differ, and fit a file name", () => {
   const seen = new Set<string>();
   for (let at = 0; at < 5_000; at++) seen.add(fingerprint([`/home/user/project${at}`, at % 7]));
-  for (const value of ["", [], {}, null, "a", "b", ["a", ""], ["", "a"], [["a"], ""], "ü", "u"]) seen.add(fingerprint(value));
+  for (const value of ["", [], {}, null, "a", "b", ["a", ""], ["", "a"], [["a"], ""], "ü", "u"])
+    seen.add(fingerprint(value));
   expect(seen.size).toBe(5_011);
   for (const text of seen) expect(text).toMatch(/^[0-9a-z]{28}$/);
 });
 
 test("the bundled pack is the same wherever it is installed: a task made by one installation is another one's to run", () => {
-  const partsIn = (cwd: string, bundled?: Bundled) => projectParts(commandSources(cwd, bundled === undefined ? {} : { bundled }, {}), undefined);
+  const partsIn = (cwd: string, bundled?: Bundled) =>
+    projectParts(commandSources(cwd, bundled === undefined ? {} : { bundled }, {}), undefined);
   const nowhere = temporaryFolder();
   expect([undefined, true, ["vault", "monitor"]].map((bundled) => partsIn(nowhere, bundled))).toEqual([
     ["the bundled pack"],
@@ -143,7 +157,8 @@ test("the bundled pack is the same wherever it is installed: a task made by one 
 
 test("a project stays the same with its first command, and is another where it serves the bundled ones too", () => {
   const own = writeFiles(temporaryFolder(), { "commands/x": "" });
-  const partsWith = (config: ProjectConfig, flags: ProjectFlags = {}) => projectParts(commandSources(own, config, flags), undefined);
+  const partsWith = (config: ProjectConfig, flags: ProjectFlags = {}) =>
+    projectParts(commandSources(own, config, flags), undefined);
   const empty = partsWith({});
   writeFiles(own, { "commands/say/hello.ts": "" });
   expect(partsWith({})).toEqual(empty);

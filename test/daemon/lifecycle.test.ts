@@ -57,7 +57,8 @@ async function open(options: Partial<LifecycleOptions> = {}): Promise<Opened> {
     return broker.closeAll();
   });
   const pass = async (ms: number) => {
-    for (let end = clock.now() + ms; clock.now() < end; await turns()) clock.advance(Math.min(1_000, end - clock.now()));
+    for (let end = clock.now() + ms; clock.now() < end; await turns())
+      clock.advance(Math.min(1_000, end - clock.now()));
   };
   const connect = async () => {
     const before = broker.connections;
@@ -74,7 +75,18 @@ const createBroker = () =>
     key: "k",
     env: () => [],
     onConnection: () => new Promise(() => undefined),
-    status: () => ({ pid: 77, version: "0", startedAt: 0, cwd: "/", folders: [], configFile: undefined, socket: "", running: 0, calls: 0, graceSeconds: 25 }),
+    status: () => ({
+      pid: 77,
+      version: "0",
+      startedAt: 0,
+      cwd: "/",
+      folders: [],
+      configFile: undefined,
+      socket: "",
+      running: 0,
+      calls: 0,
+      graceSeconds: 25,
+    }),
     onStop: () => undefined,
     log: silentLog,
   });
@@ -132,7 +144,10 @@ test("somebody who comes while the daemon looks for live tasks keeps it", async 
 
 test("a look that fails is not the last one", async () => {
   let isBroken = true;
-  const { isLeft, pass } = await open({ idleMs: 2_000, hasLiveTasks: () => (isBroken ? Promise.reject(new Error("no store")) : Promise.resolve(false)) });
+  const { isLeft, pass } = await open({
+    idleMs: 2_000,
+    hasLiveTasks: () => (isBroken ? Promise.reject(new Error("no store")) : Promise.resolve(false)),
+  });
   await pass(10_000);
   expect(isLeft()).toBeUndefined();
   isBroken = false;
@@ -222,7 +237,9 @@ test.for(["a link", "a file"])("%s in the place of its socket is refused and lef
   writeFileSync(target, "mine");
   if (what === "a link") symlinkSync(target, lifecycle.socket);
   else writeFileSync(lifecycle.socket, "mine");
-  await expect(lifecycle.open(createBroker())).rejects.toThrow(/^Cannot listen: \S+k\.sock is (a symbolic link|not a socket); remove it\.$/);
+  await expect(lifecycle.open(createBroker())).rejects.toThrow(
+    /^Cannot listen: \S+k\.sock is (a symbolic link|not a socket); remove it\.$/,
+  );
   expect(readFileSync(target, "utf8")).toBe("mine");
   expect(lstatSync(lifecycle.socket).isSymbolicLink()).toBe(what === "a link");
   lifecycle.leave();

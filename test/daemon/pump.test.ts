@@ -17,7 +17,11 @@ interface OpenOptions {
 }
 
 /** A pump between a client, whose streams we hold, and daemons, whose ends of the socket we hold. */
-async function openPump({ isReachable = () => true, why = () => new Error("nobody is there"), started = Promise.resolve() }: OpenOptions = {}) {
+async function openPump({
+  isReachable = () => true,
+  why = () => new Error("nobody is there"),
+  started = Promise.resolve(),
+}: OpenOptions = {}) {
   const file = path.join(temporaryFolder(), "s");
   const daemons: { socket: Socket; heard: Message[] }[] = [];
   const server = createServer((socket) => {
@@ -62,7 +66,8 @@ async function openPump({ isReachable = () => true, why = () => new Error("nobod
     daemons,
     daemon,
     say: (message: object) => void input.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`),
-    reply: async (number: number, message: object) => void (await daemon(number)).socket.write(`${JSON.stringify(message)}\n`),
+    reply: async (number: number, message: object) =>
+      void (await daemon(number)).socket.write(`${JSON.stringify(message)}\n`),
     hears: async (number: number, id: number | string) => {
       const { heard } = await daemon(number);
       return await waitFor(
@@ -113,7 +118,11 @@ test("lines pass byte for byte, and a daemon's own words stay out of them", asyn
 });
 
 describe("before the first daemon is there", () => {
-  const hello = { protocolVersion: "2025-11-25", capabilities: { elicitation: {} }, clientInfo: { name: "client", version: "1" } };
+  const hello = {
+    protocolVersion: "2025-11-25",
+    capabilities: { elicitation: {} },
+    clientInfo: { name: "client", version: "1" },
+  };
   const tools = { tools: [{ name: "one" }] };
 
   /** A pump that has what the last daemon left behind; its client has begun a session and asked for the tools. */
@@ -121,7 +130,9 @@ describe("before the first daemon is there", () => {
     const start = Promise.withResolvers<void>();
     const opened = await openPump({ started: start.promise, ...options });
     const { pump, say, answered } = opened;
-    const asked = pump.standIn((_revision, method) => ({ initialize: "{}", "tools/list": JSON.stringify(tools) })[method]);
+    const asked = pump.standIn(
+      (_revision, method) => ({ initialize: "{}", "tools/list": JSON.stringify(tools) })[method],
+    );
     say({ id: 1, method: "initialize", params: hello });
     say({ method: "notifications/initialized" });
     say({ id: 2, method: "tools/list" });
@@ -139,8 +150,14 @@ describe("before the first daemon is there", () => {
     await hears(1, 3);
     const { heard } = await daemon(1);
     expect(heard.find(({ method }) => method === "initialize")?.params).toEqual(hello);
-    expect(heard.map(({ method }) => method)).toEqual(["initialize", "tools/list", "notifications/initialized", "tools/call"]);
-    for (const { id, method } of heard) if (method !== "tools/call" && id !== undefined) await reply(1, { id, result: tools });
+    expect(heard.map(({ method }) => method)).toEqual([
+      "initialize",
+      "tools/list",
+      "notifications/initialized",
+      "tools/call",
+    ]);
+    for (const { id, method } of heard)
+      if (method !== "tools/call" && id !== undefined) await reply(1, { id, result: tools });
     await reply(1, { id: 3, result: {} });
     await answered(3);
     expect(answers.map(({ id }) => id)).toEqual([1, 2, 3]);
@@ -271,7 +288,9 @@ test("a session whose daemon has no room for it does not fail: what its client s
   say({ id: 1, method: "initialize" });
   await hears(1, 1);
   expect(troubles).toHaveLength(3);
-  expect(troubles[0]).toContain("Daemon 7 takes no more sessions for now: no file descriptors are left; raise their number with `ulimit -n`");
+  expect(troubles[0]).toContain(
+    "Daemon 7 takes no more sessions for now: no file descriptors are left; raise their number with `ulimit -n`",
+  );
   const other = await openPump({ isReachable: () => false, why: () => new DaemonFull(7) });
   other.input.end();
   await other.ended;
@@ -298,7 +317,9 @@ test("while no daemon can be reached, whatever waits is refused with the reason,
   await hears(1, 1);
   isReachable = false;
   (await daemon(1)).socket.destroy();
-  expect(await answered(1)).toMatchObject({ error: { code: -32603, message: expect.stringContaining("nobody is there") } });
+  expect(await answered(1)).toMatchObject({
+    error: { code: -32603, message: expect.stringContaining("nobody is there") },
+  });
   say({ id: 2, method: "tools/call" });
   expect(await answered(2)).toMatchObject({ error: { code: -32603 } });
   expect(troubles).toEqual(["nobody is there", "nobody is there"]);
@@ -399,7 +420,10 @@ describe("a client that hangs up", () => {
     const { input, say, hears, reply, ended, answers } = await openPump();
     say({ id: 1, method: "subscriptions/listen" });
     await hears(1, 1);
-    await reply(1, { method: "notifications/subscriptions/acknowledged", params: { _meta: { "io.modelcontextprotocol/subscriptionId": 1 } } });
+    await reply(1, {
+      method: "notifications/subscriptions/acknowledged",
+      params: { _meta: { "io.modelcontextprotocol/subscriptionId": 1 } },
+    });
     await waitFor(() => answers.length === 1);
     // No time passes: nothing is waited for.
     stopTimers();

@@ -1,4 +1,13 @@
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import path from "node:path";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -29,7 +38,9 @@ test("a socket whose path would be cut off lies among the temporary files, in a 
   const temporary = temporaryFolder();
   vi.stubEnv("TMPDIR", temporary);
   for (const folder of [`${short}a`, `${short.slice(0, -1)}ü`]) {
-    expect(placeSocket(homeAt({ MEANWHILE_HOME: folder }), key)).toBe(path.join(temporary, `meanwhile-${process.getuid?.()}`, `${key}.sock`));
+    expect(placeSocket(homeAt({ MEANWHILE_HOME: folder }), key)).toBe(
+      path.join(temporary, `meanwhile-${process.getuid?.()}`, `${key}.sock`),
+    );
   }
   vi.stubEnv("TMPDIR", `/tmp/${"t".repeat(80)}`);
   const spare = placeSocket(homeAt({ MEANWHILE_HOME: `${short}a` }), key);

@@ -2,8 +2,13 @@ import { describe, expect, test } from "vitest";
 import { Session } from "../../src/daemon/session.ts";
 
 const line = (message: object) => Buffer.from(JSON.stringify({ jsonrpc: "2.0", ...message }));
-const read = (lines: readonly Buffer[]) => lines.map((buffer) => JSON.parse(buffer.toString("utf8")) as Record<string, unknown>);
-const initialize = { id: 1, method: "initialize", params: { protocolVersion: "2025-11-25", clientInfo: { name: "a", version: "1" } } };
+const read = (lines: readonly Buffer[]) =>
+  lines.map((buffer) => JSON.parse(buffer.toString("utf8")) as Record<string, unknown>);
+const initialize = {
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", clientInfo: { name: "a", version: "1" } },
+};
 const subscriptionId = "io.modelcontextprotocol/subscriptionId";
 
 /** A session that has shaken hands. */
@@ -32,12 +37,18 @@ describe("the next daemon hears", () => {
 
     expect(session.lost()).toEqual([]);
     const replayed = read(session.replay());
-    expect(replayed.map(({ method }) => method)).toEqual(["initialize", "notifications/initialized", "logging/setLevel", "resources/subscribe"]);
+    expect(replayed.map(({ method }) => method)).toEqual([
+      "initialize",
+      "notifications/initialized",
+      "logging/setLevel",
+      "resources/subscribe",
+    ]);
     expect(replayed[0]).toMatchObject({ params: initialize.params });
     expect(replayed[3]).toMatchObject({ params: { uri: "a:2" } });
     const ids = replayed.flatMap(({ id }) => id ?? []);
     expect(new Set(ids).size).toBe(3);
-    for (const id of ids) expect(session.received(line({ id, result: {} })), `the answer to ${JSON.stringify(id)}`).toBe(false);
+    for (const id of ids)
+      expect(session.received(line({ id, result: {} })), `the answer to ${JSON.stringify(id)}`).toBe(false);
     expect(session.received(line({ id: ids[0], result: {} })), "a second answer is nobody's").toBe(true);
   });
 
@@ -61,7 +72,12 @@ describe("the next daemon hears", () => {
     const session = begun();
     session.sent(line({ id: 2, method: "tools/list", params: { cursor: "x" } }));
     expect(session.lost()).toEqual([]);
-    expect(read(session.replay()).at(-1)).toEqual({ jsonrpc: "2.0", id: 2, method: "tools/list", params: { cursor: "x" } });
+    expect(read(session.replay()).at(-1)).toEqual({
+      jsonrpc: "2.0",
+      id: 2,
+      method: "tools/list",
+      params: { cursor: "x" },
+    });
     expect(session.received(line({ id: 2, result: {} }))).toBe(true);
     expect(session.isOwed).toBe(false);
   });
@@ -73,7 +89,10 @@ describe("the client hears", () => {
     session.sent(line({ id: "c", method: "tools/call", params: { name: "x" } }));
     session.sent(line({ id: "u", method: "tasks/cancel", params: { taskId: "t" } }));
     const [call, cancel, ...others] = session.lost() as { id: string; error: { code: number; message: string } }[];
-    expect(call).toMatchObject({ id: "c", error: { code: -32603, message: expect.stringContaining("its outcome is not known") } });
+    expect(call).toMatchObject({
+      id: "c",
+      error: { code: -32603, message: expect.stringContaining("its outcome is not known") },
+    });
     expect(cancel).toMatchObject({ id: "u", error: { code: -32603, message: expect.stringContaining("ask again") } });
     expect(others).toEqual([]);
     expect(session.lost()).toEqual([]);
@@ -93,10 +112,13 @@ describe("the client hears", () => {
     const session = begun();
     session.sent(line({ id: 1, method: "tools/call" }), 100);
     session.sent(line({ id: 2, method: "tools/call" }), 200);
-    expect(session.lost(100)).toMatchObject([{ id: 1, error: { message: expect.stringContaining("its outcome is not known") } }]);
+    expect(session.lost(100)).toMatchObject([
+      { id: 1, error: { message: expect.stringContaining("its outcome is not known") } },
+    ]);
     session.sent(line({ id: 3, method: "tools/list" }));
     session.sent(line({ id: 4, method: "tools/call" }));
-    const notRun = "The call was not run: no daemon could be reached. Its config is broken. Mend that, then call again.";
+    const notRun =
+      "The call was not run: no daemon could be reached. Its config is broken. Mend that, then call again.";
     const notAsked = "Nobody was asked: no daemon could be reached. Its config is broken. Mend that, then ask again.";
     expect(session.giveUp("Its config is broken.")).toEqual([
       { id: 2, error: { code: -32603, message: notRun } },
@@ -111,7 +133,9 @@ describe("the client hears", () => {
     expect(session.received(line({ id: 70, method: "elicitation/create" }))).toBe(true);
     session.received(line({ id: 71, method: "elicitation/create" }));
     session.sent(line({ id: 71, result: { action: "decline" } }));
-    expect(session.lost()).toEqual([{ method: "notifications/cancelled", params: { requestId: 70, reason: expect.any(String) } }]);
+    expect(session.lost()).toEqual([
+      { method: "notifications/cancelled", params: { requestId: 70, reason: expect.any(String) } },
+    ]);
     expect(session.lost()).toEqual([]);
   });
 
@@ -124,7 +148,10 @@ describe("the client hears", () => {
 });
 
 describe("a subscription of 2026-07-28", () => {
-  const acknowledged = line({ method: "notifications/subscriptions/acknowledged", params: { _meta: { [subscriptionId]: "l" } } });
+  const acknowledged = line({
+    method: "notifications/subscriptions/acknowledged",
+    params: { _meta: { [subscriptionId]: "l" } },
+  });
 
   test("goes on with every daemon that comes, and its client hears once that it stands", () => {
     const session = new Session();
@@ -142,7 +169,10 @@ describe("a subscription of 2026-07-28", () => {
   test("whose number is 0 is known by it", () => {
     const session = new Session();
     session.sent(line({ id: 0, method: "subscriptions/listen", params: {} }));
-    const standing = line({ method: "notifications/subscriptions/acknowledged", params: { _meta: { [subscriptionId]: 0 } } });
+    const standing = line({
+      method: "notifications/subscriptions/acknowledged",
+      params: { _meta: { [subscriptionId]: 0 } },
+    });
     expect(session.received(standing)).toBe(true);
     session.lost();
     session.replay();

@@ -14,10 +14,15 @@ import { noProject } from "../helpers/no-project.ts";
 
 const bad = sample("bad");
 const idsOf = (findings: readonly Finding[]) => findings.map(({ id }) => id);
-const without = (report: Report, id: string): Report => ({ ...report, findings: report.findings.filter((finding) => finding.id !== id) });
+const without = (report: Report, id: string): Report => ({
+  ...report,
+  findings: report.findings.filter((finding) => finding.id !== id),
+});
 const ended = (report: Report, id: string, outcome: CheckResult["outcome"], note?: string): Report => ({
   ...report,
-  checks: report.checks.map((check) => (check.id === id ? { ...check, outcome, ...(note !== undefined && { note }) } : check)),
+  checks: report.checks.map((check) =>
+    check.id === id ? { ...check, outcome, ...(note !== undefined && { note }) } : check,
+  ),
 });
 const weighed = (report: Report, id: string, severity: Finding["severity"]): Report => ({
   ...report,
@@ -26,7 +31,16 @@ const weighed = (report: Report, id: string, severity: Finding["severity"]): Rep
 
 describe("two reports", () => {
   test("that are equal differ in nothing", () => {
-    expect(compareReports(bad, bad)).toMatchObject({ points: 0, new: [], gone: [], worse: [], better: [], unseen: [], unjudged: [], same: 22 });
+    expect(compareReports(bad, bad)).toMatchObject({
+      points: 0,
+      new: [],
+      gone: [],
+      worse: [],
+      better: [],
+      unseen: [],
+      unjudged: [],
+      same: 22,
+    });
     expect(compareReports(sample("good"), sample("good"))).toMatchObject({ same: 1, warnings: [] });
   });
 
@@ -38,23 +52,43 @@ describe("two reports", () => {
     expect(gone).toEqual([]);
   });
 
-  test.each(["skipped", "unfinished"] as const)("a finding whose check is %s now is not gone: nobody looked", (outcome) => {
-    const { gone, unseen, unjudged } = compareReports(bad, ended(without(bad, "protocol/stdout"), "protocol/stdout", outcome, "The time ran out."));
-    expect(gone).toEqual([]);
-    expect(unseen).toMatchObject([{ finding: { id: "protocol/stdout" }, why: "The time ran out." }]);
-    expect(unjudged).toEqual([{ check: "protocol/stdout", before: "failed", after: outcome, why: "The time ran out." }]);
-  });
+  test.each(["skipped", "unfinished"] as const)(
+    "a finding whose check is %s now is not gone: nobody looked",
+    (outcome) => {
+      const { gone, unseen, unjudged } = compareReports(
+        bad,
+        ended(without(bad, "protocol/stdout"), "protocol/stdout", outcome, "The time ran out."),
+      );
+      expect(gone).toEqual([]);
+      expect(unseen).toMatchObject([{ finding: { id: "protocol/stdout" }, why: "The time ran out." }]);
+      expect(unjudged).toEqual([
+        { check: "protocol/stdout", before: "failed", after: outcome, why: "The time ran out." },
+      ]);
+    },
+  );
 
   test("a check that is not in the second report at all was not looked at either", () => {
-    const smaller = { ...without(bad, "protocol/stdout"), checks: bad.checks.filter(({ id }) => id !== "protocol/stdout") };
-    expect(compareReports(bad, smaller)).toMatchObject({ gone: [], unseen: [{ finding: { id: "protocol/stdout" } }], unjudged: [{ after: "missing" }] });
+    const smaller = {
+      ...without(bad, "protocol/stdout"),
+      checks: bad.checks.filter(({ id }) => id !== "protocol/stdout"),
+    };
+    expect(compareReports(bad, smaller)).toMatchObject({
+      gone: [],
+      unseen: [{ finding: { id: "protocol/stdout" } }],
+      unjudged: [{ after: "missing" }],
+    });
   });
 
   test("a check that passed and came to no answer now is told of, though nothing was found before", () => {
     const comparison = compareReports(bad, ended(bad, "protocol/ids", "unfinished"));
-    expect(comparison).toMatchObject({ unseen: [], unjudged: [{ check: "protocol/ids", before: "passed", after: "unfinished" }] });
+    expect(comparison).toMatchObject({
+      unseen: [],
+      unjudged: [{ check: "protocol/ids", before: "passed", after: "unfinished" }],
+    });
     expect(comparisonToTerminal(comparison)).toContain("  protocol/ids (passed before): It could not be finished.\n");
-    expect(comparisonToMarkdown(comparison)).toContain("| – | It passed before. | `protocol/ids` | It could not be finished. |");
+    expect(comparisonToMarkdown(comparison)).toContain(
+      "| – | It passed before. | `protocol/ids` | It could not be finished. |",
+    );
     expect(comparisonToTerminal(comparison)).not.toContain("Nothing changed");
   });
 
@@ -70,11 +104,17 @@ describe("two reports", () => {
       better: [],
       same: 21,
     });
-    expect(compareReports(heavier, bad)).toMatchObject({ better: [{ finding: { id: "progress/rate", severity: "minor" }, before: "major" }], worse: [] });
+    expect(compareReports(heavier, bad)).toMatchObject({
+      better: [{ finding: { id: "progress/rate", severity: "minor" }, before: "major" }],
+      worse: [],
+    });
   });
 
   test("a title that differs makes no difference: a figure in it may change each time", () => {
-    const other = { ...bad, findings: bad.findings.map((finding) => ({ ...finding, title: `${finding.title} (17 ms)` })) };
+    const other = {
+      ...bad,
+      findings: bad.findings.map((finding) => ({ ...finding, title: `${finding.title} (17 ms)` })),
+    };
     expect(compareReports(bad, other)).toMatchObject({ new: [], gone: [], same: 22 });
   });
 
@@ -121,7 +161,8 @@ test("a limit fails at its own change and at those before it", () => {
     better: compareReports(bad, fewer),
     empty: compareReports(bad, { ...bad, findings: [] }),
   };
-  const failing = (limit: Parameters<typeof failsAt>[1]) => Object.entries(cases).flatMap(([name, comparison]) => (failsAt(comparison, limit) ? [name] : []));
+  const failing = (limit: Parameters<typeof failsAt>[1]) =>
+    Object.entries(cases).flatMap(([name, comparison]) => (failsAt(comparison, limit) ? [name] : []));
   expect(failing("new")).toEqual(["new"]);
   expect(failing("worse")).toEqual(["new", "worse"]);
   expect(failing("unjudged")).toEqual(["new", "worse", "unjudged"]);
@@ -130,12 +171,20 @@ test("a limit fails at its own change and at those before it", () => {
 
 describe("meanwhile compare", () => {
   test("prints what is new, worse, not looked at, better and gone, with the points", async () => {
-    const after = weighed(ended(without(bad, "security/error-leak"), "security/error-leak", "passed"), "progress/rate", "major");
-    const folder = writeFiles(temporaryFolder(), { "after.json": toJson({ ...after, score: { ...bad.score, points: 31 } }) });
+    const after = weighed(
+      ended(without(bad, "security/error-leak"), "security/error-leak", "passed"),
+      "progress/rate",
+      "major",
+    );
+    const folder = writeFiles(temporaryFolder(), {
+      "after.json": toJson({ ...after, score: { ...bad.score, points: 31 } }),
+    });
     const { code, printed } = await type(sampleFile("bad"), path.join(folder, "after.json"));
     expect(code).toBe(0);
     expect(printed).toContain("archive-tools 0.4.1\n21 F → 31 F  +10 points\n");
-    expect(printed).toMatch(/\nWorse\n {2}▲ major {2}progress\/rate\n {4}Progress comes 48 times a second\.\n {4}\(minor before\)\n/);
+    expect(printed).toMatch(
+      /\nWorse\n {2}▲ major {2}progress\/rate\n {4}Progress comes 48 times a second\.\n {4}\(minor before\)\n/,
+    );
     expect(printed).toMatch(/\nGone\n {2}▲ major {2}security\/error-leak\n/);
     expect(printed).toMatch(/0 new, 1 worse, 0 better, 1 gone, 20 the same\.\n$/);
   });
@@ -143,7 +192,9 @@ describe("meanwhile compare", () => {
   test("as JSON and as Markdown", async () => {
     const { printed } = await type(sampleFile("good"), sampleFile("bad"), "--format", "json");
     expect(JSON.parse(printed)).toEqual(JSON.parse(JSON.stringify(compareReports(sample("good"), bad))));
-    expect((await type(sampleFile("good"), sampleFile("bad"), "--format", "markdown")).printed).toMatch(/^## 100 → 21 of 100 \(−79\), grade A → F\n/);
+    expect((await type(sampleFile("good"), sampleFile("bad"), "--format", "markdown")).printed).toMatch(
+      /^## 100 → 21 of 100 \(−79\), grade A → F\n/,
+    );
   });
 
   test("exits 1 when something is new or worse, and only if that was asked", async () => {
@@ -160,7 +211,10 @@ describe("meanwhile compare", () => {
   });
 
   test.each([
-    [[], "No diagnosis was kept yet; `meanwhile diagnose` keeps one, or give two reports: `meanwhile compare before.json after.json`."],
+    [
+      [],
+      "No diagnosis was kept yet; `meanwhile diagnose` keeps one, or give two reports: `meanwhile compare before.json after.json`.",
+    ],
     [["a.json"], "Give two reports, the older one first: `meanwhile compare before.json after.json`."],
     [["a.json", "b.json", "--fail-on", "bad"], '--fail-on is one of new, worse, unjudged, any-finding, not "bad".'],
     [["a.json", "b.json", "--format", "html"], '--format is one of terminal, json, markdown, not "html".'],
@@ -172,7 +226,11 @@ describe("meanwhile compare", () => {
   });
 
   test("a file that cannot be read exits 2 with one sentence that names it", async () => {
-    const folder = writeFiles(temporaryFolder(), { "text.json": "hello", "other.json": "{}", "newer.json": toJson({ ...bad, version: 2 as 1 }) });
+    const folder = writeFiles(temporaryFolder(), {
+      "text.json": "hello",
+      "other.json": "{}",
+      "newer.json": toJson({ ...bad, version: 2 as 1 }),
+    });
     mkdirSync(path.join(folder, "reports"));
     const huge = openSync(path.join(folder, "huge.json"), "w");
     ftruncateSync(huge, 100 * 1024 ** 2);
@@ -183,7 +241,8 @@ describe("meanwhile compare", () => {
       "text.json": "is not JSON; a report is what `meanwhile diagnose … --format json` writes.",
       "other.json": "is no report of a diagnosis; `meanwhile diagnose … --format json` writes one.",
       "newer.json": "is a report of version 2, made by Meanwhile 0.1.0; this one reads version 1: update Meanwhile.",
-      "huge.json": "is longer than 32 MB, and no report is; give the file that `meanwhile diagnose … --format json` wrote.",
+      "huge.json":
+        "is longer than 32 MB, and no report is; give the file that `meanwhile diagnose … --format json` wrote.",
     };
     for (const [name, sentence] of Object.entries(expected)) {
       const file = path.join(folder, name);
@@ -196,7 +255,12 @@ describe("meanwhile compare", () => {
 async function type(...words: string[]): Promise<{ code: number; printed: string; said: string }> {
   let printed = "";
   let said = "";
-  const terminal: Partial<Terminal> = { colors: createColors(false), isDataShown: false, print: (text) => (printed += text), say: (text) => (said += text) };
+  const terminal: Partial<Terminal> = {
+    colors: createColors(false),
+    isDataShown: false,
+    print: (text) => (printed += text),
+    say: (text) => (said += text),
+  };
   const code = await main({ words: ["compare", ...words], terminal: terminal as Terminal, ...noProject });
   return { code, printed, said };
 }

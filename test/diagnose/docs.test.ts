@@ -7,7 +7,9 @@ import { checks } from "../../src/diagnose/suites/index.ts";
 const root = path.resolve(import.meta.dirname, "../..");
 
 test("docs/diagnose.md lists every check as it is (else: node scripts/diagnose-docs.mjs)", async () => {
-  const { withChecks } = (await import(path.join(root, "scripts/diagnose-docs.mjs"))) as { readonly withChecks: (text: string) => string };
+  const { withChecks } = (await import(path.join(root, "scripts/diagnose-docs.mjs"))) as {
+    readonly withChecks: (text: string) => string;
+  };
   const text = readFileSync(path.join(root, "docs/diagnose.md"), "utf8");
   expect(text).toBe(withChecks(text));
   for (const { id } of checks) expect(text).toContain(`\`${id}\``);

@@ -48,7 +48,8 @@ describe("in a terminal", () => {
   test("evidence takes up to four lines; of what a server printed the end is shown", () => {
     const [first] = bad.findings;
     const words = Array.from({ length: 120 }, (_, at) => `word${at}`).join(" ");
-    const withEvidence = (kind: "printed" | "received", text: string) => ({ ...bad, findings: [{ ...first, evidence: [{ kind, text }] }] }) as Report;
+    const withEvidence = (kind: "printed" | "received", text: string) =>
+      ({ ...bad, findings: [{ ...first, evidence: [{ kind, text }] }] }) as Report;
     const linesOf = (report: Report) =>
       toTerminal(report)
         .split("\n")
@@ -72,9 +73,15 @@ describe("in a terminal", () => {
   });
 
   test("a check that could not be finished is named with its reason, many with the same are counted", () => {
-    expect(toTerminal(bad, { width: 120 })).toContain("! Not finished: protocol/cancellation. Ended after 10 s: the server");
-    const late = { ...bad, checks: bad.checks.map((check) => ({ ...check, outcome: "unfinished" as const, note: "The time ran out." })) };
-    const few = "  ! Not finished: protocol/handshake, protocol/newest-revision, protocol/unknown-method, 17 more. The time ran out.\n";
+    expect(toTerminal(bad, { width: 120 })).toContain(
+      "! Not finished: protocol/cancellation. Ended after 10 s: the server",
+    );
+    const late = {
+      ...bad,
+      checks: bad.checks.map((check) => ({ ...check, outcome: "unfinished" as const, note: "The time ran out." })),
+    };
+    const few =
+      "  ! Not finished: protocol/handshake, protocol/newest-revision, protocol/unknown-method, 17 more. The time ran out.\n";
     expect(toTerminal(late, { width: 120 })).toContain(few);
     expect(toTerminal(late, { isFull: true })).toContain("hosts/slow-call. The time ran out.\n");
   });
@@ -91,9 +98,17 @@ describe("in a terminal", () => {
     const alike = toTerminal(withAlike({ ...good, checks: good.checks.slice(0, 1) }, 36));
     expect(alike).toContain("\nHosts\n  36 tools: ✓ everywhere (3 hosts): gets a handle in time\n\nSuites\n");
     const check = bad.checks.at(-1) as Report["checks"][number];
-    const { columns, rows } = (check.data as { matrix: { columns: string[]; rows: { name: string; cells: unknown[] }[] } }).matrix;
-    const twins = { columns: [...columns, "print_too"], rows: rows.map(({ name, cells }) => ({ name, cells: [...cells, cells[columns.indexOf("print")]] })) };
-    const report = { ...bad, checks: bad.checks.map((one) => (one === check ? { ...one, data: { matrix: twins } } : one)) };
+    const { columns, rows } = (
+      check.data as { matrix: { columns: string[]; rows: { name: string; cells: unknown[] }[] } }
+    ).matrix;
+    const twins = {
+      columns: [...columns, "print_too"],
+      rows: rows.map(({ name, cells }) => ({ name, cells: [...cells, cells[columns.indexOf("print")]] })),
+    };
+    const report = {
+      ...bad,
+      checks: bad.checks.map((one) => (one === check ? { ...one, data: { matrix: twins } } : one)),
+    };
     expect(toTerminal(report)).toContain("\n  2 tools like print: print_too\n");
     expect(toHtml(report)).toContain("<summary>2 tools like print</summary><p>print, print_too</p>");
     expect(toMarkdown(report)).toContain("\n\n`2 tools like print`: `print_too`\n");
@@ -109,17 +124,28 @@ describe("in a terminal", () => {
   });
 
   test("what is no matrix is left out, and of a thousand tools the worst are shown", () => {
-    const withData = (matrix: unknown): Report => ({ ...good, checks: good.checks.map((check) => ({ ...check, data: { matrix } })) });
-    for (const matrix of [null, 7, {}, { columns: [], rows: [] }, { columns: ["a"], rows: 1 }]) expect(toTerminal(withData(matrix))).not.toContain("\nHosts\n");
-    const odd = toTerminal(withData({ columns: ["a", 1], rows: [null, { name: {}, cells: [null, { state: "ok", text: [] }] }] }));
+    const withData = (matrix: unknown): Report => ({
+      ...good,
+      checks: good.checks.map((check) => ({ ...check, data: { matrix } })),
+    });
+    for (const matrix of [null, 7, {}, { columns: [], rows: [] }, { columns: ["a"], rows: 1 }])
+      expect(toTerminal(withData(matrix))).not.toContain("\nHosts\n");
+    const odd = toTerminal(
+      withData({ columns: ["a", 1], rows: [null, { name: {}, cells: [null, { state: "ok", text: [] }] }] }),
+    );
     expect(odd).toContain("\nHosts\n");
     expect(toHtml(withMatrix(good, 1_000))).toContain('<p class="source">800 more tools are in the JSON report.</p>');
-    expect(toMarkdown(withMatrix(good, 1_000), { maxLength: 1e6 })).toContain("_800 more tools are in the JSON report._");
+    expect(toMarkdown(withMatrix(good, 1_000), { maxLength: 1e6 })).toContain(
+      "_800 more tools are in the JSON report._",
+    );
   });
 
   test("nothing that is wrong, and nothing that was answered, are two things", () => {
     const fine = { ...good, findings: [] };
-    const open = { ...fine, checks: fine.checks.map((check, at) => (at === 0 ? ({ ...check, outcome: "unfinished" } as const) : check)) };
+    const open = {
+      ...fine,
+      checks: fine.checks.map((check, at) => (at === 0 ? ({ ...check, outcome: "unfinished" } as const) : check)),
+    };
     const finished = open.checks.filter(({ outcome }) => outcome === "passed" || outcome === "failed").length;
     const some = `Nothing was found in the ${finished} checks that were finished.`;
     for (const draw of [toTerminal, toMarkdown, toHtml]) {
@@ -135,13 +161,20 @@ describe("in a terminal", () => {
     const line = "No tool was called: name your slow one with --tool";
     const skip = (suite: "hosts" | "progress" | "security", note: string) => {
       const [first] = good.checks;
-      return { ...good, checks: [...good.checks, { ...first, id: `${suite}/x`, suite, outcome: "skipped", note }] } as Report;
+      return {
+        ...good,
+        checks: [...good.checks, { ...first, id: `${suite}/x`, suite, outcome: "skipped", note }],
+      } as Report;
     };
     const uncalled = skip("hosts", "No tool was called: name your slow one with --tool <name>.");
     expect(toTerminal(uncalled)).toContain(`\n! ${line} <name>\n`);
     for (const draw of [toMarkdown, toHtml]) expect(draw(uncalled).split(line).length).toBeGreaterThan(2);
     expect(toTerminal(skip("progress", "No tool says that it only reads (readOnlyHint), …"))).toContain(line);
-    for (const report of [good, skip("progress", "No tool that was called sends progress."), skip("security", "No tool says that it only reads.")])
+    for (const report of [
+      good,
+      skip("progress", "No tool that was called sends progress."),
+      skip("security", "No tool says that it only reads."),
+    ])
       expect(toTerminal(report)).not.toContain(line);
   });
 
@@ -153,7 +186,8 @@ describe("in a terminal", () => {
     expect(toMarkdown(report)).toMatch(/^## Diagnosis: no grade\n/);
     expect(toHtml(report)).toContain("<title>archive-tools: no grade</title>");
     expect(toHtml(report)).toContain('aria-label="no grade"');
-    for (const draw of [toTerminal, toMarkdown, toHtml]) expect(draw(report)).not.toMatch(/\b0 of 100|[Gg]rade (?:<strong>)?F/);
+    for (const draw of [toTerminal, toMarkdown, toHtml])
+      expect(draw(report)).not.toMatch(/\b0 of 100|[Gg]rade (?:<strong>)?F/);
   });
 
   test("a call that the user named and that failed is the first line, in every format", () => {
@@ -162,14 +196,18 @@ describe("in a terminal", () => {
     expect(toTerminal(report)).toMatch(new RegExp(`^✗ ${headline}\n\narchive-tools`));
     expect(toMarkdown(report)).toMatch(new RegExp(`^\\*\\*✗ ${headline}\\*\\*\n\n## Diagnosis`));
     expect(toJson(report)).toMatch(new RegExp(`^{\n {2}"headline": "${headline}",\n`));
-    expect(toHtml(report)).toContain(`<header class="top">\n<p class="headline" role="note"><strong>✗</strong> ${headline}</p>\n`);
+    expect(toHtml(report)).toContain(
+      `<header class="top">\n<p class="headline" role="note"><strong>✗</strong> ${headline}</p>\n`,
+    );
     expect(toSarif(report).indexOf(headline)).toBeGreaterThan(-1);
     expect(toSarif(report).indexOf(headline)).toBeLessThan(toSarif(report).indexOf("The time of 60 s ran out"));
   });
 
   test("what was skipped is counted with its reasons, in every format", () => {
     const count = "3 checks were skipped; they say nothing about the server.";
-    expect(toMarkdown(bad)).toContain(`### Skipped\n\n${count}\n\n| Checks | Why | Which |\n| --- | --- | --- |\n| 2 | The server declares no tasks. |`);
+    expect(toMarkdown(bad)).toContain(
+      `### Skipped\n\n${count}\n\n| Checks | Why | Which |\n| --- | --- | --- |\n| 2 | The server declares no tasks. |`,
+    );
     expect(toHtml(bad)).toContain(`<h2 id="skipped-title">Skipped</h2>\n<p>${count}</p>`);
     expect(toHtml(bad)).toContain("<summary>2 checks: The server declares no tasks.</summary>");
     expect(toSarif(bad)).toContain('"text": "2 checks skipped: The server declares no tasks."');
@@ -195,7 +233,8 @@ describe("in a terminal", () => {
   test.each([48, 60, 64, 80, 120])("no line is wider than %i columns", (width) => {
     for (const report of [good, bad, hostile, withMatrix(bad, 40)])
       for (const isFull of [false, true])
-        for (const line of toTerminal(report, { width, isFull }).split("\n")) expect(Array.from(line).length, line).toBeLessThanOrEqual(width);
+        for (const line of toTerminal(report, { width, isFull }).split("\n"))
+          expect(Array.from(line).length, line).toBeLessThanOrEqual(width);
   });
 
   test("letters that take two places are counted as such", () => {
@@ -208,9 +247,15 @@ describe("as Markdown", () => {
   test("a heading, the score, a table, then each finding with its evidence, and all checks folded", () => {
     const text = toMarkdown(bad);
     expect(text).toMatch(/^## Diagnosis: 21 of 100, grade F\n/);
-    expect(text).toContain("| ⛔ blocker | It prints lines that are no messages on its standard output. | `protocol/stdout` |");
-    expect(text).toContain("| 🔴 major | Codex CLI cuts `export_archive` after 300 s. _and 13 more_ | `hosts/slow-call` |");
-    expect(text).toContain("**What to change:** Write logs with console.error, or to a file; standard output belongs to the protocol.");
+    expect(text).toContain(
+      "| ⛔ blocker | It prints lines that are no messages on its standard output. | `protocol/stdout` |",
+    );
+    expect(text).toContain(
+      "| 🔴 major | Codex CLI cuts `export_archive` after 300 s. _and 13 more_ | `hosts/slow-call` |",
+    );
+    expect(text).toContain(
+      "**What to change:** Write logs with console.error, or to a file; standard output belongs to the protocol.",
+    );
     expect(text).toContain("printed:\n\n```text\nServer listening on stdio\n```");
     expect(text).toMatch(/<details><summary>All 20 checks<\/summary>\n\n\| Outcome \|[\s\S]*<\/details>\n$/);
   });
@@ -234,12 +279,20 @@ describe("as Markdown", () => {
     const [finding] = bad.findings;
     const told = (why: string) => toMarkdown({ ...bad, findings: [{ ...finding, why } as Report["findings"][number]] });
     expect(told("See github/copilot-cli #2538. And more.")).toContain("See github/copilot-cli `#2538`. And more.");
-    expect(told("Two (#1, @me) at https://x.example/a?b=c.")).toContain("Two (`#1`, `@me`) at `https://x.example/a?b=c`.");
+    expect(told("Two (#1, @me) at https://x.example/a?b=c.")).toContain(
+      "Two (`#1`, `@me`) at `https://x.example/a?b=c`.",
+    );
   });
 
   test("nobody is mentioned, nothing becomes a link", () => {
     const text = toMarkdown(hostile);
-    for (const word of ["`@octocat`", "`#12`", "`www.evil.example`", "&lt;https\\://evil.example&gt;", "\\[x\\](javascript:alert(5))"])
+    for (const word of [
+      "`@octocat`",
+      "`#12`",
+      "`www.evil.example`",
+      "&lt;https\\://evil.example&gt;",
+      "\\[x\\](javascript:alert(5))",
+    ])
       expect(text).toContain(word);
   });
 });
@@ -257,7 +310,8 @@ describe("as JSON", () => {
 
   test("the published schema takes the samples and nothing else", () => {
     const validate = new Ajv2020({ formats: { "date-time": true } }).compile(publishedSchema() as object);
-    for (const name of samples) expect(validate(JSON.parse(toJson(sample(name)))), JSON.stringify(validate.errors)).toBe(true);
+    for (const name of samples)
+      expect(validate(JSON.parse(toJson(sample(name)))), JSON.stringify(validate.errors)).toBe(true);
     expect(validate({ ...bad, version: 2 })).toBe(false);
     expect(validate({ ...bad, findings: [{ ...bad.findings[0], severity: "critical" }] })).toBe(false);
   });
@@ -283,9 +337,22 @@ describe("as JSON", () => {
 });
 
 describe("whatever a report says stays a text", () => {
-  const marks = "< > \" ' & ` ``` ~~~ | \\ # * - $ % {0} ![ ]( @me #1 <!-- --> ]]> </details> </style> </script> onload=x javascript: word".split(" ");
+  const marks =
+    "< > \" ' & ` ``` ~~~ | \\ # * - $ % {0} ![ ]( @me #1 <!-- --> ]]> </details> </style> </script> onload=x javascript: word".split(
+      " ",
+    );
   const links = ["<script>alert(1)</script>", "[x](javascript:y)", "https://evil.example", " ", "\n", "\r", "\t"];
-  const signals = ["\u0000", "\u0007", "\u001b[31m", "\u001b]0;x\u0007", "\u007f", "\u009b31m", "\u2028", "\ud800", "\ue000"];
+  const signals = [
+    "\u0000",
+    "\u0007",
+    "\u001b[31m",
+    "\u001b]0;x\u0007",
+    "\u007f",
+    "\u009b31m",
+    "\u2028",
+    "\ud800",
+    "\ue000",
+  ];
   const unseen = ["\u202e", "\u2066", "\u200b", "\u061c", "\ufeff", "\u{e0041}"];
   const parts = [...marks, ...links, ...signals, ...unseen];
   const nasty = fc.array(fc.constantFrom(...parts), { minLength: 1, maxLength: 8 }).map((chosen) => chosen.join(""));
@@ -302,8 +369,19 @@ describe("whatever a report says stays a text", () => {
     everywhere((report) => {
       const comparison = compareReports(bad, report);
       const colored = toTerminal(report, { colors: createColors(true) }).replaceAll(/\u001b\[\d+m/g, "");
-      const texts = [toTerminal(report, { isFull: true }), colored, toMarkdown(report), toHtml(report), toSarif(report), toJson(report)];
-      const compared = [comparisonToTerminal(comparison), comparisonToMarkdown(comparison), comparisonToJson(comparison)];
+      const texts = [
+        toTerminal(report, { isFull: true }),
+        colored,
+        toMarkdown(report),
+        toHtml(report),
+        toSarif(report),
+        toJson(report),
+      ];
+      const compared = [
+        comparisonToTerminal(comparison),
+        comparisonToMarkdown(comparison),
+        comparisonToJson(comparison),
+      ];
       for (const text of [...texts, ...compared]) expect(obeyed.exec(text)).toBeNull();
     });
   });
@@ -323,7 +401,8 @@ describe("whatever a report says stays a text", () => {
     everywhere((report) => {
       for (const line of withoutFences(toMarkdown(report))) {
         expect(line.replaceAll(/<\/?(?:details|summary|sub)>/g, "")).not.toContain("<");
-        if (line.startsWith("#")) expect(line).toMatch(/^(## Diagnosis: (?:\d+ of 100|no grade)|### (⛔|🔴|🟡|🔵|Hosts$|Suites$|Skipped$))/);
+        if (line.startsWith("#"))
+          expect(line).toMatch(/^(## Diagnosis: (?:\d+ of 100|no grade)|### (⛔|🔴|🟡|🔵|Hosts$|Suites$|Skipped$))/);
         if (line.startsWith("|")) expect([4, 5, 6]).toContain(line.replaceAll("\\|", "").split("|").length - 1);
       }
     });
@@ -358,7 +437,19 @@ function withoutFences(text: string): string[] {
 
 /** Every free text of a report becomes this one; ids stay apart, so that findings still belong to their checks. */
 function replaceTexts(value: unknown, text: string, key = ""): unknown {
-  const kept = ["schema", "version", "severity", "outcome", "suite", "suites", "kind", "state", "transport", "grade", "startedAt"];
+  const kept = [
+    "schema",
+    "version",
+    "severity",
+    "outcome",
+    "suite",
+    "suites",
+    "kind",
+    "state",
+    "transport",
+    "grade",
+    "startedAt",
+  ];
   if (kept.includes(key)) return value;
   if (typeof value === "string") return key === "id" || key === "check" ? `${value}${text}` : text;
   if (Array.isArray(value)) return value.map((item) => replaceTexts(item, text));

@@ -19,9 +19,10 @@ import { isLong } from "../helpers/long.ts";
 import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
 
 /**
- * What the whole quick set says about servers that other people wrote, and about ours. Each golden file lists every finding with the reason
- * why it is true; a check that could not be finished is an entry too, and so is the grade, or why there is none. Every day three are asked; all of them by
- * `npm run check:long`. `MEANWHILE_GOLDEN=write` writes what is seen; reasons are kept, and a new finding has none until somebody has looked at it.
+ * What the whole quick set says about servers that other people wrote, and about ours. Each golden file lists every
+ * finding with the reason why it is true; a check that could not be finished is an entry too, and so is the grade, or
+ * why there is none. Every day three are asked; all of them by `npm run check:long`. `MEANWHILE_GOLDEN=write` writes
+ * what is seen; reasons are kept, and a new finding has none until somebody has looked at it.
  */
 
 const root = path.resolve(import.meta.dirname, "../..");
@@ -33,7 +34,9 @@ interface Golden {
   readonly grade: string | null;
   /** Why there is no grade. */
   readonly why?: string;
-  readonly findings: Readonly<Record<string, { readonly severity: string; readonly title: string; readonly reason: string }>>;
+  readonly findings: Readonly<
+    Record<string, { readonly severity: string; readonly title: string; readonly reason: string }>
+  >;
   readonly unfinished: readonly string[];
 }
 
@@ -55,10 +58,13 @@ async function freePort(): Promise<number> {
 /** Starts a server that listens on a port it is told by a variable. */
 async function listening(words: readonly string[], portVariable: string): Promise<Target> {
   const port = await freePort();
-  const child = spawn(process.execPath, [quickStart, ...words], { env: { ...process.env, NODE_COMPILE_CACHE: codeCache, [portVariable]: String(port) } });
+  const child = spawn(process.execPath, [quickStart, ...words], {
+    env: { ...process.env, NODE_COMPILE_CACHE: codeCache, [portVariable]: String(port) },
+  });
   children.push(child);
   let printed = "";
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text: string) => (printed += text));
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => (printed += text));
   await waitFor(
     () => /listening|running|started/i.test(printed),
     () => `it does not listen: ${printed}`,
@@ -93,7 +99,9 @@ async function ownHttp(): Promise<Target> {
 }
 
 /** What a server of files may serve, and where it must not look. */
-const [served, privateFolder] = ["served", "private"].map((name) => mkdtempSync(path.join(tmpdir(), `meanwhile-${name}-`))) as [string, string];
+const [served, privateFolder] = ["served", "private"].map((name) =>
+  mkdtempSync(path.join(tmpdir(), `meanwhile-${name}-`)),
+) as [string, string];
 afterAll(() => {
   for (const folder of [served, privateFolder]) rmSync(folder, { recursive: true, force: true });
 });
@@ -102,7 +110,12 @@ const ownWords = ["--no-bundled", "--commands", path.join(root, "examples/everyt
 
 const wanted = process.env.MEANWHILE_GOLDEN ?? (isLong ? "all" : undefined);
 
-const servers: readonly { name: string; open: () => Target | Promise<Target>; tools?: readonly ToolWish[]; isCostly?: boolean }[] = [
+const servers: readonly {
+  name: string;
+  open: () => Target | Promise<Target>;
+  tools?: readonly ToolWish[];
+  isCostly?: boolean;
+}[] = [
   { name: "the good fixture over HTTP", open: goodOne },
   { name: "the good fixture over stdio", isCostly: true, open: () => piped("server.mjs") },
   {
@@ -110,7 +123,15 @@ const servers: readonly { name: string; open: () => Target | Promise<Target>; to
     isCostly: true,
     open: async () => ({
       kind: "stdio",
-      argv: ["env", `MEANWHILE_HOME=${path.join(await places(), "over-stdio")}`, process.execPath, executable, ...ownWords, "serve", "--in-process"],
+      argv: [
+        "env",
+        `MEANWHILE_HOME=${path.join(await places(), "over-stdio")}`,
+        process.execPath,
+        executable,
+        ...ownWords,
+        "serve",
+        "--in-process",
+      ],
     }),
   },
   { name: "Meanwhile over HTTP", open: ownHttp },
@@ -131,19 +152,33 @@ const servers: readonly { name: string; open: () => Target | Promise<Target>; to
     open: () => piped(process.execPath, path.join(modules, "server-everything/dist/index.js")),
     tools: [{ name: "trigger-long-running-operation", arguments: { duration: 3, steps: 6 } }],
   },
-  { name: "server-memory over stdio", isCostly: true, open: () => piped(process.execPath, path.join(modules, "server-memory/dist/index.js")) },
+  {
+    name: "server-memory over stdio",
+    isCostly: true,
+    open: () => piped(process.execPath, path.join(modules, "server-memory/dist/index.js")),
+  },
   {
     name: "server-filesystem over stdio",
     isCostly: true,
     open: () => piped(process.execPath, path.join(modules, "server-filesystem/dist/index.js"), served),
   },
   // Its one tool runs whatever it is given, and does not say that it only reads: nobody calls it.
-  { name: "mcp-server-commands over stdio", open: () => piped(process.execPath, path.join(root, "node_modules/mcp-server-commands/build/index.js")) },
+  {
+    name: "mcp-server-commands over stdio",
+    open: () => piped(process.execPath, path.join(root, "node_modules/mcp-server-commands/build/index.js")),
+  },
   {
     name: "playwright-mcp without a browser over stdio",
     isCostly: true,
     open: () =>
-      piped(process.execPath, path.join(root, "node_modules/@playwright/mcp/cli.js"), "--headless", "--isolated", "--executable-path", "/no/such/browser"),
+      piped(
+        process.execPath,
+        path.join(root, "node_modules/@playwright/mcp/cli.js"),
+        "--headless",
+        "--isolated",
+        "--executable-path",
+        "/no/such/browser",
+      ),
   },
   {
     name: "server-everything over HTTP",
@@ -153,24 +188,47 @@ const servers: readonly { name: string; open: () => Target | Promise<Target>; to
 ];
 
 describe.concurrent("the quick set finds exactly what is written down, with a reason each", () => {
-  test.each(servers.filter(({ isCostly }) => isCostly !== true || wanted !== undefined))("$name", { timeout: 120_000 }, async ({ name, open, tools }) => {
-    const report = await diagnose({ target: await open(), tools, isDeterministic: true, budgetMs: 100_000, version: "0", privateFolder });
-    const file = path.join(root, "test/fixtures/diagnose/golden", `${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}.json`);
-    const known: Golden = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Golden) : { grade: null, findings: {}, unfinished: [] };
-    const seen = toGolden(report, known);
-    if (wanted === "write") writeFileSync(file, `${JSON.stringify(seen, undefined, 2)}\n`);
-    else expect(seen, explain(report)).toEqual(known);
-    if (report.score.grade === null) for (const draw of [toTerminal, toJson, toHtml]) expect(onOneLine(draw(report)), draw.name).toContain(seen.why);
-    for (const draw of [toTerminal, toJson, toHtml, toMarkdown, toSarif]) expect(draw(report).toLowerCase(), draw.name).toContain("skipped");
-    for (const [id, { reason }] of Object.entries(seen.findings)) expect(reason, `${id} has no reason: is it true?`).not.toBe("");
-  });
+  test.each(servers.filter(({ isCostly }) => isCostly !== true || wanted !== undefined))(
+    "$name",
+    { timeout: 120_000 },
+    async ({ name, open, tools }) => {
+      const report = await diagnose({
+        target: await open(),
+        tools,
+        isDeterministic: true,
+        budgetMs: 100_000,
+        version: "0",
+        privateFolder,
+      });
+      const file = path.join(
+        root,
+        "test/fixtures/diagnose/golden",
+        `${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}.json`,
+      );
+      const known: Golden = existsSync(file)
+        ? (JSON.parse(readFileSync(file, "utf8")) as Golden)
+        : { grade: null, findings: {}, unfinished: [] };
+      const seen = toGolden(report, known);
+      if (wanted === "write") writeFileSync(file, `${JSON.stringify(seen, undefined, 2)}\n`);
+      else expect(seen, explain(report)).toEqual(known);
+      if (report.score.grade === null)
+        for (const draw of [toTerminal, toJson, toHtml]) expect(onOneLine(draw(report)), draw.name).toContain(seen.why);
+      for (const draw of [toTerminal, toJson, toHtml, toMarkdown, toSarif])
+        expect(draw(report).toLowerCase(), draw.name).toContain("skipped");
+      for (const [id, { reason }] of Object.entries(seen.findings))
+        expect(reason, `${id} has no reason: is it true?`).not.toBe("");
+    },
+  );
 });
 
 /** As it reads: a line's end and what stands before the next one are one space, and a page's signs are themselves. */
 function onOneLine(text: string): string {
   return text
     .replaceAll(/\s+/g, " ")
-    .replaceAll(/&(lt|gt|quot|#39);/g, (_all, name: string) => ({ lt: "<", gt: ">", quot: '"', "#39": "'" })[name] ?? "")
+    .replaceAll(
+      /&(lt|gt|quot|#39);/g,
+      (_all, name: string) => ({ lt: "<", gt: ">", quot: '"', "#39": "'" })[name] ?? "",
+    )
     .replaceAll('\\"', '"');
 }
 
@@ -178,13 +236,18 @@ function toGolden({ findings, checks, score }: Report, known: Golden): Golden {
   return {
     grade: score.grade,
     ...(score.grade === null && { why: score.explanation }),
-    findings: Object.fromEntries(findings.map(({ id, severity, title }) => [id, { severity, title, reason: known.findings[id]?.reason ?? "" }])),
+    findings: Object.fromEntries(
+      findings.map(({ id, severity, title }) => [id, { severity, title, reason: known.findings[id]?.reason ?? "" }]),
+    ),
     unfinished: checks.filter(({ outcome }) => outcome === "unfinished").map(({ id }) => id),
   };
 }
 
 function explain({ findings, checks }: Report): string {
-  const told = findings.map(({ id, title, evidence }) => `${id}: ${title}\n${evidence.map(({ kind, text }) => `    ${kind}: ${text}`).join("\n")}`);
+  const told = findings.map(
+    ({ id, title, evidence }) =>
+      `${id}: ${title}\n${evidence.map(({ kind, text }) => `    ${kind}: ${text}`).join("\n")}`,
+  );
   const open = checks.filter(({ outcome }) => outcome === "unfinished").map(({ id, note }) => `${id}: ${note}`);
   return [...told, ...open].join("\n");
 }

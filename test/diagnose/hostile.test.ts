@@ -76,19 +76,27 @@ describe("a hostile server is diagnosed within bounds", () => {
     expect(peakMb).toBeLessThan(300);
   });
 
-  test.each(names)("%s: nothing of it moves the cursor or turns the writing, in any format", { timeout: guardMs }, async (name) => {
-    const { stdout, stderr, reports } = await runOf(name);
-    expect(Object.keys(reports).sort()).toEqual(["html", "json", "md", "sarif"]);
-    for (const [where, text] of Object.entries({ stdout, stderr, ...reports }))
-      expect(text.replaceAll(/[\n\t]/g, ""), where).not.toMatch(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/u);
-  });
+  test.each(names)(
+    "%s: nothing of it moves the cursor or turns the writing, in any format",
+    { timeout: guardMs },
+    async (name) => {
+      const { stdout, stderr, reports } = await runOf(name);
+      expect(Object.keys(reports).sort()).toEqual(["html", "json", "md", "sarif"]);
+      for (const [where, text] of Object.entries({ stdout, stderr, ...reports }))
+        expect(text.replaceAll(/[\n\t]/g, ""), where).not.toMatch(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/u);
+    },
+  );
 
-  test.each(overHttp)("%s: nothing is connected to but the server itself, and no report holds the token", { timeout: guardMs }, async (name) => {
-    const { connects, stdout, stderr, reports } = await runOf(name);
-    expect(new Set(connects)).toEqual(new Set([new URL(hostile.origin).host]));
-    expect([stdout, stderr, ...Object.values(reports)].join("\n")).not.toContain(token);
-    expect(strangers).toBe(0);
-  });
+  test.each(overHttp)(
+    "%s: nothing is connected to but the server itself, and no report holds the token",
+    { timeout: guardMs },
+    async (name) => {
+      const { connects, stdout, stderr, reports } = await runOf(name);
+      expect(new Set(connects)).toEqual(new Set([new URL(hostile.origin).host]));
+      expect([stdout, stderr, ...Object.values(reports)].join("\n")).not.toContain(token);
+      expect(strangers).toBe(0);
+    },
+  );
 
   test.each(started)("%s: no process of it is left", { timeout: guardMs }, async (name) => {
     const { pids } = await runOf(name);
@@ -108,32 +116,53 @@ describe("a hostile server is diagnosed within bounds", () => {
 /** Runs the real executable to its end and watches it. */
 async function diagnose(name: string): Promise<Run> {
   const own = mkdtempSync(path.join(folder, `${name}-`));
-  const [connects, pids, out] = ["connects", "pids", "reports"].map((file) => path.join(own, file)) as [string, string, string];
+  const [connects, pids, out] = ["connects", "pids", "reports"].map((file) => path.join(own, file)) as [
+    string,
+    string,
+    string,
+  ];
   const target = started.includes(name)
     ? ["--", process.execPath, path.join(fixtures, "hostile.mjs"), name, pids]
     : [`${hostile.origin}/${name}`, "--header", `Authorization: Bearer ${token}`];
   // Whoever is not met at all is asked nothing more; of the others one gets every question.
   const isWhole = !["many-tools", "stderr-flood", "stays"].includes(name);
   const begun = performance.now();
-  const child = spawn(process.execPath, [executable, "diagnose", ...(isWhole ? [] : ["--suites", "security"]), "--out", out, ...target], {
-    cwd: own,
-    env: {
-      ...process.env,
-      MEANWHILE_HOME: path.join(own, "home"),
-      NODE_COMPILE_CACHE: codeCache,
-      NODE_OPTIONS: `--import=${path.join(fixtures, "watch-connects.mjs")}`,
-      WATCH_CONNECTS: connects,
+  const child = spawn(
+    process.execPath,
+    [executable, "diagnose", ...(isWhole ? [] : ["--suites", "security"]), "--out", out, ...target],
+    {
+      cwd: own,
+      env: {
+        ...process.env,
+        MEANWHILE_HOME: path.join(own, "home"),
+        NODE_COMPILE_CACHE: codeCache,
+        NODE_OPTIONS: `--import=${path.join(fixtures, "watch-connects.mjs")}`,
+        WATCH_CONNECTS: connects,
+      },
     },
-  });
+  );
   const texts = { stdout: "", stderr: "" };
-  for (const stream of ["stdout", "stderr"] as const) child[stream].setEncoding("utf8").on("data", (text: string) => (texts[stream] += text));
+  for (const stream of ["stdout", "stderr"] as const)
+    child[stream].setEncoding("utf8").on("data", (text: string) => (texts[stream] += text));
   child.stdin.end();
   let peakMb = 0;
   const watch = setInterval(() => (peakMb = Math.max(peakMb, residentMb(child.pid as number))), 100);
-  const code = await new Promise<number | string>((resolve) => child.on("close", (status, signal) => resolve(status ?? signal ?? -1)));
+  const code = await new Promise<number | string>((resolve) =>
+    child.on("close", (status, signal) => resolve(status ?? signal ?? -1)),
+  );
   clearInterval(watch);
-  const reports = Object.fromEntries(filesIn(out).map((file) => [path.extname(file).slice(1), readFileSync(path.join(out, file), "utf8")]));
-  return { code, ...texts, reports, elapsedMs: performance.now() - begun, peakMb, connects: linesOf(connects), pids: linesOf(pids).map(Number) };
+  const reports = Object.fromEntries(
+    filesIn(out).map((file) => [path.extname(file).slice(1), readFileSync(path.join(out, file), "utf8")]),
+  );
+  return {
+    code,
+    ...texts,
+    reports,
+    elapsedMs: performance.now() - begun,
+    peakMb,
+    connects: linesOf(connects),
+    pids: linesOf(pids).map(Number),
+  };
 }
 
 /** A process and its children, but no server. */
@@ -142,7 +171,11 @@ function residentMb(pid: number): number {
     if (readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")[1]?.endsWith("hostile.mjs") === true) return 0;
     // The most that it ever had: it need not be looked at often.
     const peakKb = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0);
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")
+      .trim()
+      .split(" ")
+      .filter(Boolean)
+      .map(Number);
     return peakKb / 1024 + children.reduce((sum, child) => sum + residentMb(child), 0);
   } catch {
     return 0;

@@ -22,14 +22,15 @@ beforeAll(async () => {
 afterAll(() => browser.close());
 
 describe.each([1280, 390])("at %i pixels", (width) => {
-  test("nothing sticks out, nothing is asked of anybody, and a picture can be taken", { timeout: guardMs }, async () => {
+  test("nothing sticks out, nothing is asked of anybody, and a picture can be taken", {
+    timeout: guardMs,
+  }, async () => {
     for (const report of [withMatrix(sample("hostile"), 40), sample("bad")]) {
       const { page, folder, troubles } = await open(report, { width });
       await page.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true");
-      const [scrollWidth, clientWidth] = (await page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")) as [
-        number,
-        number,
-      ];
+      const [scrollWidth, clientWidth] = (await page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]",
+      )) as [number, number];
       expect(scrollWidth).toBeLessThanOrEqual(clientWidth);
       expect(await page.evaluate(cutOff)).toEqual([]);
       const picture = path.join(folder, `${width}.png`);
@@ -42,26 +43,37 @@ describe.each([1280, 390])("at %i pixels", (width) => {
   });
 });
 
-test.each(["light", "dark"] as const)("every text is readable in %s: a contrast of at least 4.5", { timeout: guardMs }, async (colorScheme) => {
-  for (const width of [1280, 390]) {
-    const { page } = await open(withMatrix(sample("bad"), 3), { width, colorScheme });
-    expect(await page.evaluate(tooFaint)).toEqual([]);
-  }
-});
+test.each(["light", "dark"] as const)(
+  "every text is readable in %s: a contrast of at least 4.5",
+  { timeout: guardMs },
+  async (colorScheme) => {
+    for (const width of [1280, 390]) {
+      const { page } = await open(withMatrix(sample("bad"), 3), { width, colorScheme });
+      expect(await page.evaluate(tooFaint)).toEqual([]);
+    }
+  },
+);
 
 test("what a server sends is shown and never becomes a part of the page", { timeout: guardMs }, async () => {
   const { page, troubles } = await open(sample("hostile"), { width: 1280 });
-  expect(await page.evaluate("document.querySelectorAll('script, img, iframe, object, embed, link, base, form, b').length")).toBe(0);
   expect(
-    await page.evaluate("[...document.querySelectorAll('*')].flatMap((item) => [...item.attributes]).filter(({ name }) => name.startsWith('on'))"),
+    await page.evaluate("document.querySelectorAll('script, img, iframe, object, embed, link, base, form, b').length"),
+  ).toBe(0);
+  expect(
+    await page.evaluate(
+      "[...document.querySelectorAll('*')].flatMap((item) => [...item.attributes]).filter(({ name }) => name.startsWith('on'))",
+    ),
   ).toEqual([]);
   expect(await page.textContent("h1")).toContain("</script><script>alert(1)</script><img src=x onerror=alert(2)>");
   expect(troubles).toEqual([]);
 });
 
-test("it has landmarks, headings and tables that a screen reader can name, also as cards", { timeout: guardMs }, async () => {
+test("it has landmarks, headings and tables that a screen reader can name, also as cards", {
+  timeout: guardMs,
+}, async () => {
   const { page } = await open(sample("bad"), { width: 390 });
-  for (const role of ["banner", "navigation", "main", "contentinfo"] as const) expect(await page.getByRole(role).count(), role).toBe(1);
+  for (const role of ["banner", "navigation", "main", "contentinfo"] as const)
+    expect(await page.getByRole(role).count(), role).toBe(1);
   expect(await page.getByRole("heading", { level: 1 }).count()).toBe(1);
   expect(await page.getByRole("table").count()).toBe(2);
   expect(await page.getByRole("rowheader", { name: "Cline CLI" }).count()).toBe(1);
@@ -69,7 +81,9 @@ test("it has landmarks, headings and tables that a screen reader can name, also 
 });
 
 test("tools that fare alike take one line, not a card for each host", { timeout: guardMs }, async () => {
-  const { page } = await open(withAlike({ ...sample("good"), checks: sample("good").checks.slice(0, 1) }, 36), { width: 390 });
+  const { page } = await open(withAlike({ ...sample("good"), checks: sample("good").checks.slice(0, 1) }, 36), {
+    width: 390,
+  });
   expect(await page.evaluate("document.querySelector('#hosts').getBoundingClientRect().height")).toBeLessThan(300);
   expect(await page.textContent("#hosts summary")).toBe("36 tools: ✓ everywhere (3 hosts): gets a handle in time");
 });
@@ -88,7 +102,10 @@ interface Look {
 }
 
 /** Opens the report as a file; everything but this file is refused and remembered, like errors and dialogs. */
-async function open(report: Report, { width, colorScheme = "light" }: Look): Promise<{ page: Page; folder: string; troubles: string[] }> {
+async function open(
+  report: Report,
+  { width, colorScheme = "light" }: Look,
+): Promise<{ page: Page; folder: string; troubles: string[] }> {
   const folder = temporaryFolder();
   const file = path.join(folder, "report.html");
   writeFileSync(file, toHtml(report));
@@ -112,7 +129,10 @@ async function open(report: Report, { width, colorScheme = "light" }: Look): Pro
   return { page, folder, troubles };
 }
 
-/** Elements whose text is wider than they are, so that it is hidden or lies over its neighbour. A head that is there for the ear only may be. */
+/**
+ * Elements whose text is wider than they are, so that it is hidden or lies over its neighbour. A head that is there for
+ * the ear only may be.
+ */
 const cutOff = `[...document.querySelectorAll("h1, h2, h3, p, pre, code, summary, th, td, dd, dt, li")]
   .filter((item) => item.scrollWidth > item.clientWidth + 1 && !(item.closest("thead")?.offsetWidth <= 1) && getComputedStyle(item).display !== "inline")
   .map((item) => item.tagName + " " + item.className + ": " + item.textContent.slice(0, 40))`;

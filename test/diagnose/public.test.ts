@@ -11,7 +11,11 @@ const fixture = path.resolve(import.meta.dirname, "../fixtures/diagnose/server.m
 test("diagnose() resolves with a report and compare() says what changed", async () => {
   const wish = { suites: ["completion"], privateFolder: temporaryFolder() } as const;
   const steps: string[] = [];
-  const good = await diagnose({ ...wish, command: [process.execPath, fixture], onStep: ({ question }) => steps.push(question) });
+  const good = await diagnose({
+    ...wish,
+    command: [process.execPath, fixture],
+    onStep: ({ question }) => steps.push(question),
+  });
   const bad = await diagnose({ ...wish, command: [process.execPath, fixture, "--break", "completion/values"] });
   expect(good).toMatchObject({
     score: { grade: "A", points: 100 },

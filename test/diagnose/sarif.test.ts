@@ -56,12 +56,19 @@ test("each check is a rule, and each result points at its own", () => {
   expect(rules.map(({ id }) => id)).toEqual(sample("bad").checks.map(({ id }) => id));
   expect(results.length).toBe(sample("bad").findings.length);
   for (const { ruleId, ruleIndex } of results) expect(rules[ruleIndex]?.id).toBe(ruleId);
-  expect(rules.find(({ id }) => id === "security/error-leak")?.properties).toEqual({ tags: ["mcp", "security"], "security-severity": "7.5" });
+  expect(rules.find(({ id }) => id === "security/error-leak")?.properties).toEqual({
+    tags: ["mcp", "security"],
+    "security-severity": "7.5",
+  });
 });
 
 test("a rule says why it matters and what to change, also where nothing was found", () => {
   const report = sample("good");
-  const known = { ...report, checks: [{ ...report.checks[0], id: "protocol/stdout" }], findings: [] } as unknown as Report;
+  const known = {
+    ...report,
+    checks: [{ ...report.checks[0], id: "protocol/stdout" }],
+    findings: [],
+  } as unknown as Report;
   const [rule] = runOf(known).tool.driver.rules;
   const check = checks.find(({ id }) => id === "protocol/stdout");
   expect(rule?.fullDescription.text).toBe(check?.why);
@@ -69,9 +76,12 @@ test("a rule says why it matters and what to change, also where nothing was foun
   expect(rule?.help.text).not.toContain(rule?.shortDescription.text);
   // A check of another version: what its finding says.
   const [old] = sample("bad").findings;
-  expect(runOf(sample("bad")).tool.driver.rules.find(({ id }) => id === "progress/rate")?.fullDescription.text).not.toBe("");
   expect(
-    runOf({ ...sample("bad"), checks: [], findings: [{ ...old, check: "protocol/old" } as Report["findings"][number]] }).tool.driver.rules[0]?.help.text,
+    runOf(sample("bad")).tool.driver.rules.find(({ id }) => id === "progress/rate")?.fullDescription.text,
+  ).not.toBe("");
+  expect(
+    runOf({ ...sample("bad"), checks: [], findings: [{ ...old, check: "protocol/old" } as Report["findings"][number]] })
+      .tool.driver.rules[0]?.help.text,
   ).toContain(old?.remedy);
 });
 
@@ -79,7 +89,14 @@ test("title, reason and remedy are sentences of their own", () => {
   const [finding] = sample("bad").findings;
   const report = {
     ...sample("bad"),
-    findings: [{ ...finding, title: "It prints lines", why: "Hosts stop.", remedy: "Print elsewhere" } as Report["findings"][number]],
+    findings: [
+      {
+        ...finding,
+        title: "It prints lines",
+        why: "Hosts stop.",
+        remedy: "Print elsewhere",
+      } as Report["findings"][number],
+    ],
   };
   expect(runOf(report).results[0]?.message.text).toBe("It prints lines. Hosts stop. Print elsewhere.");
 });
@@ -96,12 +113,17 @@ test("blockers and majors are errors, minors warnings, infos notes", () => {
 
 test("a finding is known again by its id", () => {
   const report = sample("bad");
-  expect(runOf(report).results.map(({ partialFingerprints }) => partialFingerprints["meanwhile/finding"])).toEqual(report.findings.map(({ id }) => id));
+  expect(runOf(report).results.map(({ partialFingerprints }) => partialFingerprints["meanwhile/finding"])).toEqual(
+    report.findings.map(({ id }) => id),
+  );
 });
 
 test("the place is relative: the URL without its scheme and query, or the command line as one address", () => {
   const report = sample("bad");
-  const http = { ...report, target: { ...report.target, transport: "http", name: "https://me:secret@tools.example.org/mcp?token=1#x" } } as const;
+  const http = {
+    ...report,
+    target: { ...report.target, transport: "http", name: "https://me:secret@tools.example.org/mcp?token=1#x" },
+  } as const;
   const at = (name: string) => uriOf({ ...http, target: { ...http.target, name } }) ?? "";
   expect(uriOf(http)).toBe("tools.example.org/mcp");
   expect(at("http://127.0.0.1:4000/a/mcp")).toBe("127.0.0.1%3A4000/a/mcp");
@@ -123,7 +145,10 @@ test("checks that could not be finished, and a diagnosis that ended early, are t
     "2 checks skipped: The server declares no tasks.",
     "1 check skipped: The server declares no completions.",
   ]);
-  expect(runOf(sample("good")).invocations[0]).toMatchObject({ executionSuccessful: true, toolExecutionNotifications: [{ level: "note" }, { level: "note" }] });
+  expect(runOf(sample("good")).invocations[0]).toMatchObject({
+    executionSuccessful: true,
+    toolExecutionNotifications: [{ level: "note" }, { level: "note" }],
+  });
   expect(runOf(sample("good")).properties.score).toEqual(sample("good").score);
 });
 
@@ -133,7 +158,10 @@ test("a message makes no link and takes no argument", () => {
   expect(texts[1]).toContain("{{0}} {{{{1}}}} \\[text\\](1)");
 });
 
-/** The schema comes with Microsoft's matchers for Jest. It is written in draft-04, of which it uses nothing that later drafts have changed but `id`. */
+/**
+ * The schema comes with Microsoft's matchers for Jest. It is written in draft-04, of which it uses nothing that later
+ * drafts have changed but `id`.
+ */
 function compileSchema() {
   const file = createRequire(import.meta.url).resolve("@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json");
   const { $schema: _, id: __, ...schema } = JSON.parse(readFileSync(file, "utf8")) as Record<string, unknown>;

@@ -10,17 +10,27 @@ const unfinished = { id: "protocol/y", outcome: "unfinished" } as const;
 describe("points", () => {
   test("a blocker costs 30, a major 10, a minor 3, an info nothing", () => {
     const findings = [found("a", "blocker"), found("b", "major"), found("c", "minor"), found("d", "info")];
-    expect(scoreOf(findings, [passed])).toMatchObject({ points: 57, lost: [{ points: 30 }, { points: 10 }, { points: 3 }] });
+    expect(scoreOf(findings, [passed])).toMatchObject({
+      points: 57,
+      lost: [{ points: 30 }, { points: 10 }, { points: 3 }],
+    });
   });
 
   test("a check costs once, at its worst finding", () => {
     const findings = [found("a", "minor"), found("a", "major"), found("a", "minor"), found("a", "info")];
-    expect(scoreOf(findings, [passed])).toMatchObject({ points: 90, lost: [{ check: "a", severity: "major", points: 10 }] });
+    expect(scoreOf(findings, [passed])).toMatchObject({
+      points: 90,
+      lost: [{ check: "a", severity: "major", points: 10 }],
+    });
   });
 
   test("there are no points below 0", () => {
     const findings = ["a", "b", "c", "d"].map((check) => found(check, "blocker"));
-    expect(scoreOf(findings, [passed])).toMatchObject({ points: 0, grade: "F", explanation: expect.stringContaining("so 0") });
+    expect(scoreOf(findings, [passed])).toMatchObject({
+      points: 0,
+      grade: "F",
+      explanation: expect.stringContaining("so 0"),
+    });
   });
 
   test("where no check came to an answer there is no praise", () => {
@@ -59,16 +69,21 @@ describe("the explanation", () => {
 
   test("counts checks, however many findings they have, and says what a major allows", () => {
     const findings = [found("a", "major"), found("a", "major"), found("b", "minor")];
-    expect(scoreOf(findings, [passed]).explanation).toBe("100 − 10 (1 check with a major) − 3 (1 check with a minor) = 87; a major allows no better than B.");
+    expect(scoreOf(findings, [passed]).explanation).toBe(
+      "100 − 10 (1 check with a major) − 3 (1 check with a minor) = 87; a major allows no better than B.",
+    );
   });
 
   test("names checks that could not be finished", () => {
     const most = Array.from({ length: 8 }, () => passed);
     expect(scoreOf([], [...most, unfinished, unfinished])).toMatchObject({
       grade: "A",
-      explanation: "100: no check found anything that costs points; 2 checks could not be finished and count for nothing.",
+      explanation:
+        "100: no check found anything that costs points; 2 checks could not be finished and count for nothing.",
     });
-    expect(scoreOf([], [passed, unfinished]).explanation).toContain("1 check could not be finished and counts for nothing");
+    expect(scoreOf([], [passed, unfinished]).explanation).toContain(
+      "1 check could not be finished and counts for nothing",
+    );
   });
 
   test("of a server whose checks were mostly left open nobody says the best", () => {
@@ -81,7 +96,10 @@ describe("the explanation", () => {
 });
 
 test("more findings never give more points, and the order does not matter", () => {
-  const finding = fc.record({ check: fc.constantFrom("a", "b", "c", "d", "e"), severity: fc.constantFrom(...severities) });
+  const finding = fc.record({
+    check: fc.constantFrom("a", "b", "c", "d", "e"),
+    severity: fc.constantFrom(...severities),
+  });
   fc.assert(
     fc.property(fc.array(finding, { maxLength: 12 }), finding, (findings, more) => {
       const { points, lost, grade } = scoreOf(findings, [passed]);
@@ -106,7 +124,12 @@ test("there is a score only where something else was judged than that the server
   expect(of([found("protocol/answers", "minor")], [failed, passed])).toBe(true);
   expect(of([found("protocol/x", "blocker")], [failed])).toBe(true);
   // Of a locked server a question or two can be judged; whoever made the report says that there is no grade.
-  const none = { points: 0, grade: "F", lost: [], explanation: "The server could not be spoken to, so there is no grade." } as const;
+  const none = {
+    points: 0,
+    grade: "F",
+    lost: [],
+    explanation: "The server could not be spoken to, so there is no grade.",
+  } as const;
   expect(hasScore({ score: none, findings: [], checks: [passed] })).toBe(false);
 });
 

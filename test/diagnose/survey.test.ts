@@ -54,7 +54,9 @@ test("a server that leaves at a newer handshake is known by the older one", asyn
   expect(facts.tools).toHaveLength(1);
 });
 
-test("a server that takes six seconds to start is waited for, by the survey and by the checks after it", { timeout: 60_000 }, async () => {
+test("a server that takes six seconds to start is waited for, by the survey and by the checks after it", {
+  timeout: 60_000,
+}, async () => {
   const target = server({ first: "await new Promise((resolve) => setTimeout(resolve, 6_000));" });
   const facts = await surveyed(target);
   expect(facts.legacy?.startMs).toBeGreaterThan(5_000);

@@ -54,25 +54,46 @@ describe("what is secret is blanked", () => {
 
   test("by its value, as it is, in JSON and in a URL", () => {
     const secret = 'se"cret/1';
-    for (const text of [secret, JSON.stringify(secret), JSON.stringify(JSON.stringify(secret)), encodeURIComponent(secret)])
+    for (const text of [
+      secret,
+      JSON.stringify(secret),
+      JSON.stringify(JSON.stringify(secret)),
+      encodeURIComponent(secret),
+    ])
       expect(redact(`value ${text}.`, [secret])).not.toMatch(/cret/);
   });
 
   test("half of one is not shown where a long text is cut", () => {
     const token = "Zx9".repeat(40);
-    for (const before of [9_880, 9_900, 9_950, 9_999]) expect(redact(`${"word ".repeat(before / 5)}${token} end`, [token])).not.toContain("Zx9");
+    for (const before of [9_880, 9_900, 9_950, 9_999])
+      expect(redact(`${"word ".repeat(before / 5)}${token} end`, [token])).not.toContain("Zx9");
   });
 
   test("the passwords within what is sent are known too", () => {
     const basic = `Basic ${Buffer.from("me:hunter22").toString("base64")}`;
-    const target = reached("https://example.org/mcp?key=abcd1234", { authorization: basic, cookie: "id=0123456789; theme=dark" });
+    const target = reached("https://example.org/mcp?key=abcd1234", {
+      authorization: basic,
+      cookie: "id=0123456789; theme=dark",
+    });
     const secrets = secretsOf(target);
     expect(secrets).toEqual(expect.arrayContaining([basic, "hunter22", "0123456789", "abcd1234"]));
     expect(redact("hunter22 0123456789 abcd1234", secrets)).toBe("••• ••• •••");
   });
 
   test("and no text makes it slow", () => {
-    const pieces = ["-eyJ", "-eyJaaaaaaaaa.", "a.", 'token="', "a://b:", "Bearer ", "sk-", "A", '\\"token\\":\\"', "SG.aaaaaaaaaaaaaaaaaaaa", "-----BEGIN "];
+    const pieces = [
+      "-eyJ",
+      "-eyJaaaaaaaaa.",
+      "a.",
+      'token="',
+      "a://b:",
+      "Bearer ",
+      "sk-",
+      "A",
+      '\\"token\\":\\"',
+      "SG.aaaaaaaaaaaaaaaaaaaa",
+      "-----BEGIN ",
+    ];
     const startedAt = performance.now();
     for (const piece of pieces) printable(redact(piece.repeat(20_000)));
     // About 10 ms; patterns without bounds take minutes.

@@ -29,7 +29,11 @@ export default defineCommand({
 const followUpTools = ["task_result", "task_status", "task_cancel", "task_list", "task_answer"];
 
 test("A command is a summary, an input and a function.", async () => {
-  const add = defineCommand({ summary: "Add two numbers", input: z.object({ a: z.number(), b: z.number() }), run: ({ a, b }) => ({ sum: a + b }) });
+  const add = defineCommand({
+    summary: "Add two numbers",
+    input: z.object({ a: z.number(), b: z.number() }),
+    run: ({ a, b }) => ({ sum: a + b }),
+  });
   expect(await run(add, { a: 1, b: 2 })).toMatchObject({ ending: "completed", data: { sum: 3 } });
 });
 
@@ -41,7 +45,11 @@ test("A file in a folder is a tool, named by where it lies.", async () => {
 test("Every answer has the same shape: success, data, messages; as text too.", async () => {
   const client = await connect({ "commands/hello/world.ts": greet });
   const result = await client.callTool({ name: "hello_world", arguments: { name: "Ada" } });
-  expect(result.structuredContent).toMatchObject({ success: true, data: { greeting: "Hello, Ada!" }, messages: [{ type: "success" }] });
+  expect(result.structuredContent).toMatchObject({
+    success: true,
+    data: { greeting: "Hello, Ada!" },
+    messages: [{ type: "success" }],
+  });
   expect(JSON.parse((result.content[0] as { text: string }).text)).toEqual(result.structuredContent);
 });
 
@@ -50,20 +58,31 @@ test("Wrong arguments are answered with the field and the reason, so that a mode
   const result = await client.callTool({ name: "hello_world", arguments: {} });
   expect(result).toMatchObject({
     isError: true,
-    structuredContent: { success: false, data: {}, messages: [{ type: "error", text: "Invalid argument for hello_world: `name` is required." }] },
+    structuredContent: {
+      success: false,
+      data: {},
+      messages: [{ type: "error", text: "Invalid argument for hello_world: `name` is required." }],
+    },
   });
 });
 
 test("What a command reports reaches the client that asked for it.", async () => {
   const client = await connect({ "commands/hello/world.ts": greet });
   const seen: unknown[] = [];
-  await client.callTool({ name: "hello_world", arguments: { name: "Ada" } }, { onprogress: (progress) => seen.push(progress) });
+  await client.callTool(
+    { name: "hello_world", arguments: { name: "Ada" } },
+    { onprogress: (progress) => seen.push(progress) },
+  );
   expect(seen).toMatchObject([{ progress: 50, total: 100, message: "Thinking of something nice" }]);
 });
 
 test("What a command says about its effects becomes the tool's annotations.", async () => {
   const client = await connect({ "commands/hello/world.ts": greet });
-  expect((await client.listTools()).tools[0]?.annotations).toEqual({ readOnlyHint: true, destructiveHint: false, idempotentHint: true });
+  expect((await client.listTools()).tools[0]?.annotations).toEqual({
+    readOnlyHint: true,
+    destructiveHint: false,
+    idempotentHint: true,
+  });
 });
 
 test("The config file hands over the SDK's server for what a command is not.", async () => {
@@ -96,7 +115,10 @@ async function connect(files: Record<string, string>): Promise<Client> {
 function overStreams(output: PassThrough, input: PassThrough): Transport {
   const transport: Transport = {
     async start() {
-      readLines(input, { onMessage: (message) => transport.onmessage?.(message as JSONRPCMessage), onClose: () => undefined });
+      readLines(input, {
+        onMessage: (message) => transport.onmessage?.(message as JSONRPCMessage),
+        onClose: () => undefined,
+      });
     },
     send: (message) => writeLine(output, message as Message),
     async close() {

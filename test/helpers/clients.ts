@@ -43,11 +43,17 @@ export interface Asked {
   readonly requestedSchema: object;
 }
 
-export type Reply = { readonly action: "accept"; readonly content: Readonly<Record<string, unknown>> } | { readonly action: "decline" | "cancel" };
+export type Reply =
+  | { readonly action: "accept"; readonly content: Readonly<Record<string, unknown>> }
+  | { readonly action: "decline" | "cancel" };
 
 export interface TestClient {
   listTools(): Promise<readonly ListedTool[]>;
-  call(name: string, input?: object, options?: { onprogress?: (progress: Progress) => void; signal?: AbortSignal }): Promise<CallResult>;
+  call(
+    name: string,
+    input?: object,
+    options?: { onprogress?: (progress: Progress) => void; signal?: AbortSignal },
+  ): Promise<CallResult>;
   /** Resolves once a change of the tool list would reach this client. */
   subscribe(): Promise<void>;
   /** How often the server has said that its tools changed. */
@@ -69,9 +75,14 @@ export interface ConnectOptions {
 
 /** The tools that follow up slow calls; callers over HTTP without a token have no list. */
 export const followUps = (transport: TransportName) =>
-  ["task_result", "task_status", "task_cancel", "task_list", "task_answer"].filter((name) => transport === "stdio" || name !== "task_list");
+  ["task_result", "task_status", "task_cancel", "task_list", "task_answer"].filter(
+    (name) => transport === "stdio" || name !== "task_list",
+  );
 
-/** Starts the real executable, or over HTTP the same in this process, and connects a client to it; both are gone after the test. */
+/**
+ * Starts the real executable, or over HTTP the same in this process, and connects a client to it; both are gone after
+ * the test.
+ */
 export async function connect(sdk: Sdk, transport: TransportName, options: ConnectOptions): Promise<TestClient> {
   const words = ["--no-bundled", ...(options.commands === undefined ? [] : ["--commands", options.commands])];
   if (transport === "HTTP") {
@@ -81,7 +92,11 @@ export async function connect(sdk: Sdk, transport: TransportName, options: Conne
   const server = {
     command: process.execPath,
     args: [quickStart, executable, "serve", "--in-process", ...words],
-    env: { ...(process.env as Record<string, string>), NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: temporaryFolder() },
+    env: {
+      ...(process.env as Record<string, string>),
+      NODE_COMPILE_CACHE: codeCache,
+      MEANWHILE_HOME: temporaryFolder(),
+    },
     stderr: "ignore" as const,
     ...(options.cwd !== undefined && { cwd: options.cwd }),
   };
@@ -124,7 +139,11 @@ interface SdkClient {
   fallbackNotificationHandler?: (notification: { method: string }) => Promise<void>;
 }
 
-async function connectTo(sdk: Sdk, server: { url: string } | ServerProcess, options: ConnectOptions): Promise<TestClient> {
+async function connectTo(
+  sdk: Sdk,
+  server: { url: string } | ServerProcess,
+  options: ConnectOptions,
+): Promise<TestClient> {
   const loaded = await sdk.load();
   const { answer } = options;
   const client = loaded.makeClient({ elicitation: answer !== undefined });
@@ -143,11 +162,13 @@ async function connectTo(sdk: Sdk, server: { url: string } | ServerProcess, opti
   };
   if (answer !== undefined) client.setRequestHandler(loaded.question, ({ params }) => answer(params));
 
-  const transport = "url" in server ? loaded.makeHttp(new URL(server.url), { fetch: watchStream }) : loaded.makePipe(server);
+  const transport =
+    "url" in server ? loaded.makeHttp(new URL(server.url), { fetch: watchStream }) : loaded.makePipe(server);
   cleanUp(() => close(client, transport));
   await client.connect(transport);
   const revision = client.getNegotiatedProtocolVersion?.() ?? sdk.revision;
-  if (revision !== sdk.revision) throw new Error(`${sdk.title} was expected to agree on ${sdk.revision}, not on ${revision}`);
+  if (revision !== sdk.revision)
+    throw new Error(`${sdk.title} was expected to agree on ${sdk.revision}, not on ${revision}`);
 
   const deliver = transport.onmessage;
   transport.onmessage = (message, extra) => {
@@ -161,7 +182,8 @@ async function connectTo(sdk: Sdk, server: { url: string } | ServerProcess, opti
     async listTools() {
       return (await client.listTools()).tools;
     },
-    call: (name, input = {}, callOptions = {}) => client.callTool({ name, arguments: input }, ...loaded.callOptions(callOptions)),
+    call: (name, input = {}, callOptions = {}) =>
+      client.callTool({ name, arguments: input }, ...loaded.callOptions(callOptions)),
     async subscribe() {
       if (sdk.revision >= "2026-07-28") await client.listen?.({ toolsListChanged: true });
       else
@@ -182,7 +204,9 @@ async function close(client: SdkClient, { _process: child }: SdkTransport): Prom
 }
 
 const info = { name: "scenario", version: "1.0.0" };
-const capabilities = ({ elicitation }: { elicitation: boolean }) => ({ capabilities: elicitation ? { elicitation: {} } : {} });
+const capabilities = ({ elicitation }: { elicitation: boolean }) => ({
+  capabilities: elicitation ? { elicitation: {} } : {},
+});
 
 /** The parts of a v1 SDK, whatever their types are in that version. */
 interface V1 {
@@ -200,7 +224,12 @@ function v1(version: string, revision: string, parts: V1): Sdk {
     transports: parts.http === undefined ? ["stdio"] : ["stdio", "HTTP"],
     revision,
     async load() {
-      const [{ Client }, { StdioClientTransport }, http, types] = await Promise.all([parts.client(), parts.stdio(), parts.http?.(), parts.types?.()]);
+      const [{ Client }, { StdioClientTransport }, http, types] = await Promise.all([
+        parts.client(),
+        parts.stdio(),
+        parts.http?.(),
+        parts.types?.(),
+      ]);
       const HttpTransport = http?.StreamableHTTPClientTransport as Make<SdkTransport>;
       return {
         makeClient: (options) => new (Client as Make<SdkClient>)(info, capabilities(options)),
@@ -224,7 +253,8 @@ function v2(mode: "legacy" | "auto" | { pin: string }, revision: string): Sdk {
         import("@modelcontextprotocol/client/stdio"),
       ]);
       return {
-        makeClient: (options) => new Client(info, { ...capabilities(options), versionNegotiation: { mode } }) as unknown as SdkClient,
+        makeClient: (options) =>
+          new Client(info, { ...capabilities(options), versionNegotiation: { mode } }) as unknown as SdkClient,
         makePipe: (server) => new (StdioClientTransport as unknown as Make<SdkTransport>)(server),
         makeHttp: (url, options) => new (StreamableHTTPClientTransport as unknown as Make<SdkTransport>)(url, options),
         question: "elicitation/create",

@@ -30,7 +30,10 @@ export class DaemonHome {
 
   constructor({ config, env = {} }: { config?: object; env?: Record<string, string> } = {}) {
     const folder = temporaryFolder();
-    this.cwd = writeFiles(path.join(folder, "project"), config === undefined ? { "a file": "" } : { "meanwhile.config.json": JSON.stringify(config) });
+    this.cwd = writeFiles(
+      path.join(folder, "project"),
+      config === undefined ? { "a file": "" } : { "meanwhile.config.json": JSON.stringify(config) },
+    );
     this.home = path.join(folder, "home");
     this.#env = { MEANWHILE_HOME: this.home, ...env };
     cleanUp(() => killDaemons(this.home));
@@ -69,11 +72,15 @@ export class DaemonHome {
     return found[0] as Daemon;
   }
 
-  /** Resolves when one process serves this home and no other is left; one that was started in vain may be on its way out. */
+  /**
+   * Resolves when one process serves this home and no other is left; one that was started in vain may be on its way
+   * out.
+   */
   async hasOneDaemon(): Promise<void> {
     await waitFor(
       () => daemonProcesses(this.home).join() === `${this.daemons()[0]?.pid}`,
-      () => `not one daemon, but ${daemonProcesses(this.home).join(", ")}, and records of ${JSON.stringify(this.daemons())}`,
+      () =>
+        `not one daemon, but ${daemonProcesses(this.home).join(", ")}, and records of ${JSON.stringify(this.daemons())}`,
     );
   }
 
@@ -95,7 +102,12 @@ export function recordsOf(home: string): Daemon[] {
   return namesIn(folder).flatMap((name) => {
     if (!name.endsWith(".json")) return [];
     try {
-      return [{ key: name.slice(0, -5), ...(JSON.parse(readFileSync(path.join(folder, name), "utf8")) as Omit<Daemon, "key">) }];
+      return [
+        {
+          key: name.slice(0, -5),
+          ...(JSON.parse(readFileSync(path.join(folder, name), "utf8")) as Omit<Daemon, "key">),
+        },
+      ];
     } catch {
       // Removed since the folder was read.
       return [];
@@ -148,7 +160,8 @@ export function processesOf(home: string, verb: string): number[] {
     if (!Number.isInteger(pid)) return [];
     try {
       const isMeant = readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(`\0${verb}\0`);
-      const isHere = isMeant && readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(`MEANWHILE_HOME=${home}`);
+      const isHere =
+        isMeant && readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(`MEANWHILE_HOME=${home}`);
       return isHere && isRunning(pid) ? [pid] : [];
     } catch {
       return [];
@@ -172,6 +185,7 @@ export function residentMiB(pid: number): number {
 
 /** What a command returned. */
 export function dataOf<T>(result: Result): T {
-  if (result.structuredContent?.success !== true) throw new Error(`The call was answered with ${JSON.stringify(result).slice(0, 500)}`);
+  if (result.structuredContent?.success !== true)
+    throw new Error(`The call was answered with ${JSON.stringify(result).slice(0, 500)}`);
   return result.structuredContent.data as T;
 }

@@ -19,16 +19,28 @@ interface AskOptions {
 export function piped(...words: string[]): Target {
   const [first = "", ...rest] = words;
   const isFixture = first.endsWith(".mjs") && !path.isAbsolute(first);
-  return { kind: "stdio", argv: isFixture ? [process.execPath, path.resolve(import.meta.dirname, "../fixtures/diagnose", first), ...rest] : words };
+  return {
+    kind: "stdio",
+    argv: isFixture
+      ? [process.execPath, path.resolve(import.meta.dirname, "../fixtures/diagnose", first), ...rest]
+      : words,
+  };
 }
 
 /** A server on this machine. */
-export function reached(url: string, headers: Record<string, string> = {}, otherHeaders?: Record<string, string>): Target {
+export function reached(
+  url: string,
+  headers: Record<string, string> = {},
+  otherHeaders?: Record<string, string>,
+): Target {
   return { kind: "http", url, headers, otherHeaders, policy: { allowsPrivate: false, allowsLoopback: true } };
 }
 
 /** Learns about a server, in this process. */
-export function surveyed(target: Target, { tools = [], isFull = true, requestMs = 5_000 }: AskOptions = {}): Promise<Facts> {
+export function surveyed(
+  target: Target,
+  { tools = [], isFull = true, requestMs = 5_000 }: AskOptions = {},
+): Promise<Facts> {
   return runSurvey({ target, tools, isFull, requestMs }, nobody);
 }
 
@@ -44,7 +56,11 @@ export async function ask(
     memory,
     pool,
     privateFolder,
-  }: AskOptions & { readonly facts?: Facts; readonly memory?: Map<string, Promise<unknown>>; readonly pool?: SessionPool } = {},
+  }: AskOptions & {
+    readonly facts?: Facts;
+    readonly memory?: Map<string, Promise<unknown>>;
+    readonly pool?: SessionPool;
+  } = {},
 ): Promise<Verdict> {
   const known = facts ?? (await surveyed(target, { tools, isFull, requestMs }));
   return await runCheck(

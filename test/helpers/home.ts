@@ -12,7 +12,8 @@ export function cleanUp(cleanup: Cleanup): void {
   const cleanups = sharing.getStore();
   if (cleanups !== undefined) return void cleanups.push(cleanup);
   // Of tests that run at the same time nobody knows which one asks, and each would clean up after another.
-  if (TestRunner.getCurrentTest()?.concurrent === true) throw new Error("Tests that run at the same time share what they open: see shareAmongTests.");
+  if (TestRunner.getCurrentTest()?.concurrent === true)
+    throw new Error("Tests that run at the same time share what they open: see shareAmongTests.");
   onTestFinished(async () => void (await cleanup()));
 }
 

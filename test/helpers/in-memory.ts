@@ -19,7 +19,18 @@ import { Sweeper } from "../../src/task/sweeper.ts";
 import { Worker } from "../../src/task/worker.ts";
 import { type HttpDoor, serveHttp } from "../../src/transport/http.ts";
 import { FakeClock } from "./fake-clock.ts";
-import { type Answer, type CallOptions, type Json, type Link, type Message, overHttp, overStreams, type Result, WireClient, type WireOptions } from "./wire.ts";
+import {
+  type Answer,
+  type CallOptions,
+  type Json,
+  type Link,
+  type Message,
+  overHttp,
+  overStreams,
+  type Result,
+  WireClient,
+  type WireOptions,
+} from "./wire.ts";
 
 /** A whole server in this process whose time we move: what `openRuntime` puts together, on a store in memory. */
 export interface InMemoryServer {
@@ -96,7 +107,11 @@ export function openInMemory(
       const toServer = new PassThrough();
       const toClient = new PassThrough();
       const runtime = { serving, clock, log: silentLog } as unknown as Runtime;
-      const served = serveStreams(runtime, { input: toServer, output: toClient, write: (text, onWritten) => toClient.write(text, onWritten) });
+      const served = serveStreams(runtime, {
+        input: toServer,
+        output: toClient,
+        write: (text, onWritten) => toClient.write(text, onWritten),
+      });
       return overStreams(toServer, toClient, async () => {
         toServer.end();
         await served;
@@ -104,7 +119,15 @@ export function openInMemory(
     },
     async openHttp() {
       const token = "a-token-of-these-tests";
-      const door = await serveHttp({ serving, host: "127.0.0.1", port: 0, token, allowAnonymous: false, clock, log: silentLog });
+      const door = await serveHttp({
+        serving,
+        host: "127.0.0.1",
+        port: 0,
+        token,
+        allowAnonymous: false,
+        clock,
+        log: silentLog,
+      });
       doors.push(door);
       return overHttp(door.url, { token });
     },
@@ -122,7 +145,12 @@ export function openInMemory(
 const loadSdk = async (): Promise<Sdk> => ({ McpServer, serveStdio }) as unknown as Sdk;
 
 function toCatalog(commands: Readonly<Record<string, Command>>): Catalog {
-  const entries: CatalogEntry[] = Object.entries(commands).map(([toolName, command]) => ({ toolName, path: toolName.split("_"), file: "", command }));
+  const entries: CatalogEntry[] = Object.entries(commands).map(([toolName, command]) => ({
+    toolName,
+    path: toolName.split("_"),
+    file: "",
+    command,
+  }));
   return {
     entries,
     problems: [],
@@ -180,7 +208,12 @@ export interface PipedOptions extends WireOptions {
   readonly clock?: FakeClock;
 }
 
-export async function openPiped({ commands, deferral, clock = new FakeClock(), ...options }: PipedOptions): Promise<Piped> {
+export async function openPiped({
+  commands,
+  deferral,
+  clock = new FakeClock(),
+  ...options
+}: PipedOptions): Promise<Piped> {
   const server = openInMemory(commands, clock, deferral === undefined ? {} : { deferral });
   const link = server.openPipe();
   const client = new WireClient(link, options);
@@ -208,7 +241,10 @@ export async function openPiped({ commands, deferral, clock = new FakeClock(), .
     of,
     async comes(method, count = 1) {
       for (let steps = 0; of(method).length < count; steps++) {
-        if (steps === 1_000) throw new Error(`${count} × ${method} did not come; the last were ${JSON.stringify(client.received.slice(-5))}`);
+        if (steps === 1_000)
+          throw new Error(
+            `${count} × ${method} did not come; the last were ${JSON.stringify(client.received.slice(-5))}`,
+          );
         await pass(10);
       }
       return of(method);

@@ -6,7 +6,10 @@ import { silentLog } from "../../src/log.ts";
 import { openRuntime, type Runtime, serveRuntimeOverHttp, serveStreams } from "../../src/serve.ts";
 import { cleanUp, temporaryFolder } from "./home.ts";
 
-/** Servers in this very process, for tests in which the process is not the matter: a start here costs a tenth of a process's. */
+/**
+ * Servers in this very process, for tests in which the process is not the matter: a start here costs a tenth of a
+ * process's.
+ */
 
 export interface Place {
   readonly cwd?: string;
@@ -53,7 +56,12 @@ export async function serveHttpHere(words: readonly string[] = [], place: Place 
 
 function openPipes(runtime: Runtime, folder: string, afterwards?: () => Promise<unknown>): Pipes {
   const [stdin, stdout] = [new PassThrough(), new PassThrough()];
-  const served = serveStreams(runtime, { input: stdin, output: stdout, write: (text, onWritten) => stdout.write(text, onWritten), folder });
+  const served = serveStreams(runtime, {
+    input: stdin,
+    output: stdout,
+    write: (text, onWritten) => stdout.write(text, onWritten),
+    folder,
+  });
   const left = served.then(async () => void (await afterwards?.()));
   const close = async () => {
     stdin.end();
@@ -65,7 +73,12 @@ function openPipes(runtime: Runtime, folder: string, afterwards?: () => Promise<
 async function open(words: readonly string[], { cwd = temporaryFolder(), env = {} }: Place) {
   const home = env.MEANWHILE_HOME ?? temporaryFolder();
   const commands = words.filter((_, at) => words[at - 1] === "--commands");
-  const flags = { ...(commands.length > 0 && { commands }), ...(words.includes("--no-bundled") && { bundled: false }), allowAnonymous: true, port: 0 };
+  const flags = {
+    ...(commands.length > 0 && { commands }),
+    ...(words.includes("--no-bundled") && { bundled: false }),
+    allowAnonymous: true,
+    port: 0,
+  };
   const settings = await loadSettings({ cwd, env: { ...process.env, MEANWHILE_HOME: home, ...env }, flags });
   return { runtime: await openRuntime(settings, silentLog), cwd, home };
 }

@@ -6,7 +6,10 @@ import { LineSplitter } from "../../src/wire/lines.ts";
 
 /** Megabytes of all these processes together. */
 export function residentMbOf(pids: readonly number[]): number {
-  return pids.reduce((sum, pid) => sum + (Number(readQuietly(`/proc/${pid}/statm`).split(" ")[1] ?? 0) * 4096) / 1024 / 1024, 0);
+  return pids.reduce(
+    (sum, pid) => sum + (Number(readQuietly(`/proc/${pid}/statm`).split(" ")[1] ?? 0) * 4096) / 1024 / 1024,
+    0,
+  );
 }
 
 function readQuietly(file: string): string {
@@ -18,14 +21,18 @@ function readQuietly(file: string): string {
 }
 
 /** Looks at the memory of all of them while something is done; the most it was. */
-export async function peakMbOf<T>(pids: readonly number[], work: Promise<T>): Promise<{ readonly result: T; readonly peakMb: number }> {
+export async function peakMbOf<T>(
+  pids: readonly number[],
+  work: Promise<T>,
+): Promise<{ readonly result: T; readonly peakMb: number }> {
   let peakMb = residentMbOf(pids);
   const look = setInterval(() => (peakMb = Math.max(peakMb, residentMbOf(pids))), 20);
   try {
     return { result: await work, peakMb };
   } finally {
     clearInterval(look);
-    if (process.env.MEANWHILE_TEST_FIGURES === "1") console.info(`at most ${Math.round(peakMb)} MB, at the end ${Math.round(residentMbOf(pids))} MB`);
+    if (process.env.MEANWHILE_TEST_FIGURES === "1")
+      console.info(`at most ${Math.round(peakMb)} MB, at the end ${Math.round(residentMbOf(pids))} MB`);
   }
 }
 
@@ -57,7 +64,11 @@ export class LoadClient {
   }
 
   async begin(revision = "2025-11-25"): Promise<this> {
-    await this.request("initialize", { protocolVersion: revision, capabilities: {}, clientInfo: { name: "load", version: "1" } });
+    await this.request("initialize", {
+      protocolVersion: revision,
+      capabilities: {},
+      clientInfo: { name: "load", version: "1" },
+    });
     this.#output.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n');
     return this;
   }

@@ -21,7 +21,10 @@ export interface Started {
 }
 
 /** Starts the real executable with an empty home; it is killed after the test if it still runs. */
-export function startMeanwhile(words: readonly string[], options: { cwd?: string; env?: Record<string, string> } = {}): Started {
+export function startMeanwhile(
+  words: readonly string[],
+  options: { cwd?: string; env?: Record<string, string> } = {},
+): Started {
   const home = options.env?.MEANWHILE_HOME ?? temporaryFolder();
   const child = spawn(process.execPath, [quickStart, executable, ...words], {
     cwd: options.cwd ?? temporaryFolder(),
@@ -32,7 +35,9 @@ export function startMeanwhile(words: readonly string[], options: { cwd?: string
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   child.stdin.on("error", () => {});
-  const exited = new Promise<number | string>((resolve) => child.on("close", (code, signal) => resolve(code ?? signal ?? -1)));
+  const exited = new Promise<number | string>((resolve) =>
+    child.on("close", (code, signal) => resolve(code ?? signal ?? -1)),
+  );
   cleanUp(async () => {
     child.kill("SIGKILL");
     await exited;
@@ -41,14 +46,20 @@ export function startMeanwhile(words: readonly string[], options: { cwd?: string
 }
 
 /** Runs the real executable to its end. */
-export async function runMeanwhile(words: readonly string[], options: { cwd?: string; env?: Record<string, string>; input?: string } = {}) {
+export async function runMeanwhile(
+  words: readonly string[],
+  options: { cwd?: string; env?: Record<string, string>; input?: string } = {},
+) {
   const started = startMeanwhile(words, options);
   started.child.stdin.end(options.input ?? "");
   const code = await started.exited;
   return { code, stdout: started.stdout(), stderr: started.stderr(), home: started.home };
 }
 
-/** Starts an HTTP server on a free port that lets strangers in, for tests that serve commands of their own, and waits until it listens. */
+/**
+ * Starts an HTTP server on a free port that lets strangers in, for tests that serve commands of their own, and waits
+ * until it listens.
+ */
 export async function startHttp(
   words: readonly string[] = [],
   options: { cwd?: string; env?: Record<string, string> } = {},
@@ -70,7 +81,11 @@ export async function startGuardedHttp(
 }
 
 /** Polls until `look` finds something; time only guards against hanging. */
-export async function waitFor<T>(look: () => T | undefined | false, why: () => string = () => "it never came", guardMs = 50_000): Promise<T> {
+export async function waitFor<T>(
+  look: () => T | undefined | false,
+  why: () => string = () => "it never came",
+  guardMs = 50_000,
+): Promise<T> {
   const end = Date.now() + guardMs;
   for (;;) {
     const found = look();

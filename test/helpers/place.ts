@@ -5,7 +5,16 @@ import { modernRevision } from "../../src/wire/revisions.ts";
 import type { TransportName } from "./clients.ts";
 import { cleanUp, temporaryFolder } from "./home.ts";
 import { serveHttpHere, servePipesHere } from "./in-process.ts";
-import { codeCache, eventually, executable, quickStart, type Started, startHttp, startMeanwhile, waitFor } from "./meanwhile.ts";
+import {
+  codeCache,
+  eventually,
+  executable,
+  quickStart,
+  type Started,
+  startHttp,
+  startMeanwhile,
+  waitFor,
+} from "./meanwhile.ts";
 import { type Fields, type Link, overHttp, overStreams, PipeClient, WireClient, type WireOptions } from "./wire.ts";
 
 /** Servers for clients that write their messages by hand, and what such clients do with tasks. */
@@ -30,7 +39,13 @@ export interface Place {
   startPipe(revision: string, capabilities?: object): Promise<PipeClient>;
 }
 
-export function openPlace({ commands, config, home = temporaryFolder(), env = {}, isApart = false }: PlaceOptions): Place {
+export function openPlace({
+  commands,
+  config,
+  home = temporaryFolder(),
+  env = {},
+  isApart = false,
+}: PlaceOptions): Place {
   const cwd = temporaryFolder();
   if (config !== undefined) writeFileSync(path.join(cwd, "meanwhile.config.json"), JSON.stringify(config));
   const words = ["--no-bundled", "--commands", commands];
@@ -45,8 +60,10 @@ export function openPlace({ commands, config, home = temporaryFolder(), env = {}
     home,
     token,
     local: () => ({ authorization: `Bearer ${token()}` }),
-    startHttp: async () => (isApart ? await startHttp(words, given) : { ...likeStarted(home), url: (await serveHttpHere(words, given)).url }),
-    startPipe: async (revision, capabilities = {}) => await new PipeClient(await startPipe(), { revision, capabilities }).begin(),
+    startHttp: async () =>
+      isApart ? await startHttp(words, given) : { ...likeStarted(home), url: (await serveHttpHere(words, given)).url },
+    startPipe: async (revision, capabilities = {}) =>
+      await new PipeClient(await startPipe(), { revision, capabilities }).begin(),
   };
 }
 
@@ -78,7 +95,9 @@ export interface ServeOptions {
   readonly home?: string;
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Over stdio: clients that say the same of themselves share a server, and with it a pipe; since 2026-07-28 all do. */
+  /**
+   * Over stdio: clients that say the same of themselves share a server, and with it a pipe; since 2026-07-28 all do.
+   */
   readonly sharesPipes?: boolean;
 }
 
@@ -153,14 +172,20 @@ export async function startTask(
   const asked = client.revision === modernRevision ? {} : { task: {} };
   const answer = await client.request("tools/call", { name, arguments: input, ...asked, ...more });
   const task = answer.result?.task ?? (answer.result?.resultType === "task" ? answer.result : undefined);
-  if (typeof task?.taskId !== "string") throw new Error(`${name} gave no task: ${JSON.stringify(answer.result ?? answer.error)}`);
+  if (typeof task?.taskId !== "string")
+    throw new Error(`${name} gave no task: ${JSON.stringify(answer.result ?? answer.error)}`);
   return { taskId: task.taskId as string, task };
 }
 
 export const isEnded = ({ status }: Fields) => status === "completed" || status === "failed" || status === "cancelled";
 
 /** Looks at a task until it is as wanted. */
-export async function taskWhen(client: WireClient, taskId: string, isRight: (task: Fields) => boolean, guardMs?: number): Promise<Fields> {
+export async function taskWhen(
+  client: WireClient,
+  taskId: string,
+  isRight: (task: Fields) => boolean,
+  guardMs?: number,
+): Promise<Fields> {
   return await eventually(async () => {
     const { result } = await client.request("tasks/get", { taskId });
     return result !== undefined && isRight(result) ? result : undefined;

@@ -10,7 +10,10 @@ const fixtures = path.resolve(import.meta.dirname, "../fixtures");
 const folders = [path.join(fixtures, "deferral/commands"), path.join(fixtures, "questions/commands")];
 const words = ["--no-bundled", ...folders.flatMap((folder) => ["--commands", folder])];
 
-/** A project with one home: servers in this process, terminals in processes of their own, and clients that share its tasks. */
+/**
+ * A project with one home: servers in this process, terminals in processes of their own, and clients that share its
+ * tasks.
+ */
 export class Project {
   readonly cwd: string;
   readonly home: string;
@@ -25,7 +28,8 @@ export class Project {
 
   /** What its durations are kept under. */
   async key(): Promise<string> {
-    return (await loadSettings({ cwd: this.cwd, env: this.#env, flags: { bundled: false, commands: folders } })).project;
+    return (await loadSettings({ cwd: this.cwd, env: this.#env, flags: { bundled: false, commands: folders } }))
+      .project;
   }
 
   /** A client on a server of its own, over stdio. */
@@ -38,7 +42,9 @@ export class Project {
   async http(options: WireOptions & { isAnonymous?: boolean }): Promise<WireClient> {
     this.#http ??= serveHttpHere(words, { cwd: this.cwd, env: this.#env });
     const { url, token } = await this.#http;
-    return await this.#begin(new WireClient(overHttp(url, options.isAnonymous === true ? {} : { token: token() }), options));
+    return await this.#begin(
+      new WireClient(overHttp(url, options.isAnonymous === true ? {} : { token: token() }), options),
+    );
   }
 
   /** `meanwhile …` in a process of its own. */

@@ -5,7 +5,10 @@ import { EventReader } from "../../src/wire/sse.ts";
 import { cleanUp } from "./home.ts";
 import type { Message } from "./wire.ts";
 
-/** HTTP written by hand on a socket of one's own: every byte of a request is the test's, and every byte that comes back is seen. */
+/**
+ * HTTP written by hand on a socket of one's own: every byte of a request is the test's, and every byte that comes back
+ * is seen.
+ */
 
 /** One answer as it came. */
 export interface RawAnswer {
@@ -23,7 +26,9 @@ const guardMs = 20_000;
 
 export class RawSocket {
   readonly socket: Socket;
-  /** What has come and belongs to no answer that was taken; one letter a byte, so that lengths are those of the wire. */
+  /**
+   * What has come and belongs to no answer that was taken; one letter a byte, so that lengths are those of the wire.
+   */
   received = "";
   isClosed = false;
   #onNews: () => void = () => undefined;
@@ -85,7 +90,8 @@ export class RawSocket {
   }
 
   async #until<T>(look: () => T | undefined, what: string): Promise<T> {
-    const tell = (why: string) => new Error(`${why} before ${what} came; what came was ${JSON.stringify(this.received.slice(0, 500))}`);
+    const tell = (why: string) =>
+      new Error(`${why} before ${what} came; what came was ${JSON.stringify(this.received.slice(0, 500))}`);
     const guard = setTimeout(() => this.socket.destroy(tell("Too long a time passed")), guardMs);
     try {
       for (;;) {
@@ -104,25 +110,39 @@ export class RawSocket {
 
 /** A request as it is sent. A header that is undefined is left out, one with several values is sent several times. */
 export function toRequest(first: string, headers: RawHeaders, body = ""): string {
-  const lines = Object.entries(headers).flatMap(([name, values = []]) => [values].flat().map((value) => `${name}: ${value}\r\n`));
+  const lines = Object.entries(headers).flatMap(([name, values = []]) =>
+    [values].flat().map((value) => `${name}: ${value}\r\n`),
+  );
   return `${first}\r\n${lines.join("")}\r\n${body}`;
 }
 
 /** The first answer in what has come, and how many bytes it takes; undefined while it is not all there. */
-function readAnswer(received: string, isClosed: boolean): { readonly answer: RawAnswer; readonly length: number } | undefined {
+function readAnswer(
+  received: string,
+  isClosed: boolean,
+): { readonly answer: RawAnswer; readonly length: number } | undefined {
   const end = received.indexOf("\r\n\r\n");
   if (end === -1) return undefined;
   const [first = "", ...lines] = received.slice(0, end).split("\r\n");
   const status = Number(/^HTTP\/1\.1 (\d{3}) [\w -]+$/.exec(first)?.[1]);
   if (Number.isNaN(status)) throw new Error(`This is no answer of HTTP: ${JSON.stringify(received.slice(0, 200))}`);
-  const headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 1).trim()]));
+  const headers = Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 1).trim()]),
+  );
   const body = status < 200 ? { text: "", length: 0 } : readBody(received.slice(end + 4), headers, isClosed);
   if (body === undefined) return undefined;
   const text = Buffer.from(body.text, "latin1").toString();
-  return { answer: { status, headers, text, messages: messagesIn(text, headers["content-type"] ?? "") }, length: end + 4 + body.length };
+  return {
+    answer: { status, headers, text, messages: messagesIn(text, headers["content-type"] ?? "") },
+    length: end + 4 + body.length,
+  };
 }
 
-function readBody(rest: string, headers: Readonly<Record<string, string>>, isClosed: boolean): { text: string; length: number } | undefined {
+function readBody(
+  rest: string,
+  headers: Readonly<Record<string, string>>,
+  isClosed: boolean,
+): { text: string; length: number } | undefined {
   if (headers["transfer-encoding"] === "chunked") return readChunks(rest);
   const length = Number(headers["content-length"]);
   if (Number.isNaN(length)) return isClosed ? { text: rest, length: rest.length } : undefined;
@@ -142,6 +162,8 @@ function readChunks(rest: string): { text: string; length: number } | undefined 
 }
 
 function messagesIn(text: string, type: string): Message[] {
-  const texts = type.startsWith("application/json") ? [text] : new EventReader().push(Buffer.from(text)).map(({ data }) => data);
+  const texts = type.startsWith("application/json")
+    ? [text]
+    : new EventReader().push(Buffer.from(text)).map(({ data }) => data);
   return texts.filter((data) => data !== "").map((data) => readMessage(data) as Message);
 }

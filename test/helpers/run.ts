@@ -6,7 +6,19 @@ import { type Outcome, type RunOptions, runCommand } from "../../src/command/run
 const inTerminal: Origin = { door: "terminal", folder: process.cwd() };
 
 /** Runs a command with nobody watching, unless a door is given. */
-export async function run(command: Command, input?: unknown, options: Partial<RunOptions> & { door?: Door } = {}): Promise<Outcome> {
-  const facts = { name: "test", clock: systemClock, home: "/home", config: {}, door: {}, caller: { kind: "local" }, origin: inTerminal } as const;
+export async function run(
+  command: Command,
+  input?: unknown,
+  options: Partial<RunOptions> & { door?: Door } = {},
+): Promise<Outcome> {
+  const facts = {
+    name: "test",
+    clock: systemClock,
+    home: "/home",
+    config: {},
+    door: {},
+    caller: { kind: "local" },
+    origin: inTerminal,
+  } as const;
   return await runCommand(command, input, { ...facts, ...options });
 }

@@ -35,17 +35,21 @@ export function openScreen(words: readonly string[], options: ScreenOptions = {}
   const line = [process.execPath, quickStart, executable, ...words].map(quoteWord).join(" ");
   const to = options.isDataShown === true ? "" : ` > ${quoteWord(output)}`;
   // No shell stays between: some obey the Ctrl-C that is meant for the program, and exit with 130 whatever it does.
-  const child = spawn("/usr/bin/script", ["-qec", `stty cols ${options.columns ?? 80} rows 24; exec ${line}${to}`, "/dev/null"], {
-    cwd: options.cwd ?? folder,
-    env: {
-      ...process.env,
-      TERM: "xterm-256color",
-      NO_COLOR: "1",
-      NODE_COMPILE_CACHE: codeCache,
-      MEANWHILE_HOME: path.join(folder, "home"),
-      ...options.env,
+  const child = spawn(
+    "/usr/bin/script",
+    ["-qec", `stty cols ${options.columns ?? 80} rows 24; exec ${line}${to}`, "/dev/null"],
+    {
+      cwd: options.cwd ?? folder,
+      env: {
+        ...process.env,
+        TERM: "xterm-256color",
+        NO_COLOR: "1",
+        NODE_COMPILE_CACHE: codeCache,
+        MEANWHILE_HOME: path.join(folder, "home"),
+        ...options.env,
+      },
     },
-  });
+  );
   let drawn = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (drawn += text));
   child.stdin.on("error", () => {});

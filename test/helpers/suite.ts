@@ -8,7 +8,11 @@ import { isLong } from "./long.ts";
 export type Verdicts = Readonly<Record<string, Verdict>>;
 
 /** Asks every check of a suite, one after the other; as in a diagnosis, gentle ones share a server that was started. */
-export async function askAll(suite: readonly Check[], target: Target, options: NonNullable<Parameters<typeof ask>[2]>): Promise<Verdicts> {
+export async function askAll(
+  suite: readonly Check[],
+  target: Target,
+  options: NonNullable<Parameters<typeof ask>[2]>,
+): Promise<Verdicts> {
   const verdicts: Record<string, Verdict> = {};
   const memory = new Map<string, Promise<unknown>>();
   const pool = new SessionPool();
@@ -23,7 +27,9 @@ export async function askAll(suite: readonly Check[], target: Target, options: N
 /** What was found: the check, what it is about, the severity where it is not the check's own, and the title. */
 export function findingsIn(verdicts: Verdicts): { id: string; subject?: string; severity?: string; title: string }[] {
   return Object.entries(verdicts).flatMap(([id, verdict]) =>
-    verdict.outcome === "failed" ? verdict.findings.map(({ evidence: _evidence, remedy: _remedy, ...finding }) => ({ id, ...finding })) : [],
+    verdict.outcome === "failed"
+      ? verdict.findings.map(({ evidence: _evidence, remedy: _remedy, ...finding }) => ({ id, ...finding }))
+      : [],
   );
 }
 
@@ -37,8 +43,9 @@ export function breaksOf(suite: string): string[] {
 }
 
 /**
- * What a broken server is asked. Every day the first of each check is asked all of them, and none but its own may complain; those that are
- * wrong in another way (`~`) are asked that one. With all their rounds, and in `npm run check:diagnose`, all are asked everything.
+ * What a broken server is asked. Every day the first of each check is asked all of them, and none but its own may
+ * complain; those that are wrong in another way (`~`) are asked that one. With all their rounds, and in `npm run
+ * check:diagnose`, all are asked everything.
  */
 export function askedOf(name: string, suite: readonly Check[]): readonly Check[] {
   return isLong || !name.includes("~") ? suite : suite.filter(({ id }) => id === checkOf(name));

@@ -10,7 +10,10 @@ import { isModern, legacyRevision, modernRevision, tasksExtension } from "../../
 import { cleanUp } from "./home.ts";
 import { type Started, waitFor } from "./meanwhile.ts";
 
-/** Clients that write their JSON-RPC by hand: any revision, name and capability, and every message, header and status seen as it came. */
+/**
+ * Clients that write their JSON-RPC by hand: any revision, name and capability, and every message, header and status
+ * seen as it came.
+ */
 
 export type Json = Readonly<Record<string, unknown>>;
 // biome-ignore lint/suspicious/noExplicitAny: what is in a message is for the tests to check.
@@ -178,7 +181,8 @@ export function overStreams(output: Writable, input: Readable, close: () => Prom
       if (listeners.size > 1) return;
       input.on("data", (chunk: Buffer | string) => {
         // What a daemon and its fronts say to each other is no message.
-        for (const line of splitter.push(Buffer.from(chunk as string))) if (!line.toString().startsWith('{"meanwhile":')) receive(read(line.toString()));
+        for (const line of splitter.push(Buffer.from(chunk as string)))
+          if (!line.toString().startsWith('{"meanwhile":')) receive(read(line.toString()));
       });
     },
     async send(message) {
@@ -216,7 +220,15 @@ export class Stream {
   readonly #response: Response;
   readonly #stop: AbortController;
 
-  constructor(response: Response, about: { stop: AbortController; method?: string | undefined; messages?: Message[]; onMessage?: (message: Message) => void }) {
+  constructor(
+    response: Response,
+    about: {
+      stop: AbortController;
+      method?: string | undefined;
+      messages?: Message[];
+      onMessage?: (message: Message) => void;
+    },
+  ) {
     this.#response = response;
     this.#stop = about.stop;
     this.method = about.method ?? "answer";
@@ -270,14 +282,22 @@ export class Stream {
 }
 
 /** Any HTTP request; resolves with its response's head. The connection is closed after the test. */
-export async function exchange(url: string, request: { method?: string; headers?: HeaderValues; body?: string }): Promise<Stream> {
+export async function exchange(
+  url: string,
+  request: { method?: string; headers?: HeaderValues; body?: string },
+): Promise<Stream> {
   const stop = new AbortController();
   cleanUp(() => stop.abort());
-  return new Stream(await fetch(url, toInit({ ...request, headers: { ...acceptBoth, ...request.headers } }, stop)), { stop });
+  return new Stream(await fetch(url, toInit({ ...request, headers: { ...acceptBoth, ...request.headers } }, stop)), {
+    stop,
+  });
 }
 
 /** Not a Request: once that is collected, what aborts its signal aborts nothing any more. */
-function toInit({ method = "POST", headers, body }: { method?: string; headers: HeaderValues; body?: string }, { signal }: AbortController): RequestInit {
+function toInit(
+  { method = "POST", headers, body }: { method?: string; headers: HeaderValues; body?: string },
+  { signal }: AbortController,
+): RequestInit {
   const given = Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return { method, headers: Object.fromEntries(given), ...(body !== undefined && { body }), signal };
 }
@@ -290,7 +310,10 @@ export interface HttpLinkOptions {
 }
 
 /** Streamable HTTP, of either era, over whatever fetches. */
-export function overHttp(url: string, { token, headers, fetch: begin = fetch }: HttpLinkOptions = {}): Link & { readonly http: HttpDoor } {
+export function overHttp(
+  url: string,
+  { token, headers, fetch: begin = fetch }: HttpLinkOptions = {},
+): Link & { readonly http: HttpDoor } {
   const own = { ...acceptBoth, ...(token !== undefined && { authorization: `Bearer ${token}` }), ...headers };
   const open = new Set<AbortController>();
   const exchanges: Stream[] = [];
@@ -304,13 +327,24 @@ export function overHttp(url: string, { token, headers, fetch: begin = fetch }: 
       const stop = new AbortController();
       open.add(stop);
       const all = { ...own, accept: "text/event-stream", ...http.headersOf(revision), "last-event-id": lastEventId };
-      return new Stream(await begin(url, toInit({ method: "GET", headers: all }, stop)), { stop, onMessage: (message) => listener(message) });
+      return new Stream(await begin(url, toInit({ method: "GET", headers: all }, stop)), {
+        stop,
+        onMessage: (message) => listener(message),
+      });
     },
   };
-  const post = async (message: Message, { revision, stop = new AbortController(), messages = [], headers: more }: Sending): Promise<Answer> => {
+  const post = async (
+    message: Message,
+    { revision, stop = new AbortController(), messages = [], headers: more }: Sending,
+  ): Promise<Answer> => {
     const { method, params } = message;
     open.add(stop);
-    const about = { ...own, "content-type": "application/json", ...subjectHeaders({ revision, session: http.sessionId, method, params }), ...more };
+    const about = {
+      ...own,
+      "content-type": "application/json",
+      ...subjectHeaders({ revision, session: http.sessionId, method, params }),
+      ...more,
+    };
     const response = await begin(url, toInit({ headers: about, body: writeMessage(message as Sent) }, stop));
     http.sessionId = response.headers.get("mcp-session-id") ?? http.sessionId;
     const stream = new Stream(response, { stop, method, messages, onMessage: (received) => listener(received) });
@@ -421,8 +455,13 @@ export class WireClient {
   async begin(): Promise<this> {
     const { revision, name, capabilities } = this.#options;
     if (isModern(revision)) return this;
-    const { result } = await this.request("initialize", { protocolVersion: revision, capabilities, clientInfo: { name, version: "1" } });
-    if (result?.protocolVersion !== revision) throw new Error(`The server wants to speak ${String(result?.protocolVersion)}, not ${revision}`);
+    const { result } = await this.request("initialize", {
+      protocolVersion: revision,
+      capabilities,
+      clientInfo: { name, version: "1" },
+    });
+    if (result?.protocolVersion !== revision)
+      throw new Error(`The server wants to speak ${String(result?.protocolVersion)}, not ${revision}`);
     this.initialized = result;
     // What comes next may overtake it, as with any client over HTTP.
     this.notify("notifications/initialized").catch(() => undefined);
@@ -444,7 +483,12 @@ export class WireClient {
   }
 
   startCall(tool: string, input: object = {}, { meta, task }: CallOptions = {}): Begun {
-    return this.start("tools/call", { name: tool, arguments: input, ...(task !== undefined && { task }), ...(meta !== undefined && { _meta: meta }) });
+    return this.start("tools/call", {
+      name: tool,
+      arguments: input,
+      ...(task !== undefined && { task }),
+      ...(meta !== undefined && { _meta: meta }),
+    });
   }
 
   /** A call's result; an error of the protocol is thrown. */
@@ -505,7 +549,10 @@ export class WireClient {
   /** Since 2026-07-28 every request says who asks. */
   #dress(params: Json, capabilities = this.#options.capabilities): Json {
     if (!isModern(this.revision)) return params;
-    return { ...params, _meta: { ...modernMeta(capabilities, this.#options.name), ...(params._meta as object | undefined) } };
+    return {
+      ...params,
+      _meta: { ...modernMeta(capabilities, this.#options.name), ...(params._meta as object | undefined) },
+    };
   }
 }
 
@@ -527,8 +574,15 @@ export class ModernClient extends WireClient {
   }
 
   /** Listens to tasks; resolves with the acknowledgement. */
-  async listen(taskIds: readonly unknown[], more: Fields = {}): Promise<{ readonly acknowledged: Fields; readonly stream: Stream }> {
-    const { id, messages } = this.start("subscriptions/listen", { notifications: { taskIds, ...more } }, { id: "listening" });
+  async listen(
+    taskIds: readonly unknown[],
+    more: Fields = {},
+  ): Promise<{ readonly acknowledged: Fields; readonly stream: Stream }> {
+    const { id, messages } = this.start(
+      "subscriptions/listen",
+      { notifications: { taskIds, ...more } },
+      { id: "listening" },
+    );
     const isOurs = (stream: Stream) => stream.messages === messages;
     const [first] = await waitFor(
       () => messages.length > 0 && messages,

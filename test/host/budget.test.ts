@@ -9,8 +9,18 @@ type Door = "stdio" | "http";
 const limitOf = (host: HostProfile, door: Door = "stdio") => ({ ...host.limits[door], host: host.name });
 const tool = (limit: HostLimit) => ({ ...limit, host: "a-host" });
 
-/** What was measured: [host, clientInfo.name, door, seconds until a silent call is cut, our handle after, our heartbeat every]. */
-const measured: readonly (readonly [string, string | undefined, Door, number | undefined, number, number | undefined])[] = [
+/**
+ * What was measured: [host, clientInfo.name, door, seconds until a silent call is cut, our handle after, our heartbeat
+ * every].
+ */
+const measured: readonly (readonly [
+  string,
+  string | undefined,
+  Door,
+  number | undefined,
+  number,
+  number | undefined,
+])[] = [
   ["Claude Code, interactive", "claude-code", "stdio", 1800, 600, 600],
   ["Claude Code -p, stdio", "claude-code", "stdio", 1800, 600, 600],
   ["Claude Code -p, HTTP", "claude-code", "http", 300, 600, 100],
@@ -36,10 +46,15 @@ describe("each host gets its handle in time", () => {
     const host = findHost(name, {});
     expect(host.name).toBe(name ?? unknownHost.name);
     const budget = budgetOf(limitOf(host, door), true);
-    expect([budget.handleAfterMs / 1000, budget.heartbeatMs && budget.heartbeatMs / 1000]).toEqual([handleAfter, heartbeat]);
+    expect([budget.handleAfterMs / 1000, budget.heartbeatMs && budget.heartbeatMs / 1000]).toEqual([
+      handleAfter,
+      heartbeat,
+    ]);
     if (diesAfter === undefined) return;
     // The longest silence it will ever hear from us is shorter than its patience, with and without a progress token.
-    expect(Math.min(budget.handleAfterMs, budget.heartbeatMs ?? Number.POSITIVE_INFINITY)).toBeLessThan(diesAfter * 1000);
+    expect(Math.min(budget.handleAfterMs, budget.heartbeatMs ?? Number.POSITIVE_INFINITY)).toBeLessThan(
+      diesAfter * 1000,
+    );
     expect(budgetOf(limitOf(host, door), false).handleAfterMs).toBeLessThan(diesAfter * 1000);
   });
 
@@ -70,9 +85,15 @@ describe("a budget", () => {
     });
   });
 
-  test.each([true, false])("of a host that waits is the longest there is, without a beat (token: %s)", (hasProgressToken) => {
-    expect(budgetOf(tool({ limitMs: undefined, isExtended: false }), hasProgressToken)).toMatchObject({ handleAfterMs: 600_000, heartbeatMs: undefined });
-  });
+  test.each([true, false])(
+    "of a host that waits is the longest there is, without a beat (token: %s)",
+    (hasProgressToken) => {
+      expect(budgetOf(tool({ limitMs: undefined, isExtended: false }), hasProgressToken)).toMatchObject({
+        handleAfterMs: 600_000,
+        heartbeatMs: undefined,
+      });
+    },
+  );
 
   test("never exceeds what the user wants to keep open", () => {
     const keepInlineMs = 20_000;
@@ -95,11 +116,21 @@ describe("a budget", () => {
   test("is always positive and always ahead of the limit", () => {
     const limits = fc.record({ limitMs: fc.integer({ min: 100, max: 604_800_000 }), isExtended: fc.boolean() });
     fc.assert(
-      fc.property(limits, fc.boolean(), fc.integer({ min: 1, max: 604_800_000 }), (limit, hasProgressToken, keepInlineMs) => {
-        const { handleAfterMs, heartbeatMs } = budgetOf(tool(limit), hasProgressToken, keepInlineMs);
-        const silenceMs = Math.min(handleAfterMs, heartbeatMs ?? Number.POSITIVE_INFINITY);
-        return silenceMs > 0 && silenceMs < limit.limitMs && handleAfterMs <= keepInlineMs && (heartbeatMs === undefined || hasProgressToken);
-      }),
+      fc.property(
+        limits,
+        fc.boolean(),
+        fc.integer({ min: 1, max: 604_800_000 }),
+        (limit, hasProgressToken, keepInlineMs) => {
+          const { handleAfterMs, heartbeatMs } = budgetOf(tool(limit), hasProgressToken, keepInlineMs);
+          const silenceMs = Math.min(handleAfterMs, heartbeatMs ?? Number.POSITIVE_INFINITY);
+          return (
+            silenceMs > 0 &&
+            silenceMs < limit.limitMs &&
+            handleAfterMs <= keepInlineMs &&
+            (heartbeatMs === undefined || hasProgressToken)
+          );
+        },
+      ),
     );
   });
 
@@ -130,8 +161,12 @@ describe("docs/hosts.md", () => {
   const inSeconds = (ms: number | undefined) => (ms === undefined ? "–" : toSeconds(ms));
 
   test("has a row for every host we know, and for both doors where they differ", () => {
-    const expected = knownHosts.flatMap(({ name, limits }) => (limits.stdio === limits.http ? [`${name} stdio`] : [`${name} stdio`, `${name} http`]));
-    expect(rows.flatMap(([title, name]) => (nameIn(name) === undefined ? [] : `${nameIn(name)} ${door(title)}`)).toSorted()).toEqual(expected.toSorted());
+    const expected = knownHosts.flatMap(({ name, limits }) =>
+      limits.stdio === limits.http ? [`${name} stdio`] : [`${name} stdio`, `${name} http`],
+    );
+    expect(
+      rows.flatMap(([title, name]) => (nameIn(name) === undefined ? [] : `${nameIn(name)} ${door(title)}`)).toSorted(),
+    ).toEqual(expected.toSorted());
   });
 
   test.each(rows.map((row) => [row[0], row] as const))("says of %s what the code does", (title, row) => {
@@ -146,7 +181,13 @@ describe("docs/hosts.md", () => {
     });
     if (host === unknownHost) return;
     const { limitMs, isAssumed } = limit;
-    expect(diesAfter).toMatch(isAssumed ? /^unknown$/ : limitMs === undefined ? /^waits$/ : new RegExp(`^${toSeconds(limitMs)}( idle|, later 240 s)?$`));
+    expect(diesAfter).toMatch(
+      isAssumed
+        ? /^unknown$/
+        : limitMs === undefined
+          ? /^waits$/
+          : new RegExp(`^${toSeconds(limitMs)}( idle|, later 240 s)?$`),
+    );
     expect(isExtended).toMatch(limit.isExtended ? /^yes$/ : /^(no|unknown|–)$/);
     const version = /version ([\d.]*\d)/.exec(host.source)?.[1];
     expect(source).toBe(version === undefined ? "threads" : `run, ${version}`);

@@ -3,19 +3,32 @@ import { findHost, knownHosts, unknownHost } from "../../src/host/profiles.ts";
 
 describe("a host", () => {
   test("is found by the name it gives, whitespace around it aside", () => {
-    expect(findHost("codex-mcp-client", {})).toMatchObject({ title: "Codex CLI", limits: { stdio: { limitMs: 300_000, isExtended: false } } });
+    expect(findHost("codex-mcp-client", {})).toMatchObject({
+      title: "Codex CLI",
+      limits: { stdio: { limitMs: 300_000, isExtended: false } },
+    });
     expect(findHost(" codex-mcp-client\n", {}).title).toBe("Codex CLI");
   });
 
-  test.each([undefined, "", "Codex-MCP-Client", "codex", "__proto__", "constructor", "toString", "hasOwnProperty", "some client of 2031"])(
-    "%j is nobody we know",
-    (name) => {
-      expect(findHost(name, {})).toBe(unknownHost);
-    },
-  );
+  test.each([
+    undefined,
+    "",
+    "Codex-MCP-Client",
+    "codex",
+    "__proto__",
+    "constructor",
+    "toString",
+    "hasOwnProperty",
+    "some client of 2031",
+  ])("%j is nobody we know", (name) => {
+    expect(findHost(name, {})).toBe(unknownHost);
+  });
 
   test("nobody knows is taken to cut calls after 60 s, whatever progress it hears", () => {
-    expect(unknownHost.limits).toEqual({ stdio: { limitMs: 60_000, isExtended: false, isAssumed: true }, http: unknownHost.limits.stdio });
+    expect(unknownHost.limits).toEqual({
+      stdio: { limitMs: 60_000, isExtended: false, isAssumed: true },
+      http: unknownHost.limits.stdio,
+    });
   });
 
   test("may wait differently at each door", () => {
@@ -23,11 +36,14 @@ describe("a host", () => {
     expect([stdio.limitMs, http.limitMs]).toEqual([1_800_000, 300_000]);
   });
 
-  test.each(["factory-cli", "qwen-cli-mcp-client-probe", "cursor-vscode"])("%s: its figures are unknown, and it says so", (name) => {
-    const host = findHost(name, {});
-    expect(host).toMatchObject({ name, limits: unknownHost.limits });
-    expect(host.source).toContain("taken as an unknown host");
-  });
+  test.each(["factory-cli", "qwen-cli-mcp-client-probe", "cursor-vscode"])(
+    "%s: its figures are unknown, and it says so",
+    (name) => {
+      const host = findHost(name, {});
+      expect(host).toMatchObject({ name, limits: unknownHost.limits });
+      expect(host.source).toContain("taken as an unknown host");
+    },
+  );
 
   test("has a name of its own, a title and a source that says when or from whom", () => {
     expect(new Set(knownHosts.map((host) => host.name)).size).toBe(knownHosts.length);
@@ -62,8 +78,15 @@ describe("the user's config", () => {
   });
 
   test("turns an assumed limit into a known one only by naming it", () => {
-    expect(findHost("cursor-vscode", { "cursor-vscode": { limitSeconds: 60 } }).limits.stdio).toEqual({ limitMs: 60_000, isExtended: false });
-    expect(findHost("cursor-vscode", { "cursor-vscode": { isExtended: true } }).limits.stdio).toEqual({ limitMs: 60_000, isExtended: true, isAssumed: true });
+    expect(findHost("cursor-vscode", { "cursor-vscode": { limitSeconds: 60 } }).limits.stdio).toEqual({
+      limitMs: 60_000,
+      isExtended: false,
+    });
+    expect(findHost("cursor-vscode", { "cursor-vscode": { isExtended: true } }).limits.stdio).toEqual({
+      limitMs: 60_000,
+      isExtended: true,
+      isAssumed: true,
+    });
   });
 
   test("gives a limit to a host that waits", () => {

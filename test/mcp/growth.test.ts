@@ -44,14 +44,18 @@ test("100 tasks with a progress token, one after the other on one connection: wh
   const closed = () => getEventListeners(server.connections[0]?.closed as AbortSignal, "abort").length;
   const before = closed();
   for (let round = 0; round < 10; round++) {
-    const calls = Array.from({ length: 10 }, (_, n) => client.call("work_second", {}, { task: {}, meta: { progressToken: round * 10 + n } }));
+    const calls = Array.from({ length: 10 }, (_, n) =>
+      client.call("work_second", {}, { task: {}, meta: { progressToken: round * 10 + n } }),
+    );
     await moving(clock, Promise.all(calls));
     clock.advance(2_000);
     await turns(20);
     clock.advance(1_000);
     await turns(20);
   }
-  const { tasks } = (await moving(clock, client.request("tasks/list"))).result as unknown as { tasks: { status: string }[] };
+  const { tasks } = (await moving(clock, client.request("tasks/list"))).result as unknown as {
+    tasks: { status: string }[];
+  };
   expect(tasks.filter(({ status }) => status === "completed")).toHaveLength(100);
   expect(closed()).toBeLessThanOrEqual(before + 1);
 });

@@ -20,8 +20,14 @@ function setUp(more: (server: McpServer, facts: { era: string }) => void = () =>
   const stopped: string[] = [];
   const hook = (server: McpServer, { era }: { era: string }) => {
     eras.push(era);
-    server.registerTool("by_hand", { description: "By hand", inputSchema: z.object({ word: z.string() }) }, ({ word }) => text(`by hand: ${word}`));
-    server.registerTool("say_hello", { description: "Never reached", inputSchema: z.object({}) }, () => text("the author's"));
+    server.registerTool(
+      "by_hand",
+      { description: "By hand", inputSchema: z.object({ word: z.string() }) },
+      ({ word }) => text(`by hand: ${word}`),
+    );
+    server.registerTool("say_hello", { description: "Never reached", inputSchema: z.object({}) }, () =>
+      text("the author's"),
+    );
     server.registerTool("ask_name", { description: "Asks", inputSchema: z.object({}) }, async (_input, ctx) => {
       const answer = await ctx.mcpReq.elicitInput({
         mode: "form",
@@ -30,13 +36,21 @@ function setUp(more: (server: McpServer, facts: { era: string }) => void = () =>
       });
       return text(`hello ${String(answer.content?.name)}`);
     });
-    server.registerTool("slow", { description: "Waits to be stopped", inputSchema: z.object({ who: z.string() }) }, async ({ who }, ctx) => {
-      const { progressToken } = ctx.mcpReq._meta ?? {};
-      if (progressToken !== undefined) await ctx.mcpReq.notify({ method: "notifications/progress", params: { progressToken, progress: 1, message: who } });
-      await new Promise((resolve) => ctx.mcpReq.signal.addEventListener("abort", resolve));
-      stopped.push(who);
-      return text("stopped");
-    });
+    server.registerTool(
+      "slow",
+      { description: "Waits to be stopped", inputSchema: z.object({ who: z.string() }) },
+      async ({ who }, ctx) => {
+        const { progressToken } = ctx.mcpReq._meta ?? {};
+        if (progressToken !== undefined)
+          await ctx.mcpReq.notify({
+            method: "notifications/progress",
+            params: { progressToken, progress: 1, message: who },
+          });
+        await new Promise((resolve) => ctx.mcpReq.signal.addEventListener("abort", resolve));
+        stopped.push(who);
+        return text("stopped");
+      },
+    );
     server.registerPrompt("say_hello", { description: "The author's" }, () => ({
       messages: [{ role: "user", content: { type: "text", text: "the author's" } }],
     }));
@@ -69,34 +83,48 @@ const doors = [
 
 const namesIn = (list: unknown) => (list as { name: string }[]).map(({ name }) => name);
 
-test.each(doors)("what an author registers by hand is listed and asked beside what is ours (%s, %s)", async (door, revision) => {
-  const { connect } = setUp();
-  const client = await connect(door, { revision });
-  const { tools } = (await client.request("tools/list")).result as Fields;
-  expect(namesIn(tools).filter((name) => !name.startsWith("task_"))).toEqual(expect.arrayContaining(["say_hello", "by_hand", "ask_name", "slow"]));
-  expect((await client.call("say_hello")).structuredContent?.data, "a command wins over a tool of its name").toEqual({ hello: "ours" });
-  expect(await client.call("by_hand", { word: "x" })).toMatchObject(text("by hand: x"));
-  expect((await client.request("tools/call", { name: "nothing", arguments: {} })).error).toMatchObject({
-    code: -32602,
-    message: expect.stringContaining("nothing"),
-  });
-  const { prompts } = (await client.request("prompts/list")).result as Fields;
-  expect(namesIn(prompts)).toEqual(["say_hello"]);
-  expect((await client.request("prompts/get", { name: "say_hello" })).result).toMatchObject({ messages: [{ content: { text: "the author's" } }] });
-  const { resources } = (await client.request("resources/list")).result as Fields;
-  expect(namesIn(resources)).toEqual(["stats", "note"]);
-  expect((await client.request("resources/templates/list")).result).toMatchObject({ resourceTemplates: [{ name: "notes" }] });
-  expect((await client.request("resources/read", { uri: "notes://two" })).result).toMatchObject({ contents: [{ text: "any" }] });
-  expect(
-    (await client.request("resources/read", { uri: `x://${"y".repeat(10_000)}` })).error?.message.length,
-    "what a client says is not sent back whole",
-  ).toBeLessThan(400);
-  expect((await client.request("no/such")).error).toMatchObject({ code: -32601 });
-});
+test.each(doors)(
+  "what an author registers by hand is listed and asked beside what is ours (%s, %s)",
+  async (door, revision) => {
+    const { connect } = setUp();
+    const client = await connect(door, { revision });
+    const { tools } = (await client.request("tools/list")).result as Fields;
+    expect(namesIn(tools).filter((name) => !name.startsWith("task_"))).toEqual(
+      expect.arrayContaining(["say_hello", "by_hand", "ask_name", "slow"]),
+    );
+    expect((await client.call("say_hello")).structuredContent?.data, "a command wins over a tool of its name").toEqual({
+      hello: "ours",
+    });
+    expect(await client.call("by_hand", { word: "x" })).toMatchObject(text("by hand: x"));
+    expect((await client.request("tools/call", { name: "nothing", arguments: {} })).error).toMatchObject({
+      code: -32602,
+      message: expect.stringContaining("nothing"),
+    });
+    const { prompts } = (await client.request("prompts/list")).result as Fields;
+    expect(namesIn(prompts)).toEqual(["say_hello"]);
+    expect((await client.request("prompts/get", { name: "say_hello" })).result).toMatchObject({
+      messages: [{ content: { text: "the author's" } }],
+    });
+    const { resources } = (await client.request("resources/list")).result as Fields;
+    expect(namesIn(resources)).toEqual(["stats", "note"]);
+    expect((await client.request("resources/templates/list")).result).toMatchObject({
+      resourceTemplates: [{ name: "notes" }],
+    });
+    expect((await client.request("resources/read", { uri: "notes://two" })).result).toMatchObject({
+      contents: [{ text: "any" }],
+    });
+    expect(
+      (await client.request("resources/read", { uri: `x://${"y".repeat(10_000)}` })).error?.message.length,
+      "what a client says is not sent back whole",
+    ).toBeLessThan(400);
+    expect((await client.request("no/such")).error).toMatchObject({ code: -32601 });
+  },
+);
 
 test("the hook runs once for each session with a handshake, and once for all clients since 2026-07-28", async () => {
   const { connect, eras } = setUp();
-  for (const door of ["stdio", "http", "http"] as const) await (await connect(door, { revision: "2026-07-28" })).call("by_hand", { word: "x" });
+  for (const door of ["stdio", "http", "http"] as const)
+    await (await connect(door, { revision: "2026-07-28" })).call("by_hand", { word: "x" });
   expect(eras).toEqual(["modern"]);
   for (const door of ["stdio", "http"] as const) {
     const client = await connect(door, { revision: "2025-11-25" });
@@ -105,29 +133,39 @@ test("the hook runs once for each session with a handshake, and once for all cli
   expect(eras).toEqual(["modern", "legacy", "legacy"]);
 });
 
-test.each(["stdio", "http"] as const)("a tool of the author's asks the client that called it, and nobody else (%s)", async (door) => {
-  const { connect } = setUp();
-  const [ada, bob] = await Promise.all([1, 2].map(() => connect(door, { revision: "2025-11-25", capabilities: { elicitation: {} } })));
-  const asked = ada?.startCall("ask_name");
-  const { id } = (await ada?.comes("elicitation/create")) ?? {};
-  await ada?.respond(id, { action: "accept", content: { name: "Ada" } });
-  expect((await asked?.answer)?.result).toMatchObject(text("hello Ada"));
-  expect(bob?.of("elicitation/create")).toEqual([]);
-});
+test.each(["stdio", "http"] as const)(
+  "a tool of the author's asks the client that called it, and nobody else (%s)",
+  async (door) => {
+    const { connect } = setUp();
+    const [ada, bob] = await Promise.all(
+      [1, 2].map(() => connect(door, { revision: "2025-11-25", capabilities: { elicitation: {} } })),
+    );
+    const asked = ada?.startCall("ask_name");
+    const { id } = (await ada?.comes("elicitation/create")) ?? {};
+    await ada?.respond(id, { action: "accept", content: { name: "Ada" } });
+    expect((await asked?.answer)?.result).toMatchObject(text("hello Ada"));
+    expect(bob?.of("elicitation/create")).toEqual([]);
+  },
+);
 
-test.each(doors)("progress goes to who asked for it, and who takes its call back stops that one alone (%s, %s)", async (door, revision) => {
-  const { connect, stopped } = setUp();
-  const [ada, bob] = (await Promise.all([1, 2].map(() => connect(door, { revision })))) as [WireClient, WireClient];
-  // The same id and the same token: they are told apart all the same.
-  const calls = [ada, bob].map((client, at) => client.startCall("slow", { who: ["ada", "bob"][at] }, { meta: { progressToken: "t" } }));
-  expect((await ada.comes("notifications/progress")).params).toMatchObject({ progressToken: "t", message: "ada" });
-  expect((await bob.comes("notifications/progress")).params).toMatchObject({ progressToken: "t", message: "bob" });
-  if (door === "http" && revision === "2026-07-28") calls[0]?.drop();
-  else ada.cancel(calls[0]?.id as number);
-  await waitFor(() => stopped.length > 0);
-  expect(stopped).toEqual(["ada"]);
-  calls[1]?.drop();
-});
+test.each(doors)(
+  "progress goes to who asked for it, and who takes its call back stops that one alone (%s, %s)",
+  async (door, revision) => {
+    const { connect, stopped } = setUp();
+    const [ada, bob] = (await Promise.all([1, 2].map(() => connect(door, { revision })))) as [WireClient, WireClient];
+    // The same id and the same token: they are told apart all the same.
+    const calls = [ada, bob].map((client, at) =>
+      client.startCall("slow", { who: ["ada", "bob"][at] }, { meta: { progressToken: "t" } }),
+    );
+    expect((await ada.comes("notifications/progress")).params).toMatchObject({ progressToken: "t", message: "ada" });
+    expect((await bob.comes("notifications/progress")).params).toMatchObject({ progressToken: "t", message: "bob" });
+    if (door === "http" && revision === "2026-07-28") calls[0]?.drop();
+    else ada.cancel(calls[0]?.id as number);
+    await waitFor(() => stopped.length > 0);
+    expect(stopped).toEqual(["ada"]);
+    calls[1]?.drop();
+  },
+);
 
 test.each(doors.filter(([, revision]) => revision === "2026-07-28"))(
   "what changes of the author's is told to who listens to it (%s, %s)",
@@ -161,17 +199,23 @@ test("a client that looks who is there before it begins is served as what it is"
   expect(eras).toEqual(["modern"]);
 });
 
-test.each(doors)("a result that cannot be written is an error to who asked for it, and the next call works (%s, %s)", async (door, revision) => {
-  const { connect } = setUp((server) => {
-    server.registerTool("odd", { description: "Odd", inputSchema: z.object({}) }, () => ({ ...text("odd"), _meta: { big: 1n } }));
-  });
-  const client = await connect(door, { revision });
-  expect((await client.request("tools/call", { name: "odd", arguments: {} })).error).toMatchObject({
-    code: -32603,
-    message: expect.stringContaining("cannot be written"),
-  });
-  expect(await client.call("by_hand", { word: "x" })).toMatchObject(text("by hand: x"));
-});
+test.each(doors)(
+  "a result that cannot be written is an error to who asked for it, and the next call works (%s, %s)",
+  async (door, revision) => {
+    const { connect } = setUp((server) => {
+      server.registerTool("odd", { description: "Odd", inputSchema: z.object({}) }, () => ({
+        ...text("odd"),
+        _meta: { big: 1n },
+      }));
+    });
+    const client = await connect(door, { revision });
+    expect((await client.request("tools/call", { name: "odd", arguments: {} })).error).toMatchObject({
+      code: -32603,
+      message: expect.stringContaining("cannot be written"),
+    });
+    expect(await client.call("by_hand", { word: "x" })).toMatchObject(text("by hand: x"));
+  },
+);
 
 test("a server that its author has closed is made anew for the next client", async () => {
   let author: McpServer | undefined;
@@ -185,14 +229,18 @@ test("a server that its author has closed is made anew for the next client", asy
 
 test("a hook whose SDK is not there says so, to the log and to whoever asks", async () => {
   const said: string[] = [];
-  const loadSdk = () => Promise.reject(new RuntimeError("CONFIG_INVALID", "in /a/file: install it", { forClients: "install it" }));
+  const loadSdk = () =>
+    Promise.reject(new RuntimeError("CONFIG_INVALID", "in /a/file: install it", { forClients: "install it" }));
   const guests = new Guests({
     facts: { name: "x", version: "1", instructions: undefined },
     hook: () => undefined,
     loadSdk,
     log: { ...silentLog, error: (text) => void said.push(text) },
   });
-  expect(toRpcError(await guests.shared("modern").catch((error: unknown) => error))).toEqual({ code: -32603, message: "install it" });
+  expect(toRpcError(await guests.shared("modern").catch((error: unknown) => error))).toEqual({
+    code: -32603,
+    message: "install it",
+  });
   expect(said).toEqual(["in /a/file: install it"]);
 });
 

@@ -27,11 +27,18 @@ const valuesOf = (progress: readonly Message[]) => progress.map(({ params }) => 
 const rising = (values: readonly number[]) => [...new Set(values)].toSorted((a, b) => a - b);
 
 test("a job's client that can show questions is asked by elicitation/create, and the job ends with the answer", async () => {
-  const { call, comes, respond, of } = await openPiped({ commands: { say_hello: greet }, revision, capabilities: { ...takesJobs, elicitation: {} } });
+  const { call, comes, respond, of } = await openPiped({
+    commands: { say_hello: greet },
+    revision,
+    capabilities: { ...takesJobs, elicitation: {} },
+  });
   const { structuredContent } = await call("say_hello");
   const job_id = structuredContent?.data.job_id;
   const [asked] = await comes("elicitation/create");
-  expect(asked?.params).toMatchObject({ message: "What is your name?", requestedSchema: { properties: { name: { type: "string" } } } });
+  expect(asked?.params).toMatchObject({
+    message: "What is your name?",
+    requestedSchema: { properties: { name: { type: "string" } } },
+  });
   await respond(asked, { action: "accept", content: { name: "Ada" } });
   const [told] = await comes("notifications/tool_result");
   expect(told?.params).toMatchObject({ job_id, result: { success: true, data: { greeting: "Hello, Ada!" } } });
@@ -50,7 +57,11 @@ test("so is one whose job asks for leave: what is confirmed is done, what is dec
     input: z.object({ file: z.string() }),
     run: ({ file }) => void erased.push(file),
   });
-  const { call, comes, respond } = await openPiped({ commands: { files_erase: erase }, revision, capabilities: { ...takesJobs, elicitation: {} } });
+  const { call, comes, respond } = await openPiped({
+    commands: { files_erase: erase },
+    revision,
+    capabilities: { ...takesJobs, elicitation: {} },
+  });
   await call("files_erase", { file: "a" });
   await respond((await comes("elicitation/create", 1))[0], { action: "accept", content: { confirm: true } });
   await comes("notifications/tool_result", 1);
@@ -68,7 +79,9 @@ test("a client that cannot show questions is told in a progress message how to a
   const { call, comes, of } = await openPiped({ commands: { say_hello: greet }, revision, capabilities: takesJobs });
   const job_id = (await call("say_hello")).structuredContent?.data.job_id;
   const progress = await comes("notifications/progress", 2);
-  expect(progress.map(({ params }) => params?.message)).toContainEqual(expect.stringMatching(`What is your name\\?.*meanwhile tasks answer ${String(job_id)}`));
+  expect(progress.map(({ params }) => params?.message)).toContainEqual(
+    expect.stringMatching(`What is your name\\?.*meanwhile tasks answer ${String(job_id)}`),
+  );
   expect(of("elicitation/create")).toEqual([]);
   await call("task_answer", { job_id, answers: { q1: { name: "Bob" } } });
   const [told] = await comes("notifications/tool_result");
@@ -79,7 +92,12 @@ test("a client that cannot show questions is told in a progress message how to a
 });
 
 test("the result of a command that gives content(…) carries it", async () => {
-  const draw = defineCommand({ summary: "Draw", long: true, effects: "read", run: () => content("a cat", image("R0lGODlhAQABAAAAACw=", "image/gif")) });
+  const draw = defineCommand({
+    summary: "Draw",
+    long: true,
+    effects: "read",
+    run: () => content("a cat", image("R0lGODlhAQABAAAAACw=", "image/gif")),
+  });
   const { call, comes } = await openPiped({ commands: { art_draw: draw }, revision, capabilities: takesJobs });
   const job_id = (await call("art_draw")).structuredContent?.data.job_id;
   const [told] = await comes("notifications/tool_result");
@@ -92,10 +110,17 @@ test("the result of a command that gives content(…) carries it", async () => {
 
 test("two equal calls on one connection are one job, and told once: progress rises strictly, and there is one result", async () => {
   const clock = new FakeClock();
-  const { call, comes, of, pass } = await openPiped({ commands: { work_steps: stepping(clock) }, clock, revision, capabilities: takesJobs });
+  const { call, comes, of, pass } = await openPiped({
+    commands: { work_steps: stepping(clock) },
+    clock,
+    revision,
+    capabilities: takesJobs,
+  });
   const [first, second] = [await call("work_steps"), await call("work_steps")];
   expect(second.structuredContent?.data.job_id).toBe(first.structuredContent?.data.job_id);
-  expect(second.structuredContent?.messages.map(({ text }) => text)).toContainEqual(expect.stringContaining("Joined the run"));
+  expect(second.structuredContent?.messages.map(({ text }) => text)).toContainEqual(
+    expect.stringContaining("Joined the run"),
+  );
   await comes("notifications/tool_result");
   await pass(5_000);
   expect(of("notifications/tool_result")).toHaveLength(1);
@@ -103,7 +128,9 @@ test("two equal calls on one connection are one job, and told once: progress ris
   expect(values).toEqual(rising(values));
   expect(values).toEqual([0.25, 0.5, 0.75, 1]);
   const third = await call("work_steps");
-  expect(third.structuredContent?.data.job_id, "once it has ended, it is a new job").not.toBe(first.structuredContent?.data.job_id);
+  expect(third.structuredContent?.data.job_id, "once it has ended, it is a new job").not.toBe(
+    first.structuredContent?.data.job_id,
+  );
   expect(await comes("notifications/tool_result", 2)).toHaveLength(2);
 });
 

@@ -40,26 +40,29 @@ test.each([
   ["stdio", "2026-07-28"],
   ["http", "2025-06-18"],
   ["http", "2025-11-25"],
-] as const)("a connection over %s that is lost in the middle of a call of %s leaves a task, and its result to the next connection", async (door, revision) => {
-  const { clock, connect, starts } = setUp();
-  const [lost, next] = [await connect(door, revision), await connect(door, revision)];
-  const { drop } = lost.startCall("work_minute");
-  await waitFor(() => starts() === 1);
-  clock.advance(10_000);
-  await turns();
-  drop();
-  const jobs = await eventually(async () => {
-    const { structuredContent } = await moving(clock, next.call("task_list"), 1);
-    const found = structuredContent?.data.jobs as { job_id: string }[];
-    return found.length > 0 ? found : undefined;
-  });
-  expect(jobs).toMatchObject([{ tool: "work_minute", status: "working" }]);
-  clock.advance(60_000);
-  await turns();
-  const result = await moving(clock, next.call("task_result", { job_id: jobs[0]?.job_id }));
-  expect(result.structuredContent).toMatchObject({ success: true, data: { minutes: 1 } });
-  expect(starts()).toBe(1);
-});
+] as const)(
+  "a connection over %s that is lost in the middle of a call of %s leaves a task, and its result to the next connection",
+  async (door, revision) => {
+    const { clock, connect, starts } = setUp();
+    const [lost, next] = [await connect(door, revision), await connect(door, revision)];
+    const { drop } = lost.startCall("work_minute");
+    await waitFor(() => starts() === 1);
+    clock.advance(10_000);
+    await turns();
+    drop();
+    const jobs = await eventually(async () => {
+      const { structuredContent } = await moving(clock, next.call("task_list"), 1);
+      const found = structuredContent?.data.jobs as { job_id: string }[];
+      return found.length > 0 ? found : undefined;
+    });
+    expect(jobs).toMatchObject([{ tool: "work_minute", status: "working" }]);
+    clock.advance(60_000);
+    await turns();
+    const result = await moving(clock, next.call("task_result", { job_id: jobs[0]?.job_id }));
+    expect(result.structuredContent).toMatchObject({ success: true, data: { minutes: 1 } });
+    expect(starts()).toBe(1);
+  },
+);
 
 test("over HTTP, a closed stream of 2026-07-28 is a cancel: the call is stopped, and leaves nothing", async () => {
   const { clock, connect, starts, stops } = setUp();

@@ -49,13 +49,18 @@ describe("2026-07-28, a call that was sent back with a question", () => {
     const { command, runs } = asking();
     const piped = await openPiped({ commands: { ask_names: command }, ...elicits });
     const first = await piped.call("ask_names");
-    expect(first).toMatchObject({ resultType: "input_required", inputRequests: { q1: { params: { message: "The first name?" } } } });
+    expect(first).toMatchObject({
+      resultType: "input_required",
+      inputRequests: { q1: { params: { message: "The first name?" } } },
+    });
     await piped.pass(59 * minute);
     expect(runs[0]?.signal.aborted).toBe(false);
     await piped.pass(minute);
     expect(runs[0]?.signal.aborted).toBe(true);
     const { tasks } = await piped.engine.list(local, { withCalls: true });
-    expect(tasks).toMatchObject([{ status: "cancelled", statusMessage: "Nobody answered its question within an hour." }]);
+    expect(tasks).toMatchObject([
+      { status: "cancelled", statusMessage: "Nobody answered its question within an hour." },
+    ]);
     expect((await comeBack(piped, first, { q1: accept({ name: "Ada" }) })).error).toMatchObject({ code: -32602 });
     expect(runs).toHaveLength(1);
   });
@@ -66,10 +71,15 @@ describe("2026-07-28, a call that was sent back with a question", () => {
     const first = await piped.call("ask_names");
     await piped.pass(50 * minute);
     const refused = await comeBack(piped, first, { q1: accept({ name: "" }) });
-    expect(refused.result, "an answer that does not fit is asked for again").toMatchObject({ resultType: "input_required" });
+    expect(refused.result, "an answer that does not fit is asked for again").toMatchObject({
+      resultType: "input_required",
+    });
     await piped.pass(50 * minute);
     const second = await comeBack(piped, refused.result as Result, { q1: accept({ name: "Ada" }) });
-    expect(second.result).toMatchObject({ resultType: "input_required", inputRequests: { q2: { params: { message: "The second name?" } } } });
+    expect(second.result).toMatchObject({
+      resultType: "input_required",
+      inputRequests: { q2: { params: { message: "The second name?" } } },
+    });
     await piped.pass(50 * minute);
     const done = await comeBack(piped, second.result as Result, { q2: accept({ name: "Bob" }) });
     expect(done.result?.structuredContent).toMatchObject({ success: true, data: { names: "Ada and Bob" } });
@@ -83,18 +93,30 @@ describe("2026-07-28, a call that was sent back with a question", () => {
 describe("2026-07-28, tasks/update", () => {
   test("from a client that cannot show questions confirms nothing: no person has seen it", async () => {
     const { command, erased } = erasing();
-    const piped = await openPiped({ commands: { files_erase: command }, revision: "2026-07-28", capabilities: takesTasks });
+    const piped = await openPiped({
+      commands: { files_erase: command },
+      revision: "2026-07-28",
+      capabilities: takesTasks,
+    });
     const { taskId } = await piped.call("files_erase", { file: "a" });
     await piped.pass(100);
-    expect(await piped.engine.get(local, taskId)).toMatchObject({ status: "input_required", questions: [{ key: "q1", message: "Erase a?" }] });
+    expect(await piped.engine.get(local, taskId)).toMatchObject({
+      status: "input_required",
+      questions: [{ key: "q1", message: "Erase a?" }],
+    });
     for (const answer of [accept({ confirm: true }), accept({}), { action: "decline" }, { action: "cancel" }]) {
       await piped.request("tasks/update", { taskId, inputResponses: { q1: answer } });
       await piped.pass(1_000);
       const { status, questions } = await piped.engine.get(local, taskId);
-      expect({ status, answer: questions[0]?.answer }, JSON.stringify(answer)).toEqual({ status: "input_required", answer: undefined });
+      expect({ status, answer: questions[0]?.answer }, JSON.stringify(answer)).toEqual({
+        status: "input_required",
+        answer: undefined,
+      });
     }
     expect(erased).toEqual([]);
-    expect(await piped.engine.answer(local, taskId as string, { q1: { action: "accept", content: { confirm: true } } })).toBe(true);
+    expect(
+      await piped.engine.answer(local, taskId as string, { q1: { action: "accept", content: { confirm: true } } }),
+    ).toBe(true);
     await piped.pass(100);
     expect(erased, "a person can, elsewhere").toEqual(["a"]);
   });
@@ -106,10 +128,16 @@ describe("2026-07-28, tasks/update", () => {
     ["in other letters", { action: "Accept", content: { name: "Ada" } }],
   ])("with an action %s is refused with -32602, and the question stays open", async (_title, response) => {
     const { command, runs } = asking({ long: true });
-    const piped = await openPiped({ commands: { ask_names: command }, revision: "2026-07-28", capabilities: { ...takesTasks, elicitation: {} } });
+    const piped = await openPiped({
+      commands: { ask_names: command },
+      revision: "2026-07-28",
+      capabilities: { ...takesTasks, elicitation: {} },
+    });
     const { taskId } = await piped.call("ask_names");
     await piped.pass(100);
-    expect(await piped.request("tasks/update", { taskId, inputResponses: { q1: response } })).toMatchObject({ error: { code: -32602 } });
+    expect(await piped.request("tasks/update", { taskId, inputResponses: { q1: response } })).toMatchObject({
+      error: { code: -32602 },
+    });
     await piped.pass(1_000);
     expect((await piped.request("tasks/get", { taskId })).result).toMatchObject({
       status: "input_required",
@@ -119,7 +147,10 @@ describe("2026-07-28, tasks/update", () => {
     await piped.request("tasks/update", { taskId, inputResponses: { q2: accept({ name: "Bob" }) } });
     await piped.pass(100);
     const { result } = await piped.request("tasks/get", { taskId });
-    expect(result).toMatchObject({ status: "completed", result: { structuredContent: { data: { names: "Ada and Bob" } } } });
+    expect(result).toMatchObject({
+      status: "completed",
+      result: { structuredContent: { data: { names: "Ada and Bob" } } },
+    });
     expect(runs).toHaveLength(1);
   });
 });
@@ -128,7 +159,11 @@ describe("2025-11-25, a question that a client shows is taken back", () => {
   /** A task that asks, and the request for an answer that its client has got. */
   async function shown() {
     const { command } = asking();
-    const piped = await openPiped({ commands: { ask_names: command }, revision: "2025-11-25", capabilities: { elicitation: {} } });
+    const piped = await openPiped({
+      commands: { ask_names: command },
+      revision: "2025-11-25",
+      capabilities: { elicitation: {} },
+    });
     const { task } = await piped.call("ask_names", {}, { task: {} });
     const [asked] = await piped.comes("elicitation/create");
     expect(asked?.params).toMatchObject({ message: "The first name?" });

@@ -26,7 +26,8 @@ test("the tools are listed once for each kind of client, and written once for ea
   expect(first).toBeInstanceOf(WrittenResult);
   expect(again).toBe(first);
   expect(new Set([first, modern, older, strangers]).size).toBe(4);
-  const toolsIn = (result: unknown) => JSON.parse(writeMessage({ id: "a", result })).result.tools as { name: string; execution?: unknown }[];
+  const toolsIn = (result: unknown) =>
+    JSON.parse(writeMessage({ id: "a", result })).result.tools as { name: string; execution?: unknown }[];
   expect(toolsIn(first)[0]).toMatchObject({ name: "say_hello", execution: { taskSupport: "optional" } });
   for (const result of [modern, older]) expect(toolsIn(result)[0]?.execution).toBeUndefined();
   expect(toolsIn(strangers).map(({ name }) => name)).not.toContain("task_list");

@@ -11,7 +11,11 @@ const opencode = { revision: "2025-11-25", name: "opencode" } as const;
 const limitMs = 60_000;
 
 /** Reports this at once, and goes on in silence. */
-function silentAfter(clock: FakeClock, first: { done: number; total: number } | { percentage: number } | undefined, ms: number) {
+function silentAfter(
+  clock: FakeClock,
+  first: { done: number; total: number } | { percentage: number } | undefined,
+  ms: number,
+) {
   return defineCommand({
     summary: "Say something, then be silent",
     async run(_input, task) {
@@ -27,43 +31,66 @@ describe("a host that waits as long as it hears something", () => {
     ["3 of 3", { done: 3, total: 3 }, 3],
     ["100 %", { percentage: 100 }, 100],
     ["one of a very large total", { done: 2 ** 40, total: 2 ** 40 }, 2 ** 40],
-  ] as const)("hears from a command that has reported %s and goes on: values that rise, without a total", async (_title, first, total) => {
-    const clock = new FakeClock();
-    const { client, of, pass, settled } = await openPiped({ ...opencode, clock, commands: { work_on: silentAfter(clock, first, 5 * limitMs) } });
-    const times: number[] = [];
-    client.onMessage(({ method }) => void (method === "notifications/progress" && times.push(clock.now())));
-    const startedAt = clock.now();
-    const { answer } = client.startCall("work_on", {}, { meta: { progressToken: "p" } });
-    await pass(5 * limitMs);
-    expect(resultOf(await settled(answer)).structuredContent).toMatchObject({ success: true });
-    const [report, ...beats] = of("notifications/progress").map(({ params }) => params as { progress: number; total?: number; message?: string });
-    expect(report).toMatchObject({ progress: total, total });
-    expect(beats.length).toBeGreaterThan(5);
-    for (const beat of beats) expect(beat).not.toHaveProperty("total");
-    for (const beat of beats) expect(beat.message).toMatch(/^Still running after /);
-    const values = [report?.progress ?? 0, ...beats.map(({ progress }) => progress)];
-    expect(values).toEqual([...new Set(values)].toSorted((a, b) => a - b));
-    const gaps = [...times, startedAt + 5 * limitMs].map((at, index, all) => at - (all[index - 1] ?? startedAt));
-    expect(Math.max(...gaps), "the host would have cut it").toBeLessThan(limitMs);
-  });
+  ] as const)(
+    "hears from a command that has reported %s and goes on: values that rise, without a total",
+    async (_title, first, total) => {
+      const clock = new FakeClock();
+      const { client, of, pass, settled } = await openPiped({
+        ...opencode,
+        clock,
+        commands: { work_on: silentAfter(clock, first, 5 * limitMs) },
+      });
+      const times: number[] = [];
+      client.onMessage(({ method }) => void (method === "notifications/progress" && times.push(clock.now())));
+      const startedAt = clock.now();
+      const { answer } = client.startCall("work_on", {}, { meta: { progressToken: "p" } });
+      await pass(5 * limitMs);
+      expect(resultOf(await settled(answer)).structuredContent).toMatchObject({ success: true });
+      const [report, ...beats] = of("notifications/progress").map(
+        ({ params }) => params as { progress: number; total?: number; message?: string },
+      );
+      expect(report).toMatchObject({ progress: total, total });
+      expect(beats.length).toBeGreaterThan(5);
+      for (const beat of beats) expect(beat).not.toHaveProperty("total");
+      for (const beat of beats) expect(beat.message).toMatch(/^Still running after /);
+      const values = [report?.progress ?? 0, ...beats.map(({ progress }) => progress)];
+      expect(values).toEqual([...new Set(values)].toSorted((a, b) => a - b));
+      const gaps = [...times, startedAt + 5 * limitMs].map((at, index, all) => at - (all[index - 1] ?? startedAt));
+      expect(Math.max(...gaps), "the host would have cut it").toBeLessThan(limitMs);
+    },
+  );
 
-  test.each([0, 30, 59])("is answered by task_result after the %s seconds it asked for, with a progress token", async (wait_seconds) => {
-    const clock = new FakeClock();
-    const { client, settled, call } = await openPiped({ ...opencode, clock, commands: { work_on: silentAfter(clock, undefined, 60 * limitMs) } });
-    const { job_id } = handleOf(await call("work_on"));
-    const askedAt = clock.now();
-    const { answer } = client.startCall("task_result", { job_id, wait_seconds }, { meta: { progressToken: "p" } });
-    expect(resultOf(await settled(answer)).structuredContent?.data).toMatchObject({ job_id, status: "working" });
-    expect(clock.now() - askedAt).toBeGreaterThanOrEqual(wait_seconds * 1000);
-    expect(clock.now() - askedAt).toBeLessThan(wait_seconds * 1000 + limitMs / 4);
-  });
+  test.each([0, 30, 59])(
+    "is answered by task_result after the %s seconds it asked for, with a progress token",
+    async (wait_seconds) => {
+      const clock = new FakeClock();
+      const { client, settled, call } = await openPiped({
+        ...opencode,
+        clock,
+        commands: { work_on: silentAfter(clock, undefined, 60 * limitMs) },
+      });
+      const { job_id } = handleOf(await call("work_on"));
+      const askedAt = clock.now();
+      const { answer } = client.startCall("task_result", { job_id, wait_seconds }, { meta: { progressToken: "p" } });
+      expect(resultOf(await settled(answer)).structuredContent?.data).toMatchObject({ job_id, status: "working" });
+      expect(clock.now() - askedAt).toBeGreaterThanOrEqual(wait_seconds * 1000);
+      expect(clock.now() - askedAt).toBeLessThan(wait_seconds * 1000 + limitMs / 4);
+    },
+  );
 
   test("hears from task_result in time, however long it waits", async () => {
     const clock = new FakeClock();
-    const { client, pass, call } = await openPiped({ ...opencode, clock, commands: { work_on: silentAfter(clock, undefined, 60 * limitMs) } });
+    const { client, pass, call } = await openPiped({
+      ...opencode,
+      clock,
+      commands: { work_on: silentAfter(clock, undefined, 60 * limitMs) },
+    });
     const { job_id } = handleOf(await call("work_on"));
     const heard = [clock.now()];
-    client.onMessage(({ method, params }) => void (method === "notifications/progress" && params?.progressToken === "p" && heard.push(clock.now())));
+    client.onMessage(
+      ({ method, params }) =>
+        void (method === "notifications/progress" && params?.progressToken === "p" && heard.push(clock.now())),
+    );
     client.startCall("task_result", { job_id }, { meta: { progressToken: "p" } });
     await pass(5 * limitMs);
     const gaps = [...heard.slice(1), clock.now()].map((at, index) => at - (heard[index] ?? 0));

@@ -1,4 +1,13 @@
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { readUserFile, replaceUserFile, withValue } from "../../commands/config/_user-file.ts";
@@ -15,17 +24,25 @@ describe("config set", () => {
     expect(await run(set, { key: "http.port", value: "8080" }, { home })).toMatchObject({
       data: { key: "http.port", old_value: null, new_value: 8080, config_path: path.join(home, "config.json") },
     });
-    expect(await run(set, { key: "http.port", value: "9090" }, { home })).toMatchObject({ data: { old_value: 8080, new_value: 9090 } });
+    expect(await run(set, { key: "http.port", value: "9090" }, { home })).toMatchObject({
+      data: { old_value: 8080, new_value: 9090 },
+    });
     expect(configIn(home)).toEqual({ http: { port: 9090 } });
     expect(statSync(path.join(home, "config.json")).mode & 0o777).toBe(0o600);
-    expect(await run(set, { key: "http.port", value: "null" }, { home })).toMatchObject({ data: { old_value: 9090, new_value: null } });
+    expect(await run(set, { key: "http.port", value: "null" }, { home })).toMatchObject({
+      data: { old_value: 9090, new_value: null },
+    });
     expect([configIn(home), readdirSync(home)]).toEqual([{}, ["config.json"]]);
   });
 
   test.each([
     ["http.prt", "1", "`http.prt` is not a setting; did you mean `http.port`?"],
     ["http.port", "banana", "`http.port` must be a whole number from 0 to 65535"],
-    ["bundled", '["monitr"]', "`bundled` must be true, false, or a list of domains of the bundled commands (config, database,"],
+    [
+      "bundled",
+      '["monitr"]',
+      "`bundled` must be true, false, or a list of domains of the bundled commands (config, database,",
+    ],
     ["nmae", "x", "`nmae` is not a setting; did you mean `name`?"],
     ["toolPrefix", "a b", "`toolPrefix` must be letters, digits and _"],
     ["mcp", "{}", "`mcp` must be a function"],
@@ -44,7 +61,10 @@ describe("config set", () => {
     ["http..port", "1", "has an empty part"],
     ["name", "", "`value` is empty"],
   ])("refuses key %j with value %j before anything else", async (key, value, sentence) => {
-    expect(await run(set, { key, value }, { home: temporaryFolder() })).toMatchObject({ ending: "failed", message: expect.stringContaining(sentence) });
+    expect(await run(set, { key, value }, { home: temporaryFolder() })).toMatchObject({
+      ending: "failed",
+      message: expect.stringContaining(sentence),
+    });
   });
 
   test.each([
@@ -59,7 +79,10 @@ describe("config set", () => {
       return { action: "accept", content: { confirm: true } } as const;
     };
     const throughMcp = { home: temporaryFolder(), origin: { door: "mcp", folder: undefined }, door: { ask } } as const;
-    expect(await run(set, { key, value }, throughMcp)).toMatchObject({ ending: "failed", message: expect.stringContaining(sentence) });
+    expect(await run(set, { key, value }, throughMcp)).toMatchObject({
+      ending: "failed",
+      message: expect.stringContaining(sentence),
+    });
     expect(asked).toEqual([]);
     expect(await run(set, { key: "name", value: "mine" }, throughMcp)).toMatchObject({ ending: "completed" });
     expect(asked).toEqual(["Change the setting name to mine?"]);
@@ -69,14 +92,20 @@ describe("config set", () => {
     ["http.port", "config set http.port …"],
     ["http.port;reboot", "config set http …"],
   ])("through MCP %s is refused with what to type instead, and that is never more than a name", async (key, typed) => {
-    const outcome = await run(set, { key, value: "1" }, { home: temporaryFolder(), origin: { door: "mcp", folder: undefined } });
+    const outcome = await run(
+      set,
+      { key, value: "1" },
+      { home: temporaryFolder(), origin: { door: "mcp", folder: undefined } },
+    );
     expect(outcome).toMatchObject({ ending: "failed", message: expect.stringMatching(new RegExp(`${typed}$`)) });
   });
 
   test("does not touch a file that it cannot understand", async () => {
     const home = temporaryFolder();
     writeFileSync(path.join(home, "config.json"), "{ name: }");
-    expect(await run(set, { key: "name", value: "x" }, { home })).toMatchObject({ message: expect.stringContaining("correct it by hand first") });
+    expect(await run(set, { key: "name", value: "x" }, { home })).toMatchObject({
+      message: expect.stringContaining("correct it by hand first"),
+    });
     expect(readFileSync(path.join(home, "config.json"), "utf8")).toBe("{ name: }");
   });
 
@@ -101,7 +130,8 @@ describe("config set", () => {
 
   test("that takes the bundled commands away, itself among them, says how to undo it", async () => {
     const home = temporaryFolder();
-    const warnings = async (value: string) => (await run(set, { key: "bundled", value }, { home })).messages.filter(({ type }) => type === "warning");
+    const warnings = async (value: string) =>
+      (await run(set, { key: "bundled", value }, { home })).messages.filter(({ type }) => type === "warning");
     expect((await warnings("false")).map(({ text }) => text)).toEqual([
       `The bundled commands are gone from the next start on, config set among them; to have them back, take "bundled" out of ${path.join(home, "config.json")}.`,
     ]);

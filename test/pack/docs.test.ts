@@ -38,10 +38,16 @@ test("docs/pack.md says of every command what it takes and what it gives", async
   const expected = entries.map((entry) => {
     if (!("command" in entry)) throw new Error(entry.text);
     const { inputSchema, outputSchema, long } = entry.command;
-    return [`${entry.toolName}${long ? " (long)" : ""}`, takesOf(inputSchema), outputSchema === undefined ? "the settings" : shapeOf(outputSchema)];
+    return [
+      `${entry.toolName}${long ? " (long)" : ""}`,
+      takesOf(inputSchema),
+      outputSchema === undefined ? "the settings" : shapeOf(outputSchema),
+    ];
   });
   const page = readFileSync(path.join(root, "docs/pack.md"), "utf8");
   const [, section = ""] = /^## What each takes and gives$([\s\S]*?)^## /m.exec(page) ?? [];
-  const rows = [...section.matchAll(/^\| (`.*)\|$/gm)].map(([, row = ""]) => row.split(" | ").map((cell) => cell.replaceAll("`", "").trim()));
+  const rows = [...section.matchAll(/^\| (`.*)\|$/gm)].map(([, row = ""]) =>
+    row.split(" | ").map((cell) => cell.replaceAll("`", "").trim()),
+  );
   expect(rows).toEqual(expected);
 });

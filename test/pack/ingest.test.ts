@@ -55,8 +55,13 @@ describe("chunks", () => {
   const cut = (text: string, size: number, overlap: number) => [...cutIntoChunks(text, { size, overlap })];
 
   test("end between paragraphs, lines, sentences or words, in this order", () => {
-    expect(cut(`${"a".repeat(80)}\n\n${"b".repeat(60)}`, 100, 0).map(({ text }) => text)).toEqual(["a".repeat(80), "b".repeat(60)]);
-    expect(cut(`${"one two. ".repeat(5)}three four five six`, 50, 0)[0]?.text).toBe("one two. one two. one two. one two. one two.");
+    expect(cut(`${"a".repeat(80)}\n\n${"b".repeat(60)}`, 100, 0).map(({ text }) => text)).toEqual([
+      "a".repeat(80),
+      "b".repeat(60),
+    ]);
+    expect(cut(`${"one two. ".repeat(5)}three four five six`, 50, 0)[0]?.text).toBe(
+      "one two. one two. one two. one two. one two.",
+    );
   });
 
   test("are cut in one pass, also from a text of one word", () => {
@@ -74,21 +79,33 @@ describe("chunks", () => {
   });
 
   test("hold every word of a text, never half a character, and are never too long", () => {
-    const words = fc.array(fc.oneof(fc.string({ unit: "grapheme", maxLength: 30 }), fc.constantFrom("\n", "\n\n", ". ", "word", "😀".repeat(70))), {
-      maxLength: 60,
-    });
+    const words = fc.array(
+      fc.oneof(
+        fc.string({ unit: "grapheme", maxLength: 30 }),
+        fc.constantFrom("\n", "\n\n", ". ", "word", "😀".repeat(70)),
+      ),
+      {
+        maxLength: 60,
+      },
+    );
     fc.assert(
-      fc.property(words, fc.integer({ min: 100, max: 300 }), fc.integer({ min: 0, max: 99 }), (parts, size, overlap) => {
-        const text = parts.join(" ");
-        const chunks = cut(text, size, overlap);
-        for (const chunk of chunks) {
-          expect(chunk.text.length).toBeLessThanOrEqual(size);
-          expect(chunk.text.isWellFormed() || !text.isWellFormed()).toBe(true);
-        }
-        const all = chunks.map((chunk) => chunk.text).join(" ");
-        for (const word of text.split(/\s+/)) if (word.length < overlap) expect(all).toContain(word);
-        if (overlap === 0) expect(chunks.map((chunk) => chunk.text.replaceAll(/\s/g, "")).join("")).toBe(text.replaceAll(/\s/g, ""));
-      }),
+      fc.property(
+        words,
+        fc.integer({ min: 100, max: 300 }),
+        fc.integer({ min: 0, max: 99 }),
+        (parts, size, overlap) => {
+          const text = parts.join(" ");
+          const chunks = cut(text, size, overlap);
+          for (const chunk of chunks) {
+            expect(chunk.text.length).toBeLessThanOrEqual(size);
+            expect(chunk.text.isWellFormed() || !text.isWellFormed()).toBe(true);
+          }
+          const all = chunks.map((chunk) => chunk.text).join(" ");
+          for (const word of text.split(/\s+/)) if (word.length < overlap) expect(all).toContain(word);
+          if (overlap === 0)
+            expect(chunks.map((chunk) => chunk.text.replaceAll(/\s/g, "")).join("")).toBe(text.replaceAll(/\s/g, ""));
+        },
+      ),
       { numRuns: rounds(50, 200), seed: 1 },
     );
   });
@@ -120,18 +137,32 @@ describe("ingest sources", () => {
     });
     expect(data.skipped).toContainEqual({ path: path.join(folder, "big.txt"), reason: "too large" });
     expect(await found("bananas")).toEqual(["sub/b.html"]);
-    expect(await ingested({}, { max_chunks: 1, chunk_size: 100, overlap: 10 })).toMatchObject({ skip_reasons: { "too many chunks": 1 } });
+    expect(await ingested({}, { max_chunks: 1, chunk_size: 100, overlap: 10 })).toMatchObject({
+      skip_reasons: { "too many chunks": 1 },
+    });
     expect(await run(sources, { paths: [folder], chunk_size: 100, overlap: 100 }, { home })).toMatchObject({
       message: "`overlap` must be smaller than `chunk_size`.",
     });
   });
 
   test("reads only what changed, and forgets what vanished or is skipped by now", async () => {
-    expect(await ingested({ "a.txt": "alpha", "b.txt": "beta", "c.txt": "gamma" })).toMatchObject({ files_ingested: 3, files_unchanged: 0 });
+    expect(await ingested({ "a.txt": "alpha", "b.txt": "beta", "c.txt": "gamma" })).toMatchObject({
+      files_ingested: 3,
+      files_unchanged: 0,
+    });
     expect(await ingested()).toMatchObject({ files_ingested: 0, files_unchanged: 3, chunks_written: 0 });
     rmSync(path.join(folder, "a.txt"));
-    expect(await ingested({ "b.txt": "better", "c.txt": "" })).toMatchObject({ files_ingested: 1, files_removed: 2, files_skipped: 1 });
-    expect([await found("alpha"), await found("beta"), await found("gamma"), await found("better")]).toEqual([[], [], [], ["b.txt"]]);
+    expect(await ingested({ "b.txt": "better", "c.txt": "" })).toMatchObject({
+      files_ingested: 1,
+      files_removed: 2,
+      files_skipped: 1,
+    });
+    expect([await found("alpha"), await found("beta"), await found("gamma"), await found("better")]).toEqual([
+      [],
+      [],
+      [],
+      ["b.txt"],
+    ]);
     expect(await ingested({}, { chunk_size: 500 })).toMatchObject({ files_ingested: 1, files_unchanged: 0 });
   });
 
@@ -146,9 +177,15 @@ describe("ingest sources", () => {
     await dataOf(sources, { paths: [path.join(folder, "one/a.xyz"), path.join(folder, "two")] });
     expect((await found("words")).sort()).toEqual(["one/a.xyz", "two/b.txt"]);
     rmSync(path.join(folder, "two"), { recursive: true });
-    expect(await dataOf(sources, { paths: [path.join(folder, "two")] })).toMatchObject({ files_removed: 1, errors_total: 0 });
+    expect(await dataOf(sources, { paths: [path.join(folder, "two")] })).toMatchObject({
+      files_removed: 1,
+      errors_total: 0,
+    });
     expect(await found("words")).toEqual(["one/a.xyz"]);
-    expect(await dataOf(sources, { paths: [path.join(folder, "three")] })).toMatchObject({ files_removed: 0, errors_total: 1 });
+    expect(await dataOf(sources, { paths: [path.join(folder, "three")] })).toMatchObject({
+      files_removed: 0,
+      errors_total: 1,
+    });
   });
 
   test("without --recursive, what lies deeper stays as it was", async () => {
@@ -166,15 +203,28 @@ describe("ingest sources", () => {
     symlinkSync("..", path.join(folder, "deep/circle"));
     const data = await ingested();
     expect(data).toMatchObject({ files_ingested: 2, errors_total: 3 });
-    expect((data.errors as { path: string }[]).map((error) => path.basename(error.path)).sort()).toEqual(["bad.json", "loop.txt", "out.txt"]);
+    expect((data.errors as { path: string }[]).map((error) => path.basename(error.path)).sort()).toEqual([
+      "bad.json",
+      "loop.txt",
+      "out.txt",
+    ]);
     expect([await found("newline"), await found("notutf")]).toEqual([["line%0Abreak.txt"], ["bytes-%FF.txt"]]);
     expect(await ingested()).toMatchObject({ files_unchanged: 2 });
   });
 
   test("a run that is cancelled keeps what it has, and the next does only the rest", async () => {
-    writeFiles(folder, Object.fromEntries(Array.from({ length: 400 }, (_, at) => [`d${at % 10}/f${at}.txt`, `number ${at} ${"words ".repeat(400)}`])));
+    writeFiles(
+      folder,
+      Object.fromEntries(
+        Array.from({ length: 400 }, (_, at) => [`d${at % 10}/f${at}.txt`, `number ${at} ${"words ".repeat(400)}`]),
+      ),
+    );
     const stop = new AbortController();
-    const outcome = await run(sources, { paths: [folder] }, { home, signals: [stop.signal], door: { progress: () => stop.abort(new Cancelled()) } });
+    const outcome = await run(
+      sources,
+      { paths: [folder] },
+      { home, signals: [stop.signal], door: { progress: () => stop.abort(new Cancelled()) } },
+    );
     expect(outcome.ending).toBe("cancelled");
     const data = (await ingested()) as { files_ingested: number; files_unchanged: number };
     expect(data.files_unchanged).toBeGreaterThan(0);
@@ -191,12 +241,30 @@ describe("ingest sources", () => {
 
   test("a disk that fills up is told of per file, and nothing stored before is lost", async () => {
     await ingested({ "first.txt": "first" });
-    writeFiles(folder, Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`f${at}.txt`, `${"some words ".repeat(4_000)}`])));
+    writeFiles(
+      folder,
+      Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`f${at}.txt`, `${"some words ".repeat(4_000)}`])),
+    );
     const db = openPack(home);
     db.pragma(`max_page_count = ${(db.pragma("page_count", { simple: true }) as number) + 100}`);
     const options = { size: 1_000, overlap: 100, maxBytes: 1e6, maxChunks: 1_000, reach: anywhere };
-    const ingest = new IngestRun(db, options, { home, config: {}, signal: new AbortController().signal, progress() {} });
-    await ingest.take({ path: Buffer.from(folder), kind: "folder", recursive: true, source: "", format: "files", takes: (name) => name !== "first.txt" }, 30);
+    const ingest = new IngestRun(db, options, {
+      home,
+      config: {},
+      signal: new AbortController().signal,
+      progress() {},
+    });
+    await ingest.take(
+      {
+        path: Buffer.from(folder),
+        kind: "folder",
+        recursive: true,
+        source: "",
+        format: "files",
+        takes: (name) => name !== "first.txt",
+      },
+      30,
+    );
     db.close();
     const { files_ingested, errors_total, errors } = ingest.toOutput();
     expect(errors_total).toBeGreaterThan(0);
@@ -208,7 +276,11 @@ describe("ingest sources", () => {
 
   test("a reset of the database takes the texts along", async () => {
     await ingested({ "a.txt": "findable" });
-    await run(reset, { domain: "ingest" }, { home, door: { ask: async () => ({ action: "accept", content: { confirm: true } }) } });
+    await run(
+      reset,
+      { domain: "ingest" },
+      { home, door: { ask: async () => ({ action: "accept", content: { confirm: true } }) } },
+    );
     expect(await found("findable")).toEqual([]);
     expect(await ingested()).toMatchObject({ files_ingested: 1 });
     expect(await found("findable")).toEqual(["a.txt"]);
@@ -217,17 +289,29 @@ describe("ingest sources", () => {
 
 describe("ingest search", () => {
   test("ranks, quotes, and says where", async () => {
-    await ingested({ "much.txt": "apple apple apple pie", "little.txt": `one apple ${"and other words ".repeat(40)}`, "none.txt": "pear" });
+    await ingested({
+      "much.txt": "apple apple apple pie",
+      "little.txt": `one apple ${"and other words ".repeat(40)}`,
+      "none.txt": "pear",
+    });
     const data = (await dataOf(search, { query: "Ápple" })) as { results: Result[] };
     expect(data).toMatchObject({ matched: "all", count: 2, has_more: false, is_complete: true, ignored: [] });
-    expect(data.results[0]).toMatchObject({ path: path.join(folder, "much.txt"), line: 1, snippet: "«apple» «apple» «apple» pie" });
+    expect(data.results[0]).toMatchObject({
+      path: path.join(folder, "much.txt"),
+      line: 1,
+      snippet: "«apple» «apple» «apple» pie",
+    });
     expect(data.results[0]?.score).toBeGreaterThan(data.results[1]?.score ?? 0);
     expect(await found("apple", { limit: 1 })).toEqual(["much.txt"]);
     expect(await found("apple", { limit: 1, offset: 1 })).toEqual(["little.txt"]);
   });
 
   test("finds all words, else any; phrases, and beginnings", async () => {
-    await ingested({ "a.txt": "rolling update of a deployment", "b.txt": "update, then rolling", "c.txt": "unrelated" });
+    await ingested({
+      "a.txt": "rolling update of a deployment",
+      "b.txt": "update, then rolling",
+      "c.txt": "unrelated",
+    });
     expect((await found("rolling update")).sort()).toEqual(["a.txt", "b.txt"]);
     expect(await found('"rolling update"')).toEqual(["a.txt"]);
     expect(await found("deploy*")).toEqual(["a.txt"]);
@@ -242,7 +326,12 @@ describe("ingest search", () => {
         with recursive n(i) as (select 1 union all select i + 1 from n where i < 21000) insert into ingest_chunks select i, 1, i, 1, 1 from n;
         insert into ingest_texts (rowid, text) select id, 'the common words' || case when id in (5, 20990) then ' rareword' else '' end from ingest_chunks;`);
     });
-    expect(await dataOf(search, { query: "the common rareword" })).toMatchObject({ matched: "all", count: 2, ignored: ["the", "common"], is_complete: true });
+    expect(await dataOf(search, { query: "the common rareword" })).toMatchObject({
+      matched: "all",
+      count: 2,
+      ignored: ["the", "common"],
+      is_complete: true,
+    });
     const common = (await dataOf(search, { query: "common" })) as { results: { chunk: number }[] };
     expect(common).toMatchObject({ count: 10, has_more: true, is_complete: false });
     expect(Math.min(...common.results.map(({ chunk }) => chunk))).toBeGreaterThan(14_000);
@@ -275,7 +364,8 @@ describe("ingest search", () => {
   ])("%j is only text", async (query) => {
     await ingested({ "a.txt": "a b c" });
     const outcome = await run(search, { query }, { home });
-    if (outcome.ending === "failed") expect(outcome.message).toBe("`query` holds no word; give at least one letter or digit.");
+    if (outcome.ending === "failed")
+      expect(outcome.message).toBe("`query` holds no word; give at least one letter or digit.");
     else expect(outcome.ending).toBe("completed");
   });
 
@@ -285,7 +375,10 @@ describe("ingest search", () => {
       fc.asyncProperty(
         fc.oneof(
           fc.string({ unit: "binary", minLength: 1 }),
-          fc.string({ unit: fc.constantFrom('"', "*", "(", ")", "a", " ", ":", "-", "^", "+", "AND ", "NEAR"), minLength: 1 }),
+          fc.string({
+            unit: fc.constantFrom('"', "*", "(", ")", "a", " ", ":", "-", "^", "+", "AND ", "NEAR"),
+            minLength: 1,
+          }),
         ),
         async (query) => {
           const outcome = await run(search, { query }, { home });
@@ -298,7 +391,8 @@ describe("ingest search", () => {
 });
 
 describe("ingest discover and legacy", () => {
-  const said = (role: string, text: string) => JSON.stringify({ type: role, message: { role, content: [{ type: "text", text }] } });
+  const said = (role: string, text: string) =>
+    JSON.stringify({ type: role, message: { role, content: [{ type: "text", text }] } });
 
   test("discover lists what is known, and opens no file", async () => {
     writeFiles(folder, {
@@ -328,13 +422,22 @@ describe("ingest discover and legacy", () => {
 
   test("legacy takes what was said from the histories that were listed", async () => {
     const codex = (role: string, text: string) =>
-      JSON.stringify({ type: "response_item", payload: { type: "message", role, content: [{ type: "input_text", text }] } });
+      JSON.stringify({
+        type: "response_item",
+        payload: { type: "message", role, content: [{ type: "input_text", text }] },
+      });
     writeFiles(folder, {
       ".claude/projects/p/one.jsonl": [
         said("user", "why is the sky blue"),
         said("assistant", "because of scattering"),
-        JSON.stringify({ type: "assistant", message: { role: "assistant", content: [{ type: "tool_use", name: "x", input: { secretword: 1 } }] } }),
-        JSON.stringify({ type: "assistant", message: { role: "assistant", content: [{ type: "thinking", text: "secretword" }] } }),
+        JSON.stringify({
+          type: "assistant",
+          message: { role: "assistant", content: [{ type: "tool_use", name: "x", input: { secretword: 1 } }] },
+        }),
+        JSON.stringify({
+          type: "assistant",
+          message: { role: "assistant", content: [{ type: "thinking", text: "secretword" }] },
+        }),
         '{"half": ',
       ].join("\n"),
       ".codex/sessions/2026/01/r.jsonl": [
@@ -348,7 +451,10 @@ describe("ingest discover and legacy", () => {
         ],
       }),
       "Downloads/conversations.json": JSON.stringify([
-        { title: "Trip", mapping: { a: { message: { author: { role: "user" }, content: { parts: ["chatgptwords"] } } } } },
+        {
+          title: "Trip",
+          mapping: { a: { message: { author: { role: "user" }, content: { parts: ["chatgptwords"] } } } },
+        },
       ]),
       "Documents/V/.obsidian/x": "",
       "Documents/V/n.md": "vaultwords",
@@ -379,8 +485,12 @@ describe("ingest discover and legacy", () => {
       ".config/Cursor/User/globalStorage/state.vscdb": "x",
     });
     await dataOf(discover);
-    expect(await run(legacy, { ids: ["cursor"] }, { home })).toMatchObject({ message: expect.stringMatching(/another program's database/) });
-    expect(await run(legacy, { ids: ["nope"] }, { home })).toMatchObject({ message: "`ids` nope has not been listed; known: codex-prompts." });
+    expect(await run(legacy, { ids: ["cursor"] }, { home })).toMatchObject({
+      message: expect.stringMatching(/another program's database/),
+    });
+    expect(await run(legacy, { ids: ["nope"] }, { home })).toMatchObject({
+      message: "`ids` nope has not been listed; known: codex-prompts.",
+    });
     await dataOf(legacy, { ids: ["codex-prompts"] });
     expect(await found("typed words")).toEqual([".codex/history.jsonl"]);
   });
@@ -399,7 +509,9 @@ describe("ingest discover and legacy", () => {
   const listed = async (input: object, options: Partial<RunOptions> = {}) => {
     const outcome = await run(discover, input, { home, ...options });
     expect(outcome, JSON.stringify(outcome)).toMatchObject({ ending: "completed" });
-    return (outcome as unknown as { data: { sources: Listed[]; total: number; errors: { path: string; reason: string }[] } }).data;
+    return (
+      outcome as unknown as { data: { sources: Listed[]; total: number; errors: { path: string; reason: string }[] } }
+    ).data;
   };
 
   const histories = {
@@ -408,7 +520,9 @@ describe("ingest discover and legacy", () => {
     ".claude/projects/-home-me-engine/s3.jsonl": `${said("user", "noise of the engine")}\n`,
     ".claude/CLAUDE.md": "remember the website",
     ".codex/sessions/2026/01/02/rollout-abc.jsonl": `${said("user", "codexwords")}\n`,
-    ".config/Code/User/workspaceStorage/hash1/chatSessions/c1.json": JSON.stringify({ requests: [{ message: { text: "copilotwords" } }] }),
+    ".config/Code/User/workspaceStorage/hash1/chatSessions/c1.json": JSON.stringify({
+      requests: [{ message: { text: "copilotwords" } }],
+    }),
   };
 
   test("discover tells sources apart by provider, root, project and session", async () => {
@@ -435,10 +549,17 @@ describe("ingest discover and legacy", () => {
       "copilot-vscode/hash1/c1",
     ]);
     expect((await listed({ by: "session", projects: ["WEBSITE"], sessions: ["s2"] })).sources).toMatchObject([
-      { id: "claude-code/-home-me-website/s2", session: "s2", path: path.join(folder, ".claude/projects/-home-me-website/s2.jsonl") },
+      {
+        id: "claude-code/-home-me-website/s2",
+        session: "s2",
+        path: path.join(folder, ".claude/projects/-home-me-website/s2.jsonl"),
+      },
     ]);
     expect(await listed({ by: "session", limit: 2 })).toMatchObject({ sources: [{}, {}], total: 6 });
-    expect((await listed({ providers: ["Claude Code"] })).sources.map(({ id }) => id)).toEqual(["claude-code", "claude-code-memory"]);
+    expect((await listed({ providers: ["Claude Code"] })).sources.map(({ id }) => id)).toEqual([
+      "claude-code",
+      "claude-code-memory",
+    ]);
   });
 
   test.each([
@@ -478,7 +599,9 @@ describe("ingest discover and legacy", () => {
   });
 
   test("another home is looked in when it is given, and its sources are told apart", async () => {
-    const other = writeFiles(temporaryFolder(), { ".codex/history.jsonl": JSON.stringify({ session_id: "1", text: "otherwords" }) });
+    const other = writeFiles(temporaryFolder(), {
+      ".codex/history.jsonl": JSON.stringify({ session_id: "1", text: "otherwords" }),
+    });
     writeFiles(folder, { ".codex/history.jsonl": JSON.stringify({ session_id: "1", text: "ownwords" }) });
     const { sources: all } = await listed({ roots: [other] });
     expect(all.map(({ id, root }) => [id.replace(/@.*/, "@"), root])).toEqual([
@@ -517,7 +640,10 @@ describe("ingest discover and legacy", () => {
     );
     expect(await dataOf(legacy, { ids: ["aider"] })).toMatchObject({ files_ingested: 4, errors_total: 0 });
     expect(await found("apiwords", { source: "aider-code-api" })).toEqual(["code/api/.aider.chat.history.md"]);
-    expect(await dataOf(legacy, { ids: ["aider"], projects: ["api"] })).toMatchObject({ files_seen: 1, files_unchanged: 1 });
+    expect(await dataOf(legacy, { ids: ["aider"], projects: ["api"] })).toMatchObject({
+      files_seen: 1,
+      files_unchanged: 1,
+    });
     rmSync(path.join(folder, "code/api/.aider.chat.history.md"));
     expect(await dataOf(legacy, { ids: ["aider-code-api"] })).toMatchObject({ files_removed: 1 });
   });
@@ -538,7 +664,13 @@ describe("ingest discover and legacy", () => {
 
   test("lines that could not be read are counted and named", async () => {
     writeFiles(folder, {
-      ".claude/projects/p/one.jsonl": [said("user", "first words"), "{broken", "", said("user", "last words"), '{"half": '].join("\n"),
+      ".claude/projects/p/one.jsonl": [
+        said("user", "first words"),
+        "{broken",
+        "",
+        said("user", "last words"),
+        '{"half": ',
+      ].join("\n"),
       ".claude/projects/p/none.jsonl": "not json\n",
       "data.jsonl": '{"a":1}\nnope\n{"b":2}\nnope\n',
     });
@@ -547,10 +679,17 @@ describe("ingest discover and legacy", () => {
     const taken = await dataOf(legacy, { ids: ["claude-code"] });
     expect(taken).toMatchObject({ files_ingested: 1, skip_reasons: { "no text": 1 }, lines_unreadable: 3 });
     expect([...(taken.unreadable as string[])].sort()).toEqual(
-      [`${file(".claude/projects/p/none.jsonl")}:1`, `${file(".claude/projects/p/one.jsonl")}:2`, `${file(".claude/projects/p/one.jsonl")}:5`].sort(),
+      [
+        `${file(".claude/projects/p/none.jsonl")}:1`,
+        `${file(".claude/projects/p/one.jsonl")}:2`,
+        `${file(".claude/projects/p/one.jsonl")}:5`,
+      ].sort(),
     );
     expect(await found("last words")).toEqual([".claude/projects/p/one.jsonl"]);
-    expect(await dataOf(sources, { paths: [file("data.jsonl")] })).toMatchObject({ lines_unreadable: 2, unreadable: [`${file("data.jsonl")}:2`] });
+    expect(await dataOf(sources, { paths: [file("data.jsonl")] })).toMatchObject({
+      lines_unreadable: 2,
+      unreadable: [`${file("data.jsonl")}:2`],
+    });
     writeFiles(folder, { ".claude/projects/p/many.jsonl": `${"x\n".repeat(250)}${said("user", "after all")}` });
     const many = await dataOf(legacy, { ids: ["claude-code/p/many"] });
     expect([many.lines_unreadable, (many.unreadable as string[]).length]).toEqual([250, 100]);

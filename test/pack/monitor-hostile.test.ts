@@ -1,5 +1,15 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { appendFileSync, chmodSync, chownSync, linkSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  linkSync,
+  mkdirSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, type TestContext, test } from "vitest";
 import { hashBatch, resultsOf } from "../../commands/_pack/hash-batch.ts";
@@ -50,7 +60,11 @@ describe("links", () => {
       files_updated: 3,
       errors: [{ path: `${monitored.root}/next.log`, reason: "it is a link that leads nowhere" }],
     });
-    expect(monitored.recorded()).toEqual({ "2026.log": sha256("today"), "hard.log": sha256("today"), "latest.log": sha256("today") });
+    expect(monitored.recorded()).toEqual({
+      "2026.log": sha256("today"),
+      "hard.log": sha256("today"),
+      "latest.log": sha256("today"),
+    });
   });
 });
 
@@ -62,10 +76,17 @@ describe("names", () => {
     mkdirSync(bytesOf(monitored.root, Buffer.from([0x64, 0xe4])));
     writeFileSync(bytesOf(monitored.root, Buffer.from([0x64, 0xe4, 0x2f, 0xf6])), "3");
     expect(await monitored.sync()).toMatchObject({ files_updated: 3, errors_total: 0 });
-    expect(monitored.recorded()).toEqual({ "d\xe4/\xf6": sha256("3"), "two\nlines": sha256("1"), "\xff\xfe": sha256("2") });
+    expect(monitored.recorded()).toEqual({
+      "d\xe4/\xf6": sha256("3"),
+      "two\nlines": sha256("1"),
+      "\xff\xfe": sha256("2"),
+    });
     expect(await monitored.sync()).toMatchObject({ files_skipped: 3, files_removed: 0 });
     // As shown, each can be given again.
-    expect(await monitored.sync({ path: `${monitored.root}/d%E4/%F6` })).toMatchObject({ path: `${monitored.root}/d%E4/%F6`, files_skipped: 1 });
+    expect(await monitored.sync({ path: `${monitored.root}/d%E4/%F6` })).toMatchObject({
+      path: `${monitored.root}/d%E4/%F6`,
+      files_skipped: 1,
+    });
     rmSync(bytesOf(monitored.root, Buffer.from([0x64, 0xe4])), { recursive: true });
     expect(await monitored.sync({ path: `${monitored.root}/d%E4` })).toMatchObject({ files_removed: 1 });
   });
@@ -85,7 +106,12 @@ async function asNobody<T>(monitored: Monitored, act: () => Promise<T>): Promise
 
 describe("what cannot be read", () => {
   test("is reported by name, and what is known of it stays; the rest goes on", async () => {
-    const monitored = new Monitored({ "a.txt": "one", "secret.txt": "two", "closed/b.txt": "three", "closed/deep/c.txt": "four" });
+    const monitored = new Monitored({
+      "a.txt": "one",
+      "secret.txt": "two",
+      "closed/b.txt": "three",
+      "closed/deep/c.txt": "four",
+    });
     chmodSync(monitored.root, 0o755);
     await asNobody(monitored, () => monitored.sync());
     chmodSync(path.join(monitored.root, "closed"), 0o000);
@@ -166,15 +192,21 @@ test("a folder that vanishes during the walk is reported, and the walk goes on",
   const onFolder = (folder: Buffer) => {
     if (folder.toString().endsWith("/b")) rmSync(folder, { recursive: true });
   };
-  const onError = (file: Buffer, error: unknown) => void failed.push(`${path.basename(file.toString())}: ${(error as { code: string }).code}`);
-  for await (const { files } of walkFolders(Buffer.from(root), { reach: anywhere, onFolder, onError })) for (const { name } of files) met.push(name.toString());
+  const onError = (file: Buffer, error: unknown) =>
+    void failed.push(`${path.basename(file.toString())}: ${(error as { code: string }).code}`);
+  for await (const { files } of walkFolders(Buffer.from(root), { reach: anywhere, onFolder, onError }))
+    for (const { name } of files) met.push(name.toString());
   expect([met.sort(), failed]).toEqual([["1.txt", "3.txt"], ["b: ENOENT"]]);
 });
 
 describe("a disk that fills up", () => {
   /** A disk of its own size, or no test. */
   function mountDisk(context: TestContext, folder: string, kilobytes: number): void {
-    const { status, stderr } = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${kilobytes}k,mode=0700`, "tmpfs", folder], { encoding: "utf8" });
+    const { status, stderr } = spawnSync(
+      "mount",
+      ["-t", "tmpfs", "-o", `size=${kilobytes}k,mode=0700`, "tmpfs", folder],
+      { encoding: "utf8" },
+    );
     if (status !== 0) context.skip(`no disk could be mounted here: ${stderr}`);
     onTestFinished(() => void execFileSync("umount", ["--lazy", folder]));
   }
@@ -190,7 +222,11 @@ describe("a disk that fills up", () => {
     expect(first.files_updated + first.errors_total).toBe(2_400);
     expect(first.errors[0]?.reason).toMatch(/^it was read but could not be recorded: /);
     execFileSync("mount", ["-o", "remount,size=20000k", monitored.home]);
-    expect(await monitored.sync()).toMatchObject({ files_updated: first.errors_total, files_skipped: first.files_updated, errors_total: 0 });
+    expect(await monitored.sync()).toMatchObject({
+      files_updated: first.errors_total,
+      files_skipped: first.files_updated,
+      errors_total: 0,
+    });
     const recorded = monitored.recorded();
     for (const name of names) expect(recorded[name]).toBe(sha256(name));
   });
@@ -198,6 +234,8 @@ describe("a disk that fills up", () => {
   test("from the start is one sentence with the cure", async (context) => {
     const monitored = new Monitored({ "a.txt": "one" });
     mountDisk(context, monitored.home, 8);
-    expect(await monitored.failure(sync, { path: monitored.root })).toMatch(/^The pack's database .*pack\.db cannot be used: .*\.$/);
+    expect(await monitored.failure(sync, { path: monitored.root })).toMatch(
+      /^The pack's database .*pack\.db cannot be used: .*\.$/,
+    );
   });
 });

@@ -33,7 +33,10 @@ test("after kill -9 in the middle, what was recorded is not read again", async (
   await killed.exited;
   const recorded = countRows(killed.home);
   expect(recorded).toBeLessThan(files);
-  const resumed = await runMeanwhile(["monitor", "sync", ".", "--json", "--quiet"], { cwd, env: { MEANWHILE_HOME: killed.home } });
+  const resumed = await runMeanwhile(["monitor", "sync", ".", "--json", "--quiet"], {
+    cwd,
+    env: { MEANWHILE_HOME: killed.home },
+  });
   expect(JSON.parse(resumed.stdout)).toMatchObject({
     files_processed: files,
     files_skipped: recorded,
@@ -47,8 +50,14 @@ test("several processes sync into one database at once, and each records all of 
   const cwd = realpathSync(temporaryFolder());
   const home = temporaryFolder();
   const folders = ["a", "b", "c"];
-  for (const folder of folders) writeFiles(cwd, Object.fromEntries(Array.from({ length: 600 }, (_, at) => [`${folder}/${at}.txt`, `${folder}${at}`])));
-  const runs = folders.map((folder) => runMeanwhile(["monitor", "sync", folder, "--json", "--quiet"], { cwd, env: { MEANWHILE_HOME: home } }));
+  for (const folder of folders)
+    writeFiles(
+      cwd,
+      Object.fromEntries(Array.from({ length: 600 }, (_, at) => [`${folder}/${at}.txt`, `${folder}${at}`])),
+    );
+  const runs = folders.map((folder) =>
+    runMeanwhile(["monitor", "sync", folder, "--json", "--quiet"], { cwd, env: { MEANWHILE_HOME: home } }),
+  );
   for (const { code, stdout, stderr } of await Promise.all(runs)) {
     expect(code, stderr).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ files_updated: 600, errors_total: 0 });

@@ -16,7 +16,9 @@ import { run } from "../helpers/run.ts";
 
 /** What each recorded file scores. */
 function scoresOf(monitored: Monitored): Record<string, number> {
-  const rows = monitored.read((db) => db.prepare("select path, priority from monitor_tracked").all() as { path: Buffer; priority: number }[]);
+  const rows = monitored.read(
+    (db) => db.prepare("select path, priority from monitor_tracked").all() as { path: Buffer; priority: number }[],
+  );
   return Object.fromEntries(rows.map((row) => [path.relative(monitored.root, row.path.toString()), row.priority]));
 }
 
@@ -24,7 +26,9 @@ describe("the filter", () => {
   test("leaves out what nobody wants from the start, and says so", async () => {
     const monitored = new Monitored({ "a.txt": "", ".git/HEAD": "", "node_modules/x/index.js": "", "draft.tmp": "" });
     expect(await monitored.sync()).toMatchObject({ files_updated: 1, files_skipped: 1 });
-    const { filters } = await monitored.data<{ filters: { list: string; values: string[] }[] }>(show, { list: "exclude_dirnames" });
+    const { filters } = await monitored.data<{ filters: { list: string; values: string[] }[] }>(show, {
+      list: "exclude_dirnames",
+    });
     expect(filters).toEqual([{ list: "exclude_dirnames", values: [".git", ".venv", "__pycache__", "node_modules"] }]);
   });
 
@@ -43,7 +47,12 @@ describe("the filter", () => {
   });
 
   test("lets in what is listed for that, though it would be left out", async () => {
-    const monitored = new Monitored({ "node_modules/ours/a.js": "", "node_modules/other/b.js": "", "c.tmp": "", "keep.tmp": "" });
+    const monitored = new Monitored({
+      "node_modules/ours/a.js": "",
+      "node_modules/other/b.js": "",
+      "c.tmp": "",
+      "keep.tmp": "",
+    });
     await monitored.data(add, { list: "include_dirnames", value: "ours" });
     await monitored.data(add, { list: "include_globs", value: "keep.*" });
     await monitored.sync();
@@ -51,7 +60,12 @@ describe("the filter", () => {
   });
 
   test("with folders to include has only those, and the nearest folder decides", async () => {
-    const monitored = new Monitored({ "notes/a.txt": "", "notes/private/b.txt": "", "notes/private/public/c.txt": "", "other/d.txt": "" });
+    const monitored = new Monitored({
+      "notes/a.txt": "",
+      "notes/private/b.txt": "",
+      "notes/private/public/c.txt": "",
+      "other/d.txt": "",
+    });
     const below = (name: string) => path.join(monitored.root, name);
     await monitored.data(add, { list: "include_paths", value: below("notes") });
     await monitored.data(add, { list: "exclude_paths", value: below("notes/private") });
@@ -62,21 +76,34 @@ describe("the filter", () => {
 
   test("takes a value once, and says whether it was there", async () => {
     const monitored = new Monitored();
-    expect(await monitored.data(add, { list: "exclude_globs", value: "*.log" })).toMatchObject({ value_stored: "*.log", already_exists: false });
-    expect(await monitored.data(add, { list: "exclude_globs", value: "*.log" })).toMatchObject({ already_exists: true });
-    expect(await monitored.data(remove, { list: "exclude_globs", value: "*.log" })).toMatchObject({ value_removed: "*.log", not_found: false });
+    expect(await monitored.data(add, { list: "exclude_globs", value: "*.log" })).toMatchObject({
+      value_stored: "*.log",
+      already_exists: false,
+    });
+    expect(await monitored.data(add, { list: "exclude_globs", value: "*.log" })).toMatchObject({
+      already_exists: true,
+    });
+    expect(await monitored.data(remove, { list: "exclude_globs", value: "*.log" })).toMatchObject({
+      value_removed: "*.log",
+      not_found: false,
+    });
     expect(await monitored.data(remove, { list: "exclude_globs", value: "*.log" })).toMatchObject({ not_found: true });
   });
 
   test.each([
-    [{ list: "exclude_dirnames", value: "a/b" }, "is not the plain name of a folder; exclude_globs takes patterns, exclude_paths whole paths"],
+    [
+      { list: "exclude_dirnames", value: "a/b" },
+      "is not the plain name of a folder; exclude_globs takes patterns, exclude_paths whole paths",
+    ],
     [{ list: "include_dirnames", value: ".git" }, "is in exclude_dirnames; remove it there first"],
     [{ list: "exclude_globs", value: "{a" }, "does not close its brace"],
     [{ list: "exclude_paths", value: "/etc" }, "lies outside the folders that are open to MCP clients"],
     [{ list: "exclude_globs", value: "" }, "`value` is empty"],
   ])("refuses %j", async (input, sentence) => {
     const monitored = new Monitored();
-    expect(await monitored.failure(add, input, { origin: { door: "mcp", folder: monitored.root } })).toContain(sentence);
+    expect(await monitored.failure(add, input, { origin: { door: "mcp", folder: monitored.root } })).toContain(
+      sentence,
+    );
   });
 });
 
@@ -105,7 +132,11 @@ describe("monitor check", () => {
     });
     expect(await explain("missing.txt")).toMatchObject({ is_monitored: true, exists: false });
     execFileSync("mkfifo", [path.join(monitored.root, "pipe")]);
-    expect(await explain("pipe")).toMatchObject({ is_monitored: false, exists: true, reason: "it is not a regular file" });
+    expect(await explain("pipe")).toMatchObject({
+      is_monitored: false,
+      exists: true,
+      reason: "it is not a regular file",
+    });
   });
 });
 
@@ -113,8 +144,13 @@ describe("priorities", () => {
   test("score files by the nearest folder, less further down and behind underscores, without reading them again", async () => {
     const monitored = new Monitored({ "a.txt": "", "_b.txt": "", "sub/c.txt": "", "_old/d.txt": "", "top/e.txt": "" });
     await monitored.sync();
-    expect(await monitored.data(addPriority, { path: monitored.root, priority: 50 })).toMatchObject({ new_priority: 50, old_priority: null });
-    expect(await monitored.data(addPriority, { path: monitored.root, priority: 100 })).toMatchObject({ old_priority: 50 });
+    expect(await monitored.data(addPriority, { path: monitored.root, priority: 50 })).toMatchObject({
+      new_priority: 50,
+      old_priority: null,
+    });
+    expect(await monitored.data(addPriority, { path: monitored.root, priority: 100 })).toMatchObject({
+      old_priority: 50,
+    });
     await monitored.data(addPriority, { path: path.join(monitored.root, "top"), priority: 7 });
     expect(await monitored.sync()).toMatchObject({ files_updated: 5, bytes_read: 0 });
     expect(scoresOf(monitored)).toEqual({
@@ -146,19 +182,50 @@ describe("priorities", () => {
   });
 
   test("are made with factors and weights that can be set, and unchanged files get their new score unread", async () => {
-    const monitored = new Monitored({ "a.txt": "", "b.MD": "", "_c.txt": "", "sub/d.txt": "", "_/e.txt": "", "sub/.md": "" });
+    const monitored = new Monitored({
+      "a.txt": "",
+      "b.MD": "",
+      "_c.txt": "",
+      "sub/d.txt": "",
+      "_/e.txt": "",
+      "sub/.md": "",
+    });
     await monitored.data(addPriority, { path: monitored.root, priority: 100 });
     await monitored.sync();
-    expect(scoresOf(monitored)).toEqual({ "a.txt": 100, "b.MD": 100, "_c.txt": 50, "sub/d.txt": 90, "_/e.txt": 9, "sub/.md": 90 });
-    expect(await monitored.data(setScore, { name: ".MD", value: 1.5 })).toEqual({ name: ".md", new_value: 1.5, old_value: 1 });
+    expect(scoresOf(monitored)).toEqual({
+      "a.txt": 100,
+      "b.MD": 100,
+      "_c.txt": 50,
+      "sub/d.txt": 90,
+      "_/e.txt": 9,
+      "sub/.md": 90,
+    });
+    expect(await monitored.data(setScore, { name: ".MD", value: 1.5 })).toEqual({
+      name: ".md",
+      new_value: 1.5,
+      old_value: 1,
+    });
     await monitored.data(setScore, { name: "folder_factor", value: 0.5 });
     await monitored.data(setScore, { name: "underscore_factor", value: 0.1 });
     await monitored.data(setScore, { name: "only_underscore_factor", value: 2 });
     expect(await monitored.sync()).toMatchObject({ files_updated: 5, files_skipped: 1, bytes_read: 0 });
-    expect(scoresOf(monitored)).toEqual({ "a.txt": 100, "b.MD": 150, "_c.txt": 10, "sub/d.txt": 50, "_/e.txt": 100, "sub/.md": 50 });
+    expect(scoresOf(monitored)).toEqual({
+      "a.txt": 100,
+      "b.MD": 150,
+      "_c.txt": 10,
+      "sub/d.txt": 50,
+      "_/e.txt": 100,
+      "sub/.md": 50,
+    });
     expect(await monitored.sync()).toMatchObject({ files_updated: 0, files_skipped: 6 });
     expect(await monitored.data(showPriorities)).toMatchObject({
-      settings: { folder_factor: 0.5, underscore_factor: 0.1, only_underscore_factor: 2, minimum_priority: 0, maximum_files: 0 },
+      settings: {
+        folder_factor: 0.5,
+        underscore_factor: 0.1,
+        only_underscore_factor: 2,
+        minimum_priority: 0,
+        maximum_files: 0,
+      },
       endings: [{ ending: ".md", weight: 1.5 }],
     });
     expect(await monitored.data(setScore, { name: ".md", value: 1 })).toMatchObject({ old_value: 1.5 });
@@ -198,7 +265,12 @@ describe("priorities", () => {
     await monitored.data(setScore, { name: "maximum_files", value: 2 });
     expect(await monitored.sync()).toMatchObject({ files_updated: 4, files_removed: 2 });
     expect(Object.keys(monitored.recorded())).toEqual(["a.txt", "old.txt"]);
-    expect(await monitored.sync()).toMatchObject({ files_updated: 0, files_removed: 0, files_skipped: 4, bytes_read: 0 });
+    expect(await monitored.sync()).toMatchObject({
+      files_updated: 0,
+      files_removed: 0,
+      files_skipped: 4,
+      bytes_read: 0,
+    });
     writeFileSync(path.join(monitored.root, "new.txt"), "newest");
     expect(await monitored.sync()).toMatchObject({ files_updated: 1, files_removed: 1 });
     expect(Object.keys(monitored.recorded())).toEqual(["a.txt", "new.txt"]);
@@ -208,7 +280,10 @@ describe("priorities", () => {
   });
 
   test.each([
-    [{ name: "folders", value: 1 }, "`name` folders is neither a setting nor an ending; give an ending such as .md, or one of folder_factor, "],
+    [
+      { name: "folders", value: 1 },
+      "`name` folders is neither a setting nor an ending; give an ending such as .md, or one of folder_factor, ",
+    ],
     [{ name: "*.md", value: 1 }, "`name` *.md is neither a setting nor an ending"],
     [{ name: "constructor", value: 1 }, "`name` constructor is neither"],
     [{ name: "folder_factor", value: 1_001 }, "`value` 1001 is too much for folder_factor; it is at most 1000."],
@@ -238,7 +313,16 @@ describe("monitor status", () => {
       tracked_bytes: 11,
       ages: { last_hour: 1, last_day: 0, last_week: 1, last_month: 0, last_year: 0, older: 1 },
       last_sync: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
-      syncs: [{ path: monitored.root, recursive: true, files_processed: 3, files_updated: 3, files_removed: 0, errors_total: 0 }],
+      syncs: [
+        {
+          path: monitored.root,
+          recursive: true,
+          files_processed: 3,
+          files_updated: 3,
+          files_removed: 0,
+          errors_total: 0,
+        },
+      ],
     });
   });
 });

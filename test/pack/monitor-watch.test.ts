@@ -13,7 +13,11 @@ async function startWatching(monitored: Monitored, input: object = {}) {
   const controller = new AbortController();
   const said: string[] = [];
   const door = { progress: ({ message = "" }: { message?: string }) => void said.push(message) };
-  const ended = run(watch, { path: monitored.root, ...input }, { home: monitored.home, signals: [controller.signal], door });
+  const ended = run(
+    watch,
+    { path: monitored.root, ...input },
+    { home: monitored.home, signals: [controller.signal], door },
+  );
   const stop = async () => {
     controller.abort();
     return await ended;
@@ -80,7 +84,11 @@ describe("monitor watch", () => {
     const monitored = new Monitored({ "a.txt": "1" });
     const { stop } = await startWatching(monitored);
     expect(await stop()).toMatchObject({ ending: "cancelled" });
-    expect(await monitored.data(watch, { path: monitored.root, seconds: 0.1 })).toMatchObject({ ended: "time", files_updated: 0, errors_total: 0 });
+    expect(await monitored.data(watch, { path: monitored.root, seconds: 0.1 })).toMatchObject({
+      ended: "time",
+      files_updated: 0,
+      errors_total: 0,
+    });
     const { ended } = await startWatching(monitored);
     rmSync(monitored.root, { recursive: true });
     expect(await ended).toMatchObject({ ending: "completed", data: { ended: "vanished", files_removed: 1 } });
@@ -96,7 +104,9 @@ describe("monitor watch", () => {
     const { ending, messages } = await stop();
     expect(ending).toBe("cancelled");
     expect(messages.map(({ text }) => text)).toContain(`Stopped watching ${monitored.root}: 3 updated, 1 removed`);
-    expect(await monitored.data(status)).toMatchObject({ syncs: [{ path: monitored.root, recursive: true, files_updated: 3, files_removed: 1 }] });
+    expect(await monitored.data(status)).toMatchObject({
+      syncs: [{ path: monitored.root, recursive: true, files_updated: 3, files_removed: 1 }],
+    });
   });
 
   test("leaves folders out that the filter leaves out, and refuses a file", async () => {
@@ -104,6 +114,8 @@ describe("monitor watch", () => {
     await startWatching(monitored);
     writeFiles(monitored.root, { "node_modules/x.js": "x", "b.txt": "2" });
     await expectRecorded(monitored, { "a.txt": "1", "b.txt": "2" });
-    expect(await monitored.failure(watch, { path: path.join(monitored.root, "a.txt") })).toContain("is not a folder; use monitor sync");
+    expect(await monitored.failure(watch, { path: path.join(monitored.root, "a.txt") })).toContain(
+      "is not a folder; use monitor sync",
+    );
   });
 });

@@ -15,9 +15,26 @@ const none = { errors: [], errors_total: 0 };
 describe("monitor sync", () => {
   test("records hash and size of every file, and reads nothing that is as it was", async () => {
     const monitored = new Monitored({ "a.txt": "one", "sub/b.txt": "two", "sub/deep/c.txt": "" });
-    expect(await monitored.sync()).toMatchObject({ files_processed: 3, files_updated: 3, files_skipped: 0, files_removed: 0, bytes_read: 6, ...none });
-    expect(monitored.recorded()).toEqual({ "a.txt": sha256("one"), "sub/b.txt": sha256("two"), "sub/deep/c.txt": sha256("") });
-    expect(await monitored.sync()).toMatchObject({ files_processed: 3, files_updated: 0, files_skipped: 3, bytes_read: 0, ...none });
+    expect(await monitored.sync()).toMatchObject({
+      files_processed: 3,
+      files_updated: 3,
+      files_skipped: 0,
+      files_removed: 0,
+      bytes_read: 6,
+      ...none,
+    });
+    expect(monitored.recorded()).toEqual({
+      "a.txt": sha256("one"),
+      "sub/b.txt": sha256("two"),
+      "sub/deep/c.txt": sha256(""),
+    });
+    expect(await monitored.sync()).toMatchObject({
+      files_processed: 3,
+      files_updated: 0,
+      files_skipped: 3,
+      bytes_read: 0,
+      ...none,
+    });
   });
 
   test("reads a changed file again, also when another file of the same size and time took its place", async () => {
@@ -26,7 +43,12 @@ describe("monitor sync", () => {
     for (const name of [file, other]) utimesSync(name, 1_000, 1_000);
     await monitored.sync();
     renameSync(other, file);
-    expect(await monitored.sync()).toMatchObject({ files_updated: 1, files_skipped: 1, files_removed: 1, bytes_read: 3 });
+    expect(await monitored.sync()).toMatchObject({
+      files_updated: 1,
+      files_skipped: 1,
+      files_removed: 1,
+      bytes_read: 3,
+    });
     expect(monitored.recorded()).toEqual({ "a.txt": sha256("one"), "b.txt": sha256("TWO") });
   });
 
@@ -50,9 +72,17 @@ describe("monitor sync", () => {
     const monitored = new Monitored({ "a.txt": "one", "sub/b.txt": "two" });
     expect(await monitored.sync({ recursive: false })).toMatchObject({ files_processed: 1, folders_passed_over: 1 });
     expect(await run(sync, { path: monitored.root }, { home: monitored.home })).toMatchObject({
-      messages: [{ type: "status" }, { type: "success", text: "0 updated, 1 skipped, 0 removed; 1 folder below passed over (--recursive looks there, too)" }],
+      messages: [
+        { type: "status" },
+        {
+          type: "success",
+          text: "0 updated, 1 skipped, 0 removed; 1 folder below passed over (--recursive looks there, too)",
+        },
+      ],
     });
-    expect(await monitored.sync({ path: path.join(monitored.root, "sub"), recursive: false })).toMatchObject({ folders_passed_over: 0 });
+    expect(await monitored.sync({ path: path.join(monitored.root, "sub"), recursive: false })).toMatchObject({
+      folders_passed_over: 0,
+    });
     await monitored.sync();
     rmSync(path.join(monitored.root, "a.txt"));
     expect(await monitored.sync({ recursive: false })).toMatchObject({ files_removed: 1 });
@@ -83,7 +113,9 @@ describe("monitor sync", () => {
     await monitored.sync();
     const refusal = (name: string) => monitored.failure(sync, { path: path.join(monitored.root, name) });
     for (const name of ["su", "sub/b.txt", "sub/a.txt/c", "nowhere/at/all"]) {
-      expect(await refusal(name)).toContain(`\`path\` ${path.join(monitored.root, name)} is not there, and nothing is recorded of it; check the path.`);
+      expect(await refusal(name)).toContain(
+        `\`path\` ${path.join(monitored.root, name)} is not there, and nothing is recorded of it; check the path.`,
+      );
     }
     expect(Object.keys(monitored.recorded())).toEqual(["sub/a.txt"]);
     execFileSync("mkfifo", [path.join(monitored.root, "pipe")]);
@@ -126,27 +158,41 @@ describe("monitor sync", () => {
     const held = new Held();
     const seen = { path: Buffer.from("/x"), snapshot: Buffer.alloc(0), files: 0, isWhole: true };
     const times = Array.from({ length: 1_000 }, (_, at) => (at * 7_919) % 1_009);
-    for (const time of times) held.push({ seen, key: String(time), priority: 0 }, { size: 1, mtimeNs: BigInt(time) * 1_000_000_000n, inode: 1n });
+    for (const time of times)
+      held.push(
+        { seen, key: String(time), priority: 0 },
+        { size: 1, mtimeNs: BigInt(time) * 1_000_000_000n, inode: 1n },
+      );
     const batches = [...held.batches()];
     expect(batches.length).toBe(8);
-    expect(batches.flatMap(({ files }) => files.map(({ key }) => Number(key)))).toEqual([...times].sort((a, b) => b - a));
+    expect(batches.flatMap(({ files }) => files.map(({ key }) => Number(key)))).toEqual(
+      [...times].sort((a, b) => b - a),
+    );
     expect(batches[0]?.batch.paths.startsWith("/x/1008\0/x/1007\0")).toBe(true);
   });
 
   test("tells how far it is, and ends at all of it", async () => {
     const monitored = new Monitored(Object.fromEntries(Array.from({ length: 40 }, (_, at) => [`${at}.txt`, "x"])));
     const reports: ProgressReport[] = [];
-    await run(sync, { path: monitored.root }, { home: monitored.home, door: { progress: (report) => void reports.push(report) } });
+    await run(
+      sync,
+      { path: monitored.root },
+      { home: monitored.home, door: { progress: (report) => void reports.push(report) } },
+    );
     expect(reports.at(-1)).toMatchObject({ done: 40, total: 40, message: "40 files" });
   });
 
   test("says beforehand how long it may take: a second for every hundred files", () => {
-    const monitored = new Monitored(Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`d${at % 5}/${at}.txt`, "x"])));
+    const monitored = new Monitored(
+      Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`d${at % 5}/${at}.txt`, "x"])),
+    );
     const estimate = sync.estimate as unknown as (input: object, call: CallFacts) => number;
     expect(estimate({ path: monitored.root, recursive: true }, typed)).toBeCloseTo(0.5);
     expect(estimate({ path: monitored.root, recursive: false }, typed)).toBe(0);
     expect(estimate({ path: ".", recursive: true }, inSession(monitored.root))).toBeCloseTo(0.5);
-    expect(() => estimate({ path: monitored.root, recursive: true }, inSession(monitored.home))).toThrow("lies outside");
+    expect(() => estimate({ path: monitored.root, recursive: true }, inSession(monitored.home))).toThrow(
+      "lies outside",
+    );
   });
 
   test("stops within a moment when it is cancelled, also in the middle of a large file, and keeps what it has", async () => {
@@ -158,7 +204,11 @@ describe("monitor sync", () => {
     const running = run(
       sync,
       { path: monitored.root },
-      { home: monitored.home, signals: [controller.signal], door: { progress: () => controller.abort(new Error("enough")) } },
+      {
+        home: monitored.home,
+        signals: [controller.signal],
+        door: { progress: () => controller.abort(new Error("enough")) },
+      },
     );
     const startedAt = performance.now();
     await running;
@@ -171,7 +221,9 @@ describe("monitor sync", () => {
     const home = path.join(monitored.root, "home");
     await monitored.data(sync, { path: monitored.root, recursive: true }, { home });
     mkdirSync(path.join(home, "deep"));
-    expect(await monitored.data(sync, { path: monitored.root, recursive: true }, { home })).toMatchObject({ files_processed: 1 });
+    expect(await monitored.data(sync, { path: monitored.root, recursive: true }, { home })).toMatchObject({
+      files_processed: 1,
+    });
   });
 
   test("keeps its database to its user", async () => {

@@ -53,7 +53,8 @@ describe("a path that was typed in a terminal", () => {
     const reach = openReach({ ...typed, origin: { door: "terminal", folder }, home: folder });
     expect(reach.resolve("x/../a.txt")).toMatchObject({ shown: path.join(folder, "a.txt"), kind: "file" });
     expect(reach.resolve("missing/too")).toMatchObject({ shown: path.join(folder, "missing/too"), kind: "missing" });
-    for (const name of ["/etc/passwd", "/proc/self/environ", ".env", "id_rsa", `${folder}/token`, ".."]) expect(reach.resolve(name).shown).toBeTruthy();
+    for (const name of ["/etc/passwd", "/proc/self/environ", ".env", "id_rsa", `${folder}/token`, ".."])
+      expect(reach.resolve(name).shown).toBeTruthy();
     expect(reach.resolve("~").path).toEqual(realpathSync.native(Buffer.from(homedir()), "buffer"));
     expect(reach.resolve("/dev/null").kind).toBe("other");
   });
@@ -124,7 +125,11 @@ describe("a path that came through MCP", () => {
     ["a link out of the root", "out/a.txt", out],
     ["a link that leads nowhere yet", "later", out],
     ["%2e%2e", "deep/%2e%2e/%2e%2e/work-neighbour/a.txt", "holds an escaped dot, slash or NUL"],
-    ["%2e%2e behind a name that is not there", "none/%2e%2e/%2E./work-neighbour/a.txt", "holds an escaped dot, slash or NUL"],
+    [
+      "%2e%2e behind a name that is not there",
+      "none/%2e%2e/%2E./work-neighbour/a.txt",
+      "holds an escaped dot, slash or NUL",
+    ],
     ["%2F", "deep%2F..%2F..%2Fwork-neighbour/a.txt", "holds an escaped dot, slash or NUL"],
     ["a dot file", ".env", dot],
     ["a dot file, its dot escaped", "%2Eenv", dot],
@@ -151,13 +156,18 @@ describe("a path that came through MCP", () => {
   test("does not tell where a link outside leads", () => {
     const { reach, folder, outside } = place();
     symlinkSync("/secret/place", path.join(outside, "link"));
-    expect(() => reach.resolve(path.join(outside, "link"))).toThrow(`\`path\` ${outside}/link ${out} (${folder})${closed}`);
+    expect(() => reach.resolve(path.join(outside, "link"))).toThrow(
+      `\`path\` ${outside}/link ${out} (${folder})${closed}`,
+    );
   });
 
-  test.each(["/proc/self/environ", "/sys/kernel/version", "/dev/zero", "/proc/1/root"])("is refused though the whole disk is a root: %s", (text) => {
-    expect(() => openReach(openRoots("/")).resolve(text)).toThrow(/belongs to the system|lies outside/);
-    if (text !== "/proc/1/root") expect(() => openReach(openRoots("/")).resolve(text)).toThrow(system);
-  });
+  test.each(["/proc/self/environ", "/sys/kernel/version", "/dev/zero", "/proc/1/root"])(
+    "is refused though the whole disk is a root: %s",
+    (text) => {
+      expect(() => openReach(openRoots("/")).resolve(text)).toThrow(/belongs to the system|lies outside/);
+      if (text !== "/proc/1/root") expect(() => openReach(openRoots("/")).resolve(text)).toThrow(system);
+    },
+  );
 
   test("is relative to the session's folder, and whole where a session has none", () => {
     const { reach, folder } = place();
@@ -174,7 +184,8 @@ describe("a path that came through MCP", () => {
     const { folder, home } = place();
     const roots = [".env", ".ssh", "deep/id_rsa", "hard.txt", "home"].map((name) => path.join(folder, name));
     const reach = openReach({ ...openRoots(...roots), home });
-    for (const name of [".env", ".ssh/config", "deep/id_rsa", "hard.txt", "home/notes.txt"]) expect(reach.resolve(path.join(folder, name)).kind).toBe("file");
+    for (const name of [".env", ".ssh/config", "deep/id_rsa", "hard.txt", "home/notes.txt"])
+      expect(reach.resolve(path.join(folder, name)).kind).toBe("file");
     expect(() => reach.resolve(path.join(home, "token"))).toThrow(key);
     expect(() => reach.resolve(path.join(folder, "a.txt"))).toThrow(out);
     const working = openReach(inSession(path.join(folder, ".ssh"), home));
@@ -198,7 +209,9 @@ describe("a path that came through MCP", () => {
     const warnings: string[] = [];
     const reach = openReach({ ...inSession(folder), log: { ...typed.log, warn: (text) => warnings.push(text) } });
     expect(() => reach.resolve("/etc/passwd")).toThrow(out);
-    expect(warnings).toEqual(["MEANWHILE_PACK_ROOTS is not read any more; write its folders into the setting `pack.roots`."]);
+    expect(warnings).toEqual([
+      "MEANWHILE_PACK_ROOTS is not read any more; write its folders into the setting `pack.roots`.",
+    ]);
   });
 
   test("of a FIFO or a socket is told apart from a file, and is not opened", async () => {
@@ -218,13 +231,22 @@ describe("what a person has put under monitor or vault", () => {
     ["monitor watch", watch, { seconds: 0.001 }],
     ["vault index", index, {}],
   ])("by %s in a terminal is open to MCP clients, but not by the same through MCP", async (_name, command, input) => {
-    const folder = writeFiles(realpathSync(temporaryFolder()), { "notes/a.md": "# A", "notes/deep/b.md": "", "notes/.env": "", "work/x": "" });
+    const folder = writeFiles(realpathSync(temporaryFolder()), {
+      "notes/a.md": "# A",
+      "notes/deep/b.md": "",
+      "notes/.env": "",
+      "work/x": "",
+    });
     const notes = path.join(folder, "notes");
     const home = temporaryFolder();
     const reach = () => openReach(inSession(path.join(folder, "work"), home));
-    expect(await run(command, { path: notes, ...input }, { home, ...session(path.join(folder, "work")) })).toMatchObject({ ending: "failed" });
+    expect(
+      await run(command, { path: notes, ...input }, { home, ...session(path.join(folder, "work")) }),
+    ).toMatchObject({ ending: "failed" });
     // Its own folder it may sync, and that opens nothing to others.
-    expect(await run(command, { path: notes, ...input }, { home, ...session(notes) })).toMatchObject({ ending: "completed" });
+    expect(await run(command, { path: notes, ...input }, { home, ...session(notes) })).toMatchObject({
+      ending: "completed",
+    });
     expect(() => reach().resolve(path.join(notes, "a.md"))).toThrow("lies outside");
     expect(await run(command, { path: notes, ...input }, { home })).toMatchObject({ ending: "completed" });
     expect(reach().resolve(path.join(notes, "deep/b.md")).kind).toBe("file");
@@ -250,7 +272,11 @@ describe("what a person has put under monitor or vault", () => {
     rmSync(path.join(folder, "a"), { recursive: true });
     await run(sync, { path: path.join(folder, "a") }, { home });
     expect(open()).toEqual([path.join(folder, "b")]);
-    await run(reset, { domain: "monitor" }, { home, door: { ask: async () => ({ action: "accept", content: { confirm: true } }) } });
+    await run(
+      reset,
+      { domain: "monitor" },
+      { home, door: { ask: async () => ({ action: "accept", content: { confirm: true } }) } },
+    );
     expect(open()).toEqual([]);
   });
 });
@@ -270,14 +296,26 @@ describe("a walk through MCP", () => {
     const home = temporaryFolder();
     const through = { home, origin: { door: "mcp", folder } } as const;
     expect(await run(sync, { path: folder, recursive: true }, { home })).toMatchObject({ data: { files_updated: 7 } });
-    writeFiles(folder, { "a.md": "more open words", ".env": "more closed words", "deep/server.key": "more closed words" });
-    expect(await run(sync, { path: folder, recursive: true }, through)).toMatchObject({ data: { files_updated: 1, files_removed: 0, errors_total: 0 } });
+    writeFiles(folder, {
+      "a.md": "more open words",
+      ".env": "more closed words",
+      "deep/server.key": "more closed words",
+    });
+    expect(await run(sync, { path: folder, recursive: true }, through)).toMatchObject({
+      data: { files_updated: 1, files_removed: 0, errors_total: 0 },
+    });
     expect(await run(status, {}, through)).toMatchObject({ data: { tracked_files: 7 } });
-    expect(await run(sources, { paths: ["."] }, through)).toMatchObject({ data: { files_ingested: 2, hidden: 3, errors_total: 0 } });
+    expect(await run(sources, { paths: ["."] }, through)).toMatchObject({
+      data: { files_ingested: 2, hidden: 3, errors_total: 0 },
+    });
     expect(await run(search, { query: "closed" }, through)).toMatchObject({ data: { count: 0 } });
-    expect(await run(batch, { glob: "**/{.*,*}" }, through)).toMatchObject({ data: { files_transformed: 2, errors_total: 0 } });
+    expect(await run(batch, { glob: "**/{.*,*}" }, through)).toMatchObject({
+      data: { files_transformed: 2, errors_total: 0 },
+    });
     expect(await run(batch, { glob: "**/.*" }, through)).toMatchObject({ data: { files_matched: 0, hidden: 5 } });
-    expect(await run(index, { path: "." }, { home, origin: { door: "terminal", folder } })).toMatchObject({ data: { notes: 4 } });
+    expect(await run(index, { path: "." }, { home, origin: { door: "terminal", folder } })).toMatchObject({
+      data: { notes: 4 },
+    });
     expect(await run(index, { path: "." }, through)).toMatchObject({ data: { notes: 4, files_removed: 0, hidden: 3 } });
   });
 });
@@ -320,7 +358,9 @@ test.each([
 
 test("a folder holds itself and what is below it, not its namesakes", () => {
   const inside = (file: string, folder: string) => isInside(Buffer.from(file), Buffer.from(folder));
-  expect([inside("/a/b", "/a"), inside("/a", "/a"), inside("/ab", "/a"), inside("/", "/a"), inside("/x", "/")]).toEqual([true, true, false, false, true]);
+  expect([inside("/a/b", "/a"), inside("/a", "/a"), inside("/ab", "/a"), inside("/", "/a"), inside("/x", "/")]).toEqual(
+    [true, true, false, false, true],
+  );
 });
 
 describe("a pattern", () => {

@@ -29,14 +29,33 @@ function read<T>(home: string, missing: T, act: (db: Database.Database) => T): T
 function readDone(home: string) {
   return {
     notes: read(home, 0, (db) => db.prepare("select count(*) from vault_files").pluck().get() as number),
-    texts: new Map(read(home, [], (db) => db.prepare("select key, created_at from transform_entries").raw().all() as [string, number][])),
-    files: new Map(read(home, [], (db) => db.prepare("select shown, ingested_at from ingest_files where stamp <> ''").raw().all() as [string, number][])),
+    texts: new Map(
+      read(
+        home,
+        [],
+        (db) => db.prepare("select key, created_at from transform_entries").raw().all() as [string, number][],
+      ),
+    ),
+    files: new Map(
+      read(
+        home,
+        [],
+        (db) =>
+          db.prepare("select shown, ingested_at from ingest_files where stamp <> ''").raw().all() as [string, number][],
+      ),
+    ),
   };
 }
 
-async function connect(options: { cwd: string; env: Record<string, string> }): Promise<{ server: Started; client: WireClient }> {
+async function connect(options: {
+  cwd: string;
+  env: Record<string, string>;
+}): Promise<{ server: Started; client: WireClient }> {
   const server = startMeanwhile(["serve", "--in-process"], options);
-  const client = await new WireClient(overPipes(server.child), { revision: "2026-07-28", capabilities: takesTasks }).begin();
+  const client = await new WireClient(overPipes(server.child), {
+    revision: "2026-07-28",
+    capabilities: takesTasks,
+  }).begin();
   onTestFinished(() => client.close());
   return { server, client };
 }
@@ -50,13 +69,20 @@ async function dataOf(client: WireClient, taskId: string): Promise<Record<string
   }
 }
 
-test("after kill -9 of the server the next one goes on with every task where it was, and does nothing twice", { timeout: 180_000 }, async () => {
+test("after kill -9 of the server the next one goes on with every task where it was, and does nothing twice", {
+  timeout: 180_000,
+}, async () => {
   const cwd = realpathSync(temporaryFolder());
   const broken = "[[none]] ".repeat(9);
   const words = "some words and more of them, ".repeat(60);
   writeFiles(
     cwd,
-    Object.fromEntries(Array.from({ length: count }, (_, at) => [`notes/d${at % 10}/n${at}.md`, `# N${at}\n[[n${(at + 1) % count}]] ${broken}\n${words}`])),
+    Object.fromEntries(
+      Array.from({ length: count }, (_, at) => [
+        `notes/d${at % 10}/n${at}.md`,
+        `# N${at}\n[[n${(at + 1) % count}]] ${broken}\n${words}`,
+      ]),
+    ),
   );
   const home = path.join(cwd, "home");
   const options = { cwd, env: { HOME: cwd, MEANWHILE_HOME: home } };
@@ -98,9 +124,18 @@ test("after kill -9 of the server the next one goes on with every task where it 
   for (const [key, createdAt] of done.texts) expect(all.texts.get(key)).toBe(createdAt);
   for (const [file, ingestedAt] of done.files) expect(all.files.get(file)).toBe(ingestedAt);
   const chunks = read(home, undefined, (db) =>
-    db.prepare("select count(*), count(distinct file || '-' || ordinal), (select count(*) from ingest_texts) from ingest_chunks").raw().get(),
+    db
+      .prepare(
+        "select count(*), count(distinct file || '-' || ordinal), (select count(*) from ingest_texts) from ingest_chunks",
+      )
+      .raw()
+      .get(),
   );
   const [total] = chunks as number[];
   expect(chunks).toEqual([total, total, total]);
-  expect(read(home, undefined, (db) => db.prepare("select count(*) from ingest_texts where ingest_texts match 'n7'").pluck().get())).toBe(2);
+  expect(
+    read(home, undefined, (db) =>
+      db.prepare("select count(*) from ingest_texts where ingest_texts match 'n7'").pluck().get(),
+    ),
+  ).toBe(2);
 });

@@ -1,4 +1,14 @@
-import { appendFileSync, existsSync, globSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  globSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { strToU8, zipSync } from "fflate";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -26,7 +36,11 @@ beforeEach(() => {
   folder = temporaryFolder();
 });
 
-async function dataOf(command: Parameters<typeof run>[0], input: object = {}, options: Parameters<typeof run>[2] = {}): Promise<Record<string, unknown>> {
+async function dataOf(
+  command: Parameters<typeof run>[0],
+  input: object = {},
+  options: Parameters<typeof run>[2] = {},
+): Promise<Record<string, unknown>> {
   const outcome = await run(command, input, { home, ...options });
   if (outcome.ending !== "completed") throw new Error(outcome.message);
   return outcome.data as Record<string, unknown>;
@@ -38,17 +52,30 @@ const made = (name: string, content: string | Uint8Array, input: object = {}) =>
 };
 
 const textOf = async (engine: EngineName, content: string | Uint8Array, name = "file") =>
-  (await transformBytes(engine, { bytes: Buffer.from(content), name, options: { links: false }, limits: defaultLimits })).text;
+  (
+    await transformBytes(engine, {
+      bytes: Buffer.from(content),
+      name,
+      options: { links: false },
+      limits: defaultLimits,
+    })
+  ).text;
 
 const keptFiles = () => globSync("cache/transform/*/*", { cwd: home });
 
 /** A PDF of one line a page, as small as the format allows. */
 function makePdf(pages: readonly string[], title = ""): Buffer {
   const kids = pages.map((_, at) => `${4 + at * 2} 0 R`).join(" ");
-  const objects = [`<</Type/Catalog/Pages 2 0 R>>`, `<</Type/Pages/Kids[${kids}]/Count ${pages.length}>>`, "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"];
+  const objects = [
+    `<</Type/Catalog/Pages 2 0 R>>`,
+    `<</Type/Pages/Kids[${kids}]/Count ${pages.length}>>`,
+    "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+  ];
   for (const [at, text] of pages.entries()) {
     const stream = `BT /F1 18 Tf 20 100 Td (${text}) Tj ET`;
-    objects.push(`<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 144]/Contents ${5 + at * 2} 0 R/Resources<</Font<</F1 3 0 R>>>>>>`);
+    objects.push(
+      `<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 144]/Contents ${5 + at * 2} 0 R/Resources<</Font<</F1 3 0 R>>>>>>`,
+    );
     objects.push(`<</Length ${stream.length}>>\nstream\n${stream}\nendstream`);
   }
   objects.push(`<</Title(${title})>>`);
@@ -59,12 +86,18 @@ function makePdf(pages: readonly string[], title = ""): Buffer {
     return `${String(place).padStart(10, "0")} 00000 n \n`;
   });
   const table = `xref\n0 ${objects.length + 1}\n0000000000 65535 f \n${places.join("")}`;
-  return Buffer.from(`${out}${table}trailer<</Size ${objects.length + 1}/Root 1 0 R/Info ${objects.length} 0 R>>\nstartxref\n${out.length}\n%%EOF\n`);
+  return Buffer.from(
+    `${out}${table}trailer<</Size ${objects.length + 1}/Root 1 0 R/Info ${objects.length} 0 R>>\nstartxref\n${out.length}\n%%EOF\n`,
+  );
 }
 
 function makeDocx(body: string, parts: Record<string, string> = {}): Uint8Array {
   const document = `<?xml version="1.0"?><w:document xmlns:w="x"><w:body>${body}</w:body></w:document>`;
-  return zipSync(Object.fromEntries(Object.entries({ "word/document.xml": document, ...parts }).map(([name, text]) => [name, strToU8(text)])));
+  return zipSync(
+    Object.fromEntries(
+      Object.entries({ "word/document.xml": document, ...parts }).map(([name, text]) => [name, strToU8(text)]),
+    ),
+  );
 }
 
 describe("the engines", () => {
@@ -99,16 +132,22 @@ describe("the engines", () => {
 
   test("hostile pages and notes take one pass", { timeout: 90_000 }, async () => {
     const startedAt = performance.now();
-    for (const piece of ["<b>x</b>", "<!--", "<p>x", "&amp", "<td>", "<br>"]) await textOf("html", piece.repeat(50_000));
+    for (const piece of ["<b>x</b>", "<!--", "<p>x", "&amp", "<td>", "<br>"])
+      await textOf("html", piece.repeat(50_000));
     for (const piece of ["<!--", "<!-- -->", "-->"]) await textOf("markdown", piece.repeat(50_000));
     for (const piece of ['"', '"",\n', ",\n", "\n"]) await textOf("csv", piece.repeat(100_000));
-    for (const piece of ["<ul><li>", "<head>", "<div>"]) await expect(textOf("html", piece.repeat(50_000))).rejects.toThrow("nested more than 2000 deep");
+    for (const piece of ["<ul><li>", "<head>", "<div>"])
+      await expect(textOf("html", piece.repeat(50_000))).rejects.toThrow("nested more than 2000 deep");
     expect(performance.now() - startedAt).toBeLessThan(60_000);
     expect(await textOf("html", "<head><title>t</title><body><p>seen")).toBe("seen\n");
     // A name that stands on every line must not make a large text of a small file.
-    expect(await textOf("csv", `${"h".repeat(20_000)}\n${"a\n".repeat(5_000)}`)).toHaveLength(5_000 * (200 + ": a\n".length));
+    expect(await textOf("csv", `${"h".repeat(20_000)}\n${"a\n".repeat(5_000)}`)).toHaveLength(
+      5_000 * (200 + ": a\n".length),
+    );
     const wide = JSON.stringify({ ["k".repeat(200_000)]: Array.from({ length: 1_000 }, () => 1) });
-    await expect(textOf("json", wide, "a.json")).rejects.toThrow("its text has more than 32 MB; the setting pack.textMb allows more");
+    await expect(textOf("json", wide, "a.json")).rejects.toThrow(
+      "its text has more than 32 MB; the setting pack.textMb allows more",
+    );
   });
 
   test("pdf gives the text of its pages", async () => {
@@ -125,7 +164,8 @@ describe("the engines", () => {
   });
 
   test("docx gives headings, lists, tables and links, and no deleted passages", async () => {
-    const paragraph = (text: string, properties = "") => `<w:p><w:pPr>${properties}</w:pPr><w:r><w:t xml:space="preserve">${text}</w:t></w:r></w:p>`;
+    const paragraph = (text: string, properties = "") =>
+      `<w:p><w:pPr>${properties}</w:pPr><w:r><w:t xml:space="preserve">${text}</w:t></w:r></w:p>`;
     const body =
       paragraph("Top", '<w:pStyle w:val="Heading1"/>') +
       paragraph("Some &lt;words&gt;") +
@@ -136,18 +176,27 @@ describe("the engines", () => {
       "docProps/core.xml": "<c><dc:title>Report</dc:title></c>",
       "word/_rels/document.xml.rels": '<R><Relationship Id="r1" Target="https://x.org" TargetMode="External"/></R>',
     });
-    expect(await made("a.docx", docx)).toMatchObject({ engine: "docx", title: "Report", text: "# Top\n\nSome <words>\n\n- item\n\na | b\n\nhere\n" });
+    expect(await made("a.docx", docx)).toMatchObject({
+      engine: "docx",
+      title: "Report",
+      text: "# Top\n\nSome <words>\n\n- item\n\na | b\n\nhere\n",
+    });
     expect((await made("a.docx", docx, { links: true })).text).toContain("here (https://x.org)");
     await expect(textOf("docx", zipSync({ "other.xml": strToU8("x") }))).rejects.toThrow("it holds no Word document");
     await expect(textOf("docx", "no zip")).rejects.toThrow(/it is no zip archive/);
   });
 
   test("csv names every value by its column, whatever the delimiter and the quotes", async () => {
-    expect(await textOf("csv", 'name,quote\nAda,"a ""b"", c\nd"\n\nBob,\n')).toBe('name: Ada; quote: a "b", c d\nname: Bob; quote: \n');
+    expect(await textOf("csv", 'name,quote\nAda,"a ""b"", c\nd"\n\nBob,\n')).toBe(
+      'name: Ada; quote: a "b", c d\nname: Bob; quote: \n',
+    );
     expect(await textOf("csv", "a;b\r\n1;2\r\n3;4;5")).toBe("a: 1; b: 2\na: 3; b: 4; column 3: 5\n");
     expect(await textOf("csv", 'a\tb\n"never closed')).toBe("a: never closed\n");
     expect(await textOf("csv", "")).toBe("");
-    expect(await made("one.csv", 'Ada,"first  programmer",1815\n')).toMatchObject({ text: "Ada; first programmer; 1815\n", facts: { rows: 0, columns: 3 } });
+    expect(await made("one.csv", 'Ada,"first  programmer",1815\n')).toMatchObject({
+      text: "Ada; first programmer; 1815\n",
+      facts: { rows: 0, columns: 3 },
+    });
   });
 
   test("json names every value by its path; JSON Lines are documents of their own", async () => {
@@ -157,12 +206,16 @@ describe("the engines", () => {
   });
 
   test("json keeps the digits of numbers that a double cannot hold", async () => {
-    const numbers = '{"id":12345678901234567890,"few":1.5,"many":0.12345678901234567890,"huge":1e400,"text":"12345678901234567890"}';
-    const told = "id: 12345678901234567890\nfew: 1.5\nmany: 0.12345678901234567890\nhuge: 1e400\ntext: 12345678901234567890\n";
+    const numbers =
+      '{"id":12345678901234567890,"few":1.5,"many":0.12345678901234567890,"huge":1e400,"text":"12345678901234567890"}';
+    const told =
+      "id: 12345678901234567890\nfew: 1.5\nmany: 0.12345678901234567890\nhuge: 1e400\ntext: 12345678901234567890\n";
     expect(await textOf("json", numbers)).toBe(told);
     expect(await textOf("json", "12345678901234567890\n", "x.jsonl")).toBe("[0]: 12345678901234567890\n");
     // Also where a value is told as JSON, because it lies too deep for a path.
-    expect(await textOf("json", `${"[".repeat(66)}12345678901234567890${"]".repeat(66)}`)).toContain(": [[12345678901234567890]]\n");
+    expect(await textOf("json", `${"[".repeat(66)}12345678901234567890${"]".repeat(66)}`)).toContain(
+      ": [[12345678901234567890]]\n",
+    );
   });
 
   test("a damaged line of JSON Lines, or one that is cut off, is counted and costs no other", async () => {
@@ -180,16 +233,34 @@ describe("the engines", () => {
   });
 
   test("code is kept, with its language", async () => {
-    expect(await made("a.py", "def f():\n\tpass\n")).toMatchObject({ engine: "code", text: "def f():\n\tpass\n", facts: { language: "py", lines: 2 } });
+    expect(await made("a.py", "def f():\n\tpass\n")).toMatchObject({
+      engine: "code",
+      text: "def f():\n\tpass\n",
+      facts: { language: "py", lines: 2 },
+    });
   });
 
   test("list and info describe them all", async () => {
     const { engines } = (await dataOf(list)) as { engines: { engine: string; endings: string[] }[] };
-    expect(engines.map(({ engine }) => engine)).toEqual(["text", "markdown", "html", "pdf", "docx", "csv", "json", "code"]);
+    expect(engines.map(({ engine }) => engine)).toEqual([
+      "text",
+      "markdown",
+      "html",
+      "pdf",
+      "docx",
+      "csv",
+      "json",
+      "code",
+    ]);
     const endings = engines.flatMap((engine) => engine.endings);
     expect(new Set(endings).size).toBe(endings.length);
     await made("a.txt", "x");
-    expect(await dataOf(info, { engine: "text" })).toMatchObject({ engine: "text", cached_entries: 1, cached_bytes: 1, library: "none" });
+    expect(await dataOf(info, { engine: "text" })).toMatchObject({
+      engine: "text",
+      cached_entries: 1,
+      cached_bytes: 1,
+      library: "none",
+    });
   });
 });
 
@@ -223,7 +294,11 @@ describe("transform", () => {
     await made("3.txt", big("c"), { max_characters: 0 });
     expect(existsSync(first.cache_file as string)).toBe(false);
     expect(await dataOf(cache)).toMatchObject({ entries: 2, bytes: 800 * 1024, limit_bytes: 1024 * 1024 });
-    expect(await made("4.txt", "d".repeat(2 * 1024 * 1024))).toMatchObject({ cache_file: null, is_truncated: true, characters: 2 * 1024 * 1024 });
+    expect(await made("4.txt", "d".repeat(2 * 1024 * 1024))).toMatchObject({
+      cache_file: null,
+      is_truncated: true,
+      characters: 2 * 1024 * 1024,
+    });
   });
 
   test("files that no row knows are swept once they are old", async () => {
@@ -243,7 +318,10 @@ describe("transform", () => {
     const draft = `${cache_file}.1.draft`;
     writeFileSync(draft, "somebody is writing this");
     const answer = { ask: async () => ({ action: "accept", content: { confirm: true } }) as const };
-    expect(await dataOf(reset, { domain: "transform" }, { door: answer })).toMatchObject({ deleted_count: 2, files_removed: 2 });
+    expect(await dataOf(reset, { domain: "transform" }, { door: answer })).toMatchObject({
+      deleted_count: 2,
+      files_removed: 2,
+    });
     expect(keptFiles()).toEqual([path.relative(home, draft)]);
     expect(await dataOf(cache)).toMatchObject({ entries: 0, bytes: 0, limit_bytes: 7 * 1024 * 1024, removed: 0 });
     expect(await made("a.txt", "x")).toMatchObject({ cached: false, cache_file });
@@ -264,16 +342,26 @@ describe("transform", () => {
       ["a.json", /a\.json was not transformed: it is no valid JSON/],
       ["none.txt", /none\.txt is not there; check the path/],
       [".", /is no file; transform batch takes many/],
-      ["out.txt", /out\.txt lies outside the folders that are open to MCP clients \(.*\); a person can open it with the setting `pack\.roots`/],
+      [
+        "out.txt",
+        /out\.txt lies outside the folders that are open to MCP clients \(.*\); a person can open it with the setting `pack\.roots`/,
+      ],
     ] as const)
-      expect(await run(transform, { file: path.join(folder, file) }, { home, origin: { door: "mcp", folder } })).toMatchObject({
+      expect(
+        await run(transform, { file: path.join(folder, file) }, { home, origin: { door: "mcp", folder } }),
+      ).toMatchObject({
         ending: "failed",
         message: expect.stringMatching(sentence),
       });
   });
 
   test("a file that a link has taken the place of is not read, where the link leads out of reach", () => {
-    const outside = writeFiles(temporaryFolder(), { "theirs.txt": "secret", "d/theirs.txt": "secret", ".hidden/a.txt": "secret", "server.key": "secret" });
+    const outside = writeFiles(temporaryFolder(), {
+      "theirs.txt": "secret",
+      "d/theirs.txt": "secret",
+      ".hidden/a.txt": "secret",
+      "server.key": "secret",
+    });
     symlinkSync(path.join(outside, "theirs.txt"), path.join(folder, "a.txt"));
     symlinkSync(path.join(outside, "d"), path.join(folder, "d"));
     const read = (reach: Reach, name: string) => {
@@ -282,7 +370,9 @@ describe("transform", () => {
       return source.head.toString();
     };
     for (const name of ["a.txt", "d/theirs.txt"])
-      expect(() => read(openReach(inSession(folder)), name)).toThrow("it lies outside the folders that are open to MCP clients");
+      expect(() => read(openReach(inSession(folder)), name)).toThrow(
+        "it lies outside the folders that are open to MCP clients",
+      );
     const wider = { ...openRoots(outside), home };
     expect(read(openReach(wider), "a.txt")).toBe("secret");
     symlinkSync(path.join(outside, ".hidden"), path.join(folder, "plain"));
@@ -303,26 +393,60 @@ describe("transform batch", () => {
   /** What a task keeps of its steps, for a second attempt. */
   function rememberSteps(): Steps & { readonly kept: Map<string, string> } {
     const kept = new Map<string, string>();
-    return { kept, get: (name) => kept.get(name), keep: async (name, json) => void kept.set(name, json), all: () => [...kept] };
+    return {
+      kept,
+      get: (name) => kept.get(name),
+      keep: async (name, json) => void kept.set(name, json),
+      all: () => [...kept],
+    };
   }
 
   test("takes what the glob means, tells what failed, and answers from the cache the second time", async () => {
-    writeFiles(folder, { "a.md": "# A", "sub/b.md": "# B", "sub/c.txt": "c", "sub/bad.json": "{", ".hidden/d.md": "# D", "node_modules/e.md": "# E" });
+    writeFiles(folder, {
+      "a.md": "# A",
+      "sub/b.md": "# B",
+      "sub/c.txt": "c",
+      "sub/bad.json": "{",
+      ".hidden/d.md": "# D",
+      "node_modules/e.md": "# E",
+    });
     const glob = `${folder}/**/*.{md,json}`;
-    expect(await dataOf(batch, { glob })).toMatchObject({ files_matched: 3, files_transformed: 2, files_cached: 0, characters: 6, errors_total: 1 });
-    expect(await dataOf(batch, { glob })).toMatchObject({ files_matched: 3, files_transformed: 0, files_cached: 2, errors_total: 1 });
+    expect(await dataOf(batch, { glob })).toMatchObject({
+      files_matched: 3,
+      files_transformed: 2,
+      files_cached: 0,
+      characters: 6,
+      errors_total: 1,
+    });
+    expect(await dataOf(batch, { glob })).toMatchObject({
+      files_matched: 3,
+      files_transformed: 0,
+      files_cached: 2,
+      errors_total: 1,
+    });
     expect(await dataOf(batch, { glob: `${folder}/sub/?.txt` })).toMatchObject({ files_matched: 1 });
     expect(await dataOf(batch, { glob: `${folder}/a.md` })).toMatchObject({ files_matched: 1, files_cached: 1 });
-    expect(await run(batch, { glob, limit: 2 }, { home })).toMatchObject({ message: "`glob` means more than 2 files; narrow it, or raise `limit`." });
-    expect(await run(batch, { glob: `${folder}/none/*.md` }, { home })).toMatchObject({ message: expect.stringMatching(/which is no folder/) });
+    expect(await run(batch, { glob, limit: 2 }, { home })).toMatchObject({
+      message: "`glob` means more than 2 files; narrow it, or raise `limit`.",
+    });
+    expect(await run(batch, { glob: `${folder}/none/*.md` }, { home })).toMatchObject({
+      message: expect.stringMatching(/which is no folder/),
+    });
   });
 
   test("an attempt after a crash goes on at the step where the first one stopped", async () => {
-    writeFiles(folder, Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`f${String(at).padStart(2, "0")}.txt`, `text ${at}`])));
+    writeFiles(
+      folder,
+      Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`f${String(at).padStart(2, "0")}.txt`, `text ${at}`])),
+    );
     const steps = rememberSteps();
     const stop = new AbortController();
     const progress = ({ done }: { done?: number }) => (done ?? 0) >= 30 && stop.abort(new Cancelled());
-    const first = await run(batch, { glob: `${folder}/*.txt` }, { home, steps, signals: [stop.signal], door: { progress } });
+    const first = await run(
+      batch,
+      { glob: `${folder}/*.txt` },
+      { home, steps, signals: [stop.signal], door: { progress } },
+    );
     expect(first.ending).toBe("cancelled");
     expect([...steps.kept.keys()]).toEqual(["list", "hidden", "files 1"]);
     // Neither the files of a finished step nor new ones are looked at again.

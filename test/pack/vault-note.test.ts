@@ -4,7 +4,8 @@ import { findLinks } from "../../commands/vault/_links.ts";
 import { maskCode } from "../../commands/vault/_mask.ts";
 import { readNote } from "../../commands/vault/_note.ts";
 
-const linksOf = (text: string) => readNote(text, "test", parse).links.map(({ kind, target, heading, alias }) => [kind, target, heading, alias]);
+const linksOf = (text: string) =>
+  readNote(text, "test", parse).links.map(({ kind, target, heading, alias }) => [kind, target, heading, alias]);
 
 describe("what is a link", () => {
   test.each([
@@ -79,7 +80,8 @@ test("lines are counted as an editor does", () => {
 });
 
 test("headings, tags and titles are read; code and links hold none", () => {
-  const text = "---\ntags: [One, two/three]\n---\n# Title ##\n\ntext #four (#five) a#no #123 [[x#six]] `#seven`\n```\n# not\n```\n### Deep `code`\n";
+  const text =
+    "---\ntags: [One, two/three]\n---\n# Title ##\n\ntext #four (#five) a#no #123 [[x#six]] `#seven`\n```\n# not\n```\n### Deep `code`\n";
   expect(readNote(text, "name", parse)).toMatchObject({
     title: "Title",
     headings: [
@@ -89,15 +91,35 @@ test("headings, tags and titles are read; code and links hold none", () => {
     tags: ["one", "two/three", "four", "five"],
   });
   expect(readNote("no heading", "name", parse).title).toBe("name");
-  expect(readNote("---\ntitle: From the front\ntags: a, b\n---\n# Other", "name", parse)).toMatchObject({ title: "From the front", tags: ["a", "b"] });
+  expect(readNote("---\ntitle: From the front\ntags: a, b\n---\n# Other", "name", parse)).toMatchObject({
+    title: "From the front",
+    tags: ["a", "b"],
+  });
   expect(readNote("---\n: [broken\n---\n# Still", "name", parse).title).toBe("Still");
 });
 
 test("no text takes long: every hostile one is read in one pass", () => {
   const size = 50_000;
-  const hostile = ["[", "[[", "`", "` ``", "](", "![", "[a](", "\\", "<!--", "%%", "#", "[a]: ", "((", "\n```\n", "`\n\n", "[[a|", "[a](<", '[a](b "'].map(
-    (piece) => piece.repeat(size / piece.length),
-  );
+  const hostile = [
+    "[",
+    "[[",
+    "`",
+    "` ``",
+    "](",
+    "![",
+    "[a](",
+    "\\",
+    "<!--",
+    "%%",
+    "#",
+    "[a]: ",
+    "((",
+    "\n```\n",
+    "`\n\n",
+    "[[a|",
+    "[a](<",
+    '[a](b "',
+  ].map((piece) => piece.repeat(size / piece.length));
   hostile.push(`# ${" ".repeat(size)}x`, `#${" #".repeat(size / 2)}x`, `---\na: ${"[".repeat(size)}\n---\n`);
   hostile.push(`[x](b${" ".repeat(10 * size)}`, `#${"/".repeat(10 * size)}a`);
   const startedAt = performance.now();

@@ -1,4 +1,14 @@
-import { chmodSync, linkSync, mkdirSync, readdirSync, readFileSync, realpathSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { countChanges, Names } from "../../commands/vault/_nearest.ts";
@@ -33,7 +43,9 @@ beforeEach(() => {
 });
 
 const textOf = (name: string) => readFileSync(path.join(notes, name), "utf8");
-const say = (isYes: boolean) => ({ ask: async (): Promise<Answer> => ({ action: "accept", content: { confirm: isYes } }) });
+const say = (isYes: boolean) => ({
+  ask: async (): Promise<Answer> => ({ action: "accept", content: { confirm: isYes } }),
+});
 
 async function indexed(files: Record<string, string>): Promise<void> {
   writeFiles(notes, files);
@@ -55,7 +67,11 @@ describe("vault repair proposes", () => {
   test.each([
     ["a name with a slip", { "a.md": "[[Projcet plan]]", "Project plan.md": "" }, ["Projcet plan → Project plan"]],
     ["a note that was moved, by its path", { "a.md": "[[old/plan]]", "new/plan.md": "" }, ["old/plan → new/plan"]],
-    ["what stands between words alike", { "a.md": "[[my-note_one]]", "My Note One.md": "" }, ["my-note_one → My Note One"]],
+    [
+      "what stands between words alike",
+      { "a.md": "[[my-note_one]]", "My Note One.md": "" },
+      ["my-note_one → My Note One"],
+    ],
     ["a picture with its ending", { "a.md": "![[pictre.png]]", "picture.png": "" }, ["pictre.png → picture.png"]],
     [
       "a Markdown link from its own folder, encoded",
@@ -68,7 +84,11 @@ describe("vault repair proposes", () => {
       ["b#Intorduction → b#Introduction", "b.md#intorduction → b.md#introduction"],
     ],
     ["a block of the note", { "a.md": "[[b#^quote-1x]]", "b.md": "text ^quote-1" }, ["b#^quote-1x → b#^quote-1"]],
-    ["the one in the link's own folder, of equals", { "x/a.md": "[[pln]]", "x/plan.md": "", "y/plan.md": "" }, ["pln → x/plan"]],
+    [
+      "the one in the link's own folder, of equals",
+      { "x/a.md": "[[pln]]", "x/plan.md": "", "y/plan.md": "" },
+      ["pln → x/plan"],
+    ],
     ["nothing where several are equally near", { "a.md": "[[plan x]]", "plan a.md": "", "plan b.md": "" }, []],
     ["nothing where nothing is near", { "a.md": "[[holiday]]", "budget.md": "" }, []],
     ["nothing that could not be written in a link", { "a.md": "[[plan x]]", "plan^x.md": "" }, []],
@@ -95,12 +115,18 @@ describe("vault repair proposes", () => {
     };
     expect(await run(repair, { apply: plan }, { home, door: asking })).toMatchObject({ ending: "failed" });
     expect(questions).toMatchObject([{ isConfirmation: true, message: expect.stringContaining(`Write plan ${plan}`) }]);
-    expect(await run(repair, { apply: plan }, { home })).toMatchObject({ ending: "failed", message: expect.stringContaining("nobody can be asked") });
+    expect(await run(repair, { apply: plan }, { home })).toMatchObject({
+      ending: "failed",
+      message: expect.stringContaining("nobody can be asked"),
+    });
     expect(await run(repair, { apply: "0123456789ab" }, { home, door: say(true) })).toMatchObject({
       ending: "failed",
       message: expect.stringMatching(/`apply` 0123456789ab is not what would be written now/),
     });
-    expect(await run(repair, { apply: "yes please" }, { home, door: say(true) })).toMatchObject({ ending: "failed", cause: "input" });
+    expect(await run(repair, { apply: "yes please" }, { home, door: say(true) })).toMatchObject({
+      ending: "failed",
+      cause: "input",
+    });
     expect(textOf("a.md")).toBe(files["a.md"]);
     expect(await repaired({ apply: plan }, { door: say(true) })).toMatchObject({ links_changed: 1, notes_changed: 1 });
     expect(textOf("a.md")).toBe("one\n[[budget|money]]\n");
@@ -109,7 +135,8 @@ describe("vault repair proposes", () => {
 
 describe("what vault repair writes", () => {
   test("changes the links alone: every other byte, the mode and the line ends stay, and a copy is kept", async () => {
-    const text = '\ufeff# Ä 😀\r\n| [[budgt\\|x]] | ![[ budgt#Part ]] |\r\n`[[budgt]]` [r]\r\n\r\n[r]: <budgt.md> "t"\r\nlast [x](budgt.md)';
+    const text =
+      '\ufeff# Ä 😀\r\n| [[budgt\\|x]] | ![[ budgt#Part ]] |\r\n`[[budgt]]` [r]\r\n\r\n[r]: <budgt.md> "t"\r\nlast [x](budgt.md)';
     await indexed({ "a.md": text, "sub/b.md": "[[a]] [[budgt]]", "budget.md": "## Part" });
     chmodSync(path.join(notes, "a.md"), 0o640);
     const { plan } = await repaired();
@@ -170,9 +197,14 @@ describe("what vault repair writes", () => {
     await indexed({ "a.md": "[[budgt]]", "budget.md": "" });
     const elsewhere = { door: "mcp", folder: temporaryFolder() } as const;
     const here = { door: "mcp", folder: notes } as const;
-    expect(await run(repair, { vault: notes }, { home: await emptyHome(), origin: elsewhere })).toMatchObject({ ending: "failed" });
+    expect(await run(repair, { vault: notes }, { home: await emptyHome(), origin: elsewhere })).toMatchObject({
+      ending: "failed",
+    });
     const { plan } = await repaired({}, { origin: here });
-    expect(await run(repair, { apply: plan }, { home, origin: here })).toMatchObject({ ending: "failed", message: expect.stringContaining("Write plan") });
+    expect(await run(repair, { apply: plan }, { home, origin: here })).toMatchObject({
+      ending: "failed",
+      message: expect.stringContaining("Write plan"),
+    });
     expect(textOf("a.md")).toBe("[[budgt]]");
     expect(await repaired({ apply: plan }, { origin: here, door: say(true) })).toMatchObject({ notes_changed: 1 });
   });
@@ -188,7 +220,9 @@ test("a file is not replaced through a folder that has become a link, nor when i
   };
   const file = path.join(outside, "a.md");
   const bytes = Buffer.from("taken over");
-  expect(() => replaceFile(Buffer.from(path.join(folder, "sub/a.md")), { stamp: stampOfFile(file), bytes })).toThrow("its folder is no longer where it was");
+  expect(() => replaceFile(Buffer.from(path.join(folder, "sub/a.md")), { stamp: stampOfFile(file), bytes })).toThrow(
+    "its folder is no longer where it was",
+  );
   expect(() => replaceFile(Buffer.from(file), { stamp: "1-2-3", bytes })).toThrow("it has changed meanwhile");
   expect(readFileSync(file, "utf8")).toBe("outside");
   replaceFile(Buffer.from(file), { stamp: stampOfFile(file), bytes });
@@ -199,7 +233,9 @@ test("a file is not replaced through a folder that has become a link, nor when i
 /** A home in which a client, and no person, has indexed the notes. */
 async function emptyHome(): Promise<string> {
   const other = temporaryFolder();
-  expect(await run(index, { path: notes }, { home: other, origin: { door: "mcp", folder: notes } })).toMatchObject({ ending: "completed" });
+  expect(await run(index, { path: notes }, { home: other, origin: { door: "mcp", folder: notes } })).toMatchObject({
+    ending: "completed",
+  });
   return other;
 }
 

@@ -39,7 +39,9 @@ const indexed = (files?: Record<string, string>) => {
 };
 
 async function edgesOf(note: string, direction = "from"): Promise<string[]> {
-  const { edges } = (await dataOf(links, { note, direction })) as { edges: { from: string; to: string; state: string }[] };
+  const { edges } = (await dataOf(links, { note, direction })) as {
+    edges: { from: string; to: string; state: string }[];
+  };
   return edges.map(({ from, to, state }) => `${from} → ${to} ${state}`);
 }
 
@@ -120,7 +122,12 @@ describe("vault index", () => {
   test("reads only what changed, and forgets what vanished", async () => {
     await indexed({ "a.md": "[[b]] [[new]]", "b.md": "[[a]]", "c.md": "[[b]]" });
     expect(await indexed()).toMatchObject({ notes_parsed: 0, notes_unchanged: 3, links: 4, broken_links: 1 });
-    expect(await indexed({ "new.md": "", "c.md": "[[b]] [[a]]" })).toMatchObject({ notes_parsed: 2, notes_unchanged: 2, links: 5, broken_links: 0 });
+    expect(await indexed({ "new.md": "", "c.md": "[[b]] [[a]]" })).toMatchObject({
+      notes_parsed: 2,
+      notes_unchanged: 2,
+      links: 5,
+      broken_links: 0,
+    });
     rmSync(path.join(notes, "b.md"));
     expect(await indexed()).toMatchObject({ notes_parsed: 0, files_removed: 1, notes: 3, links: 4, broken_links: 2 });
     expect(await edgesOf("a")).toEqual(["a.md → b no_note", "a.md → new.md resolved"]);
@@ -143,7 +150,10 @@ describe("vault index", () => {
     const count = 300;
     const files = Array.from({ length: count }, (_, at) => {
       const targets = Array.from({ length: at % 5 }, (_unused, step) => `[[n${(at * 7 + step) % count}]]`);
-      return [`d${at % 9}/n${at}.md`, `# N${at}\n${targets.join(" ")} \`[[code]]\`${at % 50 === 0 ? " [[gone]]" : ""}\n`] as const;
+      return [
+        `d${at % 9}/n${at}.md`,
+        `# N${at}\n${targets.join(" ")} \`[[code]]\`${at % 50 === 0 ? " [[gone]]" : ""}\n`,
+      ] as const;
     });
     const expected = { notes: count, links: 606, resolved_links: 600, broken_links: 6 };
     expect(await indexed(Object.fromEntries(files))).toMatchObject({ notes_parsed: count, ...expected });
@@ -151,9 +161,18 @@ describe("vault index", () => {
   });
 
   test("a run that is cancelled keeps what it has, and the next does only the rest", async () => {
-    writeFiles(notes, Object.fromEntries(Array.from({ length: 600 }, (_, at) => [`d${at % 30}/n${at}.md`, `# N\n${"[[n1]] ".repeat(10)}`])));
+    writeFiles(
+      notes,
+      Object.fromEntries(
+        Array.from({ length: 600 }, (_, at) => [`d${at % 30}/n${at}.md`, `# N\n${"[[n1]] ".repeat(10)}`]),
+      ),
+    );
     const stop = new AbortController();
-    const outcome = await run(index, { path: notes }, { home, signals: [stop.signal], door: { progress: () => stop.abort(new Cancelled()) } });
+    const outcome = await run(
+      index,
+      { path: notes },
+      { home, signals: [stop.signal], door: { progress: () => stop.abort(new Cancelled()) } },
+    );
     expect(outcome.ending).toBe("cancelled");
     const data = await indexed();
     expect(data).toMatchObject({ notes: 600, links: 6_000, broken_links: 0 });
@@ -171,14 +190,22 @@ describe("vault index", () => {
     symlinkSync(".", path.join(notes, "circle"));
     const data = await indexed();
     expect(data).toMatchObject({ notes: 3, links: 2, errors_total: 4 });
-    expect((data.errors as { path: string }[]).map((error) => path.basename(error.path)).sort()).toEqual(["binary.md", "huge.md", "loop.md", "out.md"]);
+    expect((data.errors as { path: string }[]).map((error) => path.basename(error.path)).sort()).toEqual([
+      "binary.md",
+      "huge.md",
+      "loop.md",
+      "out.md",
+    ]);
     expect(await edgesOf("bad-%FF")).toEqual(["bad-%FF.md → good.md resolved"]);
     expect(await indexed()).toMatchObject({ notes_parsed: 0, notes_unchanged: 3, errors_total: 4 });
   });
 
   test("a disk that fills up is told of per file, and nothing stored before is lost", async () => {
     await indexed({ "a.md": "[[b]]" });
-    writeFiles(notes, Object.fromEntries(Array.from({ length: 40 }, (_, at) => [`n${at}.md`, `# N\n${"[[a]] ".repeat(500)}`])));
+    writeFiles(
+      notes,
+      Object.fromEntries(Array.from({ length: 40 }, (_, at) => [`n${at}.md`, `# N\n${"[[a]] ".repeat(500)}`])),
+    );
     const db = openPack(home);
     const pages = db.pragma("page_count", { simple: true }) as number;
     db.pragma(`max_page_count = ${pages + 10}`);
@@ -190,7 +217,9 @@ describe("vault index", () => {
   });
 
   test("reads the files of a name once, however many links there are to it, and never while it keeps others from writing", async () => {
-    await indexed(Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`d${at}/same.md`, "[[same]] ".repeat(20)])));
+    await indexed(
+      Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`d${at}/same.md`, "[[same]] ".repeat(20)])),
+    );
     const reads: boolean[] = [];
     await resolveAgain((isWriting) => reads.push(isWriting));
     expect(reads.length).toBeGreaterThan(0);
@@ -239,12 +268,23 @@ describe("vault index", () => {
     expect(await warningsOf(check)).toEqual([gone, `The folder ${notes} is gone`]);
     expect(await dataOf(check)).toMatchObject({ is_valid: false, broken_count: 0 });
     const outcome = await run(index, { path: notes }, { home });
-    expect(outcome).toMatchObject({ ending: "completed", data: { files_removed: 2, notes: 0, links: 0, tags: 0, headings: 0 } });
+    expect(outcome).toMatchObject({
+      ending: "completed",
+      data: { files_removed: 2, notes: 0, links: 0, tags: 0, headings: 0 },
+    });
     expect(outcome.messages).toContainEqual(
-      expect.objectContaining({ type: "warning", text: expect.stringMatching(/is gone; its 2 notes .* were forgotten/) }),
+      expect.objectContaining({
+        type: "warning",
+        text: expect.stringMatching(/is gone; its 2 notes .* were forgotten/),
+      }),
     );
-    expect(await run(status, {}, { home })).toMatchObject({ message: expect.stringMatching(/No vault has been indexed yet/) });
-    expect(await run(index, { path: notes }, { home })).toMatchObject({ ending: "failed", message: expect.stringMatching(/is not there/) });
+    expect(await run(status, {}, { home })).toMatchObject({
+      message: expect.stringMatching(/No vault has been indexed yet/),
+    });
+    expect(await run(index, { path: notes }, { home })).toMatchObject({
+      ending: "failed",
+      message: expect.stringMatching(/is not there/),
+    });
   });
 
   test("forgetting one vault leaves the others alone, and a folder that comes back is indexed anew", async () => {
@@ -309,7 +349,11 @@ describe("vault links and check", () => {
     expect(await edgesOf("b", "to")).toEqual(["a.md → sub/b.md resolved", "c.md → sub/b.md resolved"]);
     expect(await edgesOf("sub/b.md", "both")).toHaveLength(3);
     expect(await edgesOf(path.join(notes, "sub/b.md"))).toEqual(["sub/b.md → a.md resolved"]);
-    expect(await dataOf(links, { note: "b", limit: 1 })).toMatchObject({ count: 1, total: 3, edges: [{ from: "sub/b.md", line: 1, kind: "wiki" }] });
+    expect(await dataOf(links, { note: "b", limit: 1 })).toMatchObject({
+      count: 1,
+      total: 3,
+      edges: [{ from: "sub/b.md", line: 1, kind: "wiki" }],
+    });
   });
 
   test("a note is found by its path, however many have its name", async () => {
@@ -322,8 +366,12 @@ describe("vault links and check", () => {
 
   test("a name that two notes have, or none, is refused with the cure", async () => {
     await indexed({ "x/a.md": "", "y/a.md": "" });
-    expect(await run(links, { note: "a" }, { home })).toMatchObject({ message: "`note` a could be x/a.md, y/a.md; give the path of one." });
-    expect(await run(links, { note: "b" }, { home })).toMatchObject({ message: expect.stringMatching(/not in the index .* run `vault index`/) });
+    expect(await run(links, { note: "a" }, { home })).toMatchObject({
+      message: "`note` a could be x/a.md, y/a.md; give the path of one.",
+    });
+    expect(await run(links, { note: "b" }, { home })).toMatchObject({
+      message: expect.stringMatching(/not in the index .* run `vault index`/),
+    });
   });
 
   test("check lists each broken link with its place", async () => {
@@ -371,10 +419,15 @@ describe("vault links and check", () => {
   });
 
   test("blocks and headings are looked for in the note that a link leads to", async () => {
-    const files = { "a.md": "[[b#^one]] [[b#^Two]] [[b#^none]] [[#^here]] [x](b.md#^one)\n\nmine ^here", "b.md": "text ^one\n\n- item\n\n^two\n`^none`\n" };
+    const files = {
+      "a.md": "[[b#^one]] [[b#^Two]] [[b#^none]] [[#^here]] [x](b.md#^one)\n\nmine ^here",
+      "b.md": "text ^one\n\n- item\n\n^two\n`^none`\n",
+    };
     await indexed(files);
     expect(await edgesOf("a")).toEqual(
-      ["resolved", "resolved", "no_block", "resolved", "resolved"].map((state, at) => `a.md → ${at === 3 ? "a" : "b"}.md ${state}`),
+      ["resolved", "resolved", "no_block", "resolved", "resolved"].map(
+        (state, at) => `a.md → ${at === 3 ? "a" : "b"}.md ${state}`,
+      ),
     );
     expect(await dataOf(check)).toMatchObject({ issues: [{ link: "b#^none", reason: "the note has no such block" }] });
     writeFiles(notes, { "b.md": "text ^one\nmore ^none" });
@@ -384,27 +437,32 @@ describe("vault links and check", () => {
   test("an index of an earlier version is read again, so that no block is missed", async () => {
     await indexed({ "a.md": "[[b#^one]] [[b#^none]]", "b.md": "text ^one" });
     const db = openPack(home);
-    db.exec("drop table vault_blocks; update vault_links set state = 'resolved'; update pack_schema set version = 3 where domain = 'vault'");
+    db.exec(
+      "drop table vault_blocks; update vault_links set state = 'resolved'; update pack_schema set version = 3 where domain = 'vault'",
+    );
     db.close();
     expect(await indexed()).toMatchObject({ notes_parsed: 2, broken_links: 1 });
   });
 
-  test.each(["terminal", "mcp"] as const)("the vault one stands in is the one that is meant, through the door %s", async (door) => {
-    await indexed({ "a.md": "[[b]]", "sub/deep/c.md": "" });
-    const inner = path.join(notes, "sub");
-    const other = writeFiles(path.join(path.dirname(notes), "other"), { "b.md": "" });
-    await dataOf(index, { path: inner });
-    await dataOf(index, { path: other });
-    const rootFrom = async (folder: string | undefined, input = {}) => {
-      const outcome = await run(check, input, { home, origin: { door, folder } });
-      return (outcome as { data?: { root: string } }).data?.root;
-    };
-    expect(await rootFrom(notes)).toBe(notes);
-    expect(await rootFrom(path.join(inner, "deep"))).toBe(inner);
-    expect(await rootFrom(temporaryFolder())).toBe(other);
-    expect(await rootFrom(undefined)).toBe(other);
-    expect(await rootFrom(inner, { vault: other })).toBe(other);
-  });
+  test.each(["terminal", "mcp"] as const)(
+    "the vault one stands in is the one that is meant, through the door %s",
+    async (door) => {
+      await indexed({ "a.md": "[[b]]", "sub/deep/c.md": "" });
+      const inner = path.join(notes, "sub");
+      const other = writeFiles(path.join(path.dirname(notes), "other"), { "b.md": "" });
+      await dataOf(index, { path: inner });
+      await dataOf(index, { path: other });
+      const rootFrom = async (folder: string | undefined, input = {}) => {
+        const outcome = await run(check, input, { home, origin: { door, folder } });
+        return (outcome as { data?: { root: string } }).data?.root;
+      };
+      expect(await rootFrom(notes)).toBe(notes);
+      expect(await rootFrom(path.join(inner, "deep"))).toBe(inner);
+      expect(await rootFrom(temporaryFolder())).toBe(other);
+      expect(await rootFrom(undefined)).toBe(other);
+      expect(await rootFrom(inner, { vault: other })).toBe(other);
+    },
+  );
 
   test("as many notes have backlinks as notes are led to, whatever else is", async () => {
     const { notes: all, notes_with_backlinks } = await indexed({
@@ -418,13 +476,17 @@ describe("vault links and check", () => {
 
   test("without an index each says what to run, and vaults are told apart by their folders", async () => {
     for (const command of [status, check])
-      expect(await run(command, {}, { home })).toMatchObject({ message: expect.stringMatching(/run `vault index <folder>` first/) });
+      expect(await run(command, {}, { home })).toMatchObject({
+        message: expect.stringMatching(/run `vault index <folder>` first/),
+      });
     await indexed({ "a.md": "[[b]]" });
     const other = path.join(path.dirname(notes), "other");
     writeFiles(other, { "b.md": "" });
     await dataOf(index, { path: other });
     expect(await dataOf(check, { vault: notes })).toMatchObject({ broken_count: 1 });
     expect(await dataOf(check)).toMatchObject({ root: other, broken_count: 0 });
-    await withVaults(home, (db) => expect(() => findVault(db, path.dirname(notes), task())).toThrow(/has not been indexed/));
+    await withVaults(home, (db) =>
+      expect(() => findVault(db, path.dirname(notes), task())).toThrow(/has not been indexed/),
+    );
   });
 });

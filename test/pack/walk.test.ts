@@ -41,7 +41,12 @@ test("a walk that is stopped while it reads a folder ends with the reason, and n
   const root = await large();
   const stop = new AbortController();
   const onError = (_path: Buffer, error: unknown) => expect.unreachable(String(error));
-  const files = walk(root, { reach: anywhere, signal: stop.signal, onFolder: () => stop.abort(new Error("enough")), onError });
+  const files = walk(root, {
+    reach: anywhere,
+    signal: stop.signal,
+    onFolder: () => stop.abort(new Error("enough")),
+    onError,
+  });
   await expect(files.next()).rejects.toThrow("enough");
 });
 

@@ -1,6 +1,16 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
@@ -27,9 +37,16 @@ interface Snippet {
 
 const textOf = (page: string) => readFileSync(path.join(root, page), "utf8");
 const snippetsOf = (page: string): Snippet[] =>
-  [...textOf(page).matchAll(/^```(\w+) ?(.*)\n([\s\S]*?)^```$/gm)].map(([, language = "", name = "", text = ""]) => ({ language, name, text }));
+  [...textOf(page).matchAll(/^```(\w+) ?(.*)\n([\s\S]*?)^```$/gm)].map(([, language = "", name = "", text = ""]) => ({
+    language,
+    name,
+    text,
+  }));
 
-/** A diagnosis starts a server over and over: what this page shows is typed by `npm run check:long`; scenarios/diagnose.test.ts types the like every day. */
+/**
+ * A diagnosis starts a server over and over: what this page shows is typed by `npm run check:long`;
+ * scenarios/diagnose.test.ts types the like every day.
+ */
 const costly = "docs/diagnose.md";
 
 // A page waits for its commands, one after the other, and no page for another.
@@ -40,16 +57,23 @@ describe("every snippet is what it says", () => {
   const folders = mkdtempSync(path.join(tmpdir(), "meanwhile-"));
   afterAll(() => rmSync(folders, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
 
-  test.concurrent.each(pages.filter((page) => snippetsOf(page).length > 0))("%s", { timeout: 120_000 }, async (page) => {
-    const folder = workplace(mkdtempSync(path.join(folders, "page-")));
-    for (const snippet of snippetsOf(page)) {
-      if (snippet.language === "json") JSON.parse(snippet.text);
-      if (snippet.language === "ts") writeFiles(folder, { [snippet.name || expect.fail(`a ts snippet of ${page} has no file name`)]: snippet.text });
-      if (snippet.language === "console" && (isLong || page !== costly))
-        for (const { command, output } of stepsOf(snippet.text))
-          expect(await runSteadily(command, folder, toPattern(output)), `$ ${command}`).toMatch(toPattern(output));
-    }
-  });
+  test.concurrent.each(pages.filter((page) => snippetsOf(page).length > 0))(
+    "%s",
+    { timeout: 120_000 },
+    async (page) => {
+      const folder = workplace(mkdtempSync(path.join(folders, "page-")));
+      for (const snippet of snippetsOf(page)) {
+        if (snippet.language === "json") JSON.parse(snippet.text);
+        if (snippet.language === "ts")
+          writeFiles(folder, {
+            [snippet.name || expect.fail(`a ts snippet of ${page} has no file name`)]: snippet.text,
+          });
+        if (snippet.language === "console" && (isLong || page !== costly))
+          for (const { command, output } of stepsOf(snippet.text))
+            expect(await runSteadily(command, folder, toPattern(output)), `$ ${command}`).toMatch(toPattern(output));
+      }
+    },
+  );
 });
 
 test("README's first command is the example's", () => {
@@ -58,7 +82,9 @@ test("README's first command is the example's", () => {
 });
 
 test.each(pages)("links of %s lead somewhere", (page) => {
-  const targets = [...textOf(page).matchAll(/\]\(([^)#]+)[^)]*\)/g)].map((match) => match[1] as string).filter((target) => !/^[a-z]+:/.test(target));
+  const targets = [...textOf(page).matchAll(/\]\(([^)#]+)[^)]*\)/g)]
+    .map((match) => match[1] as string)
+    .filter((target) => !/^[a-z]+:/.test(target));
   for (const target of targets) expect(existsSync(path.resolve(root, path.dirname(page), target)), target).toBe(true);
 });
 
@@ -68,8 +94,11 @@ test("README shows code within its first 15 lines and has no open blanks", () =>
 });
 
 test("docs/wire.md names every vendor key that the source reads or writes, and no other", () => {
-  const sources = globSync("src/{mcp,client,task,command}/**/*.ts", { cwd: root }).map((file) => readFileSync(path.join(root, file), "utf8"));
-  const keys = (text: string) => [...text.matchAll(/["`[]meanwhile\/([a-zA-Z]+)["`\]:]/g)].map((match) => match[1] as string);
+  const sources = globSync("src/{mcp,client,task,command}/**/*.ts", { cwd: root }).map((file) =>
+    readFileSync(path.join(root, file), "utf8"),
+  );
+  const keys = (text: string) =>
+    [...text.matchAll(/["`[]meanwhile\/([a-zA-Z]+)["`\]:]/g)].map((match) => match[1] as string);
   const published = new Set(["client", "testing"]);
   const used = new Set(sources.flatMap(keys).filter((key) => !published.has(key)));
   const told = new Set(keys(textOf("docs/wire.md")).filter((key) => key !== "diagnose"));
@@ -77,7 +106,9 @@ test("docs/wire.md names every vendor key that the source reads or writes, and n
 });
 
 test("SECURITY.md names tests that are there", () => {
-  const named = [...textOf("SECURITY.md").matchAll(/`((?:[a-z-]+\/)*[a-z-]+\.test\.ts)`/g)].map((match) => match[1] as string);
+  const named = [...textOf("SECURITY.md").matchAll(/`((?:[a-z-]+\/)*[a-z-]+\.test\.ts)`/g)].map(
+    (match) => match[1] as string,
+  );
   expect(named.length).toBeGreaterThan(30);
   for (const file of named) expect(existsSync(path.join(root, "test", file)), file).toBe(true);
 });
@@ -96,7 +127,11 @@ function workplace(folder: string): string {
 }
 
 async function run(command: string, folder: string): Promise<string> {
-  const env = { ...process.env, PATH: `${path.join(folder, ".bin")}:${process.env.PATH}`, MEANWHILE_HOME: path.join(folder, ".home") };
+  const env = {
+    ...process.env,
+    PATH: `${path.join(folder, ".bin")}:${process.env.PATH}`,
+    MEANWHILE_HOME: path.join(folder, ".home"),
+  };
   const shell = spawn("sh", ["-c", `${command} 2>&1`], { cwd: folder, env });
   shell.stdin.end();
   let printed = "";
@@ -105,7 +140,10 @@ async function run(command: string, folder: string): Promise<string> {
   return printed;
 }
 
-/** The SDK's client drops a last progress that it reads together with the result, which happens when the machine is busy: its example may try again. */
+/**
+ * The SDK's client drops a last progress that it reads together with the result, which happens when the machine is
+ * busy: its example may try again.
+ */
 async function runSteadily(command: string, folder: string, expected: RegExp): Promise<string> {
   const tries = command === "node examples/report/client.ts" ? 4 : 1;
   let printed = await run(command, folder);

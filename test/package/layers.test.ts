@@ -28,9 +28,33 @@ const table: Record<string, readonly string[] | "*"> = {
   transport: ["mcp", "errors.ts", "clock.ts", "ids.ts", "wire", "log.ts"],
   daemon: ["paths.ts", "errors.ts", "clock.ts", "wire", "log.ts"],
   client: ["errors.ts", "clock.ts", "ids.ts", "wire", "log.ts"],
-  diagnose: ["command", "client", "host", "project.ts", "errors.ts", "clock.ts", "ids.ts", "wire", "machine.ts", "log.ts", "wrap.ts"],
+  diagnose: [
+    "command",
+    "client",
+    "host",
+    "project.ts",
+    "errors.ts",
+    "clock.ts",
+    "ids.ts",
+    "wire",
+    "machine.ts",
+    "log.ts",
+    "wrap.ts",
+  ],
   setup: ["paths.ts", "errors.ts", "log.ts"],
-  cli: ["command", "task", "client", "wire", "paths.ts", "errors.ts", "clock.ts", "log.ts", "log-file.ts", "shown.ts", "wrap.ts"],
+  cli: [
+    "command",
+    "task",
+    "client",
+    "wire",
+    "paths.ts",
+    "errors.ts",
+    "clock.ts",
+    "log.ts",
+    "log-file.ts",
+    "shown.ts",
+    "wrap.ts",
+  ],
   "cli/builtin": "*",
   "project.ts": ["errors.ts", "paths.ts"],
   "stored-project.ts": ["project.ts", "paths.ts"],
@@ -73,7 +97,11 @@ describe("each folder imports only what the table allows it", () => {
       .filter((name) => name.startsWith("."))
       .map((name) => layerOf(path.join(path.dirname(file), name)));
     const forbidden =
-      allowed === "*" ? [] : targets.filter((target) => target !== from && !allowed?.includes(target) && !(from === "cli" && target === "cli/builtin"));
+      allowed === "*"
+        ? []
+        : targets.filter(
+            (target) => target !== from && !allowed?.includes(target) && !(from === "cli" && target === "cli/builtin"),
+          );
     expect(forbidden).toEqual([]);
   });
 });
@@ -128,8 +156,13 @@ test("only wire names a revision", () => {
 
 describe("only wire reads messages", () => {
   /** Servers that misbehave on purpose read by hand, too: with our wire they would behave. */
-  const others = globSync(["test/**/*.{ts,mjs}", "bench/**/*.mjs"], { cwd: root, exclude: ["test/fixtures/**", "test/wire/**", "**/node_modules/**"] });
-  const all = [...sources, ...others].filter((file) => !file.startsWith("src/wire/") && file !== "test/package/layers.test.ts");
+  const others = globSync(["test/**/*.{ts,mjs}", "bench/**/*.mjs"], {
+    cwd: root,
+    exclude: ["test/fixtures/**", "test/wire/**", "**/node_modules/**"],
+  });
+  const all = [...sources, ...others].filter(
+    (file) => !file.startsWith("src/wire/") && file !== "test/package/layers.test.ts",
+  );
   const among = (files: readonly string[], pattern: RegExp) => files.filter((file) => pattern.test(textOf(file)));
 
   test("from server-sent events, in tests and in the bench as well", () => {
@@ -167,12 +200,17 @@ test("the bundled pack imports public names and npm packages only", () => {
 
 test("time and chance come from clock.ts and ids.ts alone", () => {
   const pattern = /\bDate\.now\(|\bnew Date\(\)|\bMath\.random\(|\bsetTimeout\(|\bsetInterval\(|\brandomUUID\(/;
-  expect(sources.filter((file) => pattern.test(textOf(file)) && !["src/clock.ts", "src/ids.ts"].includes(file))).toEqual([]);
+  expect(
+    sources.filter((file) => pattern.test(textOf(file)) && !["src/clock.ts", "src/ids.ts"].includes(file)),
+  ).toEqual([]);
 });
 
 test("process is read only where the outside is meant to come in", () => {
   const allowed =
     /^src\/(serve|bin|front|config|paths|log|machine|attempt|live-progress)\.ts$|^src\/daemon\/|^src\/diagnose\/child\.ts$|^src\/cli\/builtin\/|^src\/cli\/terminal\.ts$|^src\/transport\/stdio\.ts$/;
-  const reads = (text: string) => /(?<![\w.(])process\.(?!off\b)\w+/.test(text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$|`[^`]*`|"[^"]*"/gm, ""));
-  expect(sources.filter((file) => reads(textOf(file)) && !allowed.test(file) && file !== "src/process-guard.ts")).toEqual([]);
+  const reads = (text: string) =>
+    /(?<![\w.(])process\.(?!off\b)\w+/.test(text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$|`[^`]*`|"[^"]*"/gm, ""));
+  expect(
+    sources.filter((file) => reads(textOf(file)) && !allowed.test(file) && file !== "src/process-guard.ts"),
+  ).toEqual([]);
 });

@@ -5,7 +5,10 @@ import { startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
 import { overHttp, overPipes, type Result, resultOf, WireClient, type WireOptions } from "../helpers/wire.ts";
 
-/** The id of a task is with its client before the run begins: here a run blocks its whole process from its first line, until the test lets it go. */
+/**
+ * The id of a task is with its client before the run begins: here a run blocks its whole process from its first line,
+ * until the test lets it go.
+ */
 
 const commands = {
   "commands/block/loop.ts": `import { appendFileSync, existsSync } from "node:fs";
@@ -34,7 +37,10 @@ async function begin(client: WireClient): Promise<WireClient> {
 }
 
 const doors: Record<string, (options: WireOptions) => Promise<WireClient>> = {
-  "a server of its own": (options) => begin(new WireClient(overPipes(startMeanwhile(["serve", "--in-process", ...words], { cwd: folder() }).child), options)),
+  "a server of its own": (options) =>
+    begin(
+      new WireClient(overPipes(startMeanwhile(["serve", "--in-process", ...words], { cwd: folder() }).child), options),
+    ),
   "the daemon": (options) => new DaemonHome().connect({ words, cwd: folder(), ...options }),
   HTTP: async (options) => {
     const server = await startHttp(words, { cwd: folder() });
@@ -47,7 +53,11 @@ const kinds = [
   { kind: "task of 2025", options: { revision: "2025-11-25" }, task: {} },
   { kind: "task of 2026", options: { revision: "2026-07-28", capabilities: extension }, task: undefined },
   { kind: "handle", options: { revision: "2025-06-18" }, task: undefined },
-  { kind: "job", options: { revision: "2025-06-18", capabilities: { experimental: { "meanwhile/jobs": {} } } }, task: undefined },
+  {
+    kind: "job",
+    options: { revision: "2025-06-18", capabilities: { experimental: { "meanwhile/jobs": {} } } },
+    task: undefined,
+  },
 ] as const;
 
 /** Fails after a while where the answer waits for the run, which waits for us. */
@@ -59,16 +69,19 @@ async function inTime(answer: Promise<Result>, run: ReturnType<typeof gate>): Pr
 }
 
 describe.each(Object.entries(doors))("over %s", (_door, connect) => {
-  test.each(kinds)("0 ids wait for their run: the one of a $kind comes while the run blocks everything", async ({ kind, options, task }) => {
-    const client = await connect(options);
-    const run = gate();
-    const result = await inTime(client.call("block_loop", run.input, { task }), run);
-    expect([kindOf(result), taskIdOf(result)]).toEqual([kind, expect.any(String)]);
-    await run.seen("started");
-    expect(run.lines()).toEqual(["started"]);
-    run.open();
-    await run.seen("ended");
-  });
+  test.each(kinds)(
+    "0 ids wait for their run: the one of a $kind comes while the run blocks everything",
+    async ({ kind, options, task }) => {
+      const client = await connect(options);
+      const run = gate();
+      const result = await inTime(client.call("block_loop", run.input, { task }), run);
+      expect([kindOf(result), taskIdOf(result)]).toEqual([kind, expect.any(String)]);
+      await run.seen("started");
+      expect(run.lines()).toEqual(["started"]);
+      run.open();
+      await run.seen("ended");
+    },
+  );
 });
 
 test("3 calls sent at once have their 3 ids before the first run begins", async () => {
@@ -76,7 +89,9 @@ test("3 calls sent at once have their 3 ids before the first run begins", async 
   const client = await connect({ revision: "2025-11-25" });
   const runs = [gate(), gate(), gate()];
   const calls = runs.map((run) => client.startCall("block_loop", run.input, { task: {} }).answer.then(resultOf));
-  const ids = await Promise.all(calls.map((call, at) => inTime(call, runs[at] as ReturnType<typeof gate>).then(taskIdOf)));
+  const ids = await Promise.all(
+    calls.map((call, at) => inTime(call, runs[at] as ReturnType<typeof gate>).then(taskIdOf)),
+  );
   expect(new Set(ids).size).toBe(3);
   // Which of them is run first is not promised, and one that runs lets no other begin.
   for (const left = new Set(runs); left.size > 0; ) {

@@ -25,7 +25,10 @@ export default defineConfig({
 });\n`;
 const one = "https://one.example";
 const core = { revision: "2025-11-25" } as const;
-const modern = { revision: "2026-07-28", capabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } } as const;
+const modern = {
+  revision: "2026-07-28",
+  capabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } },
+} as const;
 
 /** One server: the local user's, and strangers let in. */
 const served = shareAmongTests(async () => {
@@ -34,10 +37,18 @@ const served = shareAmongTests(async () => {
   const { url, token } = await startHttp([], { cwd, env });
   const connect = async (options: { revision: string; capabilities?: object }, isAnonymous = false) =>
     await new WireClient(overHttp(url, isAnonymous ? {} : { token: token() }), options).begin();
-  return { cwd, env, connect, local: await connect(core), modern: await connect(modern), stranger: await connect(core, true) };
+  return {
+    cwd,
+    env,
+    connect,
+    local: await connect(core),
+    modern: await connect(modern),
+    stranger: await connect(core, true),
+  };
 });
 
-const namesIn = (message: Message, list: "tools" | "prompts") => (resultOf(message)[list] as { name: string }[]).map(({ name }) => name);
+const namesIn = (message: Message, list: "tools" | "prompts") =>
+  (resultOf(message)[list] as { name: string }[]).map(({ name }) => name);
 
 describe("a tool with other names", () => {
   test("answers to each of them, arguments and all, and is listed once", async () => {
@@ -48,17 +59,23 @@ describe("a tool with other names", () => {
       ["diagnose_server_at", { address: one }],
       ["server_check", { address: one }],
     ] as const)
-      expect((await local.call(name, input)).structuredContent).toMatchObject({ success: true, data: { url: one, full: false } });
+      expect((await local.call(name, input)).structuredContent).toMatchObject({
+        success: true,
+        data: { url: one, full: false },
+      });
     for (const list of ["tools", "prompts"] as const) {
       const names = namesIn(await local.request(`${list}/list`), list);
       expect(names).toContain("server_check");
-      expect(names.filter((name) => ["diagnose_server_at", "diagnose_mcp_server", "ingest_legacy_sources"].includes(name))).toEqual([]);
+      expect(
+        names.filter((name) => ["diagnose_server_at", "diagnose_mcp_server", "ingest_legacy_sources"].includes(name)),
+      ).toEqual([]);
     }
   });
 
   test("tells what is wrong by its own names", async () => {
     const { local } = await served();
-    const text = async (input: object) => (await local.call("diagnose_server_at", input)).structuredContent?.messages[0]?.text;
+    const text = async (input: object) =>
+      (await local.call("diagnose_server_at", input)).structuredContent?.messages[0]?.text;
     expect(await text({})).toBe("Invalid argument for server_check: `url` is required.");
     expect(await text({ endpoint: one, url: one })).toBe("`endpoint` is another name of `url`; give one of them.");
   });
@@ -78,13 +95,23 @@ describe("a tool with other names", () => {
 
   test("is completed by each of them, arguments and all", async () => {
     const { local } = await served();
-    const complete = async (params: object) => resultOf(await local.request("completion/complete", { ...params })).completion;
+    const complete = async (params: object) =>
+      resultOf(await local.request("completion/complete", { ...params })).completion;
     const values = [one, "https://two.example"];
-    expect(await complete({ name: "diagnose_server_at", argument: "endpoint", partial_argument: "https" })).toMatchObject({ values });
-    expect(await complete({ ref: { type: "ref/prompt", name: "diagnose_server_at" }, argument: { name: "endpoint", value: "https://t" } })).toMatchObject({
+    expect(
+      await complete({ name: "diagnose_server_at", argument: "endpoint", partial_argument: "https" }),
+    ).toMatchObject({ values });
+    expect(
+      await complete({
+        ref: { type: "ref/prompt", name: "diagnose_server_at" },
+        argument: { name: "endpoint", value: "https://t" },
+      }),
+    ).toMatchObject({
       values: [values[1]],
     });
-    const prompt = resultOf(await local.request("prompts/get", { name: "diagnose_server_at", arguments: { endpoint: one } }));
+    const prompt = resultOf(
+      await local.request("prompts/get", { name: "diagnose_server_at", arguments: { endpoint: one } }),
+    );
     expect(JSON.stringify(prompt.messages)).toContain("Use the tool server_check with these arguments");
   });
 
@@ -101,9 +128,14 @@ describe("a tool with other names", () => {
 
   test("is not reached by a stranger where it is bundled", async () => {
     const { stranger, local } = await served();
-    expect((await stranger.call("diagnose_server_at", { endpoint: one })).structuredContent).toMatchObject({ success: true });
+    expect((await stranger.call("diagnose_server_at", { endpoint: one })).structuredContent).toMatchObject({
+      success: true,
+    });
     for (const name of ["diagnose_mcp_server", "ingest_legacy_sources", "discover_legacy_sources"]) {
-      const [theirs, unknown] = await Promise.all([stranger.startCall(name, {}).answer, stranger.startCall("zzz_nothing", {}).answer]);
+      const [theirs, unknown] = await Promise.all([
+        stranger.startCall(name, {}).answer,
+        stranger.startCall("zzz_nothing", {}).answer,
+      ]);
       expect(theirs.error).toEqual({ ...unknown.error, message: unknown.error?.message.replace("zzz_nothing", name) });
       const completing = await stranger.request("completion/complete", { name, partial_argument: "" });
       expect(completing.error?.code).toBe(-32602);
@@ -118,8 +150,13 @@ describe("a tool with other names", () => {
 
 test("a clash is told when the server starts, with both files and the cure", async () => {
   const alias = (name: string) => check.replace('"probe"', JSON.stringify(name));
-  const cwd = writeFiles(temporaryFolder(), { "commands/server/check.ts": alias("server_ping"), "commands/server/ping.ts": check.replace(/aliases: .*/, "") });
+  const cwd = writeFiles(temporaryFolder(), {
+    "commands/server/check.ts": alias("server_ping"),
+    "commands/server/ping.ts": check.replace(/aliases: .*/, ""),
+  });
   const { code, stderr } = await runMeanwhile(["serve", "--in-process"], { cwd });
   expect(code).toBe(70);
-  expect(stderr).toMatch(/The alias server_ping of .*check\.ts is the name of another tool, .*ping\.ts; take the alias out, or rename the tool\./);
+  expect(stderr).toMatch(
+    /The alias server_ping of .*check\.ts is the name of another tool, .*ping\.ts; take the alias out, or rename the tool\./,
+  );
 });

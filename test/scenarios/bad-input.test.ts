@@ -101,13 +101,18 @@ class Wire {
   }
 
   async call(name: string, args: object = {}) {
-    const answer = (await this.request("tools/call", { name, arguments: args })) as { result?: ToolResult; error?: { code: number; message: string } };
+    const answer = (await this.request("tools/call", { name, arguments: args })) as {
+      result?: ToolResult;
+      error?: { code: number; message: string };
+    };
     return answer;
   }
 
   /** The process lives and the next call works. */
   async works(): Promise<void> {
-    expect(await this.call("good_add", { a: 1, b: 2 })).toMatchObject({ result: { structuredContent: { success: true, data: { sum: 3 } } } });
+    expect(await this.call("good_add", { a: 1, b: 2 })).toMatchObject({
+      result: { structuredContent: { success: true, data: { sum: 3 } } },
+    });
     expect(this.server.child.exitCode).toBeNull();
   }
 }
@@ -118,7 +123,8 @@ interface ToolResult {
   structuredContent: { success: boolean; data: unknown; messages: { type: string; text: string }[] };
 }
 
-const sentenceOf = (answer: { result?: ToolResult }) => answer.result?.structuredContent.messages.findLast((message) => message.type === "error")?.text;
+const sentenceOf = (answer: { result?: ToolResult }) =>
+  answer.result?.structuredContent.messages.findLast((message) => message.type === "error")?.text;
 
 describe("over MCP", () => {
   /** One server for all that it outlives. */
@@ -127,7 +133,9 @@ describe("over MCP", () => {
 
   test("an unknown tool: a protocol error that names the nearest one", async () => {
     const wire = await open();
-    expect(await wire.call("good_ad")).toMatchObject({ error: { code: -32602, message: 'Unknown tool "good_ad"; did you mean good_add?' } });
+    expect(await wire.call("good_ad")).toMatchObject({
+      error: { code: -32602, message: 'Unknown tool "good_ad"; did you mean good_add?' },
+    });
     expect(await wire.call("__proto__")).toMatchObject({ error: { code: -32602 } });
     await wire.works();
   });
@@ -166,7 +174,9 @@ describe("over MCP", () => {
     const wire = await open();
     expect(sentenceOf(await wire.call("bad_escapes"))).toBe("nobody caught me");
     expect(sentenceOf(await wire.call("bad_rejects"))).toBe("forgotten");
-    expect(sentenceOf(await wire.call("bad_exits"))).toBe("bad_exits called process.exit(3), which would end the whole server; throw an error instead.");
+    expect(sentenceOf(await wire.call("bad_exits"))).toBe(
+      "bad_exits called process.exit(3), which would end the whole server; throw an error instead.",
+    );
     await wire.works();
   });
 
@@ -199,21 +209,33 @@ describe("over MCP", () => {
     // Nothing else may run there.
     const wire = await Wire.open();
     expect(await wire.call("bad_blocks")).toMatchObject({ result: { structuredContent: { data: { blocked: true } } } });
-    await waitFor(() => /the event loop was blocked for \d+ ms while bad_blocks ran; isolation: \\"process\\"/.test(wire.server.stderr()), wire.server.stderr);
+    await waitFor(
+      () =>
+        /the event loop was blocked for \d+ ms while bad_blocks ran; isolation: \\"process\\"/.test(
+          wire.server.stderr(),
+        ),
+      wire.server.stderr,
+    );
     await wire.works();
   });
 
   test("a message that is not JSON: -32700, and the next line is read", async () => {
     const wire = await open();
     wire.send("this is not JSON");
-    expect(await wire.answer(null)).toMatchObject({ error: { code: -32700, message: expect.stringContaining("The message is not JSON") } });
+    expect(await wire.answer(null)).toMatchObject({
+      error: { code: -32700, message: expect.stringContaining("The message is not JSON") },
+    });
     await wire.works();
   });
 
   test("a batch: -32600, and none of it is run", async () => {
     const wire = await open();
-    wire.send([{ jsonrpc: "2.0", id: "in-batch", method: "tools/call", params: { name: "good_add", arguments: { a: 1, b: 1 } } }]);
-    expect(await wire.answer(null)).toMatchObject({ error: { code: -32600, message: "Batches are not supported; send one message at a time." } });
+    wire.send([
+      { jsonrpc: "2.0", id: "in-batch", method: "tools/call", params: { name: "good_add", arguments: { a: 1, b: 1 } } },
+    ]);
+    expect(await wire.answer(null)).toMatchObject({
+      error: { code: -32600, message: "Batches are not supported; send one message at a time." },
+    });
     await wire.works();
     expect(wire.messages().some((message) => message.id === "in-batch")).toBe(false);
   });
@@ -221,13 +243,20 @@ describe("over MCP", () => {
   test("an id twice in flight: the second is refused and cannot take the first one's answer", async () => {
     const wire = await open();
     wire.send({ jsonrpc: "2.0", id: "twice", method: "tools/call", params: { name: "good_slow" } });
-    wire.send({ jsonrpc: "2.0", id: "twice", method: "tools/call", params: { name: "good_add", arguments: { a: 1, b: 1 } } });
+    wire.send({
+      jsonrpc: "2.0",
+      id: "twice",
+      method: "tools/call",
+      params: { name: "good_add", arguments: { a: 1, b: 1 } },
+    });
     expect(await wire.answer(null)).toMatchObject({
       error: { code: -32600, message: 'The id "twice" belongs to a call that is still running; use a fresh id.' },
     });
     expect(await wire.answer("twice")).toMatchObject({ result: { structuredContent: { data: { slow: true } } } });
     expect(wire.messages().filter((message) => message.id === "twice")).toHaveLength(1);
-    expect(await wire.request("tools/call", { name: "good_add", arguments: { a: 2, b: 2 } }, "once-more")).toMatchObject({
+    expect(
+      await wire.request("tools/call", { name: "good_add", arguments: { a: 2, b: 2 } }, "once-more"),
+    ).toMatchObject({
       result: { structuredContent: { data: { sum: 4 } } },
     });
     await wire.works();
@@ -236,7 +265,9 @@ describe("over MCP", () => {
   test("10 MiB + 1: refused while it arrives, and the next line is read", async () => {
     const wire = await open();
     wire.send(Buffer.alloc(10 * 1024 * 1024 + 1, "x"));
-    expect(await wire.answer(null)).toMatchObject({ error: { code: -32600, message: "The message is larger than 10 MiB." } });
+    expect(await wire.answer(null)).toMatchObject({
+      error: { code: -32600, message: "The message is larger than 10 MiB." },
+    });
     await wire.works();
   });
 
@@ -245,14 +276,24 @@ describe("over MCP", () => {
     wire.send(
       `{"jsonrpc":"2.0","id":1000,"method":"tools/call","params":{"name":"good_echo","arguments":{"text":${"[".repeat(100_000)}${"]".repeat(100_000)}}}}`,
     );
-    expect(await wire.answer(null)).toMatchObject({ error: { code: -32600, message: "The message is nested more than 64 levels deep." } });
+    expect(await wire.answer(null)).toMatchObject({
+      error: { code: -32600, message: "The message is nested more than 64 levels deep." },
+    });
     await wire.works();
   });
 
   test("invalid UTF-8: -32700, never a silently changed letter", async () => {
     const wire = await open();
-    wire.send(Buffer.concat([Buffer.from('{"jsonrpc":"2.0","id":2000,"method":"ping","params":{"x":"'), Buffer.from([0xc3, 0x28]), Buffer.from('"}}')]));
-    expect(await wire.answer(null)).toMatchObject({ error: { code: -32700, message: "The message is not valid UTF-8." } });
+    wire.send(
+      Buffer.concat([
+        Buffer.from('{"jsonrpc":"2.0","id":2000,"method":"ping","params":{"x":"'),
+        Buffer.from([0xc3, 0x28]),
+        Buffer.from('"}}'),
+      ]),
+    );
+    expect(await wire.answer(null)).toMatchObject({
+      error: { code: -32700, message: "The message is not valid UTF-8." },
+    });
     await wire.works();
   });
 
@@ -303,7 +344,9 @@ describe("over MCP", () => {
       }
       evil = `{"a":1,"b":2,"text":${evil},"__proto__":${evil},"constructor":{"prototype":${evil}}}`;
     }
-    expect(await wire.call("good_polluted", {})).toMatchObject({ result: { structuredContent: { data: { polluted: false } } } });
+    expect(await wire.call("good_polluted", {})).toMatchObject({
+      result: { structuredContent: { data: { polluted: false } } },
+    });
     await wire.works();
   });
 });
@@ -316,7 +359,8 @@ describe("over HTTP", () => {
       headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
       body: body as never,
     });
-  const call = (name: string, args: object) => JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } });
+  const call = (name: string, args: object) =>
+    JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } });
 
   test("each bad body gets its status and one sentence, and the next call works", async () => {
     const { url } = await open();
@@ -331,7 +375,11 @@ describe("over HTTP", () => {
     for (const [body, status, code, sentence] of cases) {
       const response = await post(url, body);
       expect(response.status).toBe(status);
-      expect(await response.json()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code, message: expect.stringContaining(sentence) } });
+      expect(await response.json()).toMatchObject({
+        jsonrpc: "2.0",
+        id: null,
+        error: { code, message: expect.stringContaining(sentence) },
+      });
     }
     expect(await (await post(url, call("good_add", { a: 1, b: 2 }))).text()).toContain('"sum":3');
   });
@@ -349,11 +397,21 @@ describe("over HTTP", () => {
       "io.modelcontextprotocol/clientInfo": clientInfo,
       "io.modelcontextprotocol/clientCapabilities": {},
     };
-    for (const message of [initialize({ clientInfo }), initialize({ capabilities: { experimental } }), { method: "tools/list", params: { _meta: modern } }]) {
-      const version = message.method === "tools/list" ? { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list" } : undefined;
+    for (const message of [
+      initialize({ clientInfo }),
+      initialize({ capabilities: { experimental } }),
+      { method: "tools/list", params: { _meta: modern } },
+    ]) {
+      const version =
+        message.method === "tools/list"
+          ? { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list" }
+          : undefined;
       const response = await post(url, JSON.stringify({ jsonrpc: "2.0", id: 7, ...message }), version);
       expect([response.status, response.headers.get("mcp-session-id")]).toEqual([400, null]);
-      expect(await response.json()).toMatchObject({ id: 7, error: { code: -32602, message: expect.stringContaining("and 16384 are the most; say less.") } });
+      expect(await response.json()).toMatchObject({
+        id: 7,
+        error: { code: -32602, message: expect.stringContaining("and 16384 are the most; say less.") },
+      });
     }
     expect((await post(url, JSON.stringify({ jsonrpc: "2.0", id: 0, ...initialize({}) }))).status).toBe(200);
   });
@@ -363,7 +421,13 @@ describe("over HTTP", () => {
     const { hostname, port } = new URL(server.url);
     const statuses = [];
     for (const method of ["TRACE", "PUT", "PROPFIND"]) {
-      const sent = request({ hostname, port, path: "/mcp", method, headers: { "content-type": "application/json" } }).end();
+      const sent = request({
+        hostname,
+        port,
+        path: "/mcp",
+        method,
+        headers: { "content-type": "application/json" },
+      }).end();
       const [response] = (await once(sent, "response")) as [IncomingMessage];
       statuses.push([response.statusCode, response.headers.allow]);
       response.resume();
@@ -410,7 +474,11 @@ describe("over HTTP", () => {
     );
     const session = { "mcp-session-id": begun.headers.get("mcp-session-id") as string };
     await begun.text();
-    const first = post(url, JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "good_slow" } }), session);
+    const first = post(
+      url,
+      JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "good_slow" } }),
+      session,
+    );
     await first;
     const second = await post(url, call("good_add", { a: 1, b: 1 }).replace('"id":1', '"id":7'), session);
     expect(second.status).toBe(400);
@@ -440,7 +508,11 @@ describe("over HTTP", () => {
 describe("in the terminal", () => {
   test("an unknown command: what was meant, exit 2", async () => {
     const { code, stdout, stderr } = await runMeanwhile(["good", "ad"], { cwd: project() });
-    expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: "", stderr: "✗ Unknown command `good ad`; did you mean `meanwhile good add`?\n" });
+    expect({ code, stdout, stderr }).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: "✗ Unknown command `good ad`; did you mean `meanwhile good add`?\n",
+    });
     expect(await runMeanwhile(["sevre"], { cwd: project() })).toMatchObject({
       code: 2,
       stderr: "✗ Unknown command `sevre`; did you mean `meanwhile serve`?\n",
@@ -481,7 +553,9 @@ describe("in the terminal", () => {
       code: 2,
       stderr: "✗ --input list.json must hold one JSON object with the arguments.\n",
     });
-    expect(await runMeanwhile(["good", "add", "--input", "-", "--json", "--quiet"], { cwd, input: '{"a":1,"b":2}' })).toMatchObject({
+    expect(
+      await runMeanwhile(["good", "add", "--input", "-", "--json", "--quiet"], { cwd, input: '{"a":1,"b":2}' }),
+    ).toMatchObject({
       code: 0,
       stdout: '{\n  "sum": 3\n}\n',
       stderr: "",
@@ -514,7 +588,11 @@ describe("in the terminal", () => {
       stdout: "",
       stderr: expect.stringMatching(/^✗ nobody caught me\n {2}at commands\/bad\/escapes\.ts:\d+:\d+\n$/),
     });
-    expect(await runMeanwhile(["bad", "exits"], { cwd })).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("called process.exit(3)") });
+    expect(await runMeanwhile(["bad", "exits"], { cwd })).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining("called process.exit(3)"),
+    });
     expect(await runMeanwhile(["bad", "output"], { cwd })).toMatchObject({
       code: 1,
       stdout: "",
@@ -540,12 +618,19 @@ describe("in the terminal", () => {
   });
 
   test("a result that cannot be written: said so, exit 70", async () => {
-    const { status, stderr } = spawnSync("sh", ["-c", `"${process.execPath}" "${executable}" good echo hello > /dev/full`], {
-      cwd: project(),
-      encoding: "utf8",
-      env: { ...process.env, MEANWHILE_HOME: temporaryFolder() },
+    const { status, stderr } = spawnSync(
+      "sh",
+      ["-c", `"${process.execPath}" "${executable}" good echo hello > /dev/full`],
+      {
+        cwd: project(),
+        encoding: "utf8",
+        env: { ...process.env, MEANWHILE_HOME: temporaryFolder() },
+      },
+    );
+    expect({ status, stderr }).toMatchObject({
+      status: 70,
+      stderr: expect.stringContaining("✗ The result could not be written: "),
     });
-    expect({ status, stderr }).toMatchObject({ status: 70, stderr: expect.stringContaining("✗ The result could not be written: ") });
   });
 
   test("a command that never ends: Ctrl-C cancels it, exit 130", async () => {

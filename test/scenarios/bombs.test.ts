@@ -3,7 +3,15 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import path from "node:path";
 import { deflateRawSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
-import { endlessPdf, laughingNote, packedLetters, packedPdf, recursivePdf, selfContainedPdf, zip } from "../fixtures/pack/bombs.ts";
+import {
+  endlessPdf,
+  laughingNote,
+  packedLetters,
+  packedPdf,
+  recursivePdf,
+  selfContainedPdf,
+  zip,
+} from "../fixtures/pack/bombs.ts";
 import { killDaemons } from "../helpers/daemon.ts";
 import { cleanUp, shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { cases } from "../helpers/long.ts";
@@ -31,11 +39,20 @@ function openPlace(pack: object = {}): Place {
   return { folder, home };
 }
 
-/** A server as a host starts it, with two sessions: one that works, and one that only wants to know that the server is there. */
+/**
+ * A server as a host starts it, with two sessions: one that works, and one that only wants to know that the server is
+ * there.
+ */
 async function openServer() {
   const place = openPlace();
   const connect = async () => {
-    const env = { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: place.home, MEANWHILE_PACK_ROOTS: place.folder, ACME_API_KEY: "secret" };
+    const env = {
+      ...process.env,
+      NODE_COMPILE_CACHE: codeCache,
+      MEANWHILE_HOME: place.home,
+      MEANWHILE_PACK_ROOTS: place.folder,
+      ACME_API_KEY: "secret",
+    };
     // Without the room that other tests give a start: memory is what is measured here.
     const front = spawn(process.execPath, [executable, "serve"], { cwd: place.folder, env });
     front.stderr.resume();
@@ -64,8 +81,11 @@ function readersOf(pid: number): number[] {
   return text.split(" ").filter(Boolean).map(Number);
 }
 
-const residentMbOf = (pid: number) => (Number(readQuietly(`/proc/${pid}/statm`).split(" ")[1] ?? 0) * 4096) / 1024 / 1024;
-const isRunning = (pid: number) => readQuietly(`/proc/${pid}/statm`).split(" ")[1] !== undefined && !/^State:\s+[ZX]/m.test(readQuietly(`/proc/${pid}/status`));
+const residentMbOf = (pid: number) =>
+  (Number(readQuietly(`/proc/${pid}/statm`).split(" ")[1] ?? 0) * 4096) / 1024 / 1024;
+const isRunning = (pid: number) =>
+  readQuietly(`/proc/${pid}/statm`).split(" ")[1] !== undefined &&
+  !/^State:\s+[ZX]/m.test(readQuietly(`/proc/${pid}/status`));
 
 function readQuietly(file: string): string {
   try {
@@ -102,7 +122,10 @@ async function watched<T>(work: Promise<T>): Promise<{ result: T; peakMb: number
 }
 
 /** Calls a tool, and holds the server to what everybody else may expect of it meanwhile. */
-async function callWatched(tool: string, input: object): Promise<{ text: string; data: Record<string, unknown> | undefined }> {
+async function callWatched(
+  tool: string,
+  input: object,
+): Promise<{ text: string; data: Record<string, unknown> | undefined }> {
   const { client } = await server();
   const { result, peakMb, pings } = await watched(client.call(tool, input));
   if (process.env.MEANWHILE_TEST_FIGURES === "1")
@@ -111,7 +134,9 @@ async function callWatched(tool: string, input: object): Promise<{ text: string;
     );
   expect(peakMb, "megabytes of all processes").toBeLessThan(maxMb);
   expect(pings[pings.length >> 1], "half of the pings, in milliseconds").toBeLessThan(maxPingMs);
-  const envelope = result.structuredContent as { data?: Record<string, unknown>; messages?: { text: string }[] } | undefined;
+  const envelope = result.structuredContent as
+    | { data?: Record<string, unknown>; messages?: { text: string }[] }
+    | undefined;
   return { text: JSON.stringify(result.content), data: envelope?.data };
 }
 
@@ -130,18 +155,39 @@ const byMemory = "reading it takes more than 192 MB of memory; the setting pack.
 /** What it is called, the file, and what is said of it. */
 const refused: [title: string, name: string, make: () => Buffer | string, sentence: string, input?: object][] = [
   ["a PDF of 2 kB that unpacks to half a gigabyte", "packed.pdf", () => packedPdf(512), byMemory],
-  ["a PDF with more pages than any book", "pages.pdf", () => endlessPdf(20_000), "it has more than 10000 pages; the setting pack.documentParts allows more."],
+  [
+    "a PDF with more pages than any book",
+    "pages.pdf",
+    () => endlessPdf(20_000),
+    "it has more than 10000 pages; the setting pack.documentParts allows more.",
+  ],
   ["a PDF whose objects lie in themselves", "self.pdf", selfContainedPdf, "it could not be read as pdf: "],
   [
     "a DOCX of 40 entries over one stream",
     "forty.docx",
-    () => zip(Array.from({ length: 40 }, (_, at) => ({ name: "word/document.xml", packed: sixty, claimed, ...(at > 0 && { sharesBytes: true }) }))),
+    () =>
+      zip(
+        Array.from({ length: 40 }, (_, at) => ({
+          name: "word/document.xml",
+          packed: sixty,
+          claimed,
+          ...(at > 0 && { sharesBytes: true }),
+        })),
+      ),
     "two of the files inside have the same name.",
   ],
   [
     "a DOCX whose files share their bytes",
     "shared.docx",
-    () => zip(["word/document.xml", "docProps/core.xml"].map((name, at) => ({ name, packed: sixty, claimed, ...(at > 0 && { sharesBytes: true }) }))),
+    () =>
+      zip(
+        ["word/document.xml", "docProps/core.xml"].map((name, at) => ({
+          name,
+          packed: sixty,
+          claimed,
+          ...(at > 0 && { sharesBytes: true }),
+        })),
+      ),
     "files inside share the same bytes.",
   ],
   [
@@ -162,13 +208,38 @@ const refused: [title: string, name: string, make: () => Buffer | string, senten
     () => zip(Array.from({ length: 20_000 }, (_, at) => ({ name: `f${at}`, packed: Buffer.alloc(0) }))),
     "it has more than 10000 files inside; the setting pack.documentParts allows more.",
   ],
-  ["an XLSX, which no engine reads", "table.xlsx", () => zip([{ name: "xl/workbook.xml", packed: word }]), "it is binary, and no engine knows its ending; "],
-  ["an HTML nested 200,000 deep", "deep.html", () => "<div>".repeat(200_000), "its elements are nested more than 2000 deep."],
-  ["a CSV of 10 million columns", "columns.csv", () => ",".repeat(10_000_000), "it has more than 10000 columns; the setting pack.documentParts allows more."],
+  [
+    "an XLSX, which no engine reads",
+    "table.xlsx",
+    () => zip([{ name: "xl/workbook.xml", packed: word }]),
+    "it is binary, and no engine knows its ending; ",
+  ],
+  [
+    "an HTML nested 200,000 deep",
+    "deep.html",
+    () => "<div>".repeat(200_000),
+    "its elements are nested more than 2000 deep.",
+  ],
+  [
+    "a CSV of 10 million columns",
+    "columns.csv",
+    () => ",".repeat(10_000_000),
+    "it has more than 10000 columns; the setting pack.documentParts allows more.",
+  ],
   ["a CSV whose quote is never closed, 100 MB long", "quote.csv", unclosedCsv, byMemory, { max_mb: 128 }],
-  ["a CSV that would be written out at length", "wide.csv", wideCsv, "its text has more than 32 MB; the setting pack.textMb allows more."],
+  [
+    "a CSV that would be written out at length",
+    "wide.csv",
+    wideCsv,
+    "its text has more than 32 MB; the setting pack.textMb allows more.",
+  ],
   ["a JSON of 50 MB of [", "deep.json", () => Buffer.alloc(50_000_000, "["), byMemory],
-  ["a JSON nested 200,000 deep", "nested.json", () => `${"[".repeat(200_000)}1${"]".repeat(200_000)}`, "its values are nested too deep; "],
+  [
+    "a JSON nested 200,000 deep",
+    "nested.json",
+    () => `${"[".repeat(200_000)}1${"]".repeat(200_000)}`,
+    "its values are nested too deep; ",
+  ],
 ];
 
 /** 100 MB, and a quote at the beginning of the second line. */
@@ -194,7 +265,11 @@ describe("a document that is a bomb is refused in one sentence, and nobody else 
     ["a PDF whose forms draw one another without end", "forms.pdf", recursivePdf],
     ["an HTML of 5 MB of <", "open.html", () => "<".repeat(5_000_000)],
     ["a Markdown note whose front matter multiplies itself", "laughs.md", laughingNote],
-    ["a Markdown note with front matter nested 10,000 deep", "deep.md", () => `---\n${"[".repeat(10_000)}\n---\n# Still a note\n`],
+    [
+      "a Markdown note with front matter nested 10,000 deep",
+      "deep.md",
+      () => `---\n${"[".repeat(10_000)}\n---\n# Still a note\n`,
+    ],
   ])("%s is read as far as there is something to read", async (_title, name, make) => {
     const { data } = await transformed(name, make());
     expect(data).toMatchObject({ source: expect.stringContaining(name), characters: expect.any(Number) });
@@ -204,14 +279,31 @@ describe("a document that is a bomb is refused in one sentence, and nobody else 
     const { folder } = await server();
     const notes = path.join(folder, "notes");
     mkdirSync(notes);
-    const files = { "a.md": "# A\n[[b]]", "b.md": "# B", "links.md": "[[a]]".repeat(20_000), "packed.pdf": packedPdf(512), "c.json": '{"c":1}' };
+    const files = {
+      "a.md": "# A\n[[b]]",
+      "b.md": "# B",
+      "links.md": "[[a]]".repeat(20_000),
+      "packed.pdf": packedPdf(512),
+      "c.json": '{"c":1}',
+    };
     for (const [name, content] of Object.entries(files)) writeFileSync(path.join(notes, name), content);
     const batch = await callWatched("transform_batch", { glob: `${notes}/*` });
-    expect(batch.data).toMatchObject({ files_transformed: 4, errors_total: 1, errors: [{ reason: byMemory.slice(0, -1) }] });
+    expect(batch.data).toMatchObject({
+      files_transformed: 4,
+      errors_total: 1,
+      errors: [{ reason: byMemory.slice(0, -1) }],
+    });
     const ingest = await callWatched("ingest_sources", { paths: [notes] });
-    expect(ingest.data).toMatchObject({ files_ingested: 4, errors_total: 1, errors: [{ reason: byMemory.slice(0, -1) }] });
+    expect(ingest.data).toMatchObject({
+      files_ingested: 4,
+      errors_total: 1,
+      errors: [{ reason: byMemory.slice(0, -1) }],
+    });
     const vault = await callWatched("vault_index", { path: notes });
-    expect(vault.data).toMatchObject({ errors_total: 1, errors: [{ reason: "it has more than 10000 links; the setting pack.documentParts allows more" }] });
+    expect(vault.data).toMatchObject({
+      errors_total: 1,
+      errors: [{ reason: "it has more than 10000 links; the setting pack.documentParts allows more" }],
+    });
     expect((await callWatched("vault_links", { note: "b" })).data).toMatchObject({ total: 1 });
   });
 
@@ -219,7 +311,10 @@ describe("a document that is a bomb is refused in one sentence, and nobody else 
     const { folder } = await server();
     const file = path.join(folder, "long.txt");
     writeFileSync(file, "Some words of which there are many, one after the other.\n".repeat(150_000));
-    expect((await callWatched("ingest_sources", { paths: [file], chunk_size: 2_000 })).data).toMatchObject({ files_ingested: 1, errors_total: 0 });
+    expect((await callWatched("ingest_sources", { paths: [file], chunk_size: 2_000 })).data).toMatchObject({
+      files_ingested: 1,
+      errors_total: 0,
+    });
   });
 
   test("two at a time stay within the same bounds, and a third document is read meanwhile", async () => {
@@ -227,10 +322,13 @@ describe("a document that is a bomb is refused in one sentence, and nobody else 
     for (const name of ["one.pdf", "two.pdf"]) writeFileSync(path.join(folder, name), packedPdf(512));
     writeFileSync(path.join(folder, "small.txt"), "small");
     const { result, peakMb, pings } = await watched(
-      Promise.all(["one.pdf", "two.pdf", "small.txt"].map((name) => client.call("transform", { file: path.join(folder, name) }))),
+      Promise.all(
+        ["one.pdf", "two.pdf", "small.txt"].map((name) => client.call("transform", { file: path.join(folder, name) })),
+      ),
     );
     expect(result.map(({ isError }) => isError === true)).toEqual([true, true, false]);
-    if (process.env.MEANWHILE_TEST_FIGURES === "1") console.info(`two at a time: ${Math.round(peakMb)} MB, ping most ${pings.at(-1)?.toFixed(1)} ms`);
+    if (process.env.MEANWHILE_TEST_FIGURES === "1")
+      console.info(`two at a time: ${Math.round(peakMb)} MB, ping most ${pings.at(-1)?.toFixed(1)} ms`);
     expect(peakMb).toBeLessThan(maxMb);
   });
 });
@@ -244,7 +342,11 @@ describe("the process that reads a document", () => {
     const names = readQuietly(`/proc/${reader}/environ`)
       .split("\0")
       .map((entry) => entry.split("=")[0]);
-    expect(names.filter((name) => name !== "" && !["PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "NODE_COMPILE_CACHE"].includes(name ?? ""))).toEqual([]);
+    expect(
+      names.filter(
+        (name) => name !== "" && !["PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "NODE_COMPILE_CACHE"].includes(name ?? ""),
+      ),
+    ).toEqual([]);
     const startedAt = performance.now();
     client.cancel(id);
     await waitFor(() => !isRunning(reader));
@@ -253,12 +355,15 @@ describe("the process that reads a document", () => {
     expect(tookMs).toBeLessThan(maxCancelMs);
     // The next document gets another.
     writeFileSync(path.join(folder, "next.txt"), "next");
-    expect(resultOf(await client.startCall("transform", { file: path.join(folder, "next.txt") }).answer).isError).not.toBe(true);
+    expect(
+      resultOf(await client.startCall("transform", { file: path.join(folder, "next.txt") }).answer).isError,
+    ).not.toBe(true);
   });
 
   test("ends with the server, also when that is killed and the document keeps it busy", async () => {
     const { client, daemon, folder } = await openServer();
-    // Code that is never closed, each time with another mark: one look to the end for each, and not a moment for anything else.
+    // Code that is never closed, each time with another mark: one look to the end for each, and not a moment for
+    // anything else.
     const note = Array.from({ length: 5_000 }, (_, at) => "`".repeat(at)).join(" ");
     writeFileSync(path.join(folder, "busy.md"), note);
     client.startCall("transform", { file: path.join(folder, "busy.md") });
@@ -278,7 +383,9 @@ describe("the process that reads a document", () => {
     expect(await runMeanwhile(["transform", "endless.pdf"], { cwd: folder, env })).toMatchObject({
       code: 1,
       stdout: "",
-      stderr: expect.stringContaining("endless.pdf was not transformed: reading it takes longer than 1 seconds; the setting pack.documentSeconds allows more."),
+      stderr: expect.stringContaining(
+        "endless.pdf was not transformed: reading it takes longer than 1 seconds; the setting pack.documentSeconds allows more.",
+      ),
     });
   });
 });

@@ -12,11 +12,23 @@ import { codeCache, executable, startGuardedHttp, waitFor } from "../helpers/mea
 
 const commands = ["--no-bundled", "--commands", path.resolve(import.meta.dirname, "../fixtures/load/commands")];
 
-/** A server on pipes as a host starts it, without the room that other tests give a start: memory is what is measured here. */
-function start(words: readonly string[], { home = temporaryFolder(), heapMb }: { home?: string; heapMb?: number } = {}) {
+/**
+ * A server on pipes as a host starts it, without the room that other tests give a start: memory is what is measured
+ * here.
+ */
+function start(
+  words: readonly string[],
+  { home = temporaryFolder(), heapMb }: { home?: string; heapMb?: number } = {},
+) {
   const heap = heapMb === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${heapMb}` };
   // On a slow machine a result may wait longer for its turn than a host waits: it would be a handle then.
-  const env = { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home, MEANWHILE_AUTO_TASK: "0", ...heap };
+  const env = {
+    ...process.env,
+    NODE_COMPILE_CACHE: codeCache,
+    MEANWHILE_HOME: home,
+    MEANWHILE_AUTO_TASK: "0",
+    ...heap,
+  };
   const child = spawn(process.execPath, [executable, "serve", ...words, ...commands], { cwd: temporaryFolder(), env });
   child.stderr.resume();
   child.stdin.on("error", () => undefined);
@@ -91,11 +103,18 @@ test("a client that does not read keeps no more than 700 MB, whatever it has ask
 
 test("16 sessions of 2025-11-25 over HTTP that nobody ends, each with a result of 10 MB, stay within 550 MB", async () => {
   const { url, token, child } = await startGuardedHttp(commands, { env: { NODE_OPTIONS: "--max-old-space-size=256" } });
-  const headers = { authorization: `Bearer ${token()}`, "content-type": "application/json", accept: "application/json, text/event-stream" };
+  const headers = {
+    authorization: `Bearer ${token()}`,
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+  };
   const post = async (session: string | undefined, message: object) => {
     const response = await fetch(url, {
       method: "POST",
-      headers: { ...headers, ...(session !== undefined && { "mcp-session-id": session, "mcp-protocol-version": "2025-11-25" }) },
+      headers: {
+        ...headers,
+        ...(session !== undefined && { "mcp-session-id": session, "mcp-protocol-version": "2025-11-25" }),
+      },
       body: JSON.stringify({ jsonrpc: "2.0", ...message }),
     });
     let bytes = 0;
@@ -120,5 +139,7 @@ test("16 sessions of 2025-11-25 over HTTP that nobody ends, each with a result o
 /** How many results there are to ask for. */
 async function endedOf(client: LoadClient): Promise<number> {
   const { structuredContent } = await client.result("tools/call", { name: "task_list", arguments: { limit: 100 } });
-  return (structuredContent as { data: { jobs: { status: string }[] } }).data.jobs.filter(({ status }) => status === "completed").length;
+  return (structuredContent as { data: { jobs: { status: string }[] } }).data.jobs.filter(
+    ({ status }) => status === "completed",
+  ).length;
 }

@@ -20,7 +20,9 @@ const commands = () =>
     "commands/bad/thenable.ts": command("(Object.prototype as any).then = () => {}; return {};"),
     "commands/bad/stringify.ts": command('JSON.stringify = () => { throw new Error("mine"); }; return {};'),
     "commands/bad/lists.ts": command("(Array.prototype as any)[Symbol.iterator] = () => { throw 1; }; return {};"),
-    "commands/bad/later.ts": command("await sleep(20); Promise.prototype.then = (() => {}) as never; return await new Promise(() => {});"),
+    "commands/bad/later.ts": command(
+      "await sleep(20); Promise.prototype.then = (() => {}) as never; return await new Promise(() => {});",
+    ),
     "commands/bad/loaded.ts": command("return { loaded: true };", "(Object.prototype as any).atLoad = 1;"),
   });
 
@@ -39,15 +41,24 @@ test("a command that changes what all share: undone, the call fails with the rea
   const client = new WireClient(overPipes(server.child), { revision: "2025-11-25" });
   onTestFinished(() => client.close());
   await client.begin();
-  expect(server.stderr()).toContain(`while the commands of ${path.join(cwd, "commands")} were loaded, atLoad was added to Object.prototype; that was undone`);
+  expect(server.stderr()).toContain(
+    `while the commands of ${path.join(cwd, "commands")} were loaded, atLoad was added to Object.prototype; that was undone`,
+  );
   for (const [name, change] of Object.entries(harms)) {
     const result = await client.call(name, {});
     expect(result.isError, name).toBe(true);
-    expect(JSON.stringify(result)).toContain(`${name} changed what every command shares: ${change}. That was undone; leave the built-ins alone`);
+    expect(JSON.stringify(result)).toContain(
+      `${name} changed what every command shares: ${change}. That was undone; leave the built-ins alone`,
+    );
     expect(dataOf(await client.call("good_now", {}))).toEqual({ well: [1, { a: 2 }] });
     const file = path.join(cwd, "commands", `${name.replace("_", "/")}.ts`);
     await waitFor(
-      () => server.stderr().includes(`${name} (${file}) changed what every command shares: ${change}; that was undone, and this server should be restarted`),
+      () =>
+        server
+          .stderr()
+          .includes(
+            `${name} (${file}) changed what every command shares: ${change}; that was undone, and this server should be restarted`,
+          ),
       () => server.stderr(),
     );
   }
@@ -61,11 +72,15 @@ test("the daemon in which it happens is replaced, and its other clients have the
   const before = home.daemon();
   const slow = his.call("good_slow", {});
   const harmed = await hers.call("bad_json", {});
-  expect(JSON.stringify(harmed)).toContain("bad_json changed what every command shares: toJSON was added to Object.prototype.");
+  expect(JSON.stringify(harmed)).toContain(
+    "bad_json changed what every command shares: toJSON was added to Object.prototype.",
+  );
   const { job_id } = handleOf(await slow);
   expect(dataOf(await his.call("task_result", { job_id }))).toEqual({ slow: true });
   for (const client of [hers, his]) expect(dataOf(await client.call("good_now", {}))).toEqual({ well: [1, { a: 2 }] });
   expect(home.daemon().pid).not.toBe(before.pid);
   await home.hasOneDaemon();
-  expect(home.log()).toMatch(/bad_json \([^)]+json\.ts\) changed what every command shares: [^;]+; that was undone, and this daemon is replaced/);
+  expect(home.log()).toMatch(
+    /bad_json \([^)]+json\.ts\) changed what every command shares: [^;]+; that was undone, and this daemon is replaced/,
+  );
 }, 60_000);

@@ -8,7 +8,10 @@ import { runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { serve } from "../helpers/place.ts";
 import type { Fields, WireClient } from "../helpers/wire.ts";
 
-/** A client of 2026-07-28 that would rather have a task says so to our own server; the revision itself has no word for it. */
+/**
+ * A client of 2026-07-28 that would rather have a task says so to our own server; the revision itself has no word for
+ * it.
+ */
 
 const command = (more: string) => `import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -39,18 +42,24 @@ function project() {
   return { commands: path.join(folder, "commands"), file, open: () => writeFileSync(file, "") };
 }
 
-const call = (wire: WireClient, name: string, file: unknown, _meta: Fields) => wire.request("tools/call", { name, arguments: { file }, _meta });
+const call = (wire: WireClient, name: string, file: unknown, _meta: Fields) =>
+  wire.request("tools/call", { name, arguments: { file }, _meta });
 
 describe.each(["stdio", "HTTP"] as const)("over %s", (transport) => {
   test("the hint makes a task at once, with its time to live, where the client takes tasks and the tool may be one", async () => {
     const { commands, file, open } = project();
     const served = await serve(transport, { commands });
-    const able = await served.connect({ revision: "2026-07-28", capabilities: { extensions: { [tasksExtension]: {} } } });
+    const able = await served.connect({
+      revision: "2026-07-28",
+      capabilities: { extensions: { [tasksExtension]: {} } },
+    });
     const { result } = await call(able, "work_wait", file, { [hint]: { ttlMs: hour } });
     expect(existsSync(file), "nobody has opened it yet").toBe(false);
     expect(result).toMatchObject({ resultType: "task", status: "working" });
     expect(result?.ttlMs).toSatisfy(isAnHour);
-    const shown = await runMeanwhile(["tasks", "show", (result as Fields).taskId, "--json"], { env: { MEANWHILE_HOME: served.home } });
+    const shown = await runMeanwhile(["tasks", "show", (result as Fields).taskId, "--json"], {
+      env: { MEANWHILE_HOME: served.home },
+    });
     expect(JSON.parse(shown.stdout)).toMatchObject({ reason: "the client asked for a task" });
 
     const refused = await Promise.all([
@@ -63,12 +72,22 @@ describe.each(["stdio", "HTTP"] as const)("over %s", (transport) => {
       { code: -32602, message: "`ttl` must be a positive whole number of milliseconds." },
       { code: -32602, message: "`ttl` must be a positive whole number of milliseconds." },
     ]);
-    expect((await call(able, "work_wait", 5, { [hint]: {} })).result, "input is checked first").toMatchObject({ resultType: "complete", isError: true });
+    expect((await call(able, "work_wait", 5, { [hint]: {} })).result, "input is checked first").toMatchObject({
+      resultType: "complete",
+      isError: true,
+    });
     open();
-    expect((await call(able, "work_never", file, { [hint]: {} })).result).toMatchObject({ resultType: "complete", structuredContent: { success: true } });
+    expect((await call(able, "work_never", file, { [hint]: {} })).result).toMatchObject({
+      resultType: "complete",
+      structuredContent: { success: true },
+    });
     const unable = await served.connect({ revision: "2026-07-28" });
-    const answers = await Promise.all([call(unable, "work_wait", file, { [hint]: {} }), call(unable, "work_wait", file, { [hint]: true })]);
-    for (const answer of answers) expect(answer.result).toMatchObject({ resultType: "complete", structuredContent: { success: true } });
+    const answers = await Promise.all([
+      call(unable, "work_wait", file, { [hint]: {} }),
+      call(unable, "work_wait", file, { [hint]: true }),
+    ]);
+    for (const answer of answers)
+      expect(answer.result).toMatchObject({ resultType: "complete", structuredContent: { success: true } });
   });
 });
 
@@ -83,7 +102,11 @@ test.each(["2026-07-28", "2025-11-25"])("asTask, detach and ttlMs mean the same 
   expect(state.status).toBe("working");
   expect(state.ttlMs).toSatisfy(isAnHour);
   const seen: unknown[] = [];
-  const called = client.callTool("work_wait", { file }, { asTask: true, isNew: true, onTask: ({ status }) => seen.push(status) });
+  const called = client.callTool(
+    "work_wait",
+    { file },
+    { asTask: true, isNew: true, onTask: ({ status }) => seen.push(status) },
+  );
   await waitFor(() => seen.includes("working"));
   open();
   expect(await called).toMatchObject({ structuredContent: { data: { passed: file } } });

@@ -6,7 +6,10 @@ import { runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 
 /** `meanwhile call` with servers that do not answer, do not end, or do not start. */
 
-/** A server of 2025-06-18 that does not answer one method. With `stays` it stays whatever it is told: its input closed, SIGTERM. */
+/**
+ * A server of 2025-06-18 that does not answer one method. With `stays` it stays whatever it is told: its input closed,
+ * SIGTERM.
+ */
 const source = `import { appendFileSync } from "node:fs";
 const [, , file, silent, stays] = process.argv;
 const note = (words) => appendFileSync(file, words + "\\n");
@@ -110,13 +113,19 @@ test("--timeout covers connecting, listing the tools, and the call", async () =>
     await server.isGone();
     return { code, stderr };
   });
-  for (const outcome of await Promise.all(outcomes)) expect(outcome).toEqual({ code: 124, stderr: "✗ Timed out after 4 s.\n" });
+  for (const outcome of await Promise.all(outcomes))
+    expect(outcome).toEqual({ code: 124, stderr: "✗ Timed out after 4 s.\n" });
 });
 
 test("a result that is none is no success", async () => {
-  const run = (result: string) => runMeanwhile(["call", "wait", "--", ...startable("none").words], { env: { RESULT: result } });
+  const run = (result: string) =>
+    runMeanwhile(["call", "wait", "--", ...startable("none").words], { env: { RESULT: result } });
   for (const ended of await Promise.all(['"str"', "null", "[]"].map(run)))
-    expect(ended).toMatchObject({ code: 1, stdout: "", stderr: "✗ Asked for tools/call, the server answered with something that is no result.\n" });
+    expect(ended).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: "✗ Asked for tools/call, the server answered with something that is no result.\n",
+    });
 });
 
 test("what a server says that fails at its start is shown once", async () => {

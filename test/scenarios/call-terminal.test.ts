@@ -102,7 +102,8 @@ describe("a slow tool at a terminal", () => {
     await sees(/Leave how\?/);
     press(down + enter);
     expect(await exited).toBe(0);
-    const words = /It goes on without you: meanwhile (tasks result [0-9a-f-]{36} --wait --target \S+)/.exec(drawn())?.[1] ?? "";
+    const words =
+      /It goes on without you: meanwhile (tasks result [0-9a-f-]{36} --wait --target \S+)/.exec(drawn())?.[1] ?? "";
     expect(words, drawn()).toContain(url);
     expect(traces()).toBe("started\n");
     writeFileSync(`${file}.go`, "");
@@ -147,7 +148,8 @@ describe("a slow tool at a terminal", () => {
 
   test("that is only watched goes on: Ctrl-C asks nothing, leaves, and leaves its question open", async () => {
     const { url, file, traces } = await startServer();
-    const detach = async (...words: string[]) => (await runMeanwhile(["call", url, ...words, "--detach", "--quiet"])).stdout.trim();
+    const detach = async (...words: string[]) =>
+      (await runMeanwhile(["call", url, ...words, "--detach", "--quiet"])).stdout.trim();
     const [pages, asking] = await Promise.all([detach("print_pages", `file=${file}`), detach("ask_name")]);
     const watched = openScreen(["tasks", "watch", pages, "--target", url]);
     await watched.sees(bar);

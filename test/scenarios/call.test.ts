@@ -9,7 +9,15 @@ import { main } from "../../src/cli/main.ts";
 import { quoteWord } from "../../src/cli/target.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { codeCache, executable, quickStart, runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import {
+  codeCache,
+  executable,
+  quickStart,
+  runMeanwhile,
+  startGuardedHttp,
+  startMeanwhile,
+  waitFor,
+} from "../helpers/meanwhile.ts";
 import { noProject } from "../helpers/no-project.ts";
 
 /** `meanwhile call`, `tools <target>` and `tasks … --target` against real servers, in pipes. */
@@ -18,7 +26,10 @@ const fixtures = path.resolve(import.meta.dirname, "../fixtures");
 const deferral = ["--no-bundled", "--commands", path.join(fixtures, "deferral/commands")];
 /** A server of its own for every connection, as other programs' servers are. */
 const ownServer = [process.execPath, executable, ...deferral, "serve", "--in-process"];
-const everything = [process.execPath, path.resolve(import.meta.dirname, "../../node_modules/@modelcontextprotocol/server-everything/dist/index.js")];
+const everything = [
+  process.execPath,
+  path.resolve(import.meta.dirname, "../../node_modules/@modelcontextprotocol/server-everything/dist/index.js"),
+];
 const oneWord = (words: readonly string[]) => words.map(quoteWord).join(" ");
 const uuid = /^[0-9a-f-]{36}$/;
 
@@ -29,11 +40,15 @@ beforeAll(async () => {
   const home = mkdtempSync(path.join(tmpdir(), "meanwhile-"));
   const env = { ...process.env, NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home };
   const commands = [...deferral, "--commands", path.join(fixtures, "questions/commands")];
-  const child = spawn(process.execPath, [quickStart, executable, ...commands, "serve", "--http", "--port", "0", "--allow-anonymous"], {
-    cwd: home,
-    env,
-    stdio: ["ignore", "ignore", "pipe"],
-  });
+  const child = spawn(
+    process.execPath,
+    [quickStart, executable, ...commands, "serve", "--http", "--port", "0", "--allow-anonymous"],
+    {
+      cwd: home,
+      env,
+      stdio: ["ignore", "ignore", "pipe"],
+    },
+  );
   const exited = new Promise((resolve) => child.on("close", resolve));
   shared.stop = async () => {
     child.kill("SIGKILL");
@@ -46,7 +61,11 @@ beforeAll(async () => {
     () => /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(said)?.[0],
     () => `no URL was printed: ${said}`,
   );
-  shared.token = execFileSync(process.execPath, [quickStart, executable, "token"], { env, cwd: home, encoding: "utf8" }).trim();
+  shared.token = execFileSync(process.execPath, [quickStart, executable, "token"], {
+    env,
+    cwd: home,
+    encoding: "utf8",
+  }).trim();
 });
 
 afterAll(async () => {
@@ -132,12 +151,17 @@ describe("a tool of a server, wherever that is", () => {
       runMeanwhile(["call", "work_quick", "text=--x", "--", ...ownServer]),
     ]);
     for (const run of runs) expect(run).toMatchObject({ code: 0, stdout: "text: --x\nnumber: 1\n" });
-    expect(await runMeanwhile(["call", "get-sum", "a=2", "b=3", "--", ...everything])).toMatchObject({ code: 0, stdout: "The sum of 2 and 3 is 5.\n" });
+    expect(await runMeanwhile(["call", "get-sum", "a=2", "b=3", "--", ...everything])).toMatchObject({
+      code: 0,
+      stdout: "The sum of 2 and 3 is 5.\n",
+    });
     const { file } = trace();
     vi.stubEnv("MEANWHILE_HOME", temporaryFolder());
     const detached = await type(["call", "work_long", `file=${file}`, "--detach", "--", ...ownServer]);
     expect(detached).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[0-9a-f-]{36}\n$/) });
-    expect(detached.stderr).toMatch(/^! The server is started for this call only, and a task may end with it; a URL or a socket outlives us\.\n✓ Runs on/);
+    expect(detached.stderr).toMatch(
+      /^! The server is started for this call only, and a task may end with it; a URL or a socket outlives us\.\n✓ Runs on/,
+    );
   });
 
   test("on a socket", async () => {
@@ -158,7 +182,10 @@ describe("a tool of a server, wherever that is", () => {
       server.close();
       await waitFor(() => children.size === 0);
     });
-    expect(await runMeanwhile(["call", `unix:${socket}`, "work_quick", "text=a"])).toMatchObject({ code: 0, stdout: "text: a\nnumber: 1\n" });
+    expect(await runMeanwhile(["call", `unix:${socket}`, "work_quick", "text=a"])).toMatchObject({
+      code: 0,
+      stdout: "text: a\nnumber: 1\n",
+    });
     expect(await runMeanwhile(["call", "./s.sock", "work_quik"], { cwd: path.dirname(socket) })).toMatchObject({
       code: 2,
       stderr: "✗ There is no tool work_quik; did you mean work_quick? meanwhile tools unix:./s.sock lists them.\n",
@@ -179,12 +206,20 @@ describe("a tool of a server, wherever that is", () => {
     expect({ code, id: stdout.trim() }).toEqual({ code: 0, id: expect.stringMatching(uuid) });
     expect(stderr).toBe(`✓ Runs on without you: meanwhile tasks result ${stdout.trim()} --wait --target .\n`);
     open();
-    expect(await run("tasks", "result", stdout.trim(), "--wait", "--target", ".")).toMatchObject({ code: 0, stdout: `passed: ${file}\n`, stderr: "" });
+    expect(await run("tasks", "result", stdout.trim(), "--wait", "--target", ".")).toMatchObject({
+      code: 0,
+      stdout: `passed: ${file}\n`,
+      stderr: "",
+    });
   });
 
   test("is listed with what is known of it, and of its server", async () => {
     const { url } = shared;
-    const [table, json, old] = await Promise.all([type(["tools", url]), type(["tools", url, "--json"]), type(["tools", url, "--revision", "2025-11-25"])]);
+    const [table, json, old] = await Promise.all([
+      type(["tools", url]),
+      type(["tools", url, "--json"]),
+      type(["tools", url, "--revision", "2025-11-25"]),
+    ]);
     expect(table.stderr).toMatch(/^meanwhile \S+ speaks 2026-07-28, with tasks of 2026-07-28\n$/);
     expect(table.stdout).toMatch(/^Tool +What it does\n/);
     expect(table.stdout).toMatch(/^work_sync +Sync files, with progress \[long\]$/m);
@@ -201,7 +236,19 @@ describe("a tool of a server, wherever that is", () => {
 describe("a task", () => {
   test.for(["2026-07-28", "2025-11-25"])("has its story told, on stderr alone (%s)", async (revision) => {
     const { url } = shared;
-    const words = ["call", url, "work_sync", "files=10", "--async", "--task-ttl", "300000", "--poll-interval", "5000", "--revision", revision];
+    const words = [
+      "call",
+      url,
+      "work_sync",
+      "files=10",
+      "--async",
+      "--task-ttl",
+      "300000",
+      "--poll-interval",
+      "5000",
+      "--revision",
+      revision,
+    ];
     const { code, stdout, stderr } = await type(words);
     expect({ code, stdout }, stderr).toEqual({ code: 0, stdout: "files_processed: 10\n" });
     const lines = stderr.split("\n");
@@ -234,7 +281,9 @@ describe("a task", () => {
     const run = (...words: string[]) => type(words);
     const [first, second] = [trace(), trace()];
     const detach = async (file: string) =>
-      (await run("call", url, "work_long", `file=${file}`, "--detach", "--quiet", "--token-env", "THE_TOKEN")).stdout.trim();
+      (
+        await run("call", url, "work_long", `file=${file}`, "--detach", "--quiet", "--token-env", "THE_TOKEN")
+      ).stdout.trim();
     const [kept, dropped] = await Promise.all([detach(first.file), detach(second.file)]);
     const [shown, early, listed, cancelled] = await Promise.all([
       run("tasks", "show", kept, "--json", ...reach),
@@ -242,8 +291,16 @@ describe("a task", () => {
       run("tasks", "list", "--live", ...reach),
       run("tasks", "cancel", dropped.slice(0, 13), ...reach),
     ]);
-    expect(JSON.parse(shown.stdout)).toMatchObject({ taskId: kept, status: "working", createdAt: expect.stringMatching(/^\d{4}-/) });
-    expect(early).toMatchObject({ code: 1, stdout: "", stderr: "✗ It has not ended yet (working); --wait waits for it.\n" });
+    expect(JSON.parse(shown.stdout)).toMatchObject({
+      taskId: kept,
+      status: "working",
+      createdAt: expect.stringMatching(/^\d{4}-/),
+    });
+    expect(early).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: "✗ It has not ended yet (working); --wait waits for it.\n",
+    });
     expect(listed.stdout).toMatch(new RegExp(`^Task +Status +Age +Latest\\n(.*\\n)*${kept} +working `));
     expect(cancelled).toMatchObject({ code: 0, stderr: `✓ Cancelled ${dropped}\n` });
     await second.has("stopped");
@@ -257,7 +314,10 @@ describe("a task", () => {
     ]);
     expect(result).toMatchObject({ code: 0, stdout: `passed: ${first.file}\n` });
     expect(gone).toMatchObject({ code: 130, stdout: "" });
-    expect(again).toMatchObject({ code: 1, stderr: "✗ It has ended already (cancelled), so there is nothing to cancel.\n" });
+    expect(again).toMatchObject({
+      code: 1,
+      stderr: "✗ It has ended already (cancelled), so there is nothing to cancel.\n",
+    });
     expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining("There is no such task") });
     expect(anonymous).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("does not list tasks") });
   });
@@ -266,7 +326,8 @@ describe("a task", () => {
     const { url, token } = shared;
     vi.stubEnv("THE_TOKEN", token);
     const { file, open } = trace();
-    const call = async (...words: string[]) => (await type(["call", url, ...words, "--quiet", "--token-env", "THE_TOKEN"])).stdout;
+    const call = async (...words: string[]) =>
+      (await type(["call", url, ...words, "--quiet", "--token-env", "THE_TOKEN"])).stdout;
     const long = ["work_long", `file=${file}`, "--detach"];
     const first = await call(...long);
     expect([await call(...long), (await call(...long, "--new")) === first]).toEqual([first, false]);
@@ -282,14 +343,28 @@ describe("a task", () => {
     const { code, stdout, stderr } = await type(["call", url, "ask_name", `file=${file}`]);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     const words =
-      /✗ It asks «What is your name\?», and there is no terminal to answer in: it waits for meanwhile (tasks answer (\S+) name=… --target \S+)\n$/.exec(stderr);
+      /✗ It asks «What is your name\?», and there is no terminal to answer in: it waits for meanwhile (tasks answer (\S+) name=… --target \S+)\n$/.exec(
+        stderr,
+      );
     const [, way = "", taskId = ""] = words ?? [];
-    const [bare, wrong] = await Promise.all([type(["tasks", "answer", taskId, "--target", url]), type(["tasks", "answer", taskId, "nam=x", "--target", url])]);
+    const [bare, wrong] = await Promise.all([
+      type(["tasks", "answer", taskId, "--target", url]),
+      type(["tasks", "answer", taskId, "nam=x", "--target", url]),
+    ]);
     expect(bare).toMatchObject({ code: 2, stderr: "✗ It asks «What is your name?»: give name=…\n" });
     expect(wrong).toMatchObject({ code: 2, stderr: '✗ "nam=x": there is no field of that name; it asks for name.\n' });
-    expect(await type(way.replace("…", "Ada").split(" "))).toMatchObject({ code: 0, stderr: "✓ Answered «What is your name?»\n" });
-    expect(await type(["tasks", "result", taskId, "--wait", "--target", url])).toMatchObject({ code: 0, stdout: "greeting: Hello, Ada!\n" });
-    expect(await type(["tasks", "answer", taskId, "--target", url])).toMatchObject({ code: 1, stderr: "✗ It asks nothing right now.\n" });
+    expect(await type(way.replace("…", "Ada").split(" "))).toMatchObject({
+      code: 0,
+      stderr: "✓ Answered «What is your name?»\n",
+    });
+    expect(await type(["tasks", "result", taskId, "--wait", "--target", url])).toMatchObject({
+      code: 0,
+      stdout: "greeting: Hello, Ada!\n",
+    });
+    expect(await type(["tasks", "answer", taskId, "--target", url])).toMatchObject({
+      code: 1,
+      stderr: "✗ It asks nothing right now.\n",
+    });
   });
 });
 
@@ -298,7 +373,10 @@ describe("how it ended is the exit code", () => {
     const { url } = shared;
     const { file, read } = trace();
     const lines: [string[], RegExp][] = [
-      [["work_lnog", `file=${file}`], /^✗ There is no tool work_lnog; did you mean work_long\? meanwhile tools http\S+ lists them\.\n$/],
+      [
+        ["work_lnog", `file=${file}`],
+        /^✗ There is no tool work_lnog; did you mean work_long\? meanwhile tools http\S+ lists them\.\n$/,
+      ],
       [["work_long"], /^✗ Missing file; add file=…\n$/],
       [["work_long", `file=${file}`, "fiel=x"], /^✗ There is no argument fiel; did you mean file\?\n$/],
       [["work_sync", "files=many"], /^✗ files must be a number, not "many"\.\n$/],
@@ -320,10 +398,26 @@ describe("how it ended is the exit code", () => {
       type(["call", "there-is-no-such-program", "x"]),
       type(["call", "x", "--", process.execPath, "-e", dying]),
     ]);
-    expect(failed).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/✗ Failed to sync: Permission denied\n$/) });
-    expect(absent).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/^✗ http:\/\/127\.0\.0\.1:1 cannot be reached[^\n]*\n$/) });
-    expect(missing).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/^✗ The server there-is-no-such-program cannot be started[^\n]*\n$/) });
-    expect(dead).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/exit code 3; its last words: «no \[31m licence»\.\n$/) });
+    expect(failed).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/✗ Failed to sync: Permission denied\n$/),
+    });
+    expect(absent).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^✗ http:\/\/127\.0\.0\.1:1 cannot be reached[^\n]*\n$/),
+    });
+    expect(missing).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^✗ The server there-is-no-such-program cannot be started[^\n]*\n$/),
+    });
+    expect(dead).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/exit code 3; its last words: «no \[31m licence»\.\n$/),
+    });
   });
 
   test("124 when its time is over, 130 when it is interrupted in a pipe: the server's work is stopped", async () => {
@@ -339,7 +433,11 @@ describe("how it ended is the exit code", () => {
       expect(await started.exited).toBe(130);
       expect(started.stderr()).toMatch(/✗ Cancelled\.\n$/);
     }
-    expect(await timed).toMatchObject({ code: 124, stdout: "", stderr: expect.stringMatching(/✗ Timed out after 2 s\.\n$/) });
+    expect(await timed).toMatchObject({
+      code: 124,
+      stdout: "",
+      stderr: expect.stringMatching(/✗ Timed out after 2 s\.\n$/),
+    });
     for (const { has } of [late, task, call]) await has("stopped");
   });
 });
@@ -359,14 +457,25 @@ describe("a server is", () => {
       type(["call", url, "work_quick", "--header", `Authorization: Bearer ${token}`]),
       type(["call", url, "work_sync", "--detach", "--header", `Authorization: Bearer ${token}`]),
     ]);
-    expect(without).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("refuses us (HTTP status 401)") });
-    expect(without.stderr).toContain("for a server of your own: TOKEN=$(meanwhile token) meanwhile … --token-env TOKEN\n");
-    expect(wrong).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("The bearer token is not this home's") });
+    expect(without).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining("refuses us (HTTP status 401)"),
+    });
+    expect(without.stderr).toContain(
+      "for a server of your own: TOKEN=$(meanwhile token) meanwhile … --token-env TOKEN\n",
+    );
+    expect(wrong).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining("The bearer token is not this home's"),
+    });
     expect(wrong.stderr).not.toContain("--token-env");
     expect(byVariable.code, byVariable.stderr).toBe(0);
     expect(byHeader.code, byHeader.stderr).toBe(0);
     expect(detached.stderr).toContain(`--wait --target ${url} --header 'Authorization: …'\n`);
-    for (const { stdout, stderr } of [without, byVariable, byHeader, detached]) expect(stdout + stderr).not.toContain(token);
+    for (const { stdout, stderr } of [without, byVariable, byHeader, detached])
+      expect(stdout + stderr).not.toContain(token);
   });
 
   test("not asked for what it cannot do, not believed, and not obeyed", async () => {
@@ -390,8 +499,16 @@ describe("a server is", () => {
     expect(missing).toMatchObject({ code: 2, stderr: "✗ Missing how (In which way); add how=…\n" });
     expect(no).toMatchObject({ code: 1, stdout: "", stderr: "✗ said  [31mno\n" });
     expect(died).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("exit code 7") });
-    expect(told).toMatchObject({ code: 0, stdout: "said \x1b[31mx\n", stderr: expect.stringContaining("! The server answered without making a task of it\n") });
-    expect(listed).toMatchObject({ code: 0, stdout: "Tool  What it does\nsay   Says [2J it.\n", stderr: "pl ain 0.1 speaks 2024-11-05, without tasks\n" });
+    expect(told).toMatchObject({
+      code: 0,
+      stdout: "said \x1b[31mx\n",
+      stderr: expect.stringContaining("! The server answered without making a task of it\n"),
+    });
+    expect(listed).toMatchObject({
+      code: 0,
+      stdout: "Tool  What it does\nsay   Says [2J it.\n",
+      stderr: "pl ain 0.1 speaks 2024-11-05, without tasks\n",
+    });
     for (const { stderr } of [missing, no, died, told, listed]) expect(stderr).not.toContain("\x1b");
   });
 });

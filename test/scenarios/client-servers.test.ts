@@ -23,14 +23,20 @@ import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
 import { openTraces } from "../helpers/place.ts";
 
-/** Our client and every kind of server: its own in each era, SDK v1's experimental tasks, one of 2024, and the everything server. */
+/**
+ * Our client and every kind of server: its own in each era, SDK v1's experimental tasks, one of 2024, and the
+ * everything server.
+ */
 
 const fixtures = path.resolve(import.meta.dirname, "../fixtures");
 const folders = [path.join(fixtures, "tasks/commands"), path.join(fixtures, "client/commands")];
 const words = ["--no-bundled", ...folders.flatMap((folder) => ["--commands", folder])];
 /** Who is `hasty` is given a plain handle after 0.3 s. */
 const config = JSON.stringify({ hosts: { hasty: { limitSeconds: 0.4 } } });
-const everything = path.resolve(import.meta.dirname, "../../node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+const everything = path.resolve(
+  import.meta.dirname,
+  "../../node_modules/@modelcontextprotocol/server-everything/dist/index.js",
+);
 
 interface Door {
   readonly child: ChildProcess;
@@ -38,7 +44,10 @@ interface Door {
 }
 
 /** Starts a server over HTTP; it prints its address, or listens where it was told to. */
-async function startDoor(args: readonly string[], options: { cwd?: string; env?: Record<string, string>; url?: string } = {}): Promise<Door> {
+async function startDoor(
+  args: readonly string[],
+  options: { cwd?: string; env?: Record<string, string>; url?: string } = {},
+): Promise<Door> {
   const child = spawn(process.execPath, args, {
     cwd: options.cwd,
     env: { ...process.env, NODE_COMPILE_CACHE: codeCache, ...options.env },
@@ -47,7 +56,10 @@ async function startDoor(args: readonly string[], options: { cwd?: string; env?:
   let printed = "";
   child.stderr?.setEncoding("utf8").on("data", (text: string) => (printed += text));
   const url = await waitFor(
-    () => (options.url !== undefined && /listening/.test(printed) ? options.url : /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(printed)?.[0]),
+    () =>
+      options.url !== undefined && /listening/.test(printed)
+        ? options.url
+        : /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(printed)?.[0],
     () => `no address was printed: ${printed}`,
   );
   return { child, url };
@@ -87,7 +99,8 @@ function expectRising(progress: readonly Progress[], atLeast = 2): void {
   expect(Math.max(...parts)).toBeLessThanOrEqual(1);
 }
 
-const dataOf = ({ structuredContent }: { structuredContent?: Readonly<Record<string, unknown>> }) => structuredContent?.data;
+const dataOf = ({ structuredContent }: { structuredContent?: Readonly<Record<string, unknown>> }) =>
+  structuredContent?.data;
 const textOf = ({ content }: { content: readonly { readonly [key: string]: unknown }[] }) => String(content[0]?.text);
 
 let shared: string;
@@ -140,7 +153,9 @@ describe.each([
     release();
     const seen = watching();
     expect(dataOf(await client.callTool("ask_name", { file }, seen.options))).toEqual({ greeting: "Hello, Ada!" });
-    expect(seen.questions).toMatchObject([{ message: "What is your name?", schema: { required: ["name"] }, taskId: seen.tasks[0]?.taskId }]);
+    expect(seen.questions).toMatchObject([
+      { message: "What is your name?", schema: { required: ["name"] }, taskId: seen.tasks[0]?.taskId },
+    ]);
   });
 
   test("has its question answered while the call is open, and asks again when the answer does not fit", async () => {
@@ -150,7 +165,9 @@ describe.each([
       asked.push(message);
       return { action: "accept" as const, content: { name: asked.length === 1 ? "A" : "Ada" } };
     };
-    expect(dataOf(await client.callTool("inline_ask", { salutation: "Ahoy" }, { onInput }))).toEqual({ greeting: "Ahoy, Ada!" });
+    expect(dataOf(await client.callTool("inline_ask", { salutation: "Ahoy" }, { onInput }))).toEqual({
+      greeting: "Ahoy, Ada!",
+    });
     expect(asked).toHaveLength(2);
     expect(asked[1]).toMatch(/^What is your name\? \(.+\)$/);
   });
@@ -178,7 +195,9 @@ describe.each([
     const { file } = openTraces();
     await expect(client.callTool("ask_name", { file }, { onInput })).rejects.toBe(broken);
     await expect(client.callTool("inline_ask", { salutation: "Hm" }, { onInput })).rejects.toBe(broken);
-    await expect(client.callTool("work_count", { to: 3, label: `broken ${revision}` }, { onProgress: onInput })).rejects.toBe(broken);
+    await expect(
+      client.callTool("work_count", { to: 3, label: `broken ${revision}` }, { onProgress: onInput }),
+    ).rejects.toBe(broken);
   });
 
   test("stops a task whose caller aborts, and the call rejects with the caller's reason", async () => {
@@ -197,7 +216,10 @@ describe.each([
   test("stops a call that takes too long", async () => {
     const client = await open(overHttp(), { revision });
     const { file, lines } = openTraces();
-    await expect(client.callTool("inline_wait", { file }, { timeoutMs: 250 })).rejects.toMatchObject({ name: "TimedOut", message: "Timed out after 0.25 s." });
+    await expect(client.callTool("inline_wait", { file }, { timeoutMs: 250 })).rejects.toMatchObject({
+      name: "TimedOut",
+      message: "Timed out after 0.25 s.",
+    });
     await waitFor(() => lines().includes("stopped: Cancelled"));
   });
 
@@ -206,7 +228,9 @@ describe.each([
     const { file, lines, release } = openTraces();
     const handle = await client.callTool("work_hold", { file }, { detach: true });
     const leave = new AbortController();
-    const left = client.task(handle.taskId ?? "").result({ signal: leave.signal, onTask: () => leave.abort(new Detach()) });
+    const left = client
+      .task(handle.taskId ?? "")
+      .result({ signal: leave.signal, onTask: () => leave.abort(new Detach()) });
     await expect(left).rejects.toBeInstanceOf(Detach);
     await client.close();
     release();
@@ -219,7 +243,9 @@ describe.each([
     const client = await open(overHttp(), { revision });
     const result = await client.callTool("work_fail");
     expect([result.isError, textOf(result)]).toEqual([true, expect.stringContaining("The tank is empty.")]);
-    await expect(client.callTool("work_cuont")).rejects.toThrow('The server has no tool "work_cuont"; did you mean work_count?');
+    await expect(client.callTool("work_cuont")).rejects.toThrow(
+      'The server has no tool "work_cuont"; did you mean work_count?',
+    );
     await expect(client.task("no-such-task").state()).rejects.toThrow();
   });
 
@@ -235,22 +261,27 @@ describe.each([
 });
 
 describe("our server over stdio", () => {
-  test.each([undefined, "2025-11-25", "2025-06-18", "2024-11-05"])("spoken to in %s: result, progress, question, cancel, in one process", async (revision) => {
-    const client = await open(overPipes(temporaryFolder()), revision === undefined ? {} : { revision });
-    expect(client.server.revision).toBe(revision ?? "2026-07-28");
-    const seen = watching();
-    expect(dataOf(await client.callTool("work_count", { to: 4 }, seen.options))).toMatchObject({ counted: 4 });
-    expectRising(seen.progress);
-    expect(dataOf(await client.callTool("inline_ask", { salutation: "Ahoy" }, seen.options))).toEqual({ greeting: "Ahoy, Ada!" });
-    const { file, lines } = openTraces();
-    const stop = new AbortController();
-    const call = client.callTool("inline_wait", { file }, { signal: stop.signal });
-    call.catch(() => undefined);
-    await waitFor(() => lines().includes("started"));
-    stop.abort(new Error("enough"));
-    await expect(call).rejects.toThrow("enough");
-    await waitFor(() => lines().includes("stopped: Cancelled"));
-  });
+  test.each([undefined, "2025-11-25", "2025-06-18", "2024-11-05"])(
+    "spoken to in %s: result, progress, question, cancel, in one process",
+    async (revision) => {
+      const client = await open(overPipes(temporaryFolder()), revision === undefined ? {} : { revision });
+      expect(client.server.revision).toBe(revision ?? "2026-07-28");
+      const seen = watching();
+      expect(dataOf(await client.callTool("work_count", { to: 4 }, seen.options))).toMatchObject({ counted: 4 });
+      expectRising(seen.progress);
+      expect(dataOf(await client.callTool("inline_ask", { salutation: "Ahoy" }, seen.options))).toEqual({
+        greeting: "Ahoy, Ada!",
+      });
+      const { file, lines } = openTraces();
+      const stop = new AbortController();
+      const call = client.callTool("inline_wait", { file }, { signal: stop.signal });
+      call.catch(() => undefined);
+      await waitFor(() => lines().includes("started"));
+      stop.abort(new Error("enough"));
+      await expect(call).rejects.toThrow("enough");
+      await waitFor(() => lines().includes("stopped: Cancelled"));
+    },
+  );
 });
 
 describe("our server's plain handles", () => {
@@ -264,7 +295,9 @@ describe("our server's plain handles", () => {
       seen.options.onTask(task);
       if (task.status === "working") release();
     };
-    expect(dataOf(await client.callTool("inline_wait", { file }, { ...seen.options, onTask }))).toEqual({ released: true });
+    expect(dataOf(await client.callTool("inline_wait", { file }, { ...seen.options, onTask }))).toEqual({
+      released: true,
+    });
     expect(seen.tasks.length).toBeGreaterThanOrEqual(2);
     expect(lines()).toEqual(["started"]);
   });
@@ -273,7 +306,11 @@ describe("our server's plain handles", () => {
     const client = await open(overHttp(), hasty);
     const { file, lines } = openTraces();
     const stop = new AbortController();
-    const call = client.callTool("inline_wait", { file }, { signal: stop.signal, onTask: () => stop.abort(new Error("enough")) });
+    const call = client.callTool(
+      "inline_wait",
+      { file },
+      { signal: stop.signal, onTask: () => stop.abort(new Error("enough")) },
+    );
     await expect(call).rejects.toThrow("enough");
     await waitFor(() => lines().includes("stopped: Cancelled"));
   });
@@ -288,8 +325,13 @@ describe("our server's plain handles", () => {
 });
 
 test("follow-up tools with a prefix are found by it", async () => {
-  const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify({ ...JSON.parse(config), toolPrefix: "acme" }) });
-  const client = await open({ ...(overPipes(path.join(cwd, "home")) as CommandTarget), cwd }, { revision: "2025-06-18", name: "hasty" });
+  const cwd = writeFiles(temporaryFolder(), {
+    "meanwhile.config.json": JSON.stringify({ ...JSON.parse(config), toolPrefix: "acme" }),
+  });
+  const client = await open(
+    { ...(overPipes(path.join(cwd, "home")) as CommandTarget), cwd },
+    { revision: "2025-06-18", name: "hasty" },
+  );
   const { file, lines } = openTraces();
   const handle = await client.callTool("acme_inline_wait", { file }, { detach: true });
   const again = client.task(handle.taskId ?? "");
@@ -328,7 +370,10 @@ test("over HTTP, a task is followed on although its server was killed, and start
   await waitFor(() => lines().length === 1 && seen.tasks.length > 0);
   await stopDoor(first);
   release();
-  const second = await startDoor([quickStart, executable, "serve", "--http", "--port", new URL(first.url).port, ...words], { cwd, env });
+  const second = await startDoor(
+    [quickStart, executable, "serve", "--http", "--port", new URL(first.url).port, ...words],
+    { cwd, env },
+  );
   onTestFinished(() => stopDoor(second));
   expect(dataOf(await call)).toEqual({ released: true });
   expect(lines()).toEqual(["started", "started"]);
@@ -337,7 +382,11 @@ test("over HTTP, a task is followed on although its server was killed, and start
 // Without noticing the loss it would take the safety net's fifteen seconds.
 test("over a socket, a task is followed on although the connection is lost", async () => {
   const folder = writeFiles(temporaryFolder(), { "meanwhile.config.json": config });
-  const settings = await loadSettings({ cwd: folder, env: { MEANWHILE_HOME: path.join(folder, "home") }, flags: { bundled: false, commands: folders } });
+  const settings = await loadSettings({
+    cwd: folder,
+    env: { MEANWHILE_HOME: path.join(folder, "home") },
+    flags: { bundled: false, commands: folders },
+  });
   const runtime = await openRuntime(settings, silentLog);
   const sockets = new Set<Socket>();
   let connections = 0;
@@ -389,7 +438,9 @@ describe.each(["stdio", "HTTP"] as const)("the experimental tasks server of SDK 
     expect(client.server).toMatchObject({ name: "v1-tasks", revision: "2025-11-25", tasks: "2025-11-25" });
 
     const seen = watching();
-    expect(textOf(await client.callTool("count", { to: 5 }, { ...seen.options, asTask: true, ttlMs: 30_000 }))).toBe("counted to 5");
+    expect(textOf(await client.callTool("count", { to: 5 }, { ...seen.options, asTask: true, ttlMs: 30_000 }))).toBe(
+      "counted to 5",
+    );
     expectRising(seen.progress);
     expect(seen.tasks[0]).toMatchObject({ status: "working", ttlMs: 30_000, pollIntervalMs: 100 });
     expect(textOf(await client.callTool("count", { to: 1 }))).toBe("counted to 1");
@@ -397,7 +448,10 @@ describe.each(["stdio", "HTTP"] as const)("the experimental tasks server of SDK 
     const failed = await client.callTool("fail");
     expect([failed.isError, textOf(failed)]).toEqual([true, "The tank is empty."]);
     expect(textOf(await client.callTool("greet", {}, seen.options))).toBe("Hello, Ada!");
-    await expect(client.callTool("greet")).rejects.toMatchObject({ name: "InputRequired", question: { message: "What is your name?" } });
+    await expect(client.callTool("greet")).rejects.toMatchObject({
+      name: "InputRequired",
+      question: { message: "What is your name?" },
+    });
 
     const handle = await client.callTool("count", { to: 100 }, { detach: true });
     await handle.cancel();
@@ -417,7 +471,13 @@ describe.each(["stdio", "HTTP"] as const)("the experimental tasks server of SDK 
 
 test("a plain server of 2024-11-05 gives results and progress, and stops", async () => {
   const client = await open({ command: process.execPath, args: [path.join(fixtures, "client/plain-2024.ts")] });
-  expect(client.server).toEqual({ name: "plain-2024", version: "1.0.0", instructions: undefined, revision: "2024-11-05", tasks: "none" });
+  expect(client.server).toEqual({
+    name: "plain-2024",
+    version: "1.0.0",
+    instructions: undefined,
+    revision: "2024-11-05",
+    tasks: "none",
+  });
   const seen = watching();
   expect(textOf(await client.callTool("count", { to: 4 }, seen.options))).toBe("counted to 4");
   expect(seen.progress.map(({ done, total }) => [done, total])).toEqual([1, 2, 3, 4].map((done) => [done, 4]));
@@ -433,11 +493,15 @@ test("a plain server of 2024-11-05 gives results and progress, and stops", async
 
 describe("the everything server", () => {
   test.each(["stdio", "HTTP"] as const)("gives results and progress over %s", async (transport) => {
-    const client = await open(transport === "stdio" ? { command: process.execPath, args: [everything] } : await startEverything());
+    const client = await open(
+      transport === "stdio" ? { command: process.execPath, args: [everything] } : await startEverything(),
+    );
     expect(client.server).toMatchObject({ revision: "2025-11-25", tasks: "2025-11-25" });
     expect(textOf(await client.callTool("echo", { message: "hi" }))).toBe("Echo: hi");
     const seen = watching();
-    expect(textOf(await client.callTool("trigger-long-running-operation", { duration: 0.4, steps: 4 }, seen.options))).toContain("completed");
+    expect(
+      textOf(await client.callTool("trigger-long-running-operation", { duration: 0.4, steps: 4 }, seen.options)),
+    ).toContain("completed");
     expect(seen.progress.map(({ done }) => done)).toEqual([1, 2, 3, 4]);
   });
 
@@ -447,13 +511,18 @@ describe("the everything server", () => {
     const result = await client.callTool("simulate-research-query", { topic: "python", ambiguous: true }, seen.options);
     expect(textOf(result)).toContain("Research Report: python (snake)");
     expect(seen.questions).toHaveLength(1);
-    expect(new Set(seen.tasks.map(({ status }) => status))).toEqual(new Set(["working", "input_required", "completed"]));
+    expect(new Set(seen.tasks.map(({ status }) => status))).toEqual(
+      new Set(["working", "input_required", "completed"]),
+    );
   });
 });
 
 async function startEverything(): Promise<Target> {
   const port = await freePort();
-  const door = await startDoor([everything, "streamableHttp"], { env: { PORT: String(port) }, url: `http://127.0.0.1:${port}/mcp` });
+  const door = await startDoor([everything, "streamableHttp"], {
+    env: { PORT: String(port) },
+    url: `http://127.0.0.1:${port}/mcp`,
+  });
   onTestFinished(() => stopDoor(door));
   return { url: door.url };
 }
@@ -469,9 +538,16 @@ async function freePort(): Promise<number> {
 }
 
 test("a server that is slow to start hears both ways to begin, and is then spoken to in one", async () => {
-  const { command, args, env, cwd } = overPipes(path.join(temporaryFolder(), "home")) as CommandTarget & { args: string[] };
+  const { command, args, env, cwd } = overPipes(path.join(temporaryFolder(), "home")) as CommandTarget & {
+    args: string[];
+  };
   // Longer than the client waits for an answer before it tries the other way.
-  const slowly = { command: "sh", args: ["-c", 'sleep 3; exec "$0" "$@"', command, ...args], env: env ?? {}, cwd: cwd ?? "" };
+  const slowly = {
+    command: "sh",
+    args: ["-c", 'sleep 3; exec "$0" "$@"', command, ...args],
+    env: env ?? {},
+    cwd: cwd ?? "",
+  };
   const client = await connect(slowly);
   onTestFinished(() => client.close());
   const result = await client.callTool("work_count", { to: 2 }, { asTask: true, timeoutMs: 50_000 });

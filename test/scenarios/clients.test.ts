@@ -5,8 +5,9 @@ import { connect, followUps, type Sdk, sdks, type TestClient, type TransportName
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { startHttp, waitFor } from "../helpers/meanwhile.ts";
 
-// SDK clients drop progress that they read together with the answer. The server leaves a gap between the two; a client that the
-// machine keeps from reading for that long drops it all the same, and that is not ours to hold: hence the retries.
+// SDK clients drop progress that they read together with the answer. The server leaves a gap between the two; a client
+// that the machine keeps from reading for that long drops it all the same, and that is not ours to hold: hence the
+// retries.
 const options = { retry: 3 };
 const commands = path.resolve(import.meta.dirname, "../fixtures/clients/commands");
 /** All clients may come to one server over HTTP; over stdio each starts its own. */
@@ -14,22 +15,39 @@ const http = shareAmongTests(() => startHttp(["--no-bundled", "--commands", comm
 
 for (const sdk of sdks) {
   for (const transport of sdk.transports) {
-    test(`${sdk.title} over ${transport} lists, calls, sees strictly increasing progress and cancels`, options, async () => {
-      const client = await connect(sdk, transport, { commands, ...(transport === "HTTP" && { url: (await http()).url }) });
-      await listsTools(client, sdk, transport);
-      await calls(client, sdk);
-      await seesProgress(client);
-      await cancels(client);
-    });
+    test(
+      `${sdk.title} over ${transport} lists, calls, sees strictly increasing progress and cancels`,
+      options,
+      async () => {
+        const client = await connect(sdk, transport, {
+          commands,
+          ...(transport === "HTTP" && { url: (await http()).url }),
+        });
+        await listsTools(client, sdk, transport);
+        await calls(client, sdk);
+        await seesProgress(client);
+        await cancels(client);
+      },
+    );
   }
 }
 
-/** Annotations came with 2025-03-26, output schemas and structured content with 2025-06-18, which SDK 1.11.5 knew already. */
+/**
+ * Annotations came with 2025-03-26, output schemas and structured content with 2025-06-18, which SDK 1.11.5 knew
+ * already.
+ */
 const knowsStructure = (sdk: Sdk) => sdk.revision >= "2025-03-26";
 
 async function listsTools(client: TestClient, sdk: Sdk, transport: TransportName): Promise<void> {
   const tools = await client.listTools();
-  expect(tools.map((tool) => tool.name)).toEqual(["notes_erase", "text_bare", "text_shout", "work_count", "work_wait", ...followUps(transport)]);
+  expect(tools.map((tool) => tool.name)).toEqual([
+    "notes_erase",
+    "text_bare",
+    "text_shout",
+    "work_count",
+    "work_wait",
+    ...followUps(transport),
+  ]);
   expect(await client.listTools()).toEqual(tools);
   expect(tools.map((tool) => tool.description)).toContain("Say it louder");
   expect(tools.find((tool) => tool.name === "text_shout")?.inputSchema).toMatchObject({
@@ -45,7 +63,11 @@ async function listsTools(client: TestClient, sdk: Sdk, transport: TransportName
     work_count: { readOnlyHint: false, destructiveHint: false, idempotentHint: true },
     work_wait: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
   });
-  expect(tools.filter((tool) => tool.outputSchema?.type === "object").map((tool) => tool.name)).toEqual(["text_bare", "text_shout", "work_count"]);
+  expect(tools.filter((tool) => tool.outputSchema?.type === "object").map((tool) => tool.name)).toEqual([
+    "text_bare",
+    "text_shout",
+    "work_count",
+  ]);
   expect(Object.keys(tools.find((tool) => tool.name === "text_shout")?.outputSchema?.properties ?? {})).toEqual(
     expect.arrayContaining(["success", "data", "messages"]),
   );
@@ -70,7 +92,11 @@ async function calls(client: TestClient, sdk: Sdk): Promise<void> {
 async function seesProgress(client: TestClient): Promise<void> {
   const values: number[] = [];
   const before = client.received.length;
-  const counted = await client.call("work_count", { to: 25 }, { onprogress: ({ progress }) => void values.push(progress) });
+  const counted = await client.call(
+    "work_count",
+    { to: 25 },
+    { onprogress: ({ progress }) => void values.push(progress) },
+  );
   expect(counted.isError ?? false).toBe(false);
   await client.call("notes_erase");
 

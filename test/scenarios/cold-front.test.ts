@@ -8,7 +8,9 @@ import { writeFiles } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import type { Message, WireClient } from "../helpers/wire.ts";
 
-/** A front whose daemon is still starting answers with what the last one left behind, and says so when that has changed. */
+/**
+ * A front whose daemon is still starting answers with what the last one left behind, and says so when that has changed.
+ */
 
 const legacy = revisions.filter((revision) => revision < "2026-07-28");
 
@@ -62,27 +64,31 @@ function commandOf(summary: string, before = ""): string {
 export default defineCommand({ summary: "${summary}", input: z.object({}), output: z.object({ said: z.string() }), effects: "read", run: () => ({ said: "${summary}" }) });`;
 }
 
-const namesOf = ({ result }: Message) => ((result?.tools ?? []) as { name: string }[]).map(({ name }) => name).filter((name) => name.startsWith("say_"));
+const namesOf = ({ result }: Message) =>
+  ((result?.tools ?? []) as { name: string }[]).map(({ name }) => name).filter((name) => name.startsWith("say_"));
 const resultsOf = async (client: WireClient, methods: readonly string[]) =>
   await Promise.all(methods.map(async (method) => (await client.request(method)).result));
 
 describe("the second start", () => {
   const lists = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
 
-  test.for(revisions)("lists what there is before its daemon is there, as that daemon lists it then (%s)", async (revision) => {
-    const project = new HeldProject();
-    await project.leaveBehind();
-    project.hold();
-    const client = await project.front(revision);
-    const methods = [...lists, legacy.includes(revision) ? "ping" : "server/discover"];
-    const early = await resultsOf(client, methods);
-    expect(project.daemons(), "daemons that can be reached").toEqual([]);
-    const called = client.call("say_first");
-    project.letGo();
-    expect((await called).structuredContent?.data).toEqual({ said: "First" });
-    expect(await resultsOf(client, methods)).toEqual(early);
-    expect(client.received.filter(({ method }) => method !== undefined)).toEqual([]);
-  });
+  test.for(revisions)(
+    "lists what there is before its daemon is there, as that daemon lists it then (%s)",
+    async (revision) => {
+      const project = new HeldProject();
+      await project.leaveBehind();
+      project.hold();
+      const client = await project.front(revision);
+      const methods = [...lists, legacy.includes(revision) ? "ping" : "server/discover"];
+      const early = await resultsOf(client, methods);
+      expect(project.daemons(), "daemons that can be reached").toEqual([]);
+      const called = client.call("say_first");
+      project.letGo();
+      expect((await called).structuredContent?.data).toEqual({ said: "First" });
+      expect(await resultsOf(client, methods)).toEqual(early);
+      expect(client.received.filter(({ method }) => method !== undefined)).toEqual([]);
+    },
+  );
 
   test("begins as the daemon begins a session", async () => {
     const project = new HeldProject();
@@ -119,7 +125,9 @@ describe("the second start", () => {
     const { id } = client.start("subscriptions/listen", { notifications: { toolsListChanged: true } });
     expect(project.daemons()).toEqual([]);
     project.letGo();
-    const changed = await waitFor(() => client.received.find(({ method }) => method === "notifications/tools/list_changed"));
+    const changed = await waitFor(() =>
+      client.received.find(({ method }) => method === "notifications/tools/list_changed"),
+    );
     expect(changed.params).toEqual({ _meta: { "io.modelcontextprotocol/subscriptionId": id } });
     expect(namesOf(await client.request("tools/list"))).toEqual(["say_first", "say_second"]);
   });
@@ -165,7 +173,12 @@ test.for(["damaged", "of another version"])("what is left behind is not used whe
   const text = readFileSync(file, "utf8").replaceAll("say_first", "say_wrong");
   const [head = "", ...rest] = text.split("\n");
   const { version, ...index } = JSON.parse(head) as { version: string };
-  writeFileSync(file, how === "damaged" ? text.slice(0, head.length / 2) : [JSON.stringify({ ...index, version: `${version}0` }), ...rest].join("\n"));
+  writeFileSync(
+    file,
+    how === "damaged"
+      ? text.slice(0, head.length / 2)
+      : [JSON.stringify({ ...index, version: `${version}0` }), ...rest].join("\n"),
+  );
   const client = await project.front();
   expect(namesOf(await client.request("tools/list"))).toEqual(["say_first"]);
   expect(project.daemons()).toHaveLength(1);

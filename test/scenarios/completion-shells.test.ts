@@ -11,7 +11,8 @@ import { z } from "zod";
 ${before}
 export default defineCommand({ summary: "Render a report", run: () => ({}), ${text} });
 `;
-const input = 'input: z.object({ format: z.enum(["pdf", "docx"]).default("pdf"), title: z.enum(["two words", "a:b", "a:c"]).optional() })';
+const input =
+  'input: z.object({ format: z.enum(["pdf", "docx"]).default("pdf"), title: z.enum(["two words", "a:b", "a:c"]).optional() })';
 
 /** A project, and what `meanwhile _complete` tells a shell there. */
 function project(files: Readonly<Record<string, string>> = {}) {
@@ -49,18 +50,25 @@ describe.each(["bash", "zsh", "fish"])("the entry of %s", (shell) => {
     expect(await offered("rep")).toBe(`values\n${described("report", "render")}\n`);
     expect(await offered("report", "")).toBe(`values\n${described("render", "Render a report")}\n`);
     expect(await offered("report", "render", "--format", "d")).toBe("values\ndocx\n");
-    expect(await offered("tasks", "show", taskId.slice(0, 12))).toBe(`values\n${described(taskId, "completed: report_render")}\n`);
+    expect(await offered("tasks", "show", taskId.slice(0, 12))).toBe(
+      `values\n${described(taskId, "completed: report_render")}\n`,
+    );
     expect(await offered("report", "render", "--input", "")).toBe("files\n");
   });
 });
 
 describe("whatever a project does, a shell gets an answer or none, never an error", () => {
   const silent = { code: 0, stderr: "" };
-  const noise = 'console.log("out"); console.error("err"); process.stdout.write("out"); process.emitWarning("careful");';
+  const noise =
+    'console.log("out"); console.error("err"); process.stdout.write("out"); process.emitWarning("careful");';
 
   test.each([
     ["talks when it is loaded", command(input, noise), "values\npdf\ndocx\n"],
-    ["has a completer that throws", command(`${input}, complete: { format: () => { throw new Error("no network"); } }`), "values\npdf\ndocx\n"],
+    [
+      "has a completer that throws",
+      command(`${input}, complete: { format: () => { throw new Error("no network"); } }`),
+      "values\npdf\ndocx\n",
+    ],
     ["cannot be loaded", "export default", "values\n"],
     ["never finishes loading", "await new Promise(() => {});", "values\n"],
   ])("a command that %s", async (_, text, stdout) => {
@@ -68,7 +76,10 @@ describe("whatever a project does, a shell gets an answer or none, never an erro
     const { code } = await runMeanwhile(["tools"], { cwd, env });
     expect(code).toBe(stdout === "values\n" ? 1 : 0);
     expect(await complete("zsh", "report", "render", "--format", "")).toMatchObject({ ...silent, stdout });
-    expect(await complete("zsh", "report", "")).toMatchObject({ ...silent, stdout: expect.stringMatching(/^values\nrender/) });
+    expect(await complete("zsh", "report", "")).toMatchObject({
+      ...silent,
+      stdout: expect.stringMatching(/^values\nrender/),
+    });
   });
 
   test("a broken config, a damaged store, and a question that is none", async () => {
@@ -82,10 +93,14 @@ describe("whatever a project does, a shell gets an answer or none, never an erro
   });
 
   test("no store is made, and no command is run", async () => {
-    const { complete, run, cwd } = project({ "commands/report/render.ts": command('input: z.object({}), run: () => { throw new Error("ran"); }') });
+    const { complete, run, cwd } = project({
+      "commands/report/render.ts": command('input: z.object({}), run: () => { throw new Error("ran"); }'),
+    });
     expect((await complete("zsh", "tasks", "show", "")).stdout).toBe("values\n");
     await run("tools");
-    expect((await complete("zsh", "report", "render", "--j")).stdout).toBe("values\n--json\tprint the result as JSON\n");
+    expect((await complete("zsh", "report", "render", "--j")).stdout).toBe(
+      "values\n--json\tprint the result as JSON\n",
+    );
     expect(readdirSync(path.join(cwd, "home")).filter((name) => name !== "cache")).toEqual([]);
   });
 });
@@ -94,14 +109,21 @@ describe("a real bash", () => {
   /** A bash that has sourced the script; gives what is in COMPREPLY after the function was called for a line. */
   async function openBash({ cwd, env, run }: ReturnType<typeof project>, searched = path.join(cwd, "bin")) {
     const { stdout: script } = await run("completion", "bash");
-    writeFiles(cwd, { "completion.bash": script, "bin/meanwhile": `#!/bin/sh\nexec "${process.execPath}" "${executable}" "$@"\n` });
+    writeFiles(cwd, {
+      "completion.bash": script,
+      "bin/meanwhile": `#!/bin/sh\nexec "${process.execPath}" "${executable}" "$@"\n`,
+    });
     chmodSync(path.join(cwd, "bin/meanwhile"), 0o755);
     const call = `set -u; source completion.bash; complete -p meanwhile >&2; PATH=$2
 COMP_LINE=$1 COMP_POINT=\${#1} COMP_WORDS=($1) COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
 _meanwhile; printf '%s\\n' "\${COMPREPLY[@]}"`;
     return (line: string): string[] => {
       const words = ["--noprofile", "--norc", "-c", call, "bash", line, searched];
-      const { stdout, stderr } = spawnSync("bash", words, { cwd, env: { ...process.env, ...env, LC_ALL: "C.UTF-8" }, encoding: "utf8" });
+      const { stdout, stderr } = spawnSync("bash", words, {
+        cwd,
+        env: { ...process.env, ...env, LC_ALL: "C.UTF-8" },
+        encoding: "utf8",
+      });
       expect(stderr).toBe("complete -o nosort -F _meanwhile meanwhile\n");
       return stdout.split("\n").filter((word) => word !== "");
     };
@@ -129,7 +151,11 @@ _meanwhile; printf '%s\\n' "\${COMPREPLY[@]}"`;
   test.runIf(isLong)("at a prompt, with Tab and Enter", { timeout: 120_000 }, () => {
     const script = path.resolve(import.meta.dirname, "../../scripts/check-shells.mjs");
     const { status, stdout, stderr } = spawnSync(process.execPath, [script, "bash"], { encoding: "utf8" });
-    expect({ status, failed: stdout.match(/^(FAILED|not run).*$/gm), stderr }).toEqual({ status: 0, failed: null, stderr: "" });
+    expect({ status, failed: stdout.match(/^(FAILED|not run).*$/gm), stderr }).toEqual({
+      status: 0,
+      failed: null,
+      stderr: "",
+    });
     expect(stdout.match(/^ok .*$/gm)?.length).toBeGreaterThan(15);
   });
 });

@@ -5,7 +5,16 @@ import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helper
 import { serveHttpHere, servePipesHere } from "../helpers/in-process.ts";
 import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
 import { gate, Project } from "../helpers/project.ts";
-import { handleOf, type Json, type Message, overHttp, overStreams, resultOf, WireClient, type WireOptions } from "../helpers/wire.ts";
+import {
+  handleOf,
+  type Json,
+  type Message,
+  overHttp,
+  overStreams,
+  resultOf,
+  WireClient,
+  type WireOptions,
+} from "../helpers/wire.ts";
 
 const fixture = path.resolve(import.meta.dirname, "../fixtures/completion");
 const ofFixture = ["--commands", path.join(fixture, "commands")];
@@ -35,7 +44,9 @@ const prompt = (name: string) => ({ type: "ref/prompt", name });
 
 /** One server over each transport, and over stdio for each revision, for the tests that only ask. */
 const revisions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] as const;
-const pipes = new Map(revisions.map((revision) => [revision, shareAmongTests(() => connectWire("stdio", { revision }))]));
+const pipes = new Map(
+  revisions.map((revision) => [revision, shareAmongTests(() => connectWire("stdio", { revision }))]),
+);
 const pipe = pipes.get("2025-11-25") as () => Promise<WireClient>;
 const http = shareAmongTests(() => serveHttpHere(["--no-bundled", ...ofFixture]));
 /** The same for a project with prompts of its own. */
@@ -96,13 +107,23 @@ async function getsPrompt(client: PromptClient): Promise<void> {
   expect(bare.messages).toEqual([{ role: "user", content: { type: "text", text: "Use the tool analyze_document." } }]);
 
   const missing = client.getPrompt({ name: "report_render", arguments: { kind: "sales" } });
-  await expect(missing).rejects.toMatchObject({ code: -32602, message: expect.stringContaining("report_render needs `template`.") });
-  await expect(client.getPrompt({ name: "report_nothing" })).rejects.toMatchObject({ code: -32602, message: expect.stringContaining("report_nothing") });
+  await expect(missing).rejects.toMatchObject({
+    code: -32602,
+    message: expect.stringContaining("report_render needs `template`."),
+  });
+  await expect(client.getPrompt({ name: "report_nothing" })).rejects.toMatchObject({
+    code: -32602,
+    message: expect.stringContaining("report_nothing"),
+  });
 }
 
 async function completesArguments(client: PromptClient): Promise<void> {
   const complete = async (name: string, value: string, given?: object) => {
-    const params = { ref: prompt("report_render"), argument: { name, value }, ...(given !== undefined && { context: { arguments: given } }) };
+    const params = {
+      ref: prompt("report_render"),
+      argument: { name, value },
+      ...(given !== undefined && { context: { arguments: given } }),
+    };
     return (await client.complete(params)).completion;
   };
   expect(await complete("kind", "")).toEqual({ values: ["sales", "staff"], total: 2, hasMore: false });
@@ -113,7 +134,10 @@ async function completesArguments(client: PromptClient): Promise<void> {
   expect(await complete("template", "", { kind: "staff" })).toMatchObject({ values: ["team", "person"] });
   expect(await complete("template", "q", { kind: "sales" })).toMatchObject({ values: ["quarter"] });
   await expect(complete("template", "q", { kind: "staff" })).resolves.toMatchObject({ values: [] });
-  await expect(complete("tempalte", "")).rejects.toMatchObject({ code: -32602, message: expect.stringContaining("did you mean template?") });
+  await expect(complete("tempalte", "")).rejects.toMatchObject({
+    code: -32602,
+    message: expect.stringContaining("did you mean template?"),
+  });
 }
 
 describe("a tool's arguments, in the form of our own", () => {
@@ -121,21 +145,46 @@ describe("a tool's arguments, in the form of our own", () => {
     for (const revision of revisions.slice(2)) {
       const client = await connectAs(revision, transport);
       const complete = async (params: Json) => completionOf(await client.request("completion/complete", params));
-      // The example of the document that this form comes from. It lists all formats for a typed "pdf"; the prefix decides here.
-      const example = { name: "analyze_document", partial_argument: "pdf", arguments: { format: "pdf" }, context: { previous_file: "document.pdf" } };
+      // The example of the document that this form comes from. It lists all formats for a typed "pdf"; the prefix
+      // decides here.
+      const example = {
+        name: "analyze_document",
+        partial_argument: "pdf",
+        arguments: { format: "pdf" },
+        context: { previous_file: "document.pdf" },
+      };
       expect(await complete(example), revision).toEqual({ values: ["pdf"], total: 1, hasMore: false });
-      expect(await complete({ name: "analyze_document", argument: "format" })).toEqual({ values: ["pdf", "docx", "txt"], total: 3, hasMore: false });
-      expect(await complete({ name: "analyze_document", partial_argument: "f" })).toEqual({ values: ["format", "file"], total: 2, hasMore: false });
-      const known = { arguments: { format: "docx" }, context: { previous_file: "document.pdf", same: "$.format", other: "notes.txt" } };
-      expect((await complete({ name: "analyze_document", argument: "file", partial_argument: "do", ...known })).values).toEqual(["document.pdf", "docx"]);
+      expect(await complete({ name: "analyze_document", argument: "format" })).toEqual({
+        values: ["pdf", "docx", "txt"],
+        total: 3,
+        hasMore: false,
+      });
+      expect(await complete({ name: "analyze_document", partial_argument: "f" })).toEqual({
+        values: ["format", "file"],
+        total: 2,
+        hasMore: false,
+      });
+      const known = {
+        arguments: { format: "docx" },
+        context: { previous_file: "document.pdf", same: "$.format", other: "notes.txt" },
+      };
+      expect(
+        (await complete({ name: "analyze_document", argument: "file", partial_argument: "do", ...known })).values,
+      ).toEqual(["document.pdf", "docx"]);
     }
   });
 
   test("of a tool that is not there are refused, with the name that was meant", async () => {
     const client = await pipe();
     const { error } = await client.request("completion/complete", { name: "analyse_document", partial_argument: "" });
-    expect(error).toEqual({ code: -32602, message: expect.stringMatching(/"analyse_document".*did you mean analyze_document\?/) });
-    const { error: stranger } = await client.request("completion/complete", { name: "zzzzzzzzz", partial_argument: "" });
+    expect(error).toEqual({
+      code: -32602,
+      message: expect.stringMatching(/"analyse_document".*did you mean analyze_document\?/),
+    });
+    const { error: stranger } = await client.request("completion/complete", {
+      name: "zzzzzzzzz",
+      partial_argument: "",
+    });
     expect(stranger).toEqual({ code: -32602, message: 'There is no tool "zzzzzzzzz".' });
   });
 
@@ -150,14 +199,21 @@ describe("a tool's arguments, in the form of our own", () => {
       ["context", "pdf"],
     ] as const) {
       const { error } = await client.request("completion/complete", { name: "analyze_document", [field]: value });
-      expect(error, JSON.stringify({ [field]: value })).toEqual({ code: -32602, message: expect.stringContaining(`\`${field}\` must be `) });
+      expect(error, JSON.stringify({ [field]: value })).toEqual({
+        code: -32602,
+        message: expect.stringContaining(`\`${field}\` must be `),
+      });
     }
   });
 
   // The server looks for commands and its own tools; the SDK has the schema of the others.
   test("are completed also when the tool was registered by hand", async () => {
     const client = await ofAuthor();
-    const answer = await client.request("completion/complete", { name: "tool_by_hand", argument: "kind", partial_argument: "s" });
+    const answer = await client.request("completion/complete", {
+      name: "tool_by_hand",
+      argument: "kind",
+      partial_argument: "s",
+    });
     expect(answer.result?.completion).toMatchObject({ values: ["square"] });
   });
 });
@@ -168,7 +224,11 @@ describe("the id of a job", () => {
   const plain: WireOptions = { revision: "2025-06-18", name: "my-host" };
   const idsFor = async (client: WireClient, partial = "") => {
     const asked = ["task_result", "task_status", "task_cancel"].map(async (name) => {
-      const answer = await client.request("completion/complete", { name, argument: "job_id", partial_argument: partial });
+      const answer = await client.request("completion/complete", {
+        name,
+        argument: "job_id",
+        partial_argument: partial,
+      });
       return completionOf(answer).values;
     });
     const [first, ...others] = await Promise.all(asked);
@@ -178,14 +238,19 @@ describe("the id of a job", () => {
 
   test("is completed for the caller whose job it is, through whichever door, and for nobody who comes without a name", async () => {
     const project = new Project(hasty);
-    const [stdio, http, anonymous] = [await project.stdio(plain), await project.http(plain), await project.http({ ...plain, isAnonymous: true })];
+    const [stdio, http, anonymous] = [
+      await project.stdio(plain),
+      await project.http(plain),
+      await project.http({ ...plain, isAnonymous: true }),
+    ];
     expect(await idsFor(stdio)).toEqual([]);
     const works = [gate(), gate(), gate()] as const;
     const own = handleOf(await stdio.call("work_gated", works[0].input)).job_id;
     const another = handleOf(await http.call("work_gated", works[1].input)).job_id;
     handleOf(await anonymous.call("work_gated", works[2].input));
 
-    for (const client of [stdio, http]) expect([...((await idsFor(client)) ?? [])].sort()).toEqual([own, another].sort());
+    for (const client of [stdio, http])
+      expect([...((await idsFor(client)) ?? [])].sort()).toEqual([own, another].sort());
     // Ids have nothing in common but by chance; nearly all of one is only that one.
     expect(await idsFor(http, own.slice(0, -2))).toEqual([own]);
     expect(await idsFor(anonymous)).toEqual([]);
@@ -197,7 +262,11 @@ describe("the id of a job", () => {
 describe("a completion that fails", () => {
   test("says so with its reason, after five seconds at the latest, and the server goes on", async () => {
     const client = await pipe();
-    const complete = (argument: string) => client.request("completion/complete", { ref: prompt("trouble_complete"), argument: { name: argument, value: "" } });
+    const complete = (argument: string) =>
+      client.request("completion/complete", {
+        ref: prompt("trouble_complete"),
+        argument: { name: argument, value: "" },
+      });
     const startedAt = performance.now();
     const hanging = complete("hangs");
     for (const [argument, reason] of [
@@ -209,7 +278,9 @@ describe("a completion that fails", () => {
     }
     const asTool = await client.request("completion/complete", { name: "trouble_complete", argument: "throws" });
     expect(asTool.error).toEqual(failed("throws", "the list of customers is not there"));
-    expect((await client.call("report_render", { kind: "sales", template: "year" })).structuredContent?.data).toEqual({ file: "sales-year.pdf" });
+    expect((await client.call("report_render", { kind: "sales", template: "year" })).structuredContent?.data).toEqual({
+      file: "sales-year.pdf",
+    });
     expect((await hanging).error).toEqual(failed("hangs", "its completer took longer than 5000 ms."));
     expect(performance.now() - startedAt).toBeGreaterThan(4_900);
   });
@@ -227,20 +298,32 @@ describe("a completion that fails", () => {
       [{ name: "kind", value: "s".repeat(1025) }, "what was typed is longer than 1024 bytes."],
     ] as const) {
       const { error } = await client.request("completion/complete", { ref: prompt("report_render"), argument });
-      expect(error).toEqual({ code: -32602, message: expect.stringContaining(reason), data: { error: "completion_failed", reason } });
+      expect(error).toEqual({
+        code: -32602,
+        message: expect.stringContaining(reason),
+        data: { error: "completion_failed", reason },
+      });
     }
     for (const argument of [undefined, "kind", { name: "kind" }, { name: 5, value: "" }]) {
       const { error } = await client.request("completion/complete", { ref: prompt("report_render"), argument });
       expect(error).toEqual({ code: -32602, message: expect.stringContaining("must be a text") });
     }
-    const { error: unknown } = await client.request("completion/complete", { ref: prompt("report_nothing"), argument: { name: "kind", value: "" } });
+    const { error: unknown } = await client.request("completion/complete", {
+      ref: prompt("report_nothing"),
+      argument: { name: "kind", value: "" },
+    });
     expect(unknown).toMatchObject({ code: -32602 });
   });
 
   // What is in neither form is left to the SDK, which answers with -32603 and its schema's dump.
   test("because it is in no form at all is the client's to mend as well", async () => {
     const client = await pipe();
-    for (const params of [{}, { name: 5 }, { ref: null }, { ref: { type: "ref/tool", name: "report_render" }, argument: { name: "kind", value: "" } }]) {
+    for (const params of [
+      {},
+      { name: 5 },
+      { ref: null },
+      { ref: { type: "ref/tool", name: "report_render" }, argument: { name: "kind", value: "" } },
+    ]) {
       expect((await client.request("completion/complete", params)).error).toMatchObject({ code: -32602 });
     }
   });
@@ -248,7 +331,10 @@ describe("a completion that fails", () => {
   // The tools that follow up a slow call are found by name, and nobody asks whether they are prompts.
   test("because the name is a tool's and no prompt's is the client's to mend as well", async () => {
     const client = await pipe();
-    const answer = await client.request("completion/complete", { ref: prompt("task_result"), argument: { name: "job_id", value: "" } });
+    const answer = await client.request("completion/complete", {
+      ref: prompt("task_result"),
+      argument: { name: "job_id", value: "" },
+    });
     expect(answer.error).toMatchObject({ code: -32602 });
   });
 });
@@ -257,52 +343,71 @@ describe("a completion that fails", () => {
 test("arguments of a prompt that are no texts are refused", async () => {
   const client = await pipe();
   for (const given of [null, "text", ["text"], { format: 5 }]) {
-    expect((await client.request("prompts/get", { name: "analyze_document", arguments: given })).error).toMatchObject({ code: -32602 });
+    expect((await client.request("prompts/get", { name: "analyze_document", arguments: given })).error).toMatchObject({
+      code: -32602,
+    });
   }
 });
 
 describe("an author's prompt that is called like a command", () => {
-  test.each(transports)("wins over %s, and is completed by its own completer; the tool keeps its own", async (transport) => {
-    const client = transport === "stdio" ? await ofAuthor() : await connectWire(transport, { cwd: fixture });
-    const { prompts } = resultOf(await client.request("prompts/list")) as unknown as { prompts: readonly Prompt[] };
-    expect(prompts.map(({ name }) => name).sort()).toEqual(names);
-    expect(prompts.find(({ name }) => name === "report_render")).toMatchObject({ description: "Written by hand", arguments: [{ name: "kind" }] });
-    const got = resultOf(await client.request("prompts/get", { name: "report_render", arguments: { kind: "by-hand" } }));
-    expect(got.messages).toEqual([{ role: "user", content: { type: "text", text: "Render it by-hand." } }]);
+  test.each(transports)(
+    "wins over %s, and is completed by its own completer; the tool keeps its own",
+    async (transport) => {
+      const client = transport === "stdio" ? await ofAuthor() : await connectWire(transport, { cwd: fixture });
+      const { prompts } = resultOf(await client.request("prompts/list")) as unknown as { prompts: readonly Prompt[] };
+      expect(prompts.map(({ name }) => name).sort()).toEqual(names);
+      expect(prompts.find(({ name }) => name === "report_render")).toMatchObject({
+        description: "Written by hand",
+        arguments: [{ name: "kind" }],
+      });
+      const got = resultOf(
+        await client.request("prompts/get", { name: "report_render", arguments: { kind: "by-hand" } }),
+      );
+      expect(got.messages).toEqual([{ role: "user", content: { type: "text", text: "Render it by-hand." } }]);
 
-    const ask = { ref: prompt("report_render"), argument: { name: "kind", value: "by-he" } };
-    expect(completionOf(await client.request("completion/complete", ask)).values).toEqual(["by-heart"]);
-    const asTool = { name: "report_render", argument: "kind", partial_argument: "s" };
-    expect(completionOf(await client.request("completion/complete", asTool)).values).toEqual(["sales", "staff"]);
-    const ours = { ref: prompt("analyze_document"), argument: { name: "format", value: "d" } };
-    expect(completionOf(await client.request("completion/complete", ours)).values).toEqual(["docx"]);
-  });
+      const ask = { ref: prompt("report_render"), argument: { name: "kind", value: "by-he" } };
+      expect(completionOf(await client.request("completion/complete", ask)).values).toEqual(["by-heart"]);
+      const asTool = { name: "report_render", argument: "kind", partial_argument: "s" };
+      expect(completionOf(await client.request("completion/complete", asTool)).values).toEqual(["sales", "staff"]);
+      const ours = { ref: prompt("analyze_document"), argument: { name: "format", value: "d" } };
+      expect(completionOf(await client.request("completion/complete", ours)).values).toEqual(["docx"]);
+    },
+  );
 });
 
 describe("prompts: false", () => {
-  test.each(transports)("takes the prompts and their capability away over %s; tools are completed all the same", async (transport) => {
-    const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify({ prompts: false }) });
-    const client = await connectWire(transport, { cwd });
-    const capabilities = client.received[0]?.result?.capabilities as Json;
-    expect(capabilities).not.toHaveProperty("prompts");
-    expect(capabilities).toMatchObject({ completions: {}, tools: {} });
-    for (const method of ["prompts/list", "prompts/get"]) {
-      expect((await client.request(method, { name: "report_render" })).error).toMatchObject({ code: -32601 });
-    }
-    const asTool = { name: "report_render", argument: "kind", partial_argument: "st" };
-    expect(completionOf(await client.request("completion/complete", asTool)).values).toEqual(["staff"]);
-  });
+  test.each(transports)(
+    "takes the prompts and their capability away over %s; tools are completed all the same",
+    async (transport) => {
+      const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify({ prompts: false }) });
+      const client = await connectWire(transport, { cwd });
+      const capabilities = client.received[0]?.result?.capabilities as Json;
+      expect(capabilities).not.toHaveProperty("prompts");
+      expect(capabilities).toMatchObject({ completions: {}, tools: {} });
+      for (const method of ["prompts/list", "prompts/get"]) {
+        expect((await client.request(method, { name: "report_render" })).error).toMatchObject({ code: -32601 });
+      }
+      const asTool = { name: "report_render", argument: "kind", partial_argument: "st" };
+      expect(completionOf(await client.request("completion/complete", asTool)).values).toEqual(["staff"]);
+    },
+  );
 
   // A prompt that is not there has no arguments to complete.
   test("leaves no prompt to be completed", async () => {
     const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify({ prompts: false }) });
     const client = await connectWire("stdio", { cwd });
-    const answer = await client.request("completion/complete", { ref: prompt("report_render"), argument: { name: "kind", value: "" } });
+    const answer = await client.request("completion/complete", {
+      ref: prompt("report_render"),
+      argument: { name: "kind", value: "" },
+    });
     expect(answer.error).toMatchObject({ code: -32602 });
   });
 
   test("is not told of prompts when a command is added", async () => {
-    const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify({ prompts: false }), "commands/other/ping.ts": pong });
+    const cwd = writeFiles(temporaryFolder(), {
+      "meanwhile.config.json": JSON.stringify({ prompts: false }),
+      "commands/other/ping.ts": pong,
+    });
     const client = await connectWire("stdio", { cwd, words: [] });
     writeFiles(cwd, { "commands/hello/world.ts": pong });
     const of = (method: string) => client.received.filter((message) => message.method === method);
@@ -316,17 +421,20 @@ describe("prompts: false", () => {
 });
 
 describe("the capability", () => {
-  test.each(transports)("is declared over %s to the revisions that know it; the method answers them all", async (transport) => {
-    for (const revision of revisions) {
-      const client = await connectAs(revision, transport);
-      const declared = revision >= "2026-07-28" ? await client.request("server/discover") : client.received[0];
-      const capabilities = declared?.result?.capabilities as Json;
-      expect(Object.keys(capabilities), revision).toEqual(expect.arrayContaining(["tools", "prompts"]));
-      expect(Object.hasOwn(capabilities, "completions"), revision).toBe(revision >= "2025-03-26");
-      const ask = { ref: prompt("report_render"), argument: { name: "kind", value: "st" } };
-      expect(completionOf(await client.request("completion/complete", ask)).values, revision).toEqual(["staff"]);
-    }
-  });
+  test.each(transports)(
+    "is declared over %s to the revisions that know it; the method answers them all",
+    async (transport) => {
+      for (const revision of revisions) {
+        const client = await connectAs(revision, transport);
+        const declared = revision >= "2026-07-28" ? await client.request("server/discover") : client.received[0];
+        const capabilities = declared?.result?.capabilities as Json;
+        expect(Object.keys(capabilities), revision).toEqual(expect.arrayContaining(["tools", "prompts"]));
+        expect(Object.hasOwn(capabilities, "completions"), revision).toBe(revision >= "2025-03-26");
+        const ask = { ref: prompt("report_render"), argument: { name: "kind", value: "st" } };
+        expect(completionOf(await client.request("completion/complete", ask)).values, revision).toEqual(["staff"]);
+      }
+    },
+  );
 });
 
 test("600 completions of ^(a+)+$ with 30 characters: each is answered, and so is everything else in between", async () => {
@@ -338,9 +446,15 @@ test("600 completions of ^(a+)+$ with 30 characters: each is answered, and so is
   const lane = async () => {
     while (left > 0) {
       const value = partials[left-- % 2] as string;
-      const { values } = completionOf(await client.request("completion/complete", { ref: prompt("analyze_document"), argument: { name: "word", value } }));
+      const { values } = completionOf(
+        await client.request("completion/complete", {
+          ref: prompt("analyze_document"),
+          argument: { name: "word", value },
+        }),
+      );
       if (value !== partials[0]) expect(values).toEqual([]);
-      else expect(values.length > 0 && values.every((offered) => /^a{30,}$/.test(offered)), values.join(", ")).toBe(true);
+      else
+        expect(values.length > 0 && values.every((offered) => /^a{30,}$/.test(offered)), values.join(", ")).toBe(true);
     }
   };
   const others = async () => {
@@ -423,20 +537,30 @@ async function connectAs(revision: (typeof revisions)[number], transport: Transp
 }
 
 /** A client that writes its own JSON. */
-async function connectWire(transport: TransportName, { cwd, words = ofFixture, url, ...options }: WireServer = {}): Promise<WireClient> {
+async function connectWire(
+  transport: TransportName,
+  { cwd, words = ofFixture, url, ...options }: WireServer = {},
+): Promise<WireClient> {
   const place = cwd === undefined ? {} : { cwd };
   const overOwnPipes = async () => {
     const { stdin, stdout, close } = await servePipesHere(["--no-bundled", ...words], place);
     return overStreams(stdin, stdout, close);
   };
-  const link = transport === "stdio" ? await overOwnPipes() : overHttp(url ?? (await serveHttpHere(["--no-bundled", ...words], place)).url);
+  const link =
+    transport === "stdio"
+      ? await overOwnPipes()
+      : overHttp(url ?? (await serveHttpHere(["--no-bundled", ...words], place)).url);
   const client = new WireClient(link, { revision: "2025-11-25", ...options });
   cleanUp(() => client.close());
   return await client.begin();
 }
 
 /** An SDK's own client; over stdio it starts the real executable. */
-async function connectSdk(sdk: Sdk, transport: TransportName, { cwd, words = [], url }: { cwd?: string; words?: readonly string[]; url?: string }) {
+async function connectSdk(
+  sdk: Sdk,
+  transport: TransportName,
+  { cwd, words = [], url }: { cwd?: string; words?: readonly string[]; url?: string },
+) {
   const loaded = await sdk.load();
   const client = loaded.makeClient({ elicitation: false }) as unknown as PromptClient;
   const heard: string[] = [];
@@ -454,7 +578,11 @@ async function connectSdk(sdk: Sdk, transport: TransportName, { cwd, words = [],
       : loaded.makePipe({
           command: process.execPath,
           args: [quickStart, executable, "serve", "--in-process", "--no-bundled", ...words],
-          env: { ...(process.env as Record<string, string>), NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: temporaryFolder() },
+          env: {
+            ...(process.env as Record<string, string>),
+            NODE_COMPILE_CACHE: codeCache,
+            MEANWHILE_HOME: temporaryFolder(),
+          },
           stderr: "ignore",
           cwd: cwd ?? temporaryFolder(),
         });

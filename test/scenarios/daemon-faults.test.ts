@@ -19,11 +19,16 @@ interface Said {
 
 test("many fronts outlive their daemon: they are back, every request is answered, and nothing acknowledged is lost", async () => {
   const home = new DaemonHome();
-  const clients = await Promise.all(Array.from({ length: rounds(8, 20) }, (_, at) => home.connect({ revision: revisions[at % 2] as string })));
+  const clients = await Promise.all(
+    Array.from({ length: rounds(8, 20) }, (_, at) => home.connect({ revision: revisions[at % 2] as string })),
+  );
   const before = home.daemon();
   const [safe, unsafe, called] = [gate(), gate(), gate()];
   const [first, second] = clients as [(typeof clients)[0], (typeof clients)[0]];
-  const jobs = { safe: taskIdOf(await first.call("job_safe", safe.input)), unsafe: taskIdOf(await second.call("work_long", unsafe.input)) };
+  const jobs = {
+    safe: taskIdOf(await first.call("job_safe", safe.input)),
+    unsafe: taskIdOf(await second.call("work_long", unsafe.input)),
+  };
   const calls = clients.map((client) => client.startCall("work_gated", called.input));
   await Promise.all([safe.seen("started"), unsafe.seen("started"), called.seen("started", clients.length)]);
   // It hears nothing of this, so that all of it is under way when it ends.
@@ -36,7 +41,10 @@ test("many fronts outlive their daemon: they are back, every request is answered
   for (const answer of answers) expect(resultOf(answer).tools).toBeInstanceOf(Array);
   for (const { answer } of calls) {
     const { error } = await answer;
-    expect(error).toMatchObject({ code: -32603, message: expect.stringMatching(/^The daemon that ran this call has ended, so its outcome is not known\./) });
+    expect(error).toMatchObject({
+      code: -32603,
+      message: expect.stringMatching(/^The daemon that ran this call has ended, so its outcome is not known\./),
+    });
   }
   const pids = await Promise.all(clients.map(async (client) => dataOf<Said>(await client.call("say_back")).pid));
   expect(new Set(pids)).toEqual(new Set([home.daemon().pid]));
@@ -71,11 +79,15 @@ test("a subscription goes on with the next daemon, and its client hears once tha
     kill(before.pid);
     await home.nextDaemon(before);
     for (const client of [modern, legacy]) await client.request("tools/list");
-    const counts = [modern, legacy].map((client) => client.received.filter(({ method }) => method === "notifications/tools/list_changed").length);
+    const counts = [modern, legacy].map(
+      (client) => client.received.filter(({ method }) => method === "notifications/tools/list_changed").length,
+    );
     writeFiles(commands, { [`a/two${round}.ts`]: commandNamed(`two${round}`) });
     for (const [at, client] of [modern, legacy].entries()) {
       await waitFor(
-        () => client.received.filter(({ method }) => method === "notifications/tools/list_changed").length > (counts[at] as number),
+        () =>
+          client.received.filter(({ method }) => method === "notifications/tools/list_changed").length >
+          (counts[at] as number),
         () => `the ${at === 0 ? "modern" : "legacy"} client heard nothing after crash ${round}`,
       );
     }
@@ -83,7 +95,8 @@ test("a subscription goes on with the next daemon, and its client hears once tha
   expect(heard("notifications/subscriptions/acknowledged")).toBe(1);
 });
 
-const commandNamed = (name: string) => `import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "${name}", run: () => ({}) });`;
+const commandNamed = (name: string) =>
+  `import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "${name}", run: () => ({}) });`;
 
 test("a question that is open when the daemon ends is taken back, and a late answer to it is nobody else's", async () => {
   const home = new DaemonHome();
@@ -97,9 +110,13 @@ test("a question that is open when the daemon ends is taken back, and a late ans
   expect(takenBack.params).toMatchObject({ requestId: asked.id });
 
   const again = client.startCall("ask_name", second.input);
-  const next = await waitFor(() => client.received.find(({ method, id }) => method === "elicitation/create" && id !== asked.id));
+  const next = await waitFor(() =>
+    client.received.find(({ method, id }) => method === "elicitation/create" && id !== asked.id),
+  );
   const answer = (id: unknown, name: string) =>
-    client.front.child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, result: { action: "accept", content: { name } } })}\n`);
+    client.front.child.stdin.write(
+      `${JSON.stringify({ jsonrpc: "2.0", id, result: { action: "accept", content: { name } } })}\n`,
+    );
   answer(asked.id, "Late");
   answer(next.id, "Ada");
   expect(dataOf(resultOf(await again.answer))).toEqual({ greeting: "Hello, Ada!" });
@@ -107,24 +124,27 @@ test("a question that is open when the daemon ends is taken back, and a late ans
 });
 
 describe("what a dead daemon has left is cleared away", () => {
-  test.for(["of a dead starter", "of a starter that is stuck"])("socket, record, lock and a starting mark %s", async (what) => {
-    const home = new DaemonHome();
-    const client = await home.connect();
-    const before = home.daemon();
-    client.front.child.kill("SIGKILL");
-    await client.front.exited;
-    kill(before.pid);
-    await waitFor(() => !isRunning(before.pid));
-    const mark = path.join(home.home, "run", `${before.key}.starting`);
-    writeFileSync(mark, String(what === "of a dead starter" ? before.pid : process.pid));
-    // Whoever lives may have a turn of ten seconds.
-    if (what !== "of a dead starter") utimesSync(mark, Date.now() / 1000 - 11, Date.now() / 1000 - 11);
-    const startedAt = performance.now();
-    const next = await home.connect();
-    expect(performance.now() - startedAt).toBeLessThan(30_000);
-    expect(dataOf<Said>(await next.call("say_back")).pid).toBe(home.daemon().pid);
-    await home.hasOneDaemon();
-  });
+  test.for(["of a dead starter", "of a starter that is stuck"])(
+    "socket, record, lock and a starting mark %s",
+    async (what) => {
+      const home = new DaemonHome();
+      const client = await home.connect();
+      const before = home.daemon();
+      client.front.child.kill("SIGKILL");
+      await client.front.exited;
+      kill(before.pid);
+      await waitFor(() => !isRunning(before.pid));
+      const mark = path.join(home.home, "run", `${before.key}.starting`);
+      writeFileSync(mark, String(what === "of a dead starter" ? before.pid : process.pid));
+      // Whoever lives may have a turn of ten seconds.
+      if (what !== "of a dead starter") utimesSync(mark, Date.now() / 1000 - 11, Date.now() / 1000 - 11);
+      const startedAt = performance.now();
+      const next = await home.connect();
+      expect(performance.now() - startedAt).toBeLessThan(30_000);
+      expect(dataOf<Said>(await next.call("say_back")).pid).toBe(home.daemon().pid);
+      await home.hasOneDaemon();
+    },
+  );
 
   test("a record that says nothing, or names a place where nobody is", async () => {
     const home = new DaemonHome();
@@ -191,7 +211,8 @@ describe("a daemon leaves", () => {
     const before = home.daemon();
     rmSync(before.socket);
     await waitFor(() => !isRunning(before.pid));
-    // What is on its way to a daemon that has just left is asked again when it is a list, and a call only when it was not heard.
+    // What is on its way to a daemon that has just left is asked again when it is a list, and a call only when it was
+    // not heard.
     await client.request("tools/list");
     expect(dataOf<Said>(await client.call("say_back")).pid).toBe(home.daemon().pid);
     await home.hasOneDaemon();
@@ -199,9 +220,21 @@ describe("a daemon leaves", () => {
 });
 
 describe("a project that cannot be served", () => {
-  const command = 'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "X", run: () => ({}) });';
-  const cases: readonly { title: string; files: Record<string, string>; words?: string[]; expected: RegExp; code: number }[] = [
-    { title: "two commands of one name", files: { "commands/a/b.ts": command, "commands/a/b.js": command }, expected: /a_b|a b/, code: 70 },
+  const command =
+    'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "X", run: () => ({}) });';
+  const cases: readonly {
+    title: string;
+    files: Record<string, string>;
+    words?: string[];
+    expected: RegExp;
+    code: number;
+  }[] = [
+    {
+      title: "two commands of one name",
+      files: { "commands/a/b.ts": command, "commands/a/b.js": command },
+      expected: /a_b|a b/,
+      code: 70,
+    },
     {
       title: "a config file that throws",
       files: { "meanwhile.config.ts": 'throw new Error("no luck");' },
@@ -214,21 +247,35 @@ describe("a project that cannot be served", () => {
       expected: /`comands` is not a setting; did you mean `commands`\?/,
       code: 70,
     },
-    { title: "a config file that is no JSON", files: { "meanwhile.config.json": "{" }, expected: /Cannot read \S+meanwhile\.config\.json/, code: 70 },
-    { title: "a folder that is not there", files: {}, words: ["--commands", "nowhere"], expected: /--commands: there is no folder \S+nowhere\./, code: 2 },
+    {
+      title: "a config file that is no JSON",
+      files: { "meanwhile.config.json": "{" },
+      expected: /Cannot read \S+meanwhile\.config\.json/,
+      code: 70,
+    },
+    {
+      title: "a folder that is not there",
+      files: {},
+      words: ["--commands", "nowhere"],
+      expected: /--commands: there is no folder \S+nowhere\./,
+      code: 2,
+    },
   ];
 
-  test.for(cases)("is refused with one sentence, and no process stays: $title", async ({ files, words = [], expected, code }) => {
-    const home = new DaemonHome();
-    writeFiles(home.cwd, files);
-    const front = home.start({ words });
-    front.child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
-    expect(await front.exited, front.stderr()).toBe(code);
-    expect(front.stdout()).toBe("");
-    expect(front.stderr()).toMatch(expected);
-    expect(front.stderr()).toMatch(/^✗ [^\n]+\n$/);
-    await waitFor(() => daemonProcesses(home.home).length === 0);
-  });
+  test.for(cases)(
+    "is refused with one sentence, and no process stays: $title",
+    async ({ files, words = [], expected, code }) => {
+      const home = new DaemonHome();
+      writeFiles(home.cwd, files);
+      const front = home.start({ words });
+      front.child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
+      expect(await front.exited, front.stderr()).toBe(code);
+      expect(front.stdout()).toBe("");
+      expect(front.stderr()).toMatch(expected);
+      expect(front.stderr()).toMatch(/^✗ [^\n]+\n$/);
+      await waitFor(() => daemonProcesses(home.home).length === 0);
+    },
+  );
 
   test.for(["a file", "a link to the folder of sockets", "a link to a socket", "another user's socket"])(
     "is refused when its home is not to be trusted: %s",
@@ -254,10 +301,15 @@ describe("a project that cannot be served", () => {
       const front = home.start();
       expect(await front.exited, front.stderr()).toBe(70);
       expect(front.stdout()).toBe("");
-      expect(front.stderr()).toMatch(/^✗ [^\n]+(is not a folder|EEXIST|ENOTDIR|is a symbolic link|belongs to another user)[^\n]*\n$/);
+      expect(front.stderr()).toMatch(
+        /^✗ [^\n]+(is not a folder|EEXIST|ENOTDIR|is a symbolic link|belongs to another user)[^\n]*\n$/,
+      );
       if (what.endsWith("socket")) {
         const { code, stdout } = await home.terminal("daemon", "status");
-        expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^● The daemon's socket cannot be trusted: [^\n]+\n$/) });
+        expect({ code, stdout }).toEqual({
+          code: 0,
+          stdout: expect.stringMatching(/^● The daemon's socket cannot be trusted: [^\n]+\n$/),
+        });
       }
       await waitFor(() => daemonProcesses(home.home).length === 0);
     },

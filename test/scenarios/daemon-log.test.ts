@@ -47,14 +47,20 @@ function openHome(config: object = {}) {
   return {
     home,
     logs,
-    bytes: () => logs().reduce((sum, name) => sum + (statSync(path.join(home.home, name), { throwIfNoEntry: false })?.size ?? 0), 0),
+    bytes: () =>
+      logs().reduce(
+        (sum, name) => sum + (statSync(path.join(home.home, name), { throwIfNoEntry: false })?.size ?? 0),
+        0,
+      ),
     connect: () => home.connect({ words: [] }),
     print: (...words: string[]) => runMeanwhile(["daemon", "logs", ...words], { cwd: home.cwd, env }),
     follow: () => startMeanwhile(["daemon", "logs", "--follow", "--json"], { cwd: home.cwd, env }),
   };
 }
 
-test("of 100,000 lines that a command prints at once 500 a second are kept, and one line says how many were left out", { timeout: 60_000 }, async () => {
+test("of 100,000 lines that a command prints at once 500 a second are kept, and one line says how many were left out", {
+  timeout: 60_000,
+}, async () => {
   const { home, connect } = openHome();
   const client = await connect();
   expect(dataOf(await client.call("print_lines", { count: 100_000 }))).toEqual({ count: 100_000 });
@@ -77,7 +83,10 @@ test("while a daemon lives its log has at most 10 MiB, and 2 files of that besid
   const log = path.join(home.home, "daemon.log");
   const isShort = () => statSync(log).size <= 10 * megabyte && !existsSync(`${log}.turn`);
   const fill = async (word: string) => {
-    await client.call("print_child", { word: `${word}${filler}`, bytes: linesOf(word) * (word.length + filler.length + 1) });
+    await client.call("print_child", {
+      word: `${word}${filler}`,
+      bytes: linesOf(word) * (word.length + filler.length + 1),
+    });
     await waitFor(isShort);
     expect(bytes()).toBeLessThan(3 * 12 * megabyte);
   };

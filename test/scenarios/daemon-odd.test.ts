@@ -1,4 +1,13 @@
-import { chmodSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { DaemonHome, daemonProcesses, kill } from "../helpers/daemon.ts";
@@ -9,7 +18,8 @@ import { overPipes, WireClient } from "../helpers/wire.ts";
 
 // What people do to homes, folders and processes without thinking of a daemon.
 
-const hello = 'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "Hello", effects: "read", run: () => ({ hello: true }) });';
+const hello =
+  'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "Hello", effects: "read", run: () => ({ hello: true }) });';
 
 test.for(["2025-11-25", "2026-07-28"])(
   "the first command that `meanwhile new` makes in an empty folder reaches the client that is connected there (%s)",
@@ -17,12 +27,19 @@ test.for(["2025-11-25", "2026-07-28"])(
     const home = new DaemonHome();
     rmSync(path.join(home.cwd, "a file"));
     const client = await home.connect({ revision, words: [] });
-    const names = async () => ((await client.request("tools/list")).result as unknown as { tools: { name: string }[] }).tools.map(({ name }) => name);
+    const names = async () =>
+      ((await client.request("tools/list")).result as unknown as { tools: { name: string }[] }).tools.map(
+        ({ name }) => name,
+      );
     expect(await names()).toContain("config");
     expect(await names()).not.toContain("hello_world");
-    expect(await runMeanwhile(["new", "hello/world"], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } })).toMatchObject({ code: 0 });
+    expect(
+      await runMeanwhile(["new", "hello/world"], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } }),
+    ).toMatchObject({ code: 0 });
     await expect.poll(names, { timeout: 40_000 }).toContain("hello_world");
-    expect((await client.call("hello_world", { name: "Ada" })).structuredContent).toMatchObject({ data: { greeting: "Hello, Ada!" } });
+    expect((await client.call("hello_world", { name: "Ada" })).structuredContent).toMatchObject({
+      data: { greeting: "Hello, Ada!" },
+    });
     writeFiles(home.cwd, { "commands/hello/all.ts": hello });
     await expect.poll(names, { timeout: 40_000 }).toContain("hello_all");
   },
@@ -48,8 +65,14 @@ test("the one daemon of the bundled commands works in the folder of each session
   for (const folder of ["one", "two"]) {
     const client = await home.connect({ words: [], cwd: path.join(mine, folder), env });
     const check = async (given: string) => (await client.call("monitor_check", { path: given })).structuredContent;
-    expect(await check("notes/a.md")).toMatchObject({ success: true, data: { path: path.join(mine, folder, "notes/a.md") } });
-    expect(await check(path.join(mine, folder, "notes/a.md"))).toMatchObject({ success: true, data: { path: path.join(mine, folder, "notes/a.md") } });
+    expect(await check("notes/a.md")).toMatchObject({
+      success: true,
+      data: { path: path.join(mine, folder, "notes/a.md") },
+    });
+    expect(await check(path.join(mine, folder, "notes/a.md"))).toMatchObject({
+      success: true,
+      data: { path: path.join(mine, folder, "notes/a.md") },
+    });
     expect(await check(`~/${folder}/notes/a.md`)).toMatchObject({ success: true });
   }
   await home.hasOneDaemon();
@@ -85,7 +108,11 @@ describe("a home", () => {
     writeFileSync(home.home, "");
     for (const verb of ["status", "stop", "restart"]) {
       const { code, stderr } = await home.terminal("daemon", verb);
-      expect({ verb, code, stderr }).toEqual({ verb, code: 70, stderr: expect.stringMatching(/^✗ Cannot (read|use) the home folder [^\n]+\n$/) });
+      expect({ verb, code, stderr }).toEqual({
+        verb,
+        code: 70,
+        stderr: expect.stringMatching(/^✗ Cannot (read|use) the home folder [^\n]+\n$/),
+      });
     }
   });
 });
@@ -97,7 +124,10 @@ test("a daemon that is stopped by the system is shown, named, and ended by --now
   process.kill(pid, "SIGSTOP");
   const shown = await home.terminal("daemon", "status");
   expect(shown.stdout).toContain(`Daemon ${pid}  does not answer; meanwhile daemon stop --now ends it`);
-  expect(await home.terminal("daemon", "stop", "--now")).toMatchObject({ code: 0, stderr: expect.stringContaining(`Daemon ${pid} has ended`) });
+  expect(await home.terminal("daemon", "stop", "--now")).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining(`Daemon ${pid} has ended`),
+  });
   expect((await client.call("say_back")).isError).not.toBe(true);
 });
 
@@ -111,7 +141,9 @@ test("a front that finds its daemon blocked says, within its 30 s, which command
   const late = home.start();
   const shown = await home.terminal("daemon", "status");
   expect(shown.stdout).toMatch(
-    new RegExp(`Daemon ${pid}  does not answer, blocked for \\d+ s, since \\d\\d:\\d\\d:\\d\\d, while job_blocks ran; meanwhile daemon stop --now ends it`),
+    new RegExp(
+      `Daemon ${pid}  does not answer, blocked for \\d+ s, since \\d\\d:\\d\\d:\\d\\d, while job_blocks ran; meanwhile daemon stop --now ends it`,
+    ),
   );
   expect(await late.exited).toBe(70);
   expect(late.stderr()).toMatch(

@@ -1,6 +1,17 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createConnection } from "node:net";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -99,7 +110,9 @@ function childrenOf(pid: number): number[] {
 
 test("many fronts that start at once have one daemon, and none of them takes more than 60 MB", async () => {
   const home = new DaemonHome();
-  const clients = await Promise.all(Array.from({ length: rounds(10, 20) }, (_, at) => home.connect({ revision: revisions[at % 2] as string })));
+  const clients = await Promise.all(
+    Array.from({ length: rounds(10, 20) }, (_, at) => home.connect({ revision: revisions[at % 2] as string })),
+  );
   const text = "x".repeat(10_000);
   const pids = await Promise.all(
     clients.map(async (client) => {
@@ -128,16 +141,21 @@ test("of daemons that are started at once, whoever starts them, one stays", asyn
 
 test("answers reach whoever asked, also when all clients use the same ids", async () => {
   const home = await shared();
-  const fronts = await Promise.all(Array.from({ length: 4 }, (_, at) => home.connect({ revision: revisions[at % 2] as string })));
+  const fronts = await Promise.all(
+    Array.from({ length: 4 }, (_, at) => home.connect({ revision: revisions[at % 2] as string })),
+  );
   const { socket } = home.daemon();
-  const straight = await Promise.all(Array.from({ length: rounds(8, 26) }, (_, at) => overSocket(socket, revisions[at % 2] as string)));
+  const straight = await Promise.all(
+    Array.from({ length: rounds(8, 26) }, (_, at) => overSocket(socket, revisions[at % 2] as string)),
+  );
   const swapped: string[] = [];
   await Promise.all(
     [...fronts, ...straight].map(async (client, number) => {
       for (let round = 0; round < rounds(3, 10); round++) {
         const texts = Array.from({ length: 10 }, (_, at) => `client ${number}, call ${round}.${at}`);
         const answers = await Promise.all(texts.map((text) => client.call("say_back", { text })));
-        for (const [at, answer] of answers.entries()) if (dataOf<Said>(answer).text !== texts[at]) swapped.push(texts[at] as string);
+        for (const [at, answer] of answers.entries())
+          if (dataOf<Said>(answer).text !== texts[at]) swapped.push(texts[at] as string);
       }
     }),
   );
@@ -146,7 +164,9 @@ test("answers reach whoever asked, also when all clients use the same ids", asyn
 
 test("two hosts share a daemon, and each call waits as long as its own host does", async () => {
   const home = new DaemonHome({ config: { hosts: { hasty: { limitSeconds: 1.2 }, calm: { limitSeconds: 60 } } } });
-  const [hasty, calm] = await Promise.all(["hasty", "calm"].map((host) => home.connect({ name: "the same", env: { MEANWHILE_HOST: host } })));
+  const [hasty, calm] = await Promise.all(
+    ["hasty", "calm"].map((host) => home.connect({ name: "the same", env: { MEANWHILE_HOST: host } })),
+  );
   await home.hasOneDaemon();
   const [first, second] = [gate(), gate()];
   const waits = calm?.startCall("work_gated", second.input).answer;
@@ -160,12 +180,17 @@ test("two hosts share a daemon, and each call waits as long as its own host does
 describe("which daemon serves", () => {
   test("the bundled commands have one daemon wherever a front is started, at a place that everybody knows", async () => {
     const home = new DaemonHome();
-    const [first, second] = await Promise.all([home.connect({ words: [] }), home.connect({ words: [], cwd: temporaryFolder() })]);
+    const [first, second] = await Promise.all([
+      home.connect({ words: [] }),
+      home.connect({ words: [], cwd: temporaryFolder() }),
+    ]);
     expect(home.daemon().socket).toBe(path.join(home.home, "mcp.sock"));
     expect(statSync(home.daemon().socket).mode & 0o777).toBe(0o600);
     expect(statSync(home.home).mode & 0o777).toBe(0o700);
     const straight = await overSocket(home.daemon().socket);
-    const lists = await Promise.all([first, second, straight].map(async (client) => resultOf(await client.request("tools/list"))));
+    const lists = await Promise.all(
+      [first, second, straight].map(async (client) => resultOf(await client.request("tools/list"))),
+    );
     expect(lists[0]?.tools).toEqual(lists[1]?.tools);
     expect(lists[0]?.tools).toEqual(lists[2]?.tools);
     await home.hasOneDaemon();
@@ -175,14 +200,18 @@ describe("which daemon serves", () => {
     const home = new DaemonHome();
     const newer = copyPackage("9.9.9");
     const other = writeFiles(temporaryFolder(), {
-      "x/y.ts": 'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "Y", run: () => ({}) });',
+      "x/y.ts":
+        'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "Y", run: () => ({}) });',
     });
     const current = await home.connect();
     const [held, queued] = [gate(), gate()];
     const first = taskIdOf(await current.call("work_long", held.input));
     await held.seen("started");
 
-    const front = startMeanwhile(["serve", "--no-bundled", "--commands", other], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } });
+    const front = startMeanwhile(["serve", "--no-bundled", "--commands", other], {
+      cwd: home.cwd,
+      env: { MEANWHILE_HOME: home.home },
+    });
     const stranger = new WireClient(overPipes(front.child), { revision: "2025-11-25" });
     onTestFinished(() => stranger.close());
     await stranger.begin();
@@ -212,7 +241,8 @@ describe("which daemon serves", () => {
   /** The built package again, with another version. */
   function copyPackage(version: string): string {
     const folder = temporaryFolder();
-    for (const name of ["bin", "dist"]) cpSync(path.join(repository, name), path.join(folder, name), { recursive: true });
+    for (const name of ["bin", "dist"])
+      cpSync(path.join(repository, name), path.join(folder, name), { recursive: true });
     symlinkSync(path.join(repository, "node_modules"), path.join(folder, "node_modules"));
     const manifest = JSON.parse(readFileSync(path.join(repository, "package.json"), "utf8")) as object;
     writeFileSync(path.join(folder, "package.json"), JSON.stringify({ ...manifest, version }));
@@ -240,12 +270,16 @@ describe("which daemon serves", () => {
       "a/say/it.ts": say("a"),
       "b/say/it.ts": say("b"),
       "folders.ts": 'export const folders = ["a"];',
-      "meanwhile.config.ts": 'import { folders } from "./folders.ts"; export default { commands: folders, bundled: false };',
+      "meanwhile.config.ts":
+        'import { folders } from "./folders.ts"; export default { commands: folders, bundled: false };',
     });
     const first = await home.connect({ words: [] });
     expect(dataOf(await first.call("say_it"))).toEqual({ text: "a" });
     writeFiles(home.cwd, { "folders.ts": 'export const folders = ["b"];' });
-    const { code, stderr } = await runMeanwhile(["daemon", "restart"], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } });
+    const { code, stderr } = await runMeanwhile(["daemon", "restart"], {
+      cwd: home.cwd,
+      env: { MEANWHILE_HOME: home.home },
+    });
     expect(code, stderr).toBe(0);
     const second = await home.connect({ words: [] });
     await first.request("tools/list");
@@ -266,7 +300,14 @@ describe("the socket", () => {
     const folder = path.join(temporary, `meanwhile-${process.getuid?.()}`);
     expect(statSync(folder).mode & 0o777).toBe(0o700);
     await client.close();
-    expect((await runMeanwhile([...ownCommands, "daemon", "stop"], { cwd: home.cwd, env: { MEANWHILE_HOME: long, TMPDIR: temporary } })).code).toBe(0);
+    expect(
+      (
+        await runMeanwhile([...ownCommands, "daemon", "stop"], {
+          cwd: home.cwd,
+          env: { MEANWHILE_HOME: long, TMPDIR: temporary },
+        })
+      ).code,
+    ).toBe(0);
     expect(isRunning(pid)).toBe(false);
   });
 
@@ -300,7 +341,11 @@ describe("the socket", () => {
     expect(statSync(path.dirname(socket)).mode & 0o777).toBe(0o700);
     if (process.getuid?.() !== 0) return;
     // Everything above is open to all: what stops them is the folder, and the socket itself when that is opened too.
-    for (let folder = path.dirname(home.home); folder !== path.dirname(folder) && folder.includes("meanwhile-"); folder = path.dirname(folder))
+    for (
+      let folder = path.dirname(home.home);
+      folder !== path.dirname(folder) && folder.includes("meanwhile-");
+      folder = path.dirname(folder)
+    )
       chmodSync(folder, 0o755);
     chmodSync(home.home, 0o755);
     expect(connectAs(65_534, socket)).toBe("EACCES");
@@ -325,7 +370,8 @@ test("a front's stdout holds nothing but messages, whatever commands print, from
   const names = [...Object.keys(printingWays), ...Object.keys(backWays)];
   const results = await Promise.all(names.map((way) => client.call("print_text", { way, text: `printed by ${way}` })));
   for (const result of results) expect(result.isError).not.toBe(true);
-  for (const line of client.front.stdout().split("\n").slice(0, -1)) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
+  for (const line of client.front.stdout().split("\n").slice(0, -1))
+    expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
   expect(client.front.stderr()).toBe("");
   await waitFor(
     () => names.every((way) => home.log().includes(`printed by ${way}`)),
@@ -356,15 +402,25 @@ describe("a client that leaves in mid-call", () => {
       return found.length === ways.length ? found : undefined;
     });
     for (const { open } of left) open();
-    const passed = await Promise.all(jobs.map(async ({ job_id }) => dataOf<{ passed: string }>(await back.call("task_result", { job_id })).passed));
+    const passed = await Promise.all(
+      jobs.map(async ({ job_id }) => dataOf<{ passed: string }>(await back.call("task_result", { job_id })).passed),
+    );
     expect(passed.sort()).toEqual(left.map(({ input }) => input.file).sort());
     for (const { starts } of left) expect(starts()).toBe(1);
   });
 
   test("gets every answer that it has asked for by then, however slowly it reads: printf … | meanwhile serve", async () => {
     const home = await shared();
-    const initialize = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "printf", version: "1" } };
-    const call = (id: number, name: string, input: object) => ({ id, method: "tools/call", params: { name, arguments: input } });
+    const initialize = {
+      protocolVersion: "2025-11-25",
+      capabilities: {},
+      clientInfo: { name: "printf", version: "1" },
+    };
+    const call = (id: number, name: string, input: object) => ({
+      id,
+      method: "tools/call",
+      params: { name, arguments: input },
+    });
     // From less than a pipe holds to more than that and the front's own buffer together.
     const sizes = cases(
       Array.from({ length: 8 }, (_, at) => 10 + 9 * at),
@@ -405,7 +461,9 @@ describe("large and unread messages", () => {
     // Answers hold their data twice, as text too.
     const half = nine / 2;
     expect(dataOf<{ said: string }>(await client.call("say_much", { bytes: half })).said).toHaveLength(half);
-    client.front.child.stdin.write(`{"jsonrpc":"2.0","id":9,"method":"ping","params":{"x":"${"x".repeat(10 * 1024 * 1024)}"}}\n`);
+    client.front.child.stdin.write(
+      `{"jsonrpc":"2.0","id":9,"method":"ping","params":{"x":"${"x".repeat(10 * 1024 * 1024)}"}}\n`,
+    );
     const refused = await waitFor(() => client.received.find(({ error }) => error !== undefined));
     expect(refused).toMatchObject({ id: null, error: { code: -32600, message: "The message is larger than 10 MiB." } });
     expect(dataOf<Said>(await client.call("say_back", { text: "still here" })).text).toBe("still here");
@@ -430,7 +488,8 @@ describe("large and unread messages", () => {
     const pushed = (async () => {
       for (let id = 1; id <= 1_000 && deaf.child.stdin.writable; id++) {
         written = id;
-        if (!deaf.child.stdin.write(call(id))) await Promise.race([once(deaf.child.stdin, "drain").catch(() => undefined), deaf.exited]);
+        if (!deaf.child.stdin.write(call(id)))
+          await Promise.race([once(deaf.child.stdin, "drain").catch(() => undefined), deaf.exited]);
         await new Promise(setImmediate);
       }
     })();
@@ -451,7 +510,10 @@ describe("large and unread messages", () => {
 describe("meanwhile daemon", () => {
   test("status tells what runs, for people and as JSON", async () => {
     const home = new DaemonHome();
-    expect(await home.terminal("daemon", "status")).toMatchObject({ code: 0, stdout: "No daemon runs; the next `meanwhile serve` starts one.\n" });
+    expect(await home.terminal("daemon", "status")).toMatchObject({
+      code: 0,
+      stdout: "No daemon runs; the next `meanwhile serve` starts one.\n",
+    });
     const client = await home.connect();
     const { input, seen, open } = gate();
     await client.call("work_long", input);
@@ -459,7 +521,9 @@ describe("meanwhile daemon", () => {
     const { stdout } = await home.terminal("daemon", "status", "--json");
     const { pid, socket } = home.daemon();
     const { daemons } = JSON.parse(stdout) as { daemons: object[] };
-    expect(daemons).toMatchObject([{ pid, socket, connections: 1, running: 1, isThisProject: true, version: expect.any(String), cwd: home.cwd }]);
+    expect(daemons).toMatchObject([
+      { pid, socket, connections: 1, running: 1, isThisProject: true, version: expect.any(String), cwd: home.cwd },
+    ]);
     const { stdout: text } = await home.terminal("daemon", "status");
     expect(text).toContain(`Daemon ${pid}`);
     expect(text).toContain("serves    1 client, runs 1 task");
@@ -468,7 +532,10 @@ describe("meanwhile daemon", () => {
 
   test("stop ends this project's, --all every one, and where none runs it says so", async () => {
     const home = new DaemonHome();
-    expect(await home.terminal("daemon", "stop")).toMatchObject({ code: 1, stderr: "✗ No daemon of this project runs.\n" });
+    expect(await home.terminal("daemon", "stop")).toMatchObject({
+      code: 1,
+      stderr: "✗ No daemon of this project runs.\n",
+    });
     const [one, two] = await Promise.all([home.connect(), home.connect({ words: ["--no-bundled"] })]);
     expect(home.daemons()).toHaveLength(2);
     expect(await home.terminal("daemon", "stop")).toMatchObject({ code: 0 });
@@ -560,10 +627,19 @@ describe("meanwhile daemon", () => {
     expect(await home.terminal("daemon", "logs")).toMatchObject({ code: 0, stdout: "" });
     const client = await home.connect();
     const { code, stdout } = await home.terminal("daemon", "logs");
-    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d info {2}the daemon listens {2}pid=\d+/m) });
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d info {2}the daemon listens {2}pid=\d+/m),
+    });
     const raw = await home.terminal("daemon", "logs", "--json");
-    expect(JSON.parse(raw.stdout.split("\n")[0] ?? "")).toMatchObject({ level: expect.any(Number), msg: expect.any(String) });
-    const following = startMeanwhile([...ownCommands, "daemon", "logs", "--follow"], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } });
+    expect(JSON.parse(raw.stdout.split("\n")[0] ?? "")).toMatchObject({
+      level: expect.any(Number),
+      msg: expect.any(String),
+    });
+    const following = startMeanwhile([...ownCommands, "daemon", "logs", "--follow"], {
+      cwd: home.cwd,
+      env: { MEANWHILE_HOME: home.home },
+    });
     await waitFor(() => following.stdout().includes("the daemon listens"));
     await home.terminal("daemon", "restart");
     await waitFor(() => following.stdout().match(/the daemon listens/g)?.length === 2);

@@ -16,7 +16,10 @@ const [jun25, nov25, y26] = ["2025-06-18", "2025-11-25", "2026-07-28"] as const;
 const takesTasks = { extensions: { "io.modelcontextprotocol/tasks": {} } };
 const takesJobs = { experimental: { "meanwhile/jobs": {} } };
 
-/** A host that cuts calls after 0.4 s, so that they are deferred after 0.3 s; and little patience with those that take tasks. */
+/**
+ * A host that cuts calls after 0.4 s, so that they are deferred after 0.3 s; and little patience with those that take
+ * tasks.
+ */
 const hasty = { hosts: { "my-host": { limitSeconds: 0.4 } }, deferral: { patienceSeconds: 0.2 } };
 const as = (revision: string, capabilities: object = {}): WireOptions => ({ revision, name: "my-host", capabilities });
 
@@ -46,9 +49,12 @@ describe("a command of unknown length", () => {
   ];
   const clients = cases(all, 0, 3, 4);
   test("slow → deferred when three of the host's 4 s are over, without starting again", async () => {
-    const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": JSON.stringify({ hosts: { scenario: { limitSeconds: 4 } } }) });
+    const cwd = writeFiles(temporaryFolder(), {
+      "meanwhile.config.json": JSON.stringify({ hosts: { scenario: { limitSeconds: 4 } } }),
+    });
     const callers = [];
-    for (const [sdk, transport] of clients) callers.push({ sdk, transport, client: await connect(sdk, transport, { commands, cwd }), work: gate() });
+    for (const [sdk, transport] of clients)
+      callers.push({ sdk, transport, client: await connect(sdk, transport, { commands, cwd }), work: gate() });
     await Promise.all(
       callers.map(async ({ sdk, transport, client, work }) => {
         const title = `${sdk.title} over ${transport}`;
@@ -56,8 +62,13 @@ describe("a command of unknown length", () => {
         const startedAt = performance.now();
         const first = await client.call("work_gated", work.input);
         expect(performance.now() - startedAt, title).toBeGreaterThan(2_900);
-        const { job_id, next_action } = dataOf(first) as { job_id: string; next_action: { tool: string; arguments: object } };
-        expect(first.content[0]?.text, title).toContain("work_gated is still running. It goes on by itself. Get its result with task_result");
+        const { job_id, next_action } = dataOf(first) as {
+          job_id: string;
+          next_action: { tool: string; arguments: object };
+        };
+        expect(first.content[0]?.text, title).toContain(
+          "work_gated is still running. It goes on by itself. Get its result with task_result",
+        );
         const waiting = client.call(next_action.tool, next_action.arguments);
         work.open();
         const result = await waiting;
@@ -93,7 +104,10 @@ async function quiet(look: () => Buffer): Promise<Buffer> {
   }
 }
 
-/** Who calls, what, and what comes of it: with the gate open from the start, or only once it was answered or `heldMs` are over. */
+/**
+ * Who calls, what, and what comes of it: with the gate open from the start, or only once it was answered or `heldMs`
+ * are over.
+ */
 interface Row {
   readonly client: WireOptions;
   readonly tool: string;
@@ -110,7 +124,11 @@ async function check(project: Project, rows: readonly Row[]): Promise<void> {
     rows.map(async ({ client: options, tool, task, isHeld, expected }) => {
       const client = await project.http(options);
       const work = gate();
-      const { answer } = client.startCall(tool, tool === "work_quick" || tool === "work_always" ? {} : work.input, task === undefined ? {} : { task });
+      const { answer } = client.startCall(
+        tool,
+        tool === "work_quick" || tool === "work_always" ? {} : work.input,
+        task === undefined ? {} : { task },
+      );
       if (isHeld === true && expected !== "answer") await answer;
       else if (isHeld === true) await sleep(heldMs);
       work.open();
@@ -126,12 +144,20 @@ async function check(project: Project, rows: readonly Row[]): Promise<void> {
   const titleOf = ({ client, tool, task, isHeld }: Row) =>
     `${client.revision} ${Object.keys(client.capabilities ?? {}).join()} ${tool}${task === undefined ? "" : ", asked for"}${isHeld === true ? ", held" : ""}`;
   expect(shown.map(({ kind, reason }, at) => [titleOf(rows[at] as Row), kind, reason])).toEqual(
-    rows.map((row) => [titleOf(row), row.expected, row.reason ?? (row.expected === "answer" ? undefined : expect.any(String))]),
+    rows.map((row) => [
+      titleOf(row),
+      row.expected,
+      row.reason ?? (row.expected === "answer" ? undefined : expect.any(String)),
+    ]),
   );
 }
 
 const [long, gated, quick] = ["work_long", "work_gated", "work_quick"] as const;
-const unknownHost = (revision: string, capabilities: object = {}): WireOptions => ({ revision, name: "nobody-knows-me", capabilities });
+const unknownHost = (revision: string, capabilities: object = {}): WireOptions => ({
+  revision,
+  name: "nobody-knows-me",
+  capabilities,
+});
 const declared = "work_long is declared long";
 const asked = { task: {}, expected: "task of 2025", reason: "the client asked for a task" } as const;
 
@@ -145,9 +171,24 @@ describe("the settings", () => {
       { client: unknownHost(y26), tool: long, ...handle },
       { client: unknownHost(nov25), tool: long, ...asked },
       { client: unknownHost(nov25), tool: quick, ...asked },
-      { client: unknownHost(nov25, takesJobs), tool: long, expected: "job", reason: `${declared} and the client takes job notifications` },
-      { client: unknownHost(y26, takesTasks), tool: long, expected: "task of 2026", reason: `${declared} and the client takes tasks` },
-      { client: unknownHost(y26, takesTasks), tool: "work_always", expected: "task of 2026", reason: "work_always always runs as a task" },
+      {
+        client: unknownHost(nov25, takesJobs),
+        tool: long,
+        expected: "job",
+        reason: `${declared} and the client takes job notifications`,
+      },
+      {
+        client: unknownHost(y26, takesTasks),
+        tool: long,
+        expected: "task of 2026",
+        reason: `${declared} and the client takes tasks`,
+      },
+      {
+        client: unknownHost(y26, takesTasks),
+        tool: "work_always",
+        expected: "task of 2026",
+        reason: "work_always always runs as a task",
+      },
       { client: unknownHost(jun25), tool: quick, expected: "answer" },
       { client: unknownHost(nov25), tool: quick, expected: "answer" },
       { client: unknownHost(nov25, takesJobs), tool: quick, expected: "answer" },
@@ -165,7 +206,13 @@ describe("the settings", () => {
       { client: as(nov25, takesJobs), tool: gated, ...handle },
       { client: as(y26), tool: gated, ...handle },
       { client: as(nov25), tool: gated, isHeld: true, ...asked },
-      { client: as(y26, takesTasks), tool: gated, isHeld: true, expected: "task of 2026", reason: "no answer after 0.2 s" },
+      {
+        client: as(y26, takesTasks),
+        tool: gated,
+        isHeld: true,
+        expected: "task of 2026",
+        reason: "no answer after 0.2 s",
+      },
     ]);
   });
 
@@ -184,8 +231,18 @@ describe("the settings", () => {
   test("MEANWHILE_AUTO_TASK_TOOLS: these are long, and no longer those that say so", async () => {
     const listed = "work_quick is listed in MEANWHILE_AUTO_TASK_TOOLS";
     await check(new Project({}, { MEANWHILE_AUTO_TASK_TOOLS: "work_quick, work_nothing" }), [
-      { client: unknownHost(y26, takesTasks), tool: quick, expected: "task of 2026", reason: `${listed} and the client takes tasks` },
-      { client: unknownHost(nov25, takesJobs), tool: quick, expected: "job", reason: `${listed} and the client takes job notifications` },
+      {
+        client: unknownHost(y26, takesTasks),
+        tool: quick,
+        expected: "task of 2026",
+        reason: `${listed} and the client takes tasks`,
+      },
+      {
+        client: unknownHost(nov25, takesJobs),
+        tool: quick,
+        expected: "job",
+        reason: `${listed} and the client takes job notifications`,
+      },
       { client: unknownHost(y26, takesTasks), tool: long, expected: "answer" },
       { client: unknownHost(nov25, takesJobs), tool: long, expected: "answer" },
       { client: unknownHost(nov25), tool: long, expected: "answer" },
@@ -200,7 +257,13 @@ describe("the settings", () => {
       { client: as(y26), tool: gated, isHeld: true, expected: "answer" },
       { client: as(nov25), tool: gated, ...asked },
       { client: as(y26, takesTasks), tool: long, expected: "task of 2026" },
-      { client: as(y26, takesTasks), tool: gated, isHeld: true, expected: "task of 2026", reason: "no answer after 0.2 s" },
+      {
+        client: as(y26, takesTasks),
+        tool: gated,
+        isHeld: true,
+        expected: "task of 2026",
+        reason: "no answer after 0.2 s",
+      },
     ]);
   });
 
@@ -216,7 +279,13 @@ describe("the settings", () => {
 
   test("MEANWHILE_HOST: counts in place of what the client calls itself", async () => {
     await check(new Project(hasty, { MEANWHILE_HOST: "my-host" }), [
-      { client: unknownHost(nov25), tool: gated, isHeld: true, expected: "handle", reason: "my-host cuts calls after 0.4 s" },
+      {
+        client: unknownHost(nov25),
+        tool: gated,
+        isHeld: true,
+        expected: "handle",
+        reason: "my-host cuts calls after 0.4 s",
+      },
     ]);
   });
 });
@@ -227,15 +296,37 @@ test("the reasons that other rules have are shown by `meanwhile tasks show`, too
     deferral: { keepInlineSeconds: 0.7 },
   });
   const store = openSqliteStore(path.join(temporaryHome(project), "tasks.db"), systemClock);
-  await store.recordDurations([{ command: `${await project.key()}/work_reading`, kind: "time", bucket: bucketOf(12_000), count: 5 }]);
+  await store.recordDurations([
+    { command: `${await project.key()}/work_reading`, kind: "time", bucket: bucketOf(12_000), count: 5 },
+  ]);
   await store.close();
   const calls: readonly (readonly [string, WireOptions, CallOptions, RegExp])[] = [
-    [gated, { revision: nov25, name: "idle" }, {}, /^idle cuts calls after 0\.8 s without progress, and this one has no progress token$/],
-    [gated, { revision: nov25, name: "idle" }, { meta: { progressToken: 1 } }, /^calls are kept open for 0\.7 s at most$/],
+    [
+      gated,
+      { revision: nov25, name: "idle" },
+      {},
+      /^idle cuts calls after 0\.8 s without progress, and this one has no progress token$/,
+    ],
+    [
+      gated,
+      { revision: nov25, name: "idle" },
+      { meta: { progressToken: 1 } },
+      /^calls are kept open for 0\.7 s at most$/,
+    ],
     [gated, { revision: nov25, name: "brief" }, {}, /^calls are kept open for 0\.7 s at most$/],
     ["ask_name", { revision: nov25, name: "brief" }, {}, /^it asked a question$/],
-    ["work_reading", { revision: y26, capabilities: takesTasks }, {}, /^work_reading is long \(history: p95 1\d s\) and the client takes tasks$/],
-    ["work_reading", { revision: nov25 }, {}, /^work_reading is long \(history: p95 1\d s\) and needs about 1\d s; calls are kept open for 0\.7 s at most$/],
+    [
+      "work_reading",
+      { revision: y26, capabilities: takesTasks },
+      {},
+      /^work_reading is long \(history: p95 1\d s\) and the client takes tasks$/,
+    ],
+    [
+      "work_reading",
+      { revision: nov25 },
+      {},
+      /^work_reading is long \(history: p95 1\d s\) and needs about 1\d s; calls are kept open for 0\.7 s at most$/,
+    ],
   ];
   const tasks = await Promise.all(
     calls.map(async ([tool, options, call, reason]) => {
@@ -268,12 +359,16 @@ describe("a result is not lost", () => {
     ]);
     const waiting = Promise.all([second, third, fourth].map((client) => resultFor(client, job_id)));
     work.open();
-    for (const result of await waiting) expect(result.structuredContent).toMatchObject({ success: true, data: { passed: work.input.file } });
+    for (const result of await waiting)
+      expect(result.structuredContent).toMatchObject({ success: true, data: { passed: work.input.file } });
     const [foreign, unknown] = [
       await stranger.call("task_result", { job_id }),
       await stranger.call("task_result", { job_id: "11111111-1111-4111-8111-111111111111" }),
     ];
-    expect(foreign).toMatchObject({ isError: true, content: [{ text: "There is no such task; it may have expired." }] });
+    expect(foreign).toMatchObject({
+      isError: true,
+      content: [{ text: "There is no such task; it may have expired." }],
+    });
     expect(foreign.content).toEqual(unknown.content);
     expect(work.starts()).toBe(1);
   });
@@ -287,7 +382,10 @@ describe("a result is not lost", () => {
     drop();
     const [job] = await waitForJobs(later, 1);
     work.open();
-    expect((await resultFor(later, job as string)).structuredContent).toMatchObject({ success: true, data: { passed: work.input.file } });
+    expect((await resultFor(later, job as string)).structuredContent).toMatchObject({
+      success: true,
+      data: { passed: work.input.file },
+    });
     expect(await project.show(job as string)).toMatchObject({ reason: "its client went away", attempts: 1 });
     expect(work.lines()).toEqual(["started", "ended"]);
   });
@@ -310,7 +408,8 @@ describe("a result is not lost", () => {
     const { job_id } = handleOf(await client.call(gated, work.input));
     work.open();
     await work.seen("ended");
-    while ((await client.call("task_status", { job_id })).structuredContent?.data.status !== "completed") await sleep(30);
+    while ((await client.call("task_status", { job_id })).structuredContent?.data.status !== "completed")
+      await sleep(30);
     await client.close();
     const next = await project.stdio(as(nov25));
     expect((await resultFor(next, job_id)).structuredContent?.data).toEqual({ passed: work.input.file });
@@ -330,31 +429,42 @@ describe("a result is not lost", () => {
     expect((await resultFor(next, job as string)).structuredContent?.data).toEqual({ passed: work.input.file });
   });
 
-  test.each(["stdio", "http"] as const)("opencode's notifications/cancelled, 70 ms after the handle, does not touch the job (%s)", async (door) => {
-    const project = new Project({ hosts: { opencode: { limitSeconds: 0.8, isExtended: false } } });
-    const client = await project[door]({ revision: nov25, name: "opencode" });
-    const work = gate();
-    const { id, answer } = client.startCall(gated, work.input, { meta: { progressToken: 1 } });
-    const { job_id } = handleOf((await answer).result as Result);
-    await sleep(70);
-    client.cancel(id);
-    // Whatever comes after it has been dealt with after it.
-    expect((await client.call("task_status", { job_id })).structuredContent?.data).toMatchObject({ status: "working" });
-    work.open();
-    expect((await resultFor(client, job_id)).structuredContent).toMatchObject({ success: true, data: { passed: work.input.file } });
-    expect(work.lines()).toEqual(["started", "ended"]);
-  });
+  test.each(["stdio", "http"] as const)(
+    "opencode's notifications/cancelled, 70 ms after the handle, does not touch the job (%s)",
+    async (door) => {
+      const project = new Project({ hosts: { opencode: { limitSeconds: 0.8, isExtended: false } } });
+      const client = await project[door]({ revision: nov25, name: "opencode" });
+      const work = gate();
+      const { id, answer } = client.startCall(gated, work.input, { meta: { progressToken: 1 } });
+      const { job_id } = handleOf((await answer).result as Result);
+      await sleep(70);
+      client.cancel(id);
+      // Whatever comes after it has been dealt with after it.
+      expect((await client.call("task_status", { job_id })).structuredContent?.data).toMatchObject({
+        status: "working",
+      });
+      work.open();
+      expect((await resultFor(client, job_id)).structuredContent).toMatchObject({
+        success: true,
+        data: { passed: work.input.file },
+      });
+      expect(work.lines()).toEqual(["started", "ended"]);
+    },
+  );
 
-  test.each(["stdio", "http"] as const)("notifications/cancelled before there is a handle stops the work (%s)", async (door) => {
-    const project = new Project();
-    const client = await project[door](as(nov25));
-    const work = gate();
-    const { id } = client.startCall(gated, work.input);
-    await work.seen("started");
-    client.cancel(id);
-    await work.seen("stopped");
-    expect((await client.call("task_list")).structuredContent?.data).toEqual({ jobs: [] });
-  });
+  test.each(["stdio", "http"] as const)(
+    "notifications/cancelled before there is a handle stops the work (%s)",
+    async (door) => {
+      const project = new Project();
+      const client = await project[door](as(nov25));
+      const work = gate();
+      const { id } = client.startCall(gated, work.input);
+      await work.seen("started");
+      client.cancel(id);
+      await work.seen("stopped");
+      expect((await client.call("task_list")).structuredContent?.data).toEqual({ jobs: [] });
+    },
+  );
 });
 
 /** Asks for a job's result until it is there. */
@@ -377,7 +487,8 @@ async function waitForJobs(client: WireClient, count: number): Promise<string[]>
 
 describe("never twice", () => {
   const joined = /^Joined the run started \d+ s ago; _meta\["meanwhile\/new"\]: true starts another\.$/;
-  const textsOf = (result: Result) => result.structuredContent?.messages.filter(({ type }) => type !== "success").map(({ text }) => text);
+  const textsOf = (result: Result) =>
+    result.structuredContent?.messages.filter(({ type }) => type !== "success").map(({ text }) => text);
 
   test("the same write while it runs joins it, also from another connection, and is told so", async () => {
     const project = new Project(hasty);
@@ -405,7 +516,10 @@ describe("never twice", () => {
 
   test('_meta["meanwhile/new"]: true starts another, a command that only reads always does, and so do callers who cannot be told apart', async () => {
     const project = new Project(hasty);
-    const [client, anonymous] = [await project.http(as(nov25)), await project.http({ ...as(nov25), isAnonymous: true })];
+    const [client, anonymous] = [
+      await project.http(as(nov25)),
+      await project.http({ ...as(nov25), isAnonymous: true }),
+    ];
     const rows: readonly (readonly [WireClient, string, CallOptions])[] = [
       [client, gated, { meta: { "meanwhile/new": true } }],
       [client, "work_reading", {}],
@@ -433,13 +547,24 @@ describe("never twice", () => {
     const second = await client.call(quick, { text: "a" }, keyed("k"));
     expect(second.structuredContent?.data).toEqual({ text: "a", number });
     expect([idOf(first), idOf(second)]).toEqual([expect.any(String), idOf(first)]);
-    expect((await client.call(quick, { text: "a" }, keyed("other"))).structuredContent?.data).toEqual({ text: "a", number: number + 1 });
-    expect((await client.call(quick, { text: "a" })).structuredContent?.data).toEqual({ text: "a", number: number + 2 });
+    expect((await client.call(quick, { text: "a" }, keyed("other"))).structuredContent?.data).toEqual({
+      text: "a",
+      number: number + 1,
+    });
+    expect((await client.call(quick, { text: "a" })).structuredContent?.data).toEqual({
+      text: "a",
+      number: number + 2,
+    });
     const work = gate();
-    const [running, repeated] = [await client.call("work_reading", work.input, keyed("w")), await client.call("work_reading", work.input, keyed("w"))];
+    const [running, repeated] = [
+      await client.call("work_reading", work.input, keyed("w")),
+      await client.call("work_reading", work.input, keyed("w")),
+    ];
     expect(handleOf(repeated).job_id).toBe(handleOf(running).job_id);
     work.open();
-    expect((await resultFor(client, handleOf(running).job_id)).structuredContent?.data).toEqual({ passed: work.input.file });
+    expect((await resultFor(client, handleOf(running).job_id)).structuredContent?.data).toEqual({
+      passed: work.input.file,
+    });
     expect(work.starts()).toBe(1);
   });
 

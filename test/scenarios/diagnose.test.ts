@@ -13,7 +13,12 @@ import { overHttp, resultOf, WireClient } from "../helpers/wire.ts";
 /** `meanwhile diagnose` as a person, a pipeline and a model use it. */
 
 const fixture = path.resolve(import.meta.dirname, "../fixtures/diagnose/server.mjs");
-const command = (...breaks: string[]) => ["--", process.execPath, fixture, ...breaks.flatMap((name) => ["--break", name])];
+const command = (...breaks: string[]) => [
+  "--",
+  process.execPath,
+  fixture,
+  ...breaks.flatMap((name) => ["--break", name]),
+];
 
 async function startFixture(options: { breaks?: string[]; tokens?: string[] } = {}): Promise<string> {
   const { startFixture: start } = (await import(fixture)) as {
@@ -56,8 +61,14 @@ describe("wrong words get one sentence and change nothing", () => {
     [["https://user:pass@example.org/mcp"], /holds a user name or password/],
     [["https://example.org/mcp", "--", "node"], /The target is named twice/],
     [["--"], /The server's command is empty/],
-    [["https://example.org/mcp", "--suites", "protocoll"], /--suites: there is no "protocoll"; did you mean protocol\?/],
-    [["https://example.org/mcp", "--fail-on", "critical"], /--fail-on: there is no "critical"; there are blocker, major, minor, info, never\./],
+    [
+      ["https://example.org/mcp", "--suites", "protocoll"],
+      /--suites: there is no "protocoll"; did you mean protocol\?/,
+    ],
+    [
+      ["https://example.org/mcp", "--fail-on", "critical"],
+      /--fail-on: there is no "critical"; there are blocker, major, minor, info, never\./,
+    ],
     [["https://example.org/mcp", "--format", "json,html"], /--out <folder> writes them to files/],
     [["https://example.org/mcp", "--budget", "soon"], /--budget must be a time from 1s to 60m/],
     [["https://example.org/mcp", "--memory", "1"], /--memory must be a whole number of megabytes from 64 to 8192/],
@@ -65,7 +76,10 @@ describe("wrong words get one sentence and change nothing", () => {
     [["https://example.org/mcp", "--token-env", "NOT_SET_AT_ALL"], /the variable NOT_SET_AT_ALL is not set/],
     [["https://example.org/mcp", "--args", "{}"], /name exactly one with --tool/],
     [["--task-ttl", "soon", ...command()], /--task-ttl must be a positive whole number/],
-    [["https://example.org/mcp", "--poll-interval", "500"], /--poll-interval is for diagnoses that run as a task; add --async/],
+    [
+      ["https://example.org/mcp", "--poll-interval", "500"],
+      /--poll-interval is for diagnoses that run as a task; add --async/,
+    ],
     [["--header", "A: b", ...command()], /are for servers that are reached by a URL/],
   ])("%j", async (words, sentence) => {
     const { code, stdout, stderr } = await type(["diagnose", ...words]);
@@ -75,15 +89,31 @@ describe("wrong words get one sentence and change nothing", () => {
   });
 
   test("in a process of its own, too, and no store is made", async () => {
-    const { code, stdout, stderr, home } = await runMeanwhile(["diagnose", "https://example.org/mcp", "--header", "secret-value"]);
+    const { code, stdout, stderr, home } = await runMeanwhile([
+      "diagnose",
+      "https://example.org/mcp",
+      "--header",
+      "secret-value",
+    ]);
     expect(stderr).toMatch(/--header must read 'Name: value'/);
     expect(stderr).not.toContain("secret-value");
-    expect({ code, stdout, kept: existsSync(path.join(home, "tasks.db")) }).toEqual({ code: 2, stdout: "", kept: false });
+    expect({ code, stdout, kept: existsSync(path.join(home, "tasks.db")) }).toEqual({
+      code: 2,
+      stdout: "",
+      kept: false,
+    });
   });
 });
 
 test("a tool that the server does not have is a wrong word, and the sentence lists those it has", async () => {
-  const { code, stdout, stderr } = await runMeanwhile(["diagnose", "--suites", "hosts", "--tool", "read_clok", ...command()]);
+  const { code, stdout, stderr } = await runMeanwhile([
+    "diagnose",
+    "--suites",
+    "hosts",
+    "--tool",
+    "read_clok",
+    ...command(),
+  ]);
   expect(stderr).toMatch(/The server has no tool read_clok; it has read_clock, read_slowly, write_note\./);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
 });
@@ -107,7 +137,10 @@ test("--format json prints nothing but the report; --fail-on decides the exit co
   const url = await startFixture({ breaks: ["protocol/unknown-method"] });
   const broken = await runMeanwhile([...words, url]);
   const report = JSON.parse(broken.stdout) as Report;
-  expect(report.findings.map(({ id }) => id)).toEqual(["protocol/unknown-method:2026-07-28", "protocol/unknown-method:2025-11-25"]);
+  expect(report.findings.map(({ id }) => id)).toEqual([
+    "protocol/unknown-method:2026-07-28",
+    "protocol/unknown-method:2025-11-25",
+  ]);
   expect(report.findings[0]?.severity).not.toBe("blocker");
   expect(report.findings[0]?.severity).toBe("major");
   expect({ code: broken.code, stderr: broken.stderr }).toEqual({ code: 1, stderr: "" });
@@ -128,9 +161,19 @@ describe("what was not seen to work", () => {
   });
 
   test("a tool that was named and that nobody could call is told as well", async () => {
-    const { code, stdout } = await diagnose("--format", "json", "--tool", "unguessable", "--", process.execPath, failing);
+    const { code, stdout } = await diagnose(
+      "--format",
+      "json",
+      "--tool",
+      "unguessable",
+      "--",
+      process.execPath,
+      failing,
+    );
     const { headline, calls, score } = JSON.parse(stdout) as Report;
-    expect(headline).toBe("unguessable, which you named, could not be called: no arguments could be guessed for it; give some with --args.");
+    expect(headline).toBe(
+      "unguessable, which you named, could not be called: no arguments could be guessed for it; give some with --args.",
+    );
     expect(calls).toEqual([{ tool: "unguessable", isNamed: true, outcome: "not called", note: expect.any(String) }]);
     expect({ code, grade: score.grade, points: score.points }).toEqual({ code: 1, grade: null, points: null });
   });
@@ -141,16 +184,36 @@ describe("what was not seen to work", () => {
     expect(stdout).toBe("");
     const why = "No tool was called, so there is no grade: none says that it only reads";
     for (const name of readdirSync(out)) expect(readFileSync(path.join(out, name), "utf8"), name).toContain(why);
-    expect((JSON.parse(readFileSync(path.join(out, "diagnose.json"), "utf8")) as Report).score).toMatchObject({ points: null, grade: null });
+    expect((JSON.parse(readFileSync(path.join(out, "diagnose.json"), "utf8")) as Report).score).toMatchObject({
+      points: null,
+      grade: null,
+    });
     expect(code).toBe(0);
   });
 });
 
 test("an F never exits 0, whatever --fail-on says", async () => {
-  const breaks = ["hidden-text", "secret-in-text", "hidden-text~instructions", "rebinding", "guessable-session"].map((name) => `security/${name}`);
-  const worst = ["protocol/unknown-method", "protocol/unknown-tool", "protocol/lists~undone", "protocol/ping", "completion/values"];
+  const breaks = ["hidden-text", "secret-in-text", "hidden-text~instructions", "rebinding", "guessable-session"].map(
+    (name) => `security/${name}`,
+  );
+  const worst = [
+    "protocol/unknown-method",
+    "protocol/unknown-tool",
+    "protocol/lists~undone",
+    "protocol/ping",
+    "completion/values",
+  ];
   // Findings do not decide with `never`; the grade does all the same.
-  const words = ["diagnose", "--quiet", "--format", "json", "--fail-on", "never", "--suites", "protocol,completion,security"];
+  const words = [
+    "diagnose",
+    "--quiet",
+    "--format",
+    "json",
+    "--fail-on",
+    "never",
+    "--suites",
+    "protocol,completion,security",
+  ];
   const { code, stdout } = await runMeanwhile([...words, await startFixture({ breaks: [...breaks, ...worst] })]);
   expect({ grade: (JSON.parse(stdout) as Report).score.grade, code }).toEqual({ grade: "F", code: 1 });
 });
@@ -160,8 +223,16 @@ test("reports are kept in the home, for its user alone, the last fifty; compare 
   const env = { MEANWHILE_HOME: home };
   const reports = path.join(home, "reports");
   const none = await runMeanwhile(["compare"], { env });
-  expect({ code: none.code, stderr: none.stderr }).toEqual({ code: 2, stderr: expect.stringContaining("No diagnosis was kept yet") });
-  writeFiles(reports, Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`2020-01-01T00-00-00.${String(at).padStart(3, "0")}Z-old.json`, "{}"])));
+  expect({ code: none.code, stderr: none.stderr }).toEqual({
+    code: 2,
+    stderr: expect.stringContaining("No diagnosis was kept yet"),
+  });
+  writeFiles(
+    reports,
+    Object.fromEntries(
+      Array.from({ length: 50 }, (_, at) => [`2020-01-01T00-00-00.${String(at).padStart(3, "0")}Z-old.json`, "{}"]),
+    ),
+  );
   writeFiles(reports, { "mine.txt": "not theirs" });
   const words = ["diagnose", "--suites", "completion"];
   const first = await runMeanwhile([...words, ...command()], { env });
@@ -173,10 +244,16 @@ test("reports are kept in the home, for its user alone, the last fifty; compare 
   expect(readdirSync(reports)).toContain("mine.txt");
   expect(readdirSync(reports)).not.toContain("2020-01-01T00-00-00.000Z-old.json");
   const once = await runMeanwhile(["compare"], { env });
-  expect({ code: once.code, stderr: once.stderr }).toEqual({ code: 2, stderr: expect.stringContaining("2020-01-01T00-00-00.049Z-old.json is no report") });
+  expect({ code: once.code, stderr: once.stderr }).toEqual({
+    code: 2,
+    stderr: expect.stringContaining("2020-01-01T00-00-00.049Z-old.json is no report"),
+  });
   await runMeanwhile([...words, "--quiet", ...command()], { env });
   const twice = await runMeanwhile(["compare"], { env });
-  expect({ code: twice.code, last: twice.stdout.split("\n").at(-2) }).toEqual({ code: 0, last: "Nothing changed: 0 findings in both." });
+  expect({ code: twice.code, last: twice.stdout.split("\n").at(-2) }).toEqual({
+    code: 0,
+    last: "Nothing changed: 0 findings in both.",
+  });
 });
 
 test("--out writes every format, and --deterministic writes the same bytes again", async () => {
@@ -184,7 +261,15 @@ test("--out writes every format, and --deterministic writes the same bytes again
   const folder = temporaryFolder();
   const write = async (name: string) => {
     const out = path.join(folder, name);
-    const { code, stderr } = await runMeanwhile(["diagnose", url, "--deterministic", "--suites", "protocol,completion", "--out", out]);
+    const { code, stderr } = await runMeanwhile([
+      "diagnose",
+      url,
+      "--deterministic",
+      "--suites",
+      "protocol,completion",
+      "--out",
+      out,
+    ]);
     expect(code, stderr).toBe(0);
     return Object.fromEntries(readdirSync(out).map((file) => [file, readFileSync(path.join(out, file), "utf8")]));
   };
@@ -205,7 +290,9 @@ test("credentials reach the server and no report", async () => {
     "--other-header",
     "Authorization: Bearer caller-two-secret",
   ];
-  const { code, stdout, stderr } = await runMeanwhile([...words, "--format", "json"], { env: { DIAGNOSE_TOKEN: "caller-one-secret" } });
+  const { code, stdout, stderr } = await runMeanwhile([...words, "--format", "json"], {
+    env: { DIAGNOSE_TOKEN: "caller-one-secret" },
+  });
   const { checks } = JSON.parse(stdout) as Report;
   expect(checks.filter(({ outcome }) => outcome === "passed").length).toBeGreaterThan(10);
   expect(`${stdout}${stderr}`).not.toMatch(/caller-(one|two)-secret/);
@@ -213,13 +300,23 @@ test("credentials reach the server and no report", async () => {
 });
 
 test("a server that does not answer is a blocker with the reason, and exit code 1", async () => {
-  const { code, stdout } = await runMeanwhile(["diagnose", "--format", "json", "--", process.execPath, "-e", "console.error('no config'); process.exit(3)"]);
+  const { code, stdout } = await runMeanwhile([
+    "diagnose",
+    "--format",
+    "json",
+    "--",
+    process.execPath,
+    "-e",
+    "console.error('no config'); process.exit(3)",
+  ]);
   const { findings, incomplete, checks, score } = JSON.parse(stdout) as Report;
   expect(findings.map(({ id, severity }) => `${id} ${severity}`)).toEqual(["protocol/answers blocker"]);
   expect(JSON.stringify(findings)).toContain("no config");
   expect(score.explanation).toBe("The server could not be spoken to, so there is no grade.");
   expect(incomplete).toMatch(/could not be spoken to/);
-  expect(new Set(checks.filter(({ id }) => id !== "protocol/answers").map(({ outcome }) => outcome))).toEqual(new Set(["skipped"]));
+  expect(new Set(checks.filter(({ id }) => id !== "protocol/answers").map(({ outcome }) => outcome))).toEqual(
+    new Set(["skipped"]),
+  );
   expect(code).toBe(1);
 });
 
@@ -235,7 +332,9 @@ test("a server that wants credentials is not judged: it is said how to give them
 
 test("of a server that nobody could speak to, nothing is told but that", async () => {
   const { code, stdout } = await runMeanwhile(["diagnose", "http://127.0.0.1:9/mcp", "--quiet"]);
-  expect(stdout).toMatch(/^http:\/\/127\.0\.0\.1:9\/mcp\nhttp · quick checks in [^\n]+\n\nno grade {3}The server could not be spoken to/);
+  expect(stdout).toMatch(
+    /^http:\/\/127\.0\.0\.1:9\/mcp\nhttp · quick checks in [^\n]+\n\nno grade {3}The server could not be spoken to/,
+  );
   expect(stdout).toContain("Nothing listens at this address");
   expect(code).toBe(1);
 });
@@ -246,9 +345,17 @@ test("Ctrl-C ends it with 130, and no server is left behind", async () => {
   const server = writeFiles(folder, {
     "server.mjs": `import { appendFileSync } from "node:fs";\nappendFileSync(${JSON.stringify(file)}, process.pid + "\\n");\nprocess.on("SIGTERM", () => {});\nsetInterval(() => {}, 1000);\nprocess.stdin.resume();\n`,
   });
-  const { child, exited, stderr } = startMeanwhile(["diagnose", "--", process.execPath, path.join(server, "server.mjs")]);
+  const { child, exited, stderr } = startMeanwhile([
+    "diagnose",
+    "--",
+    process.execPath,
+    path.join(server, "server.mjs"),
+  ]);
   const pids = await waitFor(
-    () => existsSync(file) && readFileSync(file, "utf8").trim().split("\n").length === 2 && readFileSync(file, "utf8").trim().split("\n"),
+    () =>
+      existsSync(file) &&
+      readFileSync(file, "utf8").trim().split("\n").length === 2 &&
+      readFileSync(file, "utf8").trim().split("\n"),
   );
   child.kill("SIGINT");
   expect(await exited, stderr()).toBe(130);
@@ -291,7 +398,10 @@ test("--async prints the story of its task; a killed client resumes by id", asyn
   });
   expect((JSON.parse(again.stdout) as Report).suites).toEqual(["progress", "completion"]);
   expect(again.code).toBe(0);
-  const twice = await runMeanwhile(["diagnose", "--task", taskId], { cwd: folder, env: { MEANWHILE_HOME: path.join(folder, "home") } });
+  const twice = await runMeanwhile(["diagnose", "--task", taskId], {
+    cwd: folder,
+    env: { MEANWHILE_HOME: path.join(folder, "home") },
+  });
   expect(twice.stderr).toMatch(/› Taking up a diagnosis of http:.*\n/);
   expect(twice.stderr).not.toContain("Asking for a task");
 });
@@ -310,7 +420,15 @@ describe("as the MCP tool diagnose_server", () => {
     const client = await serve({});
     const listed = resultOf(await client.request("tools/list")) as unknown as { tools: ListedTool[] };
     const tool = listed.tools.find(({ name }) => name === "diagnose_server");
-    expect(Object.keys(tool?.inputSchema.properties ?? {})).toEqual(["url", "headers", "suites", "full", "budgetSeconds", "memoryMb", "deterministic"]);
+    expect(Object.keys(tool?.inputSchema.properties ?? {})).toEqual([
+      "url",
+      "headers",
+      "suites",
+      "full",
+      "budgetSeconds",
+      "memoryMb",
+      "deterministic",
+    ]);
     expect(tool?.annotations.readOnlyHint).toBe(true);
     for (const [input, sentence] of [
       [{ url: "http://127.0.0.1:9/mcp" }, /this machine itself.*diagnose: \{ allowPrivate: true \}/],
@@ -319,24 +437,37 @@ describe("as the MCP tool diagnose_server", () => {
       [{ url: "https://example.org/mcp", argv: ["node"] }, /argv/],
       [{ target: { kind: "stdio", argv: ["node"] } }, /url/],
     ] as const) {
-      const { isError, content } = (await client.call("diagnose_server", input)) as unknown as { isError: boolean; content: { text: string }[] };
+      const { isError, content } = (await client.call("diagnose_server", input)) as unknown as {
+        isError: boolean;
+        content: { text: string }[];
+      };
       expect(isError).toBe(true);
       expect(content[0]?.text).toMatch(sentence);
     }
     // What the terminal uses is no tool.
-    for (const name of ["diagnose", "diagnose_tools"]) expect((await client.startCall(name, { target: {} }).answer).error?.code).toBe(-32602);
+    for (const name of ["diagnose", "diagnose_tools"])
+      expect((await client.startCall(name, { target: {} }).answer).error?.code).toBe(-32602);
   });
 
   test("with allowPrivate it runs as a task and gives the report", async () => {
     const client = await serve({ diagnose: { allowPrivate: true } });
     const url = await startFixture();
-    const { task } = (await client.call("diagnose_server", { url, suites: ["completion"] }, { task: { ttl: 60_000 } })) as unknown as {
+    const { task } = (await client.call(
+      "diagnose_server",
+      { url, suites: ["completion"] },
+      { task: { ttl: 60_000 } },
+    )) as unknown as {
       task: { taskId: string };
     };
-    const result = resultOf(await client.request("tasks/result", { taskId: task.taskId })) as unknown as { structuredContent: { data: Report } };
+    const result = resultOf(await client.request("tasks/result", { taskId: task.taskId })) as unknown as {
+      structuredContent: { data: Report };
+    };
     const { score, target, checks } = result.structuredContent.data;
     expect(Object.keys(checks[0] ?? {})).toEqual(["id", "outcome"]);
-    expect({ points: score.points, server: target.server }).toEqual({ points: 100, server: { name: "fixture", version: "1.0.0" } });
+    expect({ points: score.points, server: target.server }).toEqual({
+      points: 100,
+      server: { name: "fixture", version: "1.0.0" },
+    });
   });
 });
 

@@ -21,8 +21,10 @@ async function open(config: object) {
   const env = { HOME: user, MEANWHILE_HOME: path.join(user, "home") };
   const { url, token } = await startGuardedHttp([], { cwd, env });
   const client = await new WireClient(overHttp(url, { token: token() }), { revision: "2025-11-25" }).begin();
-  const terminal = async (...words: string[]) => JSON.parse((await runMeanwhile([...words, "--json", "--quiet"], { cwd, env })).stdout) as unknown;
-  const tools = async () => resultOf(await client.request("tools/list")).tools as readonly (Json & { readonly name: string })[];
+  const terminal = async (...words: string[]) =>
+    JSON.parse((await runMeanwhile([...words, "--json", "--quiet"], { cwd, env })).stdout) as unknown;
+  const tools = async () =>
+    resultOf(await client.request("tools/list")).tools as readonly (Json & { readonly name: string })[];
   return { user, cwd, env, client, terminal, tools };
 }
 
@@ -56,14 +58,22 @@ const checks: Readonly<Record<CheckName, () => Promise<void>>> = {
   async "config tool"() {
     const { client } = await wksm();
     expect(envelopeOf(await client.call("wksm_config", { section: "" })).data).toMatchObject({ toolPrefix: "wksm" });
-    expect(envelopeOf(await client.call("wksm_config", { section: "toolPrefix" })).data).toEqual({ toolPrefix: "wksm" });
+    expect(envelopeOf(await client.call("wksm_config", { section: "toolPrefix" })).data).toEqual({
+      toolPrefix: "wksm",
+    });
   },
   async "monitor tools"() {
     const { client, user } = await wksm();
-    const message = await client.startCall("wksm_monitor_sync", { path: path.join(user, "notes"), recursive: true }).answer;
+    const message = await client.startCall("wksm_monitor_sync", { path: path.join(user, "notes"), recursive: true })
+      .answer;
     expect(message).toMatchObject({ jsonrpc: "2.0", id: expect.any(Number) });
     const { data, messages } = envelopeOf(resultOf(message));
-    expect(data).toMatchObject({ files_processed: 2, files_skipped: 0, files_updated: 2, duration_seconds: expect.any(Number) });
+    expect(data).toMatchObject({
+      files_processed: 2,
+      files_skipped: 0,
+      files_updated: 2,
+      duration_seconds: expect.any(Number),
+    });
     expect(messages.filter(({ type }) => type === "success")).toHaveLength(1);
     envelopeOf(await client.call("wksm_monitor_status"));
   },
@@ -84,17 +94,25 @@ const checks: Readonly<Record<CheckName, () => Promise<void>>> = {
       ["wksm_database_list", "database", "list"],
     ] as const)
       expect(await terminal(...words), tool).toEqual(envelopeOf(await client.call(tool)).data);
-    expect(await terminal("config", "--section", "toolPrefix")).toEqual(envelopeOf(await client.call("wksm_config", { section: "toolPrefix" })).data);
+    expect(await terminal("config", "--section", "toolPrefix")).toEqual(
+      envelopeOf(await client.call("wksm_config", { section: "toolPrefix" })).data,
+    );
   },
   async "in process"() {
-    const { success, data } = await callTool("wksm_config", {}, { toolPrefix: "wksm", commands: temporaryFolder(), config: { name: "mine" } });
+    const { success, data } = await callTool(
+      "wksm_config",
+      {},
+      { toolPrefix: "wksm", commands: temporaryFolder(), config: { name: "mine" } },
+    );
     expect({ success, data }).toEqual({ success: true, data: { name: "mine" } });
   },
   async envelope() {
     const { client } = await wksm();
     const quiet = envelopeOf(await client.call("wksm_config_path"));
     expect(Object.keys(quiet)).toEqual(["success", "data", "messages"]);
-    expect(quiet.messages).toEqual([{ type: "success", text: expect.any(String), timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) }]);
+    expect(quiet.messages).toEqual([
+      { type: "success", text: expect.any(String), timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) },
+    ]);
     resultOf(await client.request("logging/setLevel", { level: "debug" }));
     expect(envelopeOf(await client.call("wksm_config_path"))).toMatchObject({ log: [] });
   },
@@ -105,7 +123,10 @@ const checks: Readonly<Record<CheckName, () => Promise<void>>> = {
       description: expect.any(String),
       inputSchema: {
         type: "object",
-        properties: { path: { type: "string", description: expect.any(String) }, recursive: { type: "boolean", description: expect.any(String) } },
+        properties: {
+          path: { type: "string", description: expect.any(String) },
+          recursive: { type: "boolean", description: expect.any(String) },
+        },
         required: ["path"],
       },
       _meta: { "meanwhile/tool": { async: true } },
@@ -121,28 +142,50 @@ const checks: Readonly<Record<CheckName, () => Promise<void>>> = {
     expect(refused).toMatchObject({
       isError: true,
       structuredContent: {
-        messages: expect.arrayContaining([{ type: "error", text: expect.stringContaining("nothing-of-that-name"), timestamp: expect.any(String) }]),
+        messages: expect.arrayContaining([
+          { type: "error", text: expect.stringContaining("nothing-of-that-name"), timestamp: expect.any(String) },
+        ]),
       },
     });
   },
   async "diagnosis as a task"() {
     const { client } = await plain();
-    const call = client.startCall("diagnose_mcp_server", { endpoint: "http://127.0.0.1:1/mcp", full: true }, { task: { ttl: 300_000 } });
+    const call = client.startCall(
+      "diagnose_mcp_server",
+      { endpoint: "http://127.0.0.1:1/mcp", full: true },
+      { task: { ttl: 300_000 } },
+    );
     const { task } = resultOf(await call.answer) as { task?: Json & { taskId: string } };
-    const facts = { taskId: expect.any(String), status: "working", createdAt: expect.any(String), ttl: expect.any(Number), pollInterval: expect.any(Number) };
+    const facts = {
+      taskId: expect.any(String),
+      status: "working",
+      createdAt: expect.any(String),
+      ttl: expect.any(Number),
+      pollInterval: expect.any(Number),
+    };
     expect(task).toMatchObject(facts);
     const taskId = task?.taskId ?? "";
-    expect((await client.request("tasks/get", { taskId })).result).toMatchObject({ taskId, createdAt: task?.createdAt });
+    expect((await client.request("tasks/get", { taskId })).result).toMatchObject({
+      taskId,
+      createdAt: task?.createdAt,
+    });
     // This machine's own addresses are refused: what the tool says is the task's result.
     const result = resultOf(await client.request("tasks/result", { taskId }));
-    expect(result).toMatchObject({ isError: true, content: [{ type: "text", text: expect.stringContaining("allowPrivate") }] });
+    expect(result).toMatchObject({
+      isError: true,
+      content: [{ type: "text", text: expect.stringContaining("allowPrivate") }],
+    });
     expect(resultOf(await client.request("tasks/list", { limit: 50 })).tasks).toEqual(
       expect.arrayContaining([expect.objectContaining({ taskId, status: "failed" })]),
     );
   },
   async "flags of diagnose"() {
-    const [{ stdout: diagnose }, { stdout: all }] = await Promise.all([runMeanwhile(["diagnose", "--help"]), runMeanwhile(["--help"])]);
-    for (const flag of ["--async", "--task-ttl <ms>", "--poll-interval <ms>", "--full"]) expect(diagnose).toContain(flag);
+    const [{ stdout: diagnose }, { stdout: all }] = await Promise.all([
+      runMeanwhile(["diagnose", "--help"]),
+      runMeanwhile(["--help"]),
+    ]);
+    for (const flag of ["--async", "--task-ttl <ms>", "--poll-interval <ms>", "--full"])
+      expect(diagnose).toContain(flag);
     expect(all).toContain("--no-color");
   },
   async "call's own facts"() {
@@ -156,12 +199,24 @@ const checks: Readonly<Record<CheckName, () => Promise<void>>> = {
   async "progress by token"() {
     const { client, env, cwd } = await wksm();
     const options = { home: env.MEANWHILE_HOME };
-    const call = client.startCall("wksm_monitor_watch", { path: path.join(cwd, "..", "notes") }, { meta: { progressToken: "followed" } });
-    const active = await eventually(async () => (await listProgress(options)).find(({ token }) => token === "followed"));
-    expect(await progressOf("followed", options)).toMatchObject({ ok: true, progress: { tool: "wksm_monitor_watch", taskId: active.taskId } });
+    const call = client.startCall(
+      "wksm_monitor_watch",
+      { path: path.join(cwd, "..", "notes") },
+      { meta: { progressToken: "followed" } },
+    );
+    const active = await eventually(async () =>
+      (await listProgress(options)).find(({ token }) => token === "followed"),
+    );
+    expect(await progressOf("followed", options)).toMatchObject({
+      ok: true,
+      progress: { tool: "wksm_monitor_watch", taskId: active.taskId },
+    });
     expect(await progressOf("another", options)).toMatchObject({ ok: false, error: "token_not_found" });
     await client.call("wksm_task_cancel", { job_id: active.taskId });
-    await Promise.race([call.answer, eventually(async () => ((await progressOf("followed", options)).ok ? undefined : true))]);
+    await Promise.race([
+      call.answer,
+      eventually(async () => ((await progressOf("followed", options)).ok ? undefined : true)),
+    ]);
     expect(await progressOf("followed", options)).toMatchObject({ ok: false, error: "token_not_found" });
   },
 };
@@ -173,7 +228,9 @@ describe.each(documents)("%s", (document) => {
   test.each(wanted)("works: %s", async (name) => await once(name));
 
   test("what is better says why, and no name has two rows", () => {
-    expect(rows.filter(({ kind, reason = "" }) => (kind === "better") !== (reason !== "")).map(({ says }) => says)).toEqual([]);
+    expect(
+      rows.filter(({ kind, reason = "" }) => (kind === "better") !== (reason !== "")).map(({ says }) => says),
+    ).toEqual([]);
     const names = rows.flatMap(({ says }) => says);
     expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([]);
   });
@@ -183,7 +240,8 @@ describe.each(documents)("%s", (document) => {
     expect(missing.map(({ says, heldBy }) => ({ says, heldBy }))).toEqual([]);
   });
 
-  // The documents are kept beside the repository and are no part of it; where they are, no name in them may be without a row.
+  // The documents are kept beside the repository and are no part of it; where they are, no name in them may be without
+  // a row.
   const file = [path.join(root, "../shared/seeds"), path.join(root, "../../shared/seeds")]
     .map((folder) => path.join(folder, `${document}.md`))
     .find(existsSync);
@@ -213,7 +271,10 @@ function isThere({ heldBy }: DocumentRow): boolean {
   return existsSync(file) && titlesIn(readFileSync(file, "utf8")).some((found) => isTitled(found, heldBy.title));
 }
 
-/** What a document names: everything it sets as code in its text, and of its code blocks the fields, methods, functions and flags. */
+/**
+ * What a document names: everything it sets as code in its text, and of its code blocks the fields, methods, functions
+ * and flags.
+ */
 function namesIn(text: string): string[] {
   const blocks: (readonly [language: string, code: string])[] = [];
   const prose = text.replace(/^```(\w*)\n([\s\S]*?)^```/gm, (_, language: string, code: string) => {
@@ -229,6 +290,8 @@ function namesIn(text: string): string[] {
     typescript: [/\b([a-zA-Z]+)\s*[:(,]/g],
     sql: [/^\s+(\w+) (?:TEXT|INTEGER)/gm],
   };
-  const inCode = blocks.flatMap(([language, code]) => (patterns[language] ?? []).flatMap((pattern) => found(code, pattern)));
+  const inCode = blocks.flatMap(([language, code]) =>
+    (patterns[language] ?? []).flatMap((pattern) => found(code, pattern)),
+  );
   return [...new Set([...found(prose, /`([^`\n]+)`/g), ...inCode])];
 }

@@ -1,9 +1,15 @@
 /**
- * The five documents that this product comes from, name by name: whatever tool, field, variable, function or command one of them
- * names works as written there, or in a better form, with the reason. documents.test.ts runs the checks, looks for the tests that
- * are named, and, where the documents lie beside the repository, fails for a name without a row.
+ * The five documents that this product comes from, name by name: whatever tool, field, variable, function or command
+ * one of them names works as written there, or in a better form, with the reason. documents.test.ts runs the checks,
+ * looks for the tests that are named, and, where the documents lie beside the repository, fails for a name without a
+ * row.
  */
-export type DocumentName = "wks-async-tools" | "wks-mcp-layer" | "erlmcp-progress-and-completion" | "cortexdx-tasks-api" | "muninn-auto-task-deferral";
+export type DocumentName =
+  | "wks-async-tools"
+  | "wks-mcp-layer"
+  | "erlmcp-progress-and-completion"
+  | "cortexdx-tasks-api"
+  | "muninn-auto-task-deferral";
 
 export interface DocumentRow {
   readonly document: DocumentName;
@@ -42,19 +48,39 @@ export interface TestName {
 }
 
 type Row = Omit<DocumentRow, "document">;
-const asWritten = (says: readonly string[], ours: string, heldBy: Row["heldBy"]): Row => ({ says, ours, kind: "as written", heldBy });
-const better = (says: readonly string[], ours: string, reason: string, heldBy: Row["heldBy"]): Row => ({ says, ours, kind: "better", reason, heldBy });
+const asWritten = (says: readonly string[], ours: string, heldBy: Row["heldBy"]): Row => ({
+  says,
+  ours,
+  kind: "as written",
+  heldBy,
+});
+const better = (says: readonly string[], ours: string, reason: string, heldBy: Row["heldBy"]): Row => ({
+  says,
+  ours,
+  kind: "better",
+  reason,
+  heldBy,
+});
 const scenario = (name: string, title: string): TestName => ({ file: `test/scenarios/${name}.test.ts`, title });
 const unit = (name: string, title: string): TestName => ({ file: `test/${name}.test.ts`, title });
 
 const jobMessages = scenario("jobs", "an estimate at once, progress, one result: message by message, with");
 const jobErrors = scenario("jobs", "an error is a result, too: { success: false, data: {}, messages: [error] }");
-const jobQuick = scenario("jobs", "a fast command is answered plainly, bad arguments too, and who asked for nothing hears nothing");
-const fields = scenario("jobs", '_meta["meanwhile/tool"]: async as declared, taskModeRecommended as declared or by history');
+const jobQuick = scenario(
+  "jobs",
+  "a fast command is answered plainly, bad arguments too, and who asked for nothing hears nothing",
+);
+const fields = scenario(
+  "jobs",
+  '_meta["meanwhile/tool"]: async as declared, taskModeRecommended as declared or by history',
+);
 const discovery = unit("command/catalog", "names a command by where its file lies");
 const prefixes = unit("command/catalog", "a prefix goes in front of every name and counts for its length");
 const added = unit("command/catalog", "follows files that are added, changed, broken, repaired, renamed and removed");
-const sameEverywhere = unit("pack/doors", "every command says the same as an envelope, in the terminal and over MCP, when it succeeds and when it fails");
+const sameEverywhere = unit(
+  "pack/doors",
+  "every command says the same as an envelope, in the terminal and over MCP, when it succeeds and when it fails",
+);
 const pathLess = "names of files and functions inside another program; what counts is what a client sees of them";
 
 const wksAsync: readonly Row[] = [
@@ -64,8 +90,16 @@ const wksAsync: readonly Row[] = [
     "monitor tools",
   ),
   asWritten(["monitor_sync"], "monitor_sync", "names without a prefix"),
-  asWritten(["files_processed", "files_skipped", "files_updated", "duration_seconds"], "the same fields in data", "monitor tools"),
-  asWritten(["wksm_vault_index", "wksm_transform_batch"], "wksm_vault_index, wksm_transform_batch", "tools of the prefix"),
+  asWritten(
+    ["files_processed", "files_skipped", "files_updated", "duration_seconds"],
+    "the same fields in data",
+    "monitor tools",
+  ),
+  asWritten(
+    ["wksm_vault_index", "wksm_transform_batch"],
+    "wksm_vault_index, wksm_transform_batch",
+    "tools of the prefix",
+  ),
   asWritten(
     [
       "job_id",
@@ -80,9 +114,19 @@ const wksAsync: readonly Row[] = [
     'the answer to a client that declares experimental["meanwhile/jobs"]',
     jobMessages,
   ),
-  asWritten(["info", "messages", "text", "result", "success", "data"], "one info message that says how long it will take", jobMessages),
+  asWritten(
+    ["info", "messages", "text", "result", "success", "data"],
+    "one info message that says how long it will take",
+    jobMessages,
+  ),
   better(
-    ["notifications/progress", "progress", "message", "timestamp", '{ "job_id": "...", "progress": 0.0-1.0, "message": "...", "timestamp": "..." }'],
+    [
+      "notifications/progress",
+      "progress",
+      "message",
+      "timestamp",
+      '{ "job_id": "...", "progress": 0.0-1.0, "message": "...", "timestamp": "..." }',
+    ],
     "the same fields, and progressToken beside them",
     "the protocol demands a token in notifications/progress; clients that know only the token understand it, too",
     jobMessages,
@@ -99,13 +143,33 @@ const wksAsync: readonly Row[] = [
     jobErrors,
   ),
   better(
-    ["async: true", "async", "async: bool", "description", "inputSchema", "type", "properties", "required", "object", "string", "boolean"],
+    [
+      "async: true",
+      "async",
+      "async: bool",
+      "description",
+      "inputSchema",
+      "type",
+      "properties",
+      "required",
+      "object",
+      "string",
+      "boolean",
+    ],
     '_meta["meanwhile/tool"].async beside description and inputSchema',
     "the protocol leaves no room for a field of one's own beside name and inputSchema, and has one for vendors",
     "async in the listing",
   ),
   better(
-    ["_active_jobs", "_job_results", "_execute_tool_async", "_is_long_running_tool", "_execute_tool_sync", "_estimate_runtime", "_handle_call_tool"],
+    [
+      "_active_jobs",
+      "_job_results",
+      "_execute_tool_async",
+      "_is_long_running_tool",
+      "_execute_tool_sync",
+      "_estimate_runtime",
+      "_handle_call_tool",
+    ],
     "jobs are tasks on disk, run by a worker",
     "what a thread of the server holds is gone with the server",
     scenario("jobs", "the result can be fetched as well, and two jobs do not get mixed up"),
@@ -125,8 +189,16 @@ const wksLayer: readonly Row[] = [
   asWritten(["wksm_config", "cmd_show"], 'wksm_config { section } with toolPrefix: "wksm"', "config tool"),
   asWritten(["wksm_monitor_status"], "wksm_monitor_status", "monitor tools"),
   asWritten(["wksm_database_list"], "wksm_database_list", "tools of the prefix"),
-  asWritten(["wksm_transform", "file_path", "engine"], "wksm_transform { file_path, engine }; its own name for the argument is file", "transform tool"),
-  asWritten(["wksm_<domain>_<command>", "wksm_{domain}_{command}", "wksm_<domain>_<name>", "<domain>"], "<toolPrefix>_<domain>_<command>", prefixes),
+  asWritten(
+    ["wksm_transform", "file_path", "engine"],
+    "wksm_transform { file_path, engine }; its own name for the argument is file",
+    "transform tool",
+  ),
+  asWritten(
+    ["wksm_<domain>_<command>", "wksm_{domain}_{command}", "wksm_<domain>_<name>", "<domain>"],
+    "<toolPrefix>_<domain>_<command>",
+    prefixes,
+  ),
   asWritten(
     ["wksc config", "wksc monitor status", "wksc database list"],
     "meanwhile config, meanwhile monitor status, meanwhile database list",
@@ -138,14 +210,23 @@ const wksLayer: readonly Row[] = [
     "a promise, because commands are; it names the prefix that the config would",
     "in process",
   ),
-  asWritten(["success", "data", "messages", "log", "output"], "structuredContent { success, data, messages, log? }", "envelope"),
+  asWritten(
+    ["success", "data", "messages", "log", "output"],
+    "structuredContent { success, data, messages, log? }",
+    "envelope",
+  ),
   better(
     ["Message", "type", "content", "timestamp", "info"],
     "messages: [{ type, text, timestamp }]",
     "the other document of the same system says text, and content is the protocol's word for something else",
     "envelope",
   ),
-  better(["MessageType"], "error, warning, info, status and success", "success is the fifth, because a finished run has one", "envelope"),
+  better(
+    ["MessageType"],
+    "error, warning, info, status and success",
+    "success is the fifth, because a finished run has one",
+    "envelope",
+  ),
   asWritten(
     ["wks/api/", "_", "cmd_*.py", "wks/api/<domain>/cmd_<name>.py", "cmd_<name>"],
     "commands/<domain>/<name>.ts; names that begin with _ are passed over",
@@ -157,7 +238,11 @@ const wksLayer: readonly Row[] = [
     "one file is the command, its schema and its words in the terminal",
     added,
   ),
-  asWritten(["wks/mcp", "wks/cli", "wks/cli/", "wks/mcp/server.py"], "no change to either layer for a new command", added),
+  asWritten(
+    ["wks/mcp", "wks/cli", "wks/cli/", "wks/mcp/server.py"],
+    "no change to either layer for a new command",
+    added,
+  ),
   better(
     ["StageResult", "_extract_data_from_stage_result", "Display", "MCPDisplay", "display.py"],
     "announce, progress, result, output: task.announce, task.progress, summarize, what run returns",
@@ -166,13 +251,29 @@ const wksLayer: readonly Row[] = [
   ),
   better(["MCPResult", "to_dict", "result.py"], "the envelope", pathLess, "envelope"),
   better(
-    ["get_typer_command_schema", "get_typer_command_schema()", "str", "None", "str | None", "description", "properties", "required"],
+    [
+      "get_typer_command_schema",
+      "get_typer_command_schema()",
+      "str",
+      "None",
+      "str | None",
+      "description",
+      "properties",
+      "required",
+    ],
     "one schema for the terminal and for MCP",
     "neither is read off the other",
     unit("command/command", "describes input and output as JSON Schema, defaults not required"),
   ),
   better(
-    ["_define_tools()", "MCPServer._define_tools()", "_build_tool_registry()", "_handle_call_tool()", "server.py", "__init__.py"],
+    [
+      "_define_tools()",
+      "MCPServer._define_tools()",
+      "_build_tool_registry()",
+      "_handle_call_tool()",
+      "server.py",
+      "__init__.py",
+    ],
     "the catalog",
     pathLess,
     discovery,
@@ -181,14 +282,24 @@ const wksLayer: readonly Row[] = [
     ["_require_params"],
     "every argument is checked against the schema",
     "a missing one is told to the model by its name",
-    unit("fundamentals/commands", "Wrong arguments are answered with the field and the reason, so that a model can correct itself."),
+    unit(
+      "fundamentals/commands",
+      "Wrong arguments are answered with the field and the reason, so that a model can correct itself.",
+    ),
   ),
   asWritten(
     ["mcp_socket_path()", "{WKS_HOME}/mcp.sock", "paths.py"],
     "<home>/mcp.sock",
-    scenario("daemon", "the bundled commands have one daemon wherever a front is started, at a place that everybody knows"),
+    scenario(
+      "daemon",
+      "the bundled commands have one daemon wherever a front is started, at a place that everybody knows",
+    ),
   ),
-  asWritten(["setup.py"], "meanwhile setup", unit("setup/hosts", "%s: added, added again, removed, and every byte is as it was")),
+  asWritten(
+    ["setup.py"],
+    "meanwhile setup",
+    unit("setup/hosts", "%s: added, added again, removed, and every byte is as it was"),
+  ),
   asWritten(
     ["bridge.py"],
     "the daemon that every session shares",
@@ -223,13 +334,20 @@ const erlmcp: readonly Row[] = [
     "a command needs neither token nor transport",
     unit("fundamentals/commands", "What a command reports reaches the client that asked for it."),
   ),
-  asWritten(["erlmcp_progress:get_progress"], "progressOf(token), meanwhile tasks progress <token>", "progress by token"),
+  asWritten(
+    ["erlmcp_progress:get_progress"],
+    "progressOf(token), meanwhile tasks progress <token>",
+    "progress by token",
+  ),
   asWritten(["erlmcp_progress:list_active_tokens"], "listProgress(), meanwhile tasks progress", "progress by token"),
   better(
     ["erlmcp_progress:check_timeout", "timeout", "{error, timeout}"],
     "progressOf(token) says timeout",
     "a check that changes nothing; a silent call that lives keeps its token",
-    unit("task/token-progress", "a silent call that somebody works on keeps its token; after half a minute without a worker it is a timeout"),
+    unit(
+      "task/token-progress",
+      "a silent call that somebody works on keeps its token; after half a minute without a worker it is a timeout",
+    ),
   ),
   better(
     ["erlmcp_progress:cleanup_completed"],
@@ -237,14 +355,22 @@ const erlmcp: readonly Row[] = [
     "nobody can forget to",
     tokens("is gone when its call ends; ending twice is as good as once"),
   ),
-  asWritten(["token_not_found", "{error, token_not_found}"], "progressOf(token) says token_not_found", "progress by token"),
+  asWritten(
+    ["token_not_found", "{error, token_not_found}"],
+    "progressOf(token) says token_not_found",
+    "progress by token",
+  ),
   better(
     ["no_client_pid"],
     "there is none: a call has its client",
     "the guard of the original made it unreachable, too",
     tokens("goes with its client, and only with its own"),
   ),
-  asWritten(["Client Monitoring"], "the token of a client that died is gone at once", scenario("progress-tokens", "is gone with it, and the work goes on:")),
+  asWritten(
+    ["Client Monitoring"],
+    "the token of a client that died is gone at once",
+    scenario("progress-tokens", "is gone with it, and the work goes on:"),
+  ),
   asWritten(
     ["~500 bytes per token", "1000+ concurrent tokens"],
     "10,000 tokens of at most 500 bytes",
@@ -269,7 +395,16 @@ const erlmcp: readonly Row[] = [
     unit("task/progress", "the first report fixes the scale, later forms are put on it"),
   ),
   asWritten(
-    ["completion/complete", "name", "partial_argument", "arguments", "context", "analyze_document", "format", "previous_file"],
+    [
+      "completion/complete",
+      "name",
+      "partial_argument",
+      "arguments",
+      "context",
+      "analyze_document",
+      "format",
+      "previous_file",
+    ],
     "completion/complete { name, partial_argument, arguments, context }",
     scenario("completions", "are completed over %s, whichever revision the client speaks"),
   ),
@@ -293,14 +428,35 @@ const erlmcp: readonly Row[] = [
     "resolveReference(reference, arguments, context)",
     completion("resolve one reference"),
   ),
-  asWritten(["erlmcp_completion_context:filter_completions"], "filterCompletions(values, prefix)", completion("filter")),
-  asWritten(["completion_failed"], "a bad schema is completion_failed, with a reason", completion("a bad schema is completion_failed, with a reason")),
-  asWritten(["enum", "type", "description"], "values of an enum that begin so", completion("enum: matching values, filtered by what was typed")),
-  asWritten(["properties", "firstName", "lastName", "email"], "the names of the properties", completion("object: the names of its properties")),
+  asWritten(
+    ["erlmcp_completion_context:filter_completions"],
+    "filterCompletions(values, prefix)",
+    completion("filter"),
+  ),
+  asWritten(
+    ["completion_failed"],
+    "a bad schema is completion_failed, with a reason",
+    completion("a bad schema is completion_failed, with a reason"),
+  ),
+  asWritten(
+    ["enum", "type", "description"],
+    "values of an enum that begin so",
+    completion("enum: matching values, filtered by what was typed"),
+  ),
+  asWritten(
+    ["properties", "firstName", "lastName", "email"],
+    "the names of the properties",
+    completion("object: the names of its properties"),
+  ),
   asWritten(["minimum", "maximum"], "numbers of the range", completion("number range: numbers of the range")),
   asWritten(["pattern"], "texts that match", completion("pattern: texts that match it")),
   asWritten(["jsonrpc", "id", "method", "params", "result", "text"], "JSON-RPC 2.0", "call's own facts"),
-  better(["--module", "rebar3 eunit", "make test", "make test-unit"], "npx vitest run <file>", "another language's test runner", completion("filter")),
+  better(
+    ["--module", "rebar3 eunit", "make test", "make test-unit"],
+    "npx vitest run <file>",
+    "another language's test runner",
+    completion("filter"),
+  ),
 ];
 
 const cortexdx: readonly Row[] = [
@@ -367,7 +523,10 @@ const cortexdx: readonly Row[] = [
   asWritten(
     ["crypto.randomUUID()"],
     "task ids of 122 random bits",
-    scenario("task-rules", "T1: twenty thousand task ids: none repeats, no beginning is shared, at least 122 random bits, made by node:crypto"),
+    scenario(
+      "task-rules",
+      "T1: twenty thousand task ids: none repeats, no beginning is shared, at least 122 random bits, made by node:crypto",
+    ),
   ),
   better(
     ["TaskExecutor"],
@@ -379,7 +538,10 @@ const cortexdx: readonly Row[] = [
     ["sampling/createMessage", "elicitation/create"],
     "a command asks by task.ask, which is elicitation/create where a client has that",
     "sampling is leaving the protocol",
-    scenario("tasks-2025", "a question goes out once, as elicitation/create with the task's id in _meta, and its answer takes the task out of input_required"),
+    scenario(
+      "tasks-2025",
+      "a question goes out once, as elicitation/create with the task's id in _meta, and its answer takes the task out of input_required",
+    ),
   ),
   better(
     ["cortexdx_academic_research", "cortexdx_deepcontext_index"],
@@ -402,10 +564,15 @@ const cortexdx: readonly Row[] = [
     "there the owner was never recorded, and everybody saw every task",
     scenario("task-access", "T3: tasks/list shows a caller's own tasks, all of them, and nobody else's"),
   ),
-  better(["pruned every 5 minutes"], "every minute", "what has expired is unknown from that moment, whether or not it was swept", {
-    file: "src/testing/store-cases/cleaning.ts",
-    title: "sweep: removes what has expired, of every caller, and nothing else",
-  }),
+  better(
+    ["pruned every 5 minutes"],
+    "every minute",
+    "what has expired is unknown from that moment, whether or not it was swept",
+    {
+      file: "src/testing/store-cases/cleaning.ts",
+      title: "sweep: removes what has expired, of every caller, and nothing else",
+    },
+  ),
   better(
     [
       "runPlugins",
@@ -432,7 +599,10 @@ const cortexdx: readonly Row[] = [
     ["Task not found or expired"],
     "There is no such task; it may have expired.",
     "unknown, expired and foreign ids are answered alike, so that nothing is told",
-    scenario("task-access", "T4: an id of somebody else's, one that has expired and one that never was are answered alike, byte for byte"),
+    scenario(
+      "task-access",
+      "T4: an id of somebody else's, one that has expired and one that never was are answered alike, byte for byte",
+    ),
   ),
   better(
     ["exponential backoff"],
@@ -473,7 +643,12 @@ const muninn: readonly Row[] = [
     unit("task/deferral", "a task it asked for is made, whatever the command, the host and the settings say"),
   ),
   better(
-    ["mcp_wrapper.py", "_get_auto_task_tool_names()", "_client_declared_tasks_capability()", "_should_auto_task_tool_call(...)"],
+    [
+      "mcp_wrapper.py",
+      "_get_auto_task_tool_names()",
+      "_client_declared_tasks_capability()",
+      "_should_auto_task_tool_call(...)",
+    ],
     "decide(facts, rules)",
     "one pure function, tested by itself; its reason is on record",
     unit("task/deferral", "for a long command, where the client takes tasks"),
@@ -504,11 +679,15 @@ const muninn: readonly Row[] = [
     ],
     "npm test",
     "another language's test runner",
-    scenario("deferral", "none set: a long command is deferred at once, as whatever its client can take; a quick one never"),
+    scenario(
+      "deferral",
+      "none set: a long command is deferred at once, as whatever its client can take; a quick one never",
+    ),
   ),
 ];
 
-const ofDocument = (document: DocumentName, rows: readonly Row[]): DocumentRow[] => rows.map((row) => ({ document, ...row }));
+const ofDocument = (document: DocumentName, rows: readonly Row[]): DocumentRow[] =>
+  rows.map((row) => ({ document, ...row }));
 
 export const documentRows: readonly DocumentRow[] = [
   ...ofDocument("wks-async-tools", wksAsync),

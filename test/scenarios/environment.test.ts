@@ -43,7 +43,9 @@ test("two hosts whose entries differ in a variable that a command reads: each ca
 export default defineCommand({ summary: "Tells", isolation: "process", run: () => ({ value: process.env.ACME_KEY ?? null, pid: process.ppid }) });`,
     "other.ts": command("0", "// what process.env.ONLY_IN_A_COMMENT would say"),
   });
-  writeFiles(home.cwd, { "lib/key.ts": `import { env } from "node:process"; export const readKey = () => env.ACME_KEY;` });
+  writeFiles(home.cwd, {
+    "lib/key.ts": `import { env } from "node:process"; export const readKey = () => env.ACME_KEY;`,
+  });
   // All at once, in a home where nobody has looked at the project yet.
   const [a, b, again, none] = await Promise.all([
     home.connect({ words, env: { ACME_KEY: "canary-a" } }),
@@ -75,7 +77,9 @@ export default defineCommand({ summary: "Tells", isolation: "process", run: () =
 });
 
 function filesBelow(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((entry) => (entry.isFile() ? [path.join(entry.parentPath, entry.name)] : []));
+  return readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((entry) =>
+    entry.isFile() ? [path.join(entry.parentPath, entry.name)] : [],
+  );
 }
 
 test("what front and daemon say to each other holds no value", async () => {
@@ -86,7 +90,9 @@ test("what front and daemon say to each other holds no value", async () => {
   // Somebody who listens in the daemon's place.
   const heard = Promise.withResolvers<string>();
   const place = path.join(path.dirname(socket), "listener");
-  const server = createServer((caller: Socket) => caller.once("data", (chunk) => heard.resolve(chunk.toString("utf8"))));
+  const server = createServer((caller: Socket) =>
+    caller.once("data", (chunk) => heard.resolve(chunk.toString("utf8"))),
+  );
   await new Promise<void>((resolve) => server.listen(place, resolve));
   onTestFinished(() => void server.close());
   writeFileSync(path.join(home.home, "run", `${key}.json`), JSON.stringify({ pid, socket: place }));
@@ -145,7 +151,8 @@ test("a task runs with the environment it was asked for in: another session's da
   await a.close();
   kill(daemonOfA?.pid as number);
   const taskId = taskIdOf(started);
-  const stateOf = async () => JSON.parse((await home.terminal("tasks", "show", taskId, "--json")).stdout) as { status: string };
+  const stateOf = async () =>
+    JSON.parse((await home.terminal("tasks", "show", taskId, "--json")).stdout) as { status: string };
   expect((await stateOf()).status).toBe("queued");
   // An equal call of another session is no reason to join it; and what comes after it is taken first.
   const own = await b.call("slow", { file: ofA }, { task: {} });
@@ -153,13 +160,24 @@ test("a task runs with the environment it was asked for in: another session's da
   const after = await b.call("slow", { file: ofB }, { task: {} });
   writeFileSync(`${ofA}.go`, "");
   writeFileSync(`${ofB}.go`, "");
-  const resultOf = async (client: WireClient, id: string) => dataOf<Seen>((await client.request("tasks/result", { taskId: id })).result as Result);
-  expect([(await resultOf(b, taskIdOf(own))).value, (await resultOf(b, taskIdOf(after))).value]).toEqual(["value-b", "value-b"]);
+  const resultOf = async (client: WireClient, id: string) =>
+    dataOf<Seen>((await client.request("tasks/result", { taskId: id })).result as Result);
+  expect([(await resultOf(b, taskIdOf(own))).value, (await resultOf(b, taskIdOf(after))).value]).toEqual([
+    "value-b",
+    "value-b",
+  ]);
   expect((await stateOf()).status).toBe("queued");
-  const watching = startMeanwhile(["--no-bundled", "tasks", "watch", taskId], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home, ACME_KEY: "value-c" } });
+  const watching = startMeanwhile(["--no-bundled", "tasks", "watch", taskId], {
+    cwd: home.cwd,
+    env: { MEANWHILE_HOME: home.home, ACME_KEY: "value-c" },
+  });
   await waitFor(
     () =>
-      watching.stderr().includes("It was asked for with another value of ACME_KEY, so nobody is started to run it here; a session with that value runs it."),
+      watching
+        .stderr()
+        .includes(
+          "It was asked for with another value of ACME_KEY, so nobody is started to run it here; a session with that value runs it.",
+        ),
     () => watching.stderr(),
   );
   const again = await home.connect({ words, capabilities, env: { ACME_KEY: "value-a" } });

@@ -6,7 +6,15 @@ import { taskGenerations } from "../../src/wire/revisions.ts";
 import { shareAmongTests } from "../helpers/home.ts";
 import { eventually, waitFor } from "../helpers/meanwhile.ts";
 import { isEnded, openPlace, openTraces, startTask, taskWhen } from "../helpers/place.ts";
-import { type Answer, exchange, type Fields, ModernClient, SessionClient, takesTasks, type WireClient } from "../helpers/wire.ts";
+import {
+  type Answer,
+  exchange,
+  type Fields,
+  ModernClient,
+  SessionClient,
+  takesTasks,
+  type WireClient,
+} from "../helpers/wire.ts";
 
 /** Where 2025-11-25 and 2026-07-28 ask for opposite things, one server does both, by the revision of the request. */
 
@@ -17,7 +25,10 @@ async function openServer(config: Fields = {}) {
   return { place, server: await place.startHttp() };
 }
 
-/** For the tests that look at nothing but their own tasks; those that look for a task need a server on which there is no other. */
+/**
+ * For the tests that look at nothing but their own tasks; those that look for a task need a server on which there is no
+ * other.
+ */
 const shared = shareAmongTests(openServer);
 
 /** One server over HTTP, and a client of each revision, both the local user. */
@@ -80,7 +91,15 @@ describe("E1", () => {
     ];
     const calls = cases.map(({ capabilities, isDeaf }) => {
       const traces = openTraces();
-      return { traces, isDeaf, begun: modern.start("tools/call", { name: "work_hold", arguments: { file: traces.file, isDeaf } }, { capabilities }) };
+      return {
+        traces,
+        isDeaf,
+        begun: modern.start(
+          "tools/call",
+          { name: "work_hold", arguments: { file: traces.file, isDeaf } },
+          { capabilities },
+        ),
+      };
     });
     for (const { traces } of calls) await traces.shows("started");
     // By now the calls are on record, and could be mistaken for tasks.
@@ -111,7 +130,10 @@ describe("E1", () => {
       await sleep(100);
       traces.release();
       const task = await taskWhen(modern, taskId, isEnded);
-      expect(task, name).toMatchObject({ status: "completed", result: { structuredContent: { data: { attempt: 1 } } } });
+      expect(task, name).toMatchObject({
+        status: "completed",
+        result: { structuredContent: { data: { attempt: 1 } } },
+      });
       expect(traces.lines().filter((line) => line.startsWith("stopped"))).toEqual([]);
     }
   });
@@ -123,7 +145,10 @@ describe("E1", () => {
   ] as const)(
     "E1: on 2026-07-28 a task whose handle cannot be sent any more is cancelled, since nobody could ever find it: %s",
     async ([, name, capabilities]) => {
-      const { core, modern, place } = await openBoth({ deferral: { patienceSeconds: 0.2 }, hosts: { scenario: { limitSeconds: 0.4 } } });
+      const { core, modern, place } = await openBoth({
+        deferral: { patienceSeconds: 0.2 },
+        hosts: { scenario: { limitSeconds: 0.4 } },
+      });
       const traces = openTraces();
       // As long as somebody else is writing, no task can be made, and no handle sent.
       const stopWriting = await holdStore(place.home);
@@ -182,11 +207,17 @@ describe("E1", () => {
 
 test("E2: a tool result with isError is failed on 2025-11-25, and completed on 2026-07-28", async () => {
   const { core, modern, both } = await enter(await shared());
-  const isError = { isError: true, structuredContent: { success: false, messages: [{ type: "error", text: "The tank is empty." }] } };
+  const isError = {
+    isError: true,
+    structuredContent: { success: false, messages: [{ type: "error", text: "The tank is empty." }] },
+  };
   // Whoever made it, each sees the task in the words of its own revision.
   for (const maker of both) {
     const { taskId } = await startTask(maker, "work_fail");
-    expect(await taskWhen(core, taskId, isEnded), `made on ${maker.revision}`).toMatchObject({ status: "failed", statusMessage: "The tank is empty." });
+    expect(await taskWhen(core, taskId, isEnded), `made on ${maker.revision}`).toMatchObject({
+      status: "failed",
+      statusMessage: "The tank is empty.",
+    });
     const { result } = await core.request("tasks/result", { taskId });
     expect(result).toMatchObject(isError);
     const task = await taskWhen(modern, taskId, isEnded);
@@ -211,7 +242,10 @@ test("E3: cancelling an ended task is refused with -32602 on 2025-11-25, and ack
   for (const { taskId } of [completed, failed, saidNo, cancelled]) {
     const before = [await taskWhen(core, taskId, isEnded), await taskWhen(modern, taskId, isEnded)];
     for (let times = 1; times <= 2; times++) {
-      expect(await core.request("tasks/cancel", { taskId })).toMatchObject({ error: { code: -32602 }, result: undefined });
+      expect(await core.request("tasks/cancel", { taskId })).toMatchObject({
+        error: { code: -32602 },
+        result: undefined,
+      });
       const acknowledged = await modern.request("tasks/cancel", { taskId });
       expect(acknowledged).toMatchObject({ status: 200, error: undefined });
       expect(withoutServerInfo(acknowledged.result)).toEqual({ resultType: "complete" });
@@ -238,7 +272,9 @@ test("E4: on 2025-11-25 a task is cancelled before the answer and stays so; on 2
   const obedient = openTraces();
   const other = await startTask(modern, "work_long", { file: obedient.file });
   await obedient.shows("started");
-  expect(withoutServerInfo((await modern.request("tasks/cancel", { taskId: other.taskId })).result)).toEqual({ resultType: "complete" });
+  expect(withoutServerInfo((await modern.request("tasks/cancel", { taskId: other.taskId })).result)).toEqual({
+    resultType: "complete",
+  });
   expect(await taskWhen(modern, other.taskId, isEnded)).toMatchObject({ status: "cancelled" });
   await obedient.shows("stopped: Cancelled");
 
@@ -253,7 +289,8 @@ test("E4: on 2025-11-25 a task is cancelled before the answer and stays so; on 2
     const ended = await taskWhen(modern, raced.taskId, isEnded);
     endings.add(ended.status);
     if (canceller === modern) expect(answer.error).toBeUndefined();
-    else if (answer.error === undefined) expect([answer.result?.status, ended.status]).toEqual(["cancelled", "cancelled"]);
+    else if (answer.error === undefined)
+      expect([answer.result?.status, ended.status]).toEqual(["cancelled", "cancelled"]);
     else expect([answer.error.code, ended.status]).toEqual([-32602, "completed"]);
     await sleep(15);
     expect(await taskWhen(modern, raced.taskId, isEnded)).toEqual(ended);
@@ -264,7 +301,8 @@ test("E4: on 2025-11-25 a task is cancelled before the answer and stays so; on 2
 describe("E5", () => {
   const input = { gapMs: 210, total: 10 };
   const meta = { _meta: { progressToken: "the call's own" } };
-  const progressOf = (client: WireClient) => client.received.filter(({ method }) => method === "notifications/progress");
+  const progressOf = (client: WireClient) =>
+    client.received.filter(({ method }) => method === "notifications/progress");
 
   test("E5: a task's progress keeps the call's token until its end on 2025-11-25, and is sent on no stream on 2026-07-28", async () => {
     const { core, modern } = await enter(await shared());
@@ -285,7 +323,9 @@ describe("E5", () => {
     expect(ended).toMatchObject({ status: "completed" });
     await waitFor(() => stream.of("notifications/tasks").some(({ params }) => params?.status === "completed"));
     // What can be said of it is in the task.
-    expect(stream.of("notifications/tasks").map(({ params }) => params?.statusMessage)).toContainEqual(expect.stringContaining("2 on attempt 1 (20%"));
+    expect(stream.of("notifications/tasks").map(({ params }) => params?.statusMessage)).toContainEqual(
+      expect.stringContaining("2 on attempt 1 (20%"),
+    );
     const methods = new Set(modern.received.map(({ method }) => method));
     expect(methods).not.toContain("notifications/progress");
     expect(methods).not.toContain("notifications/message");
@@ -295,11 +335,14 @@ describe("E5", () => {
   test.for(taskGenerations)("E5: the same over a pipe, on %s", async (revision) => {
     const place = openPlace({ commands });
     const pipe = await place.startPipe(revision, revision === "2026-07-28" ? takesTasks : {});
-    const chatty = revision === "2026-07-28" ? { _meta: { ...meta._meta, "io.modelcontextprotocol/logLevel": "debug" } } : meta;
+    const chatty =
+      revision === "2026-07-28" ? { _meta: { ...meta._meta, "io.modelcontextprotocol/logLevel": "debug" } } : meta;
     const { taskId } = await startTask(pipe, "report_odd", input, chatty);
     if (revision === "2026-07-28") pipe.start("subscriptions/listen", { notifications: { taskIds: [taskId] } });
     await taskWhen(pipe, taskId, isEnded);
-    const created = pipe.received.findIndex(({ result }) => result?.taskId === taskId || result?.task?.taskId === taskId);
+    const created = pipe.received.findIndex(
+      ({ result }) => result?.taskId === taskId || result?.task?.taskId === taskId,
+    );
     const sent = progressOf(pipe);
     if (revision === "2025-11-25") {
       expect(sent.at(-1)?.params).toMatchObject({ progressToken: "the call's own", progress: 8 });
@@ -317,14 +360,24 @@ test("E6: tasks/list and tasks/result answer on 2025-11-25, and are unknown meth
   const { core, modern, place } = await openBoth();
   const { taskId } = await startTask(modern, "work_nap", { ms: 1 });
   await taskWhen(modern, taskId, isEnded);
-  expect(await core.request("tasks/list")).toMatchObject({ status: 200, result: { tasks: [{ taskId, status: "completed" }] } });
-  expect(await core.request("tasks/result", { taskId })).toMatchObject({ status: 200, result: { structuredContent: { success: true } } });
+  expect(await core.request("tasks/list")).toMatchObject({
+    status: 200,
+    result: { tasks: [{ taskId, status: "completed" }] },
+  });
+  expect(await core.request("tasks/result", { taskId })).toMatchObject({
+    status: 200,
+    result: { structuredContent: { success: true } },
+  });
   const pipe = await place.startPipe("2026-07-28", takesTasks);
   for (const [method, params] of [
     ["tasks/list", {}],
     ["tasks/result", { taskId }],
   ] as const) {
-    expect(await modern.request(method, params), method).toMatchObject({ status: 404, error: { code: -32601 }, result: undefined });
+    expect(await modern.request(method, params), method).toMatchObject({
+      status: 404,
+      error: { code: -32601 },
+      result: undefined,
+    });
     expect(await pipe.request(method, params), method).toMatchObject({ error: { code: -32601 }, result: undefined });
   }
 });
@@ -344,7 +397,9 @@ describe("E7", () => {
       expect(refusal).toMatchObject({ id: null, error: { code: -32600, message: expect.stringContaining('"one"') } });
       first.release();
       await waitFor(() => pipe.received.some(({ id }) => id === "one"));
-      expect(pipe.received.filter(({ id }) => id === "one")).toMatchObject([{ result: { structuredContent: { data: { pid: pipe.server.child.pid } } } }]);
+      expect(pipe.received.filter(({ id }) => id === "one")).toMatchObject([
+        { result: { structuredContent: { data: { pid: pipe.server.child.pid } } } },
+      ]);
       expect(first.lines()).toHaveLength(2);
       expect(second.lines()).toEqual([]);
     },
@@ -357,7 +412,11 @@ describe("E7", () => {
       const begun = client.start("tools/call", { name: "work_hold", arguments: { file: first.file } }, { id: 7 });
       await first.shows("started");
       second.release();
-      const again = await client.request("tools/call", { name: "work_hold", arguments: { file: second.file } }, { id: 7 });
+      const again = await client.request(
+        "tools/call",
+        { name: "work_hold", arguments: { file: second.file } },
+        { id: 7 },
+      );
       if (client === core) {
         expect(again).toMatchObject({ status: 400, error: { code: -32600 } });
         expect(second.lines()).toEqual([]);
@@ -368,16 +427,25 @@ describe("E7", () => {
     }
   });
 
-  test.for(taskGenerations)("E7: an id whose call was answered, with a task too, may be used again on %s", async (revision) => {
-    const place = openPlace({ commands });
-    const pipe = await place.startPipe(revision, takesTasks);
-    const asked = revision === "2025-11-25" ? { task: {} } : {};
-    const traces = openTraces();
-    const handle = await pipe.request("tools/call", { name: "work_long", arguments: { file: traces.file }, ...asked }, { id: 5 });
-    const taskId = handle.result?.taskId ?? handle.result?.task.taskId;
-    expect(await pipe.request("tasks/get", { taskId }, { id: 5 })).toMatchObject({ result: { taskId, status: "working" } });
-    expect(await pipe.request("tasks/cancel", { taskId }, { id: 5 })).toMatchObject({ error: undefined });
-  });
+  test.for(taskGenerations)(
+    "E7: an id whose call was answered, with a task too, may be used again on %s",
+    async (revision) => {
+      const place = openPlace({ commands });
+      const pipe = await place.startPipe(revision, takesTasks);
+      const asked = revision === "2025-11-25" ? { task: {} } : {};
+      const traces = openTraces();
+      const handle = await pipe.request(
+        "tools/call",
+        { name: "work_long", arguments: { file: traces.file }, ...asked },
+        { id: 5 },
+      );
+      const taskId = handle.result?.taskId ?? handle.result?.task.taskId;
+      expect(await pipe.request("tasks/get", { taskId }, { id: 5 })).toMatchObject({
+        result: { taskId, status: "working" },
+      });
+      expect(await pipe.request("tasks/cancel", { taskId }, { id: 5 })).toMatchObject({ error: undefined });
+    },
+  );
 
   test("E7: after a cancel the id is free, and what the cancelled call still brings is not the answer of the next", async () => {
     const place = openPlace({ commands });
@@ -404,12 +472,25 @@ test("E8: a call that needs a task its client did not opt in to is -32601 on 202
   const { core, modern, place } = await enter(await shared());
   const traces = openTraces();
   const call = { name: "work_required", arguments: { file: traces.file } };
-  expect(await core.request("tools/call", call)).toMatchObject({ status: 200, error: { code: -32601, message: expect.stringContaining("params.task") } });
-  const missing = { error: { code: -32021, data: { requiredCapabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } } }, result: undefined };
+  expect(await core.request("tools/call", call)).toMatchObject({
+    status: 200,
+    error: { code: -32601, message: expect.stringContaining("params.task") },
+  });
+  const missing = {
+    error: { code: -32021, data: { requiredCapabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } } },
+    result: undefined,
+  };
   // The older way to opt in is none here.
   for (const more of [{}, { task: {} }])
-    for (const capabilities of [{}, { tasks: { requests: { tools: { call: {} } } } }, { extensions: { "io.example/other": {} } }]) {
-      expect(await modern.request("tools/call", { ...call, ...more }, { capabilities })).toMatchObject({ status: 400, ...missing });
+    for (const capabilities of [
+      {},
+      { tasks: { requests: { tools: { call: {} } } } },
+      { extensions: { "io.example/other": {} } },
+    ]) {
+      expect(await modern.request("tools/call", { ...call, ...more }, { capabilities })).toMatchObject({
+        status: 400,
+        ...missing,
+      });
     }
   const pipe = await place.startPipe("2026-07-28");
   expect(await pipe.request("tools/call", call)).toMatchObject(missing);
@@ -428,7 +509,12 @@ describe("E9", () => {
     expect(core.sessionId).toMatch(/^[\x21-\x7e]+$/);
     const traces = openTraces();
     const headers = { "content-type": "application/json", ...place.local(), ...core.headersOf() };
-    const body = JSON.stringify({ jsonrpc: "2.0", id: "lost", method: "tools/call", params: { name: "work_hold", arguments: { file: traces.file } } });
+    const body = JSON.stringify({
+      jsonrpc: "2.0",
+      id: "lost",
+      method: "tools/call",
+      params: { name: "work_hold", arguments: { file: traces.file } },
+    });
     const stream = await exchange(server.url, { headers, body });
     await traces.shows("started");
     const lastEventId = await waitFor(() => stream.events.at(-1)?.id);
@@ -440,7 +526,9 @@ describe("E9", () => {
     // The call runs on as a task; what the client gets is the way to it.
     const jobId: unknown = answer.result?.structuredContent.data.job_id;
     traces.release();
-    expect(await core.request("tasks/result", { taskId: jobId })).toMatchObject({ result: { structuredContent: { success: true, data: { attempt: 1 } } } });
+    expect(await core.request("tasks/result", { taskId: jobId })).toMatchObject({
+      result: { structuredContent: { success: true, data: { attempt: 1 } } },
+    });
     expect(resumed.messages.filter(({ id }) => id === "lost")).toHaveLength(1);
 
     const own = await core.openStream();
@@ -456,7 +544,10 @@ describe("E9", () => {
     const headers = { ...place.local(), "mcp-protocol-version": "2026-07-28" };
     for (const method of ["GET", "DELETE"]) {
       for (const more of [{}, { "last-event-id": "1.x" }]) {
-        const response = await exchange(server.url, { method, headers: { ...headers, accept: "text/event-stream", ...more } });
+        const response = await exchange(server.url, {
+          method,
+          headers: { ...headers, accept: "text/event-stream", ...more },
+        });
         expect([method, more, response.status]).toEqual([method, more, 405]);
       }
     }
@@ -465,13 +556,25 @@ describe("E9", () => {
     traces.release();
     const call = { name: "work_hold", arguments: { file: traces.file }, _meta: { progressToken: 1 } };
     const ignored = { "mcp-session-id": core.sessionId, "last-event-id": "1.x" };
-    const answers: Answer[] = [await modern.request("tools/call", call, { headers: ignored }), await modern.request("tools/call", call)];
+    const answers: Answer[] = [
+      await modern.request("tools/call", call, { headers: ignored }),
+      await modern.request("tools/call", call),
+    ];
     for (const { status, result, headers: sent } of answers) {
       expect({ status, result }).toMatchObject({ status: 200, result: { structuredContent: { success: true } } });
       expect(sent.get("mcp-session-id")).toBeNull();
     }
-    const reporting = await modern.request("tools/call", { name: "report_steps", arguments: { at: 1, steps: 3, gapMs: 110 }, _meta: { progressToken: 1 } });
-    expect(reporting.messages.map(({ method }) => method)).toEqual(["notifications/progress", "notifications/progress", "notifications/progress", undefined]);
+    const reporting = await modern.request("tools/call", {
+      name: "report_steps",
+      arguments: { at: 1, steps: 3, gapMs: 110 },
+      _meta: { progressToken: 1 },
+    });
+    expect(reporting.messages.map(({ method }) => method)).toEqual([
+      "notifications/progress",
+      "notifications/progress",
+      "notifications/progress",
+      undefined,
+    ]);
     expect(reporting.text).not.toMatch(/^id:/m);
     const { taskId } = await startTask(modern, "work_nap", { ms: 50 });
     const { stream } = await modern.listen([taskId]);

@@ -11,7 +11,8 @@ import { type Fields, ModernClient, modernMeta, SessionClient, takesTasks } from
 
 const command = (name: string, rest: string) =>
   `import { defineCommand } from "meanwhile";\nexport default defineCommand({ summary: "${name}", effects: "read", ${rest} });`;
-const forever = "run: (_input, { signal }) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))";
+const forever =
+  "run: (_input, { signal }) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))";
 const commands = {
   "commands/work/hold.ts": command("Goes on until it is cancelled", `long: true, ${forever}`),
   "commands/work/watch.ts": command("Never ends by itself", `long: true, estimate: () => Infinity, ${forever}`),
@@ -51,7 +52,11 @@ class Stranger {
     const response = await this.#begin("POST", headers, JSON.stringify({ jsonrpc: "2.0", ...message }), this.#agent);
     let text = "";
     for await (const part of response.setEncoding("utf8")) text += part;
-    return { status: response.statusCode ?? 0, text, sessionId: response.headers["mcp-session-id"] as string | undefined };
+    return {
+      status: response.statusCode ?? 0,
+      text,
+      sessionId: response.headers["mcp-session-id"] as string | undefined,
+    };
   }
 
   /** Calls a tool as a task. */
@@ -68,7 +73,12 @@ class Stranger {
 
   /** Opens a stream and never reads from it. */
   async openStream(sessionId: string): Promise<number> {
-    const response = await this.#begin("GET", { accept: "text/event-stream", "mcp-session-id": sessionId }, undefined, false);
+    const response = await this.#begin(
+      "GET",
+      { accept: "text/event-stream", "mcp-session-id": sessionId },
+      undefined,
+      false,
+    );
     cleanUp(() => void response.destroy());
     return response.statusCode ?? 0;
   }
@@ -112,7 +122,10 @@ test("a stranger with more tasks, watches and sessions than there may be: the lo
   expect(await runTask(mine)).toContain('"done":true');
   expect((await mine.request("ping")).result).toEqual({});
   const alive = await stranger.many(2, async (n) => {
-    const { status } = await stranger.send({ id: 1, method: "ping" }, { "mcp-session-id": sessions.at(n === 0 ? 0 : -1)?.sessionId });
+    const { status } = await stranger.send(
+      { id: 1, method: "ping" },
+      { "mcp-session-id": sessions.at(n === 0 ? 0 : -1)?.sessionId },
+    );
     return status;
   });
   expect(alive).toEqual([404, 200]);
@@ -143,7 +156,9 @@ test("a flood of notifications and requests: the local user gets an answer, and 
   let isOver = false;
   const flood = stranger
     .many(2_000, (n) =>
-      stranger.send(n % 2 === 0 ? { method: "notifications/initialized" } : { id: n, method: "tools/list" }, { "mcp-session-id": sessionId ?? "" }),
+      stranger.send(n % 2 === 0 ? { method: "notifications/initialized" } : { id: n, method: "tools/list" }, {
+        "mcp-session-id": sessionId ?? "",
+      }),
     )
     .finally(() => (isOver = true));
   let pings = 0;

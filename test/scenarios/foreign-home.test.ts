@@ -52,7 +52,9 @@ function plant(owner: number, mode: number): Planted {
   chmodSync(folder, 0o755);
   const home = path.join(folder, "home");
   const marker = path.join(folder, "marker");
-  writeFiles(folder, { "evil/hack/run.ts": `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(marker)}, "");` });
+  writeFiles(folder, {
+    "evil/hack/run.ts": `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(marker)}, "");`,
+  });
   writeFiles(home, {
     "config.json": JSON.stringify({ commands: [path.join(folder, "evil")] }),
     token: `${"t".repeat(64)}\n`,
@@ -85,7 +87,14 @@ async function run(words: readonly string[], { home, folder }: Planted, user: nu
   mkdirSync(cwd);
   writeFileSync(path.join(cwd, "a.json"), "{}");
   const env = { PATH: process.env.PATH ?? "", HOME: folder, MEANWHILE_HOME: home };
-  const child = spawn(process.execPath, [executable, ...words], { cwd, env, uid: user, gid: user, stdio: ["ignore", "pipe", "pipe"], timeout: 60_000 });
+  const child = spawn(process.execPath, [executable, ...words], {
+    cwd,
+    env,
+    uid: user,
+    gid: user,
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: 60_000,
+  });
   let [stdout, stderr] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
@@ -100,29 +109,41 @@ test("every verb has its row", () => {
 describe.runIf(isRoot)("a home of another user", { timeout: 120_000 }, () => {
   const planted = shareAmongTests(() => plant(nobody, 0o755));
 
-  test.each([...Object.entries(typed), ...Object.entries(others)])("%s: one sentence, and nothing in it is read or written", async (_, words) => {
-    const home = await planted();
-    const before = stateOf(home);
-    const { code, stdout, stderr } = await run(words, home, 0);
-    expect({ code, stdout, stderr }).toEqual({
-      code: 70,
-      stdout: "",
-      stderr: `✗ ${home.home} belongs to another user (uid ${nobody}, you are 0), so nothing in it was read; set MEANWHILE_HOME to a folder of your own.\n`,
-    });
-    expect(stateOf(home)).toBe(before);
-  });
+  test.each([...Object.entries(typed), ...Object.entries(others)])(
+    "%s: one sentence, and nothing in it is read or written",
+    async (_, words) => {
+      const home = await planted();
+      const before = stateOf(home);
+      const { code, stdout, stderr } = await run(words, home, 0);
+      expect({ code, stdout, stderr }).toEqual({
+        code: 70,
+        stdout: "",
+        stderr: `✗ ${home.home} belongs to another user (uid ${nobody}, you are 0), so nothing in it was read; set MEANWHILE_HOME to a folder of your own.\n`,
+      });
+      expect(stateOf(home)).toBe(before);
+    },
+  );
 
   // Whoever runs the tests may keep this folder to themselves.
-  const canStart = isRoot && spawnSync(process.execPath, ["-e", "0"], { uid: nobody, gid: nobody, cwd: path.dirname(executable) }).status === 0;
+  const canStart =
+    isRoot &&
+    spawnSync(process.execPath, ["-e", "0"], { uid: nobody, gid: nobody, cwd: path.dirname(executable) }).status === 0;
   test.runIf(canStart).each([0o777, 0o755])("root's home of mode %o is refused to anybody else", async (mode) => {
     const home = plant(0, mode);
     const before = stateOf(home);
-    for (const words of [["serve"], ["tools"], ["hack", "run"], ["_complete", "--shell", "bash", "--", " ", "meanwhile ha"]]) {
+    for (const words of [
+      ["serve"],
+      ["tools"],
+      ["hack", "run"],
+      ["_complete", "--shell", "bash", "--", " ", "meanwhile ha"],
+    ]) {
       const { code, stdout, stderr } = await run(words, home, nobody);
       expect({ code, stdout, stderr }).toEqual({
         code: 70,
         stdout: "",
-        stderr: expect.stringMatching(/^✗ \S+\/home belongs to another user \(uid 0, you are 65534\), so nothing in it was read; [^\n]+\n$/),
+        stderr: expect.stringMatching(
+          /^✗ \S+\/home belongs to another user \(uid 0, you are 65534\), so nothing in it was read; [^\n]+\n$/,
+        ),
       });
     }
     expect(stateOf(home)).toBe(before);
@@ -149,7 +170,9 @@ describe.runIf(isRoot)("a home of another user", { timeout: 120_000 }, () => {
       });
       expect({ status, stderr }).toEqual({
         status: 70,
-        stderr: expect.stringMatching(/^✗ \S+meanwhile\.config\.mjs belongs to another user \(uid 1, you are 65534\), and would be run as you; [^\n]+\n$/),
+        stderr: expect.stringMatching(
+          /^✗ \S+meanwhile\.config\.mjs belongs to another user \(uid 1, you are 65534\), and would be run as you; [^\n]+\n$/,
+        ),
       });
     }
     expect(lstatSync(marker, { throwIfNoEntry: false })).toBeUndefined();
@@ -157,14 +180,17 @@ describe.runIf(isRoot)("a home of another user", { timeout: 120_000 }, () => {
 });
 
 describe("a home that others may write", { timeout: 60_000 }, () => {
-  test.each([["serve"], ["tools"], ["--version"]])("is refused to %s, with the cure, and its compiled code is not used", async (...words) => {
-    const home = plant(process.getuid?.() ?? 0, 0o777);
-    const before = stateOf(home);
-    const { code, stderr } = await run(words, home, process.getuid?.() ?? 0);
-    expect({ code, stderr }).toEqual({
-      code: 70,
-      stderr: `✗ ${home.home} may be written by others (mode 0777), so nothing in it was read; if what is there is yours, chmod go-w ${home.home}, or set MEANWHILE_HOME to a folder of your own.\n`,
-    });
-    expect(stateOf(home)).toBe(before);
-  });
+  test.each([["serve"], ["tools"], ["--version"]])(
+    "is refused to %s, with the cure, and its compiled code is not used",
+    async (...words) => {
+      const home = plant(process.getuid?.() ?? 0, 0o777);
+      const before = stateOf(home);
+      const { code, stderr } = await run(words, home, process.getuid?.() ?? 0);
+      expect({ code, stderr }).toEqual({
+        code: 70,
+        stderr: `✗ ${home.home} may be written by others (mode 0777), so nothing in it was read; if what is there is yours, chmod go-w ${home.home}, or set MEANWHILE_HOME to a folder of your own.\n`,
+      });
+      expect(stateOf(home)).toBe(before);
+    },
+  );
 });

@@ -1,5 +1,16 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { localCaller } from "../../src/cli/follow.ts";
@@ -16,7 +27,8 @@ import { overHttp, overPipes, WireClient } from "../helpers/wire.ts";
 
 /** Whose code runs: a folder that somebody has cloned, in which every file leaves a mark when it is run. */
 
-const mark = (marker: string, what: string) => `import { appendFileSync } from "node:fs";\nappendFileSync(${JSON.stringify(marker)}, "${what}\\n");\n`;
+const mark = (marker: string, what: string) =>
+  `import { appendFileSync } from "node:fs";\nappendFileSync(${JSON.stringify(marker)}, "${what}\\n");\n`;
 const evil = (marker: string, what: string) => `import { defineCommand } from "meanwhile";
 import { z } from "zod";
 ${mark(marker, what)}
@@ -72,7 +84,9 @@ function makeHostile(folder: Folder, config: keyof typeof configs = "meanwhile.c
     "commands/late.mjs": evil(marker, "late"),
     "package.json": JSON.stringify({ type: "module", main: "./preload.js", imports: { "#x": "./preload.js" } }),
     "preload.js": mark(marker, "preload"),
-    "tsconfig.json": JSON.stringify({ compilerOptions: { paths: { meanwhile: ["./preload.js"], zod: ["./preload.js"] } } }),
+    "tsconfig.json": JSON.stringify({
+      compilerOptions: { paths: { meanwhile: ["./preload.js"], zod: ["./preload.js"] } },
+    }),
     "node_modules/meanwhile/package.json": JSON.stringify({ name: "meanwhile", type: "module", exports: "./index.js" }),
     "node_modules/meanwhile/index.js": `${mark(marker, "package")}export const defineCommand = (it) => it; export class CommandError extends Error {}\n`,
     "node_modules/zod/package.json": JSON.stringify({ name: "zod", type: "module", exports: "./index.js" }),
@@ -120,8 +134,20 @@ const lines: Readonly<Record<keyof typeof verbs, readonly (readonly string[])[]>
     ["diagnose", "http://127.0.0.1:1/mcp", "--budget", "1s", "--async"],
   ],
   compare: [["compare", "report.json", "report.json"]],
-  setup: [["setup"], ["setup", "--dry-run"], ["setup", "--all", "--dry-run"], ["setup", "cursor", "--project", "--dry-run"]],
-  daemon: [["daemon"], ["daemon", "status"], ["daemon", "stop"], ["daemon", "stop", "--all"], ["daemon", "restart"], ["daemon", "logs"]],
+  setup: [
+    ["setup"],
+    ["setup", "--dry-run"],
+    ["setup", "--all", "--dry-run"],
+    ["setup", "cursor", "--project", "--dry-run"],
+  ],
+  daemon: [
+    ["daemon"],
+    ["daemon", "status"],
+    ["daemon", "stop"],
+    ["daemon", "stop", "--all"],
+    ["daemon", "restart"],
+    ["daemon", "logs"],
+  ],
   token: [["token"]],
   completion: [["completion", "bash"]],
 };
@@ -149,19 +175,27 @@ const others: readonly (readonly [string, readonly (readonly string[])[]])[] = [
   ["what comes with Meanwhile", [["config"], ["config", "path"], ["config", "path", "--async"]]],
 ];
 
-const good = 'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "Good day", effects: "read", run: () => ({}) });';
+const good =
+  'import { defineCommand } from "meanwhile"; export default defineCommand({ summary: "Good day", effects: "read", run: () => ({}) });';
 
 /** A bash that has sourced the script: what is in COMPREPLY after Tab at the end of a line. */
 async function openBash({ cwd, home, run }: Folder): Promise<(line: string) => string[]> {
   const { stdout: script } = await run("completion", "bash");
-  const bin = writeFiles(temporaryFolder(), { "completion.bash": script, meanwhile: `#!/bin/sh\nexec "${process.execPath}" "${executable}" "$@"\n` });
+  const bin = writeFiles(temporaryFolder(), {
+    "completion.bash": script,
+    meanwhile: `#!/bin/sh\nexec "${process.execPath}" "${executable}" "$@"\n`,
+  });
   chmodSync(path.join(bin, "meanwhile"), 0o755);
   const call = `source "$2/completion.bash"; PATH=$2:$PATH
 COMP_LINE=$1 COMP_POINT=\${#1} COMP_WORDS=($1) COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
 _meanwhile; printf '%s\\n' "\${COMPREPLY[@]}"`;
   const env = { ...process.env, MEANWHILE_HOME: home, LC_ALL: "C.UTF-8" };
   return (line) => {
-    const { stdout } = spawnSync("bash", ["--noprofile", "--norc", "-c", call, "bash", line, bin], { cwd, env, encoding: "utf8" });
+    const { stdout } = spawnSync("bash", ["--noprofile", "--norc", "-c", call, "bash", line, bin], {
+      cwd,
+      env,
+      encoding: "utf8",
+    });
     return stdout.split("\n").filter((word) => word !== "");
   };
 }
@@ -181,11 +215,19 @@ describe("in a cloned folder nothing of it is run by", () => {
     }
   });
 
-  test.for(["meanwhile.config.js", "meanwhile.config.mjs", "meanwhile.config.json"] as const)("them, whatever the config is written in: %s", async (config) => {
-    const { run, marks } = hostile(config);
-    for (const words of cases([["--help"], ["tasks", "list"], ["daemon", "status"], ["evil", "--help"], ["mistyped"]], 1, 3)) await run(...words);
-    expect(marks()).toEqual([]);
-  });
+  test.for(["meanwhile.config.js", "meanwhile.config.mjs", "meanwhile.config.json"] as const)(
+    "them, whatever the config is written in: %s",
+    async (config) => {
+      const { run, marks } = hostile(config);
+      for (const words of cases(
+        [["--help"], ["tasks", "list"], ["daemon", "status"], ["evil", "--help"], ["mistyped"]],
+        1,
+        3,
+      ))
+        await run(...words);
+      expect(marks()).toEqual([]);
+    },
+  );
 
   test("Tab in a real bash", async () => {
     const folder = hostile();
@@ -196,7 +238,10 @@ describe("in a cloned folder nothing of it is run by", () => {
     expect(reply("meanwhile call . ")).toContain("evil_run");
     expect(reply("meanwhile tasks show ")).toEqual([]);
     for (const shell of ["zsh", "fish"])
-      expect(await folder.run("_complete", "--shell", shell, "--", "evil", "")).toMatchObject({ code: 0, stdout: "values\nrun\n" });
+      expect(await folder.run("_complete", "--shell", shell, "--", "evil", "")).toMatchObject({
+        code: 0,
+        stdout: "values\nrun\n",
+      });
     expect(folder.marks()).toEqual([]);
   });
 
@@ -224,26 +269,43 @@ test("a bundled command's words run nothing of a cloned folder that has the same
   const file = path.join(cwd, "commands/config/path.mjs");
   const text = (what: string) =>
     `import { defineCommand } from "meanwhile";\n${mark(marker, what)}export default defineCommand({ summary: "x", run: () => ({ isOwn: true }) });\n`;
-  writeFiles(cwd, { "commands/config/path.mjs": text("path"), "commands/transform/small.mjs": text("small"), "commands/vault.mjs": text("vault") });
+  writeFiles(cwd, {
+    "commands/config/path.mjs": text("path"),
+    "commands/transform/small.mjs": text("small"),
+    "commands/vault.mjs": text("vault"),
+  });
   const refused = {
     code: 2,
-    stderr: expect.stringContaining(`\`config path\` is a bundled command, and ${file} would take its place; run \`meanwhile tools\``),
+    stderr: expect.stringContaining(
+      `\`config path\` is a bundled command, and ${file} would take its place; run \`meanwhile tools\``,
+    ),
   };
   expect(await run("config", "path")).toMatchObject(refused);
-  expect(await run("transform", "small")).toMatchObject({ code: 2, stderr: expect.stringContaining("`transform` is a bundled command") });
-  expect(await run("vault", "status")).toMatchObject({ code: 2, stderr: expect.stringContaining("`vault status` is a bundled command") });
+  expect(await run("transform", "small")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("`transform` is a bundled command"),
+  });
+  expect(await run("vault", "status")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("`vault status` is a bundled command"),
+  });
   // Nor where the folder's own config leaves the bundled ones out.
   writeFileSync(path.join(cwd, "meanwhile.config.json"), JSON.stringify({ bundled: false }));
   expect(await run("config", "path", "--async")).toMatchObject(refused);
   expect(marks()).toEqual([]);
   expect(await run("tools")).toMatchObject({
     code: 0,
-    stderr: expect.stringContaining(`! \`config path\` takes the place of a bundled command in a terminal here: ${file}`),
+    stderr: expect.stringContaining(
+      `! \`config path\` takes the place of a bundled command in a terminal here: ${file}`,
+    ),
   });
   expect(await run("config", "path")).toMatchObject({ code: 0, stdout: expect.stringContaining("isOwn") });
   writeFileSync(file, text("changed"));
   expect(await run("config", "path")).toMatchObject(refused);
-  expect(await run("--no-bundled", "config", "path")).toMatchObject({ code: 0, stdout: expect.stringContaining("isOwn") });
+  expect(await run("--no-bundled", "config", "path")).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("isOwn"),
+  });
 });
 
 test("a config that is far too large is read by nobody; the sentence says how large it is", async () => {
@@ -253,7 +315,11 @@ test("a config that is far too large is read by nobody; the sentence says how la
     writeFileSync(file, "");
     truncateSync(file, 1.5 * 2 ** 30);
     const sentence = `✗ ${file} has 1610612736 bytes, and a config has at most 1048576; take out what is no setting.\n`;
-    for (const words of cases([["tasks", "list"], ["tools"], ["serve"], ["config", "path"]], name.endsWith("json") ? 0 : 1, 2)) {
+    for (const words of cases(
+      [["tasks", "list"], ["tools"], ["serve"], ["config", "path"]],
+      name.endsWith("json") ? 0 : 1,
+      2,
+    )) {
       const { code, stderr } = await run(...words);
       expect({ words, code, stderr }).toEqual({ words, code: 70, stderr: sentence });
     }
@@ -263,7 +329,12 @@ test("a config that is far too large is read by nobody; the sentence says how la
 test("the verbs that serve, list or run its commands do run it", async () => {
   const { cwd, run, marks, marker } = hostile();
   rmSync(path.join(cwd, "node_modules"), { recursive: true });
-  for (const words of [["tools"], ["evil", "run", "small"], ["late", "large", "--async"], ["call", ".", "evil_run", "kind=small"]]) {
+  for (const words of [
+    ["tools"],
+    ["evil", "run", "small"],
+    ["late", "large", "--async"],
+    ["call", ".", "evil_run", "kind=small"],
+  ]) {
     rmSync(marker, { force: true });
     expect(await run(...words)).toMatchObject({ code: 0 });
     expect(marks(), words.join(" ")).toContain("config");
@@ -283,12 +354,18 @@ describe("after a load, help and completion show the project's commands, and sti
     const { run, marks } = await loaded();
     const { stdout, stderr } = await run("evil", "run", "--help");
     expect(stderr).toBe("");
-    expect(stdout).toMatch(/^Usage: meanwhile evil run <kind> \[options\]\n\nDo a little harm\n\nFor whoever comes by\.\n/);
+    expect(stdout).toMatch(
+      /^Usage: meanwhile evil run <kind> \[options\]\n\nDo a little harm\n\nFor whoever comes by\.\n/,
+    );
     expect(stdout).toContain("How much (one of small, large)");
     expect(stdout).toContain("--where <value>");
     expect(stdout).toContain("$ meanwhile evil run small");
     expect((await run("help", "late")).stdout).toMatch(/^Usage: meanwhile late <kind>/);
-    expect(await run("--help")).toMatchObject({ code: 0, stderr: "", stdout: expect.stringMatching(/^ {2}evil +run$/m) });
+    expect(await run("--help")).toMatchObject({
+      code: 0,
+      stderr: "",
+      stdout: expect.stringMatching(/^ {2}evil +run$/m),
+    });
     expect(marks()).toEqual([]);
   });
 
@@ -298,7 +375,9 @@ describe("after a load, help and completion show the project's commands, and sti
     expect(reply("meanwhile evil run small --w")).toEqual(["--where"]);
     expect(reply("meanwhile evil run small --where ")).toEqual([]);
     expect(reply("meanwhile call . evil_run kind=")).toEqual(["small", "large"]);
-    expect((await run("_complete", "--shell", "fish", "--", "evil", "")).stdout).toBe("values\nrun\tDo a little harm\nsmall\nlarge\n");
+    expect((await run("_complete", "--shell", "fish", "--", "evil", "")).stdout).toBe(
+      "values\nrun\tDo a little harm\nsmall\nlarge\n",
+    );
     expect(marks()).toEqual([]);
   });
 
@@ -310,7 +389,10 @@ describe("after a load, help and completion show the project's commands, and sti
     );
     writeFileSync(path.join(cwd, "meanwhile.config.ts"), `${mark(marker, "changed")}export default {};`);
     const { code, stderr } = await run("stats");
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "! meanwhile.config.ts has changed since it was last loaded; `meanwhile tools` loads it.\n" });
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: "! meanwhile.config.ts has changed since it was last loaded; `meanwhile tools` loads it.\n",
+    });
     expect(marks()).toEqual([]);
   });
 });
@@ -321,8 +403,19 @@ describe("a task that waits for a worker", () => {
     await run("tasks", "result", stdout.trim(), "--wait");
     const settings = await loadSettings({ cwd, env: { MEANWHILE_HOME: home }, flags: {} });
     const tasks = openTasks(settings, silentLog);
-    const entry = { toolName: "late", path: ["late"], file: "late.mjs", command: defineCommand({ summary: "x", run: () => ({}) }) };
-    const { task } = await tasks.engine.create({ entry, input: { kind: "large" }, caller: localCaller, name: "late", reason: "test" });
+    const entry = {
+      toolName: "late",
+      path: ["late"],
+      file: "late.mjs",
+      command: defineCommand({ summary: "x", run: () => ({}) }),
+    };
+    const { task } = await tasks.engine.create({
+      entry,
+      input: { kind: "large" },
+      caller: localCaller,
+      name: "late",
+      reason: "test",
+    });
     await tasks.close();
     return task.taskId;
   };

@@ -6,7 +6,8 @@ import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts
 import { codeCache, executable, quickStart, runMeanwhile } from "../helpers/meanwhile.ts";
 
 /** Retitles, clears, recolours, writes the clipboard, in C0 and C1, and turns text around. */
-const evil = "EVIL\x1b]0;owned\x07\x1b[2J\x1b[31m\x1b]52;c;aGk=\x1b\\\u009b2J\u0090q\u009c\u202edrow\u2066\u200f\u061c\x7f\b\x0eEND";
+const evil =
+  "EVIL\x1b]0;owned\x07\x1b[2J\x1b[31m\x1b]52;c;aGk=\x1b\\\u009b2J\u0090q\u009c\u202edrow\u2066\u200f\u061c\x7f\b\x0eEND";
 const obeyed = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
 
 /** A server whose every word is meant for the screen of whoever uses it. */
@@ -68,7 +69,12 @@ const place = shareAmongTests(() => {
 type Place = Awaited<ReturnType<typeof place>>;
 
 /** Runs a line at a real terminal, made by script(1), to its end: everything that was drawn. */
-async function draw(words: readonly string[], cwd: string, { home }: Place, color: Record<string, string> = { NO_COLOR: "1" }): Promise<string> {
+async function draw(
+  words: readonly string[],
+  cwd: string,
+  { home }: Place,
+  color: Record<string, string> = { NO_COLOR: "1" },
+): Promise<string> {
   const line = [process.execPath, quickStart, executable, ...words].map(quoteWord).join(" ");
   const { NO_COLOR: _unset, ...others } = process.env;
   const child = spawn("/usr/bin/script", ["-qec", `stty cols 200 rows 50; exec ${line}`, "/dev/null"], {
@@ -120,7 +126,10 @@ describe("at a terminal nothing that others wrote is obeyed", { timeout: 120_000
   test("a list of tasks, one of them and how long they take", async () => {
     const where = await place();
     const env = { MEANWHILE_HOME: where.home };
-    const { stdout } = await runMeanwhile(["bad", "screen", "--async", "--quiet", "--detach"], { cwd: where.project, env });
+    const { stdout } = await runMeanwhile(["bad", "screen", "--async", "--quiet", "--detach"], {
+      cwd: where.project,
+      env,
+    });
     const taskId = stdout.trim();
     await runMeanwhile(["tasks", "result", taskId, "--wait"], { cwd: where.project, env });
     for (const words of [
@@ -153,7 +162,10 @@ describe("at a terminal nothing that others wrote is obeyed", { timeout: 120_000
 
 test("in a pipe, data stays as it is", async () => {
   const { server, home, folder } = await place();
-  const { stdout, stderr } = await runMeanwhile(["call", "say", "--quiet", "--", "node", server], { cwd: folder, env: { MEANWHILE_HOME: home } });
+  const { stdout, stderr } = await runMeanwhile(["call", "say", "--quiet", "--", "node", server], {
+    cwd: folder,
+    env: { MEANWHILE_HOME: home },
+  });
   expect(stdout).toContain(evil);
   expect(stderr).toBe("");
 });

@@ -52,7 +52,8 @@ async function open(handle: (request: IncomingMessage, response: ServerResponse,
   return { clock, connections, dial, errors, isKnown: (count: number) => waitFor(() => accepted >= count) };
 }
 
-const get = (path: string, who = "") => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n${who === "" ? "" : `who: ${who}\r\n`}\r\n`;
+const get = (path: string, who = "") =>
+  `GET ${path} HTTP/1.1\r\nhost: localhost\r\n${who === "" ? "" : `who: ${who}\r\n`}\r\n`;
 
 test("connections that say nothing, or a part of a head, make room for others; who sends a request at once is served among thousands", async () => {
   const { clock, dial, isKnown } = await open((_request, response) => void response.end("served"));
@@ -82,7 +83,9 @@ test("a connection that was refused stays one that nobody knows", async () => {
 
 test("strangers lose their own idle connections, and their next request is refused where too many run; the local user is served", async () => {
   const held: ServerResponse[] = [];
-  const { dial, errors } = await open((request, response) => (request.url === "/hold" ? void held.push(response) : void response.end("served")));
+  const { dial, errors } = await open((request, response) =>
+    request.url === "/hold" ? void held.push(response) : void response.end("served"),
+  );
   const idle = await dial(get("/"));
   await waitFor(() => idle.received.includes("served"));
   const idleToo = await Promise.all(Array.from({ length: 249 }, () => dial(get("/"))));
@@ -95,7 +98,9 @@ test("strangers lose their own idle connections, and their next request is refus
   await waitFor(() => held.length === 200);
   const more = await dial(get("/"));
   await waitFor(() => more.received.includes("429"));
-  expect(errors.at(-1)).toBe("There are 200 requests of callers without a credential without an answer already, the most there may be; wait for one to end.");
+  expect(errors.at(-1)).toBe(
+    "There are 200 requests of callers without a credential without an answer already, the most there may be; wait for one to end.",
+  );
   const mine = await dial(get("/", "me"));
   await waitFor(() => mine.received.includes("served"));
   held[0]?.end("over");
@@ -151,7 +156,13 @@ async function openStream(begin = (exchange: Exchange) => exchange.openStream())
   client.on("error", () => undefined);
   client.write(get("/"));
   await once(client, "readable");
-  return { client, clock, over: over.promise, write: (text: string) => exchange?.write(text), isOver: () => exchange?.isOver === true };
+  return {
+    client,
+    clock,
+    over: over.promise,
+    write: (text: string) => exchange?.write(text),
+    isOver: () => exchange?.isOver === true,
+  };
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -191,7 +202,8 @@ test("one that has a little unread for long is closed; one that is read goes on,
 });
 
 test("an answer of 30 MiB that nobody reads is closed after 10 seconds without a part taken, and one that is read arrives whole", async () => {
-  const answer = (exchange: Exchange) => exchange.answer(200, { id: 1, result: { text: "x".repeat(30 * 1024 * 1024) } });
+  const answer = (exchange: Exchange) =>
+    exchange.answer(200, { id: 1, result: { text: "x".repeat(30 * 1024 * 1024) } });
   const unread = await openStream(answer);
   let isClosed = false;
   void unread.over.then(() => (isClosed = true));

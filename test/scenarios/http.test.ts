@@ -5,7 +5,15 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { quoteWord } from "../../src/cli/target.ts";
 import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { codeCache, executable, quickStart, runMeanwhile, startGuardedHttp, startHttp, waitFor } from "../helpers/meanwhile.ts";
+import {
+  codeCache,
+  executable,
+  quickStart,
+  runMeanwhile,
+  startGuardedHttp,
+  startHttp,
+  waitFor,
+} from "../helpers/meanwhile.ts";
 
 const whoami = {
   "commands/who/am-i.ts": `import { defineCommand } from "meanwhile";
@@ -22,7 +30,9 @@ const initialize = JSON.stringify({
 });
 const plain = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
-/** Two servers for several tests: one that lets nobody run anything, in all of them, and one in which commands do run. */
+/**
+ * Two servers for several tests: one that lets nobody run anything, in all of them, and one in which commands do run.
+ */
 const untouched = shareAmongTests(() => startHttp([], { cwd: project() }));
 const visited = shareAmongTests(() => startHttp([], { cwd: project() }));
 
@@ -34,11 +44,15 @@ function send(
   return new Promise((resolve, reject) => {
     const all: Record<string, string | string[] | undefined> = { ...plain, ...options.headers };
     const headers = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
-    const sent = request(new URL(options.path ?? "/mcp", url), { method: options.method ?? "POST", headers }, (response) => {
-      let text = "";
-      response.setEncoding("utf8").on("data", (part: string) => (text += part));
-      response.on("end", () => resolve({ status: response.statusCode ?? 0, text, headers: response.headers }));
-    });
+    const sent = request(
+      new URL(options.path ?? "/mcp", url),
+      { method: options.method ?? "POST", headers },
+      (response) => {
+        let text = "";
+        response.setEncoding("utf8").on("data", (part: string) => (text += part));
+        response.on("end", () => resolve({ status: response.statusCode ?? 0, text, headers: response.headers }));
+      },
+    );
     sent.on("error", reject);
     sent.end(options.method === "GET" || options.method === "DELETE" ? undefined : (options.body ?? ping));
   });
@@ -56,13 +70,20 @@ describe("who may come in", () => {
   ])("%s is refused on every route, before anything runs", async (_name, headers) => {
     const server = await untouched();
     for (const route of routes)
-      for (const method of ["POST", "GET"]) expect(await send(server.url, { path: route, method, headers }), route).toMatchObject({ status: 403 });
+      for (const method of ["POST", "GET"])
+        expect(await send(server.url, { path: route, method, headers }), route).toMatchObject({ status: 403 });
     expect(existsSync(path.join(server.home, "ran"))).toBe(false);
   });
 
   test("local pages and programs are let in", async () => {
     const { url } = await visited();
-    for (const headers of [{ origin: "http://localhost:3000" }, { origin: "http://127.0.0.1:6274" }, { host: "localhost:9" }, { host: "[::1]:9" }, {}])
+    for (const headers of [
+      { origin: "http://localhost:3000" },
+      { origin: "http://127.0.0.1:6274" },
+      { host: "localhost:9" },
+      { host: "[::1]:9" },
+      {},
+    ])
       expect(await send(url, { headers })).toMatchObject({ status: 200 });
   });
 
@@ -70,7 +91,10 @@ describe("who may come in", () => {
     "a body of type %s is refused on every route: a form on a page could send it",
     async (type) => {
       const server = await untouched();
-      for (const route of routes) expect(await send(server.url, { path: route, headers: { "content-type": type } }), route).toMatchObject({ status: 415 });
+      for (const route of routes)
+        expect(await send(server.url, { path: route, headers: { "content-type": type } }), route).toMatchObject({
+          status: 415,
+        });
       expect(existsSync(path.join(server.home, "ran"))).toBe(false);
     },
   );
@@ -136,11 +160,15 @@ describe("who is calling", () => {
   test("--require-token and requireToken say that they are not needed any more", async () => {
     const { code, stderr } = await runMeanwhile(["serve", "--http", "--port", "0", "--require-token"]);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^✗ --require-token is no flag any more, because HTTP asks for the token by itself; leave it out [^\n]+\n$/);
+    expect(stderr).toMatch(
+      /^✗ --require-token is no flag any more, because HTTP asks for the token by itself; leave it out [^\n]+\n$/,
+    );
     const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.json": '{ "requireToken": true }' });
     expect(await runMeanwhile(["serve", "--http", "--port", "0"], { cwd })).toMatchObject({
       code: 70,
-      stderr: expect.stringContaining("`requireToken` is no setting any more, because HTTP asks for the token by itself; take it out"),
+      stderr: expect.stringContaining(
+        "`requireToken` is no setting any more, because HTTP asks for the token by itself; take it out",
+      ),
     });
   });
 
@@ -170,7 +198,11 @@ describe("a server as users start it asks every caller for the token", () => {
 
   test.for<[string, (token: string) => Sent, string]>([
     ["no token", () => ({}), "This server wants to know who calls"],
-    ["another token", (token) => bearer(`Bearer ${token.slice(0, -1)}${token.endsWith("A") ? "B" : "A"}`), "not this home's"],
+    [
+      "another token",
+      (token) => bearer(`Bearer ${token.slice(0, -1)}${token.endsWith("A") ? "B" : "A"}`),
+      "not this home's",
+    ],
     ["the beginning of the token", (token) => bearer(`Bearer ${token.slice(0, -1)}`), "not this home's"],
     ["a token with something behind it", (token) => bearer(`Bearer ${token}x`), "not this home's"],
     ["a token with another word behind it", (token) => bearer(`Bearer ${token} extra`), "holds no bearer token"],
@@ -180,9 +212,21 @@ describe("a server as users start it asks every caller for the token", () => {
     ["the token without a scheme", (token) => bearer(token), "holds no bearer token"],
     ["Basic", (token) => bearer(`Basic ${Buffer.from(`me:${token}`).toString("base64")}`), "holds no bearer token"],
     ["a token in the URL", (token) => ({ path: `/mcp?access_token=${token}` }), "A token in the URL is not taken"],
-    ["a token in the URL by another name", (token) => ({ path: `/mcp?a=1&token=${token}` }), "A token in the URL is not taken"],
-    ["a token in the URL, beside the header", (token) => ({ path: `/mcp?token=${token}`, ...bearer(`Bearer ${token}`) }), "A token in the URL is not taken"],
-    ["a token in a cookie", (token) => ({ headers: { cookie: `token=${token}; access_token=${token}` } }), "This server wants to know who calls"],
+    [
+      "a token in the URL by another name",
+      (token) => ({ path: `/mcp?a=1&token=${token}` }),
+      "A token in the URL is not taken",
+    ],
+    [
+      "a token in the URL, beside the header",
+      (token) => ({ path: `/mcp?token=${token}`, ...bearer(`Bearer ${token}`) }),
+      "A token in the URL is not taken",
+    ],
+    [
+      "a token in a cookie",
+      (token) => ({ headers: { cookie: `token=${token}; access_token=${token}` } }),
+      "This server wants to know who calls",
+    ],
     [
       "a token in other headers",
       (token) => ({ headers: { "x-api-key": token, "proxy-authorization": `Bearer ${token}` } }),
@@ -198,7 +242,11 @@ describe("a server as users start it asks every caller for the token", () => {
       (token) => ({ headers: { authorization: ["Bearer other", `Bearer ${token}`] } }),
       "more than one Authorization",
     ],
-    ["the same Authorization header twice", (token) => ({ headers: { authorization: [`Bearer ${token}`, `Bearer ${token}`] } }), "more than one Authorization"],
+    [
+      "the same Authorization header twice",
+      (token) => ({ headers: { authorization: [`Bearer ${token}`, `Bearer ${token}`] } }),
+      "more than one Authorization",
+    ],
   ])("%s: 401, and a sentence that says what to send", async ([_title, make, sentence]) => {
     const server = await guarded();
     const sent = make(server.token());
@@ -207,7 +255,9 @@ describe("a server as users start it asks every caller for the token", () => {
       const { error } = JSON.parse(text) as { error: { message: string } };
       expect({ status, challenge: headers["www-authenticate"] }).toEqual({ status: 401, challenge: "Bearer" });
       expect(error.message).toContain(sentence);
-      expect(error.message).toMatch(/^[^.]+; send `Authorization: Bearer …` with what `meanwhile token` prints[^.]*\.$/);
+      expect(error.message).toMatch(
+        /^[^.]+; send `Authorization: Bearer …` with what `meanwhile token` prints[^.]*\.$/,
+      );
       expect(text).not.toContain(server.token());
     }
     expect(existsSync(path.join(server.home, "ran"))).toBe(false);
@@ -217,7 +267,10 @@ describe("a server as users start it asks every caller for the token", () => {
   test("the scheme may be written in small letters", async () => {
     const server = await startGuardedHttp([], { cwd: project() });
     for (const scheme of ["bearer", "BEARER", "Bearer  "])
-      expect(await send(server.url, { headers: { authorization: `${scheme} ${server.token()}` } }), scheme).toMatchObject({ status: 200 });
+      expect(
+        await send(server.url, { headers: { authorization: `${scheme} ${server.token()}` } }),
+        scheme,
+      ).toMatchObject({ status: 200 });
   });
 
   test("a stream, and the end of a session, need it like everything else", async () => {
@@ -225,8 +278,11 @@ describe("a server as users start it asks every caller for the token", () => {
     const own = { authorization: `Bearer ${server.token()}` };
     const begun = await send(server.url, { headers: own, body: initialize });
     const session = { "mcp-session-id": begun.headers["mcp-session-id"] as string };
-    for (const method of ["GET", "DELETE", "POST"]) expect(await send(server.url, { method, headers: session })).toMatchObject({ status: 401 });
-    expect(await send(server.url, { method: "DELETE", headers: { ...session, ...own } })).toMatchObject({ status: 200 });
+    for (const method of ["GET", "DELETE", "POST"])
+      expect(await send(server.url, { method, headers: session })).toMatchObject({ status: 401 });
+    expect(await send(server.url, { method: "DELETE", headers: { ...session, ...own } })).toMatchObject({
+      status: 200,
+    });
   });
 });
 
@@ -239,14 +295,19 @@ test("a request that is refused does not use up its id", async () => {
   });
   await begun.text();
   const session = { "mcp-session-id": begun.headers.get("mcp-session-id") as string };
-  expect(await send(server.url, { headers: { ...session, accept: "application/json" } })).toMatchObject({ status: 406 });
+  expect(await send(server.url, { headers: { ...session, accept: "application/json" } })).toMatchObject({
+    status: 406,
+  });
   expect(await send(server.url, { headers: session })).toMatchObject({ status: 200 });
 });
 
 test("health says ok, other paths say where MCP is", async () => {
   const { url } = await visited();
   expect(await send(url, { method: "GET", path: "/healthz" })).toMatchObject({ status: 200, text: '{"status":"ok"}' });
-  expect(await send(url, { method: "GET", path: "/" })).toMatchObject({ status: 404, text: expect.stringContaining("MCP is at /mcp") });
+  expect(await send(url, { method: "GET", path: "/" })).toMatchObject({
+    status: 404,
+    text: expect.stringContaining("MCP is at /mcp"),
+  });
 });
 
 describe("what the server prints", () => {
@@ -255,12 +316,17 @@ describe("what the server prints", () => {
   const entryIn = (printed: string) => JSON.parse(/^ {4}\{[\s\S]+?^ {4}\}$/m.exec(printed)?.[0] as string) as object;
 
   test("is what a client needs: an address, a header, a host's entry, and a line for a shell that works as it stands", async () => {
-    const server = await startGuardedHttp([], { cwd: project(), env: { MEANWHILE_HOME: path.join(temporaryFolder(), "a home's") } });
+    const server = await startGuardedHttp([], {
+      cwd: project(),
+      env: { MEANWHILE_HOME: path.join(temporaryFolder(), "a home's") },
+    });
     await waitFor(() => server.stderr().includes("Ctrl-C"));
     const printed = server.stderr();
     expect(printed).toContain(`at ${server.url}\n`);
     expect(printed).toContain("    Authorization: Bearer <token>\n");
-    expect(entryIn(printed)).toEqual({ mcpServers: { meanwhile: { type: "http", url: server.url, headers: { Authorization: "Bearer <token>" } } } });
+    expect(entryIn(printed)).toEqual({
+      mcpServers: { meanwhile: { type: "http", url: server.url, headers: { Authorization: "Bearer <token>" } } },
+    });
     // Started from a pipe, so this may be a log.
     expect(printed).not.toContain(server.token());
     const { stdout, stderr } = spawnSync("sh", ["-c", shellLine(printed)], { encoding: "utf8", cwd: "/" });
@@ -276,7 +342,13 @@ describe("what the server prints", () => {
     const line = [process.execPath, quickStart, executable, "serve", "--http", "--port", "0"].map(quoteWord).join(" ");
     const screen = spawn("/usr/bin/script", ["-qec", `stty cols 100 rows 40; exec ${line}`, "/dev/null"], {
       cwd: project(),
-      env: { ...process.env, TERM: "xterm-256color", NO_COLOR: "1", NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: home },
+      env: {
+        ...process.env,
+        TERM: "xterm-256color",
+        NO_COLOR: "1",
+        NODE_COMPILE_CACHE: codeCache,
+        MEANWHILE_HOME: home,
+      },
     });
     const exited = new Promise((resolve) => screen.on("close", resolve));
     cleanUp(async () => {
@@ -289,9 +361,13 @@ describe("what the server prints", () => {
     await waitFor(() => printed.includes("Ctrl-C"));
     const token = readFileSync(path.join(home, "token"), "utf8").trim();
     expect(printed).toContain(`    Authorization: Bearer ${token}\n`);
-    expect(entryIn(printed)).toMatchObject({ mcpServers: { meanwhile: { headers: { Authorization: `Bearer ${token}` } } } });
+    expect(entryIn(printed)).toMatchObject({
+      mcpServers: { meanwhile: { headers: { Authorization: `Bearer ${token}` } } },
+    });
     expect(shellLine(printed)).not.toContain(token);
-    expect(spawnSync("sh", ["-c", shellLine(printed)], { encoding: "utf8", cwd: "/" }).stdout).toMatch(/"success":true|"tools":\[/);
+    expect(spawnSync("sh", ["-c", shellLine(printed)], { encoding: "utf8", cwd: "/" }).stdout).toMatch(
+      /"success":true|"tools":\[/,
+    );
     screen.stdin.write("\x03");
     expect(await exited).toBe(0);
   });
@@ -307,7 +383,8 @@ test("a server whose log nobody reads any more goes on, and does not spin", asyn
   const server = await startHttp([], { cwd: project() });
   server.child.stderr.destroy();
   // Without its database the server has something to log every second.
-  for (const name of ["tasks.db", "tasks.db-wal", "tasks.db-shm"]) rmSync(path.join(server.home, name), { force: true });
+  for (const name of ["tasks.db", "tasks.db-wal", "tasks.db-shm"])
+    rmSync(path.join(server.home, name), { force: true });
   const before = ticksOf(server.child.pid as number);
   await new Promise((resolve) => setTimeout(resolve, 2_500));
   // A hundred ticks are a second of one core: the loop took all of it.

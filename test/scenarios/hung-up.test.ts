@@ -50,7 +50,9 @@ test.for([
     const next = await new WireClient(overPipes(second.child), { revision: "2025-06-18" }).begin();
     onTestFinished(() => next.close());
     const listed = async () =>
-      resultOf(await next.request("tools/call", { name: "task_list", arguments: {} })).structuredContent?.data.jobs as { status: string }[];
+      resultOf(await next.request("tools/call", { name: "task_list", arguments: {} })).structuredContent?.data.jobs as {
+        status: string;
+      }[];
     expect((await listed()).map(({ status }) => status)).toEqual(Array.from({ length: count }).fill("completed"));
     expect(work.starts(), "nothing ran twice").toBe(count);
   },

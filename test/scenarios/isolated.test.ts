@@ -6,7 +6,11 @@ import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { type Started, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { overPipes, WireClient } from "../helpers/wire.ts";
 
-const command = (isolation: string, input: string, body: string) => `import { execFileSync, spawn } from "node:child_process";
+const command = (
+  isolation: string,
+  input: string,
+  body: string,
+) => `import { execFileSync, spawn } from "node:child_process";
 import { appendFileSync } from "node:fs";
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
@@ -110,7 +114,8 @@ test("commands and what they start get the environment they need, and no secret 
   const token = (await home.terminal("token")).stdout.trim();
   expect(token.length).toBeGreaterThan(30);
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name)))
-    for (const what of ["cmdline", "environ"]) expect(readOr(`/proc/${pid}/${what}`).includes(token), `${what} of ${pid}`).toBe(false);
+    for (const what of ["cmdline", "environ"])
+      expect(readOr(`/proc/${pid}/${what}`).includes(token), `${what} of ${pid}`).toBe(false);
 }, 60_000);
 
 function readOr(file: string): string {

@@ -86,7 +86,10 @@ describe("what a job has asked before its client opened a stream", () => {
     expect(asked.params).toMatchObject({ message: "Which one?" });
     await client.respond(asked.id ?? "", { action: "accept", content: { text: "this one" } });
     await waitFor(() => resultsOn(stream).length === 1);
-    expect(resultsOn(stream)[0]).toMatchObject({ job_id: job, result: { success: true, data: { together: ["this one"] } } });
+    expect(resultsOn(stream)[0]).toMatchObject({
+      job_id: job,
+      result: { success: true, data: { together: ["this one"] } },
+    });
   });
 
   test("is told on it, with how to answer, where the client cannot show questions", async () => {
@@ -95,6 +98,9 @@ describe("what a job has asked before its client opened a stream", () => {
       () => stream.of("notifications/progress")[0],
       () => `nobody told how to answer; there came ${JSON.stringify(stream.messages)}`,
     );
-    expect(told.params).toMatchObject({ job_id: job, message: expect.stringMatching(`Which one\\?.*meanwhile tasks answer ${job}`) });
+    expect(told.params).toMatchObject({
+      job_id: job,
+      message: expect.stringMatching(`Which one\\?.*meanwhile tasks answer ${job}`),
+    });
   });
 });

@@ -28,30 +28,46 @@ describe("job notifications", () => {
     ["its own token", { meta: { progressToken: "abc" } }, "abc"],
     ["a token that is a number", { meta: { progressToken: 7 } }, 7],
     ["no token", {}, undefined],
-  ] as const)("an estimate at once, progress, one result: message by message, with %s", async (_title, options, token) => {
-    const client = await new Project().stdio(takesJobs);
-    const before = client.received.length;
-    const answer = await client.call("work_sync", {}, options);
-    const job_id = answer.structuredContent?.data.job_id as string;
-    expect(client.received[before]?.result, "nothing comes before the answer").toEqual(answer);
-    expect(answer.structuredContent).toEqual({
-      success: true,
-      data: { job_id: expect.stringMatching(/^[0-9a-f-]{36}$/), estimated_runtime_seconds: 45, status: expect.stringMatching(/^(queued|running)$/) },
-      messages: [message("info", expect.stringMatching(/^Operation (queued|running)\. Estimated runtime: 45 s\.$/) as unknown as string)],
-    });
-    expect(JSON.parse(answer.content?.[0]?.text ?? "")).toEqual(answer.structuredContent);
-    const progressToken = token ?? job_id;
-    const result = { success: true, data: { files_processed: 500 }, messages: [message("success", "Sync completed successfully")] };
-    const progress = (part: number, text: string) => ({
-      method: "notifications/progress",
-      params: { progressToken, job_id, progress: part, message: text, timestamp },
-    });
-    expect(await untilResult(client)).toEqual([
-      progress(0.3, "Processing 150 of 500 files..."),
-      progress(0.6, "Processing 300 of 500 files..."),
-      { method: "notifications/tool_result", params: { job_id, result, timestamp } },
-    ]);
-  });
+  ] as const)(
+    "an estimate at once, progress, one result: message by message, with %s",
+    async (_title, options, token) => {
+      const client = await new Project().stdio(takesJobs);
+      const before = client.received.length;
+      const answer = await client.call("work_sync", {}, options);
+      const job_id = answer.structuredContent?.data.job_id as string;
+      expect(client.received[before]?.result, "nothing comes before the answer").toEqual(answer);
+      expect(answer.structuredContent).toEqual({
+        success: true,
+        data: {
+          job_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+          estimated_runtime_seconds: 45,
+          status: expect.stringMatching(/^(queued|running)$/),
+        },
+        messages: [
+          message(
+            "info",
+            expect.stringMatching(/^Operation (queued|running)\. Estimated runtime: 45 s\.$/) as unknown as string,
+          ),
+        ],
+      });
+      expect(JSON.parse(answer.content?.[0]?.text ?? "")).toEqual(answer.structuredContent);
+      const progressToken = token ?? job_id;
+      const result = {
+        success: true,
+        data: { files_processed: 500 },
+        messages: [message("success", "Sync completed successfully")],
+      };
+      const progress = (part: number, text: string) => ({
+        method: "notifications/progress",
+        params: { progressToken, job_id, progress: part, message: text, timestamp },
+      });
+      expect(await untilResult(client)).toEqual([
+        progress(0.3, "Processing 150 of 500 files..."),
+        progress(0.6, "Processing 300 of 500 files..."),
+        { method: "notifications/tool_result", params: { job_id, result, timestamp } },
+      ]);
+    },
+  );
 
   test("an error is a result, too: { success: false, data: {}, messages: [error] }", async () => {
     const client = await new Project().stdio(takesJobs);
@@ -75,16 +91,24 @@ describe("job notifications", () => {
     await work.seen("started");
     await client.call("task_cancel", { job_id });
     const ends = (await untilResult(client)).filter(({ method }) => method === "notifications/tool_result");
-    expect(ends.map(({ params }) => params)).toMatchObject([{ job_id, result: { success: false, data: {}, messages: [{ type: "error" }] } }]);
+    expect(ends.map(({ params }) => params)).toMatchObject([
+      { job_id, result: { success: false, data: {}, messages: [{ type: "error" }] } },
+    ]);
   });
 
   test("the result can be fetched as well, and two jobs do not get mixed up", async () => {
     const client = await new Project().stdio(takesJobs);
-    const jobs = await Promise.all([10, 20].map(async (files) => (await client.call("work_sync", { files })).structuredContent?.data.job_id as string));
+    const jobs = await Promise.all(
+      [10, 20].map(
+        async (files) => (await client.call("work_sync", { files })).structuredContent?.data.job_id as string,
+      ),
+    );
     const fetched = await Promise.all(jobs.map((job_id) => client.call("task_result", { job_id })));
     expect(fetched.map(({ structuredContent }) => structuredContent?.data.files_processed)).toEqual([10, 20]);
     await waitFor(() => client.received.filter(({ method }) => method === "notifications/tool_result").length === 2);
-    const told = client.received.filter(({ method }) => method === "notifications/tool_result").map(({ params }) => params as { job_id: string; result: Json });
+    const told = client.received
+      .filter(({ method }) => method === "notifications/tool_result")
+      .map(({ params }) => params as { job_id: string; result: Json });
     expect(Object.fromEntries(told.map(({ job_id, result }) => [job_id, result]))).toEqual(
       Object.fromEntries(jobs.map((job_id, at) => [job_id, fetched[at]?.structuredContent])),
     );
@@ -112,27 +136,43 @@ describe("job notifications", () => {
 });
 
 describe("what is known of durations", () => {
-  test.each(["2025-11-25", "2026-07-28"])("resource meanwhile://stats: totals over all callers, and no callers (%s)", async (revision) => {
-    const project = new Project();
-    const [client, stranger] = [await project.http({ revision }), await project.http({ revision, isAnonymous: true })];
-    for (const caller of [client, stranger, client]) await caller.call("work_quick");
-    await client.call("work_sync", { fail: true });
-    const { resources } = (await client.request("resources/list")).result as unknown as { resources: Json[] };
-    expect(resources).toEqual([expect.objectContaining({ uri: "meanwhile://stats", mimeType: "application/json" })]);
-    const { contents } = (await stranger.request("resources/read", { uri: "meanwhile://stats" })).result as unknown as {
-      contents: { text: string; uri: string }[];
-    };
-    const ms = expect.any(Number);
-    expect(JSON.parse(contents[0]?.text ?? "")).toEqual({ commands: [{ command: "work_quick", runs: 3, p50Ms: ms, p95Ms: ms, p99Ms: ms }] });
-    expect((await client.request("resources/read", { uri: "meanwhile://nothing" })).error).toMatchObject({ code: expect.any(Number) });
-  });
+  test.each(["2025-11-25", "2026-07-28"])(
+    "resource meanwhile://stats: totals over all callers, and no callers (%s)",
+    async (revision) => {
+      const project = new Project();
+      const [client, stranger] = [
+        await project.http({ revision }),
+        await project.http({ revision, isAnonymous: true }),
+      ];
+      for (const caller of [client, stranger, client]) await caller.call("work_quick");
+      await client.call("work_sync", { fail: true });
+      const { resources } = (await client.request("resources/list")).result as unknown as { resources: Json[] };
+      expect(resources).toEqual([expect.objectContaining({ uri: "meanwhile://stats", mimeType: "application/json" })]);
+      const { contents } = (await stranger.request("resources/read", { uri: "meanwhile://stats" }))
+        .result as unknown as {
+        contents: { text: string; uri: string }[];
+      };
+      const ms = expect.any(Number);
+      expect(JSON.parse(contents[0]?.text ?? "")).toEqual({
+        commands: [{ command: "work_quick", runs: 3, p50Ms: ms, p95Ms: ms, p99Ms: ms }],
+      });
+      expect((await client.request("resources/read", { uri: "meanwhile://nothing" })).error).toMatchObject({
+        code: expect.any(Number),
+      });
+    },
+  );
 
   test('_meta["meanwhile/tool"]: async as declared, taskModeRecommended as declared or by history', async () => {
     const project = new Project();
     writeFiles(project.cwd, { "home/.keep": "" });
     const store = openSqliteStore(path.join(project.home, "tasks.db"), systemClock);
     const key = await project.key();
-    const count = (command: string, ms: number, runs: number) => ({ command: `${key}/${command}`, kind: "time" as const, bucket: bucketOf(ms), count: runs });
+    const count = (command: string, ms: number, runs: number) => ({
+      command: `${key}/${command}`,
+      kind: "time" as const,
+      bucket: bucketOf(ms),
+      count: runs,
+    });
     await store.recordDurations([
       count("work_gated", 12_000, 5),
       count("work_reading", 12_000, 4),
@@ -142,7 +182,9 @@ describe("what is known of durations", () => {
     await store.close();
     for (const revision of ["2025-06-18", "2026-07-28"]) {
       const client = await project.stdio({ revision });
-      const { tools } = (await client.request("tools/list")).result as unknown as { tools: { name: string; _meta: Record<string, Json> }[] };
+      const { tools } = (await client.request("tools/list")).result as unknown as {
+        tools: { name: string; _meta: Record<string, Json> }[];
+      };
       const about = Object.fromEntries(tools.map(({ name, _meta }) => [name, _meta["meanwhile/tool"]]));
       expect(about.work_sync).toEqual({ async: true, taskModeRecommended: true });
       expect(about.work_gated).toEqual({ async: false, taskModeRecommended: true });

@@ -7,51 +7,71 @@ import type { CallOptions, Result, WireClient, WireOptions } from "../helpers/wi
 const [nov25, y26] = ["2025-11-25", "2026-07-28"] as const;
 const takesTasks = { extensions: { "io.modelcontextprotocol/tasks": {} } };
 const keyed = (key: string, more: object = {}): CallOptions => ({ meta: { "meanwhile/idempotencyKey": key, ...more } });
-const textsOf = ({ structuredContent }: Result) => structuredContent?.messages.filter(({ type }) => type !== "success").map(({ text }) => text);
-const jobsOf = async (client: WireClient) => (await client.call("task_list")).structuredContent?.data.jobs as { job_id: string }[];
+const textsOf = ({ structuredContent }: Result) =>
+  structuredContent?.messages.filter(({ type }) => type !== "success").map(({ text }) => text);
+const jobsOf = async (client: WireClient) =>
+  (await client.call("task_list")).structuredContent?.data.jobs as { job_id: string }[];
 
-test.for([nov25, y26])("a key of callers who cannot be told apart is nobody's: each gets a run of its own (%s)", async (revision) => {
-  const project = new Project();
-  const strangers = await Promise.all([1, 2].map(() => project.http({ revision, isAnonymous: true })));
-  const results = [];
-  // The same call, and other ones that would have been given the first one's result.
-  for (const text of ["a secret", "a secret", "something else"])
-    for (const stranger of strangers) results.push(await stranger.call("work_quick", { text }, keyed("k")));
-  expect(results.map(({ structuredContent }) => structuredContent?.data)).toEqual(
-    ["a secret", "a secret", "a secret", "a secret", "something else", "something else"].map((text, at) => ({ text, number: at + 1 })),
-  );
-  for (const result of results) expect(textsOf(result)).toEqual([]);
-  // Nor is it the local user's.
-  const known = await project.http({ revision });
-  expect((await known.call("work_quick", { text: "mine" }, keyed("k"))).structuredContent?.data).toEqual({ text: "mine", number: 7 });
-});
+test.for([nov25, y26])(
+  "a key of callers who cannot be told apart is nobody's: each gets a run of its own (%s)",
+  async (revision) => {
+    const project = new Project();
+    const strangers = await Promise.all([1, 2].map(() => project.http({ revision, isAnonymous: true })));
+    const results = [];
+    // The same call, and other ones that would have been given the first one's result.
+    for (const text of ["a secret", "a secret", "something else"])
+      for (const stranger of strangers) results.push(await stranger.call("work_quick", { text }, keyed("k")));
+    expect(results.map(({ structuredContent }) => structuredContent?.data)).toEqual(
+      ["a secret", "a secret", "a secret", "a secret", "something else", "something else"].map((text, at) => ({
+        text,
+        number: at + 1,
+      })),
+    );
+    for (const result of results) expect(textsOf(result)).toEqual([]);
+    // Nor is it the local user's.
+    const known = await project.http({ revision });
+    expect((await known.call("work_quick", { text: "mine" }, keyed("k"))).structuredContent?.data).toEqual({
+      text: "mine",
+      number: 7,
+    });
+  },
+);
 
-test.for([nov25, y26])("a key that belongs to another call is refused by its name, and nothing is changed (%s)", async (revision) => {
-  const project = new Project();
-  const client = await project.http({ revision, capabilities: revision === y26 ? takesTasks : {} });
-  const first = await client.call("work_quick", { text: "a" }, keyed("k"));
-  expect(first.structuredContent?.data).toEqual({ text: "a", number: 1 });
-  const jobs = await jobsOf(client);
-  const work = gate();
-  const others: readonly (readonly [string, object])[] = [
-    ["work_quick", { text: "b" }],
-    ["work_gated", work.input],
-    ["work_reading", work.input],
-    // It would have been a task from the start.
-    ["work_long", work.input],
-    ["files_erase", work.input],
-  ];
-  for (const [tool, input] of others) {
-    const refused = await client.call(tool, input, keyed("k"));
-    expect(refused, tool).toMatchObject({ isError: true, structuredContent: { success: false, data: {} } });
-    expect(refused.content?.[0]?.text, tool).toMatch(/idempotency key .*another call/);
-    expect(refused.content?.[0]?.text, tool).not.toContain("number");
-  }
-  expect(work.lines()).toEqual([]);
-  expect(await jobsOf(client)).toEqual(jobs);
-  expect((await client.call("work_quick", { text: "c" })).structuredContent?.data, "nothing else was run").toEqual({ text: "c", number: 2 });
-  expect((await client.call("work_quick", { text: "a" }, keyed("k"))).structuredContent?.data).toEqual({ text: "a", number: 1 });
-});
+test.for([nov25, y26])(
+  "a key that belongs to another call is refused by its name, and nothing is changed (%s)",
+  async (revision) => {
+    const project = new Project();
+    const client = await project.http({ revision, capabilities: revision === y26 ? takesTasks : {} });
+    const first = await client.call("work_quick", { text: "a" }, keyed("k"));
+    expect(first.structuredContent?.data).toEqual({ text: "a", number: 1 });
+    const jobs = await jobsOf(client);
+    const work = gate();
+    const others: readonly (readonly [string, object])[] = [
+      ["work_quick", { text: "b" }],
+      ["work_gated", work.input],
+      ["work_reading", work.input],
+      // It would have been a task from the start.
+      ["work_long", work.input],
+      ["files_erase", work.input],
+    ];
+    for (const [tool, input] of others) {
+      const refused = await client.call(tool, input, keyed("k"));
+      expect(refused, tool).toMatchObject({ isError: true, structuredContent: { success: false, data: {} } });
+      expect(refused.content?.[0]?.text, tool).toMatch(/idempotency key .*another call/);
+      expect(refused.content?.[0]?.text, tool).not.toContain("number");
+    }
+    expect(work.lines()).toEqual([]);
+    expect(await jobsOf(client)).toEqual(jobs);
+    expect((await client.call("work_quick", { text: "c" })).structuredContent?.data, "nothing else was run").toEqual({
+      text: "c",
+      number: 2,
+    });
+    expect((await client.call("work_quick", { text: "a" }, keyed("k"))).structuredContent?.data).toEqual({
+      text: "a",
+      number: 1,
+    });
+  },
+);
 
 describe("the note of a repeated call", () => {
   const repeated = /^This idempotency key started the run \d+ s ago; a fresh key starts another\.$/;
@@ -73,7 +93,10 @@ describe("the note of a repeated call", () => {
   test("says so for a task, too", async () => {
     const client = await new Project().http({ revision: y26, capabilities: takesTasks });
     const work = gate();
-    const [first, again] = [await client.call("work_long", work.input, keyed("k")), await client.call("work_long", work.input, keyed("k"))];
+    const [first, again] = [
+      await client.call("work_long", work.input, keyed("k")),
+      await client.call("work_long", work.input, keyed("k")),
+    ];
     expect([kindOf(first), taskIdOf(again)]).toEqual(["task of 2026", taskIdOf(first)]);
     expect(first._meta?.["meanwhile/call"]).toBeUndefined();
     expect(again._meta?.["meanwhile/call"]).toEqual({ note: expect.stringMatching(repeated) });
@@ -84,7 +107,8 @@ describe("the note of a repeated call", () => {
 describe("where nothing may be deferred", () => {
   const plain: WireOptions = { revision: nov25 };
   const settings = { MEANWHILE_AUTO_TASK_REQUIRE_CLIENT_CAP: "1" };
-  const sentence = /«What is your name\?», and this client cannot show questions; run it in a terminal: meanwhile ask name/;
+  const sentence =
+    /«What is your name\?», and this client cannot show questions; run it in a terminal: meanwhile ask name/;
 
   test("a call with a key that asks something ends with a sentence, as it does without one", async () => {
     const client = await new Project({}, settings).stdio(plain);
@@ -107,7 +131,10 @@ describe("where nothing may be deferred", () => {
   });
 
   test("MEANWHILE_AUTO_TASK=0: a command that runs only as a task is one all the same, for a client that takes tasks", async () => {
-    const client = await new Project({}, { MEANWHILE_AUTO_TASK: "0" }).stdio({ revision: y26, capabilities: takesTasks });
+    const client = await new Project({}, { MEANWHILE_AUTO_TASK: "0" }).stdio({
+      revision: y26,
+      capabilities: takesTasks,
+    });
     const result = await client.call("work_always");
     expect(kindOf(result)).toBe("task of 2026");
     expect(kindOf(await client.call("work_quick"))).toBe("answer");

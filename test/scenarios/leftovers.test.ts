@@ -6,9 +6,21 @@ import { type TaskGeneration, taskGenerations } from "../../src/wire/revisions.t
 import { eventually, type Started, waitFor } from "../helpers/meanwhile.ts";
 import { isEnded, openPlace, openTraces, type Place, startTask, taskWhen } from "../helpers/place.ts";
 import { gate, Project, taskIdOf } from "../helpers/project.ts";
-import { type Answer, type Begun, exchange, type Fields, ModernClient, SessionClient, takesTasks, type WireClient } from "../helpers/wire.ts";
+import {
+  type Answer,
+  type Begun,
+  exchange,
+  type Fields,
+  ModernClient,
+  SessionClient,
+  takesTasks,
+  type WireClient,
+} from "../helpers/wire.ts";
 
-/** What is left behind in the database, and in other people's hands, when calls have been answered, cancelled, handed out or cut short. */
+/**
+ * What is left behind in the database, and in other people's hands, when calls have been answered, cancelled, handed
+ * out or cut short.
+ */
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/rules/commands");
 const deaths = path.resolve(import.meta.dirname, "../fixtures/leftovers/commands");
@@ -57,15 +69,24 @@ const ways: readonly { readonly title: string; readonly connect: (place: Place) 
   { title: "2026-07-28 over stdio", connect: async (place) => calling(await place.startPipe("2026-07-28")) },
   {
     title: "2025-11-25 over HTTP, in a session",
-    connect: async (place) => calling(await SessionClient.begin((await place.startHttp()).url, { headers: place.local() })),
+    connect: async (place) =>
+      calling(await SessionClient.begin((await place.startHttp()).url, { headers: place.local() })),
   },
-  { title: "2026-07-28 over HTTP", connect: async (place) => calling(new ModernClient((await place.startHttp()).url, { headers: place.local() })) },
+  {
+    title: "2026-07-28 over HTTP",
+    connect: async (place) => calling(new ModernClient((await place.startHttp()).url, { headers: place.local() })),
+  },
   {
     title: "2025-11-25 over HTTP, without a session",
     connect: async (place) => {
       const { url } = await place.startHttp();
       return async (name, input, _meta) => {
-        const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: input, _meta } });
+        const body = JSON.stringify({
+          jsonrpc: "2.0",
+          id: 1,
+          method: "tools/call",
+          params: { name, arguments: input, _meta },
+        });
         const stream = await exchange(url, { headers: { "content-type": "application/json", ...place.local() }, body });
         await stream.over;
         return stream.messages.find(({ method }) => method === undefined) as Pick<Answer, "result" | "error">;
@@ -79,14 +100,17 @@ test.for(ways)("ten answered calls of 150 ms leave no row at all ($title)", asyn
   const call = await connect(place);
   await call("report_steps", { at: 1, steps: 1, gapMs: 1 }, {});
   const gates = Array.from({ length: 10 }, openTraces);
-  const calls = gates.map(({ file }, at) => call("work_hold", { file }, at % 2 === 0 ? {} : { progressToken: `token ${at}` }));
+  const calls = gates.map(({ file }, at) =>
+    call("work_hold", { file }, at % 2 === 0 ? {} : { progressToken: `token ${at}` }),
+  );
   await waitFor(
     () => rowsOf(place.home).length === 10,
     () => `while they run, ten calls are on record, and not ${JSON.stringify(rowsOf(place.home))}`,
   );
   await sleep(100);
   for (const { release } of gates) release();
-  for (const { result } of await Promise.all(calls)) expect(result).toMatchObject({ structuredContent: { success: true } });
+  for (const { result } of await Promise.all(calls))
+    expect(result).toMatchObject({ structuredContent: { success: true } });
   await waitFor(
     () => rowsOf(place.home).length === 0,
     () => `${rowsOf(place.home).length} rows were left: ${JSON.stringify(rowsOf(place.home))}`,
@@ -94,7 +118,8 @@ test.for(ways)("ten answered calls of 150 ms leave no row at all ($title)", asyn
 });
 
 /** Does the same for both taskGenerations, side by side. */
-const onBoth = (work: (revision: TaskGeneration) => Promise<void>) => async () => void (await Promise.all(taskGenerations.map(work)));
+const onBoth = (work: (revision: TaskGeneration) => Promise<void>) => async () =>
+  void (await Promise.all(taskGenerations.map(work)));
 
 describe("a cancelled call", () => {
   test(
@@ -199,7 +224,10 @@ describe("a server that was told to stop", () => {
     const running = core.start("tools/call", { name: "work_change", arguments: { file: inline.file } });
     await inline.shows("started");
     await stop(server);
-    expect((await running.answer).result?.structuredContent.data).toMatchObject({ status: "working", next_action: { tool: "task_result" } });
+    expect((await running.answer).result?.structuredContent.data).toMatchObject({
+      status: "working",
+      next_action: { tool: "task_result" },
+    });
     holders[0]?.release();
     await holders[0]?.shows("finished");
     await sleep(300);
@@ -227,10 +255,15 @@ async function stop({ child, stderr }: Started): Promise<void> {
 test("a command whose own process dies is answered with a sentence, and leaves nothing", async () => {
   const place = openPlace({ commands: deaths, isApart: true });
   const pipe = await place.startPipe("2025-11-25");
-  const [alive, dead] = await Promise.all([true, false].map((lives) => pipe.request("tools/call", { name: "child_die", arguments: { lives } })));
+  const [alive, dead] = await Promise.all(
+    [true, false].map((lives) => pipe.request("tools/call", { name: "child_die", arguments: { lives } })),
+  );
   expect(alive?.result?.structuredContent).toMatchObject({ success: true });
   const sentence = "Its process ended by itself (SIGKILL).";
-  expect(dead?.result).toMatchObject({ isError: true, structuredContent: { success: false, data: {}, messages: [{ type: "error", text: sentence }] } });
+  expect(dead?.result).toMatchObject({
+    isError: true,
+    structuredContent: { success: false, data: {}, messages: [{ type: "error", text: sentence }] },
+  });
   expect(dead?.result?.content[0].text).toContain(sentence);
   await waitFor(() => rowsOf(place.home).length === 0);
 });
@@ -239,7 +272,12 @@ describe("what an anonymous caller was asked to confirm, when its call is handed
   /** Its person does nothing for 0.9 s. */
   async function handOut() {
     const project = new Project({ hosts: { "my-host": { limitSeconds: 1.2 } } });
-    const client = await project.http({ revision: "2025-11-25", name: "my-host", capabilities: { elicitation: {} }, isAnonymous: true });
+    const client = await project.http({
+      revision: "2025-11-25",
+      name: "my-host",
+      capabilities: { elicitation: {} },
+      isAnonymous: true,
+    });
     const { input, lines } = gate();
     const handle = await client.call("files_erase", input);
     expect(client.received.filter(({ method }) => method === "elicitation/create")).toHaveLength(1);
@@ -267,10 +305,16 @@ test("`meanwhile tasks show` finds a call by the short id that `tasks list --liv
   const work = gate();
   const call = client.startCall("work_gated", work.input);
   await work.seen("started");
-  const shortId = await eventually(async () => /^ *([0-9a-f]{8})\b.*work_gated/m.exec((await project.terminal("tasks", "list", "--live")).stdout)?.[1]);
+  const shortId = await eventually(
+    async () => /^ *([0-9a-f]{8})\b.*work_gated/m.exec((await project.terminal("tasks", "list", "--live")).stdout)?.[1],
+  );
   const shown = await project.terminal("tasks", "show", shortId, "--json");
   expect(shown).toMatchObject({ code: 0, stderr: "" });
-  expect(JSON.parse(shown.stdout)).toMatchObject({ taskId: expect.stringMatching(`^${shortId}-`), command: "work_gated", status: "working" });
+  expect(JSON.parse(shown.stdout)).toMatchObject({
+    taskId: expect.stringMatching(`^${shortId}-`),
+    command: "work_gated",
+    status: "working",
+  });
   work.open();
   expect((await call.answer).result?.structuredContent).toMatchObject({ success: true });
 });

@@ -1,7 +1,15 @@
 import { readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { connect, type ListedTool, modernV2, newestV1, type Sdk, type TestClient, type TransportName } from "../helpers/clients.ts";
+import {
+  connect,
+  type ListedTool,
+  modernV2,
+  newestV1,
+  type Sdk,
+  type TestClient,
+  type TransportName,
+} from "../helpers/clients.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 
@@ -39,7 +47,10 @@ for (const { sdk, transport } of clients) {
     await toolsAfter(client, edit, (tools) => tools[0]?.description === "Greet somebody");
 
     const importing = `import { greeting } from "./_greeting.ts";\n${edited.replace("`Hello, ", "greeting + `, ")}`;
-    writeFiles(project, { "commands/hello/_greeting.ts": greeting("Good morning"), "commands/hello/world.ts": importing });
+    writeFiles(project, {
+      "commands/hello/_greeting.ts": greeting("Good morning"),
+      "commands/hello/world.ts": importing,
+    });
     await expect.poll(() => greet(client), { timeout: 40_000 }).toBe("Good morning, Ada!");
     writeFiles(project, { "commands/hello/_greeting.ts": greeting("Good night") });
     await expect.poll(() => greet(client), { timeout: 40_000 }).toBe("Good night, Ada!");
@@ -71,13 +82,21 @@ test("a folder of commands behind a symbolic link is followed like any other", a
   symlinkSync(path.join(project, "real"), path.join(project, "linked"));
   const client = await connect(newestV1, "stdio", { cwd: project, commands: "linked" });
   expect((await client.call("hello_world")).content[0]?.text).toContain("pong");
-  const edit = () => writeFiles(project, { "real/hello/world.ts": ping.replace("Answer", "Answer loudly").replace("pong", "PONG") });
+  const edit = () =>
+    writeFiles(project, { "real/hello/world.ts": ping.replace("Answer", "Answer loudly").replace("pong", "PONG") });
   await toolsAfter(client, edit, (tools) => tools[0]?.description === "Answer loudly");
   expect((await client.call("hello_world")).content[0]?.text).toContain("PONG");
 });
 
-/** Does something to the files, then lists the tools each time the server says that they changed, until they are as wanted. */
-async function toolsAfter(client: TestClient, act: () => unknown, isWanted: (tools: readonly ListedTool[]) => boolean): Promise<readonly ListedTool[]> {
+/**
+ * Does something to the files, then lists the tools each time the server says that they changed, until they are as
+ * wanted.
+ */
+async function toolsAfter(
+  client: TestClient,
+  act: () => unknown,
+  isWanted: (tools: readonly ListedTool[]) => boolean,
+): Promise<readonly ListedTool[]> {
   let heard = client.listChanges();
   await act();
   for (;;) {

@@ -8,8 +8,9 @@ import { runMeanwhile, startHttp, startMeanwhile, waitFor } from "../helpers/mea
 import { handleOf, type Message, overHttp, overPipes, type Result, WireClient } from "../helpers/wire.ts";
 
 /**
- * A model that was told to do harm, with nothing but the bundled tools: over stdio, through the real daemon, and over HTTP with
- * the user's own token. Whatever it must not read holds this mark, which must never be in anything it is sent.
+ * A model that was told to do harm, with nothing but the bundled tools: over stdio, through the real daemon, and over
+ * HTTP with the user's own token. Whatever it must not read holds this mark, which must never be in anything it is
+ * sent.
  */
 const mark = "KEEP-THIS-FROM-MODELS";
 
@@ -35,8 +36,16 @@ function createUser(config?: (folders: { project: string }) => object) {
   symlinkSync(".env", path.join(project, "env.md"));
   linkSync(path.join(user, "other/private.md"), path.join(project, "hard.md"));
   execFileSync("mkfifo", [path.join(project, "pipe.md")]);
-  const home = writeFiles(path.join(user, ".meanwhile"), config === undefined ? {} : { "config.json": JSON.stringify(config({ project })) });
-  return { user, project, home, started: { cwd: project, env: { HOME: user, MEANWHILE_HOME: home, PRIVATE_VARIABLE: mark } } };
+  const home = writeFiles(
+    path.join(user, ".meanwhile"),
+    config === undefined ? {} : { "config.json": JSON.stringify(config({ project })) },
+  );
+  return {
+    user,
+    project,
+    home,
+    started: { cwd: project, env: { HOME: user, MEANWHILE_HOME: home, PRIVATE_VARIABLE: mark } },
+  };
 }
 
 interface Model {
@@ -90,7 +99,11 @@ const paths: readonly (readonly [title: string, path: (model: Model) => string, 
   ["a cloud's credentials", ({ user }) => `${user}/.aws/credentials`, outside],
   ["the home's token", ({ home }) => `${home}/token`, outside],
   ["the way up by ..", ({ project }) => `${project}/deep/../../other/private.md`, outside],
-  ["the way up by %2e%2e", ({ project }) => `${project}/deep/%2e%2e/%2e%2e/other/private.md`, "holds an escaped dot, slash or NUL"],
+  [
+    "the way up by %2e%2e",
+    ({ project }) => `${project}/deep/%2e%2e/%2e%2e/other/private.md`,
+    "holds an escaped dot, slash or NUL",
+  ],
   ["a link to a folder out of the root", ({ project }) => `${project}/out/private.md`, outside],
   ["a link to a file out of the root", ({ project }) => `${project}/link.md`, outside],
   ["a hard link", ({ project }) => `${project}/hard.md`, closed],
@@ -127,7 +140,10 @@ describe.each(doors)("a model over %s", (_door, open) => {
     for (const [tool, toInput] of Object.entries(tools)) {
       const result = await model.client.call(tool, toInput(file));
       const said = `${tool} ${file}: ${JSON.stringify(result.structuredContent)}`;
-      if (tool === "transform_batch") expect(result.isError === true || Number(result.structuredContent?.data.files_transformed) <= 2, said).toBe(true);
+      if (tool === "transform_batch")
+        expect(result.isError === true || Number(result.structuredContent?.data.files_transformed) <= 2, said).toBe(
+          true,
+        );
       else {
         expect(result.isError, said).toBe(true);
         expect(sentenceOf(result), tool).toContain(sentence);
@@ -146,12 +162,24 @@ describe.each(doors)("a model over %s", (_door, open) => {
     expect(await client.call("transform_batch", { glob: `${project}/**/.*`, engine: "text" })).toMatchObject({
       structuredContent: { data: { files_matched: 0 } },
     });
-    expect(await client.call("ingest_sources", { paths: [project] })).toMatchObject({ structuredContent: { data: { files_seen: 2 } } });
-    for (const query of ["KEEP", "MODELS"]) expect(await client.call("ingest_search", { query })).toMatchObject({ structuredContent: { data: { count: 0 } } });
-    expect(await client.call("vault_index", { path: project })).toMatchObject({ structuredContent: { data: { notes: 2 } } });
+    expect(await client.call("ingest_sources", { paths: [project] })).toMatchObject({
+      structuredContent: { data: { files_seen: 2 } },
+    });
+    for (const query of ["KEEP", "MODELS"])
+      expect(await client.call("ingest_search", { query })).toMatchObject({
+        structuredContent: { data: { count: 0 } },
+      });
+    expect(await client.call("vault_index", { path: project })).toMatchObject({
+      structuredContent: { data: { notes: 2 } },
+    });
     expect((await client.call("monitor_sync", { path: project, recursive: true })).isError).not.toBe(true);
-    for (const collection of ["monitor_tracked", "vault_files", "ingest_chunks", "transform_entries"]) await client.call("database_show", { collection });
-    expect((await client.call("ingest_discover")).structuredContent?.data).toMatchObject({ sources: [], errors: [], errors_total: 0 });
+    for (const collection of ["monitor_tracked", "vault_files", "ingest_chunks", "transform_entries"])
+      await client.call("database_show", { collection });
+    expect((await client.call("ingest_discover")).structuredContent?.data).toMatchObject({
+      sources: [],
+      errors: [],
+      errors_total: 0,
+    });
     expect((await client.call("ingest_legacy", { ids: ["codex-prompts"] })).isError).toBe(true);
     expect(sentenceOf(await client.call("transform", { file: `${project}/pipe.md` }))).toContain("is no file");
     expectNothingTold(model);
@@ -248,18 +276,33 @@ test("a person who is asked decides, and a person in a terminal is not asked", a
   }
   expect(await runMeanwhile(["config", "set", "pack.roots", '["~/other"]'], started)).toMatchObject({ code: 0 });
   expect(await runMeanwhile(["config", "set", "http.port", "8080"], started)).toMatchObject({ code: 0 });
-  expect(JSON.parse(readFileSync(path.join(home, "config.json"), "utf8"))).toEqual({ toolPrefix: "wksm", pack: { roots: ["~/other"] }, http: { port: 8080 } });
+  expect(JSON.parse(readFileSync(path.join(home, "config.json"), "utf8"))).toEqual({
+    toolPrefix: "wksm",
+    pack: { roots: ["~/other"] },
+    http: { port: 8080 },
+  });
 });
 
 test("two sessions of one daemon mean the files of their own folders by the same name, also as tasks", async () => {
   const { started, home, project, user } = createUser();
   onTestFinished(() => killDaemons(home));
-  const open = async (cwd: string) => await new WireClient(overPipes(startMeanwhile(["serve"], { ...started, cwd }).child), { revision: "2025-11-25" }).begin();
+  const open = async (cwd: string) =>
+    await new WireClient(overPipes(startMeanwhile(["serve"], { ...started, cwd }).child), {
+      revision: "2025-11-25",
+    }).begin();
   const other = writeFiles(path.join(user, "second"), { "a.md": "other words", "deep/b.md": "other again" });
   const clients = [await open(project), await open(other), await open("/")] as const;
-  const texts = await Promise.all(clients.map(async (client) => (await client.call("transform", { file: "a.md" })).structuredContent));
-  expect(texts).toMatchObject([{ data: { text: "plain words" } }, { data: { text: "other words" } }, { success: false }]);
-  expect(texts[2]?.messages.at(-1)?.text).toContain("`file` a.md is relative, and this server works in no folder of yours");
+  const texts = await Promise.all(
+    clients.map(async (client) => (await client.call("transform", { file: "a.md" })).structuredContent),
+  );
+  expect(texts).toMatchObject([
+    { data: { text: "plain words" } },
+    { data: { text: "other words" } },
+    { success: false },
+  ]);
+  expect(texts[2]?.messages.at(-1)?.text).toContain(
+    "`file` a.md is relative, and this server works in no folder of yours",
+  );
   // The same call, at the same time, of the same caller: not the same run.
   const made = await Promise.all(
     [clients[0], clients[1]].map(async (client) => {
@@ -279,7 +322,9 @@ test("what a person has typed is open to the next session, and a task that was t
   expect((await type("transform", ".env", "--json")).stdout).toContain(mark);
   expect((await type("transform", "../.ssh/id_rsa", "--json", "--async")).stdout).toContain(mark);
   writeFiles(user, { "notes/plan.md": "the plan", "notes/.hidden.md": mark });
-  const client = await new WireClient(overPipes(startMeanwhile(["serve"], started).child), { revision: "2025-11-25" }).begin();
+  const client = await new WireClient(overPipes(startMeanwhile(["serve"], started).child), {
+    revision: "2025-11-25",
+  }).begin();
   const read = async (file: string) => await client.call("transform", { file });
   expect(sentenceOf(await read("~/notes/plan.md"))).toContain(outside);
   expect(await type("monitor", "sync", "../notes")).toMatchObject({ code: 0 });

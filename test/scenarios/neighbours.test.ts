@@ -33,7 +33,12 @@ test("the last progress value arrives also when another process runs the task", 
   const runs = await Promise.all(
     [1, 2, 3, 4].map(async (at) => {
       const token = `task ${at}`;
-      const { taskId } = await startTask(pipe, "report_steps", { at, steps: 4, gapMs: 10 }, { _meta: { progressToken: token } });
+      const { taskId } = await startTask(
+        pipe,
+        "report_steps",
+        { at, steps: 4, gapMs: 10 },
+        { _meta: { progressToken: token } },
+      );
       const waiting = `result ${at}`;
       await pipe.request("tasks/result", { taskId, _meta: { progressToken: waiting } });
       return [token, waiting];
@@ -66,11 +71,16 @@ test("how long a command of the same name takes in another project counts for no
       const { url } = await place.startHttp();
       const client = new ModernClient(url, { headers: place.local(), capabilities: takesTasks });
       const stranger = new ModernClient(url, {});
-      const { tools } = (await stranger.request("tools/list")).result as { tools: { name: string; _meta: Record<string, object> }[] };
-      const stats = (await stranger.request("resources/read", { uri: "meanwhile://stats" })).result?.contents[0].text as string;
+      const { tools } = (await stranger.request("tools/list")).result as {
+        tools: { name: string; _meta: Record<string, object> }[];
+      };
+      const stats = (await stranger.request("resources/read", { uri: "meanwhile://stats" })).result?.contents[0]
+        .text as string;
       return {
         hint: tools.find(({ name }) => name === "report_steps")?._meta["meanwhile/tool"],
-        runs: (JSON.parse(stats) as { commands: { command: string; runs: number }[] }).commands.map(({ command, runs }) => [command, runs]),
+        runs: (JSON.parse(stats) as { commands: { command: string; runs: number }[] }).commands.map(
+          ({ command, runs }) => [command, runs],
+        ),
         answered: (await step(client)).result?.resultType,
       };
     }),
@@ -81,4 +91,5 @@ test("how long a command of the same name takes in another project counts for no
   ]);
 });
 
-const step = (client: PipeClient | ModernClient) => client.request("tools/call", { name: "report_steps", arguments: { at: 1, steps: 1, gapMs: 5 } });
+const step = (client: PipeClient | ModernClient) =>
+  client.request("tools/call", { name: "report_steps", arguments: { at: 1, steps: 1, gapMs: 5 } });

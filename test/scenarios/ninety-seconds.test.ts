@@ -33,7 +33,9 @@ const project = () => writeFiles(temporaryFolder(), { "commands/slow/work.ts": n
 const dataOf = (result: CallResult) => result.structuredContent?.data as Record<string, unknown>;
 const secondsSince = (startedAt: number) => (performance.now() - startedAt) / 1000;
 
-test("an SDK v1 client on its 60 s default calls a 90 s command over stdio: a handle, then the result, one run", { timeout: 240_000 }, async () => {
+test("an SDK v1 client on its 60 s default calls a 90 s command over stdio: a handle, then the result, one run", {
+  timeout: 240_000,
+}, async () => {
   const cwd = project();
   const file = path.join(cwd, "starts");
   const client = await connect(newestV1, "stdio", { cwd });
@@ -41,7 +43,9 @@ test("an SDK v1 client on its 60 s default calls a 90 s command over stdio: a ha
   const [first] = await Promise.all([client.call("slow_work", { file }), takesTasks()]);
   const answeredAfter = secondsSince(startedAt);
   expect(dataOf(first)).toMatchObject({ status: "working", next_action: { tool: "task_result" } });
-  expect(first.content[0]?.text).toContain("slow_work is still running. It goes on by itself. Get its result with task_result");
+  expect(first.content[0]?.text).toContain(
+    "slow_work is still running. It goes on by itself. Get its result with task_result",
+  );
   // After 60 s it would not have been answered: its client would have given up.
   expect(answeredAfter).toBeGreaterThan(44.5);
 

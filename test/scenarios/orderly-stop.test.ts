@@ -3,14 +3,28 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { DaemonHome, dataOf, isRunning, kill } from "../helpers/daemon.ts";
 import { eventually, runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
-import { type Message, overHttp, overPipes, type Result, resultOf, WireClient, type WireOptions } from "../helpers/wire.ts";
+import {
+  type Message,
+  overHttp,
+  overPipes,
+  type Result,
+  resultOf,
+  WireClient,
+  type WireOptions,
+} from "../helpers/wire.ts";
 
-/** A process that is told to stop loses nothing: who waits is told where its call went, and work that is safe goes on in the next one. */
+/**
+ * A process that is told to stop loses nothing: who waits is told where its call went, and work that is safe goes on in
+ * the next one.
+ */
 
 const folder = path.resolve(import.meta.dirname, "../fixtures/stop/commands");
 const own = ["--no-bundled", "--commands", folder];
 const plain: WireOptions = { revision: "2025-11-25" };
-const modern: WireOptions = { revision: "2026-07-28", capabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } };
+const modern: WireOptions = {
+  revision: "2026-07-28",
+  capabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } },
+};
 /** Long enough for what is let go to end, on a busy machine too; what is not let go uses all of it. */
 const graceSeconds = 10;
 const safe = ["stop_read", "stop_again", "stop_retried"] as const;
@@ -44,7 +58,10 @@ async function endOf(client: WireClient, taskId: string): Promise<{ ending: "com
   return await eventually(async () => {
     const result = await client.call("task_result", { job_id: taskId });
     if (kindOf(result) === "handle") return undefined;
-    return { ending: result.isError === true ? ("failed" as const) : ("completed" as const), text: JSON.stringify(result) };
+    return {
+      ending: result.isError === true ? ("failed" as const) : ("completed" as const),
+      text: JSON.stringify(result),
+    };
   });
 }
 
@@ -59,7 +76,9 @@ async function stopWithTwenty(stage: Stage): Promise<void> {
 
   const { ended } = await stage.stop();
   const told = performance.now();
-  const answers = await Promise.all(flying.map(async ({ answer }) => ({ result: resultOf(await answer), ms: performance.now() - told })));
+  const answers = await Promise.all(
+    flying.map(async ({ answer }) => ({ result: resultOf(await answer), ms: performance.now() - told })),
+  );
   expect(Math.max(...answers.map(({ ms }) => ms)), "the longest silence").toBeLessThan(graceSeconds * 1000);
   for (const [at, { client }] of flying.entries()) {
     const isModern = clients.indexOf(client) % 2 === 1;
@@ -98,7 +117,10 @@ async function byDaemonStop(): Promise<void> {
       const stopped = runMeanwhile([...own, "daemon", "stop"], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } });
       await waitFor(() => home.daemons().length === 0);
       const ended = stopped.then(({ code, stderr }) => {
-        expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/Daemon \d+ has ended; 10 tasks wait for the next daemon\n$/) });
+        expect({ code, stderr }).toEqual({
+          code: 0,
+          stderr: expect.stringMatching(/Daemon \d+ has ended; 10 tasks wait for the next daemon\n$/),
+        });
       });
       return { ended };
     },
@@ -157,7 +179,10 @@ test("daemon restart: the next daemon runs what is safe while the old one still 
     code: 0,
     stderr: expect.stringMatching(new RegExp(`Daemon ${pid} serves .*\\n[^]*Daemon ${before.pid} has ended\\n$`)),
   });
-  expect(dataOf(await client.call("task_result", { job_id: first }))).toEqual({ passed: once.traces.input.file, pid: before.pid });
+  expect(dataOf(await client.call("task_result", { job_id: first }))).toEqual({
+    passed: once.traces.input.file,
+    pid: before.pid,
+  });
   expect([once.traces.starts(), read.traces.starts()]).toEqual([1, 2]);
 });
 
@@ -170,7 +195,10 @@ test("SIGTERM to a server in the client's own process: answered at once, and it 
   server.child.kill("SIGTERM");
   const [first, second] = await Promise.all([once, read].map(async ({ answer }) => taskIdOf(resultOf(await answer))));
   const refused = await client.call("stop_read", read.traces.input);
-  expect(refused).toMatchObject({ isError: true, content: [{ text: expect.stringMatching(/^The server is shutting down;/) }] });
+  expect(refused).toMatchObject({
+    isError: true,
+    content: [{ text: expect.stringMatching(/^The server is shutting down;/) }],
+  });
   once.traces.open();
   expect(await server.exited).toBe(0);
   expect((await statuses(type)).sort()).toEqual([`${first} completed`, `${second} queued`].sort());
@@ -178,7 +206,9 @@ test("SIGTERM to a server in the client's own process: answered at once, and it 
 
 async function statuses(type: (...words: string[]) => ReturnType<typeof runMeanwhile>): Promise<string[]> {
   const { stdout } = await type(...own, "tasks", "list", "--json");
-  return (JSON.parse(stdout) as { tasks: { taskId: string; status: string }[] }).tasks.map(({ taskId, status }) => `${taskId} ${status}`);
+  return (JSON.parse(stdout) as { tasks: { taskId: string; status: string }[] }).tasks.map(
+    ({ taskId, status }) => `${taskId} ${status}`,
+  );
 }
 
 test("a second SIGTERM ends a daemon at once", async () => {
@@ -206,12 +236,17 @@ test("a client that takes neither tasks nor handles is told where its call went"
   const text = content?.[0]?.text ?? "";
   expect({ isError, text }).toEqual({
     isError: true,
-    text: expect.stringMatching(/The server is stopping\. stop_once goes on as task (\S+); get its result with: meanwhile tasks result \1/),
+    text: expect.stringMatching(
+      /The server is stopping\. stop_once goes on as task (\S+); get its result with: meanwhile tasks result \1/,
+    ),
   });
   traces.open();
   expect((await stopped).code).toBe(0);
   const line = /meanwhile (tasks result [\w-]+)/.exec(text)?.[1] as string;
-  expect(await type(...own, ...line.split(" "))).toMatchObject({ code: 0, stdout: expect.stringContaining(traces.input.file) });
+  expect(await type(...own, ...line.split(" "))).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(traces.input.file),
+  });
   expect(home.daemons()).toEqual([]);
 });
 
@@ -244,11 +279,16 @@ describe("who waits for a task", () => {
     const server = await startGuardedHttp(own, { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } });
     const client = await new WireClient(overHttp(server.url, { token: server.token() }), plain).begin();
     const [once, again] = [gate(), gate()];
-    const ids = [taskIdOf(await client.call("stop_once", once.input, { task })), taskIdOf(await client.call("stop_again", again.input, { task }))];
+    const ids = [
+      taskIdOf(await client.call("stop_once", once.input, { task })),
+      taskIdOf(await client.call("stop_again", again.input, { task })),
+    ];
     for (const { seen } of [once, again]) await seen("started");
     const [first, second] = ids.map((taskId) => client.request("tasks/result", { taskId }));
     server.child.kill("SIGTERM");
-    expect((await second)?.error?.message).toBe("The server is stopping, and the task goes on in the next one; ask again in a moment.");
+    expect((await second)?.error?.message).toBe(
+      "The server is stopping, and the task goes on in the next one; ask again in a moment.",
+    );
     once.open();
     expect(dataOf(resultOf((await first) as Message))).toMatchObject({ passed: once.input.file });
     expect(await server.exited).toBe(0);
@@ -260,7 +300,8 @@ test("daemon status counts calls and tasks, those of a dead daemon too", async (
   const client = await connect();
   const running = async () => {
     const { stdout } = await type(...own, "daemon", "status", "--json");
-    const [{ calls, running: tasks }] = (JSON.parse(stdout) as { daemons: [{ calls: number; running: number }] }).daemons;
+    const [{ calls, running: tasks }] = (JSON.parse(stdout) as { daemons: [{ calls: number; running: number }] })
+      .daemons;
     return { calls, tasks };
   };
   const traces = gate();
@@ -285,7 +326,10 @@ describe("a daemon is found whatever it was started with", () => {
     expect(stdout).toContain(`Daemon ${pid}`);
     expect(stdout).toContain("this project's");
     expect(stdout).toContain(`started   ${home.cwd}  --commands ${folder} --no-bundled\n`);
-    expect(await type("daemon", "restart")).toMatchObject({ code: 0, stderr: expect.stringContaining(`serves ${folder}\n`) });
+    expect(await type("daemon", "restart")).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining(`serves ${folder}\n`),
+    });
     const next = await home.nextDaemon({ key: "", socket: "", pid });
     expect(await type("daemon", "stop")).toMatchObject({ code: 0, stderr: `✓ Daemon ${next.pid} has ended\n` });
     expect(home.daemons()).toEqual([]);
@@ -302,17 +346,37 @@ describe("a daemon is found whatever it was started with", () => {
       const { code, stderr } = await type("daemon", verb);
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: expect.stringMatching(/^✗ 2 daemons of this project run: \d+ \(--commands .*\), \d+ \(.*\); name one by its pid/),
+        stderr: expect.stringMatching(
+          /^✗ 2 daemons of this project run: \d+ \(--commands .*\), \d+ \(.*\); name one by its pid/,
+        ),
       });
     }
-    expect(await type("daemon", "stop", "x")).toMatchObject({ code: 2, stderr: expect.stringContaining("takes the pid of a daemon") });
-    expect(await type("daemon", "stop", "1")).toMatchObject({ code: 1, stderr: expect.stringContaining("No daemon 1 runs in this home") });
-    expect(await type("daemon", "stop", `${pids[0]}`)).toMatchObject({ code: 0, stderr: `✓ Daemon ${pids[0]} has ended\n` });
+    expect(await type("daemon", "stop", "x")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("takes the pid of a daemon"),
+    });
+    expect(await type("daemon", "stop", "1")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("No daemon 1 runs in this home"),
+    });
+    expect(await type("daemon", "stop", `${pids[0]}`)).toMatchObject({
+      code: 0,
+      stderr: `✓ Daemon ${pids[0]} has ended\n`,
+    });
     expect(home.daemons().map(({ pid }) => pid)).toEqual([pids[1]]);
     // In another folder it is not this project's.
     const elsewhere = await runMeanwhile(["daemon", "stop"], { cwd: home.home, env: { MEANWHILE_HOME: home.home } });
-    expect(elsewhere).toMatchObject({ code: 1, stderr: expect.stringContaining("1 of other projects or settings runs; --all ends them too.") });
-    const named = await runMeanwhile(["daemon", "restart", `${pids[1]}`], { cwd: home.home, env: { MEANWHILE_HOME: home.home } });
-    expect(named).toMatchObject({ code: 1, stderr: `✗ Daemon ${pids[1]} was started in ${home.cwd}; restart it from there.\n` });
+    expect(elsewhere).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("1 of other projects or settings runs; --all ends them too."),
+    });
+    const named = await runMeanwhile(["daemon", "restart", `${pids[1]}`], {
+      cwd: home.home,
+      env: { MEANWHILE_HOME: home.home },
+    });
+    expect(named).toMatchObject({
+      code: 1,
+      stderr: `✗ Daemon ${pids[1]} was started in ${home.cwd}; restart it from there.\n`,
+    });
   });
 });

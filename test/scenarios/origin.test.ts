@@ -29,7 +29,9 @@ test("a run knows who asked, by which door and in which folder, in whichever pro
   });
 
   for (const name of ["one", "two"]) {
-    const client = await new WireClient(overPipes(startMeanwhile(["serve", ...words], at(name)).child), { revision: "2025-11-25" }).begin();
+    const client = await new WireClient(overPipes(startMeanwhile(["serve", ...words], at(name)).child), {
+      revision: "2025-11-25",
+    }).begin();
     for (const tool of ["where_here", "where_apart"]) {
       expect((await client.call(tool)).structuredContent?.data, `${tool} in ${name}`).toEqual(expected("mcp", name));
       const { task } = await client.call(tool, {}, { task: {} });
@@ -42,12 +44,16 @@ test("a run knows who asked, by which door and in which folder, in whichever pro
       const { stdout } = await runMeanwhile([...words, "where", command, "--json", ...how], at("two"));
       expect(JSON.parse(stdout), `${command} ${how.join()}`).toEqual(expected("terminal", "two"));
     }
-  const nowhere = await new WireClient(overPipes(startMeanwhile(["serve", "--in-process", ...words], { ...at("one"), cwd: "/" }).child), {
-    revision: "2025-11-25",
-  }).begin();
+  const nowhere = await new WireClient(
+    overPipes(startMeanwhile(["serve", "--in-process", ...words], { ...at("one"), cwd: "/" }).child),
+    {
+      revision: "2025-11-25",
+    },
+  ).begin();
   expect((await nowhere.call("where_here")).structuredContent?.data).toEqual(expected("mcp"));
   const { url } = await startHttp(words, at("one"));
   const { stdout: token } = await runMeanwhile(["token"], at("one"));
   const remote = await new WireClient(overHttp(url, { token: token.trim() }), { revision: "2025-11-25" }).begin();
-  for (const tool of ["where_here", "where_apart"]) expect((await remote.call(tool)).structuredContent?.data, tool).toEqual(expected("mcp"));
+  for (const tool of ["where_here", "where_apart"])
+    expect((await remote.call(tool)).structuredContent?.data, tool).toEqual(expected("mcp"));
 });

@@ -18,7 +18,8 @@ describe("a handle", () => {
     const work = gate();
     const result = await client.call("work_gated", work.input);
     const { job_id } = handleOf(result);
-    const sentence = "work_gated is still running. It goes on by itself. Get its result with task_result and the arguments of next_action.";
+    const sentence =
+      "work_gated is still running. It goes on by itself. Get its result with task_result and the arguments of next_action.";
     expect(result.structuredContent).toEqual({
       success: true,
       data: {
@@ -39,9 +40,13 @@ describe("a handle", () => {
   test("fits the tool's own output schema", async () => {
     const project = new Project(hasty);
     const client = await project.stdio(plain);
-    const { tools } = (await client.request("tools/list")).result as unknown as { tools: { name: string; outputSchema?: object }[] };
+    const { tools } = (await client.request("tools/list")).result as unknown as {
+      tools: { name: string; outputSchema?: object }[];
+    };
     const { default: Ajv } = await import("ajv/dist/2020.js");
-    const validate = new Ajv.default({ strict: false }).compile(tools.find(({ name }) => name === "work_gated")?.outputSchema ?? false);
+    const validate = new Ajv.default({ strict: false }).compile(
+      tools.find(({ name }) => name === "work_gated")?.outputSchema ?? false,
+    );
     const work = gate();
     const handle = await client.call("work_gated", work.input);
     expect(validate(handle.structuredContent), JSON.stringify(validate.errors)).toBe(true);
@@ -87,10 +92,15 @@ describe("task_result", () => {
     work.open();
     const result = await waiting;
     expect(performance.now() - startedAt).toBeLessThan(25_000);
-    expect(result).toMatchObject({ structuredContent: { success: true, data: { passed: work.input.file } }, _meta: { "meanwhile/call": { taskId: job_id } } });
+    expect(result).toMatchObject({
+      structuredContent: { success: true, data: { passed: work.input.file } },
+      _meta: { "meanwhile/call": { taskId: job_id } },
+    });
     expect(JSON.parse(textOf(result))).toEqual(result.structuredContent);
     for (const wait_seconds of [0, 30])
-      expect((await patient.call("task_result", { job_id, wait_seconds })).structuredContent).toEqual(result.structuredContent);
+      expect((await patient.call("task_result", { job_id, wait_seconds })).structuredContent).toEqual(
+        result.structuredContent,
+      );
   });
 
   test("carries the job's progress on its own token", async () => {
@@ -98,7 +108,9 @@ describe("task_result", () => {
     const client = await project.stdio({ ...nov25, capabilities: { experimental: { "meanwhile/jobs": {} } } });
     const job_id = dataOf(await client.call("work_sync")).job_id as string;
     await client.call("task_result", { job_id }, { meta: { progressToken: "mine" } });
-    const heard = client.received.filter(({ method, params }) => method === "notifications/progress" && params?.progressToken === "mine");
+    const heard = client.received.filter(
+      ({ method, params }) => method === "notifications/progress" && params?.progressToken === "mine",
+    );
     expect(heard.map(({ params }) => params?.message)).toContain("Processing 300 of 500 files...");
   });
 });
@@ -110,11 +122,21 @@ describe("a job that asks", () => {
     const { input, lines } = gate();
     const first = await client.call("ask_name", input);
     const { job_id } = handleOf(first);
-    const question = { key: "q1", message: "What is your name?", schema: { type: "object", properties: { name: { type: "string", minLength: 1 } } } };
+    const question = {
+      key: "q1",
+      message: "What is your name?",
+      schema: { type: "object", properties: { name: { type: "string", minLength: 1 } } },
+    };
     const answer = { tool: "task_answer", arguments: { job_id, answers: { q1: { name: "…" } } } };
-    for (const result of [first, await client.call("task_status", { job_id }), await client.call("task_result", { job_id })]) {
+    for (const result of [
+      first,
+      await client.call("task_status", { job_id }),
+      await client.call("task_result", { job_id }),
+    ]) {
       expect(dataOf(result)).toMatchObject({ status: "input_required", questions: [question], next_action: answer });
-      expect(textOf(result)).toContain("ask_name asks «What is your name?». Answer with task_answer, filling in the arguments of next_action.");
+      expect(textOf(result)).toContain(
+        "ask_name asks «What is your name?». Answer with task_answer, filling in the arguments of next_action.",
+      );
     }
     const refusals: readonly (readonly [object, string])[] = [
       [{ q1: { name: "" } }, "`name`"],
@@ -130,7 +152,9 @@ describe("a job that asks", () => {
     await client.call("task_answer", { job_id, answers: { q1: { name: "Ada" } } });
     expect(dataOf(await client.call("task_result", { job_id }))).toEqual({ greeting: "Hello, Ada!" });
     expect(lines()).toEqual(["started", "answered Ada"]);
-    expect(textOf(await client.call("task_answer", { job_id, answers: { q1: { name: "Bob" } } }))).toBe("This job asks nothing right now.");
+    expect(textOf(await client.call("task_answer", { job_id, answers: { q1: { name: "Bob" } } }))).toBe(
+      "This job asks nothing right now.",
+    );
   });
 
   test("for a confirmation is answered by a person in a terminal, never by task_answer", async () => {
@@ -144,9 +168,14 @@ describe("a job that asks", () => {
     expect(textOf(first)).toContain(`Only a person may answer that: meanwhile tasks answer ${job_id}.`);
     const refused = await client.call("task_answer", { job_id, answers: { q1: { confirm: true } } });
     expect(refused.isError).toBe(true);
-    expect(textOf(refused)).toBe(`Only a person may answer «Erase ${input.file}?»; they can with: meanwhile tasks answer ${job_id}`);
+    expect(textOf(refused)).toBe(
+      `Only a person may answer «Erase ${input.file}?»; they can with: meanwhile tasks answer ${job_id}`,
+    );
     expect(lines()).toEqual([]);
-    expect(await project.terminal("tasks", "answer", job_id, "confirm=true")).toMatchObject({ code: 0, stderr: `✓ Answered «Erase ${input.file}?»\n` });
+    expect(await project.terminal("tasks", "answer", job_id, "confirm=true")).toMatchObject({
+      code: 0,
+      stderr: `✓ Answered «Erase ${input.file}?»\n`,
+    });
     expect((await client.call("task_result", { job_id })).structuredContent).toMatchObject({ success: true });
     expect(lines()).toEqual(["erased"]);
   });
@@ -248,7 +277,10 @@ test("bad arguments are a result that names the field", async () => {
   for (const [tool, input, words] of rows) {
     const result = await client.call(tool, input);
     const title = `${tool} ${JSON.stringify(input).slice(0, 100)}`;
-    expect(result, title).toMatchObject({ isError: true, structuredContent: { success: false, data: {}, messages: [{ type: "error" }] } });
+    expect(result, title).toMatchObject({
+      isError: true,
+      structuredContent: { success: false, data: {}, messages: [{ type: "error" }] },
+    });
     expect(textOf(result), title).toContain(words);
   }
 });
@@ -263,7 +295,10 @@ describe("the follow-up tools", () => {
     expect(ours.map(({ name }) => name)).toEqual(followUps);
     for (const tool of ours) {
       expect(tool, tool.name).not.toHaveProperty("execution");
-      expect(tool, tool.name).toMatchObject({ _meta: { "meanwhile/tool": { async: false } }, description: expect.stringMatching(/\w/) });
+      expect(tool, tool.name).toMatchObject({
+        _meta: { "meanwhile/tool": { async: false } },
+        description: expect.stringMatching(/\w/),
+      });
     }
   });
 
@@ -277,7 +312,10 @@ describe("the follow-up tools", () => {
 
   test("are no tasks to a client that takes tasks, either", async () => {
     const project = new Project();
-    const client = await project.stdio({ ...modern, capabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } });
+    const client = await project.stdio({
+      ...modern,
+      capabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } },
+    });
     expect(kindOf(await client.call("task_list"))).toBe("answer");
     expect(dataOf(await client.call("task_list"))).toEqual({ jobs: [] });
   });
@@ -286,7 +324,8 @@ describe("the follow-up tools", () => {
     const project = new Project({ ...hasty, followUpTools: false });
     const client = await project.http(plain);
     expect((await listed(project, plain)).filter((name) => name.startsWith("task_"))).toEqual([]);
-    for (const tool of followUps) expect((await client.startCall(tool, { job_id: "x" }).answer).error, tool).toMatchObject({ code: -32602 });
+    for (const tool of followUps)
+      expect((await client.startCall(tool, { job_id: "x" }).answer).error, tool).toMatchObject({ code: -32602 });
     const work = gate();
     let isAnswered = false;
     const { answer } = client.startCall("work_gated", work.input);
@@ -294,7 +333,10 @@ describe("the follow-up tools", () => {
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     expect(isAnswered).toBe(false);
     work.open();
-    expect((await answer).result?.structuredContent).toMatchObject({ success: true, data: { passed: work.input.file } });
+    expect((await answer).result?.structuredContent).toMatchObject({
+      success: true,
+      data: { passed: work.input.file },
+    });
   });
 
   test("with toolPrefix they are prefixed, and next_action names them so", async () => {

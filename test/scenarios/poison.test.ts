@@ -37,7 +37,10 @@ test("a command that exhausts memory ends one server, and no more: it is given u
   const cwd = temporaryFolder();
   const folder = writeFiles(path.join(cwd, "commands"), commands);
   const env = { MEANWHILE_HOME: temporaryFolder(), NODE_OPTIONS: "--max-old-space-size=96" };
-  const tasks = openTasks(await loadSettings({ cwd, env: { ...process.env, ...env }, flags: { commands: [folder], bundled: false } }), silentLog);
+  const tasks = openTasks(
+    await loadSettings({ cwd, env: { ...process.env, ...env }, flags: { commands: [folder], bundled: false } }),
+    silentLog,
+  );
   onTestFinished(() => tasks.close());
   const catalog = await openCatalog({ folders: [folder], toolPrefix: "", log: silentLog });
   const near = gate();
@@ -46,7 +49,8 @@ test("a command that exhausts memory ends one server, and no more: it is given u
     if (entry === undefined) throw new Error(`There is no command ${tool}.`);
     return (await tasks.engine.create({ entry, input: near.input, caller: "local", reason: "test" })).task.taskId;
   };
-  const start = () => startMeanwhile(["serve", "--http", "--port", "0", "--commands", folder, "--no-bundled"], { cwd, env });
+  const start = () =>
+    startMeanwhile(["serve", "--http", "--port", "0", "--commands", folder, "--no-bundled"], { cwd, env });
   const [patient, hoard] = [await create("near_patient"), await create("near_hoard")];
   // Whoever looks after the server starts it again each time it dies.
   const hasEnded = tasks.engine.wait("local", hoard).then(() => "ended");
@@ -54,10 +58,15 @@ test("a command that exhausts memory ends one server, and no more: it is given u
   const died = () => servers.at(-1)?.exited.then(() => "died");
   while (servers.length < 6 && (await Promise.race([hasEnded, died()])) === "died") servers.push(start());
   expect(servers.length, "one server died, and the next one lived").toBe(2);
-  expect((await tasks.engine.get("local", hoard)).statusMessage).toMatch(/^Its process ended by itself .* Given up after 3 attempts\.$/);
+  expect((await tasks.engine.get("local", hoard)).statusMessage).toMatch(
+    /^Its process ended by itself .* Given up after 3 attempts\.$/,
+  );
   expect(near.lines().filter((line) => line === "hoards")).toHaveLength(4);
   expect(isTerminal(await tasks.engine.get("local", patient)), "the neighbour goes on").toBe(false);
   near.open();
-  expect(await tasks.engine.wait("local", patient)).toMatchObject({ status: "completed", outcome: { data: { attempt: 2 } } });
+  expect(await tasks.engine.wait("local", patient)).toMatchObject({
+    status: "completed",
+    outcome: { data: { attempt: 2 } },
+  });
   expect(near.starts()).toBe(2);
 });

@@ -22,7 +22,11 @@ describe("a live call that a client follows by a token", () => {
     const { answer } = client.startCall("work_gated", work.input, { meta: { progressToken: "abc-1" } });
     const listed = await eventually(async () => (await listProgress(options)).find(({ token }) => token === "abc-1"));
     expect(listed).toMatchObject({ tool: "work_gated", status: "working" });
-    expect(await progressOf("abc-1", options)).toMatchObject({ ok: true, progress: { token: "abc-1", taskId: listed.taskId }, others: [] });
+    expect(await progressOf("abc-1", options)).toMatchObject({
+      ok: true,
+      progress: { token: "abc-1", taskId: listed.taskId },
+      others: [],
+    });
     const [table, all, one] = await Promise.all([
       project.terminal("tasks", "progress"),
       project.terminal("tasks", "progress", "--json"),
@@ -68,7 +72,10 @@ describe("a live call that a client follows by a token", () => {
 
   test("is nobody's where nothing has run, and looking makes no home", async () => {
     const options = { home: `${temporaryFolder()}/none` };
-    expect([await listProgress(options), await progressOf(1, options)]).toMatchObject([[], { ok: false, error: "token_not_found" }]);
+    expect([await listProgress(options), await progressOf(1, options)]).toMatchObject([
+      [],
+      { ok: false, error: "token_not_found" },
+    ]);
   });
 });
 

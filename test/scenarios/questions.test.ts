@@ -1,7 +1,15 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { type Asked, connect, modernV2, newestV1, type Reply, type TestClient, type TransportName } from "../helpers/clients.ts";
+import {
+  type Asked,
+  connect,
+  modernV2,
+  newestV1,
+  type Reply,
+  type TestClient,
+  type TransportName,
+} from "../helpers/clients.ts";
 import { shareAmongTests } from "../helpers/home.ts";
 import { serveHttpHere } from "../helpers/in-process.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
@@ -14,7 +22,8 @@ const clients = [newestV1, modernV2].flatMap((sdk) => sdk.transports.map((transp
 const startServer = () => serveHttpHere(["--no-bundled", "--commands", commands]);
 /** Over HTTP all clients come to one server; over stdio each starts its own. */
 const shared = shareAmongTests(startServer);
-const at = async (transport: TransportName) => (transport === "HTTP" ? { commands, url: (await shared()).url } : { commands });
+const at = async (transport: TransportName) =>
+  transport === "HTTP" ? { commands, url: (await shared()).url } : { commands };
 
 for (const { sdk, transport } of clients) {
   test(`${sdk.title} over ${transport} shows questions, and the same run goes on with what the person does`, async () => {
@@ -33,11 +42,18 @@ for (const { sdk, transport } of clients) {
     const asking = await client.call("ask_name", { file });
     expect(asking.structuredContent).toMatchObject({
       success: true,
-      data: { status: "input_required", questions: [{ key: "q1", message: "What is your name?" }], next_action: { tool: "task_answer" } },
+      data: {
+        status: "input_required",
+        questions: [{ key: "q1", message: "What is your name?" }],
+        next_action: { tool: "task_answer" },
+      },
     });
     const { job_id } = (asking.structuredContent as { data: { job_id: string } }).data;
     const answered = await client.call("task_answer", { job_id, answers: { q1: { name: "Ada" } } });
-    expect(answered.structuredContent).toMatchObject({ success: true, data: { job_id, next_action: { tool: "task_result" } } });
+    expect(answered.structuredContent).toMatchObject({
+      success: true,
+      data: { job_id, next_action: { tool: "task_result" } },
+    });
     const result = await client.call("task_result", { job_id });
     expect(result.structuredContent).toMatchObject({ success: true, data: { greeting: "Hello, Ada!" } });
     expect(lines()).toEqual(["started", "answered Ada"]);
@@ -76,7 +92,9 @@ async function goesOnWithTheAnswer(client: TestClient, person: Person): Promise<
   person.replies = { "What is your name?": accept({ name: "Ada" }) };
   const result = await client.call("ask_name", { file });
   expect(result.structuredContent).toMatchObject({ success: true, data: { greeting: "Hello, Ada!" } });
-  expect(person.asked).toMatchObject([{ requestedSchema: { type: "object", properties: { name: { type: "string" } }, required: ["name"] } }]);
+  expect(person.asked).toMatchObject([
+    { requestedSchema: { type: "object", properties: { name: { type: "string" } }, required: ["name"] } },
+  ]);
   expect(lines()).toEqual(["started", "answered Ada"]);
 }
 
@@ -121,19 +139,22 @@ async function asksBeforeDestroying(client: TestClient, person: Person): Promise
 }
 
 // Since 2026-07-28 no call is open while its question is shown.
-test.for(newestV1.transports)("a call over %s that is cancelled while its question is shown is stopped", async (transport) => {
-  const { file, lines } = openTraces();
-  const stop = new AbortController();
-  const answer = async (): Promise<Reply> => {
-    stop.abort(new Error("changed my mind"));
+test.for(newestV1.transports)(
+  "a call over %s that is cancelled while its question is shown is stopped",
+  async (transport) => {
+    const { file, lines } = openTraces();
+    const stop = new AbortController();
+    const answer = async (): Promise<Reply> => {
+      stop.abort(new Error("changed my mind"));
+      await waitFor(() => lines().includes("stopped"));
+      return { action: "cancel" };
+    };
+    const client = await connect(newestV1, transport, { ...(await at(transport)), answer });
+    await expect(client.call("ask_name", { file }, { signal: stop.signal })).rejects.toBeDefined();
     await waitFor(() => lines().includes("stopped"));
-    return { action: "cancel" };
-  };
-  const client = await connect(newestV1, transport, { ...(await at(transport)), answer });
-  await expect(client.call("ask_name", { file }, { signal: stop.signal })).rejects.toBeDefined();
-  await waitFor(() => lines().includes("stopped"));
-  expect(lines()).toEqual(["started", "stopped"]);
-});
+    expect(lines()).toEqual(["started", "stopped"]);
+  },
+);
 
 describe("the requestState of 2026-07-28", () => {
   const inputResponses = { q1: accept({ name: "Ada" }) };
@@ -145,7 +166,10 @@ describe("the requestState of 2026-07-28", () => {
     const { url } = await shared();
     const state = stateOf(await call(url, { name: "ask_name", file }));
     for (const requestState of forgeriesOf(state)) {
-      expect(await call(url, { name: "ask_name", file, requestState, inputResponses }), `with ${requestState}`).toMatchObject(refusal);
+      expect(
+        await call(url, { name: "ask_name", file, requestState, inputResponses }),
+        `with ${requestState}`,
+      ).toMatchObject(refusal);
     }
     expect(lines()).toEqual(["started"]);
     expect(await call(url, { name: "ask_name", file, requestState: state, inputResponses })).toMatchObject(success);
@@ -162,9 +186,18 @@ describe("the requestState of 2026-07-28", () => {
     const halfAnswered = await call(url, { name: "ask_meal", file, requestState: first, inputResponses: soup });
     // What was not answered is asked again, and only that.
     expect(Object.keys(halfAnswered.result?.inputRequests ?? {})).toEqual(["q2"]);
-    expect(await call(url, { name: "ask_meal", file, requestState: first, inputResponses: tea })).toMatchObject(refusal);
-    const answered = await call(url, { name: "ask_meal", file, requestState: stateOf(halfAnswered), inputResponses: tea });
-    expect(answered.result?.inputRequests).toMatchObject({ q3: { params: { message: "Anything beside soup and tea?" } } });
+    expect(await call(url, { name: "ask_meal", file, requestState: first, inputResponses: tea })).toMatchObject(
+      refusal,
+    );
+    const answered = await call(url, {
+      name: "ask_meal",
+      file,
+      requestState: stateOf(halfAnswered),
+      inputResponses: tea,
+    });
+    expect(answered.result?.inputRequests).toMatchObject({
+      q3: { params: { message: "Anything beside soup and tea?" } },
+    });
     expect(lines()).toEqual(["started"]);
   });
 
@@ -173,7 +206,9 @@ describe("the requestState of 2026-07-28", () => {
     const [{ url, token: ofHome }, other] = await Promise.all([shared(), startServer()]);
     const token = ofHome();
     const requestState = stateOf(await call(url, { name: "ask_name", file }));
-    expect(await call(url, { name: "ask_name", file: `${file}.other`, requestState, inputResponses })).toMatchObject(refusal);
+    expect(await call(url, { name: "ask_name", file: `${file}.other`, requestState, inputResponses })).toMatchObject(
+      refusal,
+    );
     expect(await call(url, { name: "ask_meal", file, requestState, inputResponses })).toMatchObject(refusal);
     expect(await call(url, { name: "ask_name", file, requestState, inputResponses, token })).toMatchObject(refusal);
     expect(await call(other.url, { name: "ask_name", file, requestState, inputResponses })).toMatchObject(refusal);
@@ -194,7 +229,12 @@ describe("the requestState of 2026-07-28", () => {
     const { file, lines } = openTraces();
     const { url } = await shared();
     const requestState = stateOf(await call(url, { name: "files_erase", file }));
-    const answer = await call(url, { name: "files_erase", file, requestState, inputResponses: { q1: { action: "accept" } } });
+    const answer = await call(url, {
+      name: "files_erase",
+      file,
+      requestState,
+      inputResponses: { q1: { action: "accept" } },
+    });
     expect(answer.result?.isError).toBe(true);
     expect(answer.result?.content?.[0]?.text).toContain("was declined");
     expect(lines()).toEqual([]);
@@ -232,7 +272,13 @@ interface RawCall {
 }
 
 /** One tools/call of 2026-07-28, written by hand. */
-async function call(url: string, { name, file, token, capabilities = { elicitation: {} }, ...retry }: RawCall): Promise<Answer> {
-  const client = new WireClient(overHttp(url, token === undefined ? {} : { token }), { revision: "2026-07-28", capabilities });
+async function call(
+  url: string,
+  { name, file, token, capabilities = { elicitation: {} }, ...retry }: RawCall,
+): Promise<Answer> {
+  const client = new WireClient(overHttp(url, token === undefined ? {} : { token }), {
+    revision: "2026-07-28",
+    capabilities,
+  });
   return await client.request("tools/call", { name, arguments: { file }, ...retry });
 }

@@ -20,12 +20,17 @@ describe("the table", () => {
   });
 
   test("docs/protocol.md lists exactly these ids", () => {
-    const listed = [...textOf("docs/protocol.md").matchAll(/^\| (2[56]-tasks-[\w-]+) +\|/gm)].map((match) => match[1] as string);
+    const listed = [...textOf("docs/protocol.md").matchAll(/^\| (2[56]-tasks-[\w-]+) +\|/gm)].map(
+      (match) => match[1] as string,
+    );
     expect(listed.toSorted()).toEqual(ids.toSorted());
   });
 
   test("docs/protocol.md is up to date", () => {
-    const { status, stderr } = spawnSync(process.execPath, ["scripts/requirements.mjs", "--check"], { cwd: root, encoding: "utf8" });
+    const { status, stderr } = spawnSync(process.execPath, ["scripts/requirements.mjs", "--check"], {
+      cwd: root,
+      encoding: "utf8",
+    });
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   });
 });
@@ -48,7 +53,10 @@ describe("what counts as a test", () => {
     ["single quotes", "test('a title', () => {});"],
     ["a store's case", '  onStore("a title", async () => {}),'],
     ["cases that the title ends with", 'test.each([["b"], [f(1)]])("a title: %s", () => {});'],
-    ["cases over several lines", 'test.each([\n  ["b", () => x("y")],\n] as const)(\n  "a title of %s",\n  () => {},\n);'],
+    [
+      "cases over several lines",
+      'test.each([\n  ["b", () => x("y")],\n] as const)(\n  "a title of %s",\n  () => {},\n);',
+    ],
     ["a title made in a loop", `for (const x of y)\n  test(\`a title over \${x}\`, () => {});`],
   ])("%s", (_name, text) => {
     expect(titlesIn(text).some((found) => isTitled(found, "a title"))).toBe(true);

@@ -1,13 +1,16 @@
 /**
- * Every MUST, MUST NOT and REQUIRED of the two Tasks documents, and the test that holds it. requirements.test.ts fails on a gap,
- * and scripts/requirements.mjs writes the table of docs/protocol.md.
+ * Every MUST, MUST NOT and REQUIRED of the two Tasks documents, and the test that holds it. requirements.test.ts fails
+ * on a gap, and scripts/requirements.mjs writes the table of docs/protocol.md.
  *
- * 25-tasks-…  docs/specification/2025-11-25/basic/utilities/tasks.mdx of modelcontextprotocol/modelcontextprotocol at b0f60ba5,
+ * 25-tasks-…  docs/specification/2025-11-25/basic/utilities/tasks.mdx of modelcontextprotocol/modelcontextprotocol at
+ * b0f60ba5,
  *             and what its pages on progress and cancellation ask of tasks.
- * 26-tasks-…  specification/draft/tasks.md of modelcontextprotocol/ext-tasks at e434597; 26-tasks-sep-… is what only SEP-2663
+ * 26-tasks-…  specification/draft/tasks.md of modelcontextprotocol/ext-tasks at e434597; 26-tasks-sep-… is what only
+ * SEP-2663
  *             (Final, in the same repository) says about the two generations side by side.
  *
- * One row a rule: a rule that stands in several sections names them all, a sentence with several rules has several rows.
+ * One row a rule: a rule that stands in several sections names them all, a sentence with several rules has several
+ * rows.
  */
 export interface Requirement {
   readonly id: `25-tasks-${string}` | `26-tasks-${string}`;
@@ -30,18 +33,26 @@ export interface TestName {
 }
 
 const core = testsOf("test/scenarios/tasks-2025.test.ts", {
-  declares: "initialize declares tasks with tools/call and cancel, and list only for a caller who can be told from others",
-  ignoresTask: "params.task is ignored where no task capability was declared: on tools/list, and on tools/call of a 2025-06-18 client",
-  extensionIsNothing: "the extension's capability means nothing on 2025-11-25: a call without params.task is answered as to a client without tasks",
-  creates: "tools/call with params.task answers at once with a task: a string id, working, createdAt, lastUpdatedAt, ttl, pollInterval, and no result",
+  declares:
+    "initialize declares tasks with tools/call and cancel, and list only for a caller who can be told from others",
+  ignoresTask:
+    "params.task is ignored where no task capability was declared: on tools/list, and on tools/call of a 2025-06-18 client",
+  extensionIsNothing:
+    "the extension's capability means nothing on 2025-11-25: a call without params.task is answered as to a client without tasks",
+  creates:
+    "tools/call with params.task answers at once with a task: a string id, working, createdAt, lastUpdatedAt, ttl, pollInterval, and no result",
   ownId: "a taskId that the client sends along is not used: the server makes its own",
-  overHttp: "over HTTP every tasks request is one POST, answered by one JSON body or one stream that ends with its response",
+  overHttp:
+    "over HTTP every tasks request is one POST, answered by one JSON body or one stream that ends with its response",
   asks: "a question goes out once, as elicitation/create with the task's id in _meta, and its answer takes the task out of input_required",
-  resultOfEnded: "tasks/result of a completed, a failed and a cancelled task answers at once with its final result or JSON-RPC error",
+  resultOfEnded:
+    "tasks/result of a completed, a failed and a cancelled task answers at once with its final result or JSON-RPC error",
   resultWaits: "tasks/result waits while the task is working or input_required, and answers when it ends",
-  resultIsTheCalls: "tasks/result is what the same call gives without a task, isError included, with the related task in _meta",
+  resultIsTheCalls:
+    "tasks/result is what the same call gives without a task, isError included, with the related task in _meta",
   resultIsTheError: "a call that ends in a JSON-RPC error gives the same error from tasks/result",
-  namesTask: "question, progress and result of a task name it in _meta; the answers of tasks/get, tasks/list and tasks/cancel do not",
+  namesTask:
+    "question, progress and result of a task name it in _meta; the answers of tasks/get, tasks/list and tasks/cancel do not",
   goesByParam: "tasks/get, tasks/result and tasks/cancel go by params.taskId, whatever related task their _meta names",
   lists: "tasks/list gives a nextCursor while there is more, and every task that tasks/get finds exactly once",
   badCursor: "a cursor that tasks/list never gave out is refused with -32602",
@@ -49,14 +60,19 @@ const core = testsOf("test/scenarios/tasks-2025.test.ts", {
 });
 
 const extension = testsOf("test/scenarios/tasks-2026.test.ts", {
-  declares: "server/discover declares the extension as an empty object, and nothing of the tasks capability of 2025-11-25",
-  creates: "tools/call of a long command answers with a flat handle of resultType task, which ext-tasks drives to the result",
-  onlyHandles: "only a handle has resultType task: inline results, tasks/get, tasks/update and tasks/cancel are complete",
-  isThereAtOnce: "tasks/get finds a task from the moment its handle arrives, also on another connection and in another process",
+  declares:
+    "server/discover declares the extension as an empty object, and nothing of the tasks capability of 2025-11-25",
+  creates:
+    "tools/call of a long command answers with a flat handle of resultType task, which ext-tasks drives to the result",
+  onlyHandles:
+    "only a handle has resultType task: inline results, tasks/get, tasks/update and tasks/cancel are complete",
+  isThereAtOnce:
+    "tasks/get finds a task from the moment its handle arrives, also on another connection and in another process",
   gets: "tasks/get answers working, input_required, completed, failed and cancelled, each with its own inputRequests, result or error",
   updates: "tasks/update is acknowledged with an empty complete result, and the task goes on with the answer",
   cancels: "tasks/cancel is acknowledged with an empty complete result, and the work is stopped",
-  resultIsTheCalls: "the inlined result is what the same call gives without a task, isError included, marked complete and without a related task",
+  resultIsTheCalls:
+    "the inlined result is what the same call gives without a task, isError included, marked complete and without a related task",
   resultIsTheError: "a call that ends in a JSON-RPC error is failed, with that same error inlined",
   legacyOnly: "a client that declares only the tasks capability of 2025-11-25 gets no handle",
   ignoresTask: "params.task is an unknown field: it makes no task and is no error",
@@ -777,7 +793,10 @@ export const requirements: readonly Requirement[] = [
 ];
 
 /** Names the tests of one file. */
-function testsOf<Key extends string>(file: string, titles: Readonly<Record<Key, string>>): Readonly<Record<Key, TestName>> {
+function testsOf<Key extends string>(
+  file: string,
+  titles: Readonly<Record<Key, string>>,
+): Readonly<Record<Key, TestName>> {
   const named = Object.entries<string>(titles).map(([key, title]) => [key, { file, title }]);
   return Object.fromEntries(named) as Record<Key, TestName>;
 }

@@ -9,8 +9,8 @@ test("every stdout line of the stdio server is a valid message while a command c
   await expectCleanStdout(Object.keys(ways));
 });
 
-// A thread of a command's own has its own copies of Node's functions, and they are not ours to replace: what it writes to
-// descriptor 1 by number still lands there. A server whose commands run behind a daemon does not have this gap.
+// A thread of a command's own has its own copies of Node's functions, and they are not ours to replace: what it writes
+// to descriptor 1 by number still lands there. A server whose commands run behind a daemon does not have this gap.
 test.fails("known gap: threads of a command that write to file descriptor 1 by number", async () => {
   await expectCleanStdout(Object.keys(backWays));
 });
@@ -22,11 +22,20 @@ async function expectCleanStdout(names: readonly string[]): Promise<void> {
   const lines = () => stdout().split("\n").slice(0, -1);
   const answers = () => lines().filter((line) => line.includes('"id":'));
 
-  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "scenario", version: "1.0.0" } };
+  const params = {
+    protocolVersion: "2025-11-25",
+    capabilities: {},
+    clientInfo: { name: "scenario", version: "1.0.0" },
+  };
   send({ id: "hello", method: "initialize", params });
   await waitFor(() => answers().length === 1, stderr);
   send({ method: "notifications/initialized" });
-  for (const way of names) send({ id: way, method: "tools/call", params: { name: "print_text", arguments: { way, text: `printed by ${way}` } } });
+  for (const way of names)
+    send({
+      id: way,
+      method: "tools/call",
+      params: { name: "print_text", arguments: { way, text: `printed by ${way}` } },
+    });
   await waitFor(
     () => answers().length === names.length + 1,
     () => `not everything was answered: ${stdout()}`,

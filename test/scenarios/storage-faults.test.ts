@@ -33,7 +33,8 @@ interface Fault {
 
 const faults: Record<string, Fault> = {
   "written by a newer Meanwhile": {
-    sentence: "The task database was written by a newer Meanwhile than this server's; whoever runs the server has to update it.",
+    sentence:
+      "The task database was written by a newer Meanwhile than this server's; whoever runs the server has to update it.",
     when: "before",
     harm(file) {
       const db = new Database(file);
@@ -47,7 +48,8 @@ const faults: Record<string, Fault> = {
     harm: (file) => writeFileSync(file, "This is a shopping list, and quite a long one.\n".repeat(100)),
   },
   "another program's": {
-    sentence: "The task database's file belongs to another program; whoever runs the server has to point MEANWHILE_STORE at another one.",
+    sentence:
+      "The task database's file belongs to another program; whoever runs the server has to point MEANWHILE_STORE at another one.",
     when: "before",
     harm(file) {
       const db = new Database(file);
@@ -61,7 +63,8 @@ const faults: Record<string, Fault> = {
     harm: (file) => mkdirSync(file),
   },
   "deleted while the server runs": {
-    sentence: "The task database was deleted while the server ran; whoever runs the server has to put it back, or restart the server.",
+    sentence:
+      "The task database was deleted while the server ran; whoever runs the server has to put it back, or restart the server.",
     when: "running",
     harm: (file) => rmSync(file),
   },
@@ -83,7 +86,11 @@ async function open(harmBefore?: (file: string) => void): Promise<Served> {
   mkdirSync(home, { mode: 0o700 });
   const file = path.join(home, "tasks.db");
   harmBefore?.(file);
-  const settings = await loadSettings({ cwd, env: { ...process.env, MEANWHILE_HOME: home }, flags: { commands: [commands], bundled: false, port: 0 } });
+  const settings = await loadSettings({
+    cwd,
+    env: { ...process.env, MEANWHILE_HOME: home },
+    flags: { commands: [commands], bundled: false, port: 0 },
+  });
   let written = "";
   const log = openLog({ level: "warn", isTerminal: false, write: (text) => (written += text) });
   const runtime = await openRuntime(settings, log);
@@ -102,13 +109,18 @@ function overPipe(runtime: Runtime): Link {
 }
 
 /** A client of each generation at each door. */
-async function clientsOf(runtime: Runtime): Promise<Record<string, { readonly revision: string; readonly client: WireClient }>> {
+async function clientsOf(
+  runtime: Runtime,
+): Promise<Record<string, { readonly revision: string; readonly client: WireClient }>> {
   const door = await serveRuntimeOverHttp(runtime);
   onTestFinished(() => door.close());
   const token = readToken(runtime.settings.home);
   const clients: Record<string, { readonly revision: string; readonly client: WireClient }> = {};
   for (const revision of ["2025-06-18", "2025-11-25", "2026-07-28"])
-    for (const [name, link] of [["a pipe", overPipe(runtime)] as const, ["HTTP", overHttp(door.url, { token })] as const]) {
+    for (const [name, link] of [
+      ["a pipe", overPipe(runtime)] as const,
+      ["HTTP", overHttp(door.url, { token })] as const,
+    ]) {
       const capabilities = revision === "2026-07-28" ? takesTasks : {};
       const client = await new WireClient(link, { revision, capabilities }).begin();
       onTestFinished(() => client.close());
@@ -119,7 +131,8 @@ async function clientsOf(runtime: Runtime): Promise<Record<string, { readonly re
 
 /** Everything that cannot be answered without the database. */
 function needy(client: WireClient, revision: string): Record<string, Promise<Message>> {
-  const call = (name: string, input: object, more: object = {}) => client.request("tools/call", { name, arguments: input, ...more });
+  const call = (name: string, input: object, more: object = {}) =>
+    client.request("tools/call", { name, arguments: input, ...more });
   const everywhere = {
     "tools/call with a key": call("work_fast", {}, { _meta: { "meanwhile/idempotencyKey": "once" } }),
     task_status: call("task_status", { job_id: someTask }),
@@ -148,37 +161,49 @@ function needy(client: WireClient, revision: string): Record<string, Promise<Mes
 }
 
 describe("at every door, of every generation, −32603 with one sentence and no path, and the operator has the path", () => {
-  test.each(Object.entries(faults))("a database that is %s; what is fast is answered all the same", { timeout: 60_000 }, async (_name, fault) => {
-    const { runtime, folder, file, log } = await open(fault.when === "before" ? fault.harm : undefined);
-    if (fault.when === "running") {
-      await runtime.startTasks();
-      fault.harm(file);
-    }
-    for (const [who, { revision, client }] of Object.entries(await clientsOf(runtime))) {
-      for (const [what, answer] of Object.entries(needy(client, revision))) {
-        // What was written before can still be read: an unknown task is unknown, and who listens waits.
-        const isRead = fault.when === "running" && !what.startsWith("tools/call");
-        if (isRead && what === "subscriptions/listen") continue;
-        const message = await answer;
-        if (!isRead) expect(message, `${what} of ${who}`).toMatchObject({ error: { code: -32603, message: fault.sentence } });
-        expect(JSON.stringify(message), `${what} of ${who}`).not.toContain(folder);
+  test.each(Object.entries(faults))(
+    "a database that is %s; what is fast is answered all the same",
+    { timeout: 60_000 },
+    async (_name, fault) => {
+      const { runtime, folder, file, log } = await open(fault.when === "before" ? fault.harm : undefined);
+      if (fault.when === "running") {
+        await runtime.startTasks();
+        fault.harm(file);
       }
-      // A question has to be on record before anybody sees it.
-      const asking = await client.request("tools/call", { name: "work_asking", arguments: {} });
-      expect(JSON.stringify(asking), `asking, of ${who}`).not.toContain(folder);
-      expect(JSON.stringify(asking), `asking, of ${who}`).toContain(JSON.stringify(fault.sentence).slice(1, -1));
-      const completed = await client.request("completion/complete", { name: "task_status", argument: "job_id", partial_argument: "" });
-      expect(JSON.stringify(completed), `completing, of ${who}`).not.toContain(folder);
-      const fast = await client.request("tools/call", { name: "work_fast", arguments: {} });
-      expect(fast.result?.structuredContent, `fast, of ${who}`).toMatchObject({ success: true, data: { fast: true } });
-    }
-    const told = log()
-      .split("\n")
-      .filter((line) => line.includes(file));
-    expect(told.length, log()).toBeGreaterThan(0);
-    // However many ask.
-    expect(log().split("\n").length, log()).toBeLessThan(10);
-  });
+      for (const [who, { revision, client }] of Object.entries(await clientsOf(runtime))) {
+        for (const [what, answer] of Object.entries(needy(client, revision))) {
+          // What was written before can still be read: an unknown task is unknown, and who listens waits.
+          const isRead = fault.when === "running" && !what.startsWith("tools/call");
+          if (isRead && what === "subscriptions/listen") continue;
+          const message = await answer;
+          if (!isRead)
+            expect(message, `${what} of ${who}`).toMatchObject({ error: { code: -32603, message: fault.sentence } });
+          expect(JSON.stringify(message), `${what} of ${who}`).not.toContain(folder);
+        }
+        // A question has to be on record before anybody sees it.
+        const asking = await client.request("tools/call", { name: "work_asking", arguments: {} });
+        expect(JSON.stringify(asking), `asking, of ${who}`).not.toContain(folder);
+        expect(JSON.stringify(asking), `asking, of ${who}`).toContain(JSON.stringify(fault.sentence).slice(1, -1));
+        const completed = await client.request("completion/complete", {
+          name: "task_status",
+          argument: "job_id",
+          partial_argument: "",
+        });
+        expect(JSON.stringify(completed), `completing, of ${who}`).not.toContain(folder);
+        const fast = await client.request("tools/call", { name: "work_fast", arguments: {} });
+        expect(fast.result?.structuredContent, `fast, of ${who}`).toMatchObject({
+          success: true,
+          data: { fast: true },
+        });
+      }
+      const told = log()
+        .split("\n")
+        .filter((line) => line.includes(file));
+      expect(told.length, log()).toBeGreaterThan(0);
+      // However many ask.
+      expect(log().split("\n").length, log()).toBeLessThan(10);
+    },
+  );
 });
 
 test("what the operator has mended works at the next request, in the same process", async () => {
@@ -192,16 +217,27 @@ test("what the operator has mended works at the next request, in the same proces
 });
 
 describe("real processes", () => {
-  test("a front and its daemon, and a server on stdio of its own, say the sentence and run what is fast", { timeout: 60_000 }, async () => {
+  test("a front and its daemon, and a server on stdio of its own, say the sentence and run what is fast", {
+    timeout: 60_000,
+  }, async () => {
     const fault = faults["not a database"] as Fault;
     const home = new DaemonHome();
     mkdirSync(home.home, { mode: 0o700 });
     fault.harm(path.join(home.home, "tasks.db"));
-    const own = startMeanwhile(["serve", "--in-process", ...ownCommands], { cwd: home.cwd, env: { MEANWHILE_HOME: home.home } });
-    const clients = [await home.connect(), await new WireClient(overPipes(own.child), { revision: "2025-11-25" }).begin()];
+    const own = startMeanwhile(["serve", "--in-process", ...ownCommands], {
+      cwd: home.cwd,
+      env: { MEANWHILE_HOME: home.home },
+    });
+    const clients = [
+      await home.connect(),
+      await new WireClient(overPipes(own.child), { revision: "2025-11-25" }).begin(),
+    ];
     onTestFinished(async () => void (await clients[1]?.close()));
     for (const client of clients) {
-      expect((await client.startCall("say_back", { text: "a" }, { task: {} }).answer).error).toEqual({ code: -32603, message: fault.sentence });
+      expect((await client.startCall("say_back", { text: "a" }, { task: {} }).answer).error).toEqual({
+        code: -32603,
+        message: fault.sentence,
+      });
       expect((await client.request("tasks/list")).error).toEqual({ code: -32603, message: fault.sentence });
       expect(dataOf(await client.call("say_back", { text: "fast" }))).toMatchObject({ text: "fast" });
     }
@@ -220,15 +256,25 @@ describe("real processes", () => {
     await client.request("tasks/result", { taskId });
     await waitFor(() => existsSync(file));
     for (const ending of ["", "-wal", "-shm"]) rmSync(path.join(home.home, `tasks.db${ending}`));
-    expect((await client.request("tasks/result", { taskId })).result?.structuredContent).toMatchObject({ success: true, data: { text: "done" } });
+    expect((await client.request("tasks/result", { taskId })).result?.structuredContent).toMatchObject({
+      success: true,
+      data: { text: "done" },
+    });
     // It ends without a record, and is told all the same.
     writeFileSync(`${file}.go`, "");
-    expect((await client.request("tasks/result", { taskId: task?.taskId as string })).result?.structuredContent).toMatchObject({
+    expect(
+      (await client.request("tasks/result", { taskId: task?.taskId as string })).result?.structuredContent,
+    ).toMatchObject({
       success: true,
       data: { passed: file },
     });
-    expect((await client.request("tasks/get", { taskId: task?.taskId as string })).result).toMatchObject({ status: "completed" });
+    expect((await client.request("tasks/get", { taskId: task?.taskId as string })).result).toMatchObject({
+      status: "completed",
+    });
     const refused = await client.startCall("job_safe", { file: `${file}2` }, { task: {} }).answer;
-    expect(refused.error).toEqual({ code: -32603, message: (faults["deleted while the server runs"] as Fault).sentence });
+    expect(refused.error).toEqual({
+      code: -32603,
+      message: (faults["deleted while the server runs"] as Fault).sentence,
+    });
   });
 });

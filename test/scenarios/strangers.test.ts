@@ -13,15 +13,23 @@ const root = path.resolve(import.meta.dirname, "../..");
 const nobody = 65_534;
 const secret = "-----BEGIN OPENSSH PRIVATE KEY----- nobody but its owner reads this";
 
-/** The user whose server it is: a key, a home, and the server of `npm start`, in the folder and with the words of the README. */
+/**
+ * The user whose server it is: a key, a home, and the server of `npm start`, in the folder and with the words of the
+ * README.
+ */
 const npmStart = shareAmongTests(async () => {
   const user = writeFiles(temporaryFolder(), { ".ssh/id_rsa": secret });
   const home = path.join(user, ".meanwhile");
-  const { scripts } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")) as { scripts: { start: string } };
+  const { scripts } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")) as {
+    scripts: { start: string };
+  };
   const [program, ...words] = scripts.start.split(" ");
   expect([program, ...words]).toEqual(["node", "bin/meanwhile.cjs", "serve", "--http"]);
   const { MEANWHILE_HOME: _own, ...env } = process.env;
-  const child = spawn(process.execPath, words, { cwd: root, env: { ...env, HOME: user, MEANWHILE_PORT: "0", NODE_COMPILE_CACHE: codeCache } });
+  const child = spawn(process.execPath, words, {
+    cwd: root,
+    env: { ...env, HOME: user, MEANWHILE_PORT: "0", NODE_COMPILE_CACHE: codeCache },
+  });
   let printed = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => (printed += text));
   const exited = new Promise((resolve) => child.on("close", resolve));
@@ -48,7 +56,10 @@ interface Got {
   readonly text: string;
 }
 
-/** Sends requests from a process that is another user, where this one may become that; else from one that merely has no token. */
+/**
+ * Sends requests from a process that is another user, where this one may become that; else from one that merely has no
+ * token.
+ */
 function asNobody(url: string, attacks: readonly Attack[]): Got[] {
   const program = `
     if (process.getuid() === 0) { process.setgroups([]); process.setgid(${nobody}); process.setuid(${nobody}); }
@@ -61,7 +72,11 @@ function asNobody(url: string, attacks: readonly Attack[]): Got[] {
     };
     Promise.all(attacks.map(send)).then((got) => process.stdout.write(JSON.stringify(got)));`;
   // It becomes that user only once it runs: another user may not be able to start what lies in this one's folders.
-  const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], { input: JSON.stringify({ url, attacks }), encoding: "utf8", cwd: "/" });
+  const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], {
+    input: JSON.stringify({ url, attacks }),
+    encoding: "utf8",
+    cwd: "/",
+  });
   if (stdout === "") throw new Error(`the stranger failed: ${stderr}`);
   return JSON.parse(stdout) as Got[];
 }
@@ -70,15 +85,23 @@ function asNobody(url: string, attacks: readonly Attack[]): Got[] {
 function everyWay(method: string, params: Fields = {}): Attack[] {
   const body = { jsonrpc: "2.0", id: 1, method };
   const name = params.name as string | undefined;
-  const routing = { "mcp-protocol-version": "2026-07-28", "mcp-method": method, ...(name !== undefined && { "mcp-name": name }) };
-  return [{ body: { ...body, params } }, { headers: routing, body: { ...body, params: { ...params, _meta: modernMeta({}) } } }];
+  const routing = {
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": method,
+    ...(name !== undefined && { "mcp-name": name }),
+  };
+  return [
+    { body: { ...body, params } },
+    { headers: routing, body: { ...body, params: { ...params, _meta: modernMeta({}) } } },
+  ];
 }
 
 describe("another user of the machine, at the server that `npm start` starts", () => {
   const refused = async (attacks: readonly Attack[]) => {
     const { url } = await npmStart();
     const answers = asNobody(url, attacks);
-    for (const answer of answers) expect(answer).toMatchObject({ status: 401, text: expect.stringContaining("Authorization: Bearer") });
+    for (const answer of answers)
+      expect(answer).toMatchObject({ status: 401, text: expect.stringContaining("Authorization: Bearer") });
     return JSON.stringify(answers);
   };
 
@@ -87,19 +110,27 @@ describe("another user of the machine, at the server that `npm start` starts", (
 
   test("cannot read the user's key with transform", async () => {
     const { user } = await npmStart();
-    const attacks = everyWay("tools/call", { name: "transform", arguments: { file: path.join(user, ".ssh/id_rsa"), engine: "text" } });
+    const attacks = everyWay("tools/call", {
+      name: "transform",
+      arguments: { file: path.join(user, ".ssh/id_rsa"), engine: "text" },
+    });
     expect(await refused(attacks)).not.toContain("OPENSSH");
   });
 
   test("cannot read the home's token with transform", async () => {
     const { home, token } = await npmStart();
-    const attacks = everyWay("tools/call", { name: "transform", arguments: { file: path.join(home, "token"), engine: "text" } });
+    const attacks = everyWay("tools/call", {
+      name: "transform",
+      arguments: { file: path.join(home, "token"), engine: "text" },
+    });
     expect(await refused(attacks)).not.toContain(token);
   });
 
   test("cannot plant commands with config_set", async () => {
     const { home } = await npmStart();
-    await refused(everyWay("tools/call", { name: "config_set", arguments: { key: "commands", value: '["/tmp/theirs"]' } }));
+    await refused(
+      everyWay("tools/call", { name: "config_set", arguments: { key: "commands", value: '["/tmp/theirs"]' } }),
+    );
     expect(existsSync(path.join(home, "config.json"))).toBe(false);
   });
 
@@ -111,7 +142,12 @@ describe("another user of the machine, at the server that `npm start` starts", (
       params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "x", version: "1" } },
     };
     const session = { "mcp-session-id": "11111111-1111-4111-8111-111111111111" };
-    await refused([{ body: initialize }, { method: "GET" }, { method: "GET", headers: session }, { method: "DELETE", headers: session }]);
+    await refused([
+      { body: initialize },
+      { method: "GET" },
+      { method: "GET", headers: session },
+      { method: "DELETE", headers: session },
+    ]);
   });
 
   test("finds no route that is open but the one that says the server is well", async () => {
@@ -132,16 +168,23 @@ export default defineCommand({ summary: "Says hello", effects: "read", run: () =
 
   /** Serves the pack beside a command of the project's own. */
   const packed = shareAmongTests(async () => {
-    const { url, token } = await startHttp(["--bundled"], { cwd: writeFiles(temporaryFolder(), { "commands/say/hello.ts": greet }) });
+    const { url, token } = await startHttp(["--bundled"], {
+      cwd: writeFiles(temporaryFolder(), { "commands/say/hello.ts": greet }),
+    });
     const local = new ModernClient(url, { headers: { authorization: `Bearer ${token()}` }, capabilities: takesTasks });
     const { tools } = (await local.request("tools/list")).result as { tools: { name: string }[] };
     const bundled = namesIn(tools).filter((name) => !name.startsWith("task_") && name !== "say_hello");
-    expect(bundled).toEqual(expect.arrayContaining(["config_set", "transform", "diagnose_server", "database_reset", "vault_index"]));
+    expect(bundled).toEqual(
+      expect.arrayContaining(["config_set", "transform", "diagnose_server", "database_reset", "vault_index"]),
+    );
     return { url, local, bundled };
   });
 
   const namesIn = (items: readonly { name: string }[]) => items.map(({ name }) => name);
-  type Ask = (method: string, params?: Fields) => Promise<{ status: number; text: string; result: Fields | undefined; error: unknown }>;
+  type Ask = (
+    method: string,
+    params?: Fields,
+  ) => Promise<{ status: number; text: string; result: Fields | undefined; error: unknown }>;
 
   /** The three roads over HTTP: each makes its servers in another place. */
   const roads: Readonly<Record<string, (url: string) => Promise<Ask>>> = {
@@ -170,9 +213,17 @@ export default defineCommand({ summary: "Says hello", effects: "read", run: () =
 
     test("sees and calls what is the project's own, and nothing else", async () => {
       const { ask } = await open();
-      expect(namesIn((await ask("tools/list")).result?.tools)).toEqual(["say_hello", "task_result", "task_status", "task_cancel", "task_answer"]);
+      expect(namesIn((await ask("tools/list")).result?.tools)).toEqual([
+        "say_hello",
+        "task_result",
+        "task_status",
+        "task_cancel",
+        "task_answer",
+      ]);
       expect(namesIn((await ask("prompts/list")).result?.prompts)).toEqual(["say_hello"]);
-      expect((await ask("tools/call", { name: "say_hello" })).result?.structuredContent).toMatchObject({ data: { hello: "world" } });
+      expect((await ask("tools/call", { name: "say_hello" })).result?.structuredContent).toMatchObject({
+        data: { hello: "world" },
+      });
     });
 
     test("finds no bundled command by its name: the answer is that for a name that nobody knows", async () => {
@@ -181,7 +232,10 @@ export default defineCommand({ summary: "Says hello", effects: "read", run: () =
       const ways: readonly [string, (name: string) => Fields][] = [
         ["tools/call", (name) => ({ name, arguments: {} })],
         ["prompts/get", (name) => ({ name })],
-        ["completion/complete", (name) => ({ ref: { type: "ref/prompt", name }, argument: { name: "file", value: "" } })],
+        [
+          "completion/complete",
+          (name) => ({ ref: { type: "ref/prompt", name }, argument: { name: "file", value: "" } }),
+        ],
         ["completion/complete", (name) => ({ name, partial_argument: "" })],
       ];
       for (const [method, params] of ways) {
@@ -190,16 +244,21 @@ export default defineCommand({ summary: "Says hello", effects: "read", run: () =
         for (const name of bundled) {
           const { status, error } = await ask(method, params(name));
           const swapped = JSON.parse(JSON.stringify(error).replaceAll(name, unknown)) as unknown;
-          expect({ status, error: swapped }, `${method} ${name}`).toEqual({ status: expected.status, error: expected.error });
+          expect({ status, error: swapped }, `${method} ${name}`).toEqual({
+            status: expected.status,
+            error: expected.error,
+          });
         }
       }
     });
 
     test("is suggested no bundled command", async () => {
       const { ask } = await open();
-      const messageOf = async (method: string, name: string) => ((await ask(method, { name })).error as { message: string }).message;
+      const messageOf = async (method: string, name: string) =>
+        ((await ask(method, { name })).error as { message: string }).message;
       for (const method of ["tools/call", "completion/complete"]) {
-        for (const name of ["config_sett", "transfrom", "diagnose_serve"]) expect(await messageOf(method, name)).not.toContain("did you mean");
+        for (const name of ["config_sett", "transfrom", "diagnose_serve"])
+          expect(await messageOf(method, name)).not.toContain("did you mean");
         expect(await messageOf(method, "say_helo")).toContain("did you mean say_hello?");
       }
     });
@@ -207,7 +266,8 @@ export default defineCommand({ summary: "Says hello", effects: "read", run: () =
     test("reads of none in the server's resources", async () => {
       const { ask, local } = await open();
       await local.request("tools/call", { name: "config_path", arguments: {} });
-      const read = async (from: Ask) => (await from("resources/read", { uri: "meanwhile://stats" })).result?.contents[0].text as string;
+      const read = async (from: Ask) =>
+        (await from("resources/read", { uri: "meanwhile://stats" })).result?.contents[0].text as string;
       expect(await read((method, params) => local.request(method, params))).toContain('"config_path"');
       expect(await read(ask)).toContain('{"commands":');
       expect(await read(ask)).not.toContain("config_path");
@@ -218,7 +278,8 @@ export default defineCommand({ summary: "Says hello", effects: "read", run: () =
       const { taskId } = await startTask(local, "ingest_discover");
       for (const name of ["task_result", "task_status", "task_cancel", "task_answer"]) {
         const more = name === "task_answer" ? { answers: { q1: {} } } : {};
-        const about = async (job_id: string) => (await ask("tools/call", { name, arguments: { job_id, ...more } })).result?.content[0].text as string;
+        const about = async (job_id: string) =>
+          (await ask("tools/call", { name, arguments: { job_id, ...more } })).result?.content[0].text as string;
         const withoutTime = (text: string) => text.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "");
         const [got, none] = [await about(taskId), await about("00000000-0000-4000-8000-000000000000")];
         expect(withoutTime(got), name).toBe(withoutTime(none));
@@ -236,7 +297,9 @@ export default defineCommand({ summary: "Says hello", effects: "read", run: () =
     symlinkSync(path.join(root, folder), link);
     const { url, token } = await startHttp(["--no-bundled", "--commands", link]);
     const listed = async (headers: Record<string, string>) => {
-      const { tools } = (await new ModernClient(url, { headers }).request("tools/list")).result as { tools: { name: string }[] };
+      const { tools } = (await new ModernClient(url, { headers }).request("tools/list")).result as {
+        tools: { name: string }[];
+      };
       return namesIn(tools).filter((name) => !name.startsWith("task_"));
     };
     expect(await listed({ authorization: `Bearer ${token()}` })).not.toEqual([]);

@@ -46,7 +46,8 @@ async function openDoor() {
     host: "127.0.0.1",
     port: 0,
     allowAnonymous: true,
-    identify: ({ headers }) => (typeof headers["x-caller"] === "string" ? (JSON.parse(headers["x-caller"]) as Caller) : undefined),
+    identify: ({ headers }) =>
+      typeof headers["x-caller"] === "string" ? (JSON.parse(headers["x-caller"]) as Caller) : undefined,
   });
   onTestFinished(async () => {
     await door.close();
@@ -60,7 +61,8 @@ async function openDoor() {
     url: door.url,
     headersOf,
     modern: (caller: Who) => new ModernClient(door.url, { headers: headersOf(caller), capabilities: takesAll }),
-    core: (caller: Who) => SessionClient.begin(door.url, { headers: headersOf(caller), capabilities: { elicitation: {} } }),
+    core: (caller: Who) =>
+      SessionClient.begin(door.url, { headers: headersOf(caller), capabilities: { elicitation: {} } }),
   };
 }
 
@@ -96,9 +98,12 @@ const ways: readonly Way[] = [
   ...["tasks/get", "tasks/cancel"].map((method) => ({ revision: "2026-07-28", method, params: byId })),
   { revision: "2026-07-28", method: "tasks/update", params: (taskId) => ({ taskId, inputResponses: answers }) },
   ...taskGenerations.flatMap((revision) =>
-    [plain("task_status"), plain("task_result", { wait_seconds: 0 }), plain("task_answer", { answers: { q1: { text: "yes" } } }), plain("task_cancel")].map(
-      (way) => ({ revision, ...way }),
-    ),
+    [
+      plain("task_status"),
+      plain("task_result", { wait_seconds: 0 }),
+      plain("task_answer", { answers: { q1: { text: "yes" } } }),
+      plain("task_cancel"),
+    ].map((way) => ({ revision, ...way })),
   ),
 ];
 const nameOf = ({ method, params }: Way) => (method === "tools/call" ? (params("").name as string) : method);
@@ -107,32 +112,44 @@ const nameOf = ({ method, params }: Way) => (method === "tools/call" ? (params("
 const isServed = ({ result, error }: Answer) => error === undefined && result?.isError !== true;
 
 describe("T2", () => {
-  test.for(ways.map((way) => [`${nameOf(way)} on ${way.revision}`, way] as const))("T2: only its owner reaches a task (%s)", async ([, way]) => {
-    const door = await openDoor();
-    const owner = door.modern(ada);
-    const taskId = await startAsking(door, ada);
-    const before = await taskWhen(owner, taskId, () => true);
-    for (const [who, caller] of Object.entries(strangers)) {
-      const client = await clientOf(door, way.revision, caller);
-      // Whoever is made to wait for the result has been let in.
-      const answer = await Promise.race([client.request(way.method, way.params(taskId)), sleep(30_000, undefined, { ref: false })]);
-      if (answer === undefined) throw new Error(`${who} is made to wait`);
-      expect(isServed(answer), `${who}: ${answer.text}`).toBe(false);
-      if (way.method === "tools/call") expect(answer.result?.content[0].text, who).toBe("There is no such task; it may have expired.");
-      else expect(answer.error, who).toEqual({ code: -32602, message: "There is no such task; it may have expired." });
-      const { ttlMs: _then, ...was } = before;
-      const { ttlMs: _now, ...is } = await taskWhen(owner, taskId, () => true);
-      expect(is, `after ${who}`).toEqual(was);
-    }
-    const begun = (await clientOf(door, way.revision, ada)).start(way.method, way.params(taskId));
-    // Waiting for the result goes on until there is one.
-    if (way.method === "tasks/result") await owner.request("tasks/update", { taskId, inputResponses: answers });
-    const answer = await begun.answer;
-    expect(isServed(answer), answer.text).toBe(true);
-    if (/cancel/.test(nameOf(way))) expect(await taskWhen(owner, taskId, isEnded)).toMatchObject({ status: "cancelled" });
-    if (/update|answer|tasks\/result/.test(nameOf(way)))
-      expect(await taskWhen(owner, taskId, isEnded)).toMatchObject({ status: "completed", result: { structuredContent: { data: { again: ["yes"] } } } });
-  });
+  test.for(ways.map((way) => [`${nameOf(way)} on ${way.revision}`, way] as const))(
+    "T2: only its owner reaches a task (%s)",
+    async ([, way]) => {
+      const door = await openDoor();
+      const owner = door.modern(ada);
+      const taskId = await startAsking(door, ada);
+      const before = await taskWhen(owner, taskId, () => true);
+      for (const [who, caller] of Object.entries(strangers)) {
+        const client = await clientOf(door, way.revision, caller);
+        // Whoever is made to wait for the result has been let in.
+        const answer = await Promise.race([
+          client.request(way.method, way.params(taskId)),
+          sleep(30_000, undefined, { ref: false }),
+        ]);
+        if (answer === undefined) throw new Error(`${who} is made to wait`);
+        expect(isServed(answer), `${who}: ${answer.text}`).toBe(false);
+        if (way.method === "tools/call")
+          expect(answer.result?.content[0].text, who).toBe("There is no such task; it may have expired.");
+        else
+          expect(answer.error, who).toEqual({ code: -32602, message: "There is no such task; it may have expired." });
+        const { ttlMs: _then, ...was } = before;
+        const { ttlMs: _now, ...is } = await taskWhen(owner, taskId, () => true);
+        expect(is, `after ${who}`).toEqual(was);
+      }
+      const begun = (await clientOf(door, way.revision, ada)).start(way.method, way.params(taskId));
+      // Waiting for the result goes on until there is one.
+      if (way.method === "tasks/result") await owner.request("tasks/update", { taskId, inputResponses: answers });
+      const answer = await begun.answer;
+      expect(isServed(answer), answer.text).toBe(true);
+      if (/cancel/.test(nameOf(way)))
+        expect(await taskWhen(owner, taskId, isEnded)).toMatchObject({ status: "cancelled" });
+      if (/update|answer|tasks\/result/.test(nameOf(way)))
+        expect(await taskWhen(owner, taskId, isEnded)).toMatchObject({
+          status: "completed",
+          result: { structuredContent: { data: { again: ["yes"] } } },
+        });
+    },
+  );
 
   test("T2: only its owner reaches a task (subscriptions/listen with taskIds)", async () => {
     const door = await openDoor();
@@ -158,10 +175,15 @@ describe("T2", () => {
       const thief = new SessionClient(door.url, { headers: door.headersOf(caller) });
       thief.sessionId = session.sessionId;
       for (const method of ["tasks/get", "tasks/result", "tasks/cancel", "tasks/list"])
-        expect(await thief.request(method, { taskId }), `${who}: ${method}`).toMatchObject({ status: 404, result: undefined });
+        expect(await thief.request(method, { taskId }), `${who}: ${method}`).toMatchObject({
+          status: 404,
+          result: undefined,
+        });
       expect((await thief.openStream()).status, who).toBe(404);
     }
-    expect(await session.request("tasks/get", { taskId })).toMatchObject({ result: { taskId, status: "input_required" } });
+    expect(await session.request("tasks/get", { taskId })).toMatchObject({
+      result: { taskId, status: "input_required" },
+    });
   });
 
   test("T2: only its owner reaches a task (by an equal call, or with the same idempotency key)", async () => {
@@ -176,7 +198,9 @@ describe("T2", () => {
         expect(ids, who).not.toContain(taskId);
         ids.push(taskId);
       }
-      expect((await startTask(door.modern(ada), "ask_many", input, { _meta })).taskId, "the owner's own").toBe(owner.taskId);
+      expect((await startTask(door.modern(ada), "ask_many", input, { _meta })).taskId, "the owner's own").toBe(
+        owner.taskId,
+      );
     }
   });
 
@@ -187,7 +211,8 @@ describe("T2", () => {
       for (const revision of taskGenerations) {
         const client = await clientOf(door, revision, caller);
         expect(isServed(await client.request("tasks/get", { taskId })), `${who} on ${revision}`).toBe(caller === owner);
-        if (caller !== owner) expect(isServed(await client.request("tasks/cancel", { taskId })), `${who} on ${revision}`).toBe(false);
+        if (caller !== owner)
+          expect(isServed(await client.request("tasks/cancel", { taskId })), `${who} on ${revision}`).toBe(false);
       }
     }
     expect(await taskWhen(door.modern(owner), taskId, () => true)).toMatchObject({ status: "input_required" });
@@ -208,7 +233,10 @@ async function listAll(core: WireClient): Promise<{ pages: number; ids: string[]
   const jobs: string[] = [];
   let next: string | undefined;
   do {
-    const { result } = await core.request("tools/call", { name: "task_list", arguments: { limit: 70, ...(next !== undefined && { cursor: next }) } });
+    const { result } = await core.request("tools/call", {
+      name: "task_list",
+      arguments: { limit: 70, ...(next !== undefined && { cursor: next }) },
+    });
     const data = result?.structuredContent.data as Fields;
     jobs.push(...(data.jobs as Fields[]).map((job) => job.job_id as string));
     next = data.next_cursor;
@@ -228,11 +256,16 @@ test("T3: tasks/list shows a caller's own tasks, all of them, and nobody else's"
       const client = door.modern(caller);
       made[name] = [];
       // What lives, what has ended in every way, and so many more.
-      made[name].push(await startAsking(door, caller), (await startTask(client, "work_fail")).taskId, (await startTask(client, "work_protocol")).taskId);
+      made[name].push(
+        await startAsking(door, caller),
+        (await startTask(client, "work_fail")).taskId,
+        (await startTask(client, "work_protocol")).taskId,
+      );
       const cancelled = await startTask(client, "work_long", { file: openTraces().file });
       await client.request("tasks/cancel", { taskId: cancelled.taskId });
       made[name].push(cancelled.taskId);
-      for (let at = made[name].length; at < count; at++) made[name].push((await startTask(client, "work_nap", { ms: 0 })).taskId);
+      for (let at = made[name].length; at < count; at++)
+        made[name].push((await startTask(client, "work_nap", { ms: 0 })).taskId);
     }),
   );
   for (const name of ["ada", "bob", "local"] as const) {
@@ -266,7 +299,8 @@ describe("T4", () => {
       await sleep(50);
       for (const way of ways) {
         const client = way.revision === "2025-11-25" ? core : modern;
-        const told = async (id: string) => withoutChance(await client.request(way.method, way.params(id), { id: 1_000 }), id);
+        const told = async (id: string) =>
+          withoutChance(await client.request(way.method, way.params(id), { id: 1_000 }), id);
         const unknown = await told(randomUUID());
         expect(await told(foreign), `${nameOf(way)} on ${way.revision}`).toBe(unknown);
         expect(await told(short.taskId), `${nameOf(way)} on ${way.revision}`).toBe(unknown);
@@ -276,7 +310,11 @@ describe("T4", () => {
 
   test("T4: an acknowledgement names the caller's own tasks alone", async () => {
     const door = await openDoor();
-    const [own, foreign, local] = [await startAsking(door, ada), await startAsking(door, { ...ada, subject: "bob" }), await startAsking(door, "local")];
+    const [own, foreign, local] = [
+      await startAsking(door, ada),
+      await startAsking(door, { ...ada, subject: "bob" }),
+      await startAsking(door, "local"),
+    ];
     const wanted = [randomUUID(), foreign, own, local, 5, null, {}, own, "", "__proto__"];
     const { acknowledged, stream } = await door.modern(ada).listen(wanted);
     expect(acknowledged).toEqual({ taskIds: [own] });
@@ -291,7 +329,8 @@ describe("T4", () => {
   test("T4: a cursor that was forged, or given to somebody else, is refused with -32602, alike", async () => {
     const door = await openDoor();
     const bob: Caller = { ...ada, subject: "bob" };
-    for (const caller of [ada, bob, "local"] as const) for (let at = 0; at < 3; at++) await startTask(door.modern(caller), "work_nap", { ms: 0 });
+    for (const caller of [ada, bob, "local"] as const)
+      for (let at = 0; at < 3; at++) await startTask(door.modern(caller), "work_nap", { ms: 0 });
     const [adas, bobs, locals] = await Promise.all([door.core(ada), door.core(bob), door.core("local")]);
     const firstPage = async (core: WireClient) => {
       const { result } = await core.request("tools/call", { name: "task_list", arguments: { limit: 1 } });
@@ -321,9 +360,12 @@ describe("T4", () => {
       refusals.add(withoutChance(answer, randomUUID()));
     }
     expect(refusals.size).toBe(1);
-    for (const cursor of [5, null, {}, [own]]) expect(await adas.request("tasks/list", { cursor })).toMatchObject({ error: { code: -32602 } });
+    for (const cursor of [5, null, {}, [own]])
+      expect(await adas.request("tasks/list", { cursor })).toMatchObject({ error: { code: -32602 } });
     for (const cursor of [foreign, "x"])
-      expect((await adas.request("tools/call", { name: "task_list", arguments: { cursor } })).result).toMatchObject({ isError: true });
+      expect((await adas.request("tools/call", { name: "task_list", arguments: { cursor } })).result).toMatchObject({
+        isError: true,
+      });
   });
 });
 
@@ -339,7 +381,9 @@ test("an anonymous caller over HTTP reaches tasks by id alone", async () => {
     const tools = await toolsOf(client);
     expect(tools).toEqual(expect.arrayContaining(["task_result", "task_status", "task_cancel", "task_answer"]));
     expect(tools).not.toContain("task_list");
-    expect((await client.request("tools/call", { name: "task_list", arguments: {} })).error).toMatchObject({ code: unknownTool.error?.code });
+    expect((await client.request("tools/call", { name: "task_list", arguments: {} })).error).toMatchObject({
+      code: unknownTool.error?.code,
+    });
     expect((await client.request("tasks/list")).error).toMatchObject({ code: -32601 });
   }
   expect(await toolsOf(known)).toContain("task_list");
@@ -347,13 +391,19 @@ test("an anonymous caller over HTTP reaches tasks by id alone", async () => {
   const taskId = await startAsking(door, "anonymous");
   // Whoever has the id has the task: these are other connections.
   const [otherCore, otherModern] = [await door.core("anonymous"), door.modern("anonymous")];
-  expect(await otherCore.request("tasks/get", { taskId })).toMatchObject({ result: { taskId, status: "input_required" } });
-  expect(await otherModern.request("tasks/get", { taskId })).toMatchObject({ result: { taskId, status: "input_required" } });
+  expect(await otherCore.request("tasks/get", { taskId })).toMatchObject({
+    result: { taskId, status: "input_required" },
+  });
+  expect(await otherModern.request("tasks/get", { taskId })).toMatchObject({
+    result: { taskId, status: "input_required" },
+  });
   const status = await otherCore.request("tools/call", { name: "task_status", arguments: { job_id: taskId } });
   expect(status.result).toMatchObject({ structuredContent: { data: { job_id: taskId } } });
   expect((await otherModern.listen([taskId])).acknowledged).toEqual({ taskIds: [taskId] });
   await otherModern.request("tasks/update", { taskId, inputResponses: answers });
-  expect(await otherCore.request("tasks/result", { taskId })).toMatchObject({ result: { structuredContent: { data: { again: ["yes"] } } } });
+  expect(await otherCore.request("tasks/result", { taskId })).toMatchObject({
+    result: { structuredContent: { data: { again: ["yes"] } } },
+  });
 });
 
 async function toolsOf(client: WireClient): Promise<string[]> {

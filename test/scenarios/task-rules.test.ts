@@ -13,7 +13,15 @@ import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { createRandom, pick } from "../chaos/random.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { rounds } from "../helpers/long.ts";
-import { codeCache, eventually, executable, killNine, quickStart, type Started, waitFor } from "../helpers/meanwhile.ts";
+import {
+  codeCache,
+  eventually,
+  executable,
+  killNine,
+  quickStart,
+  type Started,
+  waitFor,
+} from "../helpers/meanwhile.ts";
 import { isEnded, openPlace, openTraces, type Place, startTask, taskWhen } from "../helpers/place.ts";
 import {
   type Answer,
@@ -45,7 +53,10 @@ async function openBoth(place: Place = openPlace({ commands, isApart: true })): 
   return await enter({ place, server: await place.startHttp() });
 }
 
-/** For the tests that look at nothing but their own tasks, and end no server: one over HTTP, and one for each revision on a pipe, on the same home. */
+/**
+ * For the tests that look at nothing but their own tasks, and end no server: one over HTTP, and one for each revision
+ * on a pipe, on the same home.
+ */
 const shared = shareAmongTests(async () => {
   const place = openPlace({ commands });
   return { place, server: await place.startHttp() };
@@ -102,8 +113,12 @@ test("T1: twenty thousand task ids: none repeats, no beginning is shared, at lea
   );
   const textOf = (file: string) => readFileSync(path.join(root, "src", file), "utf8");
   expect(textOf("ids.ts")).toMatch(/^import \{ randomBytes, randomInt, randomUUID \} from "node:crypto";$/m);
-  expect(sources.filter((file) => /\bMath\.random\b|\brandomUUID\b|from "(?:nanoid|uuid|ulid)"/.test(textOf(file)))).toEqual(["ids.ts"]);
-  const makers = sources.flatMap((file) => [...textOf(file).matchAll(/\btaskId: (create\w+\(\)|`|")/g)].map((match) => `${file}: ${match[1]}`));
+  expect(
+    sources.filter((file) => /\bMath\.random\b|\brandomUUID\b|from "(?:nanoid|uuid|ulid)"/.test(textOf(file))),
+  ).toEqual(["ids.ts"]);
+  const makers = sources.flatMap((file) =>
+    [...textOf(file).matchAll(/\btaskId: (create\w+\(\)|`|")/g)].map((match) => `${file}: ${match[1]}`),
+  );
   expect(new Set(makers)).toEqual(new Set(["task/engine.ts: createId()", "task/held-call.ts: createId()"]));
 
   // What clients get is such an id, as it was made.
@@ -158,14 +173,18 @@ test("T6: whatever is seen of a task, its statuses follow the allowed paths, and
   const open = new Set(made);
   await eventually(async () => {
     for (const taskId of made.slice(-asking.length)) await answerAll(both.modern, taskId, random);
-    for (const taskId of open) if (isEnded((await both.modern.request("tasks/get", { taskId })).result ?? {})) open.delete(taskId);
+    for (const taskId of open)
+      if (isEnded((await both.modern.request("tasks/get", { taskId })).result ?? {})) open.delete(taskId);
     return open.size === 0 ? true : undefined;
   });
   // Ended tasks are looked at a while longer, and poked.
   for (const taskId of made) {
     await both.core.request("tasks/cancel", { taskId });
     await both.modern.request("tasks/cancel", { taskId });
-    await both.modern.request("tasks/update", { taskId, inputResponses: { q1: accept("late"), q9: accept("never asked") } });
+    await both.modern.request("tasks/update", {
+      taskId,
+      inputResponses: { q1: accept("late"), q9: accept("never asked") },
+    });
   }
   await sleep(300);
   await stop();
@@ -174,7 +193,8 @@ test("T6: whatever is seen of a task, its statuses follow the allowed paths, and
   const all = [...seen.statuses()];
   expect(all.toSorted()).toEqual(["cancelled", "completed", "failed", "input_required", "working"]);
   // Every way to look was used, for every task.
-  for (const observer of ["polls 2025-11-25", "polls 2026-07-28", "lists", "listens"]) expect(seen.tasksOf(observer), observer).toBe(made.length);
+  for (const observer of ["polls 2025-11-25", "polls 2026-07-28", "lists", "listens"])
+    expect(seen.tasksOf(observer), observer).toBe(made.length);
   expect(seen.tasksOf("is told")).toBeGreaterThan(0);
 });
 
@@ -205,10 +225,12 @@ class Sightings {
       const [, revision, taskId] = key.split("|") as [string, string, string];
       let last: Fields | undefined;
       for (const task of all) {
-        if (!["working", "input_required", "completed", "failed", "cancelled"].includes(task.status)) problems.push(`${key}: ${task.status}`);
+        if (!["working", "input_required", "completed", "failed", "cancelled"].includes(task.status))
+          problems.push(`${key}: ${task.status}`);
         if (last !== undefined && isEnded(last) && JSON.stringify(task) !== JSON.stringify(last))
           problems.push(`${key}: ${JSON.stringify(last)} became ${JSON.stringify(task)}`);
-        if (last !== undefined && Date.parse(task.lastUpdatedAt) < Date.parse(last.lastUpdatedAt)) problems.push(`${key}: it went back in time`);
+        if (last !== undefined && Date.parse(task.lastUpdatedAt) < Date.parse(last.lastUpdatedAt))
+          problems.push(`${key}: it went back in time`);
         if (last !== undefined && task.createdAt !== last.createdAt) problems.push(`${key}: it was created twice`);
         last = task;
       }
@@ -269,7 +291,11 @@ function watch({ core, modern, server, place }: Both, seen: Sightings): () => Pr
 async function answerAll(modern: ModernClient, taskId: string, random: () => number): Promise<void> {
   const { result } = await modern.request("tasks/get", { taskId });
   const keys = Object.keys(result?.inputRequests ?? {}).filter(() => random() < 0.7);
-  if (keys.length > 0) await modern.request("tasks/update", { taskId, inputResponses: Object.fromEntries(keys.map((key) => [key, accept(key)])) });
+  if (keys.length > 0)
+    await modern.request("tasks/update", {
+      taskId,
+      inputResponses: Object.fromEntries(keys.map((key) => [key, accept(key)])),
+    });
 }
 
 // ---------------------------------------------------------------- what is kept
@@ -302,7 +328,8 @@ test("T7: a result reads the same every time, also after a restart and after a l
   first.child.kill("SIGCONT");
   await waitFor(() => traces.lines().includes(`finished ${pid}`));
   await sleep(200);
-  for (let times = 0; times < 20; times++) expect((await read(second, [taskId, late.taskId])).hashes).toEqual(reading.hashes);
+  for (let times = 0; times < 20; times++)
+    expect((await read(second, [taskId, late.taskId])).hashes).toEqual(reading.hashes);
   expect((await read({ core, modern }, [taskId, late.taskId])).hashes).toEqual(reading.hashes);
 
   await killNine(first);
@@ -313,11 +340,15 @@ test("T7: a result reads the same every time, also after a restart and after a l
     ["tasks/update", { inputResponses: { q1: accept("late") } }],
   ] as const)
     await third.modern.request(method, { taskId, ...params });
-  for (let times = 0; times < 20; times++) expect((await read(third, [taskId, late.taskId])).hashes).toEqual(reading.hashes);
+  for (let times = 0; times < 20; times++)
+    expect((await read(third, [taskId, late.taskId])).hashes).toEqual(reading.hashes);
 });
 
 /** Everything that can be read of ended tasks, in both revisions, and what it comes to. */
-async function read({ core, modern }: Pick<Both, "core" | "modern">, taskIds: readonly string[]): Promise<{ texts: string[]; hashes: string[] }> {
+async function read(
+  { core, modern }: Pick<Both, "core" | "modern">,
+  taskIds: readonly string[],
+): Promise<{ texts: string[]; hashes: string[] }> {
   const texts: string[] = [];
   for (const taskId of taskIds) {
     for (const [client, method] of [
@@ -350,20 +381,35 @@ async function standStill({ child }: Started, { home }: Place): Promise<void> {
 test("T8: a task whose handle was sent is there after kill -9", async () => {
   const kinds = ["2026-07-28, at once", "2026-07-28, late", "2025-11-25, asked for", "2025-11-25, plain handle"];
   const isKept = async (kind: string) => {
-    const place = openPlace({ commands, config: { deferral: { patienceSeconds: 0.2 }, hosts: { scenario: { limitSeconds: 0.4 } } }, isApart: true });
+    const place = openPlace({
+      commands,
+      config: { deferral: { patienceSeconds: 0.2 }, hosts: { scenario: { limitSeconds: 0.4 } } },
+      isApart: true,
+    });
     const server = await place.startHttp();
     const traces = openTraces();
-    const call = { name: /late|plain/.test(kind) ? "work_hold" : "work_long", arguments: { file: traces.file }, ...(kind.includes("asked") && { task: {} }) };
+    const call = {
+      name: /late|plain/.test(kind) ? "work_hold" : "work_long",
+      arguments: { file: traces.file },
+      ...(kind.includes("asked") && { task: {} }),
+    };
     const isModern = kind.startsWith("2026");
     const headers = isModern
       ? { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": call.name }
       : (await SessionClient.begin(server.url, { headers: place.local() })).headersOf();
     const params = { ...call, ...(isModern && { _meta: modernMeta(takesTasks) }) };
-    const text = await killAtHandle(server, { ...place.local(), ...headers }, JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }));
+    const text = await killAtHandle(
+      server,
+      { ...place.local(), ...headers },
+      JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+    );
     const taskId = idIn(text) ?? "";
 
     const { core, modern } = await openBoth(place);
-    expect((await modern.request("tasks/get", { taskId })).result, `${kind}: ${text}`).toMatchObject({ taskId, status: "working" });
+    expect((await modern.request("tasks/get", { taskId })).result, `${kind}: ${text}`).toMatchObject({
+      taskId,
+      status: "working",
+    });
     expect((await core.request("tasks/get", { taskId })).result).toMatchObject({ taskId, status: "working" });
     traces.release();
     expect(await taskWhen(modern, taskId, isEnded)).toMatchObject({ status: "completed" });
@@ -374,8 +420,14 @@ test("T8: a task whose handle was sent is there after kill -9", async () => {
 /** The task that an answer names, in whatever text it is. */
 const idIn = (text: string) => /\\?"(?:taskId|job_id)\\?":\\?"([\w-]+)\\?"/.exec(text)?.[1];
 
-/** Sends a request and kills the server with the first piece of its answer that holds a task's id; all that came of it. */
-async function killAtHandle({ url, child, exited }: Started & { url: string }, headers: Fields, body: string): Promise<string> {
+/**
+ * Sends a request and kills the server with the first piece of its answer that holds a task's id; all that came of it.
+ */
+async function killAtHandle(
+  { url, child, exited }: Started & { url: string },
+  headers: Fields,
+  body: string,
+): Promise<string> {
   const socket = connectSocket(Number(new URL(url).port), "127.0.0.1");
   onTestFinished(() => void socket.destroy());
   let text = "";
@@ -385,8 +437,21 @@ async function killAtHandle({ url, child, exited }: Started & { url: string }, h
     text += part;
     if (idIn(text) !== undefined) child.kill("SIGKILL");
   });
-  const lines = Object.entries({ host: new URL(url).host, accept: "application/json, text/event-stream", "content-type": "application/json", ...headers });
-  socket.write(["POST /mcp HTTP/1.1", ...lines.map((line) => line.join(": ")), `content-length: ${Buffer.byteLength(body)}`, "", body].join("\r\n"));
+  const lines = Object.entries({
+    host: new URL(url).host,
+    accept: "application/json, text/event-stream",
+    "content-type": "application/json",
+    ...headers,
+  });
+  socket.write(
+    [
+      "POST /mcp HTTP/1.1",
+      ...lines.map((line) => line.join(": ")),
+      `content-length: ${Buffer.byteLength(body)}`,
+      "",
+      body,
+    ].join("\r\n"),
+  );
   await Promise.all([ended, exited]);
   return text;
 }
@@ -421,7 +486,9 @@ test("T9: an id that is unknown, malformed or no string is -32602 from every tas
     }
     for (const method of ["tasks/get", "tasks/update", "tasks/cancel"]) {
       const more = method === "tasks/update" ? { inputResponses: { q1: accept("x") } } : {};
-      expect(await pipes.modern.request(method, { ...params, ...more }), `${method} ${what}`).toMatchObject(unknownTask);
+      expect(await pipes.modern.request(method, { ...params, ...more }), `${method} ${what}`).toMatchObject(
+        unknownTask,
+      );
       if (typeof wrong !== "string" || !/^[!-~]+$/.test(wrong)) continue;
       expect(await modern.request(method, { ...params, ...more }), `${method} ${what}`).toMatchObject(unknownTask);
     }
@@ -432,8 +499,13 @@ test("T9: an id that is unknown, malformed or no string is -32602 from every tas
 // ---------------------------------------------------------------- questions
 
 /** The open questions of a task, once there are some that were not seen before. */
-async function nextQuestions(modern: ModernClient, taskId: string, known: ReadonlyMap<string, unknown> = new Map()): Promise<Record<string, Fields>> {
-  const isNews = (task: Fields) => Object.keys(task.inputRequests ?? {}).some((key) => !known.has(key)) || isEnded(task);
+async function nextQuestions(
+  modern: ModernClient,
+  taskId: string,
+  known: ReadonlyMap<string, unknown> = new Map(),
+): Promise<Record<string, Fields>> {
+  const isNews = (task: Fields) =>
+    Object.keys(task.inputRequests ?? {}).some((key) => !known.has(key)) || isEnded(task);
   return (await taskWhen(modern, taskId, isNews)).inputRequests ?? {};
 }
 
@@ -441,7 +513,11 @@ test("T10: no key is used twice in a task's life, also across a crash", async ()
   const traces = openTraces();
   let { place, server, modern } = await openBoth();
   const questions = 12;
-  const { taskId } = await startTask(modern, "ask_many", { file: traces.file, together: ["Tea?", "Milk?", "Tea?"], again: questions });
+  const { taskId } = await startTask(modern, "ask_many", {
+    file: traces.file,
+    together: ["Tea?", "Milk?", "Tea?"],
+    again: questions,
+  });
   const messages = new Map<string, string>();
   const answered = new Set<string>();
   const note = (open: Record<string, Fields>) => {
@@ -460,7 +536,9 @@ test("T10: no key is used twice in a task's life, also across a crash", async ()
     await killNine(server);
     ({ server, modern } = await openBoth(place));
   };
-  await taskWhen(modern, taskId, (task) => Object.keys(task.inputRequests ?? {}).length === 3).then((task) => note(task.inputRequests));
+  await taskWhen(modern, taskId, (task) => Object.keys(task.inputRequests ?? {}).length === 3).then((task) =>
+    note(task.inputRequests),
+  );
   const [tea = ""] = messages.keys();
   await answer(tea);
   await crash();
@@ -489,9 +567,23 @@ test("T11: an answer to a key that is not open is ignored, __proto__ and constru
   const pipe = await sharedPipes.modern();
   const { taskId } = await startTask(modern, "ask_many", { file: openTraces().file, again: 2 });
   const [first] = Object.keys(await nextQuestions(modern, taskId));
-  const odd = ["__proto__", "constructor", "toString", "hasOwnProperty", "q0", "q2", "Q1", " q1", "", `${first}.`, randomUUID()];
+  const odd = [
+    "__proto__",
+    "constructor",
+    "toString",
+    "hasOwnProperty",
+    "q0",
+    "q2",
+    "Q1",
+    " q1",
+    "",
+    `${first}.`,
+    randomUUID(),
+  ];
   // JSON.parse makes an own property of `__proto__`; an object literal would not.
-  const responses = JSON.parse(`{${odd.map((key) => `${JSON.stringify(key)}:${JSON.stringify(accept("ignore me"))}`).join(",")}}`) as Fields;
+  const responses = JSON.parse(
+    `{${odd.map((key) => `${JSON.stringify(key)}:${JSON.stringify(accept("ignore me"))}`).join(",")}}`,
+  ) as Fields;
   const ignored = async (client: WireClient, inputResponses: Fields) => {
     const before = (await modern.request("tasks/get", { taskId })).result;
     const { result, error } = await client.request("tasks/update", { taskId, inputResponses });
@@ -503,16 +595,26 @@ test("T11: an answer to a key that is not open is ignored, __proto__ and constru
   };
   for (const client of [modern, pipe]) {
     await ignored(client, responses);
-    for (const key of odd) await ignored(client, JSON.parse(`{${JSON.stringify(key)}:${JSON.stringify(accept("ignore me"))}}`) as Fields);
+    for (const key of odd)
+      await ignored(client, JSON.parse(`{${JSON.stringify(key)}:${JSON.stringify(accept("ignore me"))}}`) as Fields);
     await ignored(client, {});
   }
-  await modern.request("tasks/update", { taskId, inputResponses: { [first as string]: accept("first"), constructor: accept("ignore me") } });
+  await modern.request("tasks/update", {
+    taskId,
+    inputResponses: { [first as string]: accept("first"), constructor: accept("ignore me") },
+  });
   const [second] = Object.keys(await nextQuestions(modern, taskId, new Map([[first as string, 1]])));
   // The first one is answered: another answer to it comes too late.
   await ignored(pipe, { [first as string]: accept("another") });
-  await pipe.request("tasks/update", { taskId, inputResponses: { [second as string]: accept("second"), [first as string]: { action: "decline" } } });
+  await pipe.request("tasks/update", {
+    taskId,
+    inputResponses: { [second as string]: accept("second"), [first as string]: { action: "decline" } },
+  });
   const task = await taskWhen(modern, taskId, isEnded);
-  expect(task.result.structuredContent).toMatchObject({ success: true, data: { again: ["first", "second"], isPolluted: false } });
+  expect(task.result.structuredContent).toMatchObject({
+    success: true,
+    data: { again: ["first", "second"], isPolluted: false },
+  });
   // And after the end there is nothing that could be answered.
   const ended = (await core.request("tasks/result", { taskId })).result;
   await ignored(modern, { [second as string]: accept("late") });
@@ -524,14 +626,26 @@ test("T12: every open question is shown, and answering some leaves the others op
   let { place, server, modern } = await openBoth();
   const { taskId } = await startTask(modern, "ask_many", { file: openTraces().file, together });
   const open = async (count: number) => {
-    const task = await taskWhen(modern, taskId, ({ inputRequests }) => Object.keys(inputRequests ?? {}).length === count);
+    const task = await taskWhen(
+      modern,
+      taskId,
+      ({ inputRequests }) => Object.keys(inputRequests ?? {}).length === count,
+    );
     expect(task.status).toBe("input_required");
-    return new Map(Object.entries(task.inputRequests as Record<string, Fields>).map(([key, { params }]) => [params.message as string, key]));
+    return new Map(
+      Object.entries(task.inputRequests as Record<string, Fields>).map(([key, { params }]) => [
+        params.message as string,
+        key,
+      ]),
+    );
   };
   const all = await open(4);
   expect([...all.keys()].toSorted()).toEqual(together.toSorted());
   const answer = (...which: string[]) =>
-    modern.request("tasks/update", { taskId, inputResponses: Object.fromEntries(which.map((message) => [all.get(message), accept(`some ${message}`)])) });
+    modern.request("tasks/update", {
+      taskId,
+      inputResponses: Object.fromEntries(which.map((message) => [all.get(message), accept(`some ${message}`)])),
+    });
   await answer("Milk?");
   // The keys of those that are left are the same as before.
   all.delete("Milk?");
@@ -553,11 +667,23 @@ test("T12: every open question is shown, and answering some leaves the others op
 // ---------------------------------------------------------------- who may ask for what
 
 test("T13: a request without the extension's capability gets no handle, and -32021 from tasks/get, update, cancel and a listen with taskIds", async () => {
-  const place = openPlace({ commands, config: { deferral: { patienceSeconds: 0.2 }, hosts: { scenario: { limitSeconds: 0.4 } } } });
+  const place = openPlace({
+    commands,
+    config: { deferral: { patienceSeconds: 0.2 }, hosts: { scenario: { limitSeconds: 0.4 } } },
+  });
   const { modern } = await openBoth(place);
   const pipe = await place.startPipe("2026-07-28", takesAll);
-  const missing = { error: { code: -32021, data: { requiredCapabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } } }, result: undefined };
-  const lacking: readonly Fields[] = [{}, { elicitation: {} }, { tasks: {} }, { extensions: {} }, { extensions: { "io.modelcontextprotocol/other": {} } }];
+  const missing = {
+    error: { code: -32021, data: { requiredCapabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } } },
+    result: undefined,
+  };
+  const lacking: readonly Fields[] = [
+    {},
+    { elicitation: {} },
+    { tasks: {} },
+    { extensions: {} },
+    { extensions: { "io.modelcontextprotocol/other": {} } },
+  ];
   for (const client of [modern, pipe]) {
     const status = client === modern ? 400 : 0;
     // This very client takes tasks, and says so in its other requests.
@@ -566,15 +692,37 @@ test("T13: a request without the extension's capability gets no handle, and -320
       // What ends in time, and what takes longer than this client would wait, whether it takes tasks or not.
       const traces = openTraces();
       if (at > 0) traces.release();
-      const { result, error } = await client.request("tools/call", { name: "work_long", arguments: { file: traces.file } }, { capabilities });
-      expect({ error, resultType: result?.resultType, taskId: result?.taskId }).toEqual({ error: undefined, resultType: "complete", taskId: undefined });
+      const { result, error } = await client.request(
+        "tools/call",
+        { name: "work_long", arguments: { file: traces.file } },
+        { capabilities },
+      );
+      expect({ error, resultType: result?.resultType, taskId: result?.taskId }).toEqual({
+        error: undefined,
+        resultType: "complete",
+        taskId: undefined,
+      });
       traces.release();
       for (const id of [taskId, randomUUID()]) {
-        expect(await client.request("tasks/get", { taskId: id }, { capabilities })).toMatchObject({ status, ...missing });
-        expect(await client.request("tasks/update", { taskId: id, inputResponses: {} }, { capabilities })).toMatchObject({ status, ...missing });
-        expect(await client.request("tasks/cancel", { taskId: id }, { capabilities })).toMatchObject({ status, ...missing });
+        expect(await client.request("tasks/get", { taskId: id }, { capabilities })).toMatchObject({
+          status,
+          ...missing,
+        });
+        expect(
+          await client.request("tasks/update", { taskId: id, inputResponses: {} }, { capabilities }),
+        ).toMatchObject({ status, ...missing });
+        expect(await client.request("tasks/cancel", { taskId: id }, { capabilities })).toMatchObject({
+          status,
+          ...missing,
+        });
         for (const more of [{}, { toolsListChanged: true }])
-          expect(await client.request("subscriptions/listen", { notifications: { taskIds: [id], ...more } }, { capabilities })).toMatchObject({
+          expect(
+            await client.request(
+              "subscriptions/listen",
+              { notifications: { taskIds: [id], ...more } },
+              { capabilities },
+            ),
+          ).toMatchObject({
             status,
             ...missing,
           });
@@ -595,7 +743,10 @@ test("T14: notifications/cancelled with the id of the call that made a task leav
     const taskId = result?.taskId ?? result?.task.taskId;
     await traces.shows("started");
     const cancelled = { requestId: call.id, reason: "changed my mind" };
-    await client.notify("notifications/cancelled", client.revision === "2025-11-25" ? cancelled : { ...cancelled, _meta: modernMeta(takesTasks) });
+    await client.notify(
+      "notifications/cancelled",
+      client.revision === "2025-11-25" ? cancelled : { ...cancelled, _meta: modernMeta(takesTasks) },
+    );
     // Waiting for the result is a call of its own: giving that up leaves the task alone, too.
     if (client.revision === "2025-11-25") {
       const waiting = client.start("tasks/result", { taskId });
@@ -603,7 +754,9 @@ test("T14: notifications/cancelled with the id of the call that made a task leav
       await client.notify("notifications/cancelled", { requestId: waiting.id });
     }
     await sleep(150);
-    expect((await client.request("tasks/get", { taskId })).result, client.revision).toMatchObject({ status: "working" });
+    expect((await client.request("tasks/get", { taskId })).result, client.revision).toMatchObject({
+      status: "working",
+    });
     traces.release();
     expect(await taskWhen(client, taskId, isEnded)).toMatchObject({ status: "completed" });
     expect(traces.lines().filter((line) => line.startsWith("stopped"))).toEqual([]);
@@ -619,17 +772,41 @@ describe("T15", () => {
     await core.openStream();
     // The task lives on while these are collected, and with it its ttl.
     const seen: Fields[] = [];
-    const { taskId, task } = await startTask(core, "ask_many", { file: openTraces().file, again: 1 }, { task: { ttl: 60_000 } });
+    const { taskId, task } = await startTask(
+      core,
+      "ask_many",
+      { file: openTraces().file, again: 1 },
+      { task: { ttl: 60_000 } },
+    );
     const { stream } = await modern.listen([taskId]);
-    seen.push(task, (await core.request("tasks/get", { taskId })).result ?? {}, (await modern.request("tasks/get", { taskId })).result ?? {});
-    seen.push(...(((await core.request("tasks/list")).result?.tasks ?? []) as Fields[]).filter((listed) => listed.taskId === taskId));
+    seen.push(
+      task,
+      (await core.request("tasks/get", { taskId })).result ?? {},
+      (await modern.request("tasks/get", { taskId })).result ?? {},
+    );
+    seen.push(
+      ...(((await core.request("tasks/list")).result?.tasks ?? []) as Fields[]).filter(
+        (listed) => listed.taskId === taskId,
+      ),
+    );
     await taskWhen(modern, taskId, ({ status }) => status === "input_required");
     seen.push((await core.request("tasks/cancel", { taskId })).result ?? {});
-    seen.push((await core.request("tasks/get", { taskId })).result ?? {}, (await modern.request("tasks/get", { taskId })).result ?? {});
+    seen.push(
+      (await core.request("tasks/get", { taskId })).result ?? {},
+      (await modern.request("tasks/get", { taskId })).result ?? {},
+    );
     await waitFor(() => stream.of("notifications/tasks").some(({ params }) => params?.status === "cancelled"));
-    await waitFor(() => core.received.some(({ method, params }) => method === "notifications/tasks/status" && params?.status === "cancelled"));
+    await waitFor(() =>
+      core.received.some(
+        ({ method, params }) => method === "notifications/tasks/status" && params?.status === "cancelled",
+      ),
+    );
     seen.push(...stream.of("notifications/tasks").map(({ params }) => params ?? {}));
-    seen.push(...core.received.filter(({ method }) => method === "notifications/tasks/status").map(({ params }) => params ?? {}));
+    seen.push(
+      ...core.received
+        .filter(({ method }) => method === "notifications/tasks/status")
+        .map(({ params }) => params ?? {}),
+    );
     expect(seen.length).toBeGreaterThanOrEqual(10);
     for (const each of seen) {
       expect(each).toMatchObject({ taskId, createdAt: task.createdAt, lastUpdatedAt: expect.stringMatching(iso) });
@@ -654,9 +831,26 @@ describe("T15", () => {
       const message = await waitFor(() => pipe.received.find((candidate) => candidate.id === id));
       return { ...message, result: message.result, error: message.error } as Answer;
     };
-    // `null` is how 2025-11-25 writes "unlimited". Nothing is kept without limit here, so it is refused rather than answered with less.
-    for (const ttl of ["0", "-1", "1.5", '"5"', "null", "1e400", "-1e400", String(2 ** 53), "[5]", "{}", "true", "1e-9"])
-      expect(await ask(ttl), ttl).toMatchObject({ error: { code: -32602, message: expect.stringContaining("ttl") }, result: undefined });
+    // `null` is how 2025-11-25 writes "unlimited". Nothing is kept without limit here, so it is refused rather than
+    // answered with less.
+    for (const ttl of [
+      "0",
+      "-1",
+      "1.5",
+      '"5"',
+      "null",
+      "1e400",
+      "-1e400",
+      String(2 ** 53),
+      "[5]",
+      "{}",
+      "true",
+      "1e-9",
+    ])
+      expect(await ask(ttl), ttl).toMatchObject({
+        error: { code: -32602, message: expect.stringContaining("ttl") },
+        result: undefined,
+      });
     for (const [ttl, expected] of [
       ["1", 1],
       ["5000", 5_000],
@@ -713,7 +907,9 @@ test("T20: notifications/tasks carries what tasks/get would return, and a subscr
   expect(foreign.acknowledged).toEqual({ taskIds: [] });
 
   const told = (messages: readonly Message[], taskId: string) =>
-    messages.filter(({ method, params }) => method === "notifications/tasks" && params?.taskId === taskId).map(({ params }) => params ?? {});
+    messages
+      .filter(({ method, params }) => method === "notifications/tasks" && params?.taskId === taskId)
+      .map(({ params }) => params ?? {});
   /** The newest notification is the task as it is now; of a live one, only the time it has lived is another by then. */
   const agrees = async (taskId: string, isRight: (task: Fields) => boolean) => {
     const { resultType: _type, _meta: _server, ...now } = await taskWhen(modern, taskId, isRight);
@@ -729,7 +925,9 @@ test("T20: notifications/tasks carries what tasks/get would return, and a subscr
   const [asking, working, failing, refusing] = ids as [string, string, string, string];
   const asksFor = (count: number) => (task: Fields) => Object.keys(task.inputRequests ?? {}).length === count;
   await agrees(asking, asksFor(2));
-  const [tea, milk] = Object.keys((await modern.request("tasks/get", { taskId: asking })).result?.inputRequests ?? {}) as [string, string];
+  const [tea, milk] = Object.keys(
+    (await modern.request("tasks/get", { taskId: asking })).result?.inputRequests ?? {},
+  ) as [string, string];
   await modern.request("tasks/update", { taskId: asking, inputResponses: { [tea]: accept("green") } });
   await agrees(asking, asksFor(1));
   await modern.request("tasks/update", { taskId: asking, inputResponses: { [milk]: accept("none") } });
@@ -741,7 +939,8 @@ test("T20: notifications/tasks carries what tasks/get would return, and a subscr
   await sleep(100);
   // The end is told once, and it is the last that is told.
   for (const taskId of ids)
-    for (const messages of [own.stream.messages, pipe.received]) expect(told(messages, taskId).findIndex(isEnded)).toBe(told(messages, taskId).length - 1);
+    for (const messages of [own.stream.messages, pipe.received])
+      expect(told(messages, taskId).findIndex(isEnded)).toBe(told(messages, taskId).length - 1);
   expect(foreign.stream.of("notifications/tasks")).toEqual([]);
 });
 
@@ -757,13 +956,26 @@ test("T21: a tasks request whose Mcp-Name is missing or names another task is re
     ["tasks/cancel", {}],
   ] as const;
   for (const [method, more] of requests) {
-    for (const name of [undefined, "", another, randomUUID(), taskId.toUpperCase(), `${taskId}, ${taskId}`, base64(another), "=?base64?%%?=", method]) {
+    for (const name of [
+      undefined,
+      "",
+      another,
+      randomUUID(),
+      taskId.toUpperCase(),
+      `${taskId}, ${taskId}`,
+      base64(another),
+      "=?base64?%%?=",
+      method,
+    ]) {
       const answer = await modern.request(method, { taskId, ...more }, { headers: { "mcp-name": name } });
       expect(answer, `${method} as ${name}`).toMatchObject({ status: 400, error: { code: -32020 }, result: undefined });
     }
   }
   // None of them was done.
-  expect((await modern.request("tasks/get", { taskId })).result).toMatchObject({ status: "input_required", inputRequests: { [key]: {} } });
+  expect((await modern.request("tasks/get", { taskId })).result).toMatchObject({
+    status: "input_required",
+    inputRequests: { [key]: {} },
+  });
   expect((await modern.request("tasks/get", { taskId: another })).result).toMatchObject({ status: "working" });
   for (const [method, more] of requests) {
     const encoded = await modern.request(method, { taskId, ...more }, { headers: { "mcp-name": base64(taskId) } });
@@ -789,7 +1001,11 @@ test("T22: a tool called against its taskSupport, as a task or not as one, is re
       expect(supportOf(name)).toBe(support);
       const traces = openTraces();
       traces.release();
-      const answer = await client.request("tools/call", { name, arguments: { file: traces.file }, ...(asTask && { task: {} }) });
+      const answer = await client.request("tools/call", {
+        name,
+        arguments: { file: traces.file },
+        ...(asTask && { task: {} }),
+      });
       const what = `${name} ${asTask ? "as a task" : "plainly"}`;
       if (isRight) {
         expect(answer.error, what).toBeUndefined();
@@ -814,7 +1030,9 @@ test("T22: a tool called against its taskSupport, as a task or not as one, is re
 // ---------------------------------------------------------------- progress
 
 const progressOf = (messages: readonly Message[], token: unknown): Fields[] =>
-  messages.filter(({ method, params }) => method === "notifications/progress" && params?.progressToken === token).map(({ params }) => params ?? {});
+  messages
+    .filter(({ method, params }) => method === "notifications/progress" && params?.progressToken === token)
+    .map(({ params }) => params ?? {});
 
 function expectRising(sent: readonly Fields[]): void {
   const values = sent.map(({ progress }) => progress as number);
@@ -826,11 +1044,19 @@ describe("P1", () => {
     const [core, modern] = [await sharedPipes.core(), await openPlace({ commands }).startPipe("2026-07-28")];
     const rises = async (pipe: PipeClient, total: number | undefined) => {
       const token = `of ${total}`;
-      const { result } = await pipe.request("tools/call", { name: "report_odd", arguments: { gapMs: 105, total }, _meta: { progressToken: token } });
+      const { result } = await pipe.request("tools/call", {
+        name: "report_odd",
+        arguments: { gapMs: 105, total },
+        _meta: { progressToken: token },
+      });
       expect(result).toMatchObject({ structuredContent: { success: true } });
       const sent = progressOf(pipe.received, token);
       expectRising(sent);
-      expect(sent.at(-1)).toMatchObject({ progress: 8, message: "8 on attempt 1", ...(total !== undefined && { total }) });
+      expect(sent.at(-1)).toMatchObject({
+        progress: 8,
+        message: "8 on attempt 1",
+        ...(total !== undefined && { total }),
+      });
       // What cannot be a value is still news, if it comes with words.
       expect(sent.map(({ message }) => message)).toContain("NaN on attempt 1");
       for (const each of sent) expect(each.total).toBe(total);
@@ -840,7 +1066,12 @@ describe("P1", () => {
 
   test("P1: it rises across a retry too, on the call's token and on that of tasks/result, though the second attempt begins lower", async () => {
     const pipe = await sharedPipes.core();
-    const { taskId } = await startTask(pipe, "report_odd", { gapMs: 210, total: 10, fails: true }, { _meta: { progressToken: "call" } });
+    const { taskId } = await startTask(
+      pipe,
+      "report_odd",
+      { gapMs: 210, total: 10, fails: true },
+      { _meta: { progressToken: "call" } },
+    );
     const { result } = await pipe.request("tasks/result", { taskId, _meta: { progressToken: "result" } });
     expect(result).toMatchObject({ structuredContent: { success: true, data: { attempt: 2 } } });
     for (const token of ["call", "result"]) {
@@ -861,7 +1092,15 @@ test("P2: no progress is sent after the end of a call or a task", async () => {
   const call = (client: PipeClient, token: string, runMs: number, more: Fields = {}) => {
     const traces = openTraces();
     const input = { file: traces.file, runMs, afterMs: 300 };
-    return { traces, ...client.start("tools/call", { name: "report_after", arguments: input, _meta: { progressToken: token }, ...more }) };
+    return {
+      traces,
+      ...client.start("tools/call", {
+        name: "report_after",
+        arguments: input,
+        _meta: { progressToken: token },
+        ...more,
+      }),
+    };
   };
   /** Nothing with this token after this place in the log, however long the command goes on; and something before it. */
   const isSilentFrom = async (client: PipeClient, token: string, from: number, silent: () => Promise<unknown>) => {
@@ -871,14 +1110,20 @@ test("P2: no progress is sent after the end of a call or a task", async () => {
     expect(progressOf(client.received.slice(from), token), `${token}: after`).toEqual([]);
   };
   /** The place behind the first message that fits, once it is there. */
-  const after = (client: PipeClient, fits: (message: Message) => boolean) => waitFor(() => client.received.findIndex(fits) + 1 || undefined);
-  const isOver = (client: PipeClient, id: unknown) => after(client, (message) => message.id === id && message.method === undefined);
+  const after = (client: PipeClient, fits: (message: Message) => boolean) =>
+    waitFor(() => client.received.findIndex(fits) + 1 || undefined);
+  const isOver = (client: PipeClient, id: unknown) =>
+    after(client, (message) => message.id === id && message.method === undefined);
 
   const checks: Promise<void>[] = [];
   for (const client of [core, modern]) {
     // Answered.
     const plain = call(client, "answered", 1_500);
-    checks.push(isOver(client, plain.id).then((from) => isSilentFrom(client, "answered", from, () => plain.traces.shows("silent"))));
+    checks.push(
+      isOver(client, plain.id).then((from) =>
+        isSilentFrom(client, "answered", from, () => plain.traces.shows("silent")),
+      ),
+    );
     // Cancelled by its client: after what was on the way when the server heard of it.
     const stopped = call(client, "cancelled", 4_000);
     const cancel = async () => {
@@ -895,8 +1140,14 @@ test("P2: no progress is sent after the end of a call or a task", async () => {
   const task = call(core, "task", 2_500, { task: {} });
   const taskId = (await task.answer).result?.task.taskId as string;
   const waiting = core.start("tasks/result", { taskId, _meta: { progressToken: "waiting" } });
-  checks.push(isOver(core, waiting.id).then((from) => isSilentFrom(core, "waiting", from, () => task.traces.shows("silent"))));
-  const ended = (id: string) => after(core, ({ method, params }) => method === "notifications/tasks/status" && params?.taskId === id && isEnded(params));
+  checks.push(
+    isOver(core, waiting.id).then((from) => isSilentFrom(core, "waiting", from, () => task.traces.shows("silent"))),
+  );
+  const ended = (id: string) =>
+    after(
+      core,
+      ({ method, params }) => method === "notifications/tasks/status" && params?.taskId === id && isEnded(params),
+    );
   checks.push(ended(taskId).then((from) => isSilentFrom(core, "task", from, () => task.traces.shows("silent"))));
   // A task that is cancelled, and whose command does not care.
   const doomed = call(core, "doomed", 4_000, { task: {} });
@@ -904,7 +1155,9 @@ test("P2: no progress is sent after the end of a call or a task", async () => {
   await waitFor(() => progressOf(core.received, "doomed").length > 1);
   const cancelling = core.start("tasks/cancel", { taskId: doomedId });
   expect((await cancelling.answer).result).toMatchObject({ status: "cancelled" });
-  checks.push(isOver(core, cancelling.id).then((from) => isSilentFrom(core, "doomed", from, () => doomed.traces.shows("silent"))));
+  checks.push(
+    isOver(core, cancelling.id).then((from) => isSilentFrom(core, "doomed", from, () => doomed.traces.shows("silent"))),
+  );
   await Promise.all(checks);
 });
 
@@ -913,8 +1166,16 @@ test("P6: on 2026-07-28 nothing more is sent for a call that was cancelled: no p
   const pipe = await place.startPipe("2026-07-28");
   const traces = openTraces();
   const _meta = { progressToken: "mine", "io.modelcontextprotocol/logLevel": "debug" };
-  const call = pipe.start("tools/call", { name: "report_after", arguments: { file: traces.file, runMs: 800, afterMs: 100 }, _meta });
-  await waitFor(() => pipe.received.filter(({ method }) => method === "notifications/message").length > 5 && progressOf(pipe.received, "mine").length > 1);
+  const call = pipe.start("tools/call", {
+    name: "report_after",
+    arguments: { file: traces.file, runMs: 800, afterMs: 100 },
+    _meta,
+  });
+  await waitFor(
+    () =>
+      pipe.received.filter(({ method }) => method === "notifications/message").length > 5 &&
+      progressOf(pipe.received, "mine").length > 1,
+  );
   await pipe.notify("notifications/cancelled", { requestId: call.id });
   await traces.shows("told to stop");
   // What was on the way when the server heard of it has come by the time of this answer.
@@ -957,7 +1218,11 @@ test("hundreds of concurrent calls that report progress: strictly increasing, th
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [quickStart, executable, "serve", "--in-process", "--no-bundled", "--commands", commands],
-    env: { ...(process.env as Record<string, string>), NODE_COMPILE_CACHE: codeCache, MEANWHILE_HOME: temporaryFolder() },
+    env: {
+      ...(process.env as Record<string, string>),
+      NODE_COMPILE_CACHE: codeCache,
+      MEANWHILE_HOME: temporaryFolder(),
+    },
     stderr: "ignore",
   });
   const client = new SdkClient({ name: "scenario", version: "1.0.0" });
@@ -988,7 +1253,10 @@ test("hundreds of concurrent calls that report progress: strictly increasing, th
       expect(isAnswered, `call ${at} was answered already`).toBe(false);
       told.push(progress);
     };
-    const result = await client.callTool({ name: "report_steps", arguments: { at, steps, gapMs: 150 } }, undefined, { onprogress, timeout: 30_000 });
+    const result = await client.callTool({ name: "report_steps", arguments: { at, steps, gapMs: 150 } }, undefined, {
+      onprogress,
+      timeout: 30_000,
+    });
     isAnswered = true;
     expect(result.structuredContent).toMatchObject({ success: true, data: { at } });
     heard.push({ at, told });
@@ -1002,7 +1270,9 @@ test("hundreds of concurrent calls that report progress: strictly increasing, th
   await Promise.all(running);
   await sleep(300);
 
-  const streams = [...wire].filter(([, events]) => events.length > 1).toSorted(([one], [other]) => Number(one) - Number(other));
+  const streams = [...wire]
+    .filter(([, events]) => events.length > 1)
+    .toSorted(([one], [other]) => Number(one) - Number(other));
   expect(streams).toHaveLength(calls);
   const inOrder = heard.toSorted((one, other) => one.at - other.at);
   let cut = 0;
@@ -1020,7 +1290,8 @@ test("hundreds of concurrent calls that report progress: strictly increasing, th
     expect(inOrder[index]?.told).toEqual(readEarlier.map(({ value }) => value));
     if (readEarlier.length < values.length) cut += 1;
   }
-  // The server leaves a gap before the answer, so that only a client that is kept from reading for so long loses something. Without it all would.
+  // The server leaves a gap before the answer, so that only a client that is kept from reading for so long loses
+  // something. Without it all would.
   process.stdout.write(`${calls - cut} of ${calls} callbacks were told the last value\n`);
   expect(cut).toBeLessThan(calls * 0.9);
 });

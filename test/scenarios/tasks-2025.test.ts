@@ -1,13 +1,25 @@
 import { mkdtempSync, rmdirSync } from "node:fs";
 import path from "node:path";
-import { Client as ClientV2, type Transport as TransportV2, StreamableHTTPClientTransport as V2Http } from "@modelcontextprotocol/client";
+import {
+  Client as ClientV2,
+  type Transport as TransportV2,
+  StreamableHTTPClientTransport as V2Http,
+} from "@modelcontextprotocol/client";
 import { StdioClientTransport as V2Pipe } from "@modelcontextprotocol/client/stdio";
-import { createTaskSessionFromClient, resultFromTaskOutcome, TaskFailedError } from "@modelcontextprotocol/ext-tasks/client";
+import {
+  createTaskSessionFromClient,
+  resultFromTaskOutcome,
+  TaskFailedError,
+} from "@modelcontextprotocol/ext-tasks/client";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { CallToolResultSchema, ElicitRequestSchema, TaskStatusNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import {
+  CallToolResultSchema,
+  ElicitRequestSchema,
+  TaskStatusNotificationSchema,
+} from "@modelcontextprotocol/sdk/types.js";
 import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { metaKeys } from "../../src/wire/envelope.ts";
@@ -18,7 +30,10 @@ import { waitFor } from "../helpers/meanwhile.ts";
 import { type ConnectOptions, openTraces, type Served, serve } from "../helpers/place.ts";
 import { clientInfo, type Fields, type Message, type WireClient } from "../helpers/wire.ts";
 
-/** Core tasks of 2025-11-25, over both transports: with the clients that speak them, and by hand where a client hides what matters. */
+/**
+ * Core tasks of 2025-11-25, over both transports: with the clients that speak them, and by hand where a client hides
+ * what matters.
+ */
 
 const commands = path.resolve(import.meta.dirname, "../fixtures/tasks/commands");
 const transports = ["stdio", "HTTP"] as const;
@@ -27,11 +42,16 @@ const named = (taskId: string) => ({ [metaKeys.relatedTask]: { taskId } });
 const accept = (content: object) => ({ action: "accept", content });
 const ends = ["completed", "failed", "cancelled"];
 
-const start = (transport: TransportName, options: { cwd?: string; env?: Record<string, string> } = {}) => serve(transport, { commands, ...options });
+const start = (transport: TransportName, options: { cwd?: string; env?: Record<string, string> } = {}) =>
+  serve(transport, { commands, ...options });
 /** One server over each transport for all tests that look at nothing but their own tasks. */
-const shared = { HTTP: shareAmongTests(() => start("HTTP")), stdio: shareAmongTests(() => serve("stdio", { commands, sharesPipes: true })) };
+const shared = {
+  HTTP: shareAmongTests(() => start("HTTP")),
+  stdio: shareAmongTests(() => serve("stdio", { commands, sharesPipes: true })),
+};
 const share = (transport: TransportName) => shared[transport]();
-const open = async (transport: TransportName, options: ConnectOptions = {}) => await (await share(transport)).connect(options);
+const open = async (transport: TransportName, options: ConnectOptions = {}) =>
+  await (await share(transport)).connect(options);
 /** For what others' tasks would show in: lists and estimates. */
 const openAlone = async (transport: TransportName) => await (await start(transport)).connect();
 
@@ -48,7 +68,8 @@ async function reach(wire: WireClient, taskId: string, ...statuses: string[]): P
     const { result, error } = await wire.request("tasks/get", { taskId });
     if (result === undefined) throw new Error(`tasks/get was refused: ${JSON.stringify(error)}`);
     if (statuses.includes(result.status)) return result;
-    if (ends.includes(result.status)) throw new Error(`the task is ${result.status}, and was to be ${statuses.join(" or ")}`);
+    if (ends.includes(result.status))
+      throw new Error(`the task is ${result.status}, and was to be ${statuses.join(" or ")}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
@@ -97,7 +118,9 @@ describe("what is declared", () => {
 
     const supports = async (wire: WireClient) => {
       const { result } = await wire.request("tools/list");
-      return result?.tools.filter(({ name }: Fields) => !name.startsWith("task_")).map(({ execution }: Fields) => execution?.taskSupport);
+      return result?.tools
+        .filter(({ name }: Fields) => !name.startsWith("task_"))
+        .map(({ execution }: Fields) => execution?.taskSupport);
     };
     expect(new Set(await supports(anonymous))).toEqual(new Set(["optional"]));
     const older = await pipe.connect({ revision: "2025-06-18" });
@@ -134,17 +157,30 @@ describe("what is declared", () => {
       const [declaring, plain] = await Promise.all([served.connect({ capabilities }), served.connect()]);
       const answers = await Promise.all(
         [declaring, plain].map(async (wire) => {
-          const counted = await wire.request("tools/call", { name: "work_count", arguments: { to: 1 }, _meta: { "meanwhile/new": true } });
+          const counted = await wire.request("tools/call", {
+            name: "work_count",
+            arguments: { to: 1 },
+            _meta: { "meanwhile/new": true },
+          });
           // Longer than anybody waits: whoever takes no tasks gets a plain handle.
           const { file } = openTraces();
-          const held = await wire.request("tools/call", { name: "work_hold", arguments: { file, expectedSeconds: 3600 } });
+          const held = await wire.request("tools/call", {
+            name: "work_hold",
+            arguments: { file, expectedSeconds: 3600 },
+          });
           return { counted: counted.result, held: held.result };
         }),
       );
       for (const { counted, held } of answers) {
         expect(counted).toMatchObject({ structuredContent: { success: true, data: { counted: 1 } } });
-        expect(held).toMatchObject({ structuredContent: { success: true, data: { job_id: expect.any(String), next_action: { tool: "task_result" } } } });
-        for (const result of [counted, held]) expect(Object.keys(result ?? {}).toSorted()).toEqual(["_meta", "content", "structuredContent"]);
+        expect(held).toMatchObject({
+          structuredContent: {
+            success: true,
+            data: { job_id: expect.any(String), next_action: { tool: "task_result" } },
+          },
+        });
+        for (const result of [counted, held])
+          expect(Object.keys(result ?? {}).toSorted()).toEqual(["_meta", "content", "structuredContent"]);
       }
       expect(lasting(answers[0]?.counted ?? {})).toEqual(lasting(answers[1]?.counted ?? {}));
     },
@@ -158,7 +194,11 @@ describe("making a task", () => {
       const wire = await openAlone(transport);
       const { file, release, lines } = openTraces();
       // The command does not end before it is let go, so an answer can only be one about a task.
-      const { result } = await wire.request("tools/call", { name: "work_hold", arguments: { file, expectedSeconds: 20 }, task: { ttl: 60_000 } });
+      const { result } = await wire.request("tools/call", {
+        name: "work_hold",
+        arguments: { file, expectedSeconds: 20 },
+        task: { ttl: 60_000 },
+      });
       const { task, ...others } = result ?? {};
       const { statusMessage: _words, ...facts } = task;
       expect(facts).toEqual({
@@ -173,29 +213,41 @@ describe("making a task", () => {
       // From creation to the end of keeping: it grows while the task lives.
       expect(facts.ttl).toBeGreaterThanOrEqual(60_000);
       expect(facts.ttl).toBeLessThan(80_000);
-      expect(others).toEqual({ _meta: { "io.modelcontextprotocol/model-immediate-response": expect.stringContaining(facts.taskId) } });
+      expect(others).toEqual({
+        _meta: { "io.modelcontextprotocol/model-immediate-response": expect.stringContaining(facts.taskId) },
+      });
 
       release();
-      expect(await reach(wire, facts.taskId, "completed")).toMatchObject({ taskId: facts.taskId, createdAt: facts.createdAt });
+      expect(await reach(wire, facts.taskId, "completed")).toMatchObject({
+        taskId: facts.taskId,
+        createdAt: facts.createdAt,
+      });
       expect(lines()).toEqual(["started", "released"]);
     },
   );
 
-  test.for(transports)("a taskId that the client sends along is not used: the server makes its own (%s)", async (transport) => {
-    const wire = await open(transport);
-    const mine = "11111111-1111-4111-8111-111111111111";
-    const more = { task: { ttl: 60_000, taskId: mine }, taskId: mine, _meta: { ...named(mine), taskId: mine } };
-    const first = await create(wire, "quick_echo", { text: "a" }, more);
-    const second = await create(wire, "quick_echo", { text: "a" }, more);
-    expect(new Set([mine, first.taskId, second.taskId]).size).toBe(3);
-    expect(await wire.request("tasks/get", { taskId: mine })).toMatchObject({ error: { code: -32602 } });
-    expect(await reach(wire, first.taskId, "completed")).toMatchObject({ taskId: first.taskId });
-  });
+  test.for(transports)(
+    "a taskId that the client sends along is not used: the server makes its own (%s)",
+    async (transport) => {
+      const wire = await open(transport);
+      const mine = "11111111-1111-4111-8111-111111111111";
+      const more = { task: { ttl: 60_000, taskId: mine }, taskId: mine, _meta: { ...named(mine), taskId: mine } };
+      const first = await create(wire, "quick_echo", { text: "a" }, more);
+      const second = await create(wire, "quick_echo", { text: "a" }, more);
+      expect(new Set([mine, first.taskId, second.taskId]).size).toBe(3);
+      expect(await wire.request("tasks/get", { taskId: mine })).toMatchObject({ error: { code: -32602 } });
+      expect(await reach(wire, first.taskId, "completed")).toMatchObject({ taskId: first.taskId });
+    },
+  );
 
   test("pollInterval is a twentieth of what the author expects, who sees the arguments with their defaults", async () => {
     const wire = await openAlone("stdio");
-    expect(await create(wire, "work_hold", { file: openTraces().file, expectedSeconds: 60 })).toMatchObject({ pollInterval: 3000 });
-    expect(await create(wire, "work_hold", { file: openTraces().file, expectedSeconds: 3600 })).toMatchObject({ pollInterval: 5000 });
+    expect(await create(wire, "work_hold", { file: openTraces().file, expectedSeconds: 60 })).toMatchObject({
+      pollInterval: 3000,
+    });
+    expect(await create(wire, "work_hold", { file: openTraces().file, expectedSeconds: 3600 })).toMatchObject({
+      pollInterval: 5000,
+    });
     expect(await create(wire, "work_hold", { file: openTraces().file })).toMatchObject({ pollInterval: 500 });
   });
 
@@ -231,12 +283,15 @@ describe("making a task", () => {
       if (type.startsWith("application/json")) expect(messages).toHaveLength(1);
       else expect(type, method).toMatch(/^text\/event-stream/);
     }
-    expect([...methods]).toEqual(expect.arrayContaining(["tools/call", "tasks/get", "tasks/result", "tasks/list", "tasks/cancel"]));
+    expect([...methods]).toEqual(
+      expect.arrayContaining(["tools/call", "tasks/get", "tasks/result", "tasks/list", "tasks/cancel"]),
+    );
     const ofResult = wire.exchanges.find(({ method }) => method === "tasks/result");
-    expect(ofResult?.messages.filter(({ method }) => method !== "notifications/progress").map(({ method }) => method ?? "response")).toEqual([
-      "elicitation/create",
-      "response",
-    ]);
+    expect(
+      ofResult?.messages
+        .filter(({ method }) => method !== "notifications/progress")
+        .map(({ method }) => method ?? "response"),
+    ).toEqual(["elicitation/create", "response"]);
     expect(ofResult?.messages).toContainEqual(expect.objectContaining({ method: "notifications/progress" }));
   });
 });
@@ -253,7 +308,11 @@ describe("questions", () => {
         id: expect.anything(),
         params: {
           message: "What is your name?",
-          requestedSchema: { type: "object", properties: { name: { type: "string", minLength: 1 } }, required: ["name"] },
+          requestedSchema: {
+            type: "object",
+            properties: { name: { type: "string", minLength: 1 } },
+            required: ["name"],
+          },
           _meta: named(taskId),
         },
       });
@@ -285,17 +344,22 @@ describe("questions", () => {
     await reach(wire, taskId, "completed");
   });
 
-  test.for(transports)("a client without elicitation is not asked, and its task says what it waits for (%s)", async (transport) => {
-    const wire = await open(transport);
-    const { file } = openTraces();
-    const { taskId } = await create(wire, "ask_name", { file });
-    expect(await reach(wire, taskId, "input_required")).toMatchObject({ statusMessage: expect.stringContaining("What is your name?") });
-    const waiting = wire.request("tasks/result", { taskId });
-    expect(await isWaiting(wire, waiting)).toBe(true);
-    expect(wire.of("elicitation/create")).toEqual([]);
-    await wire.request("tasks/cancel", { taskId });
-    expect(await waiting).toMatchObject({ result: { isError: true } });
-  });
+  test.for(transports)(
+    "a client without elicitation is not asked, and its task says what it waits for (%s)",
+    async (transport) => {
+      const wire = await open(transport);
+      const { file } = openTraces();
+      const { taskId } = await create(wire, "ask_name", { file });
+      expect(await reach(wire, taskId, "input_required")).toMatchObject({
+        statusMessage: expect.stringContaining("What is your name?"),
+      });
+      const waiting = wire.request("tasks/result", { taskId });
+      expect(await isWaiting(wire, waiting)).toBe(true);
+      expect(wire.of("elicitation/create")).toEqual([]);
+      await wire.request("tasks/cancel", { taskId });
+      expect(await waiting).toMatchObject({ result: { isError: true } });
+    },
+  );
 });
 
 describe("results", () => {
@@ -304,65 +368,91 @@ describe("results", () => {
     async (transport) => {
       const wire = await open(transport);
       const { counted, refused, stuck, stopped } = await makeEnded(wire);
-      const results = await Promise.all([counted, refused, stuck, stopped].map(({ taskId }) => wire.request("tasks/result", { taskId })));
+      const results = await Promise.all(
+        [counted, refused, stuck, stopped].map(({ taskId }) => wire.request("tasks/result", { taskId })),
+      );
       expect(results).toMatchObject([
         { result: { structuredContent: { success: true, data: { counted: 1 } } } },
-        { result: { isError: true, structuredContent: { success: false, messages: [{ type: "error", text: "The tank is empty." }] } } },
+        {
+          result: {
+            isError: true,
+            structuredContent: { success: false, messages: [{ type: "error", text: "The tank is empty." }] },
+          },
+        },
         { error: { code: -32042 } },
         { result: { isError: true, content: [{ type: "text", text: expect.stringContaining("Cancelled") }] } },
       ]);
-      const again = await Promise.all([counted, refused, stuck, stopped].map(({ taskId }) => wire.request("tasks/result", { taskId })));
-      expect(again.map(({ result, error }) => ({ result, error }))).toEqual(results.map(({ result, error }) => ({ result, error })));
+      const again = await Promise.all(
+        [counted, refused, stuck, stopped].map(({ taskId }) => wire.request("tasks/result", { taskId })),
+      );
+      expect(again.map(({ result, error }) => ({ result, error }))).toEqual(
+        results.map(({ result, error }) => ({ result, error })),
+      );
     },
   );
 
-  test.for(transports)("tasks/result waits while the task is working or input_required, and answers when it ends (%s)", async (transport) => {
-    const wire = await open(transport, { capabilities: { elicitation: {} } });
-    const [holding, asking, stopping] = [openTraces(), openTraces(), openTraces()];
-    const held = await create(wire, "work_hold", { file: holding.file });
-    const asked = await create(wire, "ask_name", { file: asking.file });
-    const stopped = await create(wire, "work_hold", { file: stopping.file });
-    const question = await wire.comes("elicitation/create");
-    await reach(wire, asked.taskId, "input_required");
+  test.for(transports)(
+    "tasks/result waits while the task is working or input_required, and answers when it ends (%s)",
+    async (transport) => {
+      const wire = await open(transport, { capabilities: { elicitation: {} } });
+      const [holding, asking, stopping] = [openTraces(), openTraces(), openTraces()];
+      const held = await create(wire, "work_hold", { file: holding.file });
+      const asked = await create(wire, "ask_name", { file: asking.file });
+      const stopped = await create(wire, "work_hold", { file: stopping.file });
+      const question = await wire.comes("elicitation/create");
+      await reach(wire, asked.taskId, "input_required");
 
-    const results = [held, asked, stopped].map(({ taskId }) => wire.request("tasks/result", { taskId }));
-    expect(await Promise.all(results.map((result) => isWaiting(wire, result)))).toEqual([true, true, true]);
-    holding.release();
-    expect(await results[0]).toMatchObject({ result: { structuredContent: { data: { released: true } }, _meta: named(held.taskId) } });
-    asking.release();
-    await wire.respond(question.id, accept({ name: "Ada" }));
-    expect(await results[1]).toMatchObject({ result: { structuredContent: { data: { greeting: "Hello, Ada!" } }, _meta: named(asked.taskId) } });
-    await wire.request("tasks/cancel", { taskId: stopped.taskId });
-    expect(await results[2]).toMatchObject({ result: { isError: true, _meta: named(stopped.taskId) } });
-  });
+      const results = [held, asked, stopped].map(({ taskId }) => wire.request("tasks/result", { taskId }));
+      expect(await Promise.all(results.map((result) => isWaiting(wire, result)))).toEqual([true, true, true]);
+      holding.release();
+      expect(await results[0]).toMatchObject({
+        result: { structuredContent: { data: { released: true } }, _meta: named(held.taskId) },
+      });
+      asking.release();
+      await wire.respond(question.id, accept({ name: "Ada" }));
+      expect(await results[1]).toMatchObject({
+        result: { structuredContent: { data: { greeting: "Hello, Ada!" } }, _meta: named(asked.taskId) },
+      });
+      await wire.request("tasks/cancel", { taskId: stopped.taskId });
+      expect(await results[2]).toMatchObject({ result: { isError: true, _meta: named(stopped.taskId) } });
+    },
+  );
 
-  test.for(transports)("tasks/result is what the same call gives without a task, isError included, with the related task in _meta (%s)", async (transport) => {
-    const wire = await open(transport);
-    const calls = [
-      { name: "work_count", arguments: { to: 2, label: "a" } },
-      { name: "work_fail", arguments: {} },
-      { name: "quick_echo", arguments: { text: "again" } },
-    ];
-    for (const call of calls) {
-      const direct = await wire.request("tools/call", call);
-      const { taskId } = await create(wire, call.name, call.arguments);
-      const { result } = await wire.request("tasks/result", { taskId });
-      expect(lasting(result ?? {}), call.name).toEqual(lasting(direct.result ?? {}));
-      expect(result?._meta, call.name).toMatchObject(named(taskId));
-      expect(direct.result?._meta, call.name).not.toHaveProperty(metaKeys.relatedTask);
-      expect(result?.isError, call.name).toBe(call.name === "work_fail" ? true : undefined);
-    }
-  });
+  test.for(transports)(
+    "tasks/result is what the same call gives without a task, isError included, with the related task in _meta (%s)",
+    async (transport) => {
+      const wire = await open(transport);
+      const calls = [
+        { name: "work_count", arguments: { to: 2, label: "a" } },
+        { name: "work_fail", arguments: {} },
+        { name: "quick_echo", arguments: { text: "again" } },
+      ];
+      for (const call of calls) {
+        const direct = await wire.request("tools/call", call);
+        const { taskId } = await create(wire, call.name, call.arguments);
+        const { result } = await wire.request("tasks/result", { taskId });
+        expect(lasting(result ?? {}), call.name).toEqual(lasting(direct.result ?? {}));
+        expect(result?._meta, call.name).toMatchObject(named(taskId));
+        expect(direct.result?._meta, call.name).not.toHaveProperty(metaKeys.relatedTask);
+        expect(result?.isError, call.name).toBe(call.name === "work_fail" ? true : undefined);
+      }
+    },
+  );
 
-  test.for(transports)("a call that ends in a JSON-RPC error gives the same error from tasks/result (%s)", async (transport) => {
-    const wire = await open(transport);
-    const direct = await wire.request("tools/call", { name: "work_protocol" });
-    expect(direct.error).toEqual({ code: -32042, message: "The valve is stuck.", data: { valve: 7 } });
-    const { taskId } = await create(wire, "work_protocol");
-    const { error } = await wire.request("tasks/result", { taskId });
-    expect(error).toEqual(direct.error);
-    expect(await reach(wire, taskId, "failed")).toMatchObject({ statusMessage: expect.stringContaining("The valve is stuck.") });
-  });
+  test.for(transports)(
+    "a call that ends in a JSON-RPC error gives the same error from tasks/result (%s)",
+    async (transport) => {
+      const wire = await open(transport);
+      const direct = await wire.request("tools/call", { name: "work_protocol" });
+      expect(direct.error).toEqual({ code: -32042, message: "The valve is stuck.", data: { valve: 7 } });
+      const { taskId } = await create(wire, "work_protocol");
+      const { error } = await wire.request("tasks/result", { taskId });
+      expect(error).toEqual(direct.error);
+      expect(await reach(wire, taskId, "failed")).toMatchObject({
+        statusMessage: expect.stringContaining("The valve is stuck."),
+      });
+    },
+  );
 });
 
 describe("which task is meant", () => {
@@ -394,41 +484,61 @@ describe("which task is meant", () => {
         expect(JSON.stringify(result)).not.toContain(metaKeys.relatedTask);
       }
       expect(
-        wire.received.filter(({ params }) => params?._meta?.[metaKeys.relatedTask] !== undefined).map(({ params }) => params?._meta[metaKeys.relatedTask]),
+        wire.received
+          .filter(({ params }) => params?._meta?.[metaKeys.relatedTask] !== undefined)
+          .map(({ params }) => params?._meta[metaKeys.relatedTask]),
       ).toEqual(expect.arrayContaining([{ taskId }]));
     },
   );
 
-  test.for(transports)("tasks/get, tasks/result and tasks/cancel go by params.taskId, whatever related task their _meta names (%s)", async (transport) => {
-    const wire = await open(transport);
-    const [first, second] = [openTraces(), openTraces()];
-    const counted = await create(wire, "work_count", { to: 1 });
-    const held = await create(wire, "work_hold", { file: first.file });
-    const other = await create(wire, "work_hold", { file: second.file });
-    await reach(wire, counted.taskId, "completed");
+  test.for(transports)(
+    "tasks/get, tasks/result and tasks/cancel go by params.taskId, whatever related task their _meta names (%s)",
+    async (transport) => {
+      const wire = await open(transport);
+      const [first, second] = [openTraces(), openTraces()];
+      const counted = await create(wire, "work_count", { to: 1 });
+      const held = await create(wire, "work_hold", { file: first.file });
+      const other = await create(wire, "work_hold", { file: second.file });
+      await reach(wire, counted.taskId, "completed");
 
-    const _meta = named(held.taskId);
-    expect((await wire.request("tasks/get", { taskId: counted.taskId, _meta })).result).toMatchObject({ taskId: counted.taskId, status: "completed" });
-    // Taken for the other, it would wait for ever.
-    expect((await wire.request("tasks/result", { taskId: counted.taskId, _meta })).result).toMatchObject({
-      structuredContent: { data: { counted: 1 } },
-      _meta: named(counted.taskId),
-    });
-    expect((await wire.request("tasks/cancel", { taskId: other.taskId, _meta })).result).toMatchObject({ taskId: other.taskId, status: "cancelled" });
-    expect((await wire.request("tasks/get", { taskId: held.taskId, _meta: named(counted.taskId) })).result).toMatchObject({ status: "working" });
-    for (const method of ["tasks/get", "tasks/result", "tasks/cancel"]) {
-      expect(await wire.request(method, { _meta }), method).toMatchObject({ error: { code: -32602 } });
-    }
-  });
+      const _meta = named(held.taskId);
+      expect((await wire.request("tasks/get", { taskId: counted.taskId, _meta })).result).toMatchObject({
+        taskId: counted.taskId,
+        status: "completed",
+      });
+      // Taken for the other, it would wait for ever.
+      expect((await wire.request("tasks/result", { taskId: counted.taskId, _meta })).result).toMatchObject({
+        structuredContent: { data: { counted: 1 } },
+        _meta: named(counted.taskId),
+      });
+      expect((await wire.request("tasks/cancel", { taskId: other.taskId, _meta })).result).toMatchObject({
+        taskId: other.taskId,
+        status: "cancelled",
+      });
+      expect(
+        (await wire.request("tasks/get", { taskId: held.taskId, _meta: named(counted.taskId) })).result,
+      ).toMatchObject({ status: "working" });
+      for (const method of ["tasks/get", "tasks/result", "tasks/cancel"]) {
+        expect(await wire.request(method, { _meta }), method).toMatchObject({ error: { code: -32602 } });
+      }
+    },
+  );
 });
 
 describe("tasks/list", () => {
   /** Walks all pages; `between` is done after the first. */
-  async function walk(wire: WireClient, params: object = {}, between: () => Promise<unknown> = async () => undefined): Promise<Fields[][]> {
+  async function walk(
+    wire: WireClient,
+    params: object = {},
+    between: () => Promise<unknown> = async () => undefined,
+  ): Promise<Fields[][]> {
     const pages: Fields[][] = [];
     let cursor: string | undefined;
     do {
-      const { result, error } = await wire.request("tasks/list", { ...params, ...(cursor !== undefined && { cursor }) });
+      const { result, error } = await wire.request("tasks/list", {
+        ...params,
+        ...(cursor !== undefined && { cursor }),
+      });
       expect(error).toBeUndefined();
       pages.push(result?.tasks);
       cursor = result?.nextCursor;
@@ -439,33 +549,36 @@ describe("tasks/list", () => {
 
   const idsOf = (pages: Fields[][]): string[] => pages.flat().map(({ taskId }) => taskId);
 
-  test.for(transports)("tasks/list gives a nextCursor while there is more, and every task that tasks/get finds exactly once (%s)", async (transport) => {
-    const wire = await openAlone(transport);
-    const { file, lines } = openTraces();
-    // A call is no task as long as its client waits for it.
-    void wire.request("tools/call", { name: "work_hold", arguments: { file } });
-    await waitFor(() => lines().includes("started"));
-    const ids: string[] = [];
-    for (let n = 0; n < 103; n++) {
-      ids.push((await create(wire, "quick_echo", { text: `${n}` })).taskId);
-      // Client and server may share this process: others have their turn, as they have between two processes.
-      await new Promise(setImmediate);
-    }
-    await Promise.all(ids.map((taskId) => reach(wire, taskId, "completed")));
+  test.for(transports)(
+    "tasks/list gives a nextCursor while there is more, and every task that tasks/get finds exactly once (%s)",
+    async (transport) => {
+      const wire = await openAlone(transport);
+      const { file, lines } = openTraces();
+      // A call is no task as long as its client waits for it.
+      void wire.request("tools/call", { name: "work_hold", arguments: { file } });
+      await waitFor(() => lines().includes("started"));
+      const ids: string[] = [];
+      for (let n = 0; n < 103; n++) {
+        ids.push((await create(wire, "quick_echo", { text: `${n}` })).taskId);
+        // Client and server may share this process: others have their turn, as they have between two processes.
+        await new Promise(setImmediate);
+      }
+      await Promise.all(ids.map((taskId) => reach(wire, taskId, "completed")));
 
-    const pages = await walk(wire);
-    expect(pages.map(({ length }) => length)).toEqual([100, 3]);
-    expect(idsOf(pages).toSorted()).toEqual(ids.toSorted());
-    const got = await Promise.all(ids.map((taskId) => wire.request("tasks/get", { taskId })));
-    const byId = new Map(got.map(({ result }) => [result?.taskId, result]));
-    for (const task of pages.flat()) expect(task).toEqual(byId.get(task.taskId));
+      const pages = await walk(wire);
+      expect(pages.map(({ length }) => length)).toEqual([100, 3]);
+      expect(idsOf(pages).toSorted()).toEqual(ids.toSorted());
+      const got = await Promise.all(ids.map((taskId) => wire.request("tasks/get", { taskId })));
+      const byId = new Map(got.map(({ result }) => [result?.taskId, result]));
+      for (const task of pages.flat()) expect(task).toEqual(byId.get(task.taskId));
 
-    // One that is made between two pages moves none of the others.
-    const walked = await walk(wire, { limit: 40 }, () => create(wire, "quick_echo", { text: "late" }));
-    const listed = idsOf(walked).filter((taskId) => ids.includes(taskId));
-    expect(listed.toSorted()).toEqual(ids.toSorted());
-    expect(walked.length).toBe(3);
-  });
+      // One that is made between two pages moves none of the others.
+      const walked = await walk(wire, { limit: 40 }, () => create(wire, "quick_echo", { text: "late" }));
+      const listed = idsOf(walked).filter((taskId) => ids.includes(taskId));
+      expect(listed.toSorted()).toEqual(ids.toSorted());
+      expect(walked.length).toBe(3);
+    },
+  );
 
   test("a cursor that tasks/list never gave out is refused with -32602", async () => {
     const served = await start("HTTP");
@@ -477,26 +590,53 @@ describe("tasks/list", () => {
     const changed = (at: number) => `${cursor.slice(0, at)}${cursor[at] === "A" ? "B" : "A"}${cursor.slice(at + 1)}`;
     const decoded = Buffer.from(cursor, "base64url").toString();
     const next = Buffer.from(decoded.replace(/\d+/g, (number) => `${Number(number) + 1}`)).toString("base64url");
-    for (const forged of ["nope", "", "0", "1", changed(2), changed(8), changed(cursor.length - 2), `${cursor}=`, `${cursor} `, next, 5, null, {}, ["x"]]) {
-      expect(await wire.request("tasks/list", { cursor: forged }), JSON.stringify(forged)).toMatchObject({ error: { code: -32602 } });
+    for (const forged of [
+      "nope",
+      "",
+      "0",
+      "1",
+      changed(2),
+      changed(8),
+      changed(cursor.length - 2),
+      `${cursor}=`,
+      `${cursor} `,
+      next,
+      5,
+      null,
+      {},
+      ["x"],
+    ]) {
+      expect(await wire.request("tasks/list", { cursor: forged }), JSON.stringify(forged)).toMatchObject({
+        error: { code: -32602 },
+      });
     }
   });
 
   test.for(transports)("tasks/list takes a limit from 1 to 100 and refuses any other (%s)", async (transport) => {
     const wire = await openAlone(transport);
     for (let n = 0; n < 3; n++) await create(wire, "quick_echo", { text: `${n}` });
-    expect((await wire.request("tasks/list", { limit: 1 })).result).toMatchObject({ tasks: [{}], nextCursor: expect.any(String) });
-    expect((await wire.request("tasks/list", { limit: 3 })).result).toEqual({ tasks: [expect.anything(), expect.anything(), expect.anything()] });
+    expect((await wire.request("tasks/list", { limit: 1 })).result).toMatchObject({
+      tasks: [{}],
+      nextCursor: expect.any(String),
+    });
+    expect((await wire.request("tasks/list", { limit: 3 })).result).toEqual({
+      tasks: [expect.anything(), expect.anything(), expect.anything()],
+    });
     expect((await wire.request("tasks/list", { limit: 100 })).result?.tasks).toHaveLength(3);
     for (const limit of [0, -1, 101, 1.5, "5", [1]]) {
-      expect(await wire.request("tasks/list", { limit }), JSON.stringify(limit)).toMatchObject({ error: { code: -32602 } });
+      expect(await wire.request("tasks/list", { limit }), JSON.stringify(limit)).toMatchObject({
+        error: { code: -32602 },
+      });
     }
   });
 });
 
 describe("a store that fails", () => {
   const secretless = { code: -32603, message: "Internal error" };
-  const unopened = { code: -32603, message: "The task database cannot be opened; whoever runs the server finds the reason in its log." };
+  const unopened = {
+    code: -32603,
+    message: "The task database cannot be opened; whoever runs the server finds the reason in its log.",
+  };
 
   async function refusesAll(wire: WireClient, taskId: string, told = secretless): Promise<void> {
     for (const method of ["tasks/get", "tasks/result", "tasks/cancel", "tasks/list"]) {
@@ -506,25 +646,30 @@ describe("a store that fails", () => {
     expect(error, "tools/call").toEqual(told);
   }
 
-  test.for(transports)("a store that fails is -32603 from every tasks method, and nothing of its inside is told (%s)", async (transport) => {
-    const served = await start(transport);
-    const wire = await served.connect();
-    const { file, release } = openTraces();
-    const { taskId } = await create(wire, "work_hold", { file });
-    await reach(wire, taskId, "working");
-    const db = new Database(path.join(served.home, "tasks.db"));
-    onTestFinished(() => void db.close());
-    db.exec("alter table tasks rename to hidden");
-    await refusesAll(wire, taskId);
-    // What is mended works at once, and the work has gone on.
-    db.exec("alter table hidden rename to tasks");
-    expect((await wire.request("tasks/get", { taskId })).result).toMatchObject({ taskId, status: "working" });
-    release();
-    await reach(wire, taskId, "completed");
-  });
+  test.for(transports)(
+    "a store that fails is -32603 from every tasks method, and nothing of its inside is told (%s)",
+    async (transport) => {
+      const served = await start(transport);
+      const wire = await served.connect();
+      const { file, release } = openTraces();
+      const { taskId } = await create(wire, "work_hold", { file });
+      await reach(wire, taskId, "working");
+      const db = new Database(path.join(served.home, "tasks.db"));
+      onTestFinished(() => void db.close());
+      db.exec("alter table tasks rename to hidden");
+      await refusesAll(wire, taskId);
+      // What is mended works at once, and the work has gone on.
+      db.exec("alter table hidden rename to tasks");
+      expect((await wire.request("tasks/get", { taskId })).result).toMatchObject({ taskId, status: "working" });
+      release();
+      await reach(wire, taskId, "completed");
+    },
+  );
 
   test("one that cannot even be opened is -32603 as well, with a sentence that names no path", async () => {
-    const served = await start("stdio", { env: { MEANWHILE_STORE: mkdtempSync(path.join(temporaryFolder(), "store-")) } });
+    const served = await start("stdio", {
+      env: { MEANWHILE_STORE: mkdtempSync(path.join(temporaryFolder(), "store-")) },
+    });
     await refusesAll(await served.connect(), "11111111-1111-4111-8111-111111111111", unopened);
   });
 
@@ -535,7 +680,9 @@ describe("a store that fails", () => {
     expect(JSON.stringify(listed)).not.toContain(store);
     expect(listed.result?.tools).toContainEqual(expect.objectContaining({ name: "quick_echo" }));
     rmdirSync(store);
-    expect((await wire.request("tools/list")).result?.tools).toContainEqual(expect.objectContaining({ name: "quick_echo" }));
+    expect((await wire.request("tools/list")).result?.tools).toContainEqual(
+      expect.objectContaining({ name: "quick_echo" }),
+    );
     expect((await create(wire, "quick_echo", { text: "a" })).status).toBe("working");
   });
 });
@@ -545,7 +692,10 @@ async function connectV1(served: Served, answer?: (message: string) => Fields) {
   const client = new Client(clientInfo, { capabilities: answer === undefined ? {} : { elicitation: {} } });
   const statuses: { taskId: string; status: string }[] = [];
   const asked: Fields[] = [];
-  client.setNotificationHandler(TaskStatusNotificationSchema, ({ params: { taskId, status } }) => void statuses.push({ taskId, status }));
+  client.setNotificationHandler(
+    TaskStatusNotificationSchema,
+    ({ params: { taskId, status } }) => void statuses.push({ taskId, status }),
+  );
   if (answer !== undefined) {
     client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
       asked.push(params);
@@ -561,7 +711,10 @@ async function connectV1(served: Served, answer?: (message: string) => Fields) {
   const transport =
     served.transport === "stdio"
       ? new StdioClientTransport(served.process)
-      : new StreamableHTTPClientTransport(new URL(served.url), { requestInit: { headers: { authorization: `Bearer ${served.token()}` } }, fetch: watched });
+      : new StreamableHTTPClientTransport(new URL(served.url), {
+          requestInit: { headers: { authorization: `Bearer ${served.token()}` } },
+          fetch: watched,
+        });
   onTestFinished(() => client.close());
   await client.connect(transport as Transport);
   await waitFor(() => hasStream);
@@ -569,7 +722,10 @@ async function connectV1(served: Served, answer?: (message: string) => Fields) {
   const statusesOf = (taskId: string) => statuses.filter((note) => note.taskId === taskId).map(({ status }) => status);
   /** Calls as a task; the messages of the SDK's own driver, as they come. */
   const stream = (name: string, input: Fields, onprogress?: (progress: { progress: number }) => void) =>
-    tasks.callToolStream({ name, arguments: input }, CallToolResultSchema, { task: { ttl: 60_000 }, ...(onprogress !== undefined && { onprogress }) });
+    tasks.callToolStream({ name, arguments: input }, CallToolResultSchema, {
+      task: { ttl: 60_000 },
+      ...(onprogress !== undefined && { onprogress }),
+    });
   return { client, tasks, asked, statusesOf, stream };
 }
 
@@ -591,7 +747,9 @@ describe.for(transports)("SDK v1 1.32.2 over %s", (transport) => {
     expect(types.at(-1)).toBe("result");
     expect(types.slice(1, -1).length).toBeGreaterThanOrEqual(2);
     expect(new Set(types.slice(1, -1))).toEqual(new Set(["taskStatus"]));
-    const shown = messages.flatMap((message) => (message.type === "taskCreated" || message.type === "taskStatus" ? [message.task] : []));
+    const shown = messages.flatMap((message) =>
+      message.type === "taskCreated" || message.type === "taskStatus" ? [message.task] : [],
+    );
     expect(shown.map(({ status }) => status)).toEqual([...shown.slice(1).map(() => "working"), "completed"]);
     expect(messages.at(-1)).toMatchObject({ result: { structuredContent: { success: true, data: { counted: 5 } } } });
     expect(values.length).toBeGreaterThanOrEqual(3);
@@ -611,7 +769,10 @@ describe.for(transports)("SDK v1 1.32.2 over %s", (transport) => {
     await waitFor(() => statusesOf(taskId).includes("working"));
     expect(await tasks.getTask(taskId)).toMatchObject({ taskId, status: "working" });
     release();
-    expect((await collect(driver)).at(-1)).toMatchObject({ type: "result", result: { structuredContent: { data: { greeting: "Hello, Ada!" } } } });
+    expect((await collect(driver)).at(-1)).toMatchObject({
+      type: "result",
+      result: { structuredContent: { data: { greeting: "Hello, Ada!" } } },
+    });
     expect(asked).toMatchObject([{ message: "What is your name?", _meta: named(taskId) }]);
     await waitFor(() => statusesOf(taskId).includes("completed"));
     expect(statusesOf(taskId)).toEqual(["input_required", "working", "completed"]);
@@ -631,74 +792,104 @@ describe.for(transports)("SDK v1 1.32.2 over %s", (transport) => {
       () => "the work was never told to stop",
     );
     expect(lines()).toEqual(["started", "stopped: Cancelled"]);
-    expect((await collect(driver)).at(-1)).toMatchObject({ type: "error", error: { message: expect.stringContaining("was cancelled") } });
+    expect((await collect(driver)).at(-1)).toMatchObject({
+      type: "error",
+      error: { message: expect.stringContaining("was cancelled") },
+    });
     await waitFor(() => statusesOf(taskId).length > 0);
     expect(statusesOf(taskId)).toEqual(["cancelled"]);
 
     const [failed] = await collect(stream("work_fail", {}));
     const failedId = (failed as { task: { taskId: string } }).task.taskId;
-    expect(await tasks.getTaskResult(failedId, CallToolResultSchema)).toMatchObject({ isError: true, _meta: named(failedId) });
+    expect(await tasks.getTaskResult(failedId, CallToolResultSchema)).toMatchObject({
+      isError: true,
+      _meta: named(failedId),
+    });
     const { tasks: listed, nextCursor } = await tasks.listTasks();
     expect(listed).toHaveLength(2);
-    expect(Object.fromEntries(listed.map((task) => [task.taskId, task.status]))).toEqual({ [taskId]: "cancelled", [failedId]: "failed" });
+    expect(Object.fromEntries(listed.map((task) => [task.taskId, task.status]))).toEqual({
+      [taskId]: "cancelled",
+      [failedId]: "failed",
+    });
     expect(nextCursor).toBeUndefined();
   });
 });
 
-test.for(transports)("SDK v2 2.4.0 with ext-tasks 0.2.2 drives tasks of 2025-11-25, questions included (%s)", async (transport) => {
-  const served = await start(transport);
-  const client = new ClientV2(clientInfo, { capabilities: { elicitation: { form: {} } } });
-  let hasStream = transport === "stdio";
-  const watched: typeof fetch = async (input, init) => {
-    const response = await fetch(input, init);
-    if (init?.method === "GET" && response.ok) hasStream = true;
-    return response;
-  };
-  const pipe = () => new V2Pipe(served.process);
-  const http = () => new V2Http(new URL(served.url), { requestInit: { headers: { authorization: `Bearer ${served.token()}` } }, fetch: watched });
-  onTestFinished(() => client.close());
-  await client.connect((transport === "stdio" ? pipe() : http()) as TransportV2);
-  await waitFor(() => hasStream);
-  expect(client.getNegotiatedProtocolVersion()).toBe("2025-11-25");
-  const asked: unknown[] = [];
-  const session = createTaskSessionFromClient(client, {
-    endpointId: "scenario",
-    onInputRequest: (async (request: unknown, { taskId }: { taskId?: string }) => {
-      asked.push({ request, taskId });
-      return accept({ name: "Ada" });
-    }) as never,
-  });
-  onTestFinished(() => session.close());
-  const task = { preference: "require" } as const;
+test.for(transports)(
+  "SDK v2 2.4.0 with ext-tasks 0.2.2 drives tasks of 2025-11-25, questions included (%s)",
+  async (transport) => {
+    const served = await start(transport);
+    const client = new ClientV2(clientInfo, { capabilities: { elicitation: { form: {} } } });
+    let hasStream = transport === "stdio";
+    const watched: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init);
+      if (init?.method === "GET" && response.ok) hasStream = true;
+      return response;
+    };
+    const pipe = () => new V2Pipe(served.process);
+    const http = () =>
+      new V2Http(new URL(served.url), {
+        requestInit: { headers: { authorization: `Bearer ${served.token()}` } },
+        fetch: watched,
+      });
+    onTestFinished(() => client.close());
+    await client.connect((transport === "stdio" ? pipe() : http()) as TransportV2);
+    await waitFor(() => hasStream);
+    expect(client.getNegotiatedProtocolVersion()).toBe("2025-11-25");
+    const asked: unknown[] = [];
+    const session = createTaskSessionFromClient(client, {
+      endpointId: "scenario",
+      onInputRequest: (async (request: unknown, { taskId }: { taskId?: string }) => {
+        asked.push({ request, taskId });
+        return accept({ name: "Ada" });
+      }) as never,
+    });
+    onTestFinished(() => session.close());
+    const task = { preference: "require" } as const;
 
-  const counting = await session.callTool("work_count", { to: 2 }, { task });
-  expect(counting.kind).toBe("task");
-  expect(resultFromTaskOutcome((await counting.settle()).outcome)).toMatchObject({ structuredContent: { data: { counted: 2 } } });
+    const counting = await session.callTool("work_count", { to: 2 }, { task });
+    expect(counting.kind).toBe("task");
+    expect(resultFromTaskOutcome((await counting.settle()).outcome)).toMatchObject({
+      structuredContent: { data: { counted: 2 } },
+    });
 
-  const { file, release } = openTraces();
-  release();
-  const asking = await session.callTool("ask_name", { file }, { task });
-  expect(resultFromTaskOutcome((await asking.settle()).outcome)).toMatchObject({ structuredContent: { data: { greeting: "Hello, Ada!" } } });
-  expect(asked).toMatchObject([{ request: { kind: "elicitation", params: { message: "What is your name?" } }, taskId: asking.handle?.taskId }]);
+    const { file, release } = openTraces();
+    release();
+    const asking = await session.callTool("ask_name", { file }, { task });
+    expect(resultFromTaskOutcome((await asking.settle()).outcome)).toMatchObject({
+      structuredContent: { data: { greeting: "Hello, Ada!" } },
+    });
+    expect(asked).toMatchObject([
+      { request: { kind: "elicitation", params: { message: "What is your name?" } }, taskId: asking.handle?.taskId },
+    ]);
 
-  const held = openTraces();
-  const holding = await session.callTool("work_hold", { file: held.file }, { task });
-  await waitFor(() => held.lines().includes("started"));
-  await holding.cancel();
-  expect((await holding.settle()).outcome.status).toBe("cancelled");
-  await waitFor(() => held.lines().includes("stopped: Cancelled"));
+    const held = openTraces();
+    const holding = await session.callTool("work_hold", { file: held.file }, { task });
+    await waitFor(() => held.lines().includes("started"));
+    await holding.cancel();
+    expect((await holding.settle()).outcome.status).toBe("cancelled");
+    await waitFor(() => held.lines().includes("stopped: Cancelled"));
 
-  const { outcome } = await (await session.callTool("work_fail", {}, { task })).settle();
-  expect(outcome).toMatchObject({ status: "failed", error: expect.any(TaskFailedError) });
-  expect((await session.listTasks()).tasks.map(({ status }) => status).toSorted()).toEqual(["cancelled", "completed", "completed", "failed"]);
-});
+    const { outcome } = await (await session.callTool("work_fail", {}, { task })).settle();
+    expect(outcome).toMatchObject({ status: "failed", error: expect.any(TaskFailedError) });
+    expect((await session.listTasks()).tasks.map(({ status }) => status).toSorted()).toEqual([
+      "cancelled",
+      "completed",
+      "completed",
+      "failed",
+    ]);
+  },
+);
 
 test("errorsAsCompleted: true reports a tool's error as completed, for clients that never fetch the result of a failed task", async () => {
   const cwd = writeFiles(temporaryFolder(), { "meanwhile.config.ts": "export default { errorsAsCompleted: true };" });
   const served = await start("stdio", { cwd });
   const { stream, tasks } = await connectV1(served);
   const messages = await collect(stream("work_fail", {}));
-  expect(messages.at(-1)).toMatchObject({ type: "result", result: { isError: true, structuredContent: { messages: [{ text: "The tank is empty." }] } } });
+  expect(messages.at(-1)).toMatchObject({
+    type: "result",
+    result: { isError: true, structuredContent: { messages: [{ text: "The tank is empty." }] } },
+  });
   expect((await tasks.listTasks()).tasks).toMatchObject([{ status: "completed" }]);
   // An error of the protocol is none of the tool's: completed, its result could not be fetched.
   const stuck = await collect(stream("work_protocol", {}));

@@ -60,12 +60,17 @@ describe("a command as a task", () => {
     const { stdout, stderr } = await meanwhile("work", "count", "--detach");
     const id = stdout.trim();
     expect(stderr).toBe(`✓ Runs on without you: meanwhile tasks watch ${id}\n`);
-    expect(await meanwhile("tasks", "result", id, "--wait", "--json")).toMatchObject({ code: 0, stdout: '{\n  "counted": 3\n}\n' });
+    expect(await meanwhile("tasks", "result", id, "--wait", "--json")).toMatchObject({
+      code: 0,
+      stdout: '{\n  "counted": 3\n}\n',
+    });
     expect(await meanwhile("tasks", "show", id.slice(0, 8))).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/status: completed\nreason: asked for with --detach/),
     });
-    expect(await meanwhile("tasks", "list")).toMatchObject({ stdout: expect.stringMatching(new RegExp(`${id} {2}work_count {2}completed`)) });
+    expect(await meanwhile("tasks", "list")).toMatchObject({
+      stdout: expect.stringMatching(new RegExp(`${id} {2}work_count {2}completed`)),
+    });
     expect(await meanwhile("stats")).toMatchObject({ stdout: expect.stringMatching(/work_count {2}1 {5}/) });
     expect(await meanwhile("tasks", "prune")).toMatchObject({ stderr: "✓ Forgot 1 ended task\n" });
     expect(await meanwhile("tasks", "list")).toMatchObject({ stdout: "No tasks.\n" });
@@ -96,11 +101,26 @@ describe("a command as a task", () => {
     const id = (await meanwhile("work", "ask", "--detach", "--quiet")).stdout.trim();
     await waitForQuestion(cwd);
     expect((await meanwhile("tasks", "show", id)).stdout).toMatch(/status: input_required[\s\S]*message: Publish it\?/);
-    expect(await meanwhile("tasks", "answer", id)).toMatchObject({ code: 2, stderr: "✗ It asks «Publish it?»: give publish=… note=…\n" });
-    expect(await meanwhile("tasks", "answer", id, "publsh=true")).toMatchObject({ code: 2, stderr: expect.stringContaining("it asks for publish, note") });
-    expect(await meanwhile("tasks", "answer", id, "publish=true", "note=go")).toMatchObject({ code: 0, stderr: "✓ Answered «Publish it?»\n" });
-    expect(await meanwhile("tasks", "result", id, "--wait")).toMatchObject({ code: 0, stdout: "publish: true\nnote: go\n" });
-    expect(await meanwhile("tasks", "answer", id, "publish=true")).toMatchObject({ code: 1, stderr: "✗ It asks nothing right now.\n" });
+    expect(await meanwhile("tasks", "answer", id)).toMatchObject({
+      code: 2,
+      stderr: "✗ It asks «Publish it?»: give publish=… note=…\n",
+    });
+    expect(await meanwhile("tasks", "answer", id, "publsh=true")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("it asks for publish, note"),
+    });
+    expect(await meanwhile("tasks", "answer", id, "publish=true", "note=go")).toMatchObject({
+      code: 0,
+      stderr: "✓ Answered «Publish it?»\n",
+    });
+    expect(await meanwhile("tasks", "result", id, "--wait")).toMatchObject({
+      code: 0,
+      stdout: "publish: true\nnote: go\n",
+    });
+    expect(await meanwhile("tasks", "answer", id, "publish=true")).toMatchObject({
+      code: 1,
+      stderr: "✗ It asks nothing right now.\n",
+    });
   });
 
   test("cancel reaches the command within a second, and is final", async () => {
@@ -109,8 +129,14 @@ describe("a command as a task", () => {
     await findWorker(cwd);
     expect(await meanwhile("tasks", "cancel", id)).toMatchObject({ code: 0, stderr: "✓ Cancelled work_endless\n" });
     await waitFor(() => readFileSync(path.join(cwd, "runs"), { encoding: "utf8", flag: "a+" }).includes("stopped"));
-    expect(await meanwhile("tasks", "cancel", id)).toMatchObject({ code: 1, stderr: expect.stringContaining("It has ended already (cancelled)") });
-    expect(await meanwhile("tasks", "result", id)).toMatchObject({ code: 130, stderr: "✗ Cancelled in the terminal.\n" });
+    expect(await meanwhile("tasks", "cancel", id)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("It has ended already (cancelled)"),
+    });
+    expect(await meanwhile("tasks", "result", id)).toMatchObject({
+      code: 130,
+      stderr: "✗ Cancelled in the terminal.\n",
+    });
   });
 
   test("Ctrl-C while following cancels where nobody can be asked", async () => {
@@ -125,7 +151,10 @@ describe("a command as a task", () => {
 
   test("what destroys asks first as a task too; --yes goes ahead", async () => {
     const { meanwhile } = project();
-    expect(await meanwhile("work", "wipe", "--async", "--yes", "--quiet")).toMatchObject({ code: 0, stdout: "wiped: true\n" });
+    expect(await meanwhile("work", "wipe", "--async", "--yes", "--quiet")).toMatchObject({
+      code: 0,
+      stdout: "wiped: true\n",
+    });
     const id = (await meanwhile("work", "wipe", "--detach", "--yes", "--quiet")).stdout.trim();
     expect(await meanwhile("tasks", "result", id, "--wait")).toMatchObject({ code: 0, stdout: "wiped: true\n" });
   });
@@ -166,24 +195,36 @@ describe("bad input", () => {
     });
     expect((await meanwhile("tasks", "show", id)).stdout).toContain("input_required");
     expect(await meanwhile("tasks", "answer", id, "--decline")).toMatchObject({ code: 0 });
-    expect(await meanwhile("tasks", "result", id, "--wait")).toMatchObject({ code: 1, stderr: expect.stringContaining("was declined") });
+    expect(await meanwhile("tasks", "result", id, "--wait")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("was declined"),
+    });
   });
 
-  test.each(cases([["0"], ["-1"], ["1.5"], ["1e400"], ["five"], ["9007199254740992"]], 0, 5))("--task-ttl %s: named, exit 2, no task made", async (ttl) => {
-    const { meanwhile } = project();
-    expect(await meanwhile("work", "count", "--detach", `--task-ttl=${ttl}`)).toMatchObject({
-      code: 2,
-      stdout: "",
-      stderr: expect.stringContaining("must be a positive whole number of milliseconds"),
-    });
-    expect((await meanwhile("tasks", "list")).stdout).toBe("No tasks.\n");
-  });
+  test.each(cases([["0"], ["-1"], ["1.5"], ["1e400"], ["five"], ["9007199254740992"]], 0, 5))(
+    "--task-ttl %s: named, exit 2, no task made",
+    async (ttl) => {
+      const { meanwhile } = project();
+      expect(await meanwhile("work", "count", "--detach", `--task-ttl=${ttl}`)).toMatchObject({
+        code: 2,
+        stdout: "",
+        stderr: expect.stringContaining("must be a positive whole number of milliseconds"),
+      });
+      expect((await meanwhile("tasks", "list")).stdout).toBe("No tasks.\n");
+    },
+  );
 
   test("unknown ids, cursors, statuses and words: one sentence, exit 2", async () => {
     const { meanwhile } = project();
     for (const id of ["nothing", "11111111-1111-4111-8111-111111111111", "__proto__"])
-      expect(await meanwhile("tasks", "show", id)).toMatchObject({ code: 2, stderr: "✗ There is no such task; it may have expired.\n" });
-    expect(await meanwhile("tasks", "list", "--cursor", "abc")).toMatchObject({ code: 2, stderr: expect.stringContaining("`cursor` is not one of ours") });
+      expect(await meanwhile("tasks", "show", id)).toMatchObject({
+        code: 2,
+        stderr: "✗ There is no such task; it may have expired.\n",
+      });
+    expect(await meanwhile("tasks", "list", "--cursor", "abc")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("`cursor` is not one of ours"),
+    });
     expect(await meanwhile("tasks", "list", "--status", "sleeping")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('"sleeping" is none of queued, working'),
@@ -192,7 +233,10 @@ describe("bad input", () => {
       code: 2,
       stderr: expect.stringContaining("`limit` must be a whole number from 1 to 100"),
     });
-    expect(await meanwhile("tasks", "lst")).toMatchObject({ code: 2, stderr: expect.stringContaining("Unknown command `tasks lst`; there are list, show") });
+    expect(await meanwhile("tasks", "lst")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("Unknown command `tasks lst`; there are list, show"),
+    });
   });
 
   test("a database that is none: refused with the file and the cure, exit 70, unchanged", async () => {

@@ -50,7 +50,9 @@ export default defineCommand({
 });
 `;
 
-test("a task that is only watched goes on: Ctrl-C asks nothing, leaves, and leaves its question open", { timeout: 120_000 }, async () => {
+test("a task that is only watched goes on: Ctrl-C asks nothing, leaves, and leaves its question open", {
+  timeout: 120_000,
+}, async () => {
   const cwd = writeFiles(temporaryFolder(), { "commands/long/work.ts": asking });
   const env = { MEANWHILE_HOME: `${cwd}/home` };
   const meanwhile = async (...words: string[]) => (await runMeanwhile(words, { cwd, env })).stdout.trim();
@@ -68,8 +70,13 @@ test("a task that is only watched goes on: Ctrl-C asks nothing, leaves, and leav
       expect(drawn()).toContain(`It goes on without you: meanwhile tasks watch ${task}`);
       expect(drawn()).not.toContain("Leave how?");
     }
-    const { tasks } = JSON.parse(await meanwhile("tasks", "list", "--json")) as { tasks: { taskId: string; status: string }[] };
-    expect(Object.fromEntries(tasks.map(({ taskId, status }) => [taskId, status]))).toEqual({ [works]: "working", [asks]: "input_required" });
+    const { tasks } = JSON.parse(await meanwhile("tasks", "list", "--json")) as {
+      tasks: { taskId: string; status: string }[];
+    };
+    expect(Object.fromEntries(tasks.map(({ taskId, status }) => [taskId, status]))).toEqual({
+      [works]: "working",
+      [asks]: "input_required",
+    });
   } finally {
     await Promise.all([works, asks].map((task) => meanwhile("tasks", "cancel", task)));
   }
@@ -90,8 +97,12 @@ export default defineCommand({
 
 describe("no word is broken by the edge of the screen", { timeout: 120_000 }, () => {
   const opened = shareAmongTests(async () => {
-    const instructions = "Ask for the report of a quarter only when it is over, because it is built from everything that was sold in it";
-    const cwd = writeFiles(temporaryFolder(), { "commands/report/build.ts": wide, "meanwhile.config.json": JSON.stringify({ instructions }) });
+    const instructions =
+      "Ask for the report of a quarter only when it is over, because it is built from everything that was sold in it";
+    const cwd = writeFiles(temporaryFolder(), {
+      "commands/report/build.ts": wide,
+      "meanwhile.config.json": JSON.stringify({ instructions }),
+    });
     const place = { cwd, env: { MEANWHILE_HOME: `${cwd}/home` } };
     await runMeanwhile(["report", "build", "--async"], place);
     return place;
@@ -117,7 +128,8 @@ describe("no word is broken by the edge of the screen", { timeout: 120_000 }, ()
       const { exited, drawn } = openScreen(words, { ...place, columns, isDataShown: true });
       await exited;
       const shown = drawn().replaceAll("\r\n", "\n");
-      for (const line of shown.split("\n")) expect(widthOf(line), `${columns} columns: ${line}`).toBeLessThanOrEqual(columns);
+      for (const line of shown.split("\n"))
+        expect(widthOf(line), `${columns} columns: ${line}`).toBeLessThanOrEqual(columns);
       const broken = [...wordsOf(shown)].filter((word) => !wordsOf(whole.stdout + whole.stderr).has(word));
       expect(broken.filter((word) => !/^\d/.test(word))).toEqual([]);
     }
@@ -163,8 +175,13 @@ export default defineCommand({
   expect(await runMeanwhile(["report", "build"], { cwd, env })).toMatchObject({ code: 1, stderr: failed, stdout: "" });
   expect((await runMeanwhile(["report", "build", "--async", "--quiet"], { cwd, env })).stderr).toBe(failed);
   expect((await runMeanwhile(["report", "build", "--is-refused"], { cwd, env })).stderr).toBe("✗ Not today.\n");
-  expect((await runMeanwhile(["report", "build"], { cwd, env: { ...env, MEANWHILE_DEBUG: "1" } })).stderr).toMatch(/ {4}at .*build\.ts/);
-  const called = await runMeanwhile(["call", "report_build", "--json", "--", process.execPath, executable, "serve", "--in-process"], { cwd, env });
+  expect((await runMeanwhile(["report", "build"], { cwd, env: { ...env, MEANWHILE_DEBUG: "1" } })).stderr).toMatch(
+    / {4}at .*build\.ts/,
+  );
+  const called = await runMeanwhile(
+    ["call", "report_build", "--json", "--", process.execPath, executable, "serve", "--in-process"],
+    { cwd, env },
+  );
   expect([called.code, called.stdout + called.stderr]).toEqual([1, expect.not.stringContaining("price.ts")]);
 });
 
@@ -184,7 +201,9 @@ export default defineCommand({
 });
 `;
 
-test("a form says its limits and what Enter takes, and keeps what was answered well", { timeout: 120_000 }, async () => {
+test("a form says its limits and what Enter takes, and keeps what was answered well", {
+  timeout: 120_000,
+}, async () => {
   const cwd = writeFiles(temporaryFolder(), { "commands/order/take.ts": form });
   const { sees, press, exited, data } = openScreen(["order", "take", "--json"], { cwd, columns: 160 });
   const { down, enter } = keys;
@@ -223,7 +242,8 @@ describe("what is printed to be typed", { timeout: 120_000 }, () => {
 
   test("README's line for a clone runs there", async () => {
     const root = path.resolve(import.meta.dirname, "../..");
-    const [, words = ""] = /^npx meanwhile (--commands .*)$/m.exec(readFileSync(path.join(root, "README.md"), "utf8")) ?? [];
+    const [, words = ""] =
+      /^npx meanwhile (--commands .*)$/m.exec(readFileSync(path.join(root, "README.md"), "utf8")) ?? [];
     const { code, stdout } = await runMeanwhile(words.split(" "), { cwd: root });
     expect([code, stdout]).toEqual([0, "pages: 4\nfile: q3.pdf\n"]);
   });

@@ -1,4 +1,15 @@
-import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -25,7 +36,10 @@ describe("added and removed, a file is as it was, byte for byte", () => {
     ["line ends of Windows", '{\r\n  "theme": "dark",\r\n  "mcpServers": {\r\n    "a": {}\r\n  }\r\n}\r\n'],
     ["line ends of both kinds", '{\r\n  "theme": "dark",\n  "mcpServers": {\r\n    "a": {}\n  }\r\n}'],
     ["a byte order mark", '\uFEFF{\n  "theme": "dark"\n}\n'],
-    ["comments everywhere", '// a\n{ // b\n  /* c */ "mcpServers": { // d\n    "a": {} // e\n    // f\n  } /* g */\n  // h\n}\n// i\n'],
+    [
+      "comments everywhere",
+      '// a\n{ // b\n  /* c */ "mcpServers": { // d\n    "a": {} // e\n    // f\n  } /* g */\n  // h\n}\n// i\n',
+    ],
     ["nothing but comments", "// nothing yet\n/* really */"],
     ["comments in an empty object", '{\n  "mcpServers": {\n    // none yet\n  }\n}\n'],
     ["trailing commas", '{\n  "mcpServers": {\n    "a": {},\n    "b": {}, // last\n  },\n}\n'],
@@ -94,12 +108,18 @@ describe("added and removed, a file is as it was, byte for byte", () => {
         fc.constantFrom("\n", "\r\n"),
         fc.constantFrom("", "\n"),
       )
-      .map(([others, own, step, eol, end]) => JSON.stringify({ ...others, mcpServers: own }, null, step).replaceAll("\n", eol) + end);
+      .map(
+        ([others, own, step, eol, end]) =>
+          JSON.stringify({ ...others, mcpServers: own }, null, step).replaceAll("\n", eol) + end,
+      );
     fc.assert(
       fc.property(text, (before) => {
         const after = jsonText.set(before, ["mcpServers", "meanwhile"], { args: ["x"] });
         const config = JSON.parse(before) as { mcpServers?: object };
-        expect(JSON.parse(after)).toEqual({ ...config, mcpServers: { ...config.mcpServers, meanwhile: { args: ["x"] } } });
+        expect(JSON.parse(after)).toEqual({
+          ...config,
+          mcpServers: { ...config.mcpServers, meanwhile: { args: ["x"] } },
+        });
         const left = jsonText.remove(after, ["mcpServers", "meanwhile"]);
         if (config.mcpServers !== undefined) expect(left).toBe(before);
         else if (Object.keys(config).length > 0) expect(jsonText.remove(left, ["mcpServers"])).toBe(before);
@@ -154,7 +174,9 @@ describe("an entry of ours that is there already", () => {
     rmSync(add().backup ?? "");
     write(read().replace('"b": {}', '"b": { "new": 1 }'));
     const before = read();
-    expect(() => remove()).toThrow("the backup of the entry meanwhile that was there before is gone; change the entry by hand.");
+    expect(() => remove()).toThrow(
+      "the backup of the entry meanwhile that was there before is gone; change the entry by hand.",
+    );
     expect(read()).toBe(before);
   });
 
@@ -164,7 +186,10 @@ describe("an entry of ours that is there already", () => {
       `${byUser.file} was left alone: the entry meanwhile that Cline has there was not written by setup; take it out by hand`,
     );
     expect(byUser.read()).toBe(old);
-    const byHand = workplace("cursor", JSON.stringify({ mcpServers: { meanwhile: hostNamed("cursor").toEntry(launch) } }));
+    const byHand = workplace(
+      "cursor",
+      JSON.stringify({ mcpServers: { meanwhile: hostNamed("cursor").toEntry(launch) } }),
+    );
     expect(byHand.remove().kind).toBe("removed");
     expect(JSON.parse(byHand.read())).toEqual({ mcpServers: {} });
   });
@@ -213,14 +238,18 @@ describe("an entry of ours that is there already", () => {
 const another = { command: "github-mcp", args: ["stdio"] };
 const token = "ghp_0123456789";
 const foreignFiles: Record<string, (variables: string) => string> = {
-  json: (key) => `{\n  "${key}": {\n    "meanwhile": ${JSON.stringify({ ...another, env: { TOKEN: token } })},\n    "b": {}\n  }\n}\n`,
+  json: (key) =>
+    `{\n  "${key}": {\n    "meanwhile": ${JSON.stringify({ ...another, env: { TOKEN: token } })},\n    "b": {}\n  }\n}\n`,
   jsonc: (key) =>
     `// mine\n{\n  "${key}": {\n    /* GitHub */ "meanwhile": ${JSON.stringify({ ...another, env: { TOKEN: token } })}, // keep\n    "b": {},\n  },\n}\n`,
-  "an address": (key) => `{ "${key}": { "meanwhile": { "url": "https://api.example/mcp", "headers": { "Authorization": "${token}" } }, "b": {} } }\n`,
+  "an address": (key) =>
+    `{ "${key}": { "meanwhile": { "url": "https://api.example/mcp", "headers": { "Authorization": "${token}" } }, "b": {} } }\n`,
   "one list": (key) =>
     `{ "${key}": { "meanwhile": { "type": "local", "command": ["github-mcp", "stdio"], "environment": { "TOKEN": "${token}" } }, "b": {} } }\n`,
-  toml: (key) => `[${key}.meanwhile]\ncommand = "github-mcp"\nargs = ["stdio"]\n\n[${key}.meanwhile.env]\nTOKEN = "${token}"\n\n[${key}.b]\ncommand = "b"\n`,
-  "inline toml": (key) => `[${key}]\nmeanwhile = { command = "github-mcp", env = { TOKEN = "${token}" } }\nb = { command = "b" }\n`,
+  toml: (key) =>
+    `[${key}.meanwhile]\ncommand = "github-mcp"\nargs = ["stdio"]\n\n[${key}.meanwhile.env]\nTOKEN = "${token}"\n\n[${key}.b]\ncommand = "b"\n`,
+  "inline toml": (key) =>
+    `[${key}]\nmeanwhile = { command = "github-mcp", env = { TOKEN = "${token}" } }\nb = { command = "b" }\n`,
 };
 
 describe("an entry of another tool", () => {
@@ -235,7 +264,9 @@ describe("an entry of another tool", () => {
     const text = foreignFiles[layout]?.(host.place({}).join(".")) ?? "";
     const { add, replace, remove, read, file } = workplace(id, text);
     const refusal = `${file} was left alone: the entry meanwhile that ${host.title} has there was not written by setup; `;
-    expect(() => add()).toThrow(`${refusal}give ours another name with --name, or put ours in its place with --replace.`);
+    expect(() => add()).toThrow(
+      `${refusal}give ours another name with --name, or put ours in its place with --replace.`,
+    );
     expect(() => remove()).toThrow(`${refusal}take it out by hand if you want it gone.`);
     expect(read()).toBe(text);
 
@@ -330,12 +361,22 @@ describe("what somebody changed in between", () => {
 
 describe("refused, in one sentence, and left alone", () => {
   test.each([
-    ["a brace is missing", "claude-code", '{\n  "a": {\n', /\.claude\.json was left alone: line 3, column 1: close brace expected\.$/],
+    [
+      "a brace is missing",
+      "claude-code",
+      '{\n  "a": {\n',
+      /\.claude\.json was left alone: line 3, column 1: close brace expected\.$/,
+    ],
     ["a value is missing", "cursor", '{\n  "a": ,\n}', /line 2, column 8: value expected/],
     ["it is a list", "cursor", "[]", /line 1, column 1: an object \{ … \} was expected/],
     ["the servers are a list", "cursor", '{ "mcpServers": [] }', /line 1, column 17: "mcpServers" is not an object/],
     ["the servers are null", "zed", '{ "context_servers": null }', /"context_servers" is not an object/],
-    ["it is not UTF-8", "cursor", Buffer.from([0x7b, 0xff, 0x7d]), /mcp\.json is not UTF-8 text, so it was left alone\.$/],
+    [
+      "it is not UTF-8",
+      "cursor",
+      Buffer.from([0x7b, 0xff, 0x7d]),
+      /mcp\.json is not UTF-8 text, so it was left alone\.$/,
+    ],
     ["it is not TOML", "codex", "model = \n[tui]\n", /config\.toml was left alone: line 2, column 1: /],
     ["the servers are a number", "codex", "mcp_servers = 3\n", /"mcp_servers" is not a table/],
     [
@@ -353,7 +394,9 @@ describe("refused, in one sentence, and left alone", () => {
   test("a comment that would go with our entry", () => {
     const ours = `meanwhile = { command = ${JSON.stringify(launch.command)}, args = ${JSON.stringify(launch.args)} }`;
     const { remove, read } = workplace("codex", `[mcp_servers]\n# precious\n${ours}\nb = { command = "b" }\n`);
-    expect(() => remove()).toThrow(/cannot be changed without touching other lines; change mcp_servers\.meanwhile there by hand/);
+    expect(() => remove()).toThrow(
+      /cannot be changed without touching other lines; change mcp_servers\.meanwhile there by hand/,
+    );
     expect(read()).toContain("# precious\nmeanwhile");
   });
 
@@ -367,7 +410,12 @@ describe("refused, in one sentence, and left alone", () => {
   test("a file that its host wrote while we thought", () => {
     const { file, read } = workplace("cursor", "{}");
     const replace = (expected: string | undefined) => () =>
-      replaceFile({ file, expected: expected === undefined ? undefined : Buffer.from(expected), bytes: Buffer.from("ours"), mode: 0o600 });
+      replaceFile({
+        file,
+        expected: expected === undefined ? undefined : Buffer.from(expected),
+        bytes: Buffer.from("ours"),
+        mode: 0o600,
+      });
     expect(replace("{ }")).toThrow(/was changed by somebody else just now/);
     expect(replace(undefined)).toThrow(/was changed by somebody else just now/);
     expect(read()).toBe("{}");
@@ -406,11 +454,17 @@ describe("nested 200,000 deep", { timeout: 60_000 }, () => {
     ["a TOML key of quoted parts", "codex", `${'"a" . '.repeat(deep)}a = 1\n`],
     ["a TOML header", "codex", `[${"a.".repeat(deep)}a]\n`],
     ["a TOML header of a list", "codex", `[[${"a.".repeat(deep)}a]]\n`],
-    ["TOML keys in tables in one line", "codex", `x = ${`{${"a.".repeat(100)}b = `.repeat(2_000)}1${"}".repeat(2_000)}\n`],
+    [
+      "TOML keys in tables in one line",
+      "codex",
+      `x = ${`{${"a.".repeat(100)}b = `.repeat(2_000)}1${"}".repeat(2_000)}\n`,
+    ],
   ])("%s: one sentence, and the file is left alone", (_, id, text) => {
     const { add, remove, replace, read, file, folder } = workplace(id, text);
     for (const act of [add, remove, replace])
-      expect(() => act()).toThrow(`${file} was left alone: it nests deeper than 200 levels, which no settings of a host do.`);
+      expect(() => act()).toThrow(
+        `${file} was left alone: it nests deeper than 200 levels, which no settings of a host do.`,
+      );
     expect(read()).toBe(text);
     expect(existsSync(path.join(folder, "home"))).toBe(false);
   });
@@ -418,7 +472,9 @@ describe("nested 200,000 deep", { timeout: 60_000 }, () => {
   test("what only looks deep is taken", () => {
     const flat = `a = [${"1.5, ".repeat(500)}]\n${"# [[[[ a.b.c\n".repeat(300)}t = "${"[.".repeat(300)}"\n${"x.y.z = 1\n".replace("x", "k")}`;
     expect(workplace("codex", flat).add().kind).toBe("added");
-    expect(workplace("cursor", `{ "a": [${"[], ".repeat(5_000)}[]], "t": "${"[{".repeat(300)}" }`).add().kind).toBe("added");
+    expect(workplace("cursor", `{ "a": [${"[], ".repeat(5_000)}[]], "t": "${"[{".repeat(300)}" }`).add().kind).toBe(
+      "added",
+    );
   });
 });
 

@@ -9,16 +9,25 @@ import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { codeCache, executable, quickStart } from "../helpers/meanwhile.ts";
 
 /** A user with these files, in a project with commands, at a computer without any host's program. */
-function user(files: Readonly<Record<string, string>> = {}, project: Readonly<Record<string, string>> = { "commands/hello/world.ts": "" }) {
+function user(
+  files: Readonly<Record<string, string>> = {},
+  project: Readonly<Record<string, string>> = { "commands/hello/world.ts": "" },
+) {
   const folder = temporaryFolder();
   writeFiles(folder, Object.fromEntries(Object.entries(files).map(([name, text]) => [path.join("user", name), text])));
-  writeFiles(folder, Object.fromEntries(Object.entries(project).map(([name, text]) => [path.join("project", name), text])));
+  writeFiles(
+    folder,
+    Object.fromEntries(Object.entries(project).map(([name, text]) => [path.join("project", name), text])),
+  );
   const [home, cwd] = [path.join(folder, "user"), path.join(folder, "project")];
   mkdirSync(home, { recursive: true });
   const env = { HOME: home, PATH: "/nowhere", NODE_COMPILE_CACHE: codeCache };
   const setup = (words: readonly string[], more: Record<string, string> = {}) =>
     new Promise<{ code: number | null; out: string; err: string }>((resolve) => {
-      const child = spawn(process.execPath, [quickStart, executable, "setup", ...words], { cwd, env: { ...env, ...more } });
+      const child = spawn(process.execPath, [quickStart, executable, "setup", ...words], {
+        cwd,
+        env: { ...env, ...more },
+      });
       let [out, err] = ["", ""];
       child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
       child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
@@ -73,11 +82,16 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
 
   test("--dry-run prints a diff that changes nothing; without it, that is what happens; --remove takes it back", async () => {
     const original = 'model = "gpt-5"\n';
-    const { setup, home, cwd, read } = user({ ".codex/config.toml": original, ".cursor/mcp.json": '{\n  "mcpServers": {}\n}\n' });
+    const { setup, home, cwd, read } = user({
+      ".codex/config.toml": original,
+      ".cursor/mcp.json": '{\n  "mcpServers": {}\n}\n',
+    });
     const before = fingerprint(home);
     const shown = await setup(["--all", "--dry-run"]);
     expect(shown).toMatchObject({ code: 0 });
-    expect(shown.out).toContain(`+++ ${home}/.codex/config.toml\n@@ -1 +1,5 @@\n model = "gpt-5"\n+\n+[mcp_servers.meanwhile]\n`);
+    expect(shown.out).toContain(
+      `+++ ${home}/.codex/config.toml\n@@ -1 +1,5 @@\n model = "gpt-5"\n+\n+[mcp_servers.meanwhile]\n`,
+    );
     expect(shown.out).toContain(`-  "mcpServers": {}\n+  "mcpServers": {\n`);
     expect(fingerprint(home)).toBe(before);
 
@@ -88,7 +102,9 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
     );
     const command = `command = "${process.execPath}"\nargs = [ "${executable}", "-C", "${cwd}", "serve" ]\n`;
     expect(read(".codex/config.toml")).toBe(`${original}\n[mcp_servers.meanwhile]\n${command}`);
-    expect(added.err, "what hosts will run is said").toContain(`It runs  ${process.execPath} ${executable} -C ${cwd} serve\n`);
+    expect(added.err, "what hosts will run is said").toContain(
+      `It runs  ${process.execPath} ${executable} -C ${cwd} serve\n`,
+    );
 
     const removed = await setup(["--remove", "--all"]);
     expect(removed.err).toMatch(/^✓ Codex: removed meanwhile from .*\n.*\n✓ Cursor: removed meanwhile from /);
@@ -97,7 +113,9 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
 
   test("one file that cannot be understood does not keep the others from it, and ends with 1", async () => {
     const { setup, read } = user({ ".claude.json": '{ "mcpServers": {\n' });
-    const { code, err } = await setup(["claude-code", "zed", "--name", "reports", "--no-bundled"], { MEANWHILE_HOME: "/tmp/../tmp/own-home" });
+    const { code, err } = await setup(["claude-code", "zed", "--name", "reports", "--no-bundled"], {
+      MEANWHILE_HOME: "/tmp/../tmp/own-home",
+    });
     expect(code).toBe(1);
     expect(err).toMatch(/✗ Claude Code: \S+\.claude\.json was left alone: line 2, column 1: close brace expected\.\n/);
     expect(err).toContain("Zed was not found on this machine");
@@ -109,7 +127,8 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
   });
 
   test("an entry never runs what lies in the folder that a host starts it in: it names its own", async () => {
-    const argsOf = ({ read }: ReturnType<typeof user>) => (JSON.parse(read(".cursor/mcp.json")) as Written).mcpServers.meanwhile.args.slice(1);
+    const argsOf = ({ read }: ReturnType<typeof user>) =>
+      (JSON.parse(read(".cursor/mcp.json")) as Written).mcpServers.meanwhile.args.slice(1);
     const [none, config, typed, typedInProject, pack] = [
       user({}, { "notes.txt": "" }),
       user({}, { "meanwhile.config.json": "{}" }),
@@ -124,7 +143,13 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
     expect(argsOf(none)).toEqual(["-C", `${none.home}/.meanwhile`, "serve"]);
     expect(argsOf(config)).toEqual(["-C", config.cwd, "serve"]);
     expect(argsOf(typed)).toEqual(["-C", `${typed.home}/.meanwhile`, "serve", "--commands", `${typed.cwd}/tools`]);
-    expect(argsOf(typedInProject)).toEqual(["-C", typedInProject.cwd, "serve", "--commands", `${typedInProject.cwd}/tools`]);
+    expect(argsOf(typedInProject)).toEqual([
+      "-C",
+      typedInProject.cwd,
+      "serve",
+      "--commands",
+      `${typedInProject.cwd}/tools`,
+    ]);
     expect(argsOf(pack)).toEqual(["-C", `${pack.home}/.meanwhile`, "serve"]);
     expect(existsSync(`${none.home}/.meanwhile`)).toBe(true);
   });
@@ -132,7 +157,9 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
   test("what it says it runs can be pasted into a shell, with the variables of the entry", async () => {
     const { setup, cwd } = user();
     const { err } = await setup(["cursor"], { MEANWHILE_HOME: `${cwd}/my home` });
-    expect(err).toContain(`It runs  MEANWHILE_HOME='${cwd}/my home' ${process.execPath} ${executable} -C ${cwd} serve\n`);
+    expect(err).toContain(
+      `It runs  MEANWHILE_HOME='${cwd}/my home' ${process.execPath} ${executable} -C ${cwd} serve\n`,
+    );
   });
 
   test("--env writes variables into the entry, in the words of every host; again it keeps what is not named", async () => {
@@ -144,7 +171,9 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
     const files = [...err.matchAll(/added meanwhile to ~\/(.+)$/gm)].map((match) => match[1] as string);
     const envs = files.map((name) => {
       const config = name.endsWith(".toml") ? parse(read(name)) : JSON.parse(read(name));
-      const { env, environment } = Object.values(config as object).flatMap((servers) => (servers as { meanwhile?: Entry }).meanwhile ?? [])[0] as Entry;
+      const { env, environment } = Object.values(config as object).flatMap(
+        (servers) => (servers as { meanwhile?: Entry }).meanwhile ?? [],
+      )[0] as Entry;
       return [name, environment ?? env];
     });
     expect(envs).toHaveLength(ids.length);
@@ -167,8 +196,12 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
       return err;
     };
     for (const name of ["1X", "A B", "A-B", "", "A\u001b"])
-      expect(await said("--env", `${name}=s3cret`)).toMatch(/^✗ --env: ".*" is not the name of a variable; use letters, digits and _, the first no digit, /);
-    expect(await said("--env", "ACME_KEY")).toBe("✗ --env ACME_KEY has no value; write --env ACME_KEY=value, or --env ACME_KEY= for an empty one.\n");
+      expect(await said("--env", `${name}=s3cret`)).toMatch(
+        /^✗ --env: ".*" is not the name of a variable; use letters, digits and _, the first no digit, /,
+      );
+    expect(await said("--env", "ACME_KEY")).toBe(
+      "✗ --env ACME_KEY has no value; write --env ACME_KEY=value, or --env ACME_KEY= for an empty one.\n",
+    );
     expect(await said("--remove", "--env", "A=s3cret")).toContain("--env and --remove do not go together");
     expect(existsSync(path.join(home, ".cursor"))).toBe(false);
   });
@@ -177,31 +210,48 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
     const own = '{ "mcpServers": { "github": { "command": "mine", "env": { "TOKEN": "ghp_0123" } } } }\n';
     const { setup, read, home } = user({ ".cursor/mcp.json": own, ".gemini/settings.json": own });
     const before = fingerprint(home);
-    const why = (host: string, cure: string) => `: the entry github that ${host} has there was not written by setup; ${cure}.\n`;
+    const why = (host: string, cure: string) =>
+      `: the entry github that ${host} has there was not written by setup; ${cure}.\n`;
     const cure = "give ours another name with --name, or put ours in its place with --replace";
     for (const words of [["cursor"], ["cursor", "--dry-run"]]) {
       const { code, out, err } = await setup([...words, "--name", "github"]);
-      expect([code, out, err]).toEqual([1, "", `✗ Cursor: ${home}/.cursor/mcp.json was left alone${why("Cursor", cure)}`]);
+      expect([code, out, err]).toEqual([
+        1,
+        "",
+        `✗ Cursor: ${home}/.cursor/mcp.json was left alone${why("Cursor", cure)}`,
+      ]);
     }
     expect(fingerprint(home)).toBe(before);
 
-    expect((await setup(["cursor", "--name", "github", "--replace"])).err).toMatch(/✓ Cursor: updated github in .*\n {2}Backup /);
+    expect((await setup(["cursor", "--name", "github", "--replace"])).err).toMatch(
+      /✓ Cursor: updated github in .*\n {2}Backup /,
+    );
     expect(read(".cursor/mcp.json")).not.toContain("ghp_0123");
     const { code, err } = await setup(["--remove", "--all", "--name", "github"]);
     expect(code).toBe(1);
     expect(err).toContain("✓ Cursor: put github in ~/.cursor/mcp.json back as it was before setup\n");
     expect(err).toContain(why("Gemini CLI", "take it out by hand if you want it gone"));
     expect([read(".cursor/mcp.json"), read(".gemini/settings.json")]).toEqual([own, own]);
-    expect(await setup(["cursor", "--remove", "--replace"])).toMatchObject({ code: 2, err: expect.stringContaining("do not go together") });
+    expect(await setup(["cursor", "--remove", "--replace"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("do not go together"),
+    });
   });
 
   test("--project writes what can be shared, and says what is needed", async () => {
-    const { setup, cwd, home } = user({}, { "tools/a/b.ts": "", "meanwhile.config.json": '{ "name": "Ada\'s reports" }' });
+    const { setup, cwd, home } = user(
+      {},
+      { "tools/a/b.ts": "", "meanwhile.config.json": '{ "name": "Ada\'s reports" }' },
+    );
     const { code, err } = await setup(["claude-code", "vscode", "--project", "--commands", "tools"]);
     expect(code).toBe(0);
     const args = ["--no", "meanwhile", "serve", "--commands", "tools"];
-    expect(JSON.parse(readFileSync(path.join(cwd, ".mcp.json"), "utf8"))).toEqual({ mcpServers: { "Ada-s-reports": { type: "stdio", command: "npx", args } } });
-    expect(JSON.parse(readFileSync(path.join(cwd, ".vscode/mcp.json"), "utf8")).servers).toHaveProperty("Ada-s-reports");
+    expect(JSON.parse(readFileSync(path.join(cwd, ".mcp.json"), "utf8"))).toEqual({
+      mcpServers: { "Ada-s-reports": { type: "stdio", command: "npx", args } },
+    });
+    expect(JSON.parse(readFileSync(path.join(cwd, ".vscode/mcp.json"), "utf8")).servers).toHaveProperty(
+      "Ada-s-reports",
+    );
     expect(statSync(path.join(cwd, ".mcp.json")).mode & 0o777).toBe(0o644);
     expect(err).toContain("npm install --save-dev meanwhile");
     expect(existsSync(path.join(home, ".claude.json"))).toBe(false);
@@ -222,7 +272,9 @@ describe("meanwhile setup", { timeout: 60_000 }, () => {
       said("windsurf", "--project"),
       said("--remove"),
       said("cursor", "--commands", "nowhere"),
-      ...["$(touch x)", "a;b", "a\nb", 'a"b', "--", "a&b", "__proto__", ""].map((name) => said("cursor", `--name=${name}`)),
+      ...["$(touch x)", "a;b", "a\nb", 'a"b', "--", "a&b", "__proto__", ""].map((name) =>
+        said("cursor", `--name=${name}`),
+      ),
     ]);
     const [typo, short, noProject, noHost, noFolder, ...names] = answers;
     expect(typo).toMatch(/"cursr" is not a host I know; did you mean cursor\?\n {2}There are: claude-code, /);

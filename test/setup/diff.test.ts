@@ -7,7 +7,9 @@ const names = { before: "a", after: "b" };
 describe("a unified diff", () => {
   test("shows what changes, with three lines around it", () => {
     const before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
-    expect(unifiedDiff(before, before.replace("5\n", "5,\nnew\n"), names)).toBe("--- a\n+++ b\n@@ -2,7 +2,8 @@\n 2\n 3\n 4\n-5\n+5,\n+new\n 6\n 7\n 8\n");
+    expect(unifiedDiff(before, before.replace("5\n", "5,\nnew\n"), names)).toBe(
+      "--- a\n+++ b\n@@ -2,7 +2,8 @@\n 2\n 3\n 4\n-5\n+5,\n+new\n 6\n 7\n 8\n",
+    );
   });
 
   test("says when a last line is open", () => {
@@ -39,7 +41,9 @@ function applyDiff(before: string, diff: string): string {
   const lines = before.match(/[^\n]*\n|[^\n]+$/g) ?? [];
   const result: string[] = [];
   let at = 0;
-  for (const [, start = "", count = "1", body = ""] of diff.matchAll(/^@@ -(\d+)(?:,(\d+))? \+\S+ @@\n((?:[ +\-\\].*\n?)*)/gm)) {
+  for (const [, start = "", count = "1", body = ""] of diff.matchAll(
+    /^@@ -(\d+)(?:,(\d+))? \+\S+ @@\n((?:[ +\-\\].*\n?)*)/gm,
+  )) {
     const from = Number(start) - (count === "0" ? 0 : 1);
     result.push(...lines.slice(at, from));
     at = from;

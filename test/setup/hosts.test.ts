@@ -32,7 +32,8 @@ describe("a file as its host has it", () => {
     const [before, left] = [golden(id, "before").toString(), read()];
     const isMade = ["claude-desktop", "gemini", "windsurf", "zed"].includes(id);
     if (!isMade) expect(left, "nobody needs to know what was there: it can be seen").toBe(before);
-    for (const line of before.split("\n").filter((text) => !/^\W*$/.test(text))) expect(left.replaceAll(",", ""), file).toContain(line.replaceAll(",", ""));
+    for (const line of before.split("\n").filter((text) => !/^\W*$/.test(text)))
+      expect(left.replaceAll(",", ""), file).toContain(line.replaceAll(",", ""));
     expect(left).not.toContain("/opt/meanwhile");
   });
 
@@ -109,10 +110,15 @@ describe("where the files are", () => {
 
   test("what is on the disk decides where a host has two places", () => {
     const store = "C:\\Users\\ada\\AppData\\Local\\Packages\\Claude_pzs8sxrjxfjjc\\LocalCache\\Roaming\\Claude";
-    const windows = machine("win32", { list: () => ["Other_1", "Claude_pzs8sxrjxfjjc"], isThere: (file) => file === store });
+    const windows = machine("win32", {
+      list: () => ["Other_1", "Claude_pzs8sxrjxfjjc"],
+      isThere: (file) => file === store,
+    });
     expect(files(windows)["claude-desktop"]).toBe(`${store}\\claude_desktop_config.json`);
     const extension = "/home/ada/.config/Code/User/globalStorage/saoudrizwan.claude-dev";
-    expect(files(machine("linux", { isThere: (file) => file === extension })).cline).toBe(`${extension}/settings/cline_mcp_settings.json`);
+    expect(files(machine("linux", { isThere: (file) => file === extension })).cline).toBe(
+      `${extension}/settings/cline_mcp_settings.json`,
+    );
     const jsonc = "/home/ada/.config/opencode/opencode.jsonc";
     expect(files(machine("linux", { isThere: (file) => file === jsonc })).opencode).toBe(jsonc);
   });
@@ -137,8 +143,15 @@ describe("where the files are", () => {
     const codex = hostNamed("codex");
     expect(isInstalled(codex, machine("linux"))).toBe(false);
     expect(isInstalled(codex, machine("linux", { isThere: (file) => file === "/home/ada/.codex" }))).toBe(true);
-    expect(isInstalled(codex, machine("linux", { env: { PATH: "/a:/b" }, isThere: (file) => file === "/b/codex" }))).toBe(true);
-    expect(isInstalled(codex, machine("win32", { env: { Path: "C:\\a;C:\\b" }, isThere: (file) => file === "C:\\b\\codex.cmd" }))).toBe(true);
+    expect(
+      isInstalled(codex, machine("linux", { env: { PATH: "/a:/b" }, isThere: (file) => file === "/b/codex" })),
+    ).toBe(true);
+    expect(
+      isInstalled(
+        codex,
+        machine("win32", { env: { Path: "C:\\a;C:\\b" }, isThere: (file) => file === "C:\\b\\codex.cmd" }),
+      ),
+    ).toBe(true);
   });
 });
 
@@ -172,7 +185,9 @@ describe("entries", () => {
     add();
     add(hostNamed("copilot").toEntry(launch));
     expect(add().kind, "what the other host needs does not disturb").toBe("unchanged");
-    expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({ mcpServers: { meanwhile: { type: "stdio", ...launchPart, tools: ["*"] } } });
+    expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({
+      mcpServers: { meanwhile: { type: "stdio", ...launchPart, tools: ["*"] } },
+    });
   });
 
   const launchPart = { command: launch.command, args: launch.args };

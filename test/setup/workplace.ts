@@ -50,7 +50,8 @@ export function workplace(id: string, content?: string | Buffer) {
     target,
     read: () => readFileSync(file, "utf8"),
     write: (text: string | Buffer) => writeFileSync(file, text),
-    add: (entry: Entry = host.toEntry(launch), name = "meanwhile") => act(planAdd({ ...target, name }, record, { entry, isReplacing: false })),
+    add: (entry: Entry = host.toEntry(launch), name = "meanwhile") =>
+      act(planAdd({ ...target, name }, record, { entry, isReplacing: false })),
     replace: (entry: Entry = host.toEntry(launch)) => act(planAdd(target, record, { entry, isReplacing: true })),
     remove: (name = "meanwhile") => act(planRemove({ ...target, name }, record, host.toEntry(launch))),
   };

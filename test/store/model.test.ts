@@ -9,15 +9,24 @@ import { openMemoryStore } from "../../src/store/memory.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { retryAt } from "../../src/task/retry.ts";
 import type { Claim, TaskStore } from "../../src/task/store.ts";
-import { isExpired, isTerminal, maxCrashes, type NewTask, openQuestions, type Task, type TaskOutcome, type TaskStatus } from "../../src/task/task.ts";
+import {
+  isExpired,
+  isTerminal,
+  maxCrashes,
+  type NewTask,
+  openQuestions,
+  type Task,
+  type TaskOutcome,
+  type TaskStatus,
+} from "../../src/task/task.ts";
 import { apply, begin, type TaskEvent } from "../../src/task/transitions.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { rounds } from "../helpers/long.ts";
 
 /**
- * Random operations of eight callers and three workers, some of them late, on the memory store, on the SQLite store and on
- * a model that knows nothing but `apply()`. After every operation all three answer alike and show the same tasks, and the
- * invariants of the promises hold; I9 and I10 are for whole processes.
+ * Random operations of eight callers and three workers, some of them late, on the memory store, on the SQLite store and
+ * on a model that knows nothing but `apply()`. After every operation all three answer alike and show the same tasks,
+ * and the invariants of the promises hold; I9 and I10 are for whole processes.
  */
 const seed = 20_260_728;
 const callers = 8;
@@ -56,11 +65,21 @@ const operation = fc.oneof(
   },
   {
     weight: 9,
-    arbitrary: fc.record({ type: fc.constant("claim"), worker, project, which: fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, which) }),
+    arbitrary: fc.record({
+      type: fc.constant("claim"),
+      worker,
+      project,
+      which: fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, which),
+    }),
   },
   {
     weight: 2,
-    arbitrary: fc.record({ type: fc.constant("report"), which, value: fc.nat(9), message: fc.option(fc.constantFrom("a", "b"), { nil: undefined }) }),
+    arbitrary: fc.record({
+      type: fc.constant("report"),
+      which,
+      value: fc.nat(9),
+      message: fc.option(fc.constantFrom("a", "b"), { nil: undefined }),
+    }),
   },
   { weight: 6, arbitrary: fc.record({ type: fc.constant("ask"), which }) },
   {
@@ -78,8 +97,19 @@ const operation = fc.oneof(
   { weight: 1, arbitrary: fc.record({ type: fc.constant("giveBack"), which }) },
   { weight: 3, arbitrary: fc.record({ type: fc.constant("handOut"), which: whichCall, isSafe: fc.boolean() }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("forget"), which: whichCall }) },
-  { weight: 1, arbitrary: fc.record({ type: fc.constant("findEqual"), which, project, digest: fc.constantFrom(undefined, undefined, undefined, 0) }) },
-  { weight: 1, arbitrary: fc.record({ type: fc.constant("keepStep"), which, name: fc.constantFrom("s1", "s2"), value: fc.nat(9) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant("findEqual"),
+      which,
+      project,
+      digest: fc.constantFrom(undefined, undefined, undefined, 0),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ type: fc.constant("keepStep"), which, name: fc.constantFrom("s1", "s2"), value: fc.nat(9) }),
+  },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("cancel"), which, asker }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("interruptWorker"), worker }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("interruptLate") }) },
@@ -168,11 +198,15 @@ class Model {
   create(fresh: NewTask, joinsEqual: boolean, claim: { worker: string; leaseMs: number } | undefined): unknown {
     const own = [...this.tasks.values()].filter((task) => task.caller === fresh.caller && !isExpired(task, this.now));
     const near = own.filter((task) => task.project === fresh.project);
-    const repeated = fresh.idempotencyKey === undefined ? undefined : near.find((task) => task.idempotencyKey === fresh.idempotencyKey);
+    const repeated =
+      fresh.idempotencyKey === undefined
+        ? undefined
+        : near.find((task) => task.idempotencyKey === fresh.idempotencyKey);
     if (repeated !== undefined) return { kind: "repeated", task: repeated };
     const joined = joinsEqual && !fresh.isCall ? this.findEqual(fresh.caller, fresh.project, fresh.digest) : undefined;
     if (joined !== undefined) return { kind: "joined", task: joined };
-    const isFull = own.filter((task) => !isTerminal(task) && !task.isCall && task.status !== "input_required").length >= maxLive;
+    const isFull =
+      own.filter((task) => !isTerminal(task) && !task.isCall && task.status !== "input_required").length >= maxLive;
     if (isFull && !fresh.isCall) return { kind: "full", live: maxLive };
     const task = begin(fresh, claim);
     this.tasks.set(fresh.taskId, task);
@@ -188,7 +222,13 @@ class Model {
 
   claim(project: string, worker: string, taskId: string | undefined): Task | undefined {
     const ready = [...this.tasks.values()]
-      .filter((task) => task.status === "queued" && task.project === project && task.notBefore <= this.now && (taskId === undefined || task.taskId === taskId))
+      .filter(
+        (task) =>
+          task.status === "queued" &&
+          task.project === project &&
+          task.notBefore <= this.now &&
+          (taskId === undefined || task.taskId === taskId),
+      )
       .sort((a, b) => a.notBefore - b.notBefore)[0];
     if (ready === undefined || !this.apply(ready.taskId, { type: "claim", worker, leaseMs })) return undefined;
     const task = this.tasks.get(ready.taskId) as Task;
@@ -219,7 +259,9 @@ class Model {
   }
 
   interrupt(isLost: (worker: string, until: number) => boolean): string[] {
-    const lost = [...this.tasks.values()].filter((task) => !isTerminal(task) && task.lease !== undefined && isLost(task.lease.worker, task.lease.until));
+    const lost = [...this.tasks.values()].filter(
+      (task) => !isTerminal(task) && task.lease !== undefined && isLost(task.lease.worker, task.lease.until),
+    );
     return lost.map(({ taskId }) => taskId).filter((taskId) => this.apply(taskId, { type: "interrupt" }));
   }
 
@@ -275,39 +317,67 @@ function stepOf(model: Model, op: Operation): Step | undefined {
       // The stores drop an expired task with this key at once; to everybody but them it was gone already.
       if (fresh.idempotencyKey !== undefined)
         model.remove(
-          (task) => isExpired(task, now) && task.caller === fresh.caller && task.project === fresh.project && task.idempotencyKey === fresh.idempotencyKey,
+          (task) =>
+            isExpired(task, now) &&
+            task.caller === fresh.caller &&
+            task.project === fresh.project &&
+            task.idempotencyKey === fresh.idempotencyKey,
         );
       const expected = model.create(fresh, op.joins, claim);
-      return { expected, act: (store) => store.create(fresh, { joinsEqual: op.joins, maxLive, ...(claim !== undefined && { claim }) }) };
+      return {
+        expected,
+        act: (store) => store.create(fresh, { joinsEqual: op.joins, maxLive, ...(claim !== undefined && { claim }) }),
+      };
     }
     case "findEqual": {
       const like = model.tasks.get(pick(model.likely, op.which) ?? "none");
       const scope = { caller: like?.caller ?? "c0", now };
       const digest = op.digest === undefined ? (like?.digest ?? "none") : `d${op.digest}`;
-      return { expected: model.findEqual(scope.caller, op.project, digest), act: (store) => store.findEqual(scope, op.project, digest) };
+      return {
+        expected: model.findEqual(scope.caller, op.project, digest),
+        act: (store) => store.findEqual(scope, op.project, digest),
+      };
     }
     case "handOut":
     case "forget": {
-      const held = (op.which.isCall ? pick(model.callHolders, op.which.at) : undefined) ?? pick(model.holders, op.which.at);
+      const held =
+        (op.which.isCall ? pick(model.callHolders, op.which.at) : undefined) ?? pick(model.holders, op.which.at);
       return held === undefined ? undefined : callOf(model, op, held);
     }
     case "claim": {
       const taskId = op.which === undefined ? undefined : (pick(model.ids, op.which) ?? "none");
-      const wish = { project: op.project, worker: `w${op.worker}`, leaseMs, now, ...(taskId !== undefined && { taskId }) };
+      const wish = {
+        project: op.project,
+        worker: `w${op.worker}`,
+        leaseMs,
+        now,
+        ...(taskId !== undefined && { taskId }),
+      };
       return { expected: model.claim(op.project, wish.worker, taskId), act: (store) => store.claim(wish) };
     }
     case "answer": {
       const taskId = pick(model.likely, op.which) ?? "none";
-      const scope = { caller: op.asker === undefined ? (model.tasks.get(taskId)?.caller ?? "c0") : `c${op.asker}`, now };
-      const answer = op.isAccepted ? ({ action: "accept", content: { pages: 3 } } as const) : ({ action: "decline" } as const);
-      const key = typeof op.key === "string" ? op.key : (pick(model.tasks.get(taskId)?.questions ?? [], op.key)?.key ?? "q1");
-      const isTaken = model.visible(taskId, scope.caller) !== undefined && model.apply(taskId, { type: "answer", key, answer });
+      const scope = {
+        caller: op.asker === undefined ? (model.tasks.get(taskId)?.caller ?? "c0") : `c${op.asker}`,
+        now,
+      };
+      const answer = op.isAccepted
+        ? ({ action: "accept", content: { pages: 3 } } as const)
+        : ({ action: "decline" } as const);
+      const key =
+        typeof op.key === "string" ? op.key : (pick(model.tasks.get(taskId)?.questions ?? [], op.key)?.key ?? "q1");
+      const isTaken =
+        model.visible(taskId, scope.caller) !== undefined && model.apply(taskId, { type: "answer", key, answer });
       return { expected: isTaken, act: (store) => store.answer(scope, taskId, key, answer) };
     }
     case "cancel": {
       const taskId = pick(model.likely, op.which) ?? "none";
-      const scope = { caller: op.asker === undefined ? (model.tasks.get(taskId)?.caller ?? "c0") : `c${op.asker}`, now };
-      const isTaken = model.visible(taskId, scope.caller) !== undefined && model.apply(taskId, { type: "cancel", message: "No." });
+      const scope = {
+        caller: op.asker === undefined ? (model.tasks.get(taskId)?.caller ?? "c0") : `c${op.asker}`,
+        now,
+      };
+      const isTaken =
+        model.visible(taskId, scope.caller) !== undefined && model.apply(taskId, { type: "cancel", message: "No." });
       return { expected: isTaken, act: (store) => store.cancel(scope, taskId, "No.") };
     }
     case "interruptWorker": {
@@ -318,7 +388,8 @@ function stepOf(model: Model, op: Operation): Step | undefined {
     case "interruptLate": {
       const expected = model.interrupt((_, until) => until < now).sort();
       // I6: afterwards nobody works under a lease that has run out.
-      for (const task of model.tasks.values()) if (!isTerminal(task) && task.lease !== undefined) assert.ok(task.lease.until >= now);
+      for (const task of model.tasks.values())
+        if (!isTerminal(task) && task.lease !== undefined) assert.ok(task.lease.until >= now);
       return { expected, act: async (store) => [...(await store.interrupt({ before: now }, now))].sort() };
     }
     case "renew": {
@@ -334,7 +405,10 @@ function stepOf(model: Model, op: Operation): Step | undefined {
       return { expected: model.remove((task) => isExpired(task, now)), act: (store) => store.sweep(now) };
     case "prune": {
       const scope = { caller: `c${op.caller}`, now };
-      return { expected: model.remove((task) => task.caller === scope.caller && isTerminal(task)), act: (store) => store.prune(scope) };
+      return {
+        expected: model.remove((task) => task.caller === scope.caller && isTerminal(task)),
+        act: (store) => store.prune(scope),
+      };
     }
     default: {
       const held = pick(model.holders, op.which);
@@ -344,26 +418,42 @@ function stepOf(model: Model, op: Operation): Step | undefined {
 }
 
 /** What the worker of a claim does, whether it still holds the task or not. */
-function writeOf(model: Model, op: Extract<Operation, { type: "report" | "ask" | "complete" | "fail" | "giveBack" | "keepStep" }>, held: Held): Step {
+function writeOf(
+  model: Model,
+  op: Extract<Operation, { type: "report" | "ask" | "complete" | "fail" | "giveBack" | "keepStep" }>,
+  held: Held,
+): Step {
   const { now } = model;
   const claim: Claim = { taskId: held.taskId, fence: held.fence };
   const { fence } = claim;
   switch (op.type) {
     case "report": {
-      const news = { progress: { value: op.value, total: 9 }, ...(op.message !== undefined && { statusMessage: op.message }) };
+      const news = {
+        progress: { value: op.value, total: 9 },
+        ...(op.message !== undefined && { statusMessage: op.message }),
+      };
       const expected = model.write(held, { type: "report", fence, progress: news.progress, statusMessage: op.message });
       return { expected, act: (store) => store.report(claim, news, now) };
     }
     case "ask": {
       const isAsked = model.write(held, { type: "ask", fence, question });
-      return { expected: isAsked ? model.tasks.get(held.taskId)?.questions.at(-1) : undefined, act: (store) => store.ask(claim, question, now) };
+      return {
+        expected: isAsked ? model.tasks.get(held.taskId)?.questions.at(-1) : undefined,
+        act: (store) => store.ask(claim, question, now),
+      };
     }
     case "complete":
-      return { expected: model.write(held, { type: "settle", fence, outcome: completed }), act: (store) => store.settle(claim, completed, now) };
+      return {
+        expected: model.write(held, { type: "settle", fence, outcome: completed }),
+        act: (store) => store.settle(claim, completed, now),
+      };
     case "fail": {
       const again = retryAt(held.task, failed, now);
       if (again === undefined)
-        return { expected: model.write(held, { type: "settle", fence, outcome: failed }), act: (store) => store.settle(claim, failed, now) };
+        return {
+          expected: model.write(held, { type: "settle", fence, outcome: failed }),
+          act: (store) => store.settle(claim, failed, now),
+        };
       return {
         expected: model.write(held, { type: "retry", fence, notBefore: again, why: "Again." }),
         act: (store) => store.retryLater(claim, again, "Again.", now),
@@ -389,7 +479,10 @@ function callOf(model: Model, op: Extract<Operation, { type: "handOut" | "forget
   const claim: Claim = { taskId: held.taskId, fence: held.fence };
   if (op.type === "handOut") {
     const terms = { reason: "slow", ttlMs: 2 * ttlMs, rules: { isSafe: op.isSafe, maxAttempts: 3, backoffMs: 20 } };
-    return { expected: model.write(held, { type: "handOut", fence: held.fence, ...terms }), act: (store) => store.handOut(claim, terms, now) };
+    return {
+      expected: model.write(held, { type: "handOut", fence: held.fence, ...terms }),
+      act: (store) => store.handOut(claim, terms, now),
+    };
   }
   const isCall = model.isHeld(claim) && model.tasks.get(held.taskId)?.isCall === true;
   if (isCall) model.remove(({ taskId }) => taskId === held.taskId);
@@ -407,7 +500,8 @@ function plain(value: unknown): unknown {
 
 function assertSame(actual: unknown, expected: unknown, what: string): void {
   const [found, wanted] = [plain(actual), plain(expected)];
-  if (!isDeepStrictEqual(found, wanted)) assert.fail(`${what}\nfound    ${JSON.stringify(found)}\nexpected ${JSON.stringify(wanted)}`);
+  if (!isDeepStrictEqual(found, wanted))
+    assert.fail(`${what}\nfound    ${JSON.stringify(found)}\nexpected ${JSON.stringify(wanted)}`);
 }
 
 interface Sight {
@@ -424,16 +518,31 @@ async function checkStore(model: Model, store: TaskStore, name: string, sight: S
       const { tasks } = await store.list({ caller: asker, now }, { limit: 100, withCalls });
       const shown = own.filter((task) => withCalls || !task.isCall || isTerminal(task));
       // I1: everything acknowledged is there, until its time is over. I8: and nothing of anybody else's.
-      const bare = shown.map((task) => ({ ...task, input: undefined, ...(isTerminal(task) && { outcome: undefined }) }));
+      const bare = shown.map((task) => ({
+        ...task,
+        input: undefined,
+        ...(isTerminal(task) && { outcome: undefined }),
+      }));
       assertSame(tasks, bare, `${name}: the list of ${asker}`);
     }
   }
   for (const taskId of sight.tasks) {
     // I8: whoever asks, only the owner is shown the task; when it is gone, nobody is.
-    for (const asker of everyone) assertSame(await store.get({ caller: asker, now }, taskId), model.visible(taskId, asker), `${name}: ${taskId} for ${asker}`);
-    assertSame(Object.fromEntries(await store.steps(taskId)), Object.fromEntries(model.steps.get(taskId) ?? []), `${name}: steps of ${taskId}`);
+    for (const asker of everyone)
+      assertSame(
+        await store.get({ caller: asker, now }, taskId),
+        model.visible(taskId, asker),
+        `${name}: ${taskId} for ${asker}`,
+      );
+    assertSame(
+      Object.fromEntries(await store.steps(taskId)),
+      Object.fromEntries(model.steps.get(taskId) ?? []),
+      `${name}: steps of ${taskId}`,
+    );
   }
-  const holders = [...model.tasks.values()].flatMap((task) => (isTerminal(task) || task.lease === undefined ? [] : [task.lease.worker]));
+  const holders = [...model.tasks.values()].flatMap((task) =>
+    isTerminal(task) || task.lease === undefined ? [] : [task.lease.worker],
+  );
   assertSame([...(await store.workers())].sort(), [...new Set(holders)].sort(), `${name}: workers`);
 }
 
@@ -449,7 +558,11 @@ function checkModel(model: Model): void {
       // I7: nothing is completed that never ran.
       assert.ok(task.status !== "completed" || executions > 0, `${taskId} was completed without a run`);
     } else {
-      assert.equal(task.status === "input_required", openQuestions(task).length > 0, `${taskId} waits exactly while a question is open`);
+      assert.equal(
+        task.status === "input_required",
+        openQuestions(task).length > 0,
+        `${taskId} waits exactly while a question is open`,
+      );
     }
     // I3: as many fences as claims.
     assert.equal(task.fence, executions, `fence of ${taskId}`);
@@ -457,40 +570,50 @@ function checkModel(model: Model): void {
     assert.ok(task.attempts <= task.rules.maxAttempts, `attempts of ${taskId}`);
     assert.ok(task.crashes <= maxCrashes, `crashes of ${taskId}`);
     // I7: every execution is an attempt, a crash, or was given back.
-    assert.equal(task.attempts + task.crashes + (model.givenBack.get(taskId) ?? 0), executions, `executions of ${taskId}`);
+    assert.equal(
+      task.attempts + task.crashes + (model.givenBack.get(taskId) ?? 0),
+      executions,
+      `executions of ${taskId}`,
+    );
     assert.equal(new Set(task.questions.map(({ key }) => key)).size, task.questions.length, `keys of ${taskId}`);
   }
 }
 
-test("whatever callers and workers do, both stores show what the rules say, and the promises hold", { timeout: 120_000 }, async () => {
+test("whatever callers and workers do, both stores show what the rules say, and the promises hold", {
+  timeout: 120_000,
+}, async () => {
   // In memory where there is such a disk: none of this is about disks, and thousands of writes wait for one.
   const folder = mkdtempSync(path.join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "meanwhile-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   let runs = 0;
-  const property = fc.asyncProperty(fc.array(operation, { minLength: 1, maxLength: 160, size: "max" }), async (operations) => {
-    const model = new Model();
-    const stores = {
-      memory: openMemoryStore(model.clock),
-      sqlite: openSqliteStore(path.join(folder, `${++runs}.db`), model.clock),
-    };
-    try {
-      for (const [at, op] of operations.entries()) {
-        const before = new Map(model.tasks);
-        const step = stepOf(model, op);
-        checkModel(model);
-        const changed = model.everMade.filter((taskId) => before.get(taskId) !== model.tasks.get(taskId));
-        const owners = changed.map((taskId) => (model.tasks.get(taskId) ?? before.get(taskId))?.caller ?? "");
-        const sight = { callers: new Set([...owners, everyone[at % callers] ?? ""]), tasks: changed };
-        for (const [name, store] of Object.entries(stores)) {
-          if (step !== undefined) assertSame(await step.act(store), step.expected, `${name}: ${JSON.stringify(op)}`);
-          await checkStore(model, store, name, sight);
+  const property = fc.asyncProperty(
+    fc.array(operation, { minLength: 1, maxLength: 160, size: "max" }),
+    async (operations) => {
+      const model = new Model();
+      const stores = {
+        memory: openMemoryStore(model.clock),
+        sqlite: openSqliteStore(path.join(folder, `${++runs}.db`), model.clock),
+      };
+      try {
+        for (const [at, op] of operations.entries()) {
+          const before = new Map(model.tasks);
+          const step = stepOf(model, op);
+          checkModel(model);
+          const changed = model.everMade.filter((taskId) => before.get(taskId) !== model.tasks.get(taskId));
+          const owners = changed.map((taskId) => (model.tasks.get(taskId) ?? before.get(taskId))?.caller ?? "");
+          const sight = { callers: new Set([...owners, everyone[at % callers] ?? ""]), tasks: changed };
+          for (const [name, store] of Object.entries(stores)) {
+            if (step !== undefined) assertSame(await step.act(store), step.expected, `${name}: ${JSON.stringify(op)}`);
+            await checkStore(model, store, name, sight);
+          }
         }
+        for (const [name, store] of Object.entries(stores))
+          await checkStore(model, store, name, { callers: everyone, tasks: model.everMade });
+      } finally {
+        for (const store of Object.values(stores)) await store.close();
       }
-      for (const [name, store] of Object.entries(stores)) await checkStore(model, store, name, { callers: everyone, tasks: model.everMade });
-    } finally {
-      for (const store of Object.values(stores)) await store.close();
-    }
-  });
+    },
+  );
   // A failure prints its seed and path; making it smaller must not take for ever.
   await fc.assert(property, { seed, numRuns: rounds(20, 80), interruptAfterTimeLimit: 90_000 });
 });

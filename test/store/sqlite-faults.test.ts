@@ -94,7 +94,10 @@ function refusalOf(file: string): RuntimeError {
 }
 
 /** A program of the fixtures; killed after the test if it still runs. */
-function start(name: string, ...words: string[]): { child: ChildProcessWithoutNullStreams; line: () => Promise<string> } {
+function start(
+  name: string,
+  ...words: string[]
+): { child: ChildProcessWithoutNullStreams; line: () => Promise<string> } {
   const child = spawn(process.execPath, [path.join(fixtures, name), ...words]);
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   let stderr = "";
@@ -128,8 +131,10 @@ function mountDisk(context: TestContext, kilobytes: number): string {
 
 describe("opening", () => {
   test("a SQLite that can lose rows is told from one that cannot", () => {
-    for (const version of ["3.51.2", "3.50.9", "3.7.17", "2.99.99", "3.51", "3"]) expect(isAtLeast(version, [3, 51, 3]), version).toBe(false);
-    for (const version of ["3.51.3", "3.51.10", "3.52.0", "3.100.0", "4.0.0", "3.51.3.1"]) expect(isAtLeast(version, [3, 51, 3]), version).toBe(true);
+    for (const version of ["3.51.2", "3.50.9", "3.7.17", "2.99.99", "3.51", "3"])
+      expect(isAtLeast(version, [3, 51, 3]), version).toBe(false);
+    for (const version of ["3.51.3", "3.51.10", "3.52.0", "3.100.0", "4.0.0", "3.51.3.1"])
+      expect(isAtLeast(version, [3, 51, 3]), version).toBe(true);
   });
 
   test("a database of a newer Meanwhile is refused and left alone", async () => {
@@ -147,7 +152,12 @@ describe("opening", () => {
   test("a database of the first schema is brought up to date, and every task in it goes on", async () => {
     const file = makeFirst(temporaryFolder());
     const store = open(file);
-    const shown = { isCall: false, questions: [], progressToken: undefined, origin: { door: "mcp", folder: undefined } };
+    const shown = {
+      isCall: false,
+      questions: [],
+      progressToken: undefined,
+      origin: { door: "mcp", folder: undefined },
+    };
     const { tasks } = await store.list(scope(), { limit: 10 });
     expect(tasks).toMatchObject([
       { taskId: "ended", status: "completed", ...shown },
@@ -158,7 +168,9 @@ describe("opening", () => {
     expect(await store.steps("working")).toEqual(new Map([["fetch", "1"]]));
     expect(await store.durations()).toEqual([{ command: "text_count", kind: "time", bucket: 3, count: 4 }]);
     expect(await store.findEqual(scope(), "home", "same")).toMatchObject({ taskId: "queued" });
-    expect((await store.create(fresh("other", { digest: "same" }), { joinsEqual: true, maxLive: 2 })).kind).toBe("joined");
+    expect((await store.create(fresh("other", { digest: "same" }), { joinsEqual: true, maxLive: 2 })).kind).toBe(
+      "joined",
+    );
     expect((await store.create(fresh("third"), { joinsEqual: false, maxLive: 2 })).kind).toBe("full");
     expect(await store.settle({ taskId: "working", fence: 1 }, done, systemClock.now())).toBe(true);
     const call = fresh("call", { isCall: true, progressToken: 7 });
@@ -191,15 +203,19 @@ describe("opening", () => {
     db.exec(`${firstSchema}; pragma user_version = 1`);
     const now = systemClock.now();
     const facts = `'ada', 'home', 'text_count', 'same', '{}', 'asked for', 60000, 1, 2, 5, ${now}, ${now}, ${now}`;
-    const names = "task_id, caller, project, command, digest, input, reason, ttl_ms, is_safe, max_attempts, backoff_ms, not_before, created_at, updated_at";
-    for (const taskId of ["queued", "working", "ended"]) db.exec(`insert into tasks (${names}) values ('${taskId}', ${facts})`);
-    db.exec(`update tasks set status = 'working', fence = 1, attempts = 1, worker = 'w1', lease_until = ${now + 30_000} where task_id = 'working'`);
-    db.prepare("update tasks set status = 'completed', outcome = ?, finished_at = ?, expires_at = ? where task_id = 'ended'").run(
-      JSON.stringify(done),
-      now,
-      now + 60_000,
+    const names =
+      "task_id, caller, project, command, digest, input, reason, ttl_ms, is_safe, max_attempts, backoff_ms, not_before, created_at, updated_at";
+    for (const taskId of ["queued", "working", "ended"])
+      db.exec(`insert into tasks (${names}) values ('${taskId}', ${facts})`);
+    db.exec(
+      `update tasks set status = 'working', fence = 1, attempts = 1, worker = 'w1', lease_until = ${now + 30_000} where task_id = 'working'`,
     );
-    db.exec("insert into steps values ('working', 'fetch', '1'); insert into durations values ('text_count', 'time', 3, 4)");
+    db.prepare(
+      "update tasks set status = 'completed', outcome = ?, finished_at = ?, expires_at = ? where task_id = 'ended'",
+    ).run(JSON.stringify(done), now, now + 60_000);
+    db.exec(
+      "insert into steps values ('working', 'fetch', '1'); insert into durations values ('text_count', 'time', 3, 4)",
+    );
     db.close();
     return file;
   }
@@ -215,7 +231,9 @@ describe("opening", () => {
     for (const version of [0, 1, 2]) {
       const file = path.join(temporaryFolder(), "theirs.db");
       const db = new Database(file);
-      db.exec(`create table tasks (title text); insert into tasks values ('Buy milk'); pragma user_version = ${version}`);
+      db.exec(
+        `create table tasks (title text); insert into tasks values ('Buy milk'); pragma user_version = ${version}`,
+      );
       db.close();
       const before = readFileSync(file);
       const refusal = refusalOf(file);
@@ -250,7 +268,9 @@ describe("opening", () => {
     const file = path.join(temporaryFolder(), "tasks.db");
     const copy = path.join(temporaryFolder(), "tasks.db");
     const db = new Database(file);
-    db.exec("pragma user_version = 0; pragma cache_size = 1; create table x (y); drop table x; begin; create table x (y)");
+    db.exec(
+      "pragma user_version = 0; pragma cache_size = 1; create table x (y); drop table x; begin; create table x (y)",
+    );
     for (let n = 0; n < 50; n++) db.exec("insert into x values (zeroblob(100000))");
     for (const suffix of ["", "-journal"]) copyFileSync(`${file}${suffix}`, `${copy}${suffix}`);
     db.close();
@@ -284,7 +304,8 @@ describe("F16: a damaged file is refused, and not a byte of it is changed", () =
         const refusal = refusalOf(file);
         expect(refusal.code).toBe("STORE_DAMAGED");
         expect(refusal.message).toContain(file);
-        for (const [n, name] of files.entries()) expect(readFileSync(name).equals(before[n] as Buffer), name).toBe(true);
+        for (const [n, name] of files.entries())
+          expect(readFileSync(name).equals(before[n] as Buffer), name).toBe(true);
       });
     }
   }
@@ -326,7 +347,9 @@ describe("V6: nobody else may read results", () => {
     expect(await line()).toBe("open");
     child.stdin.write("create t1\n");
     expect(await line()).toBe("done");
-    const modes = Object.fromEntries(readdirSync(folder).map((name) => [name, (statSync(path.join(folder, name)).mode & 0o777).toString(8)]));
+    const modes = Object.fromEntries(
+      readdirSync(folder).map((name) => [name, (statSync(path.join(folder, name)).mode & 0o777).toString(8)]),
+    );
     expect(modes).toEqual({ "tasks.db": "600", "tasks.db-wal": "600", "tasks.db-shm": "600" });
     for (const made of [folder, path.dirname(folder)]) expect(statSync(made).mode & 0o777).toBe(0o700);
   });
@@ -372,7 +395,10 @@ describe("F15: files that go away or may not be written", () => {
         interrupt: () => store.interrupt({ worker: "w1" }, now),
       };
       for (const [verb, write] of Object.entries(writes)) {
-        await expect(write(), verb).rejects.toMatchObject({ code: "STORE_GONE", message: expect.stringContaining("restart") });
+        await expect(write(), verb).rejects.toMatchObject({
+          code: "STORE_GONE",
+          message: expect.stringContaining("restart"),
+        });
       }
       expect(rows.all()).toEqual(before);
       witness.close();
@@ -393,7 +419,10 @@ describe("F15: files that go away or may not be written", () => {
     const file = await makeDatabase(folder);
     execFileSync("mount", ["-o", "remount,ro", folder]);
     for (const name of [file, path.join(folder, "new.db"), path.join(folder, "deeper", "new.db")]) {
-      expect(refusalOf(name), name).toMatchObject({ code: "STORE_UNAVAILABLE", message: expect.stringContaining(name) });
+      expect(refusalOf(name), name).toMatchObject({
+        code: "STORE_UNAVAILABLE",
+        message: expect.stringContaining(name),
+      });
     }
     execFileSync("mount", ["-o", "remount,rw", folder]);
     expect((await open(file).list(scope(), { limit: 100 })).tasks).toHaveLength(20);
@@ -405,7 +434,10 @@ test("every fault of storage has a sentence for the operator, with the path, and
   const sentences = {
     SQLITE_FULL: ["the disk is full", "is full; whoever runs the server has to make room"],
     ENOSPC: ["the disk is full", "is full; whoever runs the server has to make room"],
-    SQLITE_READONLY_DBMOVED: ["may not be written", "may not be written; whoever runs the server has to make it writable"],
+    SQLITE_READONLY_DBMOVED: [
+      "may not be written",
+      "may not be written; whoever runs the server has to make it writable",
+    ],
     EROFS: ["may not be written", "may not be written; whoever runs the server has to make it writable"],
     SQLITE_CANTOPEN: ["cannot be opened", "cannot be opened; whoever runs the server finds the reason in its log"],
     EACCES: ["EACCES: /home/ada", "cannot be opened; whoever runs the server finds the reason in its log"],
@@ -425,58 +457,68 @@ test("every fault of storage has a sentence for the operator, with the path, and
 });
 
 describe("F11: a full disk", () => {
-  test("what cannot be written is not acknowledged, and with room again the same store goes on", patience, async (context) => {
-    const folder = mountDisk(context, 1_000);
-    const file = path.join(folder, "tasks.db");
-    const store = open(file);
-    for (const taskId of ["running", "waiting"]) await store.create(fresh(taskId), options);
-    const claim = (await store.claim(claimWish("w1", 30_000))) as Claim;
-    writeFileSync(path.join(folder, "filler"), Buffer.alloc(400_000));
-    const acknowledged: string[] = ["running", "waiting"];
-    let refusal: unknown;
-    for (let n = 0; refusal === undefined && n < 1_000; n++) {
-      await store.create(fresh(`t${n}`, { input: { text: "x".repeat(10_000) } }), options).then(
-        () => acknowledged.push(`t${n}`),
-        (error: unknown) => (refusal = error),
-      );
-    }
-    expect(refusal).toMatchObject({ code: "STORE_UNAVAILABLE", message: expect.stringContaining("the disk is full") });
-    const big = { ...done, data: { text: "x".repeat(200_000) } };
-    await expect(store.settle(claim, big, systemClock.now())).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
-    fillUp(path.join(folder, "rest"));
-    const now = systemClock.now();
-    const question = { message: "How many?", schema: {}, isConfirmation: false };
-    const writes = {
-      claim: () => store.claim(claimWish("w2", 30_000)),
-      ask: () => store.ask(claim, question, now),
-      keepStep: () => store.keepStep(claim, "step", "1"),
-      renew: () => store.renew("w1", 60_000, now),
-      report: () => store.report(claim, { statusMessage: "Page 3." }, now),
-      cancel: () => store.cancel(scope(), "waiting", "No."),
-    };
-    // A small write may still find room in the log. Whether it did or not, what is said is what was done.
-    let refused = 0;
-    for (const [verb, write] of Object.entries(writes)) {
-      const before = contentsOf(file);
-      const isTaken = await write().then(Boolean, (error: unknown) => {
-        expect(error, verb).toMatchObject({ code: "STORE_UNAVAILABLE", message: expect.stringContaining("the disk is full") });
-        refused += 1;
-        return false;
+  test(
+    "what cannot be written is not acknowledged, and with room again the same store goes on",
+    patience,
+    async (context) => {
+      const folder = mountDisk(context, 1_000);
+      const file = path.join(folder, "tasks.db");
+      const store = open(file);
+      for (const taskId of ["running", "waiting"]) await store.create(fresh(taskId), options);
+      const claim = (await store.claim(claimWish("w1", 30_000))) as Claim;
+      writeFileSync(path.join(folder, "filler"), Buffer.alloc(400_000));
+      const acknowledged: string[] = ["running", "waiting"];
+      let refusal: unknown;
+      for (let n = 0; refusal === undefined && n < 1_000; n++) {
+        await store.create(fresh(`t${n}`, { input: { text: "x".repeat(10_000) } }), options).then(
+          () => acknowledged.push(`t${n}`),
+          (error: unknown) => (refusal = error),
+        );
+      }
+      expect(refusal).toMatchObject({
+        code: "STORE_UNAVAILABLE",
+        message: expect.stringContaining("the disk is full"),
       });
-      expect(contentsOf(file) !== before, `${verb} was recorded`).toBe(isTaken);
-    }
-    expect(refused).toBeGreaterThan(0);
+      const big = { ...done, data: { text: "x".repeat(200_000) } };
+      await expect(store.settle(claim, big, systemClock.now())).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+      fillUp(path.join(folder, "rest"));
+      const now = systemClock.now();
+      const question = { message: "How many?", schema: {}, isConfirmation: false };
+      const writes = {
+        claim: () => store.claim(claimWish("w2", 30_000)),
+        ask: () => store.ask(claim, question, now),
+        keepStep: () => store.keepStep(claim, "step", "1"),
+        renew: () => store.renew("w1", 60_000, now),
+        report: () => store.report(claim, { statusMessage: "Page 3." }, now),
+        cancel: () => store.cancel(scope(), "waiting", "No."),
+      };
+      // A small write may still find room in the log. Whether it did or not, what is said is what was done.
+      let refused = 0;
+      for (const [verb, write] of Object.entries(writes)) {
+        const before = contentsOf(file);
+        const isTaken = await write().then(Boolean, (error: unknown) => {
+          expect(error, verb).toMatchObject({
+            code: "STORE_UNAVAILABLE",
+            message: expect.stringContaining("the disk is full"),
+          });
+          refused += 1;
+          return false;
+        });
+        expect(contentsOf(file) !== before, `${verb} was recorded`).toBe(isTaken);
+      }
+      expect(refused).toBeGreaterThan(0);
 
-    for (const name of ["filler", "rest"]) rmSync(path.join(folder, name));
-    expect(await store.settle(claim, big, systemClock.now())).toBe(true);
-    expect((await store.create(fresh("after"), options)).kind).toBe("created");
-    const { tasks } = await store.list(scope(), { limit: 1_000 });
-    expect(tasks.map(({ taskId }) => taskId)).toEqual([...acknowledged, "after"].reverse());
-    await store.close();
-    const db = new Database(file);
-    expect(db.pragma("integrity_check", { simple: true })).toBe("ok");
-    db.close();
-  });
+      for (const name of ["filler", "rest"]) rmSync(path.join(folder, name));
+      expect(await store.settle(claim, big, systemClock.now())).toBe(true);
+      expect((await store.create(fresh("after"), options)).kind).toBe("created");
+      const { tasks } = await store.list(scope(), { limit: 1_000 });
+      expect(tasks.map(({ taskId }) => taskId)).toEqual([...acknowledged, "after"].reverse());
+      await store.close();
+      const db = new Database(file);
+      expect(db.pragma("integrity_check", { simple: true })).toBe("ok");
+      db.close();
+    },
+  );
 
   function contentsOf(file: string): string {
     const db = new Database(file, { readonly: true });
@@ -510,7 +552,9 @@ describe("F11: a full disk", () => {
     child.stdin.write("create after\n");
     expect(await line()).toBe("done");
     const made = (await open(file).list(scope(), { limit: 1_000 })).tasks.map(({ taskId }) => taskId);
-    expect(made).toEqual(["after", ...answers.slice(0, -1).map((_, n) => `t${n}`)].sort((a, b) => made.indexOf(a) - made.indexOf(b)));
+    expect(made).toEqual(
+      ["after", ...answers.slice(0, -1).map((_, n) => `t${n}`)].sort((a, b) => made.indexOf(a) - made.indexOf(b)),
+    );
     expect(made).toHaveLength(answers.length);
   });
 });
@@ -605,8 +649,15 @@ test("F04: leases are renewed while the event loop stands still", patience, asyn
   expect(await renewedAt()).toBeGreaterThan(blockedAt + 500);
 });
 
-/** Watches a process, or makes its system calls fail; the returned function ends that and gives the record. Skips where that is not possible. */
-async function trace(context: TestContext, child: ChildProcessWithoutNullStreams, what: string): Promise<() => Promise<string>> {
+/**
+ * Watches a process, or makes its system calls fail; the returned function ends that and gives the record. Skips where
+ * that is not possible.
+ */
+async function trace(
+  context: TestContext,
+  child: ChildProcessWithoutNullStreams,
+  what: string,
+): Promise<() => Promise<string>> {
   const record = path.join(temporaryFolder(), "strace");
   const strace = spawn("strace", ["-f", "-e", what, "-o", record, "-p", String(child.pid)]);
   onTestFinished(() => void strace.kill("SIGKILL"));

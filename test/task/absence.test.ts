@@ -22,11 +22,28 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 async function setUp(clock: Clock, text = source()) {
   const folder = temporaryFolder();
   const file = path.join(writeFiles(folder, { "do/it.ts": text }), "do/it.ts");
-  const catalog = await openLiveCatalog({ folders: [folder], toolPrefix: "", log: silentLog, clock: systemClock, isBundled: () => false });
+  const catalog = await openLiveCatalog({
+    folders: [folder],
+    toolPrefix: "",
+    log: silentLog,
+    clock: systemClock,
+    isBundled: () => false,
+  });
   const store = openMemoryStore(clock);
   const history = new History(store, clock);
   const engine = new Engine({ store, history, clock, log: silentLog, project: "p" });
-  const facts = { store, dispatcher: store, history, clock, log: silentLog, project: "p", worker: "w", home: "/", config: {}, isDebug: false };
+  const facts = {
+    store,
+    dispatcher: store,
+    history,
+    clock,
+    log: silentLog,
+    project: "p",
+    worker: "w",
+    home: "/",
+    config: {},
+    isDebug: false,
+  };
   const start = (more: Partial<WorkerOptions> = {}) => {
     const worker = new Worker({ ...facts, find: (name) => catalog.get(name), ...more });
     worker.start();
@@ -73,7 +90,12 @@ test("a queued task whose command file is gone for 30 s, and half-written for 29
   expect(waiting.version, "a wait of a minute is news once").toBe(3);
   await change(catalog, () => renameSync(`${file}.aside`, file));
   await pass(clock, 1);
-  expect(await get()).toMatchObject({ status: "completed", attempts: 1, statusMessage: undefined, outcome: { data: { done: true } } });
+  expect(await get()).toMatchObject({
+    status: "completed",
+    attempts: 1,
+    statusMessage: undefined,
+    outcome: { data: { done: true } },
+  });
 });
 
 test("a recovering task whose command file stays away for 60 s ends, and says that it is no longer there", async () => {
@@ -86,7 +108,11 @@ test("a recovering task whose command file stays away for 60 s ends, and says th
   await pass(clock, 59);
   expect(await get()).toMatchObject({ status: "queued", crashes: 1, statusMessage: waits });
   await pass(clock, 2);
-  expect(await get()).toMatchObject({ status: "failed", statusMessage: "The command do_it is no longer there.", outcome: { cause: "command" } });
+  expect(await get()).toMatchObject({
+    status: "failed",
+    statusMessage: "The command do_it is no longer there.",
+    outcome: { cause: "command" },
+  });
 });
 
 test("a process of its own that finds the file half-written waits for the rest, though the catalog has not noticed", async () => {
@@ -95,8 +121,17 @@ test("a process of its own that finds the file half-written waits for the rest, 
   const childFile = path.resolve(import.meta.dirname, "../../src/attempt.ts");
   // The catalog keeps what it has loaded; the child reads what is there now.
   writeFileSync(file, source().slice(0, 60));
-  start({ find: () => entry, runIsolated: createIsolation({ clock: systemClock, childFile, maxChildren: 1, killGroup }) });
-  await vi.waitFor(async () => expect(await get()).toMatchObject({ status: "queued", attempts: 0, statusMessage: waits }), { timeout: 30_000 });
+  start({
+    find: () => entry,
+    runIsolated: createIsolation({ clock: systemClock, childFile, maxChildren: 1, killGroup }),
+  });
+  await vi.waitFor(
+    async () => expect(await get()).toMatchObject({ status: "queued", attempts: 0, statusMessage: waits }),
+    { timeout: 30_000 },
+  );
   writeFileSync(file, source('isolation: "process",'));
-  await vi.waitFor(async () => expect(await get()).toMatchObject({ status: "completed", outcome: { data: { done: true } } }), { timeout: 30_000 });
+  await vi.waitFor(
+    async () => expect(await get()).toMatchObject({ status: "completed", outcome: { data: { done: true } } }),
+    { timeout: 30_000 },
+  );
 });

@@ -57,7 +57,11 @@ class Door {
 
   constructor(clock: FakeClock, startedAt = clock.now()) {
     const send = (params: Record<string, unknown>) =>
-      void this.heard.push({ at: (clock.now() - startedAt) / 1000, progress: params.progress as number, message: params.message as string });
+      void this.heard.push({
+        at: (clock.now() - startedAt) / 1000,
+        progress: params.progress as number,
+        message: params.message as string,
+      });
     const sender = new ProgressSender({ token: "t", send, monotonic: () => clock.monotonic() });
     this.watcher = {
       progress: (update, timing) => sender.update(update, timing),
@@ -85,7 +89,13 @@ function setUp(command: Command, rules: Partial<DeferralRules> = {}) {
     await store.close();
     expect(clock.pendingTimers, "no timer is left").toBe(0);
   });
-  const start = async (door: Door, more: Partial<Omit<CallRequest, "limit" | "wish">> & { limit?: HostLimit; wish?: Partial<CallRequest["wish"]> } = {}) => {
+  const start = async (
+    door: Door,
+    more: Partial<Omit<CallRequest, "limit" | "wish">> & {
+      limit?: HostLimit;
+      wish?: Partial<CallRequest["wish"]>;
+    } = {},
+  ) => {
     const { limit = waits, wish, ...others } = more;
     const request: CallRequest = {
       entry,
@@ -103,7 +113,15 @@ function setUp(command: Command, rules: Partial<DeferralRules> = {}) {
       isLost: () => door.isLost,
       dropped: door.dropped.signal,
       ...others,
-      wish: { asked: undefined, canTakeTask: false, canTakeUnasked: false, declaresTasks: false, takesJobs: false, canFollowUp: true, ...wish },
+      wish: {
+        asked: undefined,
+        canTakeTask: false,
+        canTakeUnasked: false,
+        declaresTasks: false,
+        takesJobs: false,
+        canFollowUp: true,
+        ...wish,
+      },
       limit: { ...limit, host: "a-host" },
     };
     const waiting = new Waiting((async () => await calls.call(request))());
@@ -146,7 +164,10 @@ describe("a call that ends at once", () => {
   test.each([
     ["answers in the turn that it came in", () => ({})],
     ["is awaited for a moment", async () => await Promise.resolve({})],
-    ["is awaited for a turn of the event loop", () => Promise.resolve().then(() => new Promise<object>((resolve) => setImmediate(resolve, {})))],
+    [
+      "is awaited for a turn of the event loop",
+      () => Promise.resolve().then(() => new Promise<object>((resolve) => setImmediate(resolve, {}))),
+    ],
   ])("and %s has no timer, no listener and no record", async (_title, run) => {
     const { clock, store, start, door } = setUp(defineCommand({ summary: "x", effects: "write", run }));
     const after = vi.spyOn(clock, "after");
@@ -171,7 +192,11 @@ describe("the record of a call", () => {
     await pass(ms);
     work.run.end();
     await turns();
-    expect(call.ended).toMatchObject({ outcome: { ending: "completed", data: { done: true }, durationMs: ms }, isOnRecord: false, taskId: undefined });
+    expect(call.ended).toMatchObject({
+      outcome: { ending: "completed", data: { done: true }, durationMs: ms },
+      isOnRecord: false,
+      taskId: undefined,
+    });
     call.ended.finish(true);
     await pass(1_000);
     expect(create).not.toHaveBeenCalled();
@@ -179,7 +204,9 @@ describe("the record of a call", () => {
   });
 
   test("one that ends within a turn of the event loop costs no timer, either", async () => {
-    const { clock, start, rows, door } = setUp(defineCommand({ summary: "x", effects: "read", run: () => ({ done: true }) }));
+    const { clock, start, rows, door } = setUp(
+      defineCommand({ summary: "x", effects: "read", run: () => ({ done: true }) }),
+    );
     const after = vi.spyOn(clock, "after");
     const call = await start(door(), { limit: idle(60) });
     expect(call.ended).toMatchObject({ outcome: { data: { done: true } }, isOnRecord: false });
@@ -278,12 +305,24 @@ describe("handing out", () => {
     await pass(1);
     const { as, task, note } = call.deferred;
     expect({ as, note }).toEqual({ as: "handle", note: undefined });
-    expect(task).toMatchObject({ isCall: false, status: "working", reason: "a-host cuts calls after 4 s", rules: { isSafe: true }, ttlMs: 86_400_000 });
+    expect(task).toMatchObject({
+      isCall: false,
+      status: "working",
+      reason: "a-host cuts calls after 4 s",
+      rules: { isSafe: true },
+      ttlMs: 86_400_000,
+    });
     expect(work.run.task.signal.aborted).toBe(false);
     await pass(60_000);
     work.run.end({ answer: 42 });
     await turns();
-    expect(await engine.get(caller, task.taskId)).toMatchObject({ status: "completed", attempts: 1, crashes: 0, fence: 1, outcome: { data: { answer: 42 } } });
+    expect(await engine.get(caller, task.taskId)).toMatchObject({
+      status: "completed",
+      attempts: 1,
+      crashes: 0,
+      fence: 1,
+      outcome: { data: { answer: 42 } },
+    });
     expect(work.runs).toHaveLength(1);
   });
 
@@ -325,26 +364,35 @@ describe("handing out", () => {
     expect(call.ending).toBeUndefined();
     gate.resolve();
     await turns();
-    expect(await engine.get(caller, call.deferred.task.taskId)).toMatchObject({ status: "completed", outcome: { data: { answer: 42 } } });
+    expect(await engine.get(caller, call.deferred.task.taskId)).toMatchObject({
+      status: "completed",
+      outcome: { data: { answer: 42 } },
+    });
   });
 
-  test.each(["create", "handOut"] as const)("a store whose %s fails then leaves the client waiting, and the call ends as any other", async (verb) => {
-    const work = held();
-    const { store, log, start, pass, rows, door } = setUp(work.command);
-    vi.spyOn(store, verb).mockRejectedValue(new Error("disk full"));
-    const call = await start(door(), { limit: hard(4) });
-    await pass(3_000);
-    expect(log.warn).toHaveBeenCalledWith("a running call could not be made a task; its client waits on", expect.objectContaining({ tool: "do_it" }));
-    expect(call.ending).toBeUndefined();
-    expect(work.run.task.signal.aborted).toBe(false);
-    work.run.end();
-    await turns();
-    expect(call.ended.outcome).toMatchObject({ ending: "completed", data: { done: true } });
-    call.ended.finish(true);
-    await turns();
-    expect(await rows()).toEqual([]);
-    expect(work.runs).toHaveLength(1);
-  });
+  test.each(["create", "handOut"] as const)(
+    "a store whose %s fails then leaves the client waiting, and the call ends as any other",
+    async (verb) => {
+      const work = held();
+      const { store, log, start, pass, rows, door } = setUp(work.command);
+      vi.spyOn(store, verb).mockRejectedValue(new Error("disk full"));
+      const call = await start(door(), { limit: hard(4) });
+      await pass(3_000);
+      expect(log.warn).toHaveBeenCalledWith(
+        "a running call could not be made a task; its client waits on",
+        expect.objectContaining({ tool: "do_it" }),
+      );
+      expect(call.ending).toBeUndefined();
+      expect(work.run.task.signal.aborted).toBe(false);
+      work.run.end();
+      await turns();
+      expect(call.ended.outcome).toMatchObject({ ending: "completed", data: { done: true } });
+      call.ended.finish(true);
+      await turns();
+      expect(await rows()).toEqual([]);
+      expect(work.runs).toHaveLength(1);
+    },
+  );
 
   test("a record that could not be written at first is written when it is needed", async () => {
     const work = held();
@@ -427,26 +475,32 @@ describe("a client that does not want it any more", () => {
 });
 
 describe("a client that is lost", () => {
-  test.each(["its connection is closed", "the stream of this request breaks"])("leaves a task behind, and the run goes on: %s", async (how) => {
-    const work = held();
-    const { engine, start, pass, door } = setUp(work.command);
-    const client = door();
-    const call = await start(client, { limit: hard(4) });
-    await pass(10);
-    if (how === "its connection is closed") {
-      client.isLost = true;
-      client.gone.abort();
-    } else client.dropped.abort();
-    await turns();
-    const { taskId } = call.deferred.task;
-    expect(call.deferred.task).toMatchObject({ isCall: false, reason: "its client went away" });
-    expect(work.run.task.signal.aborted).toBe(false);
-    await pass(60_000);
-    work.run.end({ answer: 42 });
-    await turns();
-    expect(await engine.get(caller, taskId)).toMatchObject({ status: "completed", outcome: { data: { answer: 42 } } });
-    expect(work.runs).toHaveLength(1);
-  });
+  test.each(["its connection is closed", "the stream of this request breaks"])(
+    "leaves a task behind, and the run goes on: %s",
+    async (how) => {
+      const work = held();
+      const { engine, start, pass, door } = setUp(work.command);
+      const client = door();
+      const call = await start(client, { limit: hard(4) });
+      await pass(10);
+      if (how === "its connection is closed") {
+        client.isLost = true;
+        client.gone.abort();
+      } else client.dropped.abort();
+      await turns();
+      const { taskId } = call.deferred.task;
+      expect(call.deferred.task).toMatchObject({ isCall: false, reason: "its client went away" });
+      expect(work.run.task.signal.aborted).toBe(false);
+      await pass(60_000);
+      work.run.end({ answer: 42 });
+      await turns();
+      expect(await engine.get(caller, taskId)).toMatchObject({
+        status: "completed",
+        outcome: { data: { answer: 42 } },
+      });
+      expect(work.runs).toHaveLength(1);
+    },
+  );
 });
 
 describe("what the client hears meanwhile", () => {
@@ -457,7 +511,11 @@ describe("what the client hears meanwhile", () => {
     const call = await start(client, { limit: idle(60) });
     for (let second = 0; second < 70; second++) await pass(1_000);
     expect(client.heard.map(({ at }) => at)).toEqual([20, 40, 60]);
-    expect(client.heard.map(({ message }) => message)).toEqual(["Still running after 20 s", "Still running after 40 s", "Still running after 1 min 0 s"]);
+    expect(client.heard.map(({ message }) => message)).toEqual([
+      "Still running after 20 s",
+      "Still running after 40 s",
+      "Still running after 1 min 0 s",
+    ]);
     expectRising(client);
     work.run.end();
     await turns();
@@ -518,7 +576,10 @@ describe("what the client hears meanwhile", () => {
     await pass(60_000);
     expect(client.heard).toMatchObject([{ progress: 10, message: "before" }]);
     expect(client.logged).toEqual(["a line before"]);
-    expect(await engine.get(caller, taskId)).toMatchObject({ progress: { percentage: 60, message: "after" }, statusMessage: "Going on" });
+    expect(await engine.get(caller, taskId)).toMatchObject({
+      progress: { percentage: 60, message: "after" },
+      statusMessage: "Going on",
+    });
   });
 
   test("what was reported before there was a record is in it", async () => {
@@ -528,7 +589,9 @@ describe("what the client hears meanwhile", () => {
     work.run.task.announce("Building");
     work.run.task.progress({ done: 1, total: 4, message: "One" });
     await pass(50);
-    expect(await rows()).toMatchObject([{ statusMessage: "Building", progress: { value: 1, total: 4, percentage: 25, message: "One" } }]);
+    expect(await rows()).toMatchObject([
+      { statusMessage: "Building", progress: { value: 1, total: 4, percentage: 25, message: "One" } },
+    ]);
     await pass(2_950);
   });
 });
@@ -575,10 +638,16 @@ describe("a question", () => {
     const { engine, start, pass, door } = setUp(command);
     const call = await start(door(), { whenAsked: "elicit", limit: hard(4) });
     await pass(3_000);
-    expect(call.deferred).toMatchObject({ as: "handle", task: { status: "input_required", isCall: false, reason: "a-host cuts calls after 4 s" } });
+    expect(call.deferred).toMatchObject({
+      as: "handle",
+      task: { status: "input_required", isCall: false, reason: "a-host cuts calls after 4 s" },
+    });
     await engine.answer(caller, call.deferred.task.taskId, yes);
     await turns();
-    expect(await engine.get(caller, call.deferred.task.taskId)).toMatchObject({ status: "completed", outcome: { data: { publish: true } } });
+    expect(await engine.get(caller, call.deferred.task.taskId)).toMatchObject({
+      status: "completed",
+      outcome: { data: { publish: true } },
+    });
   });
 
   test("park: sends the call back with it, and the second leg gets the result of the same run", async () => {
@@ -597,7 +666,14 @@ describe("a question", () => {
         input: {},
         caller,
         origin: { door: "mcp", folder: undefined },
-        wish: { asked: undefined, canTakeTask: false, canTakeUnasked: false, declaresTasks: false, takesJobs: false, canFollowUp: true },
+        wish: {
+          asked: undefined,
+          canTakeTask: false,
+          canTakeUnasked: false,
+          declaresTasks: false,
+          takesJobs: false,
+          canFollowUp: true,
+        },
         limit: { ...waits, host: "a-host" },
         progressToken: undefined,
         isNew: false,
@@ -626,7 +702,10 @@ describe("a question", () => {
     expect(call.deferred).toMatchObject({ as, task: { status: "input_required", reason: "it asked a question" } });
     await engine.answer(caller, call.deferred.task.taskId, yes);
     await turns();
-    expect(await engine.get(caller, call.deferred.task.taskId)).toMatchObject({ status: "completed", outcome: { data: { publish: true } } });
+    expect(await engine.get(caller, call.deferred.task.taskId)).toMatchObject({
+      status: "completed",
+      outcome: { data: { publish: true } },
+    });
     expect(starts()).toBe(1);
   });
 
@@ -634,7 +713,10 @@ describe("a question", () => {
     const { command } = asking();
     const { start, rows, door } = setUp(command, { isAuto: false });
     const call = await start(door());
-    expect(call.ended.outcome).toMatchObject({ ending: "failed", message: "do_it asks «Publish it?», and nobody is there." });
+    expect(call.ended.outcome).toMatchObject({
+      ending: "failed",
+      message: "do_it asks «Publish it?», and nobody is there.",
+    });
     call.ended.finish(true);
     await turns();
     expect(await rows()).toEqual([]);
@@ -663,7 +745,11 @@ describe("never twice", () => {
     expect(work.run.task.signal.aborted, "who joined cannot stop what another started").toBe(false);
     work.run.end({ answer: 42 });
     await turns();
-    expect(joined.ended).toMatchObject({ outcome: { data: { answer: 42 } }, taskId, note: expect.stringContaining("Joined the run started 43 s ago") });
+    expect(joined.ended).toMatchObject({
+      outcome: { data: { answer: 42 } },
+      taskId,
+      note: expect.stringContaining("Joined the run started 43 s ago"),
+    });
     joined.ended.finish(true);
     await turns();
     expect(await engine.get(caller, taskId)).toMatchObject({ status: "completed" });
@@ -742,26 +828,33 @@ describe("a worker that stops", () => {
   test.each([
     ["handle", {}],
     ["task", { canTakeTask: true }],
-  ] as const)("hands a call out at once, as a %s, and lets what must not be run twice go on in its time", async (as, wish) => {
-    const work = held();
-    const { engine, worker, start, pass, door } = setUp(work.command);
-    const calls = [await start(door(), { limit: hard(300), wish }), await start(door(), { limit: hard(300), wish })];
-    await pass(1_000);
-    let isStopped = false;
-    const stopped = worker.stop(5_000).then(() => (isStopped = true));
-    await turns();
-    for (const { deferred } of calls) expect(deferred).toMatchObject({ as, task: { status: "working", reason: "its server was told to stop" } });
-    const ids = calls.map(({ deferred }) => deferred.task.taskId);
-    work.runs[0]?.end();
-    await pass(4_999);
-    expect(work.runs[1]?.task.signal.aborted).toBe(false);
-    expect(isStopped).toBe(false);
-    await pass(1);
-    await stopped;
-    expect(work.runs[1]?.task.signal.reason).toBeInstanceOf(ShuttingDown);
-    expect(await engine.get(caller, ids[0])).toMatchObject({ status: "completed" });
-    expect(await engine.get(caller, ids[1])).toMatchObject({ status: "failed", statusMessage: expect.stringMatching(/^Interrupted; outcome unknown\./) });
-  });
+  ] as const)(
+    "hands a call out at once, as a %s, and lets what must not be run twice go on in its time",
+    async (as, wish) => {
+      const work = held();
+      const { engine, worker, start, pass, door } = setUp(work.command);
+      const calls = [await start(door(), { limit: hard(300), wish }), await start(door(), { limit: hard(300), wish })];
+      await pass(1_000);
+      let isStopped = false;
+      const stopped = worker.stop(5_000).then(() => (isStopped = true));
+      await turns();
+      for (const { deferred } of calls)
+        expect(deferred).toMatchObject({ as, task: { status: "working", reason: "its server was told to stop" } });
+      const ids = calls.map(({ deferred }) => deferred.task.taskId);
+      work.runs[0]?.end();
+      await pass(4_999);
+      expect(work.runs[1]?.task.signal.aborted).toBe(false);
+      expect(isStopped).toBe(false);
+      await pass(1);
+      await stopped;
+      expect(work.runs[1]?.task.signal.reason).toBeInstanceOf(ShuttingDown);
+      expect(await engine.get(caller, ids[0])).toMatchObject({ status: "completed" });
+      expect(await engine.get(caller, ids[1])).toMatchObject({
+        status: "failed",
+        statusMessage: expect.stringMatching(/^Interrupted; outcome unknown\./),
+      });
+    },
+  );
 
   test("gives back at once what is safe to run again, a call that waits as well as a task", async () => {
     const work = held({ effects: "read" });
@@ -771,7 +864,12 @@ describe("a worker that stops", () => {
     expect(early.deferred.task.status).toBe("working");
     await worker.stop(25_000);
     for (const { deferred } of [early, late])
-      expect(await engine.get(caller, deferred.task.taskId)).toMatchObject({ status: "queued", attempts: 0, crashes: 0, lease: undefined });
+      expect(await engine.get(caller, deferred.task.taskId)).toMatchObject({
+        status: "queued",
+        attempts: 0,
+        crashes: 0,
+        lease: undefined,
+      });
     expect(work.runs).toHaveLength(2);
   });
 
@@ -795,14 +893,19 @@ describe("a worker that stops", () => {
 
   test("keeps the result of a safe run that ends all the same: nothing is done twice", async () => {
     const ended = Promise.withResolvers<object>();
-    const { engine, worker, start, pass, door } = setUp(defineCommand({ summary: "x", idempotent: true, run: () => ended.promise }));
+    const { engine, worker, start, pass, door } = setUp(
+      defineCommand({ summary: "x", idempotent: true, run: () => ended.promise }),
+    );
     const call = await start(door(), { limit: hard(300) });
     await pass(100);
     const stopped = worker.stop(25_000);
     await turns();
     ended.resolve({ done: true });
     await stopped;
-    expect(await engine.get(caller, call.deferred.task.taskId)).toMatchObject({ status: "completed", outcome: { data: { done: true } } });
+    expect(await engine.get(caller, call.deferred.task.taskId)).toMatchObject({
+      status: "completed",
+      outcome: { data: { done: true } },
+    });
   });
 
   test.each([
@@ -822,32 +925,38 @@ describe("a worker that stops", () => {
     expect(await engine.get(caller, taskId)).toMatchObject({ status: "completed" });
   });
 
-  test.each([true, false])("a call that cannot be put on record is told so, and stopped only where that is safe (%s)", async (idempotent) => {
-    const work = held({ idempotent });
-    const { store, worker, start, pass, rows, door } = setUp(work.command);
-    vi.spyOn(store, "handOut").mockRejectedValue(new Error("disk full"));
-    const call = await start(door());
-    await pass(100);
-    const stopped = worker.stop(5_000);
-    await turns();
-    expect(call.ending).toEqual({ kind: "left", taskId: undefined, isSafe: idempotent });
-    expect(work.run.task.signal.aborted).toBe(idempotent);
-    work.run.end();
-    await stopped;
-    expect(await rows()).toEqual([]);
-  });
+  test.each([true, false])(
+    "a call that cannot be put on record is told so, and stopped only where that is safe (%s)",
+    async (idempotent) => {
+      const work = held({ idempotent });
+      const { store, worker, start, pass, rows, door } = setUp(work.command);
+      vi.spyOn(store, "handOut").mockRejectedValue(new Error("disk full"));
+      const call = await start(door());
+      await pass(100);
+      const stopped = worker.stop(5_000);
+      await turns();
+      expect(call.ending).toEqual({ kind: "left", taskId: undefined, isSafe: idempotent });
+      expect(work.run.task.signal.aborted).toBe(idempotent);
+      work.run.end();
+      await stopped;
+      expect(await rows()).toEqual([]);
+    },
+  );
 
   test.each([
     [true, { status: "queued", attempts: 0 }],
     [false, { status: "failed", outcome: { cause: "interrupted" } }],
-  ] as const)("a call that was handed out is a task like any other (safe to run again: %s)", async (idempotent, expected) => {
-    const work = held({ idempotent });
-    const { clock, engine, worker, start, pass, door } = setUp(work.command);
-    const call = await start(door(), { limit: hard(4) });
-    await pass(3_000);
-    await moving(clock, worker.stop(0));
-    expect(await engine.get(caller, call.deferred.task.taskId)).toMatchObject(expected);
-  });
+  ] as const)(
+    "a call that was handed out is a task like any other (safe to run again: %s)",
+    async (idempotent, expected) => {
+      const work = held({ idempotent });
+      const { clock, engine, worker, start, pass, door } = setUp(work.command);
+      const call = await start(door(), { limit: hard(4) });
+      await pass(3_000);
+      await moving(clock, worker.stop(0));
+      expect(await engine.get(caller, call.deferred.task.taskId)).toMatchObject(expected);
+    },
+  );
 
   test("a call whose worker died is not run again: its record says that it was interrupted", async () => {
     const work = held({ idempotent: true });
@@ -856,7 +965,9 @@ describe("a worker that stops", () => {
     await pass(100);
     await store.interrupt({ worker: "w" }, clock.now());
     await turns();
-    expect(await rows()).toMatchObject([{ status: "failed", isCall: true, statusMessage: expect.stringContaining("only tasks are run again") }]);
+    expect(await rows()).toMatchObject([
+      { status: "failed", isCall: true, statusMessage: expect.stringContaining("only tasks are run again") },
+    ]);
     expect(work.run.task.signal.aborted, "and a worker that only seemed dead is told").toBe(true);
     expect(call.ended.outcome.ending).toBe("cancelled");
     call.ended.finish(true);
@@ -868,7 +979,8 @@ describe("a caller has a bounded number of calls running", () => {
   const most = 100;
   // All strangers share as many; whoever is known may have a thousand.
   const caller = "anonymous";
-  const tooMany = "There are 100 running calls of callers without a credential already, the most there may be; wait for one to end, or cancel one.";
+  const tooMany =
+    "There are 100 running calls of callers without a credential already, the most there may be; wait for one to end, or cancel one.";
 
   test("callers who cannot be told apart do not read that they are theirs, and what is left of theirs has a bound", async () => {
     const { command, runs } = held();
@@ -880,7 +992,9 @@ describe("a caller has a bounded number of calls running", () => {
     expect(runs).toEqual([]);
     const calls = [];
     for (let n = 0; n < most; n++) calls.push(await start(door(), stranger));
-    expect((await start(door(), stranger)).error).toMatchObject({ message: tooMany.replace("yours", "callers without a credential") });
+    expect((await start(door(), stranger)).error).toMatchObject({
+      message: tooMany.replace("yours", "callers without a credential"),
+    });
     await pass(100);
     expect(create.mock.lastCall).toMatchObject([{ isCall: true, ttlMs: 3_600_000 }, { keeps: { count: 1_000 } }]);
     // One of them becomes a task in each turn.
@@ -897,7 +1011,9 @@ describe("a caller has a bounded number of calls running", () => {
     const calls = [];
     for (let n = 0; n < most; n++) calls.push(await start(door(), { caller, isNew: true }));
     expect((await start(door(), { caller, isNew: true })).error).toMatchObject({ message: tooMany });
-    expect((await start(door(), { caller, isNew: true, idempotencyKey: "once" })).error).toMatchObject({ message: tooMany });
+    expect((await start(door(), { caller, isNew: true, idempotencyKey: "once" })).error).toMatchObject({
+      message: tooMany,
+    });
     expect(await rows()).toEqual([]);
     const others = await start(door(), { isNew: true, caller: "bob" });
     expect(runs).toHaveLength(most + 1);

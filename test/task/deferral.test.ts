@@ -1,6 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { findHost } from "../../src/host/profiles.ts";
-import { type CallFacts, type Decision, type DeferralRules, decide, defaultDeferral, isLong } from "../../src/task/deferral.ts";
+import {
+  type CallFacts,
+  type Decision,
+  type DeferralRules,
+  decide,
+  defaultDeferral,
+  isLong,
+} from "../../src/task/deferral.ts";
 
 const hostNamed = (name: string) => ({ ...findHost(name, {}).limits.stdio, host: name });
 const codex = hostNamed("codex-mcp-client");
@@ -24,7 +31,8 @@ const plain: CallFacts = {
   hasProgressToken: true,
 };
 const long = { declaredLong: true } as const;
-const call = (facts: Partial<CallFacts>, rules: Partial<DeferralRules> = {}): Decision => decide({ ...plain, ...facts }, { ...defaultDeferral, ...rules });
+const call = (facts: Partial<CallFacts>, rules: Partial<DeferralRules> = {}): Decision =>
+  decide({ ...plain, ...facts }, { ...defaultDeferral, ...rules });
 const inline = (deferAs: "task" | "handle" | undefined, deferAfterMs: number | undefined, heartbeatMs?: number) => ({
   kind: "inline",
   deferAs,
@@ -41,7 +49,11 @@ describe("1. what the client asked for", () => {
   });
 
   test("a client that takes job notifications gets a job of a long command, and an answer of any other", () => {
-    const job: Decision = { kind: "now", as: "job", reason: "report_build is declared long and the client takes job notifications" };
+    const job: Decision = {
+      kind: "now",
+      as: "job",
+      reason: "report_build is declared long and the client takes job notifications",
+    };
     expect(call({ takesJobs: true, ...long })).toEqual(job);
     expect(call({ takesJobs: true, ...long, canTakeTask: true })).toEqual(job);
     expect(call({ takesJobs: true, ...long }, { isAuto: false })).toEqual(job);
@@ -51,7 +63,11 @@ describe("1. what the client asked for", () => {
 
 describe("2. a task at once", () => {
   test("for a long command, where the client takes tasks", () => {
-    expect(call({ canTakeTask: true, ...long })).toEqual({ kind: "now", as: "task", reason: "report_build is declared long and the client takes tasks" });
+    expect(call({ canTakeTask: true, ...long })).toEqual({
+      kind: "now",
+      as: "task",
+      reason: "report_build is declared long and the client takes tasks",
+    });
   });
 
   test("for a command that is long by its history", () => {
@@ -63,7 +79,11 @@ describe("2. a task at once", () => {
   });
 
   test("for a command that only runs as one", () => {
-    expect(call({ canTakeTask: true, taskSupport: "required" })).toEqual({ kind: "now", as: "task", reason: "report_build always runs as a task" });
+    expect(call({ canTakeTask: true, taskSupport: "required" })).toEqual({
+      kind: "now",
+      as: "task",
+      reason: "report_build always runs as a task",
+    });
     expect(call({ canTakeTask: false, taskSupport: "required" })).toMatchObject(inline("handle", 285_000));
   });
 
@@ -82,12 +102,18 @@ describe("2. a task at once", () => {
 describe("3. late", () => {
   test("a client that takes tasks waits for a short patience", () => {
     expect(call({ canTakeTask: true })).toEqual({ ...inline("task", 10_000), reason: "no answer after 10 s" });
-    expect(call({ canTakeTask: true, limit: opencode })).toEqual({ ...inline("task", 10_000, 20_000), reason: "no answer after 10 s" });
+    expect(call({ canTakeTask: true, limit: opencode })).toEqual({
+      ...inline("task", 10_000, 20_000),
+      reason: "no answer after 10 s",
+    });
   });
 
   test("but never longer than its host", () => {
     const hasty = { limitMs: 8_000, isExtended: false, host: "hasty" };
-    expect(call({ canTakeTask: true, limit: hasty })).toEqual({ ...inline("task", 6_000), reason: "hasty cuts calls after 8 s" });
+    expect(call({ canTakeTask: true, limit: hasty })).toEqual({
+      ...inline("task", 6_000),
+      reason: "hasty cuts calls after 8 s",
+    });
   });
 
   test("any other client gets a plain handle just before its host cuts the call", () => {
@@ -96,7 +122,10 @@ describe("3. late", () => {
   });
 
   test("or after ten minutes, with heartbeats, where progress makes the host wait", () => {
-    expect(call({ limit: opencode })).toEqual({ ...inline("handle", 600_000, 20_000), reason: "calls are kept open for 600 s at most" });
+    expect(call({ limit: opencode })).toEqual({
+      ...inline("handle", 600_000, 20_000),
+      reason: "calls are kept open for 600 s at most",
+    });
     expect(call({ limit: opencode, hasProgressToken: false })).toMatchObject(inline("handle", 45_000, undefined));
     expect(call({ limit: hostNamed("Visual Studio Code") })).toMatchObject(inline("handle", 600_000, undefined));
   });
@@ -117,12 +146,17 @@ describe("3. late", () => {
 describe("nothing is deferred", () => {
   test("where the command is never a task; heartbeats go on", () => {
     const never = { ...inline(undefined, undefined, 20_000), reason: "report_build is never run as a task" };
-    expect(call({ taskSupport: "forbidden", limit: opencode, canTakeTask: true, takesJobs: true, ...long })).toEqual(never);
+    expect(call({ taskSupport: "forbidden", limit: opencode, canTakeTask: true, takesJobs: true, ...long })).toEqual(
+      never,
+    );
   });
 
   test("where no client could ask for the result", () => {
     const off = "the client takes no tasks, and the follow-up tools are off";
-    expect(call({ canFollowUp: false, limit: opencode, ...long, estimateMs: 900_000 })).toEqual({ ...inline(undefined, undefined, 20_000), reason: off });
+    expect(call({ canFollowUp: false, limit: opencode, ...long, estimateMs: 900_000 })).toEqual({
+      ...inline(undefined, undefined, 20_000),
+      reason: off,
+    });
     expect(call({ canFollowUp: false, canTakeTask: true })).toMatchObject(inline("task", 10_000));
   });
 });
@@ -138,7 +172,8 @@ describe("settings", () => {
       longFromMs: 10_000,
       keepInlineMs: 600_000,
     });
-    for (const facts of [plain, { ...plain, ...long, canTakeTask: true }]) expect(decide(facts)).toEqual(decide(facts, defaultDeferral));
+    for (const facts of [plain, { ...plain, ...long, canTakeTask: true }])
+      expect(decide(facts)).toEqual(decide(facts, defaultDeferral));
   });
 
   test("isAuto off: only what the client asked for", () => {
@@ -149,19 +184,25 @@ describe("settings", () => {
     expect(call({ canTakeTask: true, taskSupport: "required" }, off)).toMatchObject({ kind: "now", as: "task" });
     expect(call({ canTakeUnasked: true, ...long }, { ...off, isUnsolicited: true })).toEqual(stays);
     expect(call({ limit: opencode }, off)).toMatchObject(inline(undefined, undefined, 20_000));
-    expect(call({ limit: opencode, hasProgressToken: false }, off)).toMatchObject(inline(undefined, undefined, undefined));
+    expect(call({ limit: opencode, hasProgressToken: false }, off)).toMatchObject(
+      inline(undefined, undefined, undefined),
+    );
   });
 
   test("requiresClientTasks: clients without tasks wait for the answer", () => {
     const required = { requiresClientTasks: true };
     const reason = "the client takes no tasks, and nothing else is to be given";
-    expect(call({ ...long, estimateMs: 900_000, limit: opencode }, required)).toEqual({ ...inline(undefined, undefined, 20_000), reason });
+    expect(call({ ...long, estimateMs: 900_000, limit: opencode }, required)).toEqual({
+      ...inline(undefined, undefined, 20_000),
+      reason,
+    });
     expect(call({ canTakeTask: true }, required)).toMatchObject(inline("task", 10_000));
     expect(call({ canTakeTask: true, ...long }, required)).toMatchObject({ kind: "now", as: "task" });
   });
 
   test("tools replaces what is declared; history adds", () => {
-    const why = (facts: Partial<CallFacts>, rules: Partial<DeferralRules>) => isLong({ ...plain, ...facts }, { ...defaultDeferral, ...rules })?.why;
+    const why = (facts: Partial<CallFacts>, rules: Partial<DeferralRules>) =>
+      isLong({ ...plain, ...facts }, { ...defaultDeferral, ...rules })?.why;
     expect(why(long, {})).toBe("declared long");
     expect(why({}, {})).toBeUndefined();
     expect(why(long, { tools: ["other"] })).toBeUndefined();
@@ -175,19 +216,26 @@ describe("settings", () => {
   });
 
   test("longFromMs: from which p95 on a command is long", () => {
-    const why = (historyP95Ms: number, longFromMs: number) => isLong({ ...plain, historyP95Ms }, { tools: undefined, longFromMs })?.why;
+    const why = (historyP95Ms: number, longFromMs: number) =>
+      isLong({ ...plain, historyP95Ms }, { tools: undefined, longFromMs })?.why;
     expect([why(10_000, 10_000), why(10_001, 10_000)]).toEqual([undefined, "history: p95 10 s"]);
     expect([why(2_000, 2_000), why(2_100, 2_000)]).toEqual([undefined, "history: p95 2.1 s"]);
   });
 
   test("patienceMs: how long a client that takes tasks waits", () => {
-    expect(call({ canTakeTask: true }, { patienceMs: 2_500 })).toEqual({ ...inline("task", 2_500), reason: "no answer after 2.5 s" });
+    expect(call({ canTakeTask: true }, { patienceMs: 2_500 })).toEqual({
+      ...inline("task", 2_500),
+      reason: "no answer after 2.5 s",
+    });
     expect(call({ canTakeTask: true }, { patienceMs: 0 })).toMatchObject(inline("task", 0));
     expect(call({ canTakeTask: true }, { patienceMs: 400_000 })).toMatchObject(inline("task", 285_000));
   });
 
   test("keepInlineMs: how long any call stays open", () => {
-    expect(call({}, { keepInlineMs: 30_000 })).toEqual({ ...inline("handle", 30_000), reason: "calls are kept open for 30 s at most" });
+    expect(call({}, { keepInlineMs: 30_000 })).toEqual({
+      ...inline("handle", 30_000),
+      reason: "calls are kept open for 30 s at most",
+    });
     expect(call({ limit: opencode }, { keepInlineMs: 30_000 })).toMatchObject(inline("handle", 30_000, 20_000));
     expect(call({ ...long, estimateMs: 31_000 }, { keepInlineMs: 30_000 })).toEqual({
       kind: "now",
@@ -206,13 +254,22 @@ test("a command that does not end by itself is deferred at once, whatever the cl
   });
   expect(decide({ ...watch, takesJobs: true })).toMatchObject({ kind: "now", as: "job" });
   expect(decide(watch)).toMatchObject({ kind: "now", as: "handle", reason: "report_build does not end by itself" });
-  expect(decide({ ...watch, limit: { ...plain.limit, limitMs: undefined } }), "also where the host would wait").toMatchObject({ kind: "now", as: "handle" });
+  expect(
+    decide({ ...watch, limit: { ...plain.limit, limitMs: undefined } }),
+    "also where the host would wait",
+  ).toMatchObject({ kind: "now", as: "handle" });
 });
 
 test("a task that nobody asked for is given to a client without tasks only where none are required", () => {
   const unasked = { ...plain, ...long, canTakeUnasked: true };
   const rules = { ...defaultDeferral, isUnsolicited: true };
   expect(decide(unasked, rules)).toMatchObject({ kind: "now", as: "task" });
-  expect(decide(unasked, { ...rules, requiresClientTasks: true })).toMatchObject({ kind: "inline", deferAs: undefined });
-  expect(decide({ ...unasked, declaresTasks: true }, { ...rules, requiresClientTasks: true })).toMatchObject({ kind: "now", as: "task" });
+  expect(decide(unasked, { ...rules, requiresClientTasks: true })).toMatchObject({
+    kind: "inline",
+    deferAs: undefined,
+  });
+  expect(decide({ ...unasked, declaresTasks: true }, { ...rules, requiresClientTasks: true })).toMatchObject({
+    kind: "now",
+    as: "task",
+  });
 });

@@ -16,7 +16,13 @@ const scope = { caller: "ada", now: 0 };
 function ended(taskId: string, text = ""): EndedTask {
   const bench = new Bench(openMemoryStore(new FakeClock(0)), new FakeClock(0));
   const task = begin(bench.fresh({ taskId }), { worker: "w", leaseMs: 1 });
-  return { ...task, status: "completed", outcome: { ...done, data: { text } }, finishedAt: 0, expiresAt: 60_000 } as EndedTask;
+  return {
+    ...task,
+    status: "completed",
+    outcome: { ...done, data: { text } },
+    finishedAt: 0,
+    expiresAt: 60_000,
+  } as EndedTask;
 }
 
 test("a process remembers the last 1,000 tasks that have ended, and 16 MiB of them", () => {
@@ -50,7 +56,9 @@ test("a task that has ended is told although its database can no longer be read;
   };
   const [seen, unseen] = [await make(), await make()];
   await engine.get("ada", seen);
-  const unreadable = new RuntimeError("STORE_UNAVAILABLE", "/home/ada/tasks.db cannot be used", { forClients: "The task database cannot be opened." });
+  const unreadable = new RuntimeError("STORE_UNAVAILABLE", "/home/ada/tasks.db cannot be used", {
+    forClients: "The task database cannot be opened.",
+  });
   store.get = () => Promise.reject(unreadable);
   expect(await engine.get("ada", seen)).toMatchObject({ status: "completed" });
   expect(await engine.wait("ada", seen)).toMatchObject({ status: "completed" });

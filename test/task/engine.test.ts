@@ -52,13 +52,21 @@ describe.each([
       ...more,
     });
   const get = (task: Task) => engine.get("ada", task.taskId);
-  const add = defineCommand({ summary: "x", input: z.object({ a: z.number(), b: z.number().default(1) }), run: ({ a, b }) => ({ sum: a + b }) });
+  const add = defineCommand({
+    summary: "x",
+    input: z.object({ a: z.number(), b: z.number().default(1) }),
+    run: ({ a, b }) => ({ sum: a + b }),
+  });
 
   test("a task is queued, run once and keeps its result", async () => {
     const { task } = await create(add, { a: 2 });
     expect(task).toMatchObject({ status: "queued", command: "do_it", reason: "test", attempts: 0 });
     await workerFor(add).runUntilIdle();
-    expect(await get(task)).toMatchObject({ status: "completed", attempts: 1, outcome: { ending: "completed", data: { sum: 3 } } });
+    expect(await get(task)).toMatchObject({
+      status: "completed",
+      attempts: 1,
+      outcome: { ending: "completed", data: { sum: 3 } },
+    });
   });
 
   test("wrong arguments make no task and name the field", async () => {
@@ -66,10 +74,15 @@ describe.each([
     expect((await engine.list("ada")).tasks).toEqual([]);
   });
 
-  test.each([[0], [-1], [1.5], [2 ** 53], [Number.POSITIVE_INFINITY], ["5"], [null]])("ttl %s is refused by name and changes nothing", async (ttlMs) => {
-    await expect(create(add, { a: 1 }, { ttlMs })).rejects.toThrow("`ttl` must be a positive whole number of milliseconds.");
-    expect((await engine.list("ada")).tasks).toEqual([]);
-  });
+  test.each([[0], [-1], [1.5], [2 ** 53], [Number.POSITIVE_INFINITY], ["5"], [null]])(
+    "ttl %s is refused by name and changes nothing",
+    async (ttlMs) => {
+      await expect(create(add, { a: 1 }, { ttlMs })).rejects.toThrow(
+        "`ttl` must be a positive whole number of milliseconds.",
+      );
+      expect((await engine.list("ada")).tasks).toEqual([]);
+    },
+  );
 
   test("a ttl above the cap is capped, and the truth is told", async () => {
     expect((await create(add, { a: 1 }, { ttlMs: 2 ** 31 })).task.ttlMs).toBe(7 * 24 * 60 * 60 * 1000);
@@ -101,15 +114,21 @@ describe.each([
   test("an idempotency key gives the same task back, also after its end", async () => {
     const { task } = await create(add, { a: 1 }, { idempotencyKey: "k" });
     await workerFor(add).runUntilIdle();
-    expect(await create(add, { a: 1 }, { idempotencyKey: "k" })).toMatchObject({ isJoined: true, task: { taskId: task.taskId, status: "completed" } });
+    expect(await create(add, { a: 1 }, { idempotencyKey: "k" })).toMatchObject({
+      isJoined: true,
+      task: { taskId: task.taskId, status: "completed" },
+    });
   });
 
   test("one live task more than allowed is refused with the cure, others are not affected", async () => {
     const small = new Engine({ store, history, clock: systemClock, log: silentLog, project: "p", maxLive: 2 });
-    const make = (caller: string, a: number) => small.create({ entry: entryOf(add), input: { a }, caller, reason: "test" });
+    const make = (caller: string, a: number) =>
+      small.create({ entry: entryOf(add), input: { a }, caller, reason: "test" });
     await make("ada", 1);
     await make("ada", 2);
-    await expect(make("ada", 3)).rejects.toThrow("There are 2 tasks of yours already, the most there may be; wait for one to end, or cancel one.");
+    await expect(make("ada", 3)).rejects.toThrow(
+      "There are 2 tasks of yours already, the most there may be; wait for one to end, or cancel one.",
+    );
     await expect(make("bob", 3)).resolves.toBeDefined();
   });
 
@@ -129,9 +148,9 @@ describe.each([
 
   test("callers who cannot be told apart do not read that others' tasks are theirs", async () => {
     const small = new Engine({ store, history, clock: systemClock, log: silentLog, project: "p", maxLive: 0 });
-    await expect(small.create({ entry: entryOf(add), input: { a: 1 }, caller: "anonymous", reason: "test" })).rejects.toThrow(
-      "There are 0 tasks of callers without a credential already",
-    );
+    await expect(
+      small.create({ entry: entryOf(add), input: { a: 1 }, caller: "anonymous", reason: "test" }),
+    ).rejects.toThrow("There are 0 tasks of callers without a credential already");
   });
 
   test("cancel is final: the worker is told, its late result is refused", async () => {
@@ -162,7 +181,12 @@ describe.each([
     const fails = defineCommand({ summary: "x", run: () => Promise.reject(new Error("no luck")) });
     const { task } = await create(fails);
     await workerFor(fails).runUntilIdle();
-    expect(await get(task)).toMatchObject({ status: "failed", attempts: 1, statusMessage: "no luck", outcome: { cause: "command" } });
+    expect(await get(task)).toMatchObject({
+      status: "failed",
+      attempts: 1,
+      statusMessage: "no luck",
+      outcome: { cause: "command" },
+    });
 
     const seen: number[] = [];
     const flaky = defineCommand({
@@ -198,17 +222,28 @@ describe.each([
   });
 
   test("a question is on record until it is answered, by key, once", async () => {
-    const asks = defineCommand({ summary: "x", run: async (_input, context) => await context.ask("Publish it?", z.object({ publish: z.boolean() })) });
+    const asks = defineCommand({
+      summary: "x",
+      run: async (_input, context) => await context.ask("Publish it?", z.object({ publish: z.boolean() })),
+    });
     const { task } = await create(asks);
     const worker = workerFor(asks);
     worker.start();
     const waiting = await engine.wait("ada", task.taskId, { until: (current) => current.status === "input_required" });
     expect(openQuestions(waiting)).toMatchObject([{ key: "q1", message: "Publish it?", schema: { type: "object" } }]);
-    for (const key of ["q2", "constructor", "__proto__"]) expect(await engine.answer("ada", task.taskId, { [key]: { action: "decline" } })).toBe(false);
-    await expect(engine.answer("bob", task.taskId, { q1: { action: "decline" } })).rejects.toThrow("There is no such task");
-    expect(await engine.answer("ada", task.taskId, { q1: { action: "accept", content: { publish: true } } })).toBe(true);
+    for (const key of ["q2", "constructor", "__proto__"])
+      expect(await engine.answer("ada", task.taskId, { [key]: { action: "decline" } })).toBe(false);
+    await expect(engine.answer("bob", task.taskId, { q1: { action: "decline" } })).rejects.toThrow(
+      "There is no such task",
+    );
+    expect(await engine.answer("ada", task.taskId, { q1: { action: "accept", content: { publish: true } } })).toBe(
+      true,
+    );
     expect(await engine.answer("ada", task.taskId, { q1: { action: "decline" } })).toBe(false);
-    expect(await engine.wait("ada", task.taskId)).toMatchObject({ status: "completed", outcome: { data: { publish: true } } });
+    expect(await engine.wait("ada", task.taskId)).toMatchObject({
+      status: "completed",
+      outcome: { data: { publish: true } },
+    });
     await worker.stop();
   });
 
@@ -251,7 +286,9 @@ describe.each([
         idempotent,
         run: (_input, context) => {
           started.resolve();
-          return new Promise((_, reject) => context.signal.addEventListener("abort", () => reject(new Error("stopping"))));
+          return new Promise((_, reject) =>
+            context.signal.addEventListener("abort", () => reject(new Error("stopping"))),
+          );
         },
       });
       const { task } = await create(endless, {}, { isNew: true });
@@ -296,7 +333,11 @@ describe.each([
   test("a task whose command is not there waits in the queue, its attempt not counted, and another worker that has it runs it", async () => {
     const { task } = await create(add, { a: 1 });
     await workerFor(undefined).runUntilIdle();
-    expect(await get(task)).toMatchObject({ status: "queued", attempts: 0, statusMessage: expect.stringMatching(/^Waiting for the command do_it, /) });
+    expect(await get(task)).toMatchObject({
+      status: "queued",
+      attempts: 0,
+      statusMessage: expect.stringMatching(/^Waiting for the command do_it, /),
+    });
     await workerFor(add).runUntilIdle();
     expect(await get(task)).toMatchObject({ status: "completed", attempts: 1, statusMessage: undefined });
   });
@@ -321,7 +362,12 @@ describe.each([
   });
 
   test("history takes over from the author, scaled by size", async () => {
-    const sized = defineCommand({ summary: "x", input: z.object({ files: z.number() }), estimate: ({ files }) => ({ work: files }), run: () => ({}) });
+    const sized = defineCommand({
+      summary: "x",
+      input: z.object({ files: z.number() }),
+      estimate: ({ files }) => ({ work: files }),
+      run: () => ({}),
+    });
     expect(await history.estimateMs("do_it", sized, { files: 10 })).toBeUndefined();
     for (let run = 0; run < 5; run++) history.add("do_it", 1_000, { work: 100 });
     expect(await history.estimateMs("do_it", sized, { files: 200 })).toBeCloseTo(2_000, -2);

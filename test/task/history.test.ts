@@ -18,7 +18,8 @@ function setUp() {
     for (let run = 0; run < times; run++) history.add(command, ms, undefined);
   };
   /** Runs of another process. */
-  const addElsewhere = (ms: number, count: number) => store.recordDurations([{ command: "do_it", kind: "time", bucket: bucketOf(ms), count }]);
+  const addElsewhere = (ms: number, count: number) =>
+    store.recordDurations([{ command: "do_it", kind: "time", bucket: bucketOf(ms), count }]);
   onTestFinished(async () => {
     await history.flush();
     expect(clock.pendingTimers).toBe(0);
@@ -49,7 +50,11 @@ describe("what is known of a command", () => {
     const { clock, history, durations, addElsewhere } = setUp();
     await addElsewhere(1_000, 5);
     for (let tenth = 0; tenth < 10; tenth++) {
-      await Promise.all([history.known("do_it"), history.estimateMs("do_it", plain, {}), history.estimateMs("do_it", said, {})]);
+      await Promise.all([
+        history.known("do_it"),
+        history.estimateMs("do_it", plain, {}),
+        history.estimateMs("do_it", said, {}),
+      ]);
       clock.advance(100);
     }
     expect(durations).toHaveBeenCalledTimes(1);
@@ -217,7 +222,12 @@ describe("what an author says of this input", () => {
 
   test("counts from the first run on, and is then not proven", async () => {
     const { history } = setUp();
-    expect(await history.look("do_it", synced, { files: 100 })).toEqual({ estimateMs: 1_000, isProven: false, isEndless: false, p95Ms: undefined });
+    expect(await history.look("do_it", synced, { files: 100 })).toEqual({
+      estimateMs: 1_000,
+      isProven: false,
+      isEndless: false,
+      p95Ms: undefined,
+    });
   });
 
   test("that it does not end by itself stays so, whatever history knows", async () => {
@@ -239,10 +249,16 @@ test.for<[shown: string, estimate: unknown]>([
 ])("an estimate of %s counts for nothing and is told once, with the field and the cure", async ([shown, estimate]) => {
   const told: string[] = [];
   const clock = new FakeClock();
-  const history = new History(openMemoryStore(clock), clock, "", { home: "", config: {}, log: { warn: (text) => told.push(text) } });
+  const history = new History(openMemoryStore(clock), clock, "", {
+    home: "",
+    config: {},
+    log: { warn: (text) => told.push(text) },
+  });
   const odd = defineCommand({ summary: "x", estimate: () => estimate as number, run: () => ({}) });
   for (let call = 0; call < 2; call++) expect(await history.estimateMs("do_it", odd, {})).toBeUndefined();
-  expect(told).toEqual([`do_it: \`estimate\` gave ${shown}, which is left out; it must give seconds from 0 to 31536000, or { work } with a number above 0.`]);
+  expect(told).toEqual([
+    `do_it: \`estimate\` gave ${shown}, which is left out; it must give seconds from 0 to 31536000, or { work } with a number above 0.`,
+  ]);
 });
 
 test.for<[title: string, estimate: unknown]>([
@@ -252,7 +268,15 @@ test.for<[title: string, estimate: unknown]>([
 ])("%s is no odd estimate", async ([, estimate]) => {
   const told: string[] = [];
   const clock = new FakeClock();
-  const history = new History(openMemoryStore(clock), clock, "", { home: "", config: {}, log: { warn: (text) => told.push(text) } });
-  await history.estimateMs("do_it", defineCommand({ summary: "x", estimate: () => estimate as number, run: () => ({}) }), {});
+  const history = new History(openMemoryStore(clock), clock, "", {
+    home: "",
+    config: {},
+    log: { warn: (text) => told.push(text) },
+  });
+  await history.estimateMs(
+    "do_it",
+    defineCommand({ summary: "x", estimate: () => estimate as number, run: () => ({}) }),
+    {},
+  );
   expect(told).toEqual([]);
 });

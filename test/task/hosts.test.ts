@@ -61,43 +61,110 @@ const hosts: readonly Host[] = [
     isExtended: true,
     capabilities: tasks2026,
   },
-  { title: "Claude Code -p", name: "claude-code", revision: y26, door: "stdio", sendsToken: true, limit: 1800, isExtended: true },
-  { title: "Claude Code -p", name: "claude-code", revision: y26, door: "http", sendsToken: true, limit: 300, isExtended: true },
-  ...atBothDoors({ title: "Copilot CLI", name: "copilot-cli", revision: y26, sendsToken: true, limit: 180, isExtended: true }),
+  {
+    title: "Claude Code -p",
+    name: "claude-code",
+    revision: y26,
+    door: "stdio",
+    sendsToken: true,
+    limit: 1800,
+    isExtended: true,
+  },
+  {
+    title: "Claude Code -p",
+    name: "claude-code",
+    revision: y26,
+    door: "http",
+    sendsToken: true,
+    limit: 300,
+    isExtended: true,
+  },
+  ...atBothDoors({
+    title: "Copilot CLI",
+    name: "copilot-cli",
+    revision: y26,
+    sendsToken: true,
+    limit: 180,
+    isExtended: true,
+  }),
   ...atBothDoors({ title: "Codex CLI", name: "codex-mcp-client", revision: jun25, sendsToken: true, limit: 300 }),
   ...atBothDoors({ title: "Gemini CLI", name: "gemini-cli-mcp-client", revision: jun25, sendsToken: true, limit: 600 }),
-  ...atBothDoors({ title: "opencode", name: "opencode", revision: nov25, sendsToken: true, limit: 60, isExtended: true, cancelsLate: true }),
+  ...atBothDoors({
+    title: "opencode",
+    name: "opencode",
+    revision: nov25,
+    sendsToken: true,
+    limit: 60,
+    isExtended: true,
+    cancelsLate: true,
+  }),
   ...atBothDoors({ title: "Kilo CLI", name: "kilo", revision: nov25, sendsToken: true, limit: 60, cancelsLate: true }),
   ...atBothDoors({ title: "Cline CLI", name: "@cline/core", revision: y24, sendsToken: false, limit: 60 }),
   ...atBothDoors({ title: "Continue CLI", name: "continue-cli-client", revision: nov25, sendsToken: false, limit: 60 }),
   ...withAndWithoutToken({ title: "Factory droid", name: "factory-cli", revision: nov25, limit: 60 }),
   ...withAndWithoutToken({ title: "Qwen Code", name: "qwen-cli-mcp-client-probe", revision: nov25, limit: 60 }),
   ...withAndWithoutToken({ title: "Claude Desktop", name: "claude-ai", revision: jun25, limit: 60 }),
-  ...atBothDoors({ title: "VS Code, a plain call", name: "Visual Studio Code", revision: nov25, sendsToken: true, limit: undefined }),
-  ...atBothDoors({ title: "VS Code, a task", name: "Visual Studio Code", revision: nov25, sendsToken: true, limit: undefined, asksForTasks: true }),
+  ...atBothDoors({
+    title: "VS Code, a plain call",
+    name: "Visual Studio Code",
+    revision: nov25,
+    sendsToken: true,
+    limit: undefined,
+  }),
+  ...atBothDoors({
+    title: "VS Code, a task",
+    name: "Visual Studio Code",
+    revision: nov25,
+    sendsToken: true,
+    limit: undefined,
+    asksForTasks: true,
+  }),
   ...atBothDoors({ title: "Cursor", name: "cursor-vscode", revision: jun25, sendsToken: true, limit: 60 }),
-  ...atBothDoors({ title: "Amazon Q", name: "whatever it calls itself", revision: jun25, sendsToken: false, limit: 60 }),
+  ...atBothDoors({
+    title: "Amazon Q",
+    name: "whatever it calls itself",
+    revision: jun25,
+    sendsToken: false,
+    limit: 60,
+  }),
   ...withAndWithoutToken({ title: "Antigravity CLI", name: "whatever it calls itself", revision: jun25, limit: 180 }),
   ...withAndWithoutToken({ title: "an SDK client's defaults", name: "my-client", revision: nov25, limit: 60 }),
-  ...withAndWithoutToken({ title: "an SDK client's defaults, 2026-07-28", name: "my-client", revision: y26, limit: 60 }),
-  ...atBothDoors({ title: "an SDK client with resetTimeoutOnProgress", name: "my-client", revision: nov25, sendsToken: true, limit: 60, isExtended: true }),
+  ...withAndWithoutToken({
+    title: "an SDK client's defaults, 2026-07-28",
+    name: "my-client",
+    revision: y26,
+    limit: 60,
+  }),
+  ...atBothDoors({
+    title: "an SDK client with resetTimeoutOnProgress",
+    name: "my-client",
+    revision: nov25,
+    sendsToken: true,
+    limit: 60,
+    isExtended: true,
+  }),
 ];
 
 const tool = "work_twenty_minutes";
 const minutes = 60_000;
 const runMs = 20 * minutes;
 const stepMs = 10_000;
-const rows = hosts.map((host) => [`${host.title} over ${host.door}${host.sendsToken ? "" : " without a progress token"}`, host] as const);
+const rows = hosts.map(
+  (host) => [`${host.title} over ${host.door}${host.sendsToken ? "" : " without a progress token"}`, host] as const,
+);
 
-test.each(rows)("a 20-minute command as %s: a result or a handle before its limit, and the result is then fetched", async (_title, host) => {
-  const { clock, client, starts, startedAt } = await setUp(host);
-  const first = await patiently(host, clock, client, tool);
-  expect(isDone(first), "no call is kept open for twenty minutes").toBe(false);
-  const result = await fetchResult(host, clock, client, first);
-  expect(result.structuredContent).toMatchObject({ success: true, data: { minutes: 20 } });
-  expect(starts()).toBe(1);
-  expect(clock.now() - startedAt(), "it is there soon after the end").toBeLessThan(runMs + minutes);
-});
+test.each(rows)(
+  "a 20-minute command as %s: a result or a handle before its limit, and the result is then fetched",
+  async (_title, host) => {
+    const { clock, client, starts, startedAt } = await setUp(host);
+    const first = await patiently(host, clock, client, tool);
+    expect(isDone(first), "no call is kept open for twenty minutes").toBe(false);
+    const result = await fetchResult(host, clock, client, first);
+    expect(result.structuredContent).toMatchObject({ success: true, data: { minutes: 20 } });
+    expect(starts()).toBe(1);
+    expect(clock.now() - startedAt(), "it is there soon after the end").toBeLessThan(runMs + minutes);
+  },
+);
 
 test.each(rows.filter(([, { capabilities, asksForTasks }]) => capabilities === undefined && asksForTasks !== true))(
   "task_result as %s, asked to wait for an hour: an answer before its limit",
@@ -118,8 +185,18 @@ test.each(rows.filter(([, { isExtended, capabilities }]) => isExtended === true 
   },
 );
 
-/** What a model pays for one silent 20-minute command: its calls, and the characters of text it is given before the result. */
-const turnsOf = { "codex-mcp-client": 6, opencode: 4, "copilot-cli": 4, "claude-code": 4, "@cline/core": 28, "gemini-cli-mcp-client": 4 };
+/**
+ * What a model pays for one silent 20-minute command: its calls, and the characters of text it is given before the
+ * result.
+ */
+const turnsOf = {
+  "codex-mcp-client": 6,
+  opencode: 4,
+  "copilot-cli": 4,
+  "claude-code": 4,
+  "@cline/core": 28,
+  "gemini-cli-mcp-client": 4,
+};
 /** One answer that says "not yet": a sentence and what to do next. */
 const maxCharacters = 420;
 
@@ -130,7 +207,8 @@ test.each(rows.filter(([, { name, capabilities }]) => name in turnsOf && capabil
     const answers = [await patiently(host, clock, client, tool)];
     await fetchResult(host, clock, client, answers[0] as Result, (result) => answers.push(result));
     expect(answers.length, "calls").toBeLessThanOrEqual(turnsOf[host.name as keyof typeof turnsOf]);
-    for (const { content } of answers.slice(0, -1)) expect(textOf(content).length, textOf(content)).toBeLessThanOrEqual(maxCharacters);
+    for (const { content } of answers.slice(0, -1))
+      expect(textOf(content).length, textOf(content)).toBeLessThanOrEqual(maxCharacters);
   },
 );
 
@@ -140,7 +218,13 @@ test("every host we know by name is among them", () => {
 });
 
 /** A call, waited for as this host would: it throws when the host would have cut it. */
-async function patiently(host: Host, clock: FakeClock, client: WireClient, called: string, input: object = {}): Promise<Result> {
+async function patiently(
+  host: Host,
+  clock: FakeClock,
+  client: WireClient,
+  called: string,
+  input: object = {},
+): Promise<Result> {
   const { limit, isExtended = false } = host;
   const progressToken = host.sendsToken ? `token ${clock.now()}` : undefined;
   let heardAt = clock.now();
@@ -159,7 +243,8 @@ async function patiently(host: Host, clock: FakeClock, client: WireClient, calle
   for (;;) {
     await turns();
     const silence = (clock.now() - heardAt) / 1000;
-    if (limit !== undefined && silence > limit) throw new Error(`${host.title} cut ${called} after ${silence} s; its limit is ${limit} s`);
+    if (limit !== undefined && silence > limit)
+      throw new Error(`${host.title} cut ${called} after ${silence} s; its limit is ${limit} s`);
     if (answered !== undefined) break;
     clock.advance(stepMs);
   }
@@ -210,7 +295,8 @@ async function pollModern(clock: FakeClock, client: WireClient, taskId: string):
 }
 
 async function pollCore(clock: FakeClock, client: WireClient, taskId: string): Promise<Result> {
-  while (resultOf(await moving(clock, client.request("tasks/get", { taskId }))).status === "working") clock.advance(stepMs);
+  while (resultOf(await moving(clock, client.request("tasks/get", { taskId }))).status === "working")
+    clock.advance(stepMs);
   return resultOf(await moving(clock, client.request("tasks/result", { taskId })));
 }
 

@@ -36,7 +36,9 @@ async function openWaits(store: Store, tasks: number, waitsEach: number) {
   const heard: string[] = [];
   const stop = new AbortController();
   const waits = claims.flatMap(({ taskId }) =>
-    Array.from({ length: waitsEach }, () => engine.wait("ada", taskId, { signal: stop.signal, onTask: (task) => heard.push(task.taskId) })),
+    Array.from({ length: waitsEach }, () =>
+      engine.wait("ada", taskId, { signal: stop.signal, onTask: (task) => heard.push(task.taskId) }),
+    ),
   );
   const ended = Promise.allSettled(waits);
   await vi.waitFor(() => expect(heard).toHaveLength(tasks * waitsEach));
@@ -50,17 +52,20 @@ async function openWaits(store: Store, tasks: number, waitsEach: number) {
   return { claims, heard, reads, listenerCalls: () => listenerCalls, end };
 }
 
-test.each(stores)("with 5,000 waits for 50 tasks, a change calls one listener, not 5,000, and reads its task once (%s)", async (_name, open) => {
-  const store = open();
-  const { claims, heard, reads, listenerCalls, end } = await openWaits(store, 50, 100);
-  const [changed] = claims as [Claim];
-  await store.report(changed, { statusMessage: "half way" }, systemClock.now());
-  await vi.waitFor(() => expect(heard).toHaveLength(100));
-  expect(new Set(heard)).toEqual(new Set([changed.taskId]));
-  expect(listenerCalls()).toBe(1);
-  expect(reads).toHaveBeenCalledTimes(1);
-  await end();
-});
+test.each(stores)(
+  "with 5,000 waits for 50 tasks, a change calls one listener, not 5,000, and reads its task once (%s)",
+  async (_name, open) => {
+    const store = open();
+    const { claims, heard, reads, listenerCalls, end } = await openWaits(store, 50, 100);
+    const [changed] = claims as [Claim];
+    await store.report(changed, { statusMessage: "half way" }, systemClock.now());
+    await vi.waitFor(() => expect(heard).toHaveLength(100));
+    expect(new Set(heard)).toEqual(new Set([changed.taskId]));
+    expect(listenerCalls()).toBe(1);
+    expect(reads).toHaveBeenCalledTimes(1);
+    await end();
+  },
+);
 
 test.each(stores)(
   "a change of one task that 5,000 wait for is read at most 50 times, and wakes at most 100 in one turn of the event loop (%s)",
@@ -80,25 +85,38 @@ test.each(stores)(
   },
 );
 
-test.each(stores)("a hundred reports of progress look for work not once: nothing was queued (%s)", async (_name, open) => {
-  const store = open();
-  const history = new History(store, systemClock);
-  const facts = { store, dispatcher: store, history, clock: systemClock, log: silentLog, project: "chaos", home: "/", config: {}, isDebug: false };
-  const worker = new Worker({ ...facts, worker: "w", find: () => entry });
-  worker.start();
-  await turn();
-  const { claims, end } = await openWaits(store, 1, 1);
-  const looks = vi.spyOn(store, "next");
-  for (let n = 0; n < 100; n++) await store.report(claims[0] as Claim, { statusMessage: `${n}` }, systemClock.now());
-  await turn();
-  // Once a second it looks by itself.
-  expect(looks.mock.calls.length).toBeLessThan(10);
-  looks.mockClear();
-  await engineOn(store).create({ entry, input: {}, caller: "bob", reason: "test" });
-  await vi.waitFor(() => expect(looks).toHaveBeenCalled());
-  await end();
-  await worker.stop();
-});
+test.each(stores)(
+  "a hundred reports of progress look for work not once: nothing was queued (%s)",
+  async (_name, open) => {
+    const store = open();
+    const history = new History(store, systemClock);
+    const facts = {
+      store,
+      dispatcher: store,
+      history,
+      clock: systemClock,
+      log: silentLog,
+      project: "chaos",
+      home: "/",
+      config: {},
+      isDebug: false,
+    };
+    const worker = new Worker({ ...facts, worker: "w", find: () => entry });
+    worker.start();
+    await turn();
+    const { claims, end } = await openWaits(store, 1, 1);
+    const looks = vi.spyOn(store, "next");
+    for (let n = 0; n < 100; n++) await store.report(claims[0] as Claim, { statusMessage: `${n}` }, systemClock.now());
+    await turn();
+    // Once a second it looks by itself.
+    expect(looks.mock.calls.length).toBeLessThan(10);
+    looks.mockClear();
+    await engineOn(store).create({ entry, input: {}, caller: "bob", reason: "test" });
+    await vi.waitFor(() => expect(looks).toHaveBeenCalled());
+    await end();
+    await worker.stop();
+  },
+);
 
 test("5,000 who wait for a place are let in one by one without looking at the others: the caller of each is asked about once a turn", async () => {
   const queue = new FairQueue({ total: 1, anonymous: 1, guaranteed: 1 });

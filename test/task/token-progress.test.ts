@@ -32,7 +32,11 @@ test("a token tells how far its call is", async () => {
   const { clock, store, begin, of } = setUp();
   const claim = await begin("t-1");
   clock.advance(2_000);
-  await store.report(claim, { progress: { value: 3, total: 12, percentage: 25, message: "Page 3 of 12", context: { stage: "render" } } }, clock.now());
+  await store.report(
+    claim,
+    { progress: { value: 3, total: 12, percentage: 25, message: "Page 3 of 12", context: { stage: "render" } } },
+    clock.now(),
+  );
   clock.advance(1_000);
   expect(await of("t-1")).toEqual({
     ok: true,
@@ -86,7 +90,11 @@ test("several clients may have chosen one token: the newest call is told, and th
   await begin(7, { tool: "first" });
   await begin("7", { tool: "second" });
   for (const token of [7, "7"])
-    expect(await of(token)).toMatchObject({ ok: true, progress: { token: "7", tool: "second" }, others: [{ token: 7, tool: "first" }] });
+    expect(await of(token)).toMatchObject({
+      ok: true,
+      progress: { token: "7", tool: "second" },
+      others: [{ token: 7, tool: "first" }],
+    });
 });
 
 test("more tokens than fit on a page are all there", async () => {

@@ -42,7 +42,9 @@ describe("a tracked token", () => {
     const { tokens, connection, track } = setUp();
     track("t-1");
     const view = { token: "t-1", tool: "report_build", startedAt: start, updatedAt: start };
-    expect(tokens.list()).toEqual([{ ...view, value: undefined, total: undefined, percentage: undefined, message: undefined }]);
+    expect(tokens.list()).toEqual([
+      { ...view, value: undefined, total: undefined, percentage: undefined, message: undefined },
+    ]);
     expect(tokens.get(connection, "t-1")).toEqual(tokens.list()[0]);
     expect(tokens.get(connection, "t-2")).toBeUndefined();
   });
@@ -102,12 +104,11 @@ describe("a tracked token", () => {
     track(1, { tool: "number" });
     track("1", { tool: "digits" });
     const theirs = track(1, { tool: "theirs", connection: other });
-    expect([tokens.get(connection, 1), tokens.get(connection, "1"), tokens.get(other, 1), tokens.get(other, "1")].map((view) => view?.tool)).toEqual([
-      "number",
-      "digits",
-      "theirs",
-      undefined,
-    ]);
+    expect(
+      [tokens.get(connection, 1), tokens.get(connection, "1"), tokens.get(other, 1), tokens.get(other, "1")].map(
+        (view) => view?.tool,
+      ),
+    ).toEqual(["number", "digits", "theirs", undefined]);
     theirs.drop();
     expect(tokens.list().map(({ tool }) => tool)).toEqual(["number", "digits"]);
   });
@@ -230,7 +231,10 @@ describe("the sweep", () => {
 });
 
 describe("ten thousand live tokens", () => {
-  /** Runs in a process of its own, where nothing else is allocated and the heap can be collected. The calls themselves are there before. */
+  /**
+   * Runs in a process of its own, where nothing else is allocated and the heap can be collected. The calls themselves
+   * are there before.
+   */
   const measure = `
     import { ProgressTokens } from ${JSON.stringify(pathToFileURL(path.resolve(import.meta.dirname, "../../src/task/tokens.ts")).href)};
     const clock = { now: () => Date.now(), monotonic: () => performance.now(), after: () => () => {} };
@@ -267,7 +271,14 @@ describe("ten thousand live tokens", () => {
     ["of a hundred clients", 100],
     ["of as many clients", 1],
   ])("%s take no more than 500 bytes each, their words included", async (_, perClient) => {
-    const words = ["--expose-gc", "--disable-warning=ExperimentalWarning", "--input-type=module", "--eval", measure, String(perClient)];
+    const words = [
+      "--expose-gc",
+      "--disable-warning=ExperimentalWarning",
+      "--input-type=module",
+      "--eval",
+      measure,
+      String(perClient),
+    ];
     const { stdout } = await promisify(execFile)(process.execPath, words);
     const { bytes, ...facts } = JSON.parse(stdout) as { bytes: number; listed: number; last: number };
     expect(facts).toEqual({ listed: 10_000, last: 9_999.5 });

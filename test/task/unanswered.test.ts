@@ -22,7 +22,12 @@ const asking = defineCommand({
   },
 });
 const quick = defineCommand({ summary: "End at once", run: () => ({}) });
-const entryOf = (command: typeof asking | typeof quick, toolName: string) => ({ command, toolName, path: [toolName], file: "" });
+const entryOf = (command: typeof asking | typeof quick, toolName: string) => ({
+  command,
+  toolName,
+  path: [toolName],
+  file: "",
+});
 const entries = [entryOf(asking, "ask"), entryOf(quick, "end")] as const;
 
 describe("questions that nobody answers", () => {
@@ -31,9 +36,24 @@ describe("questions that nobody answers", () => {
     const store = openMemoryStore(clock);
     const history = new History(store, clock);
     const engine = new Engine({ store, history, clock, log: silentLog, project: "p" });
-    const facts = { store, dispatcher: store, history, clock, log: silentLog, project: "p", home: "/", config: {}, isDebug: false };
+    const facts = {
+      store,
+      dispatcher: store,
+      history,
+      clock,
+      log: silentLog,
+      project: "p",
+      home: "/",
+      config: {},
+      isDebug: false,
+    };
     const start = (worker: string, more: Partial<WorkerOptions> = {}) => {
-      const started = new Worker({ ...facts, worker, find: (name) => entries.find(({ toolName }) => toolName === name), ...more });
+      const started = new Worker({
+        ...facts,
+        worker,
+        find: (name) => entries.find(({ toolName }) => toolName === name),
+        ...more,
+      });
       started.start();
       return started;
     };
@@ -47,7 +67,16 @@ describe("questions that nobody answers", () => {
       await store.close();
     });
     const stop = (worker: Worker) => moving(clock, worker.stop(0));
-    return { clock, store, engine, start, stop, sweeper, create, get: (taskId: string, caller = "ada") => engine.get(caller, taskId) };
+    return {
+      clock,
+      store,
+      engine,
+      start,
+      stop,
+      sweeper,
+      create,
+      get: (taskId: string, caller = "ada") => engine.get(caller, taskId),
+    };
   }
 
   test("one that nobody answers for 24 h ends its task, with one sentence; until then it says by when", async () => {
@@ -56,7 +85,10 @@ describe("questions that nobody answers", () => {
     const taskId = await create(entries[0]);
     await turns();
     const task = await get(taskId);
-    expect(task).toMatchObject({ status: "input_required", questions: [{ askedAt: clock.now(), until: clock.now() + 24 * hourMs }] });
+    expect(task).toMatchObject({
+      status: "input_required",
+      questions: [{ askedAt: clock.now(), until: clock.now() + 24 * hourMs }],
+    });
     expect(statusLine(task, clock.now())).toBe("asks: Who are you? (to be answered by 2026-07-29 00:00 UTC)");
     clock.advance(24 * hourMs - 1);
     await sweeper.check();
@@ -64,7 +96,11 @@ describe("questions that nobody answers", () => {
     clock.advance(60_000);
     await sweeper.check();
     const sentence = "Nobody answered «Who are you?» within 24 h; run it again to be asked again.";
-    expect(await get(taskId)).toMatchObject({ status: "cancelled", statusMessage: sentence, outcome: { ending: "cancelled", message: sentence } });
+    expect(await get(taskId)).toMatchObject({
+      status: "cancelled",
+      statusMessage: sentence,
+      outcome: { ending: "cancelled", message: sentence },
+    });
     await turns();
     expect(worker.running.tasks, "its run has ended too").toBe(0);
     await stop(worker);
@@ -76,7 +112,9 @@ describe("questions that nobody answers", () => {
     const taskId = await create(entries[0]);
     await turns();
     clock.advance(24 * hourMs + 1);
-    await expect(engine.answer("ada", taskId, { q1: { action: "accept", content: { name: "Ada" } } })).rejects.toThrow("The time to answer is over");
+    await expect(engine.answer("ada", taskId, { q1: { action: "accept", content: { name: "Ada" } } })).rejects.toThrow(
+      "The time to answer is over",
+    );
     expect(await get(taskId)).toMatchObject({ status: "cancelled" });
     await stop(worker);
   });
@@ -91,11 +129,17 @@ describe("questions that nobody answers", () => {
     const second = start("w2", { questionMs: 100 * hourMs });
     clock.advance(hourMs);
     await sweeper.check();
-    expect(await get(plain)).toMatchObject({ status: "cancelled", statusMessage: expect.stringContaining("within 1 h;") });
+    expect(await get(plain)).toMatchObject({
+      status: "cancelled",
+      statusMessage: expect.stringContaining("within 1 h;"),
+    });
     expect(await get(patient)).toMatchObject({ status: "input_required" });
     clock.advance(2 * hourMs);
     await sweeper.check();
-    expect(await get(patient)).toMatchObject({ status: "cancelled", statusMessage: expect.stringContaining("within 3 h;") });
+    expect(await get(patient)).toMatchObject({
+      status: "cancelled",
+      statusMessage: expect.stringContaining("within 3 h;"),
+    });
     await stop(second);
   });
 

@@ -11,7 +11,9 @@ import { Worker } from "../../src/task/worker.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { moving, turns } from "../helpers/in-memory.ts";
 
-/** A worker as a server has one, for commands that go on until they are told to end, and the order in which they began. */
+/**
+ * A worker as a server has one, for commands that go on until they are told to end, and the order in which they began.
+ */
 function setUp(concurrency?: number) {
   const clock = new FakeClock();
   const store = openMemoryStore(clock);
@@ -28,10 +30,24 @@ function setUp(concurrency?: number) {
     hold: defineCommand({ summary: "Goes on until it is told to end", input, run }),
     watch: defineCommand({ summary: "Never ends by itself", input, estimate: () => Number.POSITIVE_INFINITY, run }),
   };
-  const find = (name: string) => ({ toolName: name, command: commands[name as keyof typeof commands], path: [name], file: "" });
+  const find = (name: string) => ({
+    toolName: name,
+    command: commands[name as keyof typeof commands],
+    path: [name],
+    file: "",
+  });
   const engine = new Engine({ store, history, clock, log: silentLog, project: "p", maxLive: 1_000 });
   const facts = { project: "p", worker: "w", home: "/", config: {}, isDebug: false };
-  const worker = new Worker({ store, dispatcher: store, history, find, clock, log: silentLog, ...facts, ...(concurrency !== undefined && { concurrency }) });
+  const worker = new Worker({
+    store,
+    dispatcher: store,
+    history,
+    find,
+    clock,
+    log: silentLog,
+    ...facts,
+    ...(concurrency !== undefined && { concurrency }),
+  });
   worker.start();
   onTestFinished(async () => {
     for (const { end } of began) end();
@@ -40,7 +56,8 @@ function setUp(concurrency?: number) {
     await store.close();
   });
   const create = async (caller: string, count: number, name: keyof typeof commands = "hold") => {
-    for (let made = 0; made < count; made++) await engine.create({ entry: find(name), input: { caller }, caller, reason: "test", isNew: true });
+    for (let made = 0; made < count; made++)
+      await engine.create({ entry: find(name), input: { caller }, caller, reason: "test", isNew: true });
     await turns(20);
   };
   const runningOf = (caller: string) => began.filter((one) => one.caller === caller).length;

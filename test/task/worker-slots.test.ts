@@ -28,7 +28,12 @@ function setUp() {
   });
   const holding = defineCommand({ summary: "Wait at a gate", run: () => gate.promise });
   const quick = defineCommand({ summary: "End at once", run: () => ({}) });
-  const entries = Object.entries({ ask: asking, hold: holding, end: quick }).map(([toolName, command]) => ({ toolName, command, path: [toolName], file: "" }));
+  const entries = Object.entries({ ask: asking, hold: holding, end: quick }).map(([toolName, command]) => ({
+    toolName,
+    command,
+    path: [toolName],
+    file: "",
+  }));
   const find = (name: string) => entries.find(({ toolName }) => toolName === name);
   const engine = new Engine({ store, history, clock, log: silentLog, project: "p" });
   const worker = new Worker({
@@ -60,8 +65,10 @@ function setUp() {
     await turns();
     return ids;
   };
-  const statuses = async (ids: readonly string[]) => new Set((await Promise.all(ids.map((id) => engine.get("ada", id)))).map(({ status }) => status));
-  const answer = async (id: string) => await engine.answer("ada", id, { q1: { action: "accept", content: { name: `the one of ${id}` } } });
+  const statuses = async (ids: readonly string[]) =>
+    new Set((await Promise.all(ids.map((id) => engine.get("ada", id)))).map(({ status }) => status));
+  const answer = async (id: string) =>
+    await engine.answer("ada", id, { q1: { action: "accept", content: { name: `the one of ${id}` } } });
   return { clock, engine, create, statuses, answer, open: () => gate.resolve() };
 }
 
@@ -78,7 +85,11 @@ test("sixteen tasks that wait for answers do not keep a seventeenth from running
   open();
   await turns(20);
   for (const id of asking)
-    expect(await engine.get("ada", id)).toMatchObject({ status: "completed", attempts: 1, outcome: { data: { name: `the one of ${id}` } } });
+    expect(await engine.get("ada", id)).toMatchObject({
+      status: "completed",
+      attempts: 1,
+      outcome: { data: { name: `the one of ${id}` } },
+    });
 });
 
 test("a question that is asked while others are queued lets the next one in at once, without waiting for the next look", async () => {

@@ -15,7 +15,18 @@ function setUp(command: Command, clock: Clock = systemClock) {
   const history = new History(store, clock);
   const entry = { command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
   const engine = new Engine({ store, history, clock, log: silentLog, project: "p" });
-  const facts = { store, dispatcher: store, history, clock, log: silentLog, project: "p", worker: "w", home: "/", config: {}, isDebug: false };
+  const facts = {
+    store,
+    dispatcher: store,
+    history,
+    clock,
+    log: silentLog,
+    project: "p",
+    worker: "w",
+    home: "/",
+    config: {},
+    isDebug: false,
+  };
   const createWorker = (more: Partial<WorkerOptions> = {}) => new Worker({ ...facts, find: () => entry, ...more });
   const create = async () => (await engine.create({ entry, input: {}, caller: "ada", reason: "test" })).task;
   onTestFinished(async () => {
@@ -31,7 +42,10 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 test("an ending that the store cannot take is written as soon as it can; meanwhile nobody else would ever end the task", async () => {
   const clock = new FakeClock();
   const { store, engine, createWorker, create } = setUp(nothing, clock);
-  const settle = vi.spyOn(store, "settle").mockRejectedValueOnce(new Error("disk full")).mockRejectedValueOnce(new Error("disk full"));
+  const settle = vi
+    .spyOn(store, "settle")
+    .mockRejectedValueOnce(new Error("disk full"))
+    .mockRejectedValueOnce(new Error("disk full"));
   const { taskId } = await create();
   const worker = createWorker();
   worker.start();
@@ -62,7 +76,10 @@ test("stopping waits for a claim that is just being made", async () => {
   const { store, engine, createWorker, create } = setUp(nothing);
   const { taskId } = await create();
   const gate = Promise.withResolvers<void>();
-  const slow = { next: (wish: Parameters<typeof store.next>[0]) => gate.promise.then(() => store.next(wish)), onWork: () => () => undefined };
+  const slow = {
+    next: (wish: Parameters<typeof store.next>[0]) => gate.promise.then(() => store.next(wish)),
+    onWork: () => () => undefined,
+  };
   const worker = createWorker({ dispatcher: slow });
   worker.start();
   const stopped = worker.stop();
@@ -92,27 +109,49 @@ test("a run whose task was taken from its worker is told so, also before anybody
   await store.interrupt({ worker: "w" }, systemClock.now());
   await engine.wait("ada", taskId);
   await worker.stop();
-  expect(reasons).toEqual([expect.objectContaining({ name: "Cancelled", message: "The task was taken from this worker." }), undefined]);
-  expect(await engine.get("ada", taskId)).toMatchObject({ status: "completed", fence: 2, outcome: { data: { attempt: 2 } } });
+  expect(reasons).toEqual([
+    expect.objectContaining({ name: "Cancelled", message: "The task was taken from this worker." }),
+    undefined,
+  ]);
+  expect(await engine.get("ada", taskId)).toMatchObject({
+    status: "completed",
+    fence: 2,
+    outcome: { data: { attempt: 2 } },
+  });
 });
 
 test("a task that lost its worker 5 times runs on apart and completes; only ends of its own process are counted, and 3 are the end", async () => {
-  const { store, engine, createWorker, create } = setUp(defineCommand({ summary: "x", idempotent: true, run: () => ({}) }));
+  const { store, engine, createWorker, create } = setUp(
+    defineCommand({ summary: "x", idempotent: true, run: () => ({}) }),
+  );
   const loseWorker = async (taskId: string) => {
     await store.claim({ project: "p", worker: "dead", leaseMs: 1, now: systemClock.now(), taskId });
     await store.interrupt({ worker: "dead" }, systemClock.now());
   };
   const facts = { messages: [], log: [], durationMs: 1 };
   const endings: Outcome[] = [{ ending: "completed", data: { here: "apart" }, json: "{}", ...facts }];
-  const runApart = () => Promise.resolve(endings.shift() ?? ({ ending: "failed", cause: "crash", message: "Its process ended.", ...facts } as const));
+  const runApart = () =>
+    Promise.resolve(
+      endings.shift() ?? ({ ending: "failed", cause: "crash", message: "Its process ended.", ...facts } as const),
+    );
   const innocent = await create();
   for (let times = 0; times < 5; times++) await loseWorker(innocent.taskId);
   await createWorker({ runApart }).runUntilIdle();
-  expect(await engine.get("ada", innocent.taskId)).toMatchObject({ status: "completed", crashes: 5, attempts: 1, outcome: { data: { here: "apart" } } });
+  expect(await engine.get("ada", innocent.taskId)).toMatchObject({
+    status: "completed",
+    crashes: 5,
+    attempts: 1,
+    outcome: { data: { here: "apart" } },
+  });
   const poison = await create();
   await loseWorker(poison.taskId);
   await createWorker({ runApart }).runUntilIdle();
-  const given = { status: "failed", crashes: 1, attempts: 3, statusMessage: "Its process ended. Given up after 3 attempts." };
+  const given = {
+    status: "failed",
+    crashes: 1,
+    attempts: 3,
+    statusMessage: "Its process ended. Given up after 3 attempts.",
+  };
   expect(await engine.get("ada", poison.taskId)).toMatchObject(given);
 });
 
@@ -122,7 +161,9 @@ test("a run that fails outside its command counts as a crash: tried again where 
     [true, 3, "Given up after 3 attempts."],
     [false, 1, "Outcome unknown"],
   ] as const) {
-    const { engine, createWorker, create } = setUp(defineCommand({ summary: "x", isolation: "process", idempotent, run: () => ({}) }));
+    const { engine, createWorker, create } = setUp(
+      defineCommand({ summary: "x", isolation: "process", idempotent, run: () => ({}) }),
+    );
     const { taskId } = await create();
     await createWorker({ runIsolated: broken }).runUntilIdle();
     const task = await engine.get("ada", taskId);

@@ -30,15 +30,27 @@ test("A tool is called by its MCP name and answers with its envelope.", async ()
   const envelope = await callTool(
     "report_build",
     { quarter: "Q3" },
-    { commands: commands(), onProgress: (report) => reports.push(report), answer: () => ({ action: "accept", content: { name: "Ada" } }) },
+    {
+      commands: commands(),
+      onProgress: (report) => reports.push(report),
+      answer: () => ({ action: "accept", content: { name: "Ada" } }),
+    },
   );
-  expect(envelope).toMatchObject({ success: true, data: { file: "Q3.pdf", by: "Ada" }, log: [{ level: "info", text: "building" }] });
+  expect(envelope).toMatchObject({
+    success: true,
+    data: { file: "Q3.pdf", by: "Ada" },
+    log: [{ level: "info", text: "building" }],
+  });
   expect(reports).toMatchObject([{ done: 1, total: 2, message: "half" }]);
 });
 
 test("Bad arguments are an envelope that names the field.", async () => {
   const envelope = await callTool("report_build", {}, { commands: commands() });
-  expect(envelope).toMatchObject({ success: false, data: {}, messages: [{ type: "error", text: expect.stringContaining("quarter") }] });
+  expect(envelope).toMatchObject({
+    success: false,
+    data: {},
+    messages: [{ type: "error", text: expect.stringContaining("quarter") }],
+  });
 });
 
 test("A tool that is not there, or could not be loaded, is an envelope that says so.", async () => {
@@ -65,9 +77,15 @@ test("The bundled commands are called by their names, too, where the folder has 
   const envelope = await callTool("config_path", {}, { commands: folder, home });
   expect(envelope.success).toBe(true);
   expect(JSON.stringify(envelope.data)).toContain(home);
-  const transformed = await callTool("wksm_transform", { file_path: "README.md", engine: "markdown" }, { commands: folder, home, toolPrefix: "wksm" });
+  const transformed = await callTool(
+    "wksm_transform",
+    { file_path: "README.md", engine: "markdown" },
+    { commands: folder, home, toolPrefix: "wksm" },
+  );
   expect(transformed).toMatchObject({ success: true, data: { engine: "markdown" } });
-  expect(await callTool("config_path", {}, { commands: folder, home, bundled: false })).toMatchObject({ success: false });
+  expect(await callTool("config_path", {}, { commands: folder, home, bundled: false })).toMatchObject({
+    success: false,
+  });
   const own = writeFiles(temporaryFolder(), {
     "config/path.ts": `import { defineCommand } from ${JSON.stringify(source)};\nexport default defineCommand({ summary: "Mine", run: () => ({ mine: true }) });`,
   });
@@ -84,6 +102,13 @@ test("A tool is called by each of its other names; arguments given by two are an
   const given = { endpoint: "http://127.0.0.1:1/mcp" };
   const refused = await callTool("diagnose_mcp_server", given, { commands: commands() });
   expect(refused.messages.at(-1)?.text).toMatch(/private|loopback|this machine/i);
-  const twice = await callTool("diagnose_mcp_server", { ...given, url: "http://127.0.0.1:1/mcp" }, { commands: commands() });
-  expect(twice).toMatchObject({ success: false, messages: [{ text: "`endpoint` is another name of `url`; give one of them." }] });
+  const twice = await callTool(
+    "diagnose_mcp_server",
+    { ...given, url: "http://127.0.0.1:1/mcp" },
+    { commands: commands() },
+  );
+  expect(twice).toMatchObject({
+    success: false,
+    messages: [{ text: "`endpoint` is another name of `url`; give one of them." }],
+  });
 });

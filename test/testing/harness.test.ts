@@ -12,14 +12,21 @@ function open(commands: Parameters<typeof createHarness>[0]) {
 }
 
 test("A command runs as a task, without a database and without waiting.", async () => {
-  const harness = open({ add: defineCommand({ summary: "Add", input: z.object({ a: z.number() }), run: ({ a }) => ({ sum: a + 1 }) }) });
+  const harness = open({
+    add: defineCommand({ summary: "Add", input: z.object({ a: z.number() }), run: ({ a }) => ({ sum: a + 1 }) }),
+  });
   const task = await harness.create("add", { a: 1 });
   await harness.settle();
   expect(await harness.get(task)).toMatchObject({ status: "completed", outcome: { data: { sum: 2 } } });
 });
 
 test("A question is answered by its key.", async () => {
-  const harness = open({ publish: defineCommand({ summary: "Publish", run: (_input, task) => task.ask("Really?", z.object({ yes: z.boolean() })) }) });
+  const harness = open({
+    publish: defineCommand({
+      summary: "Publish",
+      run: (_input, task) => task.ask("Really?", z.object({ yes: z.boolean() })),
+    }),
+  });
   const task = await harness.create("publish");
   await harness.settle();
   expect(await harness.get(task)).toMatchObject({ status: "input_required" });
@@ -40,7 +47,10 @@ test("A retry comes when its time has come, and time is moved by hand.", async (
   const harness = open({ flaky });
   const task = await harness.create("flaky");
   await harness.settle();
-  expect(await harness.get(task)).toMatchObject({ status: "queued", statusMessage: "Attempt 1 failed (not yet); trying again in 60 s." });
+  expect(await harness.get(task)).toMatchObject({
+    status: "queued",
+    statusMessage: "Attempt 1 failed (not yet); trying again in 60 s.",
+  });
   harness.clock.advance(60_000);
   await harness.settle();
   expect(await harness.get(task)).toMatchObject({ status: "completed", outcome: { data: { attempt: 2 } } });
@@ -53,7 +63,10 @@ test("After a crash safe work runs again, with its steps remembered; unsafe work
     if (task.attempt === 1) await new Promise(() => {});
     return { downloads };
   };
-  const harness = open({ safe: defineCommand({ summary: "Safe", idempotent: true, run }), unsafe: defineCommand({ summary: "Unsafe", run }) });
+  const harness = open({
+    safe: defineCommand({ summary: "Safe", idempotent: true, run }),
+    unsafe: defineCommand({ summary: "Unsafe", run }),
+  });
   const safe = await harness.create("safe");
   const unsafe = await harness.create("unsafe");
   void harness.settle();

@@ -6,8 +6,8 @@ import { type RawAnswer, type RawHeaders, RawSocket, toRequest } from "../helper
 import { type Fields, modernMeta } from "../helpers/wire.ts";
 
 /**
- * The HTTP door as it looks from a socket: what it makes of every head and body that a careless, a broken or a hostile client
- * could send. Whatever it was, the next client is served; that is looked at after each test.
+ * The HTTP door as it looks from a socket: what it makes of every head and body that a careless, a broken or a hostile
+ * client could send. Whatever it was, the next client is served; that is looked at after each test.
  */
 
 const commands = {
@@ -23,9 +23,15 @@ export default defineCommand({ summary: "Nap", effects: "read", run: async () =>
 export default defineCommand({ summary: "Holds", effects: "read", run: (_input, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))) });`,
 };
 
-const open = shareAmongTests(() => serveHttpHere(["--no-bundled", "--commands", writeFiles(temporaryFolder(), commands)]));
+const open = shareAmongTests(() =>
+  serveHttpHere(["--no-bundled", "--commands", writeFiles(temporaryFolder(), commands)]),
+);
 
-const usual: RawHeaders = { host: "localhost", "content-type": "application/json", accept: "application/json, text/event-stream" };
+const usual: RawHeaders = {
+  host: "localhost",
+  "content-type": "application/json",
+  accept: "application/json, text/event-stream",
+};
 const toBody = (message: Fields) => JSON.stringify({ jsonrpc: "2.0", id: 1, ...message });
 const ping = toBody({ method: "ping" });
 const list = toBody({ method: "tools/list" });
@@ -44,7 +50,8 @@ function modern(method = "tools/list", params: Fields = {}, headers: RawHeaders 
   return post(body, { "mcp-protocol-version": "2026-07-28", "mcp-method": method, ...headers });
 }
 
-const get = (headers: RawHeaders = {}, first = "GET /mcp HTTP/1.1") => toRequest(first, { host: "localhost", accept: "text/event-stream", ...headers });
+const get = (headers: RawHeaders = {}, first = "GET /mcp HTTP/1.1") =>
+  toRequest(first, { host: "localhost", accept: "text/event-stream", ...headers });
 
 async function connect(): Promise<RawSocket> {
   return await RawSocket.open((await open()).url);
@@ -77,17 +84,26 @@ const malformed = /^HTTP\/1\.1 400 Bad Request\r\nConnection: close\r\n/;
 afterEach(async () => {
   const call = { name: "good_add", arguments: { a: 1, b: 2 } };
   const sum = { result: { structuredContent: { data: { sum: 3 } } } };
-  expect(await ask(modern("tools/call", call, { "mcp-name": "good_add" })), "a client of 2026-07-28 after that").toMatchObject({
+  expect(
+    await ask(modern("tools/call", call, { "mcp-name": "good_add" })),
+    "a client of 2026-07-28 after that",
+  ).toMatchObject({
     status: 200,
     messages: [sum],
   });
-  expect(await ask(post(toBody({ method: "tools/call", params: call }))), "an older client after that").toMatchObject({ status: 200, messages: [sum] });
+  expect(await ask(post(toBody({ method: "tools/call", params: call }))), "an older client after that").toMatchObject({
+    status: 200,
+    messages: [sum],
+  });
 });
 
 describe("whose page and which name", () => {
-  test.for(["localhost", "localhost:1", "LOCALHOST", "127.0.0.1", "127.0.0.1:65535", "[::1]", "[::1]:80"])("Host: %s is this machine", async (host) => {
-    expect(await ask(post(ping, { host }))).toMatchObject(served);
-  });
+  test.for(["localhost", "localhost:1", "LOCALHOST", "127.0.0.1", "127.0.0.1:65535", "[::1]", "[::1]:80"])(
+    "Host: %s is this machine",
+    async (host) => {
+      expect(await ask(post(ping, { host }))).toMatchObject(served);
+    },
+  );
 
   test.for([
     "",
@@ -130,12 +146,15 @@ describe("whose page and which name", () => {
     expect(await ask(post(ping, {}, "POST http://evil.example/mcp HTTP/1.1"))).toMatchObject({ status: 403 });
   });
 
-  test.for(["http://localhost", "https://localhost:8443", "http://LOCALHOST:3000", "http://127.0.0.1:6274", "http://[::1]:5"])(
-    "a page of %s may ask",
-    async (origin) => {
-      expect(await ask(post(ping, { origin }))).toMatchObject(served);
-    },
-  );
+  test.for([
+    "http://localhost",
+    "https://localhost:8443",
+    "http://LOCALHOST:3000",
+    "http://127.0.0.1:6274",
+    "http://[::1]:5",
+  ])("a page of %s may ask", async (origin) => {
+    expect(await ask(post(ping, { origin }))).toMatchObject(served);
+  });
 
   test.for<[string | string[]]>([
     ["https://evil.example"],
@@ -157,12 +176,15 @@ describe("whose page and which name", () => {
 });
 
 describe("Content-Type and Accept", () => {
-  test.for(["application/json", "application/json; charset=utf-8", "application/json;charset=UTF-8", "APPLICATION/JSON", " application/json "])(
-    "a body of %s is read",
-    async (type) => {
-      expect(await ask(post(ping, { "content-type": type }))).toMatchObject(served);
-    },
-  );
+  test.for([
+    "application/json",
+    "application/json; charset=utf-8",
+    "application/json;charset=UTF-8",
+    "APPLICATION/JSON",
+    " application/json ",
+  ])("a body of %s is read", async (type) => {
+    expect(await ask(post(ping, { "content-type": type }))).toMatchObject(served);
+  });
 
   test.for<[string | string[] | undefined]>([
     [undefined],
@@ -177,7 +199,9 @@ describe("Content-Type and Accept", () => {
     ["multipart/form-data; boundary=application/json"],
     [["text/plain", "application/json"]],
   ])("a body of %s is refused: 415", async ([type]) => {
-    expect(await ask(post(ping, { "content-type": type }))).toMatchObject(refused(415, -32600, "Content-Type must be application/json."));
+    expect(await ask(post(ping, { "content-type": type }))).toMatchObject(
+      refused(415, -32600, "Content-Type must be application/json."),
+    );
   });
 
   const both = [
@@ -192,25 +216,45 @@ describe("Content-Type and Accept", () => {
     const { own } = await begin();
     const note = JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" });
     for (const accept of notBoth) {
-      for (const request of [post(initialize, { accept }), post(list, { accept }), post(list, { ...own, accept }), post(note, { ...own, accept })])
-        expect(await ask(request), String(accept)).toMatchObject({ status: 406, messages: [{ id: null, error: { code: expect.any(Number) } }] });
+      for (const request of [
+        post(initialize, { accept }),
+        post(list, { accept }),
+        post(list, { ...own, accept }),
+        post(note, { ...own, accept }),
+      ])
+        expect(await ask(request), String(accept)).toMatchObject({
+          status: 406,
+          messages: [{ id: null, error: { code: expect.any(Number) } }],
+        });
     }
-    for (const accept of both) expect(await ask(post(list, { ...own, accept })), String(accept)).toMatchObject({ status: 200, messages: [{ id: 1 }] });
+    for (const accept of both)
+      expect(await ask(post(list, { ...own, accept })), String(accept)).toMatchObject({
+        status: 200,
+        messages: [{ id: 1 }],
+      });
     expect(await ask(post(note, own))).toMatchObject({ status: 202, text: "" });
   });
 
   test("for the stream of a session it is text/event-stream alone", async () => {
     const { own } = await begin();
     for (const accept of [undefined, "", "application/json", "text/html"])
-      expect(await ask(get({ ...own, accept })), String(accept)).toMatchObject({ status: 406, messages: [{ id: null }] });
+      expect(await ask(get({ ...own, accept })), String(accept)).toMatchObject({
+        status: 406,
+        messages: [{ id: null }],
+      });
     const stream = (await connect()).send(get(own));
-    expect(await stream.shows("\r\n\r\n")).toMatch(/^HTTP\/1\.1 200 OK\r\n(?:.*\r\n)*content-type: text\/event-stream\r\n/i);
+    expect(await stream.shows("\r\n\r\n")).toMatch(
+      /^HTTP\/1\.1 200 OK\r\n(?:.*\r\n)*content-type: text\/event-stream\r\n/i,
+    );
   });
 
   test("on 2026-07-28 nobody is turned away for want of it: an answer alone is JSON, whatever is accepted", async () => {
     for (const accept of [...both, ...notBoth, "*/*"]) {
       const answer = await ask(modern("tools/list", {}, { accept }));
-      expect(answer, String(accept)).toMatchObject({ status: 200, messages: [{ id: 1, result: { resultType: "complete" } }] });
+      expect(answer, String(accept)).toMatchObject({
+        status: 200,
+        messages: [{ id: 1, result: { resultType: "complete" } }],
+      });
       expect(answer.headers["content-type"]).toBe("application/json");
     }
   });
@@ -236,7 +280,10 @@ describe("sessions of revisions before 2026-07-28", () => {
       { ...strangers.own, ...(await withToken()) },
       mine.own,
       { ...strangers.own, "mcp-session-id": [String(strangers.own["mcp-session-id"]), "unknown"] },
-      { ...strangers.own, "mcp-session-id": [String(strangers.own["mcp-session-id"]), String(mine.own["mcp-session-id"])] },
+      {
+        ...strangers.own,
+        "mcp-session-id": [String(strangers.own["mcp-session-id"]), String(mine.own["mcp-session-id"])],
+      },
     ]) {
       expect(await ask(post(list, headers))).toMatchObject(notFound);
       expect(await ask(get(headers))).toMatchObject(notFound);
@@ -289,9 +336,10 @@ describe("sessions of revisions before 2026-07-28", () => {
       for (const request of [post(list, { ...own, ...header }), post(list, header)])
         expect(await ask(request), JSON.stringify(version)).toMatchObject(refusedWith(400));
       for (const method of ["GET", "DELETE"])
-        expect(await ask(get({ ...own, ...header }, `${method} /mcp HTTP/1.1`)), `${method} ${JSON.stringify(version)}`).toMatchObject(
-          refusedWith(version === "2026-07-28" ? 405 : 400),
-        );
+        expect(
+          await ask(get({ ...own, ...header }, `${method} /mcp HTTP/1.1`)),
+          `${method} ${JSON.stringify(version)}`,
+        ).toMatchObject(refusedWith(version === "2026-07-28" ? 405 : 400));
     }
     for (const version of ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", undefined])
       expect(await ask(post(ping, { ...own, "mcp-protocol-version": version })), version).toMatchObject(served);
@@ -305,7 +353,9 @@ describe("sessions of revisions before 2026-07-28", () => {
 
 test("a body that comes byte by byte costs its bytes, and not an object for each of them", async () => {
   const slow = await connect();
-  slow.send("POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
+  slow.send(
+    "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n",
+  );
   const before = process.memoryUsage().rss;
   const chunk = "1\r\nx\r\n".repeat(64 * 1024);
   for (let n = 0; n < 16; n++) {
@@ -320,7 +370,10 @@ describe("Last-Event-ID", () => {
   test("who comes back gets what its stream had after it, and nothing else", async () => {
     const { own, begun } = await begin();
     const [first, second] = eventIdsIn(begun.text);
-    expect(await ask(get({ ...own, "last-event-id": first }))).toMatchObject({ status: 200, messages: [{ id: 1, result: { protocolVersion: "2025-11-25" } }] });
+    expect(await ask(get({ ...own, "last-event-id": first }))).toMatchObject({
+      status: 200,
+      messages: [{ id: 1, result: { protocolVersion: "2025-11-25" } }],
+    });
     expect(await ask(get({ ...own, "last-event-id": second }))).toMatchObject({ status: 200, messages: [] });
   });
 
@@ -334,11 +387,17 @@ describe("Last-Event-ID", () => {
     }
   });
 
-  test.for(["garbage", "1", "99999.x", "-1.x", "1e3.x", "0.x", `${"9".repeat(5_000)}.x`, "../1.x", "é"])("%s names no event: 400", async (id) => {
-    const { own } = await begin();
-    expect(await ask(get({ ...own, "last-event-id": id }))).toMatchObject({ status: 400, messages: [{ id: null, error: { code: expect.any(Number) } }] });
-    expect(await ask(post(ping, own))).toMatchObject(served);
-  });
+  test.for(["garbage", "1", "99999.x", "-1.x", "1e3.x", "0.x", `${"9".repeat(5_000)}.x`, "../1.x", "é"])(
+    "%s names no event: 400",
+    async (id) => {
+      const { own } = await begin();
+      expect(await ask(get({ ...own, "last-event-id": id }))).toMatchObject({
+        status: 400,
+        messages: [{ id: null, error: { code: expect.any(Number) } }],
+      });
+      expect(await ask(post(ping, own))).toMatchObject(served);
+    },
+  );
 
   test("the name of no stream brings nothing, also where it looks like a part of the language", async () => {
     const { own } = await begin();
@@ -350,40 +409,65 @@ describe("Last-Event-ID", () => {
 });
 
 describe("headers of 2026-07-28", () => {
-  const mismatch = (name: string) => ({ status: 400, messages: [{ jsonrpc: "2.0", id: 1, error: { code: -32020, message: expect.stringContaining(name) } }] });
+  const mismatch = (name: string) => ({
+    status: 400,
+    messages: [{ jsonrpc: "2.0", id: 1, error: { code: -32020, message: expect.stringContaining(name) } }],
+  });
 
-  test.for<[string | string[] | undefined]>([[undefined], [""], ["2025-11-25"], ["2099-01-01"], ["garbage"], [["2026-07-28", "2026-07-28"]]])(
-    "MCP-Protocol-Version: %s on a message of 2026-07-28 disagrees with it: -32020",
-    async ([version]) => {
-      expect(await ask(modern("tools/list", {}, { "mcp-protocol-version": version }))).toMatchObject(mismatch("MCP-Protocol-Version"));
+  test.for<[string | string[] | undefined]>([
+    [undefined],
+    [""],
+    ["2025-11-25"],
+    ["2099-01-01"],
+    ["garbage"],
+    [["2026-07-28", "2026-07-28"]],
+  ])("MCP-Protocol-Version: %s on a message of 2026-07-28 disagrees with it: -32020", async ([version]) => {
+    expect(await ask(modern("tools/list", {}, { "mcp-protocol-version": version }))).toMatchObject(
+      mismatch("MCP-Protocol-Version"),
+    );
+  });
+
+  test.for(["2099-01-01", "2025-11-25", "1"])(
+    "a message of %s, in body and header, is refused by what is spoken here: -32022",
+    async (requested) => {
+      const _meta = { "io.modelcontextprotocol/protocolVersion": requested };
+      const data = { supported: expect.arrayContaining(["2026-07-28"]), requested };
+      expect(await ask(modern("tools/list", { _meta }, { "mcp-protocol-version": requested }))).toMatchObject({
+        status: 400,
+        messages: [{ id: 1, error: { code: -32022, message: `Unsupported protocol version: ${requested}`, data } }],
+      });
+      expect(await ask(modern("tools/list", { _meta }))).toMatchObject(mismatch("MCP-Protocol-Version"));
     },
   );
 
-  test.for(["2099-01-01", "2025-11-25", "1"])("a message of %s, in body and header, is refused by what is spoken here: -32022", async (requested) => {
-    const _meta = { "io.modelcontextprotocol/protocolVersion": requested };
-    const data = { supported: expect.arrayContaining(["2026-07-28"]), requested };
-    expect(await ask(modern("tools/list", { _meta }, { "mcp-protocol-version": requested }))).toMatchObject({
-      status: 400,
-      messages: [{ id: 1, error: { code: -32022, message: `Unsupported protocol version: ${requested}`, data } }],
-    });
-    expect(await ask(modern("tools/list", { _meta }))).toMatchObject(mismatch("MCP-Protocol-Version"));
-  });
-
   test("a header that names 2026-07-28 on a message without its envelope, or with a part of it: -32602", async () => {
     const header = { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list" };
-    const [version, capabilities] = ["io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities"];
-    for (const params of [undefined, {}, { _meta: {} }, { _meta: { [version]: "2026-07-28" } }, { _meta: { [version]: 7, [capabilities]: {} } }])
+    const [version, capabilities] = [
+      "io.modelcontextprotocol/protocolVersion",
+      "io.modelcontextprotocol/clientCapabilities",
+    ];
+    for (const params of [
+      undefined,
+      {},
+      { _meta: {} },
+      { _meta: { [version]: "2026-07-28" } },
+      { _meta: { [version]: 7, [capabilities]: {} } },
+    ])
       expect(await ask(post(toBody({ method: "tools/list", params }), header)), JSON.stringify(params)).toMatchObject(
         refused(400, -32602, expect.any(String), 1),
       );
   });
 
-  test.for<[string | string[] | undefined]>([[undefined], [""], ["tools/call"], ["Tools/List"], ["tools/list, tools/list"], [["tools/list", "tools/list"]]])(
-    "Mcp-Method: %s on tools/list: -32020",
-    async ([method]) => {
-      expect(await ask(modern("tools/list", {}, { "mcp-method": method }))).toMatchObject(mismatch("Mcp-Method"));
-    },
-  );
+  test.for<[string | string[] | undefined]>([
+    [undefined],
+    [""],
+    ["tools/call"],
+    ["Tools/List"],
+    ["tools/list, tools/list"],
+    [["tools/list", "tools/list"]],
+  ])("Mcp-Method: %s on tools/list: -32020", async ([method]) => {
+    expect(await ask(modern("tools/list", {}, { "mcp-method": method }))).toMatchObject(mismatch("Mcp-Method"));
+  });
 
   const call = { name: "good_add", arguments: { a: 2, b: 2 } };
 
@@ -403,22 +487,36 @@ describe("headers of 2026-07-28", () => {
 
   test("the name may come as base64; where a method has none, the header is not looked at", async () => {
     const encoded = { "mcp-name": `=?base64?${btoa("good_add")}?=` };
-    expect(await ask(modern("tools/call", call, encoded))).toMatchObject({ status: 200, messages: [{ result: { structuredContent: { data: { sum: 4 } } } }] });
+    expect(await ask(modern("tools/call", call, encoded))).toMatchObject({
+      status: 200,
+      messages: [{ result: { structuredContent: { data: { sum: 4 } } } }],
+    });
     expect(await ask(modern("tools/list", {}, { "mcp-name": "anything" }))).toMatchObject({ status: 200 });
   });
 
   test("a method that nobody knows is 404 with -32601, and a handshake is one; a note is taken without a word", async () => {
     for (const method of ["nobody/knows", "initialize", "ping"])
       expect(await ask(modern(method)), method).toMatchObject(refused(404, -32601, "Method not found", 1));
-    const note = JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1, _meta: modernMeta({}) } });
-    expect(await ask(post(note, { "mcp-protocol-version": "2026-07-28", "mcp-method": "notifications/cancelled" }))).toMatchObject({ status: 202, text: "" });
+    const note = JSON.stringify({
+      jsonrpc: "2.0",
+      method: "notifications/cancelled",
+      params: { requestId: 1, _meta: modernMeta({}) },
+    });
+    expect(
+      await ask(post(note, { "mcp-protocol-version": "2026-07-28", "mcp-method": "notifications/cancelled" })),
+    ).toMatchObject({ status: 202, text: "" });
   });
 });
 
 describe("methods and paths", () => {
-  test.for(["/", "/mcp/", "/MCP", "/%6dcp", "/x/../mcp", "//mcp", "/mcp%00", "/mcp;x"])("there is nothing at %s", async (path) => {
-    expect(await ask(post(ping, {}, `POST ${path} HTTP/1.1`))).toMatchObject(refused(404, -32600, "There is nothing here; MCP is at /mcp."));
-  });
+  test.for(["/", "/mcp/", "/MCP", "/%6dcp", "/x/../mcp", "//mcp", "/mcp%00", "/mcp;x"])(
+    "there is nothing at %s",
+    async (path) => {
+      expect(await ask(post(ping, {}, `POST ${path} HTTP/1.1`))).toMatchObject(
+        refused(404, -32600, "There is nothing here; MCP is at /mcp."),
+      );
+    },
+  );
 
   test("a query changes nothing; health is told to who asks", async () => {
     expect(await ask(post(ping, {}, "POST /mcp?a=1 HTTP/1.1"))).toMatchObject(served);
@@ -476,7 +574,10 @@ describe("heads", () => {
 
   test.for([
     ["64 kB in one header", post(ping, { x: "a".repeat(65_536) })],
-    ["64 kB in many", post(ping, Object.fromEntries(Array.from({ length: 2_500 }, (_, n) => [`x-${n}`, "a".repeat(20)])))],
+    [
+      "64 kB in many",
+      post(ping, Object.fromEntries(Array.from({ length: 2_500 }, (_, n) => [`x-${n}`, "a".repeat(20)]))),
+    ],
     ["an address of 64 kB", post(ping, {}, `POST /mcp?${"a".repeat(65_536)} HTTP/1.1`)],
   ] as const)("a head with %s is refused: 431", async ([_name, request]) => {
     const socket = (await connect()).send(request);
@@ -504,7 +605,10 @@ describe("heads", () => {
     expect(await ask(post(ping, { x: "é", "x-y": "\u{1f600}" }))).toMatchObject(served);
     expect(await ask(post(ping, { "mcp-session-id": "é" }))).toMatchObject({ status: 404 });
     expect(await ask(post(ping, { authorization: "Bearer é" }))).toMatchObject({ status: 401 });
-    expect(await ask(modern("tools/call", { name: "é" }, { "mcp-name": "é" }))).toMatchObject({ status: 400, messages: [{ error: { code: -32020 } }] });
+    expect(await ask(modern("tools/call", { name: "é" }, { "mcp-name": "é" }))).toMatchObject({
+      status: 400,
+      messages: [{ error: { code: -32020 } }],
+    });
   });
 });
 
@@ -559,13 +663,18 @@ describe("bodies", () => {
 
   test("no body, and an empty one in chunks, are no message: -32700", async () => {
     expect(await ask(post(""))).toMatchObject(refused(400, -32700));
-    expect(await ask(post("0\r\n\r\n", { "content-length": undefined, "transfer-encoding": "chunked" }))).toMatchObject(refused(400, -32700));
+    expect(await ask(post("0\r\n\r\n", { "content-length": undefined, "transfer-encoding": "chunked" }))).toMatchObject(
+      refused(400, -32700),
+    );
   });
 
-  test.for(["abc", "-5", "+42", "42,42", "0x2a", "", "4.2e1", "9".repeat(30)])("Content-Length: %s is no length: 400", async (length) => {
-    const socket = (await connect()).send(post(ping, { "content-length": length }));
-    expect(await socket.closed()).toMatch(malformed);
-  });
+  test.for(["abc", "-5", "+42", "42,42", "0x2a", "", "4.2e1", "9".repeat(30)])(
+    "Content-Length: %s is no length: 400",
+    async (length) => {
+      const socket = (await connect()).send(post(ping, { "content-length": length }));
+      expect(await socket.closed()).toMatch(malformed);
+    },
+  );
 
   test("two lengths, equal or not, and a length beside chunks are refused: one of the two would be somebody else's request", async () => {
     const size = String(ping.length);
@@ -582,27 +691,47 @@ describe("bodies", () => {
 
   /** Every byte a chunk of its own. */
   const inChunks = (body: string, trailers = "") =>
-    post(`${Array.from(body, (letter) => `1\r\n${letter}\r\n`).join("")}0\r\n${trailers}\r\n`, { "content-length": undefined, "transfer-encoding": "chunked" });
+    post(`${Array.from(body, (letter) => `1\r\n${letter}\r\n`).join("")}0\r\n${trailers}\r\n`, {
+      "content-length": undefined,
+      "transfer-encoding": "chunked",
+    });
 
   test("chunks are put together; what a trailer says about who asks, and where, is not heard", async () => {
     expect(await ask(inChunks(ping))).toMatchObject(served);
-    expect(await ask(inChunks(ping, "host: evil.example\r\norigin: https://evil.example\r\nmcp-session-id: x\r\nauthorization: Bearer x\r\n"))).toMatchObject(
-      served,
-    );
+    expect(
+      await ask(
+        inChunks(
+          ping,
+          "host: evil.example\r\norigin: https://evil.example\r\nmcp-session-id: x\r\nauthorization: Bearer x\r\n",
+        ),
+      ),
+    ).toMatchObject(served);
     const { own } = await begin(await withToken());
     const token = String((await withToken()).authorization);
-    expect(await ask(inChunks(ping, `authorization: ${token}\r\nmcp-session-id: ${String(own["mcp-session-id"])}\r\n`))).toMatchObject(served);
     expect(
-      await ask(inChunks(ping, `authorization: ${token}\r\n`).replace("\r\n\r\n", `\r\nmcp-session-id: ${String(own["mcp-session-id"])}\r\n\r\n`)),
+      await ask(inChunks(ping, `authorization: ${token}\r\nmcp-session-id: ${String(own["mcp-session-id"])}\r\n`)),
+    ).toMatchObject(served);
+    expect(
+      await ask(
+        inChunks(ping, `authorization: ${token}\r\n`).replace(
+          "\r\n\r\n",
+          `\r\nmcp-session-id: ${String(own["mcp-session-id"])}\r\n\r\n`,
+        ),
+      ),
     ).toMatchObject({
       status: 404,
     });
   });
 
-  test.for(["zz\r\n", "-1\r\n", "5\r\nabcdefg\r\n", `${"f".repeat(20)}\r\n`])("a chunk that is none, %j: 400", async (chunk) => {
-    const socket = (await connect()).send(post(chunk, { "content-length": undefined, "transfer-encoding": "chunked" }));
-    expect(await socket.closed()).toMatch(malformed);
-  });
+  test.for(["zz\r\n", "-1\r\n", "5\r\nabcdefg\r\n", `${"f".repeat(20)}\r\n`])(
+    "a chunk that is none, %j: 400",
+    async (chunk) => {
+      const socket = (await connect()).send(
+        post(chunk, { "content-length": undefined, "transfer-encoding": "chunked" }),
+      );
+      expect(await socket.closed()).toMatch(malformed);
+    },
+  );
 
   test("Expect: 100-continue is told to go on, and then answered; of another expectation nothing is known: 417", async () => {
     const socket = (await connect()).send(post("", { "content-length": String(ping.length), expect: "100-continue" }));
@@ -622,7 +751,10 @@ describe("bodies", () => {
 
   test("a head and a body that stop hold nobody up, and their connections wait for the rest", async () => {
     const half = post(ping).length - 20;
-    const slow = [(await connect()).send("POST /mcp HTTP/1.1\r\nhost: loc"), (await connect()).send(post(ping).slice(0, half))];
+    const slow = [
+      (await connect()).send("POST /mcp HTTP/1.1\r\nhost: loc"),
+      (await connect()).send(post(ping).slice(0, half)),
+    ];
     for (let n = 0; n < 5; n++) expect(await ask(post(ping))).toMatchObject(served);
     slow[0]?.send("alhost\r\n", post(ping).slice(post(ping).indexOf("content-type")));
     slow[1]?.send(post(ping).slice(half));
@@ -700,12 +832,16 @@ describe("connections", { timeout: rounds(60_000, 240_000) }, () => {
     for (const { socket } of deaf) socket.pause();
     const long = toBody({ method: "tools/call", params: { name: "good_long" } });
     for (const socket of deaf.slice(0, 3)) socket.send(post(long), post(long));
-    for (const socket of deaf.slice(3, 5)) socket.send(modern("tools/call", { name: "good_long" }, { "mcp-name": "good_long" }).repeat(2));
+    for (const socket of deaf.slice(3, 5))
+      socket.send(modern("tools/call", { name: "good_long" }, { "mcp-name": "good_long" }).repeat(2));
     deaf[5]?.send(get(own));
     for (let n = 0; n < 5; n++) expect(await ask(post(ping, own))).toMatchObject(served);
     // Who begins to read after all gets all of it.
     deaf[0]?.socket.resume();
-    expect(await deaf[0]?.answer()).toMatchObject({ status: 200, messages: [{ result: { structuredContent: { success: true } } }] });
+    expect(await deaf[0]?.answer()).toMatchObject({
+      status: 200,
+      messages: [{ result: { structuredContent: { success: true } } }],
+    });
   });
 
   test("a client that leaves, in its head, its body, its call or its stream, is missed by nobody", async () => {
@@ -747,7 +883,8 @@ describe("connections", { timeout: rounds(60_000, 240_000) }, () => {
 
   test("connections that say nothing, or half a head, keep nobody out", async () => {
     const silent: RawSocket[] = [];
-    for (let n = 0; n < rounds(300, 10_000); n++) silent.push((await connect()).send(n % 2 === 0 ? "" : "POST /mcp HTTP/1.1\r\nhost: l"));
+    for (let n = 0; n < rounds(300, 10_000); n++)
+      silent.push((await connect()).send(n % 2 === 0 ? "" : "POST /mcp HTTP/1.1\r\nhost: l"));
     expect(await ask(post(ping))).toMatchObject(served);
     expect(silent.filter(({ isClosed }) => !isClosed).length).toBeLessThanOrEqual(2_010);
     for (const { socket } of silent) socket.destroy();

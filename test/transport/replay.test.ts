@@ -2,12 +2,21 @@ import { expect, test } from "vitest";
 import { Replay, ReplayMemory } from "../../src/transport/replay.ts";
 import type { Message } from "../../src/wire/message.ts";
 
-const note = (text: string): Message & { jsonrpc: string } => ({ jsonrpc: "2.0", method: "notifications/message", params: { level: "info", data: text } });
+const note = (text: string): Message & { jsonrpc: string } => ({
+  jsonrpc: "2.0",
+  method: "notifications/message",
+  params: { level: "info", data: text },
+});
 
-const replayed = (replay: Replay, after: string): unknown[] => [...replay.after(after)].map(({ text }) => JSON.parse(text));
+const replayed = (replay: Replay, after: string): unknown[] =>
+  [...replay.after(after)].map(({ text }) => JSON.parse(text));
 
 function keep(replay: Replay, stream: string, message: Message): string {
-  return replay.keep(stream, JSON.stringify(message), message.method === undefined ? (message.id ?? undefined) : undefined);
+  return replay.keep(
+    stream,
+    JSON.stringify(message),
+    message.method === undefined ? (message.id ?? undefined) : undefined,
+  );
 }
 
 test("a client that comes back gets what its stream missed, and nothing of other streams", async () => {
@@ -41,7 +50,9 @@ test("a session keeps 4 MiB: the oldest messages make room, and of an answer tha
   keep(replay, "a", note("y".repeat(3 * mib)));
   expect(replayed(replay, opened)).toEqual([note("y".repeat(3 * mib))]);
   keep(replay, "a", answer(7, 10 * mib));
-  expect(replayed(replay, opened)).toEqual([{ jsonrpc: "2.0", id: 7, error: { code: -32603, message: expect.stringContaining("has become a task") } }]);
+  expect(replayed(replay, opened)).toEqual([
+    { jsonrpc: "2.0", id: 7, error: { code: -32603, message: expect.stringContaining("has become a task") } },
+  ]);
   // Words are kept no longer than anything else.
   for (let id = 0; id < 20_000; id++) keep(replay, "a", answer(id, 600));
   expect(replayed(replay, opened).length).toBeLessThan(10_000);
@@ -57,7 +68,11 @@ test("what is older than its time goes, and a word of it stays", async () => {
   now = 100;
   keep(replay, "a", note("new"));
   memory.sweep(50);
-  const word = { jsonrpc: "2.0", id: 7, error: { code: -32603, message: expect.stringContaining("not kept any longer") } };
+  const word = {
+    jsonrpc: "2.0",
+    id: 7,
+    error: { code: -32603, message: expect.stringContaining("not kept any longer") },
+  };
   expect(replayed(replay, opened)).toEqual([note("new"), word]);
   expect(memory.bytes).toBeLessThan(2_000);
   memory.sweep(150);

@@ -21,7 +21,10 @@ function setUp() {
     clock.advance(1);
     const request = new IncomingMessage(new Socket());
     request.method = message === undefined ? "GET" : "POST";
-    request.headers = { accept: "application/json, text/event-stream", ...(id !== undefined && { "mcp-session-id": id }) };
+    request.headers = {
+      accept: "application/json, text/event-stream",
+      ...(id !== undefined && { "mcp-session-id": id }),
+    };
     const response = new ServerResponse(request);
     let session = "";
     const writeHead = response.writeHead.bind(response);
@@ -88,14 +91,23 @@ test("where all are in use the next is refused with the cure, and others are ser
 
 test("a session that was silent for too long is ended: a stranger's after ten minutes, one of a known caller after an hour; a stream protects it", async () => {
   const { clock, begin, statusOf, openStream } = setUp();
-  const [own, used, silent, held] = [await begin(localUser), await begin(stranger), await begin(stranger), await begin(stranger)];
+  const [own, used, silent, held] = [
+    await begin(localUser),
+    await begin(stranger),
+    await begin(stranger),
+    await begin(stranger),
+  ];
   const stream = await openStream(stranger, held);
   clock.advance(6 * 60_000);
   expect(await statusOf(stranger, used)).toBe(200);
   clock.advance(6 * 60_000);
-  expect([await statusOf(stranger, used), await statusOf(stranger, silent), await statusOf(localUser, own)]).toEqual([200, 404, 200]);
+  expect([await statusOf(stranger, used), await statusOf(stranger, silent), await statusOf(localUser, own)]).toEqual([
+    200, 404, 200,
+  ]);
   clock.advance(59 * 60_000);
-  expect([await statusOf(stranger, used), await statusOf(stranger, held), await statusOf(localUser, own)]).toEqual([404, 200, 200]);
+  expect([await statusOf(stranger, used), await statusOf(stranger, held), await statusOf(localUser, own)]).toEqual([
+    404, 200, 200,
+  ]);
   await stream.over();
   clock.advance(62 * 60_000);
   expect([await statusOf(stranger, held), await statusOf(localUser, own)]).toEqual([404, 404]);

@@ -7,7 +7,8 @@ import type { Message } from "../../src/wire/message.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
-const note = (n: number, text = "") => `${JSON.stringify({ jsonrpc: "2.0", method: "notifications/x", params: { n, text } })}\n`;
+const note = (n: number, text = "") =>
+  `${JSON.stringify({ jsonrpc: "2.0", method: "notifications/x", params: { n, text } })}\n`;
 
 const ask = (id: number) => `${JSON.stringify({ jsonrpc: "2.0", id, method: "x", params: { n: id } })}\n`;
 
@@ -15,8 +16,15 @@ const ask = (id: number) => `${JSON.stringify({ jsonrpc: "2.0", id, method: "x",
 async function open(clock: Clock = systemClock) {
   const [input, output] = [new PassThrough({ highWaterMark: 64 * 1024 }), new PassThrough()];
   const received: number[] = [];
-  const transport = new LineTransport({ input, output, write: (part, onWritten) => output.write(part, onWritten), clock, log: silentLog });
-  transport.onMessage = (message: Message) => void received.push((message as unknown as { params: { n: number } }).params.n);
+  const transport = new LineTransport({
+    input,
+    output,
+    write: (part, onWritten) => output.write(part, onWritten),
+    clock,
+    log: silentLog,
+  });
+  transport.onMessage = (message: Message) =>
+    void received.push((message as unknown as { params: { n: number } }).params.n);
   let isClosed = false;
   transport.onClose = () => (isClosed = true);
   transport.start();
@@ -68,7 +76,10 @@ test("a connection has at most 10,000 requests without an answer; one more is re
   const { input, output, received, transport } = await open();
   const refused = new Promise<string>((resolve) => output.setEncoding("utf8").once("data", resolve));
   input.write(Array.from({ length: 10_001 }, (_, id) => ask(id)).join(""));
-  expect(JSON.parse(await refused)).toMatchObject({ id: 10_000, error: { code: -32603, message: expect.stringContaining("wait for one to end") } });
+  expect(JSON.parse(await refused)).toMatchObject({
+    id: 10_000,
+    error: { code: -32603, message: expect.stringContaining("wait for one to end") },
+  });
   expect(received).toHaveLength(10_000);
   transport.send(answer(0, "done"));
   input.write(ask(10_000));
@@ -78,7 +89,8 @@ test("a connection has at most 10,000 requests without an answer; one more is re
 
 test("nobody waits for the answer to a request that was taken back, whenever it was", async () => {
   const { input, received, transport } = await open();
-  const cancel = (requestId: number) => `${JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId, n: -1 } })}\n`;
+  const cancel = (requestId: number) =>
+    `${JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId, n: -1 } })}\n`;
   input.write(ask(1) + ask(2) + cancel(1));
   while (received.length < 3) await turn();
   const before = transport.whenLeft(2);
@@ -109,10 +121,14 @@ test("small messages of one turn leave in one write, and a large one in parts of
   while (!text.includes("after it")) await turn();
   expect(Math.max(...written)).toBe(1024 * 1024);
   const lines = text.split("\n").slice(0, -1);
-  expect(lines.map((line) => (JSON.parse(line) as { id: number }).id)).toEqual(Array.from({ length: 52 }, (_, id) => id));
+  expect(lines.map((line) => (JSON.parse(line) as { id: number }).id)).toEqual(
+    Array.from({ length: 52 }, (_, id) => id),
+  );
 });
 
-test("answers that would be longer than any text together all leave, and the connection goes on", { timeout: 60_000 }, async () => {
+test("answers that would be longer than any text together all leave, and the connection goes on", {
+  timeout: 60_000,
+}, async () => {
   const { output, transport } = await open();
   const text = "x".repeat(45 * 1024 * 1024);
   for (let id = 0; id < 12; id++) transport.send(answer(id, text));

@@ -10,7 +10,10 @@ test.each([
   ["signal", staying],
   ["kill", `process.on("SIGTERM", () => {}); ${staying}`],
 ] as const)("a server is made to leave: it takes %s", async (took, words) => {
-  const child = await startChild({ command: execPath, args: ["-e", `${words} process.stdin.resume(); process.stdout.write("here");`] });
+  const child = await startChild({
+    command: execPath,
+    args: ["-e", `${words} process.stdin.resume(); process.stdout.write("here");`],
+  });
   const gone = once(child, "exit");
   await once(child.stdout, "data");
   // Who would leave is waited for; who stays is known to.

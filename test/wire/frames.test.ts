@@ -40,15 +40,33 @@ describe("messages", () => {
   const request = (params: string) => `{"jsonrpc":"2.0","id":1,"method":"x","params":{${params}}}`;
 
   test.each([
-    ["260,000 keys in _meta", request(`"_meta":${members(260_000)}`), "has an object with more than 10,000 members; put them in a list, or in a file."],
-    ["260,000 keys in the arguments", request(`"arguments":${members(260_000)}`), "has an object with more than 10,000 members"],
-    ["260,000 keys deep inside", request(`"a":[{"b":[${members(260_000)}]}]`), "has an object with more than 10,000 members"],
+    [
+      "260,000 keys in _meta",
+      request(`"_meta":${members(260_000)}`),
+      "has an object with more than 10,000 members; put them in a list, or in a file.",
+    ],
+    [
+      "260,000 keys in the arguments",
+      request(`"arguments":${members(260_000)}`),
+      "has an object with more than 10,000 members",
+    ],
+    [
+      "260,000 keys deep inside",
+      request(`"a":[{"b":[${members(260_000)}]}]`),
+      "has an object with more than 10,000 members",
+    ],
     ["260,000 keys of the message itself", members(260_000), "has an object with more than 10,000 members"],
-    ["a list of 300,000", request(`"a":${list(300_000)}`), "holds more than 100,000 values; put them in a file, or send them in parts."],
+    [
+      "a list of 300,000",
+      request(`"a":${list(300_000)}`),
+      "holds more than 100,000 values; put them in a file, or send them in parts.",
+    ],
     ["300,000 empty lists", request(`"a":${list(300_000, "[]")}`), "holds more than 100,000 values"],
     ["members of many objects", request(`"a":${list(200, members(600))}`), "holds more than 100,000 values"],
   ])("%s are refused before they are parsed", (_, text, sentence) => {
-    expect(parse(text)).toThrow(expect.objectContaining({ kind: "request", message: expect.stringContaining(`The message ${sentence}`) }));
+    expect(parse(text)).toThrow(
+      expect.objectContaining({ kind: "request", message: expect.stringContaining(`The message ${sentence}`) }),
+    );
   });
 
   test("what is within the limits is read: 10,000 members, 99,990 values, and commas and colons in strings", () => {
@@ -59,6 +77,8 @@ describe("messages", () => {
   });
 
   test("brackets inside strings are no nesting", () => {
-    expect(parse(`{"jsonrpc":"2.0","method":"x","params":{"a":"${"[".repeat(500)}\\"${"{".repeat(500)}"}}`)).not.toThrow();
+    expect(
+      parse(`{"jsonrpc":"2.0","method":"x","params":{"a":"${"[".repeat(500)}\\"${"{".repeat(500)}"}}`),
+    ).not.toThrow();
   });
 });

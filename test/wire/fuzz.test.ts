@@ -12,8 +12,8 @@ import { type RawHeaders, RawSocket, toRequest } from "../helpers/raw-socket.ts"
 import type { Fields } from "../helpers/wire.ts";
 
 /**
- * Near-messages, on pipes and over HTTP, in both eras: whatever comes, the process lives, every request that can be answered has
- * exactly one answer, every answer is a message, the next proper call works, and nothing stays in memory.
+ * Near-messages, on pipes and over HTTP, in both eras: whatever comes, the process lives, every request that can be
+ * answered has exactly one answer, every answer is a message, the next proper call works, and nothing stays in memory.
  *   MEANWHILE_FUZZ_SEED=… MEANWHILE_FUZZ_FRAMES=… npm run check:fuzz
  */
 const seed = Number(process.env.MEANWHILE_FUZZ_SEED ?? 20_261_116);
@@ -32,7 +32,21 @@ interface Frame {
 
 type IdKind = (typeof idKinds)[number];
 /** The usable ones first. */
-const idKinds = ["number", "text", "negative", "odd", "again", "null", "fraction", "huge", "true", "list", "object", "infinite", "none"] as const;
+const idKinds = [
+  "number",
+  "text",
+  "negative",
+  "odd",
+  "again",
+  "null",
+  "fraction",
+  "huge",
+  "true",
+  "list",
+  "object",
+  "infinite",
+  "none",
+] as const;
 
 interface Damage {
   readonly kind: "cut" | "drop" | "insert" | "double" | "byte";
@@ -51,7 +65,10 @@ const envelope = fc.constantFrom<object>(
   { ...toEnvelope(clientInfo, {}), progressToken: 1 },
 );
 const badEnvelope = fc
-  .record({ key: fc.constantFrom(...Object.values(metaKeys), "progressToken"), value: fc.oneof(junk, fc.constantFrom("2099-01-01", ...revisions)) })
+  .record({
+    key: fc.constantFrom(...Object.values(metaKeys), "progressToken"),
+    value: fc.oneof(junk, fc.constantFrom("2099-01-01", ...revisions)),
+  })
   .map(({ key, value }) => ({ ...toEnvelope(clientInfo, {}), [key]: value }));
 const methods = [
   "ping",
@@ -80,18 +97,27 @@ const methods = [
   "__proto__",
   "toString",
 ];
-const known = fc.oneof(junk, fc.constantFrom("good_add", "task_status", "task_list", "nobody", "meanwhile://stats", "debug"));
+const known = fc.oneof(
+  junk,
+  fc.constantFrom("good_add", "task_status", "task_list", "nobody", "meanwhile://stats", "debug"),
+);
 const params = fc.record(
   {
     name: known,
-    arguments: fc.oneof(junk, fc.constantFrom<object>({ a: 1, b: 2 }, { a: "1" }, { job_id: "none" }, { a: 1e308, b: 1e308 })),
+    arguments: fc.oneof(
+      junk,
+      fc.constantFrom<object>({ a: 1, b: 2 }, { a: "1" }, { job_id: "none" }, { a: 1e308, b: 1e308 }),
+    ),
     uri: known,
     taskId: known,
     cursor: junk,
     level: known,
     ref: fc.oneof(junk, fc.constantFrom<object>({ type: "ref/resource", uri: "x" }, { type: "ref/prompt", name: "x" })),
     argument: fc.oneof(junk, fc.constant({ name: "a", value: "" })),
-    notifications: fc.oneof(junk, fc.constantFrom<object>({ toolsListChanged: true }, { taskIds: ["none"] }, { taskIds: [7] })),
+    notifications: fc.oneof(
+      junk,
+      fc.constantFrom<object>({ toolsListChanged: true }, { taskIds: ["none"] }, { taskIds: [7] }),
+    ),
     requestId: junk,
     inputResponses: junk,
     requestState: junk,
@@ -111,13 +137,26 @@ const dressed = fc
     params: { ...given, _meta },
   }));
 const wrongField = fc
-  .tuple(fc.oneof(request, dressed), fc.constantFrom("jsonrpc", "method", "params", "result", "error", "toJSON", "constructor"), junk)
+  .tuple(
+    fc.oneof(request, dressed),
+    fc.constantFrom("jsonrpc", "method", "params", "result", "error", "toJSON", "constructor"),
+    junk,
+  )
   .map(([message, key, value]) => ({ ...message, [key]: value }));
-const answer = fc.oneof(fc.record({ result: junk }), fc.record({ error: fc.oneof(junk, fc.constant({ code: -32000, message: "no" })) }));
+const answer = fc.oneof(
+  fc.record({ result: junk }),
+  fc.record({ error: fc.oneof(junk, fc.constant({ code: -32000, message: "no" })) }),
+);
 /** Nothing is wrong with these in one era, in the other only what they say about it. */
 const proper = fc
-  .tuple(fc.constantFrom("ping", "tools/list", "tools/call", "prompts/list", "resources/list", "server/discover"), fc.option(envelope, { nil: undefined }))
-  .map(([method, about]) => ({ method, params: { ...(method === "tools/call" && call), ...(about !== undefined && { _meta: about }) } }));
+  .tuple(
+    fc.constantFrom("ping", "tools/list", "tools/call", "prompts/list", "resources/list", "server/discover"),
+    fc.option(envelope, { nil: undefined }),
+  )
+  .map(([method, about]) => ({
+    method,
+    params: { ...(method === "tools/call" && call), ...(about !== undefined && { _meta: about }) },
+  }));
 const object = fc.oneof(
   { weight: 3, arbitrary: proper as fc.Arbitrary<object> },
   { weight: 4, arbitrary: request },
@@ -129,14 +168,37 @@ const toText = (message: object) => JSON.stringify({ jsonrpc: "2.0", id: "@", ..
 const ping = (more: string) => `{"jsonrpc":"2.0","id":"@","method":"ping","params":{${more}}}`;
 /** What no object turns into. */
 const literal = fc.oneof(
-  fc.constantFrom("", " ", "\r", "null", "true", "7", '"x"', "[]", "{}", '[{"jsonrpc":"2.0","id":"@","method":"ping"}]', "\ufeff{}", "{}{}", "NaN", "'x'"),
+  fc.constantFrom(
+    "",
+    " ",
+    "\r",
+    "null",
+    "true",
+    "7",
+    '"x"',
+    "[]",
+    "{}",
+    '[{"jsonrpc":"2.0","id":"@","method":"ping"}]',
+    "\ufeff{}",
+    "{}{}",
+    "NaN",
+    "'x'",
+  ),
   fc
     .constantFrom("1e400", "-0", "1e-400", "123456789012345678901234567890", "0.1e1", "00", "1.")
     .map((number) => ping(`"x":${number},"progressToken":${number}`)),
   fc.integer({ min: 1, max: 400 }).map((depth) => ping(`"x":${"[".repeat(depth)}${"]".repeat(depth)}`)),
   fc.integer({ min: 1, max: 400 }).map((depth) => ping(`"x":${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`)),
   fc.integer({ min: 1, max: 20_000 }).map((length) => ping(`"x":"${"x".repeat(length)}"`)),
-  fc.constantFrom('"id":7,"id":"@"', '"__proto__":{"x":1}', '"x":"\\ud800"', '"x":"\\u0000\\u2028\ud83d\ude00"', '"x":"\\x"').map(ping),
+  fc
+    .constantFrom(
+      '"id":7,"id":"@"',
+      '"__proto__":{"x":1}',
+      '"x":"\\ud800"',
+      '"x":"\\u0000\\u2028\ud83d\ude00"',
+      '"x":"\\x"',
+    )
+    .map(ping),
   fc.constantFrom(
     '{"jsonrpc":"2.0","method":"ping"}',
     '{"jsonrpc":"2.0","id":"@"}',
@@ -147,12 +209,37 @@ const literal = fc.oneof(
 const damage: fc.Arbitrary<Damage> = fc.record({
   kind: fc.constantFrom("cut", "drop", "insert", "double", "byte"),
   at: fc.double({ min: 0, max: 1, noNaN: true }),
-  letter: fc.constantFrom('"', "{", "}", "[", "]", ",", ":", "\\", "0", "-", "e", " ", "\0", "\u00e9", "\u2028", "\xff", "\xc3", "\xed"),
+  letter: fc.constantFrom(
+    '"',
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\\",
+    "0",
+    "-",
+    "e",
+    " ",
+    "\0",
+    "\u00e9",
+    "\u2028",
+    "\xff",
+    "\xc3",
+    "\xed",
+  ),
 });
 const frame: fc.Arbitrary<Frame> = fc.record({
   text: fc.oneof({ weight: 5, arbitrary: object.map(toText) }, { weight: 1, arbitrary: literal }),
-  id: fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...idKinds.slice(0, 4)) }, { weight: 1, arbitrary: fc.constantFrom(...idKinds) }),
-  damage: fc.oneof({ weight: 5, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.array(damage, { minLength: 1, maxLength: 3 }) }),
+  id: fc.oneof(
+    { weight: 8, arbitrary: fc.constantFrom(...idKinds.slice(0, 4)) },
+    { weight: 1, arbitrary: fc.constantFrom(...idKinds) },
+  ),
+  damage: fc.oneof(
+    { weight: 5, arbitrary: fc.constant([]) },
+    { weight: 1, arbitrary: fc.array(damage, { minLength: 1, maxLength: 3 }) },
+  ),
 });
 
 let lastId = 1_000_000;
@@ -209,18 +296,24 @@ const maxDepth = 64;
 function dueTo(line: Buffer): Due {
   if (line.toString("latin1").replace(/\r$/, "") === "") return { answers: "none" };
   const value = isUtf8(line) ? parsed(line) : undefined;
-  if (typeof value !== "object" || value === null || Array.isArray(value) || depthOf(value) > maxDepth) return { answers: "one" };
+  if (typeof value !== "object" || value === null || Array.isArray(value) || depthOf(value) > maxDepth)
+    return { answers: "one" };
   const { jsonrpc, id, method, params: given, result, error } = value as Fields;
   const isUsable = typeof id === "string" || Number.isSafeInteger(id);
   if (id !== undefined && !isUsable) return { answers: "one" };
   const own = id === undefined ? {} : { id: id as string | number };
   if (jsonrpc !== "2.0") return { answers: "one", ...own };
-  if (method === undefined) return { answers: error !== undefined || (id !== undefined && result !== undefined) ? "none" : "one", ...own };
-  const isWellFormed = typeof method === "string" && (given === undefined || (typeof given === "object" && given !== null && !Array.isArray(given)));
+  if (method === undefined)
+    return { answers: error !== undefined || (id !== undefined && result !== undefined) ? "none" : "one", ...own };
+  const isWellFormed =
+    typeof method === "string" &&
+    (given === undefined || (typeof given === "object" && given !== null && !Array.isArray(given)));
   if (!isWellFormed) return { answers: id === undefined ? "one or none" : "one", ...own };
   if (id === undefined) return { answers: "none" };
   // One that listens stands until somebody ends it.
-  return method === "subscriptions/listen" ? { answers: "one or none", ...own } : { answers: "one", isRequest: true, ...own };
+  return method === "subscriptions/listen"
+    ? { answers: "one or none", ...own }
+    : { answers: "one", isRequest: true, ...own };
 }
 
 function parsed(line: Buffer): unknown {
@@ -236,18 +329,26 @@ function depthOf(value: unknown): number {
   return 1 + Math.max(0, ...Object.values(value).map(depthOf));
 }
 
-/** True for the answer to a request, false for what the server says by itself; anything else is no message, and thrown. */
+/**
+ * True for the answer to a request, false for what the server says by itself; anything else is no message, and thrown.
+ */
 function isAnswer(message: Fields): boolean {
   const { jsonrpc, id, method, params: given, result, error } = message;
   const refuse = (why: string) => new Error(`${why}: ${JSON.stringify(message).slice(0, 500)}`);
   if (jsonrpc !== "2.0") throw refuse("This is no message");
   if (typeof method === "string") {
-    if (result !== undefined || error !== undefined || (given !== undefined && typeof given !== "object")) throw refuse("This is no request");
+    if (result !== undefined || error !== undefined || (given !== undefined && typeof given !== "object"))
+      throw refuse("This is no request");
     return false;
   }
   if ((result === undefined) === (error === undefined)) throw refuse("An answer has a result or an error");
-  if (result !== undefined && (typeof result !== "object" || result === null || id === null)) throw refuse("This is no result");
-  if (error !== undefined && !(Number.isSafeInteger(error.code) && typeof error.message === "string" && error.message !== "")) throw refuse("This is no error");
+  if (result !== undefined && (typeof result !== "object" || result === null || id === null))
+    throw refuse("This is no result");
+  if (
+    error !== undefined &&
+    !(Number.isSafeInteger(error.code) && typeof error.message === "string" && error.message !== "")
+  )
+    throw refuse("This is no error");
   if (id !== null && typeof id !== "string" && !Number.isSafeInteger(id)) throw refuse("This answers nobody");
   return true;
 }
@@ -257,7 +358,9 @@ function isAnswer(message: Fields): boolean {
 const add = `import { defineCommand } from "meanwhile";
 import { z } from "zod";
 export default defineCommand({ summary: "Add", effects: "read", input: z.object({ a: z.number(), b: z.number() }), run: ({ a, b }) => ({ sum: a + b }) });`;
-const open = shareAmongTests(() => serveHttpHere(["--no-bundled", "--commands", writeFiles(temporaryFolder(), { "good/add.ts": add })]));
+const open = shareAmongTests(() =>
+  serveHttpHere(["--no-bundled", "--commands", writeFiles(temporaryFolder(), { "good/add.ts": add })]),
+);
 
 const initialize = { method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo } };
 const _meta = toEnvelope(clientInfo, {});
@@ -349,22 +452,27 @@ let sent = 0;
 async function talkOverPipe(era: Era, frames: readonly Frame[], sizes: readonly number[]): Promise<void> {
   const pipe = new Pipe((await open()).openPipes());
   try {
-    expect(await pipe.ask(era === modernRevision ? { method: "server/discover", params: { _meta } } : initialize)).toHaveProperty("result");
+    expect(
+      await pipe.ask(era === modernRevision ? { method: "server/discover", params: { _meta } } : initialize),
+    ).toHaveProperty("result");
     const before = pipe.total;
     const lines = frames.map(toLine);
     sent += lines.length;
     const dues = lines.map(dueTo);
-    for (const piece of inPieces(Buffer.concat(lines.flatMap((line) => [line, Buffer.from("\n")])), sizes)) pipe.write(piece);
+    for (const piece of inPieces(Buffer.concat(lines.flatMap((line) => [line, Buffer.from("\n")])), sizes))
+      pipe.write(piece);
     // A listening stands, and who takes its id meanwhile is refused without one.
     const standing = new Set(dues.filter(({ isRequest }) => isRequest !== true).map(({ id }) => id));
     for (const { id, isRequest } of dues) if (isRequest === true && !standing.has(id)) await pipe.answered(id);
     // Whatever else is said about all that is said by now.
     expect(await pipe.ask(properCall(era)), "the next call").toMatchObject(sum);
     if (pipe.problem !== undefined) throw pipe.problem;
-    if (pipe.failures.length > 0) throw new Error(`What others send is no failure of ours: ${pipe.failures.join(", ")}`);
+    if (pipe.failures.length > 0)
+      throw new Error(`What others send is no failure of ours: ${pipe.failures.join(", ")}`);
     for (const [id, times] of timesSent(dues)) {
       const answers = pipe.answers.get(id) ?? 0;
-      if (answers > times) throw new Error(`${JSON.stringify(id)} was sent ${times} times, and answered ${answers} times`);
+      if (answers > times)
+        throw new Error(`${JSON.stringify(id)} was sent ${times} times, and answered ${answers} times`);
     }
     const least = dues.filter(({ answers }) => answers === "one").length;
     const most = least + dues.filter(({ answers }) => answers === "one or none").length;
@@ -385,7 +493,11 @@ function timesSent(dues: readonly Due[]): Map<string | number, number> {
 
 const ways = [...eras, "alone"] as const;
 type Way = (typeof ways)[number];
-const usual: RawHeaders = { host: "localhost", "content-type": "application/json", accept: "application/json, text/event-stream" };
+const usual: RawHeaders = {
+  host: "localhost",
+  "content-type": "application/json",
+  accept: "application/json, text/event-stream",
+};
 
 /** Headers that a message goes with, in place of the right ones. */
 const odd = fc.dictionary(
@@ -426,14 +538,21 @@ interface Posted {
   readonly frame: Frame;
   readonly odd: Readonly<Record<string, string>>;
 }
-const posted: fc.Arbitrary<Posted> = fc.record({ frame, odd: fc.oneof({ weight: 4, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: odd }) });
+const posted: fc.Arbitrary<Posted> = fc.record({
+  frame,
+  odd: fc.oneof({ weight: 4, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: odd }),
+});
 
 function headersFor(way: Way, session: string | undefined, body: Buffer): RawHeaders {
   if (way === "alone") return {};
   if (way === "2025-11-25") return { "mcp-session-id": session, "mcp-protocol-version": way };
   const { method, params: given } = (parsed(body) ?? {}) as Fields;
   const toValue = (text: unknown) => (typeof text === "string" && /^[\x21-\x7e]+$/.test(text) ? text : undefined);
-  return { "mcp-protocol-version": way, "mcp-method": toValue(method), "mcp-name": toValue(given?.name ?? given?.uri ?? given?.taskId) };
+  return {
+    "mcp-protocol-version": way,
+    "mcp-method": toValue(method),
+    "mcp-name": toValue(given?.name ?? given?.uri ?? given?.taskId),
+  };
 }
 
 /** A stream that was asked for stays open, and what is behind it would wait. */
@@ -441,7 +560,10 @@ const isStream = (body: Buffer) => body.includes("subscriptions/listen");
 const atOnce = 8;
 
 function toPost(headers: RawHeaders, body: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(toRequest("POST /mcp HTTP/1.1", { ...usual, "content-length": String(body.length), ...headers })), body]);
+  return Buffer.concat([
+    Buffer.from(toRequest("POST /mcp HTTP/1.1", { ...usual, "content-length": String(body.length), ...headers })),
+    body,
+  ]);
 }
 
 async function talkOverHttp(way: Way, posts: readonly Posted[]): Promise<void> {
@@ -455,12 +577,16 @@ async function talkOverHttp(way: Way, posts: readonly Posted[]): Promise<void> {
     sent += bodies.length;
     for (let at = 0; at < bodies.length; at += atOnce) {
       const some = bodies.slice(at, at + atOnce);
-      for (const { body, odd: given } of some) socket.send(toPost({ ...headersFor(way, session, body), ...given }, body));
+      for (const { body, odd: given } of some)
+        socket.send(toPost({ ...headersFor(way, session, body), ...given }, body));
       for (const { body } of some) checkAnswer(await socket.answer(), dueTo(body));
     }
     const era = way === modernRevision ? way : "2025-11-25";
     const proper = properCall(era);
-    expect((await ask(proper, headersFor(way, session, Buffer.from(JSON.stringify(proper))))).messages, "the next call").toMatchObject([sum]);
+    expect(
+      (await ask(proper, headersFor(way, session, Buffer.from(JSON.stringify(proper))))).messages,
+      "the next call",
+    ).toMatchObject([sum]);
     expect(socket.received).toBe("");
   } finally {
     socket.socket.destroy();
@@ -475,11 +601,13 @@ function checkAnswer({ status, text, messages }: Awaited<ReturnType<RawSocket["a
     if (due.answers === "one" || text !== "") throw refuse("Something is owed");
   } else if (status === 200) {
     if (answers.length !== 1 || due.answers === "none") throw refuse("One answer is due, to who asked");
-    if (due.isRequest !== true || answers[0]?.id !== due.id) throw refuse(`This does not answer ${JSON.stringify(due.id)}`);
+    if (due.isRequest !== true || answers[0]?.id !== due.id)
+      throw refuse(`This does not answer ${JSON.stringify(due.id)}`);
   } else {
     if (status < 400 || status >= 500) throw refuse("This is nobody's mistake but ours");
     const [{ id, error } = {}] = answers;
-    if (answers.length !== 1 || error === undefined || (id !== null && due.id !== undefined && id !== due.id)) throw refuse("This does not say what is wrong");
+    if (answers.length !== 1 || error === undefined || (id !== null && due.id !== undefined && id !== due.id))
+      throw refuse("This does not say what is wrong");
   }
 }
 
@@ -510,13 +638,19 @@ async function sendBroken(all: readonly Broken[]): Promise<void> {
   sent += all.length;
   for (const [n, { method, posted: each, damage: damages }] of all.entries()) {
     const body = toLine(each.frame);
-    const request = toRequest(`${method} /mcp HTTP/1.1`, { ...usual, "content-length": String(body.length), ...each.odd }, body.toString("latin1"));
+    const request = toRequest(
+      `${method} /mcp HTTP/1.1`,
+      { ...usual, "content-length": String(body.length), ...each.odd },
+      body.toString("latin1"),
+    );
     const text = Buffer.from(request, "latin1").toString("latin1");
     sockets[n]?.send(toLine({ text, id: "none", damage: damages }));
   }
   const proper = await RawSocket.dial(url);
   const message = properCall("2025-11-25");
-  const { messages } = await proper.send(toPost({}, Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, ...message })))).answer();
+  const { messages } = await proper
+    .send(toPost({}, Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, ...message }))))
+    .answer();
   expect(messages, "the next call").toMatchObject([sum]);
   for (const { socket, received } of [proper, ...sockets]) {
     expect(received.slice(0, 9)).toBe(received === "" ? "" : "HTTP/1.1 ");
@@ -543,7 +677,8 @@ async function heapMib(): Promise<number> {
 async function fuzz<T extends unknown[]>(frames: number, property: fc.IAsyncProperty<T>): Promise<void> {
   const mib: number[] = [];
   for (let round = 0; mib.length < 2; mib.push(await heapMib())) {
-    for (const end = sent + frames / 2; sent < end; round++) await fc.assert(property, { seed: seed + round, numRuns: 5, interruptAfterTimeLimit: 40_000 });
+    for (const end = sent + frames / 2; sent < end; round++)
+      await fc.assert(property, { seed: seed + round, numRuns: 5, interruptAfterTimeLimit: 40_000 });
   }
   expect((mib[1] as number) - (mib[0] as number)).toBeLessThan(16);
 }
@@ -552,7 +687,10 @@ afterAll(() => process.stderr.write(`${sent} frames of seed ${seed}\n`));
 
 describe(`near-messages of seed ${seed}`, { timeout: guardMs }, () => {
   const talk = fc.array(frame, { minLength: 1, maxLength: 200, size: "max" });
-  const sizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 100_000 })), { minLength: 1, maxLength: 8 });
+  const sizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 100_000 })), {
+    minLength: 1,
+    maxLength: 8,
+  });
 
   test.for(eras)("on a pipe that speaks %s", async (era) => {
     await fuzz(

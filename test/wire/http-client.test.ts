@@ -5,7 +5,8 @@ import { isEventStream, readBody, subjectHeaders } from "../../src/wire/http-cli
 describe("the body of an answer", () => {
   const read = async (chunks: readonly string[], isStream: boolean, maxBytes?: number) => {
     const texts: string[] = [];
-    for await (const { data } of readBody(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), isStream, maxBytes)) texts.push(data);
+    for await (const { data } of readBody(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), isStream, maxBytes))
+      texts.push(data);
     return texts;
   };
 
@@ -22,21 +23,27 @@ describe("the body of an answer", () => {
   });
 
   test("is a stream by its type alone", () => {
-    expect(["text/event-stream", "Text/Event-Stream; charset=utf-8", "application/json", "text/event-streams", undefined, null].map(isEventStream)).toEqual([
-      true,
-      true,
-      false,
-      false,
-      false,
-      false,
-    ]);
+    expect(
+      [
+        "text/event-stream",
+        "Text/Event-Stream; charset=utf-8",
+        "application/json",
+        "text/event-streams",
+        undefined,
+        null,
+      ].map(isEventStream),
+    ).toEqual([true, true, false, false, false, false]);
   });
 });
 
 test.each([
   ["nothing is agreed on", { revision: undefined, session: undefined }, {}],
   ["a handshake", { revision: "2025-11-25", session: undefined, method: "initialize" }, {}],
-  ["a session", { revision: "2025-11-25", session: "s", method: "ping" }, { "mcp-session-id": "s", "mcp-protocol-version": "2025-11-25" }],
+  [
+    "a session",
+    { revision: "2025-11-25", session: "s", method: "ping" },
+    { "mcp-session-id": "s", "mcp-protocol-version": "2025-11-25" },
+  ],
   ["a session before the header", { revision: "2025-03-26", session: "s", method: "ping" }, { "mcp-session-id": "s" }],
   [
     "2026-07-28",

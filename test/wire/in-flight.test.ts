@@ -5,7 +5,12 @@ test("each request finds its answer by its id, whatever comes between, and once 
   const inFlight = new InFlight<string>();
   const [first, second, named] = [inFlight.open(), inFlight.open(), inFlight.open("1")];
   expect([first.id, second.id, named.id]).toEqual([1, 2, "1"]);
-  expect([inFlight.settle(2, "two"), inFlight.settle("1", "text"), inFlight.settle(1, "one"), inFlight.settle(1, "again")]).toEqual([true, true, true, false]);
+  expect([
+    inFlight.settle(2, "two"),
+    inFlight.settle("1", "text"),
+    inFlight.settle(1, "one"),
+    inFlight.settle(1, "again"),
+  ]).toEqual([true, true, true, false]);
   expect(await Promise.all([first.answer, second.answer, named.answer])).toEqual(["one", "two", "text"]);
 });
 
@@ -21,6 +26,9 @@ test("all that wait are told when nothing comes any more", async () => {
   sent[0]?.fail(new Error("was not sent"));
   expect(inFlight.settle(1, "late"), "what has failed is not kept").toBe(false);
   inFlight.failAll(new Error("gone"));
-  expect(await Promise.allSettled(sent.map(({ answer }) => answer))).toMatchObject([{ reason: { message: "was not sent" } }, { reason: { message: "gone" } }]);
+  expect(await Promise.allSettled(sent.map(({ answer }) => answer))).toMatchObject([
+    { reason: { message: "was not sent" } },
+    { reason: { message: "gone" } },
+  ]);
   expect(inFlight.settle(1, "late")).toBe(false);
 });

@@ -8,12 +8,16 @@ const split = (chunks: readonly (string | Buffer)[], max?: number) => {
 
 describe("lines", () => {
   test("end at a newline and nowhere else", () => {
-    expect(split(['{"a":"x\u2028y\u2029z\u0085"}\n{"b":1}\r\n\n'])).toEqual(['{"a":"x\u2028y\u2029z\u0085"}', '{"b":1}']);
+    expect(split(['{"a":"x\u2028y\u2029z\u0085"}\n{"b":1}\r\n\n'])).toEqual([
+      '{"a":"x\u2028y\u2029z\u0085"}',
+      '{"b":1}',
+    ]);
   });
 
   test("are put together from pieces, also when a letter is cut in two", () => {
     const bytes = Buffer.from('{"text":"Grüße"}\n{"n":2}\n');
-    for (let at = 0; at <= bytes.length; at++) expect(split([bytes.subarray(0, at), bytes.subarray(at)])).toEqual(['{"text":"Grüße"}', '{"n":2}']);
+    for (let at = 0; at <= bytes.length; at++)
+      expect(split([bytes.subarray(0, at), bytes.subarray(at)])).toEqual(['{"text":"Grüße"}', '{"n":2}']);
   });
 
   test("one that is too long is dropped while it arrives, and the next is read", () => {

@@ -22,13 +22,17 @@ describe("a message is read", () => {
 });
 
 describe("a message of many values", () => {
-  const answerOf = (count: number) => readMessage(`{"jsonrpc":"2.0","id":3,"result":{"rows":[${"[0],".repeat(count - 1)}[0]]}}`);
+  const answerOf = (count: number) =>
+    readMessage(`{"jsonrpc":"2.0","id":3,"result":{"rows":[${"[0],".repeat(count - 1)}[0]]}}`);
 
   test("is read: a result has no reason to be small", () => {
     expect(answerOf(200_000)).toMatchObject({ id: 3, result: { rows: { length: 200_000 } } });
   });
 
   test("of more than a million fails its request", () => {
-    expect(answerOf(500_001)).toEqual({ id: 3, error: { code: -32603, message: "the answer holds more than 1,000,000 values" } });
+    expect(answerOf(500_001)).toEqual({
+      id: 3,
+      error: { code: -32603, message: "the answer holds more than 1,000,000 values" },
+    });
   });
 });

@@ -9,7 +9,12 @@ describe("a stream of events", () => {
 
   test("is cut at empty lines, whatever ends its lines", () => {
     for (const end of ["\n", "\r\n"]) {
-      expect(events(`event: message${end}id: 7${end}data: {"a":1}${end}${end}data: b${end}${end}`).map(({ data, id }) => [data, id])).toEqual([
+      expect(
+        events(`event: message${end}id: 7${end}data: {"a":1}${end}${end}data: b${end}${end}`).map(({ data, id }) => [
+          data,
+          id,
+        ]),
+      ).toEqual([
         ['{"a":1}', "7"],
         ["b", undefined],
       ]);
@@ -39,7 +44,9 @@ describe("a stream of events", () => {
   });
 
   test("events are cut alike, wherever the stream is cut", () => {
-    const stream = Buffer.from("event: x\r\ndata: one\r\ndata:two ü\r\n\r\n: comment\rdata: three\r\rdata: four\n\ndata: unfinished");
+    const stream = Buffer.from(
+      "event: x\r\ndata: one\r\ndata:two ü\r\n\r\n: comment\rdata: three\r\rdata: four\n\ndata: unfinished",
+    );
     for (const size of [1, 2, 3, 7, stream.length]) {
       const reader = new EventReader();
       const events: ServerEvent[] = [];

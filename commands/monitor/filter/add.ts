@@ -20,11 +20,14 @@ export default defineCommand({
   effects: "write",
   idempotent: true,
   examples: ["exclude_dirnames build", "exclude_globs '*.log'", "include_paths ~/notes"],
-  summarize: ({ list, value_stored, already_exists }) => `${value_stored} ${already_exists ? "was already" : "is now"} in ${list}`,
+  summarize: ({ list, value_stored, already_exists }) =>
+    `${value_stored} ${already_exists ? "was already" : "is now"} in ${list}`,
   run({ list, value }, task) {
     return withMonitor(task.home, (db) => {
       const stored = checkFilterValue(list, value, { others: readFilters(db), reach: openReach(task) });
-      const { changes } = writeAtOnce(db, () => db.prepare("insert or ignore into monitor_filter_settings (list, value) values (?, ?)").run(list, stored));
+      const { changes } = writeAtOnce(db, () =>
+        db.prepare("insert or ignore into monitor_filter_settings (list, value) values (?, ?)").run(list, stored),
+      );
       return { list, value_stored: stored, already_exists: changes === 0 };
     });
   },

@@ -21,7 +21,9 @@ export default defineCommand({
   run({ list }, task) {
     return withMonitor(task.home, (db) => {
       const filters = readFilters(db);
-      return { filters: (list === "all" ? filterLists : [list]).map((name) => ({ list: name, values: [...filters[name]] })) };
+      return {
+        filters: (list === "all" ? filterLists : [list]).map((name) => ({ list: name, values: [...filters[name]] })),
+      };
     });
   },
 });

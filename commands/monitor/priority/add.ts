@@ -5,7 +5,8 @@ import { folderOf, showName } from "../../_pack/paths.ts";
 import { openReach } from "../../_pack/reach.ts";
 import { withMonitor } from "../_schema.ts";
 
-const put = "insert into monitor_priority_settings (path, priority) values (?, ?) on conflict (path) do update set priority = excluded.priority";
+const put =
+  "insert into monitor_priority_settings (path, priority) values (?, ?) on conflict (path) do update set priority = excluded.priority";
 
 export default defineCommand({
   summary: "Set how much the files of a folder count",
@@ -22,11 +23,14 @@ export default defineCommand({
   effects: "write",
   idempotent: true,
   examples: ["~/notes 100"],
-  summarize: ({ path_stored, new_priority, old_priority }) => `${path_stored} counts ${new_priority}${old_priority === null ? "" : `, before ${old_priority}`}`,
+  summarize: ({ path_stored, new_priority, old_priority }) =>
+    `${path_stored} counts ${new_priority}${old_priority === null ? "" : `, before ${old_priority}`}`,
   run({ path, priority }, task) {
     const given = openReach(task).resolve(path);
     if (given.kind === "file" || given.kind === "other")
-      throw new CommandError(`\`path\` ${given.shown} is not a folder; give the one that it lies in, ${showName(folderOf(given.path))}.`);
+      throw new CommandError(
+        `\`path\` ${given.shown} is not a folder; give the one that it lies in, ${showName(folderOf(given.path))}.`,
+      );
     return withMonitor(task.home, (db) => {
       const before = db.prepare("select priority from monitor_priority_settings where path = ?").pluck();
       const old = writeAtOnce(db, () => {

@@ -15,12 +15,15 @@ export default defineCommand({
   effects: "write",
   idempotent: true,
   examples: ["~/notes"],
-  summarize: ({ path_removed, not_found }) => `${path_removed} ${not_found ? "had no priority" : "has no priority any more"}`,
+  summarize: ({ path_removed, not_found }) =>
+    `${path_removed} ${not_found ? "had no priority" : "has no priority any more"}`,
   run({ path }, task) {
     // A folder that is gone, or that is no longer allowed, can still be taken off.
     const real = openReach(task).locate(path);
     return withMonitor(task.home, (db) => {
-      const { changes } = writeAtOnce(db, () => db.prepare("delete from monitor_priority_settings where path = ?").run(real));
+      const { changes } = writeAtOnce(db, () =>
+        db.prepare("delete from monitor_priority_settings where path = ?").run(real),
+      );
       return { path_removed: showName(real), not_found: changes === 0 };
     });
   },

@@ -18,7 +18,11 @@ export default defineCommand({
     ".md and other endings (1): their weight; minimum_priority (0): files that score less are not recorded; maximum_files (0: any number): beyond it, those that score lowest are forgotten. " +
     "The next sync of a folder goes by it.",
   input: z.object({
-    name: z.string().describe("folder_factor, underscore_factor, only_underscore_factor, minimum_priority, maximum_files, or an ending such as .md"),
+    name: z
+      .string()
+      .describe(
+        "folder_factor, underscore_factor, only_underscore_factor, minimum_priority, maximum_files, or an ending such as .md",
+      ),
     value: z.number().min(0).describe("Its number; for an ending, 1 takes the weight away"),
   }),
   output: z.object({ name: z.string(), new_value: z.number(), old_value: z.number() }),
@@ -37,11 +41,15 @@ export default defineCommand({
         value === fallback
           ? db.prepare("delete from monitor_score_settings where name = ?").run(name)
           : db
-              .prepare("insert into monitor_score_settings (name, value) values (?, ?) on conflict (name) do update set value = excluded.value")
+              .prepare(
+                "insert into monitor_score_settings (name, value) values (?, ?) on conflict (name) do update set value = excluded.value",
+              )
               .run(name, value),
       );
       if (name === "minimum_priority" && value > 0 && readPriorities(db).length === 0)
-        task.log.warn("No folder has a priority, so every file scores 0 and the next sync forgets it; `monitor priority add` gives a folder one.");
+        task.log.warn(
+          "No folder has a priority, so every file scores 0 and the next sync forgets it; `monitor priority add` gives a folder one.",
+        );
       return { name, new_value: value, old_value: before };
     });
   },
@@ -55,9 +63,12 @@ function isSetting(name: string): name is keyof ScoreSettings {
 function check(given: string, value: number): string {
   const name = given.toLowerCase();
   if (!isSetting(name) && !ending.test(name))
-    throw new CommandError(`\`name\` ${given} is neither a setting nor an ending; give an ending such as .md, or one of ${names.join(", ")}.`);
+    throw new CommandError(
+      `\`name\` ${given} is neither a setting nor an ending; give an ending such as .md, or one of ${names.join(", ")}.`,
+    );
   const most = name === "maximum_files" ? maxFiles : name === "minimum_priority" ? maxPriority : maxFactor;
   if (value > most) throw new CommandError(`\`value\` ${value} is too much for ${name}; it is at most ${most}.`);
-  if (name === "maximum_files" && !Number.isInteger(value)) throw new CommandError(`\`value\` ${value} is no whole number of files.`);
+  if (name === "maximum_files" && !Number.isInteger(value))
+    throw new CommandError(`\`value\` ${value} is no whole number of files.`);
   return name;
 }

@@ -11,7 +11,8 @@ const filesPerSecond = 1_000;
 
 export default defineCommand({
   summary: "Index a folder of Markdown notes: links, tags, headings, backlinks",
-  description: "Reads the notes that are new or changed, forgets those that vanished, and resolves their links. Run it before vault links or vault status.",
+  description:
+    "Reads the notes that are new or changed, forgets those that vanished, and resolves their links. Run it before vault links or vault status.",
   input: z.object({ path: z.string().describe("The vault's folder, e.g. ~/notes") }),
   output: z.object({
     root: z.string(),
@@ -47,9 +48,13 @@ export default defineCommand({
     const { path: root, shown, kind } = reach.resolve(path);
     task.announce(`Indexing ${shown}`);
     return await withVaults(task.home, async (db) => {
-      const known = db.prepare("select id, root, indexed_at as indexedAt from vault_vaults where root = ?").get(root) as Vault | undefined;
+      const known = db.prepare("select id, root, indexed_at as indexedAt from vault_vaults where root = ?").get(root) as
+        | Vault
+        | undefined;
       if (kind !== "folder" && known === undefined)
-        throw new CommandError(`\`path\` ${shown} is ${kind === "missing" ? "not there" : "no folder"}; give the folder that holds the notes.`);
+        throw new CommandError(
+          `\`path\` ${shown} is ${kind === "missing" ? "not there" : "no folder"}; give the folder that holds the notes.`,
+        );
       const toOutput = (vault: number, { parsed, unchanged, removed, hidden, troubles }: IndexCounts) => ({
         root: shown,
         notes_parsed: parsed,
@@ -62,7 +67,9 @@ export default defineCommand({
       });
       if (kind !== "folder" && known !== undefined) {
         const removed = await forgetVault(db, known, task);
-        task.log.warn(`The folder ${shown} is gone; its ${removed} notes and other files, with their links, were forgotten.`);
+        task.log.warn(
+          `The folder ${shown} is gone; its ${removed} notes and other files, with their links, were forgotten.`,
+        );
         return toOutput(known.id, { parsed: 0, unchanged: 0, removed, hidden: 0, troubles: new Troubles() });
       }
       const upsert = db.prepare(

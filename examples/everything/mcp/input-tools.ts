@@ -19,34 +19,62 @@ import { say } from "./say.ts";
  */
 export function registerInputTools(server: McpServer): void {
   const promptInput = z.object({ prompt: z.string() });
-  server.registerTool("test_sampling", { description: "Hands a prompt to the client's model", inputSchema: promptInput }, ({ prompt }, ctx) => {
-    const answer = sampledText(ctx, "answer");
-    return answer === undefined ? inputRequired({ inputRequests: { answer: sample(prompt) } }) : say(`LLM response: ${answer}`);
-  });
+  server.registerTool(
+    "test_sampling",
+    { description: "Hands a prompt to the client's model", inputSchema: promptInput },
+    ({ prompt }, ctx) => {
+      const answer = sampledText(ctx, "answer");
+      return answer === undefined
+        ? inputRequired({ inputRequests: { answer: sample(prompt) } })
+        : say(`LLM response: ${answer}`);
+    },
+  );
 
   server.registerTool("test_missing_capability", { description: "Needs a client that lends its model" }, (ctx) => {
     const answer = sampledText(ctx, "answer");
     return answer === undefined ? inputRequired({ inputRequests: { answer: sample("Say pong") } }) : say(answer);
   });
 
-  server.registerTool("test_input_required_result_elicitation", { description: "Asks the person for a name" }, (ctx) => {
-    const name = givenName(ctx);
-    return name === undefined ? inputRequired({ inputRequests: { user_name: askName() } }) : say(`Hello, ${name}!`);
-  });
+  server.registerTool(
+    "test_input_required_result_elicitation",
+    { description: "Asks the person for a name" },
+    (ctx) => {
+      const name = givenName(ctx);
+      return name === undefined ? inputRequired({ inputRequests: { user_name: askName() } }) : say(`Hello, ${name}!`);
+    },
+  );
 
-  server.registerTool("test_input_required_result_sampling", { description: "Asks the client's model for a capital" }, (ctx) => {
-    const answer = sampledText(ctx, "capital_question");
-    const capital_question = sample("What is the capital of France?");
-    return answer === undefined ? inputRequired({ inputRequests: { capital_question } }) : say(answer);
-  });
+  server.registerTool(
+    "test_input_required_result_sampling",
+    { description: "Asks the client's model for a capital" },
+    (ctx) => {
+      const answer = sampledText(ctx, "capital_question");
+      const capital_question = sample("What is the capital of France?");
+      return answer === undefined ? inputRequired({ inputRequests: { capital_question } }) : say(answer);
+    },
+  );
 
-  server.registerTool("test_input_required_result_list_roots", { description: "Asks for the client's folders" }, (ctx) => {
-    const roots = givenRoots(ctx);
-    return roots === undefined ? inputRequired({ inputRequests: { client_roots: inputRequired.listRoots() } }) : say(`Roots: ${roots.join(", ")}`);
-  });
+  server.registerTool(
+    "test_input_required_result_list_roots",
+    { description: "Asks for the client's folders" },
+    (ctx) => {
+      const roots = givenRoots(ctx);
+      return roots === undefined
+        ? inputRequired({ inputRequests: { client_roots: inputRequired.listRoots() } })
+        : say(`Roots: ${roots.join(", ")}`);
+    },
+  );
 
-  server.registerTool("test_input_required_result_multiple_inputs", { description: "Asks person, model and client at once" }, askEverybody);
-  server.registerTool("test_input_required_result_capabilities", { description: "Asks only what the client can answer" }, askWhomItCan);
+  server.registerTool(
+    "test_input_required_result_multiple_inputs",
+    { description: "Asks person, model and client at once" },
+    askEverybody,
+  );
+  server.registerTool(
+    "test_input_required_result_capabilities",
+    { description: "Asks only what the client can answer" },
+    askWhomItCan,
+  );
 }
 
 const states = createRequestStateCodec<{ askedAt: number }>({ key: randomBytes(32) });
@@ -57,16 +85,23 @@ async function askEverybody(ctx: ServerContext) {
   const name = givenName(ctx);
   const greeting = sampledText(ctx, "greeting");
   const roots = givenRoots(ctx);
-  if (name !== undefined && greeting !== undefined && roots !== undefined) return say(`${greeting} ${name}, with ${roots.length} roots`);
+  if (name !== undefined && greeting !== undefined && roots !== undefined)
+    return say(`${greeting} ${name}, with ${roots.length} roots`);
   return inputRequired({
-    inputRequests: { user_name: askName(), greeting: sample("Generate a greeting"), client_roots: inputRequired.listRoots() },
+    inputRequests: {
+      user_name: askName(),
+      greeting: sample("Generate a greeting"),
+      client_roots: inputRequired.listRoots(),
+    },
     requestState: await states.mint({ askedAt: Date.now() }),
   });
 }
 
 function askWhomItCan(ctx: ServerContext) {
   if (ctx.mcpReq.inputResponses !== undefined) return say("Thank you.");
-  const { [CLIENT_CAPABILITIES_META_KEY]: can } = (ctx.mcpReq.envelope ?? {}) as { [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities };
+  const { [CLIENT_CAPABILITIES_META_KEY]: can } = (ctx.mcpReq.envelope ?? {}) as {
+    [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities;
+  };
   const inputRequests: InputRequests = {
     ...(can?.elicitation && { user_name: askName() }),
     ...(can?.sampling && { greeting: sample("Generate a greeting") }),
@@ -86,7 +121,10 @@ function givenName(ctx: ServerContext): string | undefined {
 }
 
 function sample(prompt: string) {
-  return inputRequired.createMessage({ messages: [{ role: "user", content: { type: "text", text: prompt } }], maxTokens: 100 });
+  return inputRequired.createMessage({
+    messages: [{ role: "user", content: { type: "text", text: prompt } }],
+    maxTokens: 100,
+  });
 }
 
 function sampledText(ctx: ServerContext, key: string): string | undefined {

@@ -16,12 +16,20 @@ export function registerResources(server: McpServer, era: "legacy" | "modern"): 
   }
   const template = new ResourceTemplate("test://template/{id}/data", { list: undefined });
   server.registerResource("template", template, { mimeType: "application/json" }, (uri, { id }) => ({
-    contents: [{ uri: uri.href, mimeType: "application/json", text: JSON.stringify({ id, templateTest: true, data: `Data for ID: ${String(id)}` }) }],
+    contents: [
+      {
+        uri: uri.href,
+        mimeType: "application/json",
+        text: JSON.stringify({ id, templateTest: true, data: `Data for ID: ${String(id)}` }),
+      },
+    ],
   }));
   if (era === "legacy") acceptSubscriptions(server);
 }
 
-/** Accepted and forgotten: nothing here ever changes. Since 2026-07-28 there are subscriptions/listen streams instead. */
+/**
+ * Accepted and forgotten: nothing here ever changes. Since 2026-07-28 there are subscriptions/listen streams instead.
+ */
 function acceptSubscriptions(server: McpServer): void {
   server.server.registerCapabilities({ resources: { subscribe: true } });
   server.server.setRequestHandler("resources/subscribe", () => ({}));

@@ -6,13 +6,21 @@ import { say } from "./say.ts";
 export function registerTools(server: McpServer): void {
   // Words of JSON Schema 2020-12 that a schema library would not write, and that must reach the client unchanged.
   const inputSchema = fromJsonSchema(contactSchema);
-  server.registerTool("json_schema_2020_12_tool", { description: "Lists its input schema word for word", inputSchema }, (input) => say(JSON.stringify(input)));
+  server.registerTool(
+    "json_schema_2020_12_tool",
+    { description: "Lists its input schema word for word", inputSchema },
+    (input) => say(JSON.stringify(input)),
+  );
 
-  server.registerTool("test_reconnection", { description: "Hangs up on its caller, who comes back for the result" }, async (ctx) => {
-    ctx.http?.closeSSE?.();
-    await sleep(100);
-    return say("You came back.");
-  });
+  server.registerTool(
+    "test_reconnection",
+    { description: "Hangs up on its caller, who comes back for the result" },
+    async (ctx) => {
+      ctx.http?.closeSSE?.();
+      await sleep(100);
+      return say("You came back.");
+    },
+  );
 
   server.registerTool("test_trigger_prompt_change", { description: "Announces that the prompts have changed" }, () => {
     server.sendPromptListChanged();

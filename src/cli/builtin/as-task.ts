@@ -13,9 +13,17 @@ import type { Typed } from "../usage.ts";
 import { startDetachedWorker } from "./detached.ts";
 
 /** `--async` and `--detach`: the run is durable before anything is printed. */
-export async function runAsTask(found: CatalogEntry, typed: Typed, terminal: Terminal, flags: GlobalFlags): Promise<ExitCode> {
+export async function runAsTask(
+  found: CatalogEntry,
+  typed: Typed,
+  terminal: Terminal,
+  flags: GlobalFlags,
+): Promise<ExitCode> {
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
-  const entry = { ...found, toolName: settings.toolPrefix === "" ? found.toolName : `${settings.toolPrefix}_${found.toolName}` };
+  const entry = {
+    ...found,
+    toolName: settings.toolPrefix === "" ? found.toolName : `${settings.toolPrefix}_${found.toolName}`,
+  };
   const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
   const tasks = openTasks(settings, silentLog);
   try {
@@ -29,7 +37,8 @@ export async function runAsTask(found: CatalogEntry, typed: Typed, terminal: Ter
       isNew: typed.isNew,
       ...(typed.ttl !== undefined && { ttlMs: Number(typed.ttl) }),
     });
-    if (isJoined && !typed.quiet) terminal.say(`${terminal.colors.yellow("!")} Joined the run started ${ageOf(task)} ago; --new starts another.\n`);
+    if (isJoined && !typed.quiet)
+      terminal.say(`${terminal.colors.yellow("!")} Joined the run started ${ageOf(task)} ago; --new starts another.\n`);
     // The work is done by a process of its own from the first moment, so that this terminal may be closed at any other.
     const revive = (current: Task) => {
       if (current.status === "queued") startDetachedWorker(settings, flags);
@@ -48,7 +57,14 @@ async function follow(task: Task, { typed, terminal, tasks, revive }: Following)
   tasks.sweeper.start();
   try {
     const format = typed.json ? "json" : typed.yaml ? "yaml" : "plain";
-    return await followTask(task, { engine: tasks.engine, terminal, isQuiet: typed.quiet, format, isConfirmed: typed.yes, onTask: revive });
+    return await followTask(task, {
+      engine: tasks.engine,
+      terminal,
+      isQuiet: typed.quiet,
+      format,
+      isConfirmed: typed.yes,
+      onTask: revive,
+    });
   } finally {
     tasks.sweeper.stop();
   }
@@ -64,15 +80,19 @@ interface Following {
 
 /** `--yes` holds for a task too: the leave is given as soon as it is asked for. */
 async function confirm(task: Task, tasks: Tasks): Promise<void> {
-  const isAsking = (current: Task) => isTerminal(current) || openQuestions(current).some((question) => question.isConfirmation);
+  const isAsking = (current: Task) =>
+    isTerminal(current) || openQuestions(current).some((question) => question.isConfirmation);
   const asking = await tasks.engine.wait(localCaller, task.taskId, { until: isAsking });
   const question = openQuestions(asking).find(({ isConfirmation }) => isConfirmation);
   if (question !== undefined && !isTerminal(asking))
-    await tasks.engine.answer(localCaller, task.taskId, { [question.key]: { action: "accept", content: { confirm: true } } });
+    await tasks.engine.answer(localCaller, task.taskId, {
+      [question.key]: { action: "accept", content: { confirm: true } },
+    });
 }
 
 function detach(task: Task, terminal: Terminal, isQuiet: boolean): ExitCode {
-  if (!isQuiet) terminal.say(`${terminal.colors.green("✓")} Runs on without you: meanwhile tasks watch ${task.taskId}\n`);
+  if (!isQuiet)
+    terminal.say(`${terminal.colors.green("✓")} Runs on without you: meanwhile tasks watch ${task.taskId}\n`);
   terminal.print(`${task.taskId}\n`);
   return Exit.Ok;
 }

@@ -14,7 +14,16 @@ import { describeTarget, quoteWord, readTarget, type Target, toCommand } from ".
 import { clean, type Terminal } from "../terminal.ts";
 import { beforeDashes } from "../usage.ts";
 import { parseVerb } from "../verb.ts";
-import { answerWords, type Connected, declareReach, type Reach, taskWords, toolsWords, toReach, withClient } from "./connect-target.ts";
+import {
+  answerWords,
+  type Connected,
+  declareReach,
+  type Reach,
+  taskWords,
+  toolsWords,
+  toReach,
+  withClient,
+} from "./connect-target.ts";
 
 const description = `Call a tool of any MCP server, and follow it to its result.
 
@@ -59,7 +68,9 @@ export async function run(call: VerbCall): Promise<ExitCode> {
 function declare(program: Program): void {
   program
     .argument("[words...]")
-    .usage("<target> <tool> [key=value …] [options]\n       meanwhile call <tool> [key=value …] [options] -- <command> [argument …]");
+    .usage(
+      "<target> <tool> [key=value …] [options]\n       meanwhile call <tool> [key=value …] [options] -- <command> [argument …]",
+    );
   program.option("--args <json>", "the arguments as one JSON object, sent as they are");
   program.option("--input <file>", "read the arguments from a JSON file, or - for standard input");
   program.option("--json", "print the result as JSON");
@@ -96,12 +107,18 @@ interface Surroundings {
 }
 
 /** Everything that can be wrong with the words is wrong before a server is started or asked. */
-async function readTyped(options: Record<string, unknown>, operands: readonly string[], { behind, flags, terminal }: Surroundings): Promise<TypedCall> {
+async function readTyped(
+  options: Record<string, unknown>,
+  operands: readonly string[],
+  { behind, flags, terminal }: Surroundings,
+): Promise<TypedCall> {
   const { target, tool, pairs } = readOperands(operands, behind);
   const wrong = pairs.find((pair) => !/^[^=]+=/.test(pair));
   if (wrong !== undefined) throw new UsageError(`"${clean(wrong)}" is no argument; write it as key=value.`);
-  if (options.detach === true && options.wait === true) throw new UsageError("--detach and --wait exclude each other; --detach leaves at once.");
-  if (options.detach === true && options.async === true) throw new UsageError("--detach and --async exclude each other; --async stays and follows the task.");
+  if (options.detach === true && options.wait === true)
+    throw new UsageError("--detach and --wait exclude each other; --detach leaves at once.");
+  if (options.detach === true && options.async === true)
+    throw new UsageError("--detach and --async exclude each other; --async stays and follows the task.");
   if (options.json === true && options.yaml === true) throw new UsageError("--json and --yaml exclude each other.");
   const ttlMs = readWhole(options.taskTtl, "--task-ttl");
   const pollIntervalMs = readWhole(options.pollInterval, "--poll-interval");
@@ -129,30 +146,38 @@ async function readTyped(options: Record<string, unknown>, operands: readonly st
   };
 }
 
-function readOperands(operands: readonly string[], behind: readonly string[] | undefined): { target: Target; tool: string; pairs: readonly string[] } {
+function readOperands(
+  operands: readonly string[],
+  behind: readonly string[] | undefined,
+): { target: Target; tool: string; pairs: readonly string[] } {
   if (behind !== undefined) {
     const [tool, ...pairs] = operands;
-    if (tool === undefined) throw new UsageError("Say which tool to call: meanwhile call <tool> [key=value …] -- <command> [argument …].");
+    if (tool === undefined)
+      throw new UsageError("Say which tool to call: meanwhile call <tool> [key=value …] -- <command> [argument …].");
     return { target: toCommand(behind), tool, pairs };
   }
   const [target, tool, ...pairs] = operands;
-  if (target === undefined) throw new UsageError("Say which server to call, and which tool: meanwhile call <target> <tool> [key=value …].");
+  if (target === undefined)
+    throw new UsageError("Say which server to call, and which tool: meanwhile call <target> <tool> [key=value …].");
   const read = readTarget(target);
-  if (tool === undefined) throw new UsageError(`Say which tool to call; meanwhile tools ${quoteWord(describeTarget(read))} lists them.`);
+  if (tool === undefined)
+    throw new UsageError(`Say which tool to call; meanwhile tools ${quoteWord(describeTarget(read))} lists them.`);
   return { target: read, tool, pairs };
 }
 
 function readWhole(text: unknown, flag: string): number | undefined {
   if (typeof text !== "string") return undefined;
   const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(number) || number <= 0) throw new UsageError(`${flag} must be a positive whole number of milliseconds, not "${clean(text)}".`);
+  if (!Number.isSafeInteger(number) || number <= 0)
+    throw new UsageError(`${flag} must be a positive whole number of milliseconds, not "${clean(text)}".`);
   return number;
 }
 
 function readSeconds(text: unknown): number | undefined {
   if (typeof text !== "string") return undefined;
   const seconds = /^(\d+|\d*\.\d+)$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isFinite(seconds) || seconds <= 0) throw new UsageError(`--timeout must be a positive number of seconds, not "${clean(text)}".`);
+  if (!Number.isFinite(seconds) || seconds <= 0)
+    throw new UsageError(`--timeout must be a positive number of seconds, not "${clean(text)}".`);
   return Math.ceil(seconds * 1000);
 }
 
@@ -174,7 +199,10 @@ interface Calling {
   readonly terminal: Terminal;
 }
 
-async function callTool({ client, lendInterrupts, deadline }: Connected, { typed, tool, input, terminal }: Calling): Promise<ExitCode> {
+async function callTool(
+  { client, lendInterrupts, deadline }: Connected,
+  { typed, tool, input, terminal }: Calling,
+): Promise<ExitCode> {
   const { reach, options, isQuiet, format } = typed;
   const startedAt = systemClock.monotonic();
   const isShortLived = reach.target.kind === "command";
@@ -185,27 +213,42 @@ async function callTool({ client, lendInterrupts, deadline }: Connected, { typed
     canDetach: !isShortLived,
     wayBack: (taskId) => wayBack(taskId, reach),
     wayToAnswer: (taskId, fields) => answerWords(taskId, fields, reach),
-    ...(typed.asTask === "follow" && { story: { endpoint: describeTarget(reach.target), ttlMs: options.ttlMs, pollIntervalMs: options.pollIntervalMs } }),
+    ...(typed.asTask === "follow" && {
+      story: { endpoint: describeTarget(reach.target), ttlMs: options.ttlMs, pollIntervalMs: options.pollIntervalMs },
+    }),
   };
   if (typed.asTask === "detach") {
     await refuseWithoutTasks(client);
     if (isShortLived && !isQuiet)
-      terminal.say(`${terminal.colors.yellow("!")} The server is started for this call only, and a task may end with it; a URL or a socket outlives us.\n`);
+      terminal.say(
+        `${terminal.colors.yellow("!")} The server is started for this call only, and a task may end with it; a URL or a socket outlives us.\n`,
+      );
     const handle = await lendInterrupts(() =>
-      followRemote({ ...remote, isLeaving: true }, (follow) => client.callTool(tool.name, input, { ...options, ...follow, detach: true })),
+      followRemote({ ...remote, isLeaving: true }, (follow) =>
+        client.callTool(tool.name, input, { ...options, ...follow, detach: true }),
+      ),
     );
     if (handle === leftAlone) return Exit.Ok;
     if (handle.taskId !== undefined) return leave(handle.taskId, typed, terminal);
     return await printDone(handle, { typed, tool, terminal, durationMs: systemClock.monotonic() - startedAt });
   }
-  const result = await lendInterrupts(() => followRemote(remote, (follow) => client.callTool(tool.name, input, { ...options, ...follow })));
+  const result = await lendInterrupts(() =>
+    followRemote(remote, (follow) => client.callTool(tool.name, input, { ...options, ...follow })),
+  );
   if (result === leftAlone) return Exit.Ok;
-  return await printToolResult(result, { terminal, isQuiet, format, name: tool.name, durationMs: systemClock.monotonic() - startedAt });
+  return await printToolResult(result, {
+    terminal,
+    isQuiet,
+    format,
+    name: tool.name,
+    durationMs: systemClock.monotonic() - startedAt,
+  });
 }
 
 /** A server without tasks may still hand out a job, to be followed by tools of its own. */
 async function refuseWithoutTasks(client: Client): Promise<void> {
-  if (client.server.tasks !== "none" || (await client.listTools()).some(({ name }) => /(^|_)task_result$/.test(name))) return;
+  if (client.server.tasks !== "none" || (await client.listTools()).some(({ name }) => /(^|_)task_result$/.test(name)))
+    return;
   throw new CommandError("This server has no tasks, so nothing would be left of the call; call it without --detach.");
 }
 
@@ -216,9 +259,21 @@ function leave(taskId: string, { isQuiet, reach }: TypedCall, terminal: Terminal
 }
 
 /** `--detach`, but the server made no task of it. */
-async function printDone(handle: TaskHandle, { typed, tool, terminal, durationMs }: Omit<Calling, "input"> & { durationMs: number }): Promise<ExitCode> {
-  if (!typed.isQuiet) terminal.say(`${terminal.colors.yellow("!")} The server answered without making a task of it; this is its result.\n`);
-  return await printToolResult(await handle.result(), { terminal, isQuiet: typed.isQuiet, format: typed.format, name: tool.name, durationMs });
+async function printDone(
+  handle: TaskHandle,
+  { typed, tool, terminal, durationMs }: Omit<Calling, "input"> & { durationMs: number },
+): Promise<ExitCode> {
+  if (!typed.isQuiet)
+    terminal.say(
+      `${terminal.colors.yellow("!")} The server answered without making a task of it; this is its result.\n`,
+    );
+  return await printToolResult(await handle.result(), {
+    terminal,
+    isQuiet: typed.isQuiet,
+    format: typed.format,
+    name: tool.name,
+    durationMs,
+  });
 }
 
 function wayBack(taskId: string, reach: Reach): string {

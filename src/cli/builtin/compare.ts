@@ -40,8 +40,10 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const limit = oneOf("--fail-on", parsed.options.failOn, failLimits);
   const format = oneOf("--format", parsed.options.format, formats) ?? "terminal";
   const [before, after] = parsed.operands;
-  if (before !== undefined && after === undefined) throw new UsageError("Give two reports, the older one first: `meanwhile compare before.json after.json`.");
-  const comparison = before === undefined || after === undefined ? compareKept() : compareReports(load(before), load(after));
+  if (before !== undefined && after === undefined)
+    throw new UsageError("Give two reports, the older one first: `meanwhile compare before.json after.json`.");
+  const comparison =
+    before === undefined || after === undefined ? compareKept() : compareReports(load(before), load(after));
   call.terminal.print(draw(comparison, format, call));
   return limit !== undefined && failsAt(comparison, limit) ? Exit.CommandFailed : Exit.Ok;
 }
@@ -66,7 +68,10 @@ function draw(comparison: ReturnType<typeof compareReports>, format: Format, { t
   if (format === "json") return comparisonToJson(comparison);
   if (format === "markdown") return comparisonToMarkdown(comparison);
   // What goes into a file or a pipe has neither colours nor the width of a window.
-  return comparisonToTerminal(comparison, terminal.isDataShown ? { colors: terminal.colors, width: terminal.columns } : {});
+  return comparisonToTerminal(
+    comparison,
+    terminal.isDataShown ? { colors: terminal.colors, width: terminal.columns } : {},
+  );
 }
 
 function oneOf<T extends string>(flag: string, given: unknown, words: readonly T[]): T | undefined {

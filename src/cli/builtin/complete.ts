@@ -22,8 +22,8 @@ const summaryMs = 500;
 const maxTasks = 100;
 
 /**
- * `meanwhile _complete --shell <shell> -- …`: what the shells' scripts call. Prints what can stand at the cursor, and nothing else:
- * whatever goes wrong, nothing is said and the exit code is 0.
+ * `meanwhile _complete --shell <shell> -- …`: what the shells' scripts call. Prints what can stand at the cursor, and
+ * nothing else: whatever goes wrong, nothing is said and the exit code is 0.
  */
 export async function run(words: readonly string[], verbs: Project["verbs"]): Promise<ExitCode> {
   const print = takeOver();
@@ -68,8 +68,8 @@ export async function answerShell(words: readonly string[], surroundings: Surrou
 }
 
 /**
- * Only what begins with what was typed, upper or lower case; failing that, the one value that has its letters. A shell would replace
- * what was typed by what several such values have in common, and that may be less.
+ * Only what begins with what was typed, upper or lower case; failing that, the one value that has its letters. A shell
+ * would replace what was typed by what several such values have in common, and that may be less.
  */
 function withFitting(completed: Completed, current: string): Completed {
   const { before, offer } = completed;
@@ -104,7 +104,10 @@ function toProject({ verbs, cwd, env }: Surroundings, { hasDescriptions }: { has
     describe: async (flags, found) => await open(flags).stored.describe(found),
     async complete(command, request) {
       const { completeWithDescriptions } = await import("../../completion/complete.ts");
-      const { suggestions } = await completeWithDescriptions(command.inputSchema, request, { completers: command.complete, limitMs: completerMs });
+      const { suggestions } = await completeWithDescriptions(command.inputSchema, request, {
+        completers: command.complete,
+        limitMs: completerMs,
+      });
       return suggestions;
     },
     summaryOf: async (flags, found) =>
@@ -130,19 +133,29 @@ async function inTime<T>(wanted: Promise<T>): Promise<T | undefined> {
 }
 
 /** A look at the tasks makes no store. */
-async function findTasks(storeFile: string, statuses: readonly TaskStatus[] | undefined): Promise<readonly Suggestion[]> {
+async function findTasks(
+  storeFile: string,
+  statuses: readonly TaskStatus[] | undefined,
+): Promise<readonly Suggestion[]> {
   if (!existsSync(storeFile)) return [];
   const { openSqliteStore } = await import("../../store/sqlite/store.ts");
   const { localCaller } = await import("../follow.ts");
   const store = openSqliteStore(storeFile, systemClock);
   try {
-    const { tasks } = await store.list({ caller: localCaller, now: systemClock.now() }, { limit: maxTasks, ...(statuses !== undefined && { statuses }) });
+    const { tasks } = await store.list(
+      { caller: localCaller, now: systemClock.now() },
+      { limit: maxTasks, ...(statuses !== undefined && { statuses }) },
+    );
     const known = tasks.map(({ taskId, status, command, statusMessage }) => ({
       taskId,
       status,
       statusMessage: [command, statusMessage].filter(Boolean).join(", "),
     }));
-    const found = await completeTaskId(() => known)("", { arguments: {}, context: {}, signal: new AbortController().signal });
+    const found = await completeTaskId(() => known)("", {
+      arguments: {},
+      context: {},
+      signal: new AbortController().signal,
+    });
     return found.map((item) => (typeof item === "string" ? { value: item } : item));
   } finally {
     await store.close();

@@ -12,9 +12,14 @@ import { parseVerb } from "../verb.ts";
 const scripts: Readonly<Record<Shell, string>> = { bash, zsh, fish };
 
 export async function run(call: VerbCall): Promise<ExitCode> {
-  const parsed = parseVerb("completion", "Print the script that makes your shell complete commands, flags, values and task ids", call.words, (program) => {
-    program.argument("[shell]", shells.join(", "));
-  });
+  const parsed = parseVerb(
+    "completion",
+    "Print the script that makes your shell complete commands, flags, values and task ids",
+    call.words,
+    (program) => {
+      program.argument("[shell]", shells.join(", "));
+    },
+  );
   if ("help" in parsed) {
     printHelp(`${parsed.help}\n${install}`, call.terminal);
     return Exit.Ok;

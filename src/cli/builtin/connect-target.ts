@@ -2,7 +2,16 @@ import type { Command as Program } from "commander";
 import type { Client, Target as ClientTarget } from "../../client/client.ts";
 import { ConnectionError } from "../../client/errors.ts";
 import { systemClock } from "../../clock.ts";
-import { Cancelled, CommandError, Exit, messageOf, RequestError, RuntimeError, TimedOut, UsageError } from "../../errors.ts";
+import {
+  Cancelled,
+  CommandError,
+  Exit,
+  messageOf,
+  RequestError,
+  RuntimeError,
+  TimedOut,
+  UsageError,
+} from "../../errors.ts";
 import { executable, flagWords } from "../../project.ts";
 import type { GlobalFlags } from "../main.ts";
 import { describeTarget, quoteWord, type Target } from "../target.ts";
@@ -30,8 +39,10 @@ export function toReach(target: Target, options: Readonly<Record<string, unknown
   const headers = readHeaders((options.header as string[] | undefined) ?? []);
   const tokenVariable = options.tokenEnv as string | undefined;
   const isUrl = target.kind === "url";
-  if (!isUrl && Object.keys(headers).length > 0) throw new UsageError("--header is for servers that are reached by a URL; this one is not.");
-  if (!isUrl && tokenVariable !== undefined) throw new UsageError("--token-env is for servers that are reached by a URL; this one is not.");
+  if (!isUrl && Object.keys(headers).length > 0)
+    throw new UsageError("--header is for servers that are reached by a URL; this one is not.");
+  if (!isUrl && tokenVariable !== undefined)
+    throw new UsageError("--token-env is for servers that are reached by a URL; this one is not.");
   if (tokenVariable !== undefined && Object.keys(headers).some((name) => name.toLowerCase() === "authorization"))
     throw new UsageError("--token-env and an Authorization header exclude each other; give one of them.");
   if (tokenVariable !== undefined && (process.env[tokenVariable] ?? "") === "")
@@ -44,8 +55,10 @@ export function readHeaders(texts: readonly string[], flag = "--header"): Record
   const headers: Record<string, string> = {};
   for (const text of texts) {
     const [, name, value] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)$/s.exec(text) ?? [];
-    if (name === undefined || value === undefined || value.trim() === "") throw new UsageError(`${flag} must read 'Name: value'.`);
-    if (!/^[\t\x20-\x7e\u0080-\u00ff]*$/.test(value)) throw new UsageError(`${flag}: the value of ${name} holds characters that a header cannot carry.`);
+    if (name === undefined || value === undefined || value.trim() === "")
+      throw new UsageError(`${flag} must read 'Name: value'.`);
+    if (!/^[\t\x20-\x7e\u0080-\u00ff]*$/.test(value))
+      throw new UsageError(`${flag}: the value of ${name} holds characters that a header cannot carry.`);
     headers[name] = value.trim();
   }
   return headers;
@@ -77,7 +90,10 @@ function startWords({ target, flags }: Reach): string {
 
 /** The words that answer what a task of this target asks. */
 export function answerWords(taskId: string, fields: readonly string[], reach: Reach): string {
-  return taskWords(`answer ${[quoteWord(clean(taskId)), ...fields.map((field) => `${quoteWord(clean(field))}=…`)].join(" ")}`, reach);
+  return taskWords(
+    `answer ${[quoteWord(clean(taskId)), ...fields.map((field) => `${quoteWord(clean(field))}=…`)].join(" ")}`,
+    reach,
+  );
 }
 
 export interface Connecting {
@@ -102,7 +118,10 @@ export async function withClient<T>(connecting: Connecting, work: (connected: Co
   let lastWords = "";
   const stop = new AbortController();
   const late = new AbortController();
-  const stopClock = timeoutMs === undefined ? undefined : systemClock.after(timeoutMs, () => late.abort(new TimedOut(timeoutMs / 1000)));
+  const stopClock =
+    timeoutMs === undefined
+      ? undefined
+      : systemClock.after(timeoutMs, () => late.abort(new TimedOut(timeoutMs / 1000)));
   let client: Client | undefined;
   let isLent = false;
   const stopListening = terminal.onInterrupt(() => {
@@ -144,7 +163,13 @@ async function showConnecting<T>(opening: Promise<T>, { terminal, reach, isQuiet
   let view: StageView | undefined;
   const show = () => {
     view = new StageView(terminal, { elapsedMs: momentMs });
-    view.progress({ value: 0, total: undefined, message: `Connecting to ${describeTarget(reach.target)}`, percentage: undefined, context: undefined });
+    view.progress({
+      value: 0,
+      total: undefined,
+      message: `Connecting to ${describeTarget(reach.target)}`,
+      percentage: undefined,
+      context: undefined,
+    });
   };
   const cancelShow = systemClock.after(momentMs, show);
   return await opening.finally(() => {
@@ -165,7 +190,9 @@ function withLastWords(error: CommandError, printed: string): CommandError {
     // The last one is in the sentence already.
     .slice(-10, lastWords === undefined ? undefined : -1);
   if (lines.length === 0) return error;
-  return new CommandError(`${error.message}\n  It printed before:\n${lines.map((line) => `  | ${line}`).join("\n")}`, { cause: error });
+  return new CommandError(`${error.message}\n  It printed before:\n${lines.map((line) => `  | ${line}`).join("\n")}`, {
+    cause: error,
+  });
 }
 
 function toClientTarget({ target, headers, tokenVariable, flags }: Reach): ClientTarget {
@@ -184,18 +211,28 @@ function toClientTarget({ target, headers, tokenVariable, flags }: Reach): Clien
 const howToGiveToken =
   "\n  Name the variable that holds the token with --token-env; for a server of your own: TOKEN=$(meanwhile token) meanwhile … --token-env TOKEN";
 
-/** True where nothing was sent that says who we are. The home's own token goes to no address by itself: anybody may listen there. */
+/**
+ * True where nothing was sent that says who we are. The home's own token goes to no address by itself: anybody may
+ * listen there.
+ */
 function wantsToken(error: unknown, { headers, tokenVariable }: Reach): boolean {
-  const isUnknown = tokenVariable === undefined && !Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
+  const isUnknown =
+    tokenVariable === undefined && !Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
   return isUnknown && error instanceof ConnectionError && error.status === 401;
 }
 
 /** A server's words are shown, never obeyed; and what it did is no bug of ours. */
 function toSentence(error: unknown, reach: Reach): unknown {
-  const isOurs = error instanceof UsageError || error instanceof Cancelled || error instanceof TimedOut || error instanceof RuntimeError;
+  const isOurs =
+    error instanceof UsageError ||
+    error instanceof Cancelled ||
+    error instanceof TimedOut ||
+    error instanceof RuntimeError;
   const isBug = error instanceof TypeError || error instanceof ReferenceError;
   if (isOurs || isBug) return error;
   const message = `${cleanLines(messageOf(error))}${wantsToken(error, reach) ? howToGiveToken : ""}`;
-  const isAboutWords = (error instanceof RequestError && error.kind === "params") || (error as { code?: unknown } | undefined)?.code === -32602;
+  const isAboutWords =
+    (error instanceof RequestError && error.kind === "params") ||
+    (error as { code?: unknown } | undefined)?.code === -32602;
   return isAboutWords ? new UsageError(message, { cause: error }) : new CommandError(message, { cause: error });
 }

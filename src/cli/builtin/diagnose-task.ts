@@ -17,7 +17,10 @@ import { clean } from "../terminal.ts";
 import { startDetachedWorker } from "./detached.ts";
 import type { Typed } from "./diagnose.ts";
 
-/** A diagnosis as a task: durable before anything is printed, done by a process of its own, and taken up again by its id. */
+/**
+ * A diagnosis as a task: durable before anything is printed, done by a process of its own, and taken up again by its
+ * id.
+ */
 
 const defaultPollMs = 1_000;
 
@@ -50,7 +53,8 @@ export async function startDiagnosis(typed: Typed, options: StartOptions): Promi
     const origin = { door: "terminal", folder: call.terminal.folder } as const;
     const asked = { entry, input, caller: localCaller, origin, name: "diagnose", reason };
     const { task } = await tasks.engine.create({ ...asked, ...(ttlMs !== undefined && { ttlMs }) });
-    if (!isDetached) return await follow(task, tasks, { ...options, revive, endpoint: nameOf(target), isQuiet: typed.isQuiet });
+    if (!isDetached)
+      return await follow(task, tasks, { ...options, revive, endpoint: nameOf(target), isQuiet: typed.isQuiet });
     revive(task);
     const { terminal } = call;
     if (!typed.isQuiet) terminal.say(`${terminal.colors.green("✓")} Runs on without you: ${wayBack(task.taskId)}\n`);
@@ -70,11 +74,23 @@ export async function followDiagnosis(taskId: string, options: TakeUpOptions): P
   return await withTasks(async (tasks, revive) => {
     const task = await tasks.engine.get(localCaller, taskId);
     if (!/^diagnose(_tools)?$/.test(task.command))
-      throw new CommandError(`The task ${clean(taskId)} is no diagnosis but ${task.command}; meanwhile tasks result ${clean(taskId)} prints what it gave.`);
-    const { target, pollIntervalMs } = task.input as { readonly target: Typed["target"]; readonly pollIntervalMs?: number };
+      throw new CommandError(
+        `The task ${clean(taskId)} is no diagnosis but ${task.command}; meanwhile tasks result ${clean(taskId)} prints what it gave.`,
+      );
+    const { target, pollIntervalMs } = task.input as {
+      readonly target: Typed["target"];
+      readonly pollIntervalMs?: number;
+    };
     const { terminal } = options.call;
-    if (!options.isQuiet) terminal.say(`${terminal.colors.cyan("›")} Taking up a diagnosis of ${clean(nameOf(target))}\n`);
-    return await follow(task, tasks, { ...options, pollIntervalMs: options.pollIntervalMs ?? pollIntervalMs, ttlMs: task.ttlMs, revive, endpoint: undefined });
+    if (!options.isQuiet)
+      terminal.say(`${terminal.colors.cyan("›")} Taking up a diagnosis of ${clean(nameOf(target))}\n`);
+    return await follow(task, tasks, {
+      ...options,
+      pollIntervalMs: options.pollIntervalMs ?? pollIntervalMs,
+      ttlMs: task.ttlMs,
+      revive,
+      endpoint: undefined,
+    });
   });
 }
 
@@ -105,7 +121,11 @@ interface Following {
   readonly revive: (task: Task) => void;
 }
 
-async function follow(task: Task, tasks: Tasks, { call, isQuiet, ttlMs, pollIntervalMs, endpoint, revive }: Following): Promise<Report | undefined> {
+async function follow(
+  task: Task,
+  tasks: Tasks,
+  { call, isQuiet, ttlMs, pollIntervalMs, endpoint, revive }: Following,
+): Promise<Report | undefined> {
   const ended = await followRemote(
     {
       terminal: call.terminal,
@@ -127,7 +147,11 @@ async function follow(task: Task, tasks: Tasks, { call, isQuiet, ttlMs, pollInte
 }
 
 /** Looks at the task again and again, and at once when it ends. */
-async function poll(task: Task, { engine }: Tasks, options: FollowOptions & { revive: (task: Task) => void; pollMs: number }): Promise<EndedTask> {
+async function poll(
+  task: Task,
+  { engine }: Tasks,
+  options: FollowOptions & { revive: (task: Task) => void; pollMs: number },
+): Promise<EndedTask> {
   const { signal, onTask, onPoll, onProgress, revive, pollMs } = options;
   const ended = engine.wait(localCaller, task.taskId, { ...(signal !== undefined && { signal }), onTask: revive });
   ended.catch(() => undefined);

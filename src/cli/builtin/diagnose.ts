@@ -71,7 +71,11 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     if (operands.length > 0 || own.length < call.words.length)
       throw new UsageError("--task takes up a diagnosis that was started before; leave the target away.");
     return await finish(
-      await followDiagnosis(options.task, { call, isQuiet: output.isQuiet, pollIntervalMs: readMs(options, "pollInterval") }),
+      await followDiagnosis(options.task, {
+        call,
+        isQuiet: output.isQuiet,
+        pollIntervalMs: readMs(options, "pollInterval"),
+      }),
       output,
       call.terminal,
     );
@@ -85,27 +89,42 @@ export async function run(call: VerbCall): Promise<ExitCode> {
       `${call.terminal.colors.yellow("!")} This command is started on your machine, several times: ${clean(typed.target.argv.map(quoteWord).join(" "))}\n`,
     );
   if (options.async === true || options.detach === true)
-    return await finish(await startDiagnosis(typed, { ...wishes, isDetached: options.detach === true }), typed, call.terminal);
+    return await finish(
+      await startDiagnosis(typed, { ...wishes, isDetached: options.detach === true }),
+      typed,
+      call.terminal,
+    );
   return await finish(await runHere(typed, call.terminal), typed, call.terminal);
 }
 
 /** Words that do not go together. */
 function refuseMixed(options: Readonly<Record<string, unknown>>): void {
   const isTask = options.async === true || options.detach === true;
-  if (options.async === true && options.detach === true) throw new UsageError("--async follows the task and --detach leaves it; give one of them.");
-  if (!isTask && options.taskTtl !== undefined) throw new UsageError("--task-ttl is for diagnoses that run as a task; add --async.");
-  if (!isTask && options.pollInterval !== undefined) throw new UsageError("--poll-interval is for diagnoses that run as a task; add --async.");
+  if (options.async === true && options.detach === true)
+    throw new UsageError("--async follows the task and --detach leaves it; give one of them.");
+  if (!isTask && options.taskTtl !== undefined)
+    throw new UsageError("--task-ttl is for diagnoses that run as a task; add --async.");
+  if (!isTask && options.pollInterval !== undefined)
+    throw new UsageError("--poll-interval is for diagnoses that run as a task; add --async.");
 }
 
 function declare(program: Program): void {
   program.argument("[target]", "a URL, or . for this project's own server");
   program.option("--suites <list>", `only these, separated by commas: ${suiteNames.join(", ")}`);
   program.option("--full", "also what takes long: restarts, memory growth, many calls");
-  program.option("--tool <name>", "a tool that may be called though it does not say that it only reads; may be given several times", collect);
+  program.option(
+    "--tool <name>",
+    "a tool that may be called though it does not say that it only reads; may be given several times",
+    collect,
+  );
   program.option("--args <json>", "the arguments for the tool named with --tool");
   program.option("--header <header>", "'Name: value', sent with every request; may be given several times", collect);
   program.option("--token-env <name>", "the environment variable that holds the bearer token");
-  program.option("--other-header <header>", "'Name: value' of another caller, to see whether callers are kept apart", collect);
+  program.option(
+    "--other-header <header>",
+    "'Name: value' of another caller, to see whether callers are kept apart",
+    collect,
+  );
   program.option("--allow-private", "private addresses too; this machine itself may always be typed");
   program.option("--budget <time>", "all in all, e.g. 60s or 5m (default 2m, with --full 10m)");
   program.option("--memory <mb>", "for the process that speaks to the server (default 512)");
@@ -116,8 +135,14 @@ function declare(program: Program): void {
   program.option("--task-ttl <ms>", "as a task: how long its report shall be kept");
   program.option("--poll-interval <ms>", "as a task: how often to look");
   program.option("--out <folder>", "write the reports there");
-  program.option("--format <list>", `what to print, or with --out to write: ${formatNames.join(", ")} (default terminal; with --out all)`);
-  program.option("--fail-on <severity>", `exit 1 from this severity on: ${severities.join(", ")}, never, which leaves only an F to fail (default major)`);
+  program.option(
+    "--format <list>",
+    `what to print, or with --out to write: ${formatNames.join(", ")} (default terminal; with --out all)`,
+  );
+  program.option(
+    "--fail-on <severity>",
+    `exit 1 from this severity on: ${severities.join(", ")}, never, which leaves only an F to fail (default major)`,
+  );
   program.option("--quiet", "print nothing but the report");
 }
 
@@ -174,7 +199,8 @@ function readTools({ tool, args }: Readonly<Record<string, unknown>>): ToolWish[
   const names = (tool as string[] | undefined) ?? [];
   if (typeof args !== "string") return names.map((name) => ({ name }));
   const [name] = names;
-  if (name === undefined || names.length > 1) throw new UsageError("--args are for one tool: name exactly one with --tool.");
+  if (name === undefined || names.length > 1)
+    throw new UsageError("--args are for one tool: name exactly one with --tool.");
   return [{ name, arguments: readJsonArguments(args) }];
 }
 
@@ -182,14 +208,16 @@ function readBudget(text: unknown): number | undefined {
   if (typeof text !== "string") return undefined;
   const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(text.trim()) ?? [];
   const ms = Number(amount) * { ms: 1, s: 1000, m: 60_000 }[(unit ?? "s") as "ms" | "s" | "m"];
-  if (!(ms >= 1000 && ms <= 3_600_000)) throw new UsageError(`--budget must be a time from 1s to 60m, e.g. 90s or 5m, not "${clean(text)}".`);
+  if (!(ms >= 1000 && ms <= 3_600_000))
+    throw new UsageError(`--budget must be a time from 1s to 60m, e.g. 90s or 5m, not "${clean(text)}".`);
   return ms;
 }
 
 function readMemory(text: unknown): number | undefined {
   if (typeof text !== "string") return undefined;
   const megabytes = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(megabytes >= 64 && megabytes <= 8192)) throw new UsageError(`--memory must be a whole number of megabytes from 64 to 8192, not "${clean(text)}".`);
+  if (!(megabytes >= 64 && megabytes <= 8192))
+    throw new UsageError(`--memory must be a whole number of megabytes from 64 to 8192, not "${clean(text)}".`);
   return megabytes;
 }
 
@@ -198,18 +226,27 @@ function readMs(options: Readonly<Record<string, unknown>>, name: "taskTtl" | "p
   if (typeof text !== "string") return undefined;
   const ms = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   const flag = name === "taskTtl" ? "--task-ttl" : "--poll-interval";
-  if (!Number.isSafeInteger(ms) || ms <= 0) throw new UsageError(`${flag} must be a positive whole number of milliseconds, not "${clean(text)}".`);
+  if (!Number.isSafeInteger(ms) || ms <= 0)
+    throw new UsageError(`${flag} must be a positive whole number of milliseconds, not "${clean(text)}".`);
   return ms;
 }
 
-function toTarget(operands: readonly string[], behind: readonly string[] | undefined, options: Readonly<Record<string, unknown>>, flags: GlobalFlags): Target {
+function toTarget(
+  operands: readonly string[],
+  behind: readonly string[] | undefined,
+  options: Readonly<Record<string, unknown>>,
+  flags: GlobalFlags,
+): Target {
   const headers = readHeaders((options.header as string[] | undefined) ?? [], "--header");
   const otherHeaders = readHeaders((options.otherHeader as string[] | undefined) ?? [], "--other-header");
   const tokenVariable = options.tokenEnv as string | undefined;
   const target = readOperand(operands, behind, flags);
   if (target.kind === "stdio") {
     const given = [options.header, options.otherHeader, tokenVariable].some((value) => value !== undefined);
-    if (given) throw new UsageError("--header, --other-header and --token-env are for servers that are reached by a URL; this one is not.");
+    if (given)
+      throw new UsageError(
+        "--header, --other-header and --token-env are for servers that are reached by a URL; this one is not.",
+      );
     return target;
   }
   const isTyped = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(target.url).hostname);
@@ -226,28 +263,43 @@ function readOperand(operands: readonly string[], behind: readonly string[] | un
   if (rest.length > 0) throw new UsageError(`There is one target, not ${operands.length}; a command stands behind --.`);
   if (behind !== undefined) {
     if (word !== undefined) throw new UsageError("The target is named twice: a URL or a command behind --, not both.");
-    if ((behind[0] ?? "") === "") throw new UsageError("The server's command is empty; behind -- stands the program to start, then its arguments.");
+    if ((behind[0] ?? "") === "")
+      throw new UsageError("The server's command is empty; behind -- stands the program to start, then its arguments.");
     return { kind: "stdio", argv: behind, cwd: process.cwd() };
   }
   if (word === undefined)
-    throw new UsageError("Say which server to diagnose: meanwhile diagnose <url>, . for this project's own, or -- <command> [argument …].");
+    throw new UsageError(
+      "Say which server to diagnose: meanwhile diagnose <url>, . for this project's own, or -- <command> [argument …].",
+    );
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(word)?.[1]?.toLowerCase();
   if (scheme !== undefined && !/^https?$/.test(scheme))
-    throw new UsageError(`The target cannot begin with ${scheme}:; a server is reached by http:// or https://, or started behind --.`);
+    throw new UsageError(
+      `The target cannot begin with ${scheme}:; a server is reached by http:// or https://, or started behind --.`,
+    );
   const read = readTarget(word);
-  if (read.kind === "url") return { kind: "http", url: checkUrl(read.url).href, headers: {}, policy: { allowsPrivate: false, allowsLoopback: false } };
+  if (read.kind === "url")
+    return {
+      kind: "http",
+      url: checkUrl(read.url).href,
+      headers: {},
+      policy: { allowsPrivate: false, allowsLoopback: false },
+    };
   if (read.kind === "own") {
     return { kind: "stdio", argv: [process.execPath, executable, ...flagWords(flags), "serve"], cwd: process.cwd() };
   }
-  if (read.kind === "socket") throw new UsageError("A socket cannot be diagnosed; give a URL, or the server's command behind --.");
+  if (read.kind === "socket")
+    throw new UsageError("A socket cannot be diagnosed; give a URL, or the server's command behind --.");
   // In one word it looks like a mistyped URL as often as like a command, and a command is run.
-  throw new UsageError(`"${clean(word)}" is no URL; a server to start stands behind --: meanwhile diagnose -- ${clean(word)}`);
+  throw new UsageError(
+    `"${clean(word)}" is no URL; a server to start stands behind --: meanwhile diagnose -- ${clean(word)}`,
+  );
 }
 
 function tokenOf(variable: string): string {
   const token = process.env[variable]?.trim() ?? "";
   if (token === "") throw new UsageError(`--token-env: the variable ${clean(variable)} is not set, or empty.`);
-  if (/[^\x21-\x7e]/.test(token)) throw new UsageError(`--token-env: the variable ${clean(variable)} holds characters that no bearer token has.`);
+  if (/[^\x21-\x7e]/.test(token))
+    throw new UsageError(`--token-env: the variable ${clean(variable)} holds characters that no bearer token has.`);
   return token;
 }
 
@@ -281,7 +333,11 @@ async function runHere(typed: Typed, terminal: Terminal): Promise<Report> {
 }
 
 /** Prints or writes the report; undefined where the work goes on without us. */
-async function finish(report: Report | undefined, { formats, out, failOn, isQuiet }: Output, terminal: Terminal): Promise<ExitCode> {
+async function finish(
+  report: Report | undefined,
+  { formats, out, failOn, isQuiet }: Output,
+  terminal: Terminal,
+): Promise<ExitCode> {
   if (report === undefined) return Exit.Ok;
   if (out === undefined) terminal.print(await render(report, formats[0] ?? "terminal", terminal));
   else {
@@ -302,13 +358,17 @@ function isFailure(report: Report, failOn: Output["failOn"]): boolean {
   return isLocked || report.headline !== undefined || report.findings.some(({ severity }) => reaches(severity, failOn));
 }
 
-/** Into the home, so that it can be compared with the next one; a home that cannot be written to costs nobody the report. */
+/**
+ * Into the home, so that it can be compared with the next one; a home that cannot be written to costs nobody the
+ * report.
+ */
 function keep(report: Report, { terminal, isQuiet }: { terminal: Terminal; isQuiet: boolean }): void {
   try {
     const file = keepReport(homeAt(process.env), report, systemClock.now());
     if (!isQuiet) terminal.say(`${terminal.colors.green("✓")} Report kept: ${clean(file)}\n`);
   } catch (error) {
-    if (!isQuiet) terminal.say(`${terminal.colors.yellow("!")} The report is not kept in the home: ${clean(messageOf(error))}\n`);
+    if (!isQuiet)
+      terminal.say(`${terminal.colors.yellow("!")} The report is not kept in the home: ${clean(messageOf(error))}\n`);
   }
 }
 
@@ -322,7 +382,11 @@ function makeFolder(out: string): void {
   }
 }
 
-async function writeReports(report: Report, formats: readonly Format[], { out, terminal }: { out: string; terminal: Terminal }): Promise<string[]> {
+async function writeReports(
+  report: Report,
+  formats: readonly Format[],
+  { out, terminal }: { out: string; terminal: Terminal },
+): Promise<string[]> {
   const files: string[] = [];
   try {
     for (const format of formats) {

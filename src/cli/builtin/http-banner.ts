@@ -17,8 +17,9 @@ export interface BannerFacts {
 }
 
 /**
- * What a client needs, ready to paste. The token itself is shown to a person at a terminal alone: what is no terminal may be a log,
- * and the command line of a program is seen by everybody on the machine, so the shell's line takes it from its file and hands it on by a pipe.
+ * What a client needs, ready to paste. The token itself is shown to a person at a terminal alone: what is no terminal
+ * may be a log, and the command line of a program is seen by everybody on the machine, so the shell's line takes it
+ * from its file and hands it on by a pipe.
  */
 export function httpBanner(facts: BannerFacts, terminal: Terminal): string {
   const { bold, cyan, dim } = terminal.colors;
@@ -28,7 +29,9 @@ export function httpBanner(facts: BannerFacts, terminal: Terminal): string {
     `${bold("Meanwhile")} ${facts.version} serves ${entries.length} command${entries.length === 1 ? "" : "s"} at ${cyan(url)}`,
     paragraph(toDoor(facts), [`Authorization: Bearer ${token}`], terminal),
     paragraph("In a host that takes an address, as an entry of its MCP settings:", toEntry(facts, token), terminal),
-    ...(terminal.isLive ? [] : [`  <token> is what lies in ${quoteWord(facts.tokenFile)}; ${facts.program} token prints it.`]),
+    ...(terminal.isLive
+      ? []
+      : [`  <token> is what lies in ${quoteWord(facts.tokenFile)}; ${facts.program} token prints it.`]),
     paragraph(...toTry(facts), terminal),
     dim(`  Home ${facts.home} · Ctrl-C stops it.`),
   ];
@@ -51,11 +54,16 @@ function toEntry({ name, url }: BannerFacts, token: string): string[] {
 
 function toTry({ entries, url, tokenFile, program }: BannerFacts): [string, string[]] {
   if (entries.length === 0) return ["A first command:", [`${program} new hello/world`]];
-  const harmless = entries.find(({ command }) => command.effects === "read" && ((command.inputSchema.required ?? []) as string[]).length === 0);
+  const harmless = entries.find(
+    ({ command }) => command.effects === "read" && ((command.inputSchema.required ?? []) as string[]).length === 0,
+  );
   const request =
     harmless === undefined
       ? [`    -d '{ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }'`]
-      : [`    -d '{ "jsonrpc": "2.0", "id": 1, "method": "tools/call",`, `          "params": { "name": "${harmless.toolName}" } }'`];
+      : [
+          `    -d '{ "jsonrpc": "2.0", "id": 1, "method": "tools/call",`,
+          `          "params": { "name": "${harmless.toolName}" } }'`,
+        ];
   return [
     "From a shell:",
     [

@@ -5,7 +5,9 @@ import { toJson } from "../../diagnose/formats/json.ts";
 import type { Report } from "../../diagnose/report.ts";
 import { ensureHome, type Home } from "../../paths.ts";
 
-/** Reports of diagnoses that are kept without being asked for: in the home, readable by its user alone, the last fifty. */
+/**
+ * Reports of diagnoses that are kept without being asked for: in the home, readable by its user alone, the last fifty.
+ */
 
 export const keptReports = 50;
 const ours = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z-[a-z0-9-]*\.json$/;
@@ -16,7 +18,8 @@ export function keepReport(home: Home, report: Report, now: number): string {
   mkdirSync(home.reportsFolder, { recursive: true, mode: 0o700 });
   const file = freeName(home.reportsFolder, report, now);
   writeFileSync(file, toJson(report), { mode: 0o600, flag: "wx" });
-  for (const name of namesIn(home.reportsFolder).slice(0, -keptReports)) rmSync(path.join(home.reportsFolder, name), { force: true });
+  for (const name of namesIn(home.reportsFolder).slice(0, -keptReports))
+    rmSync(path.join(home.reportsFolder, name), { force: true });
   return file;
 }
 

@@ -2,7 +2,10 @@ import { readSettings } from "../../config.ts";
 import { StoredCatalog } from "../../stored-catalog.ts";
 import type { GlobalFlags } from "../main.ts";
 
-/** Whether a project's config and command files are, byte by byte, those that this user has run before; true where there are none. */
+/**
+ * Whether a project's config and command files are, byte by byte, those that this user has run before; true where there
+ * are none.
+ */
 export function isLoadedBefore(flags: GlobalFlags): boolean {
   const { settings, notice } = readSettings({ cwd: process.cwd(), env: process.env, flags });
   return notice === undefined && new StoredCatalog(settings.home, settings.commandFolders).isComplete();

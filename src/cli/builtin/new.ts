@@ -22,7 +22,8 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const folder = path.resolve(call.flags.commands?.[0] ?? "commands");
   const file = path.join(folder, ...words.slice(0, -1), `${words.at(-1)}.ts`);
   if (existsSync(file)) throw new UsageError(`${file} exists already; choose another name, or edit it.`);
-  const isFirst = !existsSync(folder) && call.flags.commands === undefined && findConfigFile(process.cwd()) === undefined;
+  const isFirst =
+    !existsSync(folder) && call.flags.commands === undefined && findConfigFile(process.cwd()) === undefined;
   try {
     if (isFirst) makeProject(homeAt(process.env), folder, { name: path.relative(folder, file), text: template(words) });
     else writeNew(file, template(words));
@@ -43,8 +44,15 @@ function writeNew(file: string, text: string): void {
   writeFileSync(file, text);
 }
 
-/** The folder is there at once, with its first command, and known to be ours: a session that is connected here takes up no other. */
-function makeProject(home: Home, folder: string, { name, text }: { readonly name: string; readonly text: string }): void {
+/**
+ * The folder is there at once, with its first command, and known to be ours: a session that is connected here takes up
+ * no other.
+ */
+function makeProject(
+  home: Home,
+  folder: string,
+  { name, text }: { readonly name: string; readonly text: string },
+): void {
   const aside = `${folder}.${createId()}`;
   try {
     writeNew(path.join(aside, name), text);
@@ -67,8 +75,12 @@ function remember(home: Home, folder: string, aside: string): void {
 function checkName(name: string): string[] {
   const words = name.split("/");
   const isUsable = words.length >= 2 && words.every((word) => /^[A-Za-z][A-Za-z0-9_-]*$/.test(word));
-  if (!isUsable) throw new UsageError(`"${name}" is not a name for a command; write domain/name, e.g. hello/world, with letters, digits, - and _.`);
-  if (reservedDomains.has(words[0] ?? "")) throw new UsageError(`"${words[0]}" is a word of Meanwhile's own; choose another domain.`);
+  if (!isUsable)
+    throw new UsageError(
+      `"${name}" is not a name for a command; write domain/name, e.g. hello/world, with letters, digits, - and _.`,
+    );
+  if (reservedDomains.has(words[0] ?? ""))
+    throw new UsageError(`"${words[0]}" is a word of Meanwhile's own; choose another domain.`);
   return words;
 }
 

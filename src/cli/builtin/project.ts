@@ -4,7 +4,11 @@ import type { GlobalFlags } from "../main.ts";
 import type { Terminal } from "../terminal.ts";
 
 /** For a front that meets a config file written as code: prints the settings that name the project. */
-export async function run(call: { flags: GlobalFlags; terminal: Terminal; protectStdout(): Promise<void> }): Promise<ExitCode> {
+export async function run(call: {
+  flags: GlobalFlags;
+  terminal: Terminal;
+  protectStdout(): Promise<void>;
+}): Promise<ExitCode> {
   await call.protectStdout();
   // Refuses what is wrong with any of it, before a daemon is started for it.
   const { configFile, home } = await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });

@@ -22,24 +22,38 @@ interface Context extends RemoteCall, Connected {
   readonly reach: Reach;
 }
 
-const subverbs: Readonly<Record<string, (context: Context) => Promise<ExitCode>>> = { list, show, result, watch, cancel, answer };
+const subverbs: Readonly<Record<string, (context: Context) => Promise<ExitCode>>> = {
+  list,
+  show,
+  result,
+  watch,
+  cancel,
+  answer,
+};
 const statuses = ["working", "input_required", "completed", "failed", "cancelled"] as const;
 
 /** `meanwhile tasks … --target`: the same commands, asked of another server. */
 export async function runRemoteTasks(name: string, call: RemoteCall): Promise<ExitCode> {
   const reach = toReach(readTarget(String(call.options.target)), call.options, call.flags);
   const subverb = Object.hasOwn(subverbs, name) ? subverbs[name] : undefined;
-  if (name === "progress") throw new UsageError("tasks progress is for your own calls; another server tells the client that holds the token, and nobody else.");
-  if (subverb === undefined) throw new UsageError(`tasks ${name} is for your own tasks; another server forgets tasks when their time is over.`);
+  if (name === "progress")
+    throw new UsageError(
+      "tasks progress is for your own calls; another server tells the client that holds the token, and nobody else.",
+    );
+  if (subverb === undefined)
+    throw new UsageError(`tasks ${name} is for your own tasks; another server forgets tasks when their time is over.`);
   refuseOptions(name, call);
   return await withClient({ reach, terminal: call.terminal }, (connected) => subverb({ ...call, ...connected, reach }));
 }
 
 /** What another server cannot be asked is refused before it is asked anything. */
 function refuseOptions(name: string, { options, operands }: RemoteCall): void {
-  if (name === "watch" && operands.length === 0) throw new UsageError("tasks watch --target follows one task; give its id.");
+  if (name === "watch" && operands.length === 0)
+    throw new UsageError("tasks watch --target follows one task; give its id.");
   if (options.limit !== undefined)
-    throw new UsageError("--limit is for your own tasks; another server decides how many it lists at once, and --cursor goes on.");
+    throw new UsageError(
+      "--limit is for your own tasks; another server decides how many it lists at once, and --cursor goes on.",
+    );
   if (options.live === true && options.status !== undefined)
     throw new UsageError("--live and --status exclude each other; --live is every task that has not ended.");
   if (typeof options.status === "string") readStatuses(options.status, statuses);
@@ -49,7 +63,8 @@ async function list({ client, terminal, options, reach }: Context): Promise<Exit
   const page = await client.listTasks(typeof options.cursor === "string" ? { cursor: options.cursor } : {});
   const wanted = typeof options.status === "string" ? readStatuses(options.status, statuses) : statuses;
   const tasks = page.tasks.filter((task) => wanted.includes(task.status) && !(options.live === true && isEnded(task)));
-  if (options.json === true) terminal.print(`${JSON.stringify({ tasks: tasks.map(describeState), nextCursor: page.nextCursor }, null, 2)}\n`);
+  if (options.json === true)
+    terminal.print(`${JSON.stringify({ tasks: tasks.map(describeState), nextCursor: page.nextCursor }, null, 2)}\n`);
   else if (tasks.length === 0) terminal.print(options.live === true ? "Nothing runs.\n" : "No tasks.\n");
   else terminal.print(stateTable(tasks, widthFor(terminal)));
   if (page.nextCursor !== undefined && options.json !== true)
@@ -59,21 +74,29 @@ async function list({ client, terminal, options, reach }: Context): Promise<Exit
 
 function stateTable(tasks: readonly TaskState[], width: number): string {
   const now = systemClock.now();
-  const ageOf = ({ createdAt }: TaskState) => (createdAt === undefined ? "-" : formatDuration(Math.max(0, now - createdAt)).replace(/\.\d s/, " s"));
+  const ageOf = ({ createdAt }: TaskState) =>
+    createdAt === undefined ? "-" : formatDuration(Math.max(0, now - createdAt)).replace(/\.\d s/, " s");
   const rows = tasks.map((task) => [clean(task.taskId), task.status, ageOf(task), clean(task.statusMessage ?? "")]);
   return toColumns([["Task", "Status", "Age", "Latest"], ...rows], width);
 }
 
 async function show(context: Context): Promise<ExitCode> {
   const { state } = await find(context);
-  context.terminal.print(await formatData({ data: describeState(state) }, context.options.json === true ? "json" : "yaml", widthFor(context.terminal)));
+  context.terminal.print(
+    await formatData(
+      { data: describeState(state) },
+      context.options.json === true ? "json" : "yaml",
+      widthFor(context.terminal),
+    ),
+  );
   return Exit.Ok;
 }
 
 async function result(context: Context): Promise<ExitCode> {
   const { options } = context;
   const { handle, state } = await find(context);
-  if (!isEnded(state) && options.wait !== true) throw new CommandError(`It has not ended yet (${state.status}); --wait waits for it.`);
+  if (!isEnded(state) && options.wait !== true)
+    throw new CommandError(`It has not ended yet (${state.status}); --wait waits for it.`);
   return await printEnd(context, { handle, state, isQuiet: true, format: options.json === true ? "json" : "plain" });
 }
 
@@ -88,7 +111,10 @@ interface Followed extends Found {
   readonly isWatched?: boolean;
 }
 
-async function printEnd({ terminal, reach, lendInterrupts }: Context, { handle, state, isQuiet, format, isWatched = false }: Followed): Promise<ExitCode> {
+async function printEnd(
+  { terminal, reach, lendInterrupts }: Context,
+  { handle, state, isQuiet, format, isWatched = false }: Followed,
+): Promise<ExitCode> {
   if (state.status === "cancelled") return printCancelled(state, terminal);
   const remote = {
     terminal,
@@ -125,7 +151,9 @@ async function answer(context: Context): Promise<ExitCode> {
   const [question] = isEnded(state) ? [] : (state.questions ?? []);
   if (question === undefined) throw new CommandError("It asks nothing right now.");
   const given =
-    options.decline === true ? { action: "decline" as const } : await readAnswer({ ...question, isConfirmation: false }, operands.slice(1), terminal);
+    options.decline === true
+      ? { action: "decline" as const }
+      : await readAnswer({ ...question, isConfirmation: false }, operands.slice(1), terminal);
   await handle.answer({ [question.key]: given });
   terminal.say(`${terminal.colors.green("✓")} Answered «${clean(question.message)}»\n`);
   return Exit.Ok;
@@ -158,7 +186,8 @@ function isEnded({ status }: { readonly status: TaskStatus }): boolean {
 function describeState({ createdAt, lastUpdatedAt, questions, ...state }: TaskState): Record<string, unknown> {
   return {
     ...state,
-    ...(questions !== undefined && questions.length > 0 && { questions: questions.map(({ key, message }) => ({ key, message })) }),
+    ...(questions !== undefined &&
+      questions.length > 0 && { questions: questions.map(({ key, message }) => ({ key, message })) }),
     ...(createdAt !== undefined && { createdAt: toTimestamp(createdAt) }),
     ...(lastUpdatedAt !== undefined && { updatedAt: toTimestamp(lastUpdatedAt) }),
   };

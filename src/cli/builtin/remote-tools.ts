@@ -18,11 +18,16 @@ export async function listRemoteTools(connecting: Connecting, isJson: boolean): 
 }
 
 function heading({ name, version, revision, tasks }: ServerFacts): string {
-  return clean(`${name} ${version} speaks ${revision}, ${tasks === "none" ? "without tasks" : `with tasks of ${tasks}`}`);
+  return clean(
+    `${name} ${version} speaks ${revision}, ${tasks === "none" ? "without tasks" : `with tasks of ${tasks}`}`,
+  );
 }
 
 function toTable(tools: readonly Tool[], width: number): string {
-  return toColumns([["Tool", "What it does"], ...tools.map((tool) => [clean(tool.name), `${summaryOf(tool)}${marksOf(tool)}`])], width);
+  return toColumns(
+    [["Tool", "What it does"], ...tools.map((tool) => [clean(tool.name), `${summaryOf(tool)}${marksOf(tool)}`])],
+    width,
+  );
 }
 
 /** The first sentence says what a tool does; the rest is for models. */

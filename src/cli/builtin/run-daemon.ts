@@ -49,7 +49,12 @@ async function serve(found: Settings, flags: GlobalFlags, report: (word: string)
   const about = aboutOf(found, flags);
   // Sessions of every folder are served: none of them is the one that relative paths mean.
   if (settings.daemon.isPackAlone) process.chdir("/");
-  const log = openLog({ level: settings.logLevel, isTerminal: false, write: (text) => writeLog(text), facts: { pid: process.pid } });
+  const log = openLog({
+    level: settings.logLevel,
+    isTerminal: false,
+    write: (text) => writeLog(text),
+    facts: { pid: process.pid },
+  });
   let writeLog = (text: string): void => void process.stderr.write(text);
   let runtime: Runtime | undefined;
   const lifecycle = Lifecycle.begin({
@@ -67,9 +72,21 @@ async function serve(found: Settings, flags: GlobalFlags, report: (word: string)
     return Exit.Ok;
   }
   takeStdout(process);
-  writeLog = limitPrints(process, { clock: systemClock, who: () => currentRun()?.name, onLeftOut: (sentence) => log.warn(sentence) });
-  keepLogBounded({ file: settings.home.daemonLog, files: settings.logFiles, fd: process.stderr.fd, clock: systemClock });
-  surviveCommands(process, { currentRun, onBug: (error) => log.error("nobody caught this; please report it", { error }) });
+  writeLog = limitPrints(process, {
+    clock: systemClock,
+    who: () => currentRun()?.name,
+    onLeftOut: (sentence) => log.warn(sentence),
+  });
+  keepLogBounded({
+    file: settings.home.daemonLog,
+    files: settings.logFiles,
+    fd: process.stderr.fd,
+    clock: systemClock,
+  });
+  surviveCommands(process, {
+    currentRun,
+    onBug: (error) => log.error("nobody caught this; please report it", { error }),
+  });
   guardBuiltins((harm) => {
     // What else they have changed is not known: only a fresh process is as it should be.
     log.error(describeHarm(harm, "this daemon is replaced", (name) => runtime?.catalog.get(name)?.file));
@@ -100,7 +117,8 @@ async function serve(found: Settings, flags: GlobalFlags, report: (word: string)
   await runtime.startTasks();
   keepAnswers(runtime, leaving.signal);
   const { isNow } = await lifecycle.left;
-  // Whoever waits for nothing goes to the next daemon at once; the others when they have been told where their calls went.
+  // Whoever waits for nothing goes to the next daemon at once; the others when they have been told where their calls
+  // went.
   leaving.abort();
   const { waiting } = await runtime.close(isNow ? 0 : settings.graceSeconds * 1000);
   await broker.closeAll(waiting);
@@ -112,7 +130,11 @@ async function serve(found: Settings, flags: GlobalFlags, report: (word: string)
 /** The first front's folder and host are not everybody's. */
 function toServed(settings: Settings): Settings {
   const { commandFolders, daemon } = settings;
-  return { ...settings, hostName: undefined, commandFolders: daemon.isPackAlone ? commandFolders.slice(-1) : commandFolders };
+  return {
+    ...settings,
+    hostName: undefined,
+    commandFolders: daemon.isPackAlone ? commandFolders.slice(-1) : commandFolders,
+  };
 }
 
 /** What its record says, so that it is found by whoever types something else than its starter did. */
@@ -123,7 +145,11 @@ function aboutOf(
   return {
     project: fingerprint(projectParts({ folders: commandFolders, bundled: served }, configFile)),
     ...(!daemon.isPackAlone && { folder: process.cwd() }),
-    flags: { ...(commands !== undefined && { commands }), ...(bundled !== undefined && { bundled }), ...(scope !== undefined && { scope }) },
+    flags: {
+      ...(commands !== undefined && { commands }),
+      ...(bundled !== undefined && { bundled }),
+      ...(scope !== undefined && { scope }),
+    },
   };
 }
 
@@ -149,17 +175,28 @@ class Variables {
     this.environment = settings.environment;
   }
 
-  /** False when the code reads others than this daemon is named by: whose values it has of those is not known, so that code is not loaded here. */
+  /**
+   * False when the code reads others than this daemon is named by: whose values it has of those is not known, so that
+   * code is not loaded here.
+   */
   areStill(folders: readonly string[], onOthers = () => {}): boolean {
     const { home, configFile, commandFolders, bundled, daemon } = this.#settings;
     const found = lookForNames(folders, configFile);
     storeNames(home, projectParts({ folders: commandFolders, bundled }, configFile), found.names);
     this.names = countedNames(daemon.named, found.names);
     this.environment = markValues(home, this.#env, this.names);
-    if (!found.isWhole) this.#log.warn("not every file was looked at for the variables it reads; name those that commands read in the setting `env`");
+    if (!found.isWhole)
+      this.#log.warn(
+        "not every file was looked at for the variables it reads; name those that commands read in the setting `env`",
+      );
     if (this.names.join() === daemon.env.join()) return true;
-    const differing = [...this.names.filter((name) => !daemon.env.includes(name)), ...daemon.env.filter((name) => !this.names.includes(name))];
-    this.#log.info(`the code reads other variables than when this daemon started: ${differing.join(", ")}; its sessions go to the daemons of their values`);
+    const differing = [
+      ...this.names.filter((name) => !daemon.env.includes(name)),
+      ...daemon.env.filter((name) => !this.names.includes(name)),
+    ];
+    this.#log.info(
+      `the code reads other variables than when this daemon started: ${differing.join(", ")}; its sessions go to the daemons of their values`,
+    );
     onOthers();
     return false;
   }
@@ -180,7 +217,13 @@ function createBroker({ runtime, lifecycle, leaving, variables, log }: BrokerPar
     key: settings.daemon.key,
     env: () => variables.names,
     onConnection: (socket, facts) =>
-      serveStreams(runtime, { input: socket, output: socket, write: (part, onWritten) => socket.write(part, onWritten), ...facts, leaving }),
+      serveStreams(runtime, {
+        input: socket,
+        output: socket,
+        write: (part, onWritten) => socket.write(part, onWritten),
+        ...facts,
+        leaving,
+      }),
     status: () => ({
       pid: process.pid,
       version: settings.version,
@@ -200,14 +243,24 @@ function createBroker({ runtime, lifecycle, leaving, variables, log }: BrokerPar
   });
 }
 
-/** Leaves behind what the next front may be told while its daemon starts; what an author has registered by hand is made for one client, and only a daemon can tell it. */
+/**
+ * Leaves behind what the next front may be told while its daemon starts; what an author has registered by hand is made
+ * for one client, and only a daemon can tell it.
+ */
 function keepAnswers(runtime: Runtime, leaving: AbortSignal): void {
   const { settings, clock, log, catalog } = runtime;
   if (settings.mcp !== undefined) return;
   const keeper = new AnswerKeeper({
     home: settings.home,
     whose: { key: settings.daemon.key, version: settings.version },
-    serve: (input, output) => serveStreams(runtime, { input, output, write: (part, onWritten) => output.write(part, onWritten), isFront: true, leaving }),
+    serve: (input, output) =>
+      serveStreams(runtime, {
+        input,
+        output,
+        write: (part, onWritten) => output.write(part, onWritten),
+        isFront: true,
+        leaving,
+      }),
     clock,
     log,
   });

@@ -21,24 +21,34 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     throw new UsageError(
       "--require-token is no flag any more, because HTTP asks for the token by itself; leave it out (--allow-anonymous lets callers in without one).",
     );
-  const parsed = parseVerb("serve", "Serve the commands to MCP clients: over stdio, or over HTTP with --http", call.words, (program) => {
-    program.option("--http", "serve Streamable HTTP instead of stdio");
-    program.option("--port <number>", "HTTP port, 0 for any free one (default 7337)");
-    program.option("--host <address>", "loopback address to listen on (default 127.0.0.1)");
-    program.option("--allow-anonymous", "let HTTP callers in without the home's token; they have no bundled commands");
-    program.option("--in-process", "stdio without the daemon: what runs ends with this process");
-    declareProject(program);
-  });
+  const parsed = parseVerb(
+    "serve",
+    "Serve the commands to MCP clients: over stdio, or over HTTP with --http",
+    call.words,
+    (program) => {
+      program.option("--http", "serve Streamable HTTP instead of stdio");
+      program.option("--port <number>", "HTTP port, 0 for any free one (default 7337)");
+      program.option("--host <address>", "loopback address to listen on (default 127.0.0.1)");
+      program.option(
+        "--allow-anonymous",
+        "let HTTP callers in without the home's token; they have no bundled commands",
+      );
+      program.option("--in-process", "stdio without the daemon: what runs ends with this process");
+      declareProject(program);
+    },
+  );
   if ("help" in parsed) {
     printHelp(parsed.help, call.terminal);
     return Exit.Ok;
   }
   const { options } = parsed;
   const port = options.port === undefined ? undefined : Number(options.port);
-  if (port !== undefined && !isPort(port)) throw new UsageError(`--port must be a whole number from 0 to 65535, not ${String(options.port)}.`);
+  if (port !== undefined && !isPort(port))
+    throw new UsageError(`--port must be a whole number from 0 to 65535, not ${String(options.port)}.`);
   const project = toProjectFlags(options, call.flags);
   if (options.http !== true && options.inProcess !== true && process.platform !== "win32") {
-    for (const name of ["port", "host", "allowAnonymous"]) if (options[name] !== undefined) throw new UsageError(`--${toWord(name)} is for --http.`);
+    for (const name of ["port", "host", "allowAnonymous"])
+      if (options[name] !== undefined) throw new UsageError(`--${toWord(name)} is for --http.`);
     const { runFront } = await import("../../front.ts");
     return (await runFront(project)) as ExitCode;
   }
@@ -60,7 +70,8 @@ function toWord(name: string): string {
 }
 
 async function overStdio(settings: Settings): Promise<ExitCode> {
-  // A client that stops reading has hung up, and the connection hears of that; what ran for it is kept before this process ends.
+  // A client that stops reading has hung up, and the connection hears of that; what ran for it is kept before this
+  // process ends.
   process.stdout.removeAllListeners("error");
   const stdout = takeStdout(process);
   const runtime = await open(settings);
@@ -79,9 +90,18 @@ async function overHttp(settings: Settings, terminal: Terminal): Promise<ExitCod
   await runtime.checkStore();
   await runtime.startTasks();
   const { name, version, home, http } = settings;
-  const facts = { url: door.url, name: toName(name), version, entries: runtime.catalog.entries, home: home.folder, tokenFile: home.tokenFile };
+  const facts = {
+    url: door.url,
+    name: toName(name),
+    version,
+    entries: runtime.catalog.entries,
+    home: home.folder,
+    tokenFile: home.tokenFile,
+  };
   const program = process.env.npm_command === undefined ? "meanwhile" : "npx meanwhile";
-  terminal.say(httpBanner({ ...facts, program, token: readToken(home), allowAnonymous: http.allowAnonymous }, terminal));
+  terminal.say(
+    httpBanner({ ...facts, program, token: readToken(home), allowAnonymous: http.allowAnonymous }, terminal),
+  );
   await new Promise<void>((resolve) => onStop(resolve));
   terminal.say("Stopping.\n");
   await runtime.close(settings.graceSeconds * 1000);
@@ -91,9 +111,16 @@ async function overHttp(settings: Settings, terminal: Terminal): Promise<ExitCod
 
 async function open(settings: Settings): Promise<Runtime> {
   // Commands print to stderr, and so do we; only they are held to a limit.
-  const write = limitPrints(process, { clock: systemClock, who: () => currentRun()?.name, onLeftOut: (sentence) => log.warn(sentence) });
+  const write = limitPrints(process, {
+    clock: systemClock,
+    who: () => currentRun()?.name,
+    onLeftOut: (sentence) => log.warn(sentence),
+  });
   const log: Logger = openLog({ level: settings.logLevel, isTerminal: process.stderr.isTTY === true, write });
-  surviveCommands(process, { currentRun, onBug: (error) => log.error("nobody caught this; please report it", { error }) });
+  surviveCommands(process, {
+    currentRun,
+    onBug: (error) => log.error("nobody caught this; please report it", { error }),
+  });
   let runtime: Runtime | undefined;
   const advice = "this server should be restarted, since nobody knows what else was changed";
   guardBuiltins((harm) => log.error(describeHarm(harm, advice, (name) => runtime?.catalog.get(name)?.file)));

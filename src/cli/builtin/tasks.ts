@@ -3,7 +3,14 @@ import type { Answer } from "../../command/context.ts";
 import { type Environment, readSettings, type Settings } from "../../config.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
-import { differingNames, isTerminal, liveStatuses, openQuestions, type Task, type TaskStatus } from "../../task/task.ts";
+import {
+  differingNames,
+  isTerminal,
+  liveStatuses,
+  openQuestions,
+  type Task,
+  type TaskStatus,
+} from "../../task/task.ts";
 import { listTokens, progressOfToken } from "../../task/token-progress.ts";
 import { openTasks, type Tasks } from "../../tasks.ts";
 import { readAnswer, readStatuses } from "../answer.ts";
@@ -36,10 +43,18 @@ interface Subverb {
 }
 
 const subverbs: Record<string, Subverb> = {
-  list: { usage: "list [--live] [--status s] [--limit n] [--cursor c] [--json]", summary: "your tasks, newest first", run: list },
+  list: {
+    usage: "list [--live] [--status s] [--limit n] [--cursor c] [--json]",
+    summary: "your tasks, newest first",
+    run: list,
+  },
   show: { usage: "show <task> [--json]", summary: "everything about one task, and why it is one", run: show },
   result: { usage: "result <task> [--wait] [--json]", summary: "what a task gave", run: result },
-  progress: { usage: "progress [token] [--json]", summary: "how far the call is that a client follows by this token; all of them", run: progress },
+  progress: {
+    usage: "progress [token] [--json]",
+    summary: "how far the call is that a client follows by this token; all of them",
+    run: progress,
+  },
   watch: { usage: "watch [task]", summary: "a live view of your tasks, or follow one to its end", run: watch },
   cancel: { usage: "cancel <task>", summary: "stop a task", run: cancel },
   answer: { usage: "answer <task> [field=value …] [--decline]", summary: "answer what a task asks", run: answer },
@@ -54,7 +69,8 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     return Exit.Ok;
   }
   const subverb = Object.hasOwn(subverbs, name) ? subverbs[name] : undefined;
-  if (subverb === undefined) throw new UsageError(`Unknown command \`tasks ${name}\`; there are ${Object.keys(subverbs).join(", ")}.`);
+  if (subverb === undefined)
+    throw new UsageError(`Unknown command \`tasks ${name}\`; there are ${Object.keys(subverbs).join(", ")}.`);
   const parsed = parse(name, subverb, words);
   if ("help" in parsed) {
     printHelp(parsed.help, call.terminal);
@@ -89,7 +105,10 @@ interface Reviving {
   readonly pack: Settings;
 }
 
-/** Starts a worker for a task that nobody runs; one of this project's only when that runs no code that was not run here before. */
+/**
+ * Starts a worker for a task that nobody runs; one of this project's only when that runs no code that was not run here
+ * before.
+ */
 function toRevive({ call, settings, pack }: Reviving): (task: Task) => void {
   let isTold = false;
   const tell = (why: string) => {
@@ -103,9 +122,13 @@ function toRevive({ call, settings, pack }: Reviving): (task: Task) => void {
     if (project !== settings.project) return;
     const others = differingNames(environment, settings.environment);
     if (others.length > 0)
-      return tell(`It was asked for with another value of ${others.join(", ")}, so nobody is started to run it here; a session with that value runs it.`);
+      return tell(
+        `It was asked for with another value of ${others.join(", ")}, so nobody is started to run it here; a session with that value runs it.`,
+      );
     if (isLoadedBefore(call.flags)) return startDetachedWorker(settings, call.flags);
-    tell("Its project has changed since it was last loaded, so nobody is started to run it; `meanwhile serve` runs it.");
+    tell(
+      "Its project has changed since it was last loaded, so nobody is started to run it; `meanwhile serve` runs it.",
+    );
   };
 }
 
@@ -140,7 +163,8 @@ With --target <url | socket | command line | .> they ask that server.
 
 async function list({ tasks, terminal, clock, options }: Context): Promise<ExitCode> {
   const isLive = options.live === true;
-  if (isLive && options.status !== undefined) throw new UsageError("--live and --status exclude each other; --live is every task that has not ended.");
+  if (isLive && options.status !== undefined)
+    throw new UsageError("--live and --status exclude each other; --live is every task that has not ended.");
   const statuses = typeof options.status === "string" ? toStatuses(options.status) : isLive ? liveStatuses : undefined;
   const limit = options.limit === undefined ? 20 : Number(options.limit);
   const page = await tasks.engine.list(localCaller, {
@@ -149,10 +173,14 @@ async function list({ tasks, terminal, clock, options }: Context): Promise<ExitC
     withCalls: isLive,
     ...(typeof options.cursor === "string" && { cursor: options.cursor }),
   });
-  if (options.json === true) terminal.print(`${JSON.stringify({ tasks: page.tasks.map(describeTask), nextCursor: page.nextCursor }, null, 2)}\n`);
+  if (options.json === true)
+    terminal.print(
+      `${JSON.stringify({ tasks: page.tasks.map(describeTask), nextCursor: page.nextCursor }, null, 2)}\n`,
+    );
   else if (page.tasks.length === 0) terminal.print(isLive ? "Nothing runs.\n" : "No tasks.\n");
   else terminal.print((isLive ? liveTable : taskTable)(page.tasks, clock.now(), widthFor(terminal)));
-  if (page.nextCursor !== undefined && options.json !== true) terminal.say(`  More: meanwhile tasks list --cursor ${page.nextCursor}\n`);
+  if (page.nextCursor !== undefined && options.json !== true)
+    terminal.say(`  More: meanwhile tasks list --cursor ${page.nextCursor}\n`);
   return Exit.Ok;
 }
 
@@ -174,7 +202,9 @@ async function find({ tasks, operands }: Context): Promise<Task> {
 
 async function show(context: Context): Promise<ExitCode> {
   const described = describeTask(await find(context));
-  context.terminal.print(await formatData({ data: described }, context.options.json === true ? "json" : "yaml", widthFor(context.terminal)));
+  context.terminal.print(
+    await formatData({ data: described }, context.options.json === true ? "json" : "yaml", widthFor(context.terminal)),
+  );
   return Exit.Ok;
 }
 
@@ -188,9 +218,15 @@ async function progress({ tasks, terminal, clock, options, operands }: Context):
     return Exit.Ok;
   }
   const answer = await progressOfToken(tasks.engine, localCaller, { token, now: clock.now() });
-  if (!answer.ok) throw new CommandError(`${answer.message}${answer.error === "timeout" ? "" : " `meanwhile tasks progress` lists those there are."}`);
+  if (!answer.ok)
+    throw new CommandError(
+      `${answer.message}${answer.error === "timeout" ? "" : " `meanwhile tasks progress` lists those there are."}`,
+    );
   const { progress: found, others } = answer;
-  if (others.length > 0) terminal.say(`${terminal.colors.yellow("!")} ${others.length + 1} clients have chosen this token; this is the newest call.\n`);
+  if (others.length > 0)
+    terminal.say(
+      `${terminal.colors.yellow("!")} ${others.length + 1} clients have chosen this token; this is the newest call.\n`,
+    );
   printData(await formatData({ data: found }, format), terminal);
   return Exit.Ok;
 }
@@ -199,7 +235,8 @@ async function result(context: Context): Promise<ExitCode> {
   const { tasks, terminal, options } = context;
   const found = await find(context);
   if (options.wait === true) tasks.sweeper.start();
-  const task = options.wait === true ? await tasks.engine.wait(localCaller, found.taskId, { onTask: context.revive }) : found;
+  const task =
+    options.wait === true ? await tasks.engine.wait(localCaller, found.taskId, { onTask: context.revive }) : found;
   if (!isTerminal(task)) throw new CommandError(`It has not ended yet (${task.status}); --wait waits for it.`);
   return await printResult(task, { terminal, isQuiet: true, format: options.json === true ? "json" : "plain" });
 }
@@ -218,8 +255,10 @@ async function answer(context: Context): Promise<ExitCode> {
   const task = await find(context);
   const [question] = openQuestions(task);
   if (question === undefined || isTerminal(task)) throw new CommandError("It asks nothing right now.");
-  const given: Answer = context.options.decline === true ? { action: "decline" } : await readAnswer(question, operands.slice(1), terminal);
-  if (!(await tasks.engine.answer(localCaller, task.taskId, { [question.key]: given }))) throw new CommandError("Somebody else has answered it meanwhile.");
+  const given: Answer =
+    context.options.decline === true ? { action: "decline" } : await readAnswer(question, operands.slice(1), terminal);
+  if (!(await tasks.engine.answer(localCaller, task.taskId, { [question.key]: given })))
+    throw new CommandError("Somebody else has answered it meanwhile.");
   context.revive(await tasks.engine.get(localCaller, task.taskId));
   terminal.say(`${terminal.colors.green("✓")} Answered «${clean(question.message)}»\n`);
   return Exit.Ok;

@@ -6,7 +6,11 @@ import type { VerbCall } from "../main.ts";
 import { parseVerb } from "../verb.ts";
 
 export async function run(call: VerbCall): Promise<ExitCode> {
-  const program = parseVerb("token", "Print the token that makes an HTTP caller the local user: Authorization: Bearer <token>", call.words);
+  const program = parseVerb(
+    "token",
+    "Print the token that makes an HTTP caller the local user: Authorization: Bearer <token>",
+    call.words,
+  );
   if ("help" in program) printHelp(program.help, call.terminal);
   else call.terminal.print(`${readToken(openHome(process.env))}\n`);
   return Exit.Ok;

@@ -36,18 +36,26 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   const { options, operands } = parsed;
   const flags = toProjectFlags(options, call.flags);
   const target = toTarget(operands[0], own.length === call.words.length ? undefined : call.words.slice(own.length + 1));
-  if (target !== undefined) return await listRemoteTools({ reach: toReach(target, options, flags), terminal: call.terminal }, options.json === true);
+  if (target !== undefined)
+    return await listRemoteTools(
+      { reach: toReach(target, options, flags), terminal: call.terminal },
+      options.json === true,
+    );
   if (["header", "tokenEnv", "revision"].some((name) => options[name] !== undefined))
     throw new UsageError("--header, --token-env and --revision say how to reach a server; give its target too.");
   await call.protectStdout();
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
   const catalog = await openCatalog(servedCatalog(settings, silentLog));
   call.terminal.print(
-    options.json === true ? toJson(catalog, await readKnown(catalog, settings, call.terminal)) : toolsTable(catalog.entries, columnsOf(call.terminal)),
+    options.json === true
+      ? toJson(catalog, await readKnown(catalog, settings, call.terminal))
+      : toolsTable(catalog.entries, columnsOf(call.terminal)),
   );
   reportProblems(catalog, call.terminal);
   for (const { path: words, file } of takingPlaceOfBundled(catalog.entries))
-    call.terminal.say(`${call.terminal.colors.yellow("!")} \`${words.join(" ")}\` takes the place of a bundled command in a terminal here: ${clean(file)}\n`);
+    call.terminal.say(
+      `${call.terminal.colors.yellow("!")} \`${words.join(" ")}\` takes the place of a bundled command in a terminal here: ${clean(file)}\n`,
+    );
   const unknown = unknownLongTools(settings.deferral.tools, catalog);
   if (unknown !== undefined) call.terminal.say(`${call.terminal.colors.yellow("!")} ${clean(unknown)}\n`);
   return catalog.problems.length === 0 ? Exit.Ok : Exit.CommandFailed;
@@ -55,12 +63,17 @@ export async function run(call: VerbCall): Promise<ExitCode> {
 
 function toTarget(word: string | undefined, behind: readonly string[] | undefined): Target | undefined {
   if (behind === undefined) return word === undefined ? undefined : readTarget(word);
-  if (word !== undefined) throw new UsageError("Behind -- stands the server's command line, so there is no target before it.");
+  if (word !== undefined)
+    throw new UsageError("Behind -- stands the server's command line, so there is no target before it.");
   return toCommand(behind);
 }
 
 /** How long the commands take, by tool name. A listing makes no store, and does without one that cannot be read. */
-async function readKnown(catalog: Catalog, settings: Settings, terminal: Terminal): Promise<ReadonlyMap<string, KnownDurations>> {
+async function readKnown(
+  catalog: Catalog,
+  settings: Settings,
+  terminal: Terminal,
+): Promise<ReadonlyMap<string, KnownDurations>> {
   const known = new Map<string, KnownDurations>();
   if (!existsSync(settings.storeFile)) return known;
   try {
@@ -98,5 +111,6 @@ function toJson(catalog: Catalog, known: ReadonlyMap<string, KnownDurations>): s
 
 function reportProblems(catalog: Catalog, terminal: Terminal): void {
   const { red } = terminal.colors;
-  for (const problem of catalog.problems) terminal.say(`${red("✗")} ${problem.toolName} is missing: ${clean(problem.file)}: ${cleanLines(problem.text)}\n`);
+  for (const problem of catalog.problems)
+    terminal.say(`${red("✗")} ${problem.toolName} is missing: ${clean(problem.file)}: ${cleanLines(problem.text)}\n`);
 }

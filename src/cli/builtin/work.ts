@@ -34,12 +34,25 @@ async function hasRetries(tasks: Tasks): Promise<boolean> {
 export async function run(call: { flags: GlobalFlags; protectStdout(): Promise<void> }): Promise<ExitCode> {
   await call.protectStdout();
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
-  const write = limitPrints(process, { clock: systemClock, who: () => currentRun()?.name, onLeftOut: (sentence) => log.warn(sentence) });
+  const write = limitPrints(process, {
+    clock: systemClock,
+    who: () => currentRun()?.name,
+    onLeftOut: (sentence) => log.warn(sentence),
+  });
   const log: Logger = openLog({ level: settings.logLevel, isTerminal: false, write });
-  keepLogBounded({ file: settings.home.workerLog, files: settings.logFiles, fd: process.stderr.fd, clock: systemClock });
+  keepLogBounded({
+    file: settings.home.workerLog,
+    files: settings.logFiles,
+    fd: process.stderr.fd,
+    clock: systemClock,
+  });
   guardBuiltins((harm) => log.error(describeHarm(harm, "this worker goes on", (name) => catalog.get(name)?.file)));
   // What comes back while a task waits for it has to be noticed.
-  const catalog = await openLiveCatalog({ ...servedCatalog(settings, log), clock: systemClock, isServed: servedFolders(settings) });
+  const catalog = await openLiveCatalog({
+    ...servedCatalog(settings, log),
+    clock: systemClock,
+    isServed: servedFolders(settings),
+  });
   const tasks = openTasks(settings, log);
   const worker = tasks.createWorker((name) => catalog.get(name));
   const stopWatching = watchLoop(systemClock, log);

@@ -1,4 +1,7 @@
-/** Readline replaces only part of a word, which part depends on quotes and COMP_WORDBREAKS: both are handed over with the line. */
+/**
+ * Readline replaces only part of a word, which part depends on quotes and COMP_WORDBREAKS: both are handed over with
+ * the line.
+ */
 export const bash = `# bash completion for meanwhile; made by: meanwhile completion bash
 _meanwhile() {
   local answer kind line

@@ -15,7 +15,12 @@ export const targets = choices(".", "http://", "https://", "unix:/");
 
 /** How a target is reached; the same wherever one is. */
 export const reachFlags: readonly Flag[] = [
-  { word: "--header", description: "'Name: value', sent with every request; may be given several times", values: unknown, isRepeatable: true },
+  {
+    word: "--header",
+    description: "'Name: value', sent with every request; may be given several times",
+    values: unknown,
+    isRepeatable: true,
+  },
   { word: "--token-env", description: "the environment variable that holds the bearer token", values: unknown },
   {
     word: "--revision",
@@ -35,7 +40,11 @@ export function toCallOperands(tools: OwnTools): Operand[] {
       isList: true,
       values: async (typed, given) => {
         const command = isOwn(given) ? await tools.describe(given.get("tool")?.[0] ?? "") : undefined;
-        return command === undefined ? nothing : toOffer(await completePair(command, typed, { pairs: given.get("arguments") ?? [], complete: tools.complete }));
+        return command === undefined
+          ? nothing
+          : toOffer(
+              await completePair(command, typed, { pairs: given.get("arguments") ?? [], complete: tools.complete }),
+            );
       },
     },
   ];
@@ -47,17 +56,25 @@ interface Typed {
 }
 
 /** The names that are left, or the values of the one that stands before the `=`. */
-async function completePair(command: DescribedCommand, typed: string, { pairs, complete }: Typed): Promise<Suggestion[]> {
+async function completePair(
+  command: DescribedCommand,
+  typed: string,
+  { pairs, complete }: Typed,
+): Promise<Suggestion[]> {
   const parameters = toParameters(command.inputSchema);
   const given = toGiven(parameters, pairs);
   const [, key, partial = ""] = /^([^=]+)=(.*)$/s.exec(typed) ?? [];
   if (key === undefined)
-    return parameters.filter(({ name, isList }) => isList || !Object.hasOwn(given, name)).map(({ name, description }) => ({ value: `${name}=`, description }));
+    return parameters
+      .filter(({ name, isList }) => isList || !Object.hasOwn(given, name))
+      .map(({ name, description }) => ({ value: `${name}=`, description }));
   const parameter = parameters.find(({ name }) => name === key);
   // An object is typed as JSON, and the engine would complete the names inside it.
   if (parameter === undefined || parameter.valueWord === "json") return [];
   const suggestions = await complete(command, { argument: key, partial, arguments: given });
-  return suggestions.filter(({ value }) => value !== "null").map((suggestion) => ({ ...suggestion, value: `${key}=${suggestion.value}` }));
+  return suggestions
+    .filter(({ value }) => value !== "null")
+    .map((suggestion) => ({ ...suggestion, value: `${key}=${suggestion.value}` }));
 }
 
 function toGiven(parameters: readonly Parameter[], pairs: readonly string[]): Record<string, unknown> {
@@ -66,7 +83,10 @@ function toGiven(parameters: readonly Parameter[], pairs: readonly string[]): Re
     const [, key = "", value = ""] = /^([^=]+)=(.*)$/s.exec(pair) ?? [];
     const parameter = parameters.find(({ name }) => name === key);
     if (parameter === undefined) continue;
-    const read = readValue(value, (parameter.isList ? (parameter.schema.items ?? {}) : parameter.schema) as Parameter["schema"]);
+    const read = readValue(
+      value,
+      (parameter.isList ? (parameter.schema.items ?? {}) : parameter.schema) as Parameter["schema"],
+    );
     given[key] = parameter.isList ? [...((given[key] as unknown[] | undefined) ?? []), read] : read;
   }
   return given;

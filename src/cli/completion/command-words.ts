@@ -6,10 +6,17 @@ import { type Flag, files, type Given, type Grammar, nothing, toOffer, unknown, 
 /** Asks the completion engine for the values of one argument. */
 export type Complete = (
   command: DescribedCommand,
-  request: { readonly argument: string; readonly partial: string; readonly arguments: Readonly<Record<string, unknown>> },
+  request: {
+    readonly argument: string;
+    readonly partial: string;
+    readonly arguments: Readonly<Record<string, unknown>>;
+  },
 ) => Promise<readonly Suggestion[]>;
 
-/** The words that may stand behind a command: its arguments, as usage.ts reads them, and the flags that every command has. */
+/**
+ * The words that may stand behind a command: its arguments, as usage.ts reads them, and the flags that every command
+ * has.
+ */
 export function toCommandWords(command: DescribedCommand, complete: Complete): Grammar {
   const parameters = toParameters(command.inputSchema, command.positional);
   const valuesOf = (parameter: Parameter): Values => {
@@ -19,8 +26,8 @@ export function toCommandWords(command: DescribedCommand, complete: Complete): G
       const hasCompleter = Object.hasOwn(command.complete, parameter.name);
       // An object is typed as JSON, and the engine would complete the names inside it.
       if (isObject(parameter) && command.complete[parameter.name] === undefined) return nothing;
-      const suggestions = (await complete(command, { argument: parameter.name, partial, arguments: known })).filter(({ value }) =>
-        isTypeable(value, parameter),
+      const suggestions = (await complete(command, { argument: parameter.name, partial, arguments: known })).filter(
+        ({ value }) => isTypeable(value, parameter),
       );
       if (suggestions.length > 0 || hasCompleter) return toOffer(suggestions);
       return isAnyText(itemOf(parameter)) ? { kind: "files" } : nothing;
@@ -52,7 +59,10 @@ function ownFlags(command: DescribedCommand): Flag[] {
 
 function toFlags(parameter: Parameter, values: Values): Flag[] {
   const { name, word, description, isList } = parameter;
-  if (!parameter.isSwitch) return [{ word: `--${word}`, name, description, values, isRepeatable: isList, isRare: parameter.place === "positional" }];
+  if (!parameter.isSwitch)
+    return [
+      { word: `--${word}`, name, description, values, isRepeatable: isList, isRare: parameter.place === "positional" },
+    ];
   const isOn = parameter.defaultValue === true;
   return [
     { word: `--${word}`, name, description, isRare: isOn },

@@ -38,10 +38,16 @@ export async function completeLine(line: Words, project: Project): Promise<Compl
   const { given, pending } = readWords(globals, leading);
   const flags = toGlobalFlags(given);
   const [first, ...others] = rest;
-  if (first === undefined && (pending !== undefined || current.startsWith("-"))) return await completeWord(globals, leading, current);
+  if (first === undefined && (pending !== undefined || current.startsWith("-")))
+    return await completeWord(globals, leading, current);
   const verbs = project.verbs.map(({ name, summary }) => ({ value: name, description: summary }));
-  if (first === undefined) return inPlace([...verbs, helpVerb, ...(await namesBelow({ words: [], current }, flags, project))]);
-  if (first === "help") return inPlace([...(others.length === 0 ? verbs : []), ...(await namesBelow({ words: others, current }, flags, project))]);
+  if (first === undefined)
+    return inPlace([...verbs, helpVerb, ...(await namesBelow({ words: [], current }, flags, project))]);
+  if (first === "help")
+    return inPlace([
+      ...(others.length === 0 ? verbs : []),
+      ...(await namesBelow({ words: others, current }, flags, project)),
+    ]);
   const verbWords = toVerbWords((statuses) => project.findTasks(flags, statuses), toOwnTools(flags, project));
   if (Object.hasOwn(verbWords, first)) return await completeVerb(verbWords[first as VerbName], others, current);
   return await completeCommand({ words: rest, current }, flags, project);
@@ -64,7 +70,13 @@ function toOwnTools(flags: GlobalFlags, project: Project): OwnTools {
     return found.map((item) => ({ name: prefix === "" ? item.toolName : `${prefix}_${item.toolName}`, item }));
   };
   return {
-    list: async () => await Promise.all((await named()).map(async ({ name, item }) => ({ value: name, description: await project.summaryOf(flags, item) }))),
+    list: async () =>
+      await Promise.all(
+        (await named()).map(async ({ name, item }) => ({
+          value: name,
+          description: await project.summaryOf(flags, item),
+        })),
+      ),
     async describe(toolName) {
       const known = (await named()).find(({ name }) => name === toolName);
       return known && (await project.describe(flags, known.item));
@@ -90,22 +102,34 @@ async function completeCommand(line: Words, flags: GlobalFlags, project: Project
   const match = fits.sort((a, b) => b.path.length - a.path.length)[0];
   const command = match && (await project.describe(flags, match));
   if (match === undefined || command === undefined) return inPlace(names);
-  const completed = await completeWord(toCommandWords(command, project.complete), words.slice(match.path.length), current);
+  const completed = await completeWord(
+    toCommandWords(command, project.complete),
+    words.slice(match.path.length),
+    current,
+  );
   const { offer } = completed;
   if (offer.kind !== "values") return names.some(({ value }) => value.startsWith(current)) ? inPlace(names) : completed;
   // Flags stand in for arguments where a command has none left, but not for subcommands.
-  const own = names.length > 0 && current === "" ? offer.suggestions.filter(({ value }) => !value.startsWith("--")) : offer.suggestions;
+  const own =
+    names.length > 0 && current === ""
+      ? offer.suggestions.filter(({ value }) => !value.startsWith("--"))
+      : offer.suggestions;
   return { ...completed, offer: toOffer([...names, ...own]) };
 }
 
 /** The words that lead on to a command; only those that begin with what was typed, where there are such. */
 async function namesBelow({ words, current }: Words, flags: GlobalFlags, project: Project): Promise<Suggestion[]> {
-  const below = (await project.findCommands(flags)).filter(({ path, problem }) => problem === undefined && isBelow(path, words));
+  const below = (await project.findCommands(flags)).filter(
+    ({ path, problem }) => problem === undefined && isBelow(path, words),
+  );
   const byName = [...Map.groupBy(below, ({ path }) => path[words.length] ?? "")];
   const begun = byName.filter(([name]) => name.startsWith(current));
   const wanted = begun.length > 0 ? begun : byName;
   return await Promise.all(
-    wanted.map(async ([value, found]) => ({ value, description: await describe(found, words.length + 1, (one) => project.summaryOf(flags, one)) })),
+    wanted.map(async ([value, found]) => ({
+      value,
+      description: await describe(found, words.length + 1, (one) => project.summaryOf(flags, one)),
+    })),
   );
 }
 

@@ -15,9 +15,19 @@ export const diagnoseFlags: readonly Flag[] = [
     isRepeatable: true,
   },
   { word: "--args", description: "the arguments for the tool named with --tool", values: unknown },
-  { word: "--header", description: "'Name: value', sent with every request; may be given several times", values: unknown, isRepeatable: true },
+  {
+    word: "--header",
+    description: "'Name: value', sent with every request; may be given several times",
+    values: unknown,
+    isRepeatable: true,
+  },
   { word: "--token-env", description: "the environment variable that holds the bearer token", values: unknown },
-  { word: "--other-header", description: "'Name: value' of another caller, to see whether callers are kept apart", values: unknown, isRepeatable: true },
+  {
+    word: "--other-header",
+    description: "'Name: value' of another caller, to see whether callers are kept apart",
+    values: unknown,
+    isRepeatable: true,
+  },
   { word: "--allow-private", description: "private addresses too; this machine itself may always be typed" },
   { word: "--budget", description: "all in all, e.g. 60s or 5m (default 2m, with --full 10m)", values: unknown },
   { word: "--memory", description: "for the process that speaks to the server (default 512)", values: unknown },
@@ -30,12 +40,14 @@ export const diagnoseFlags: readonly Flag[] = [
   { word: "--out", description: "write the reports there", values: folders },
   {
     word: "--format",
-    description: "what to print, or with --out to write: terminal, json, markdown, html, sarif (default terminal; with --out all)",
+    description:
+      "what to print, or with --out to write: terminal, json, markdown, html, sarif (default terminal; with --out all)",
     values: commaList("terminal", "json", "markdown", "html", "sarif"),
   },
   {
     word: "--fail-on",
-    description: "exit 1 from this severity on: blocker, major, minor, info, never, which leaves only an F to fail (default major)",
+    description:
+      "exit 1 from this severity on: blocker, major, minor, info, never, which leaves only an F to fail (default major)",
     values: choices("blocker", "major", "minor", "info", "never"),
   },
   { word: "--quiet", description: "print nothing but the report" },

@@ -1,7 +1,9 @@
 import type { Suggestion } from "../../command/command.ts";
 
 /** What the shell is to offer: these values, or its own files or folders. */
-export type Offer = { readonly kind: "values"; readonly suggestions: readonly Suggestion[] } | { readonly kind: "files" | "folders" };
+export type Offer =
+  | { readonly kind: "values"; readonly suggestions: readonly Suggestion[] }
+  | { readonly kind: "files" | "folders" };
 
 /** An offer for the part of the word behind `before`, e.g. behind `--format=`. */
 export interface Completed {
@@ -57,7 +59,9 @@ export const commaList =
   (...values: readonly string[]): Values =>
   (typed) => {
     const before = typed.split(",").slice(0, -1);
-    return toOffer(values.filter((value) => !before.includes(value)).map((value) => ({ value: [...before, value].join(",") })));
+    return toOffer(
+      values.filter((value) => !before.includes(value)).map((value) => ({ value: [...before, value].join(",") })),
+    );
   };
 
 interface Reading {
@@ -103,12 +107,14 @@ export function readWords(grammar: Grammar, words: readonly string[]): Reading {
 /** What may stand at the cursor behind these words. */
 export async function completeWord(grammar: Grammar, words: readonly string[], current: string): Promise<Completed> {
   const reading = readWords(grammar, words);
-  if (reading.pending?.values !== undefined) return { before: "", offer: await reading.pending.values(current, reading.given) };
+  if (reading.pending?.values !== undefined)
+    return { before: "", offer: await reading.pending.values(current, reading.given) };
   const [, before, typed = ""] = (!reading.isBehindDashes && /^(--[^=]+=)(.*)$/s.exec(current)) || [];
   if (before !== undefined) {
     const flag = grammar.flags.find(({ word }) => `${word}=` === before);
     // --draft=true and --draft=false mean the same as --draft and --no-draft.
-    const isSwitch = flag !== undefined && grammar.flags.some((other) => other !== flag && nameOf(other) === nameOf(flag));
+    const isSwitch =
+      flag !== undefined && grammar.flags.some((other) => other !== flag && nameOf(other) === nameOf(flag));
     const values = flag?.values ?? (isSwitch ? choices("true", "false") : unknown);
     return { before, offer: await values(typed, reading.given) };
   }
@@ -138,6 +144,9 @@ function operandAt(grammar: Grammar, at: number): Operand | undefined {
 function flagsLeft(grammar: Grammar, given: Given, current: string): Suggestion[] {
   const isFirstLetterTyped = /^--./.test(current);
   return grammar.flags
-    .filter((flag) => (flag.isRepeatable === true || !given.has(nameOf(flag))) && (isFirstLetterTyped || flag.isRare !== true))
+    .filter(
+      (flag) =>
+        (flag.isRepeatable === true || !given.has(nameOf(flag))) && (isFirstLetterTyped || flag.isRare !== true),
+    )
     .map(({ word, description }) => ({ value: word, description }));
 }

@@ -1,8 +1,9 @@
 /**
  * Reads the line before the cursor as its shell would: quotes and backslashes are taken away.
  *
- * A shell replaces only part of the word that is being typed. bash's readline begins that part behind an open quote, or behind the last
- * character of COMP_WORDBREAKS that is not quoted (`@` and `$` belong to the part). What stands before it is `kept`.
+ * A shell replaces only part of the word that is being typed. bash's readline begins that part behind an open quote, or
+ * behind the last character of COMP_WORDBREAKS that is not quoted (`@` and `$` belong to the part). What stands before
+ * it is `kept`.
  */
 export interface Line {
   /** The words before the one under the cursor. */

@@ -11,7 +11,10 @@ export function isShell(word: string | undefined): word is Shell {
   return shells.includes(word as Shell);
 }
 
-/** What a shell's script hands over. bash: its word breaks, then the line; the others: the words, the last one being typed. */
+/**
+ * What a shell's script hands over. bash: its word breaks, then the line; the others: the words, the last one being
+ * typed.
+ */
 export function readShell(shell: Shell, words: readonly string[]): Line {
   const [first = "", second = ""] = words;
   if (shell === "bash") {
@@ -21,21 +24,25 @@ export function readShell(shell: Shell, words: readonly string[]): Line {
   const current = words.at(-1) ?? "";
   const plain = { words: words.slice(0, -1), current, kept: 0, quote: undefined, isRedirection: false };
   // fish gives whole words without their quotes, but the one being typed as it stands.
-  return shell === "zsh" ? plain : { ...plain, current: readLine(current, { escapable: fishEscapable, breaks: "" }).current };
+  return shell === "zsh"
+    ? plain
+    : { ...plain, current: readLine(current, { escapable: fishEscapable, breaks: "" }).current };
 }
 
 const maxDescription = 100;
 
 /**
- * The answer as the shell's script reads it. The first line says what follows: `values`, `files` or `folders`; with ` =` behind it,
- * they are about the part of the word behind its first `=`. Then a value a line: for bash as it is to be inserted,
- * for zsh and fish with a tab and its description, as they quote it themselves.
+ * The answer as the shell's script reads it. The first line says what follows: `values`, `files` or `folders`; with `
+ * =` behind it, they are about the part of the word behind its first `=`. Then a value a line: for bash as it is to be
+ * inserted, for zsh and fish with a tab and its description, as they quote it themselves.
  */
 export function toAnswer(shell: Shell, { before, offer }: Completed, line: Line): string {
   const isBehindEquals = shell === "zsh" && before !== "";
   const heading = `${offer.kind}${isBehindEquals ? " =" : ""}`;
   if (offer.kind !== "values") return `${heading}\n`;
-  const lines = offer.suggestions.filter(({ value }) => isOneLine(value)).flatMap((suggestion) => toLine(shell, before, suggestion, line));
+  const lines = offer.suggestions
+    .filter(({ value }) => isOneLine(value))
+    .flatMap((suggestion) => toLine(shell, before, suggestion, line));
   return [heading, ...new Set(lines)].map((text) => `${text}\n`).join("");
 }
 

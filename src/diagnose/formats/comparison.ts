@@ -14,7 +14,9 @@ export function comparisonToTerminal(comparison: Comparison, options: TerminalOp
   const page = toPage(options);
   const { colors, width } = page;
   const { new: fresh, worse, unseen, gone, better, warnings } = comparison;
-  const quiet = quietOf(comparison).flatMap(({ check, before, why }) => hanging("  ", `${check} (${before} before): ${why}`, width));
+  const quiet = quietOf(comparison).flatMap(({ check, before, why }) =>
+    hanging("  ", `${check} (${before} before): ${why}`, width),
+  );
   const sections: readonly (readonly [title: string, lines: readonly string[]])[] = [
     ["New", fresh.flatMap((finding) => drawFinding(finding, page, finding.isFirstLook ? firstLook : undefined))],
     ["Worse", worse.flatMap((change) => drawChange(change, page))],
@@ -46,7 +48,11 @@ export function comparisonToMarkdown(comparison: Comparison): string {
   const part = (title: string, rows: readonly string[][]) =>
     rows.length === 0
       ? []
-      : [`### ${title}`, table(["Severity", "Finding", "Id", "Note"], rows.slice(0, 100)), ...(rows.length > 100 ? [`_and ${rows.length - 100} more_`] : [])];
+      : [
+          `### ${title}`,
+          table(["Severity", "Finding", "Id", "Note"], rows.slice(0, 100)),
+          ...(rows.length > 100 ? [`_and ${rows.length - 100} more_`] : []),
+        ];
   const blocks = [
     `## ${headline(before, after, points)}`,
     `${nameOf(before, code)} → ${nameOf(after, code)}`,
@@ -80,7 +86,8 @@ function drawHead({ before, after, points }: Comparison, { colors, width }: Page
 }
 
 function headline(before: Side, after: Side, points: number | undefined): string {
-  if (before.score === undefined || after.score === undefined || points === undefined) return `${scoreIn(before)} → ${scoreIn(after)}`;
+  if (before.score === undefined || after.score === undefined || points === undefined)
+    return `${scoreIn(before)} → ${scoreIn(after)}`;
   return `${before.score.points} → ${after.score.points} of 100 (${signed(points)}), grade ${before.score.grade} → ${after.score.grade}`;
 }
 
@@ -109,7 +116,9 @@ function drawChange({ finding, before }: Change, page: Page): string[] {
 }
 
 function hanging(first: string, text: string, width: number): string[] {
-  return wrap(clean(text), width - first.length).map((line, at) => `${at === 0 ? first : " ".repeat(first.length)}${line}`);
+  return wrap(clean(text), width - first.length).map(
+    (line, at) => `${at === 0 ? first : " ".repeat(first.length)}${line}`,
+  );
 }
 
 /** Checks that came to an answer before and to none now, without those whose findings are listed. */
@@ -118,8 +127,15 @@ function quietOf({ unjudged, unseen }: Comparison): Comparison["unjudged"] {
 }
 
 function summaryOf({ new: fresh, gone, worse, better, same, unseen, unjudged }: Comparison): string {
-  if (fresh.length + gone.length + worse.length + better.length + unjudged.length === 0) return `Nothing changed: ${countWords(same, "finding")} in both.`;
-  const counts = [`${fresh.length} new`, `${worse.length} worse`, `${better.length} better`, `${gone.length} gone`, `${same} the same`];
+  if (fresh.length + gone.length + worse.length + better.length + unjudged.length === 0)
+    return `Nothing changed: ${countWords(same, "finding")} in both.`;
+  const counts = [
+    `${fresh.length} new`,
+    `${worse.length} worse`,
+    `${better.length} better`,
+    `${gone.length} gone`,
+    `${same} the same`,
+  ];
   return `${[...counts, ...(unseen.length > 0 ? [`${unseen.length} not looked at any more`] : []), ...(unjudged.length > 0 ? [`${countWords(unjudged.length, "check")} without an answer now`] : [])].join(", ")}.`;
 }
 

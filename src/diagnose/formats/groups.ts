@@ -34,19 +34,30 @@ export const outcomes = ["passed", "failed", "skipped", "unfinished"] as const;
 export type OutcomeCounts = Readonly<Record<CheckResult["outcome"], number>>;
 
 /** How the checks of each suite ended; a suite without a check is listed too, with nothing. */
-export function countBySuite({ suites, checks }: Pick<Report, "suites" | "checks">): { readonly suite: SuiteName; readonly counts: OutcomeCounts }[] {
+export function countBySuite({
+  suites,
+  checks,
+}: Pick<Report, "suites" | "checks">): { readonly suite: SuiteName; readonly counts: OutcomeCounts }[] {
   const names = new Set([...suites, ...checks.map(({ suite }) => suite)]);
   return [...names].map((suite) => {
-    const of = (outcome: CheckResult["outcome"]) => checks.filter((check) => check.suite === suite && check.outcome === outcome).length;
-    return { suite, counts: { passed: of("passed"), failed: of("failed"), skipped: of("skipped"), unfinished: of("unfinished") } };
+    const of = (outcome: CheckResult["outcome"]) =>
+      checks.filter((check) => check.suite === suite && check.outcome === outcome).length;
+    return {
+      suite,
+      counts: { passed: of("passed"), failed: of("failed"), skipped: of("skipped"), unfinished: of("unfinished") },
+    };
   });
 }
 
 /** How many findings there are of each severity, without those there are none of. */
-export function countBySeverity(findings: readonly Pick<Finding, "severity">[]): { readonly severity: Severity; readonly count: number }[] {
+export function countBySeverity(
+  findings: readonly Pick<Finding, "severity">[],
+): { readonly severity: Severity; readonly count: number }[] {
   const counts = new Map<Severity, number>();
   for (const { severity } of findings) counts.set(severity, (counts.get(severity) ?? 0) + 1);
-  return [...counts].map(([severity, count]) => ({ severity, count })).sort((a, b) => severityRank(a.severity) - severityRank(b.severity));
+  return [...counts]
+    .map(([severity, count]) => ({ severity, count }))
+    .sort((a, b) => severityRank(a.severity) - severityRank(b.severity));
 }
 
 /** `22 findings: 1 blocker, 17 majors`: the score counts checks, this counts what was found. */
@@ -57,11 +68,18 @@ export function tellFindings(findings: readonly Pick<Finding, "severity">[]): st
 }
 
 /** What it means that nothing was found: that nothing is wrong only where every check came to its end. */
-export function tellNothing({ checks, incomplete }: Pick<Report, "checks" | "incomplete">): { readonly text: string; readonly isFine: boolean } {
+export function tellNothing({ checks, incomplete }: Pick<Report, "checks" | "incomplete">): {
+  readonly text: string;
+  readonly isFine: boolean;
+} {
   const judged = checks.filter(isJudged).length;
   if (judged === 0) return { text: "No check came to an answer, so nothing is known.", isFine: false };
-  if (incomplete === undefined && checks.every(({ outcome }) => outcome !== "unfinished")) return { text: "Nothing is wrong.", isFine: true };
-  return { text: `Nothing was found in the ${judged === 1 ? "1 check that was" : `${judged} checks that were`} finished.`, isFine: false };
+  if (incomplete === undefined && checks.every(({ outcome }) => outcome !== "unfinished"))
+    return { text: "Nothing is wrong.", isFine: true };
+  return {
+    text: `Nothing was found in the ${judged === 1 ? "1 check that was" : `${judged} checks that were`} finished.`,
+    isFine: false,
+  };
 }
 
 /** `3 of 14 tools called: 1 succeeded, 2 failed`; undefined where nothing is known of calls. */
@@ -70,7 +88,9 @@ export function tellCalls({ target, calls }: Pick<Report, "target" | "calls">): 
   const made = calls.filter(({ outcome }) => outcome !== "not called");
   const counts = callOutcomes.flatMap((outcome) => {
     const count = made.filter((call) => call.outcome === outcome).length;
-    return count === 0 ? [] : [`${count} ${outcome === "task" ? (count === 1 ? "became a task" : "became tasks") : outcome}`];
+    return count === 0
+      ? []
+      : [`${count} ${outcome === "task" ? (count === 1 ? "became a task" : "became tasks") : outcome}`];
   });
   const who = `${made.length === 0 ? "none" : made.length} of ${countWords(target.tools, "tool")} called`;
   return counts.length === 0 ? who : `${who}: ${counts.join(", ")}`;
@@ -89,7 +109,9 @@ export function tellUncalled({ checks, score }: Pick<Report, "checks" | "score">
   // Where there is no grade, the reason says as much.
   if (score.grade === null) return undefined;
   const isUncalled = ({ suite, outcome, note }: CheckResult) =>
-    callingSuites.includes(suite) && outcome === "skipped" && /^No tool (?:was called:|says that it only reads)/.test(note ?? "");
+    callingSuites.includes(suite) &&
+    outcome === "skipped" &&
+    /^No tool (?:was called:|says that it only reads)/.test(note ?? "");
   return checks.some(isUncalled) ? "No tool was called: name your slow one with --tool <name>" : undefined;
 }
 

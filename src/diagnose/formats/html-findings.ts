@@ -14,7 +14,10 @@ const maxEvidence = 20_000;
 export function drawFindings(report: Report): Markup {
   const groups = groupFindings(report.findings);
   const { text, isFine } = tellNothing(report);
-  const found = groups.length > 0 ? html`${groups.map((group) => drawCard(group, report))}` : html`<p class="nothing ${isFine ? "fine" : "open"}">${text}</p>`;
+  const found =
+    groups.length > 0
+      ? html`${groups.map((group) => drawCard(group, report))}`
+      : html`<p class="nothing ${isFine ? "fine" : "open"}">${text}</p>`;
   const uncalled = tellUncalled(report);
   return html`${found}${uncalled === undefined ? undefined : html`<p class="nothing open">${uncalled}</p>`}`;
 }
@@ -42,7 +45,9 @@ function subjectOf(finding: Finding | undefined): Markup | undefined {
 function drawItems(findings: readonly Finding[]): Markup {
   // One more is shown rather than folded alone.
   const shown = findings.length === shownItems + 1 ? findings.length : shownItems;
-  const items = findings.map(({ title, evidence }) => html`<li><p>${sentence(title)}</p>${drawEvidence(evidence)}</li>`);
+  const items = findings.map(
+    ({ title, evidence }) => html`<li><p>${sentence(title)}</p>${drawEvidence(evidence)}</li>`,
+  );
   const rest = items.slice(shown);
   return html`<ul class="items">${items.slice(0, shown)}</ul>
 ${rest.length === 0 ? undefined : html`<details class="more"><summary>${rest.length} more</summary><ul class="items">${rest}</ul></details>`}`;

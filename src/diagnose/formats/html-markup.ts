@@ -32,9 +32,16 @@ export function preformatted(lines: readonly string[]): Markup {
 /** A sentence in which names between backticks are code. */
 export function sentence(text: string): Markup {
   const parts = shorten(oneLine(text), maxText).split(/`([^`]+)`/);
-  return new Markup(parts.map((part, at) => (at % 2 === 1 ? `<code>${escapeText(part)}</code>` : escapeText(part))).join(""));
+  return new Markup(
+    parts.map((part, at) => (at % 2 === 1 ? `<code>${escapeText(part)}</code>` : escapeText(part))).join(""),
+  );
 }
 
 function escapeText(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;").replaceAll("'", "&#39;");
+  return text
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;")
+    .replaceAll("'", "&#39;");
 }

@@ -1,6 +1,9 @@
 import { html } from "./html-markup.ts";
 
-/** The page's look. Colours of texts keep a contrast of at least 4.5 to their ground, light and dark; a test measures it. */
+/**
+ * The page's look. Colours of texts keep a contrast of at least 4.5 to their ground, light and dark; a test measures
+ * it.
+ */
 export const style = html`
 :root{--ground:#faf9f6;--card:#fff;--text:#20242a;--soft:#565c66;--line:#e2dfd8;--code:#f3f1ec;--accent:#2b5c8f;
 --blocker:#9c1c14;--blocker-ground:#fce6e3;--major:#8f3d00;--major-ground:#fdebd9;--minor:#695100;--minor-ground:#faf1cc;--info:#1c4f86;--info-ground:#e3eefa;

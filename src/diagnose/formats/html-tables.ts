@@ -2,7 +2,18 @@ import { formatDuration } from "../../clock.ts";
 import type { CheckResult } from "../report.ts";
 import { drawEvidence } from "./html-findings.ts";
 import { html, type Markup, sentence } from "./html-markup.ts";
-import { briefly, cellLooks, type Everywhere, type Matrix, type MatrixRow, matrixOf, statesIn, tellEverywhere, tellLeftOut, turned } from "./matrix.ts";
+import {
+  briefly,
+  cellLooks,
+  type Everywhere,
+  type Matrix,
+  type MatrixRow,
+  matrixOf,
+  statesIn,
+  tellEverywhere,
+  tellLeftOut,
+  turned,
+} from "./matrix.ts";
 
 /*
  * Tables that become cards on a narrow screen. A table laid out as blocks is no table to a screen reader any more unless its parts say what
@@ -42,7 +53,8 @@ function drawWide(found: Matrix): Markup {
   const isTurned = found.columns.length > found.rows.length;
   const matrix = isTurned ? turned(found) : found;
   const legend = statesIn(matrix).map(
-    (state) => html`<li class="state-${state}"><span aria-hidden="true">${cellLooks[state].sign}</span> ${cellLooks[state].meaning}</li>`,
+    (state) =>
+      html`<li class="state-${state}"><span aria-hidden="true">${cellLooks[state].sign}</span> ${cellLooks[state].meaning}</li>`,
   );
   const rest = matrix.rows.slice(shownRows);
   const noun = isTurned ? "tools" : "hosts";

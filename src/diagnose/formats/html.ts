@@ -58,8 +58,13 @@ ${drawChecks(report.checks)}
 
 function drawHead(report: Report): Markup {
   const { target, startedAt, durationMs, isFull, incomplete, findings, headline } = report;
-  const title = target.server === undefined ? html`${target.name}` : html`${target.server.name} <span class="version">${target.server.version}</span>`;
-  const counts = countBySeverity(findings).map(({ severity, count }) => html`<li class="chip ${severity}">${countWords(count, severity)}</li>`);
+  const title =
+    target.server === undefined
+      ? html`${target.name}`
+      : html`${target.server.name} <span class="version">${target.server.version}</span>`;
+  const counts = countBySeverity(findings).map(
+    ({ severity, count }) => html`<li class="chip ${severity}">${countWords(count, severity)}</li>`,
+  );
   return html`<header class="top">
 ${headline === undefined ? undefined : html`<p class="headline" role="note"><strong>✗</strong> ${sentence(headline)}</p>`}
 <div class="what">
@@ -83,7 +88,9 @@ ${incomplete === undefined ? undefined : html`<p class="incomplete" role="note">
 
 /** Dates that are not broken at their hyphens. */
 function drawList(items: readonly string[]): Markup | undefined {
-  return items.length === 0 ? undefined : html`${items.map((item, at) => html`<span class="whole">${item}${at < items.length - 1 ? "," : ""}</span> `)}`;
+  return items.length === 0
+    ? undefined
+    : html`${items.map((item, at) => html`<span class="whole">${item}${at < items.length - 1 ? "," : ""}</span> `)}`;
 }
 
 const around = 2 * Math.PI * 52;

@@ -1,9 +1,11 @@
 /**
- * The last gate before a text is shown. Checks have made their texts printable already, but a report may also come from a file, and a
- * file is anybody's: what a terminal, a page or a viewer would obey is taken out here once more, whatever the format.
+ * The last gate before a text is shown. Checks have made their texts printable already, but a report may also come from
+ * a file, and a file is anybody's: what a terminal, a page or a viewer would obey is taken out here once more, whatever
+ * the format.
  */
 
-// Controls, marks without a look of their own (direction, joiners, tags), private letters, lone halves, and the two rare line ends.
+// Controls, marks without a look of their own (direction, joiners, tags), private letters, lone halves, and the two
+// rare line ends.
 const obeyed = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu;
 
 /** A text on one line, without anything that would be obeyed. */

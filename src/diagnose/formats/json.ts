@@ -20,7 +20,8 @@ export function readReport(text: string, name: string): Report {
     version?: unknown;
     madeBy?: { name?: unknown; version?: unknown };
   };
-  if (madeBy?.name !== "meanwhile") throw new UsageError(`${name} is no report of a diagnosis; \`meanwhile diagnose … --format json\` writes one.`);
+  if (madeBy?.name !== "meanwhile")
+    throw new UsageError(`${name} is no report of a diagnosis; \`meanwhile diagnose … --format json\` writes one.`);
   if (typeof version === "number" && version > reportVersion)
     throw new UsageError(
       `${name} is a report of version ${version}, made by Meanwhile ${shorten(oneLine(String(madeBy.version)), 40)}; this one reads version ${reportVersion}: update Meanwhile.`,
@@ -38,7 +39,9 @@ function parse(text: string, name: string): unknown {
     return JSON.parse(text.replace(/^\ufeff/, ""));
   } catch {
     throw new UsageError(
-      text.trim() === "" ? `${name} is empty; a report is JSON.` : `${name} is not JSON; a report is what \`meanwhile diagnose … --format json\` writes.`,
+      text.trim() === ""
+        ? `${name} is empty; a report is JSON.`
+        : `${name} is not JSON; a report is what \`meanwhile diagnose … --format json\` writes.`,
     );
   }
 }

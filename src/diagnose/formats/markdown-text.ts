@@ -1,9 +1,9 @@
 import { linesOf, oneLine, shorten } from "./inert.ts";
 
 /**
- * Texts as Markdown that means itself. Nothing of them becomes a tag, a link, a table cell or a heading, nobody is mentioned and no issue
- * is referred to: in a pull request a tool's name could do all of that. What is shown as code holds plain letters only, so that a code span
- * or its end cannot be forged.
+ * Texts as Markdown that means itself. Nothing of them becomes a tag, a link, a table cell or a heading, nobody is
+ * mentioned and no issue is referred to: in a pull request a tool's name could do all of that. What is shown as code
+ * holds plain letters only, so that a code span or its end cannot be forged.
  */
 
 const maxText = 1_000;
@@ -45,7 +45,8 @@ function escapeWord(word: string): string {
 /** A block of code whose fence is longer than any in it. */
 export function fenced(text: string, maxLines = 40): string {
   const lines = linesOf(text).map((line) => shorten(line, maxText));
-  const shown = lines.length > maxLines ? [...lines.slice(0, maxLines), `… ${lines.length - maxLines} more lines`] : lines;
+  const shown =
+    lines.length > maxLines ? [...lines.slice(0, maxLines), `… ${lines.length - maxLines} more lines`] : lines;
   const longest = Math.max(0, ...(shown.join("\n").match(/`+/g) ?? []).map((run) => run.length));
   const fence = "`".repeat(Math.max(3, longest + 1));
   return `${fence}text\n${shown.join("\n")}\n${fence}`;

@@ -25,15 +25,24 @@ const maxColumns = 14;
 const maxNames = 50;
 
 const marks: Readonly<Record<Severity, string>> = { blocker: "⛔", major: "🔴", minor: "🟡", info: "🔵" };
-const outcomeMarks: Readonly<Record<CheckResult["outcome"], string>> = { passed: "✓", failed: "✗", skipped: "–", unfinished: "!" };
+const outcomeMarks: Readonly<Record<CheckResult["outcome"], string>> = {
+  passed: "✓",
+  failed: "✗",
+  skipped: "–",
+  unfinished: "!",
+};
 
 /** The report as a comment of a pull request; what does not fit into one is counted at its end. */
 export function toMarkdown(report: Report, options: { readonly maxLength?: number } = {}): string {
   const groups = groupFindings(report.findings);
   const first = [drawHeadline(report), drawHead(report), drawSummary(report, groups)].filter((block) => block !== "");
-  const rest = [...groups.map(drawGroup), ...report.checks.flatMap(drawMatrices), drawSuites(report), drawSkipped(report), drawChecks(report)].filter(
-    (block) => block !== "",
-  );
+  const rest = [
+    ...groups.map(drawGroup),
+    ...report.checks.flatMap(drawMatrices),
+    drawSuites(report),
+    drawSkipped(report),
+    drawChecks(report),
+  ].filter((block) => block !== "");
   return fitBlocks(first, rest, options.maxLength ?? defaultMaxLength);
 }
 
@@ -48,7 +57,8 @@ function fitBlocks(first: readonly string[], rest: readonly string[], maxLength:
       length += block.length + 2;
     }
   }
-  if (left > 0) kept.push(`_${countWords(left, "section")} did not fit here; the JSON and HTML reports have everything._`);
+  if (left > 0)
+    kept.push(`_${countWords(left, "section")} did not fit here; the JSON and HTML reports have everything._`);
   return `${kept.join("\n\n")}\n`;
 }
 
@@ -87,10 +97,15 @@ function drawSummary(report: Report, groups: readonly FindingGroup[]): string {
   const uncalled = tellUncalled(report);
   const last = uncalled === undefined ? "" : `\n\n${prose(uncalled)}`;
   if (groups.length === 0) return `${tellNothing(report).text}${last}`;
-  const counts = countBySeverity(groups.flatMap(({ findings }) => findings)).map(({ severity, count }) => `${marks[severity]} ${countWords(count, severity)}`);
+  const counts = countBySeverity(groups.flatMap(({ findings }) => findings)).map(
+    ({ severity, count }) => `${marks[severity]} ${countWords(count, severity)}`,
+  );
   const rows = groups.slice(0, 50).map(({ severity, check, findings }) => {
     const [only] = findings;
-    const title = findings.length === 1 ? prose(only?.title ?? "") : `${prose(only?.title ?? "")} _and ${findings.length - 1} more_`;
+    const title =
+      findings.length === 1
+        ? prose(only?.title ?? "")
+        : `${prose(only?.title ?? "")} _and ${findings.length - 1} more_`;
     return [`${marks[severity]} ${severity}`, title, code(check)];
   });
   return `${countWords(report.findings.length, "finding")}: ${counts.join(" · ")}\n\n${table(["Severity", "Finding", "Check"], rows)}${last}`;
@@ -121,18 +136,24 @@ function drawMatrices(check: CheckResult): string[] {
   const found = matrixOf(check);
   if (found === undefined) return [];
   const matrix = found.columns.length > maxColumns && found.columns.length > found.rows.length ? turned(found) : found;
-  const rows = matrix.rows.map(({ name, cells }) => [code(name), ...cells.map(({ state, text }) => `${cellLooks[state].sign} ${prose(briefly(text))}`.trim())]);
+  const rows = matrix.rows.map(({ name, cells }) => [
+    code(name),
+    ...cells.map(({ state, text }) => `${cellLooks[state].sign} ${prose(briefly(text))}`.trim()),
+  ]);
   const drawn = found.columns.length === 0 ? [] : [legendOf(matrix), table([" ", ...matrix.columns.map(code)], rows)];
   return [["### Hosts", ...drawn, ...tellRest(found)].join("\n\n")];
 }
 
 /** What stands below the table, or instead of it. */
 function tellRest(matrix: Matrix): string[] {
-  const list = (tools: readonly string[]) => `${tools.slice(0, maxNames).map(code).join(", ")}${tools.length > maxNames ? ", …" : ""}`;
+  const list = (tools: readonly string[]) =>
+    `${tools.slice(0, maxNames).map(code).join(", ")}${tools.length > maxNames ? ", …" : ""}`;
   const left = tellLeftOut(matrix);
   return [
     ...matrix.shared.map(({ name, tools }) => `${code(name)}: ${list(tools.slice(1))}`),
-    ...matrix.everywhere.map((one) => `${tellEverywhere(one, prose)}${one.tools.length > 1 ? `. Tools: ${list(one.tools)}` : ""}`),
+    ...matrix.everywhere.map(
+      (one) => `${tellEverywhere(one, prose)}${one.tools.length > 1 ? `. Tools: ${list(one.tools)}` : ""}`,
+    ),
     ...(matrix.hidden === 0 ? [] : [`_${matrix.hidden} more tools are in the JSON report._`]),
     ...(left === undefined ? [] : [left]),
   ];
@@ -145,14 +166,23 @@ function legendOf(matrix: Matrix): string {
 }
 
 function drawSuites(report: Report): string {
-  const rows = countBySuite(report).map(({ suite, counts }) => [suite, ...outcomes.map((outcome) => (counts[outcome] === 0 ? "" : String(counts[outcome])))]);
+  const rows = countBySuite(report).map(({ suite, counts }) => [
+    suite,
+    ...outcomes.map((outcome) => (counts[outcome] === 0 ? "" : String(counts[outcome]))),
+  ]);
   return rows.length === 0 ? "" : `### Suites\n\n${table(["Suite", ...outcomes], rows)}`;
 }
 
 /** What was not asked, by the reason. */
 function drawSkipped({ checks }: Report): string {
-  const rows = groupSkipped(checks).map(({ why, count, checks: ids }) => [String(count), prose(why), ids.map(code).join(", ")]);
-  return rows.length === 0 ? "" : `### Skipped\n\n${tellSkipped(checks)}; they say nothing about the server.\n\n${table(["Checks", "Why", "Which"], rows)}`;
+  const rows = groupSkipped(checks).map(({ why, count, checks: ids }) => [
+    String(count),
+    prose(why),
+    ids.map(code).join(", "),
+  ]);
+  return rows.length === 0
+    ? ""
+    : `### Skipped\n\n${tellSkipped(checks)}; they say nothing about the server.\n\n${table(["Checks", "Why", "Which"], rows)}`;
 }
 
 function drawChecks({ checks }: Report): string {

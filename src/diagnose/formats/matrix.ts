@@ -52,14 +52,19 @@ const maxTools = 2_000;
 /** What a file may hold under that name. */
 type Found = { readonly [key in "columns" | "rows" | "named" | "leftOut"]?: unknown };
 
-/** The matrix of a check: named tools first, then those that fare worst; undefined when it has none, or something else under that name. */
+/**
+ * The matrix of a check: named tools first, then those that fare worst; undefined when it has none, or something else
+ * under that name.
+ */
 export function matrixOf(check: Pick<CheckResult, "data">): Matrix | undefined {
   const found = check.data?.matrix as Found | null | undefined;
   if (!Array.isArray(found?.columns) || !Array.isArray(found.rows)) return undefined;
   const names = found.columns.slice(0, maxTools).map(textOf);
   const rows = (found.rows as readonly ({ name?: unknown; cells?: unknown } | null)[]).slice(0, maxRows).map((row) => ({
     name: textOf(row?.name),
-    cells: names.map((_, at) => toCell(Array.isArray(row?.cells) ? (row.cells[at] as Partial<MatrixCell> | undefined) : undefined)),
+    cells: names.map((_, at) =>
+      toCell(Array.isArray(row?.cells) ? (row.cells[at] as Partial<MatrixCell> | undefined) : undefined),
+    ),
   }));
   if (names.length === 0 || rows.length === 0) return undefined;
   const named = new Set(Array.isArray(found.named) ? found.named.slice(0, maxTools).map(textOf) : []);
@@ -70,7 +75,9 @@ export function matrixOf(check: Pick<CheckResult, "data">): Matrix | undefined {
   return {
     columns: shown.map(nameOf),
     rows: hosts.map((name, at) => ({ name, cells: shown.map(({ cells }) => cells[at] ?? unknownCell) })),
-    shared: shown.filter(({ tools }) => tools.length > 1).map((column) => ({ name: nameOf(column), tools: column.tools })),
+    shared: shown
+      .filter(({ tools }) => tools.length > 1)
+      .map((column) => ({ name: nameOf(column), tools: column.tools })),
     everywhere: columns.filter(isUniform).map(({ tools, cells }) => ({ ...(cells[0] ?? unknownCell), tools, hosts })),
     hidden: found.columns.length - names.length + countTools(wide.slice(maxColumns)),
     leftOut: typeof found.leftOut === "number" && Number.isSafeInteger(found.leftOut) ? Math.max(0, found.leftOut) : 0,
@@ -99,7 +106,9 @@ function foldAlike(names: readonly string[], rows: readonly MatrixRow[]): Column
 function inOrder(columns: readonly Column[], named: ReadonlySet<string>): Column[] {
   const count = ({ cells }: Column, state: CellState) => cells.filter((cell) => cell.state === state).length;
   const weight = (column: Column) =>
-    (column.tools.some((tool) => named.has(tool)) ? maxRows ** 3 : 0) + count(column, "cut") * (maxRows + 1) + count(column, "progress");
+    (column.tools.some((tool) => named.has(tool)) ? maxRows ** 3 : 0) +
+    count(column, "cut") * (maxRows + 1) +
+    count(column, "progress");
   return columns
     .map((column) => ({ column, weight: weight(column) }))
     .sort((a, b) => b.weight - a.weight)
@@ -124,7 +133,10 @@ export function toolsFrom({ columns, shared }: Matrix, at: number): number {
 }
 
 /** `36 tools: ✓ everywhere (15 hosts): gets a result in time`, in the words of the format. */
-export function tellEverywhere({ state, text, tools, hosts }: Everywhere, draw: (name: string) => string = (name) => name): string {
+export function tellEverywhere(
+  { state, text, tools, hosts }: Everywhere,
+  draw: (name: string) => string = (name) => name,
+): string {
   const who = tools.length === 1 ? draw(tools[0] ?? "") : `${tools.length} tools`;
   return `${who}: ${cellLooks[state].sign} everywhere (${hosts.length} ${hosts.length === 1 ? "host" : "hosts"})${text === "" ? "" : `: ${draw(text)}`}`;
 }

@@ -1,4 +1,7 @@
-/** JSON that may be shown as it is: equal when parsed, but nothing in it moves a cursor or turns the direction of writing. */
+/**
+ * JSON that may be shown as it is: equal when parsed, but nothing in it moves a cursor or turns the direction of
+ * writing.
+ */
 export function toPlainJson(value: unknown): string {
   const text = JSON.stringify(value, null, 2).replaceAll(/[\u007f-\u009f\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu, escaped);
   return `${text}\n`;

@@ -24,7 +24,9 @@ const target = z
   .object({
     transport: z.enum(["http", "stdio"]).describe("How the server was reached."),
     name: z.string().describe("The URL without its query, or the command line; secrets are blanked."),
-    server: z.exactOptional(z.object({ name: z.string(), version: z.string() })).describe("What the server calls itself."),
+    server: z
+      .exactOptional(z.object({ name: z.string(), version: z.string() }))
+      .describe("What the server calls itself."),
     revisions: z.array(z.string()).describe("The revisions of MCP it was seen to speak, newest first."),
     tasks: z.array(z.string()).describe("The generations of tasks it declares."),
     tools: z.int().min(0).describe("How many tools it lists."),
@@ -37,13 +39,17 @@ const check = z
     suite,
     question: z.string().describe("What was asked."),
     severity: severity.describe("What a “no” weighs."),
-    outcome: z.enum(["passed", "failed", "skipped", "unfinished"]).describe("How it ended. A skipped or unfinished check says nothing about the server."),
+    outcome: z
+      .enum(["passed", "failed", "skipped", "unfinished"])
+      .describe("How it ended. A skipped or unfinished check says nothing about the server."),
     note: z.exactOptional(z.string()).describe("What was seen, why it was skipped, or what ended it early."),
     durationMs: z.number().min(0).describe("How long it took, in milliseconds."),
     evidence: z.exactOptional(z.array(evidence)).describe("What was seen where nothing was wrong."),
     data: z
       .exactOptional(z.record(z.string(), z.unknown()))
-      .describe("Figures by name. `matrix` is a table of hosts (rows) and tools (columns) whose cells say whether a call survives."),
+      .describe(
+        "Figures by name. `matrix` is a table of hosts (rows) and tools (columns) whose cells say whether a call survives.",
+      ),
   })
   .meta({ id: "check", description: "One question and how it ended." });
 
@@ -66,32 +72,52 @@ const call = z
   .object({
     tool: z.string().describe("Its name."),
     isNamed: z.boolean().describe("True: the user named it."),
-    outcome: z.enum(callOutcomes).describe("The best that became of its calls; `task`: a task whose end nobody saw; `unanswered`: nobody waited for its end."),
+    outcome: z
+      .enum(callOutcomes)
+      .describe(
+        "The best that became of its calls; `task`: a task whose end nobody saw; `unanswered`: nobody waited for its end.",
+      ),
     note: z.exactOptional(z.string()).describe("What a failed call was answered with, or why there was none."),
   })
   .meta({ id: "call", description: "A tool that was called, and what became of it." });
 
 const skipped = z
-  .object({ why: z.string().describe("The reason."), count: z.int().min(1), checks: z.array(z.string()).describe("The ids of the checks.") })
+  .object({
+    why: z.string().describe("The reason."),
+    count: z.int().min(1),
+    checks: z.array(z.string()).describe("The ids of the checks."),
+  })
   .meta({ id: "skipped", description: "Checks that were not asked, all for the same reason." });
 
 const score = z
   .object({
-    points: z.int().min(0).max(100).nullable().describe("100 minus what was lost, never below 0; null where there is no grade."),
+    points: z
+      .int()
+      .min(0)
+      .max(100)
+      .nullable()
+      .describe("100 minus what was lost, never below 0; null where there is no grade."),
     grade: z
       .enum(["A", "B", "C", "D", "F"])
       .nullable()
-      .describe("A from 90, B from 75, C from 60, D from 40; with a blocker no better than C; null where no call of a tool succeeded."),
+      .describe(
+        "A from 90, B from 75, C from 60, D from 40; with a blocker no better than C; null where no call of a tool succeeded.",
+      ),
     lost: z
       .array(z.object({ check: z.string(), severity, points: z.int().min(0) }))
       .describe("What each check cost, worst first: blocker 30, major 10, minor 3."),
     explanation: z.string().describe("How the points came about, or why there are none, in one sentence."),
   })
-  .meta({ id: "score", description: "What the findings leave of 100 points; each check costs once, at its worst finding." });
+  .meta({
+    id: "score",
+    description: "What the findings leave of 100 points; each check costs once, at its worst finding.",
+  });
 
 export const reportSchema = z
   .object({
-    headline: z.exactOptional(z.string()).describe("Set where a call that the user named brought nothing, in one sentence."),
+    headline: z
+      .exactOptional(z.string())
+      .describe("Set where a call that the user named brought nothing, in one sentence."),
     schema: z.string().describe("What kind of document this is."),
     version: z.literal(1).describe("Grows when a field changes its meaning."),
     madeBy: z.object({ name: z.literal("meanwhile"), version: z.string() }).describe("Which Meanwhile made it."),
@@ -105,7 +131,9 @@ export const reportSchema = z
     score,
     calls: z.exactOptional(z.array(call)).describe("The tools that were called, those that the user named first."),
     skipped: z.exactOptional(z.array(skipped)).describe("What was not asked, by the reason, most first."),
-    incomplete: z.exactOptional(z.string()).describe("Set where the diagnosis ended early: what that means for the report."),
+    incomplete: z
+      .exactOptional(z.string())
+      .describe("Set where the diagnosis ended early: what that means for the report."),
   })
   .meta({
     title: "A report of meanwhile diagnose",

@@ -10,12 +10,17 @@ import { prose } from "./markdown-text.ts";
 import { toPlainJson } from "./plain-json.ts";
 
 /**
- * SARIF 2.1.0, for code scanning. A rule is a check, a result is a finding, and a check that could not be finished is a notification:
- * no result of it means nothing.
+ * SARIF 2.1.0, for code scanning. A rule is a check, a result is a finding, and a check that could not be finished is a
+ * notification: no result of it means nothing.
  */
 
 const schema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
-const levels: Readonly<Record<Severity, "error" | "warning" | "note">> = { blocker: "error", major: "error", minor: "warning", info: "note" };
+const levels: Readonly<Record<Severity, "error" | "warning" | "note">> = {
+  blocker: "error",
+  major: "error",
+  minor: "warning",
+  info: "note",
+};
 /** How GitHub ranks what is tagged as security: above 9 critical, above 7 high, above 4 medium. */
 const securityScores: Readonly<Record<Severity, string>> = { blocker: "9.1", major: "7.5", minor: "4.5", info: "1.0" };
 
@@ -28,7 +33,13 @@ export function toSarif(report: Report): string {
     version: "2.1.0",
     runs: [
       {
-        tool: { driver: { name: "meanwhile diagnose", version: plain(report.madeBy.version), rules: ids.map((id) => toRule(id, report)) } },
+        tool: {
+          driver: {
+            name: "meanwhile diagnose",
+            version: plain(report.madeBy.version),
+            rules: ids.map((id) => toRule(id, report)),
+          },
+        },
         automationDetails: { id: `meanwhile-diagnose/${location.uri}/` },
         invocations: [toInvocation(report, indexes)],
         results: report.findings.map((finding) => toResult(finding, indexes.get(finding.check) ?? 0, location)),
@@ -50,7 +61,8 @@ function toRule(id: string, { checks, findings }: Report): unknown {
   const severity = check?.severity ?? finding?.severity ?? "info";
   const suite = check?.suite ?? finding?.suite ?? "";
   const question = check?.question ?? finding?.title ?? id;
-  // A finding's remedy may be about one tool, so the check's own texts come first; a report of another version may have checks we do not know.
+  // A finding's remedy may be about one tool, so the check's own texts come first; a report of another version may have
+  // checks we do not know.
   const texts = ourChecks.find((item) => item.id === id) ?? finding ?? { why: question, remedy: question, source: "" };
   const help = [...new Set([texts.remedy, texts.why, texts.source])].filter((text) => text !== "");
   return {
@@ -60,7 +72,10 @@ function toRule(id: string, { checks, findings }: Report): unknown {
     fullDescription: { text: message(texts.why) },
     help: { text: message(help.map(ended).join(" ")), markdown: help.map(prose).join("\n\n") },
     defaultConfiguration: { level: levels[severity] },
-    properties: { tags: ["mcp", plain(suite)], ...(suite === "security" && { "security-severity": securityScores[severity] }) },
+    properties: {
+      tags: ["mcp", plain(suite)],
+      ...(suite === "security" && { "security-severity": securityScores[severity] }),
+    },
   };
 }
 
@@ -70,7 +85,10 @@ function toResult(finding: Finding, ruleIndex: number, location: { readonly uri:
     ruleId: plain(check),
     ruleIndex,
     level: levels[severity],
-    message: { text: message([title, why, remedy].map(ended).join(" ")), markdown: `${prose(title)}\n\n${prose(why)}\n\n${prose(remedy)}` },
+    message: {
+      text: message([title, why, remedy].map(ended).join(" ")),
+      markdown: `${prose(title)}\n\n${prose(why)}\n\n${prose(remedy)}`,
+    },
     locations: [
       {
         physicalLocation: { artifactLocation: { uri: location.uri }, region: { startLine: 1 } },
@@ -82,14 +100,27 @@ function toResult(finding: Finding, ruleIndex: number, location: { readonly uri:
   };
 }
 
-function toInvocation({ startedAt, durationMs, checks, incomplete, headline, ...report }: Report, indexes: ReadonlyMap<string, number>): unknown {
+function toInvocation(
+  { startedAt, durationMs, checks, incomplete, headline, ...report }: Report,
+  indexes: ReadonlyMap<string, number>,
+): unknown {
   const startedMs = Date.parse(startedAt);
-  const times = Number.isNaN(startedMs) ? {} : { startTimeUtc: toTimestamp(startedMs), endTimeUtc: toTimestamp(startedMs + durationMs) };
-  const unfinished = checks.filter(({ outcome }) => outcome === "unfinished").map((check) => toNotification(check, indexes.get(check.id) ?? 0));
+  const times = Number.isNaN(startedMs)
+    ? {}
+    : { startTimeUtc: toTimestamp(startedMs), endTimeUtc: toTimestamp(startedMs + durationMs) };
+  const unfinished = checks
+    .filter(({ outcome }) => outcome === "unfinished")
+    .map((check) => toNotification(check, indexes.get(check.id) ?? 0));
   const told = hasScore({ ...report, checks }) ? undefined : whyNoScore(report);
-  const early = [headline, incomplete].flatMap((one) => (one === undefined ? [] : [{ level: "error", message: { text: message(one) } }]));
+  const early = [headline, incomplete].flatMap((one) =>
+    one === undefined ? [] : [{ level: "error", message: { text: message(one) } }],
+  );
   const ungraded = told === undefined ? [] : [{ level: "warning", message: { text: message(told) } }];
-  return { executionSuccessful: incomplete === undefined, ...times, toolExecutionNotifications: [...early, ...ungraded, ...unfinished, ...skippedIn(checks)] };
+  return {
+    executionSuccessful: incomplete === undefined,
+    ...times,
+    toolExecutionNotifications: [...early, ...ungraded, ...unfinished, ...skippedIn(checks)],
+  };
 }
 
 /** What was not asked: one note a reason. */
@@ -115,8 +146,9 @@ function ended(text: string): string {
 }
 
 /**
- * Code scanning shows nothing without a file and refuses addresses with a scheme, so both are relative: the URL without its scheme and query
- * (a colon in the first part would be taken for the end of a scheme), or the command line as one word.
+ * Code scanning shows nothing without a file and refuses addresses with a scheme, so both are relative: the URL without
+ * its scheme and query (a colon in the first part would be taken for the end of a scheme), or the command line as one
+ * word.
  */
 function toLocation({ target }: Report): { readonly uri: string } {
   const name = plain(target.name);

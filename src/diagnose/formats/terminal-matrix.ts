@@ -1,6 +1,15 @@
 import { cut, pad, widthOf, wrap } from "../../wrap.ts";
 import { shorten } from "./inert.ts";
-import { briefly, type CellState, cellLooks, type Matrix, statesIn, tellEverywhere, tellLeftOut, toolsFrom } from "./matrix.ts";
+import {
+  briefly,
+  type CellState,
+  cellLooks,
+  type Matrix,
+  statesIn,
+  tellEverywhere,
+  tellLeftOut,
+  toolsFrom,
+} from "./matrix.ts";
 import type { Colors, Page } from "./terminal.ts";
 
 const maxNameWidth = 22;
@@ -13,7 +22,9 @@ const gap = 2;
 export function drawMatrix(matrix: Matrix, page: Page): string[] {
   const { colors, width } = page;
   const hanging = (text: string) => wrap(text, width - 4).map((line, at) => `${at === 0 ? "  " : "    "}${line}`);
-  const alike = matrix.everywhere.flatMap((one) => hanging(shorten(tellEverywhere(one), 1_000)).map((line) => paintState(one.state, line, colors)));
+  const alike = matrix.everywhere.flatMap((one) =>
+    hanging(shorten(tellEverywhere(one), 1_000)).map((line) => paintState(one.state, line, colors)),
+  );
   const left = tellLeftOut(matrix);
   const table = matrix.columns.length === 0 ? [] : drawTable(matrix, page);
   return [colors.bold("Hosts"), ...table, ...alike, ...(left === undefined ? [] : hanging(left).map(colors.dim))];
@@ -23,8 +34,11 @@ function drawTable(matrix: Matrix, { colors, width }: Page): string[] {
   const nameWidth = Math.min(maxNameWidth, Math.max(...matrix.rows.map(({ name }) => widthOf(name)), 4));
   const { shown, widths } = choose(matrix, width - nameWidth - 2);
   const hidden = toolsFrom(matrix, shown) + matrix.hidden;
-  const line = (name: string, cells: readonly string[]) => `  ${pad(cut(name, nameWidth), nameWidth)}${cells.join("")}`.trimEnd();
-  const head = matrix.columns.slice(0, shown).map((name, at) => `${" ".repeat(gap)}${pad(cut(name, widths[at] ?? 0), widths[at] ?? 0)}`);
+  const line = (name: string, cells: readonly string[]) =>
+    `  ${pad(cut(name, nameWidth), nameWidth)}${cells.join("")}`.trimEnd();
+  const head = matrix.columns
+    .slice(0, shown)
+    .map((name, at) => `${" ".repeat(gap)}${pad(cut(name, widths[at] ?? 0), widths[at] ?? 0)}`);
   const rows = matrix.rows.map(({ name, cells }) =>
     line(
       name,
@@ -41,9 +55,10 @@ function drawTable(matrix: Matrix, { colors, width }: Page): string[] {
     ...drawLegend(statesIn(matrix), { colors, width }),
     ...shared.map(({ name, tools }) => colors.dim(`  ${cut(`${name}: ${tools.slice(1, 50).join(", ")}`, width - 2)}`)),
     ...(hidden > 0
-      ? wrap(`${hidden} more ${hidden === 1 ? "tool" : "tools"} did not fit here; --out <folder> writes them all`, width - 2).map((line) =>
-          colors.dim(`  ${line}`),
-        )
+      ? wrap(
+          `${hidden} more ${hidden === 1 ? "tool" : "tools"} did not fit here; --out <folder> writes them all`,
+          width - 2,
+        ).map((line) => colors.dim(`  ${line}`))
       : []),
   ];
 }
@@ -67,7 +82,10 @@ function choose({ columns, rows }: Matrix, room: number): { shown: number; width
   const widths: number[] = [];
   let left = room;
   for (const [at, name] of columns.entries()) {
-    const longest = Math.max(Math.min(widthOf(name), maxNameWidth), ...rows.map(({ cells }) => widthOf(briefly(cells[at]?.text ?? "")) + 2));
+    const longest = Math.max(
+      Math.min(widthOf(name), maxNameWidth),
+      ...rows.map(({ cells }) => widthOf(briefly(cells[at]?.text ?? "")) + 2),
+    );
     const wanted = Math.min(maxCellWidth, longest);
     const width = Math.min(wanted, left - gap);
     if (widths.length > 0 && width < Math.min(wanted, minCellWidth)) break;

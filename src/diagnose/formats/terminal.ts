@@ -55,7 +55,11 @@ export interface Page {
 }
 
 export function toPage(options: TerminalOptions): Page {
-  return { colors: options.colors ?? noColors, width: Math.max(minWidth, options.width ?? 80), isFull: options.isFull ?? false };
+  return {
+    colors: options.colors ?? noColors,
+    width: Math.max(minWidth, options.width ?? 80),
+    isFull: options.isFull ?? false,
+  };
 }
 
 /** What a person wants to know first, in a terminal: the score, what is wrong and what to change. */
@@ -107,7 +111,12 @@ function drawHead(report: Report, page: Page): string[] {
     ...(called === undefined ? [] : paragraph(called, width).map(colors.dim)),
     "",
     ...(hasScore(report)
-      ? hang(`${report.score.points} of 100  ${report.score.grade}`, scoreColor(report, colors), oneLine(report.score.explanation), width)
+      ? hang(
+          `${report.score.points} of 100  ${report.score.grade}`,
+          scoreColor(report, colors),
+          oneLine(report.score.explanation),
+          width,
+        )
       : hang("no grade", scoreColor(report, colors), oneLine(whyNoScore(report)), width)),
     ...(incomplete === undefined ? [] : hang("! Incomplete", colors.yellow, oneLine(incomplete), width)),
   ];
@@ -115,7 +124,13 @@ function drawHead(report: Report, page: Page): string[] {
 
 function scoreColor(report: Report, colors: Colors): (text: string) => string {
   const { grade } = report.score;
-  const paint = !hasScore(report) ? colors.yellow : grade === "A" || grade === "B" ? colors.green : grade === "F" ? colors.red : colors.yellow;
+  const paint = !hasScore(report)
+    ? colors.yellow
+    : grade === "A" || grade === "B"
+      ? colors.green
+      : grade === "F"
+        ? colors.red
+        : colors.yellow;
   return (text) => colors.bold(paint(text));
 }
 
@@ -130,7 +145,11 @@ export function paintSeverity(severity: Severity, colors: Colors): string {
 
 function drawFindings(report: Report, page: Page): string[] {
   const { colors } = page;
-  if (report.findings.length > 0) return groupFindings(report.findings).flatMap((group, at) => [...(at === 0 ? [] : [""]), ...drawGroup(group, page)]);
+  if (report.findings.length > 0)
+    return groupFindings(report.findings).flatMap((group, at) => [
+      ...(at === 0 ? [] : [""]),
+      ...drawGroup(group, page),
+    ]);
   const { text: nothing, isFine } = tellNothing(report);
   return [isFine ? colors.green(`✓ ${nothing}`) : colors.yellow(`! ${nothing}`)];
 }
@@ -142,14 +161,18 @@ function drawUncalled(report: Report, { colors }: Page): string[] {
 
 function drawGroup(group: FindingGroup, page: Page): string[] {
   const { colors, width, isFull } = page;
-  const shown = isFull ? group.findings : group.findings.slice(0, group.findings.length === shownPerGroup + 1 ? shownPerGroup + 1 : shownPerGroup);
+  const shown = isFull
+    ? group.findings
+    : group.findings.slice(0, group.findings.length === shownPerGroup + 1 ? shownPerGroup + 1 : shownPerGroup);
   const rest = group.findings.slice(shown.length);
   const [only] = group.findings;
   const subject = group.findings.length === 1 && only?.subject !== undefined ? ` · ${only.subject}` : "";
   return [
     `${paintSeverity(group.severity, colors)}  ${colors.dim(cut(text(`${group.check}${subject}`), width - group.severity.length - 4))}`,
     ...shown.flatMap((finding) => drawFinding(finding, page)),
-    ...(rest.length === 0 ? [] : [colors.dim(`  ${cut(text(`and ${rest.length} more: ${namesOf(rest)}`), width - 2)}`)]),
+    ...(rest.length === 0
+      ? []
+      : [colors.dim(`  ${cut(text(`and ${rest.length} more: ${namesOf(rest)}`), width - 2)}`)]),
     ...indent(paragraph(group.why, width - 2), "  "),
     ...indent(wrap(`→ ${text(group.remedy)}`, width - 4), "  ", "    ").map((line) => colors.green(line)),
   ];
@@ -193,7 +216,9 @@ function drawSuites(report: Report, page: Page): string[] {
   const looks = { passed: colors.green, failed: colors.red, skipped: colors.dim, unfinished: colors.yellow };
   const nameWidth = Math.max(...rows.map(({ suite }) => suite.length)) + 2;
   const lines = rows.map(({ suite, counts }) => {
-    const cells = outcomes.filter((outcome) => counts[outcome] > 0).map((outcome) => looks[outcome](`${counts[outcome]} ${outcome}`));
+    const cells = outcomes
+      .filter((outcome) => counts[outcome] > 0)
+      .map((outcome) => looks[outcome](`${counts[outcome]} ${outcome}`));
     return `  ${pad(suite, nameWidth)}${cells.join(colors.dim(", ")) || colors.dim("not asked")}`;
   });
   return [colors.bold("Suites"), ...lines, ...drawUnfinished(report.checks, page)];
@@ -210,7 +235,9 @@ function drawSkipped({ checks }: Report, { colors, width, isFull }: Page): strin
     ...groups.flatMap(({ why, count: number, checks: ids }) => {
       const names = isFull ? ` (${ids.join(", ")})` : "";
       const lines = wrap(text(`${why}${names}`), width - room - 4);
-      return lines.map((line, at) => colors.dim(`  ${at === 0 ? String(number).padStart(room) : " ".repeat(room)}  ${line}`));
+      return lines.map((line, at) =>
+        colors.dim(`  ${at === 0 ? String(number).padStart(room) : " ".repeat(room)}  ${line}`),
+      );
     }),
   ];
 }
@@ -224,8 +251,15 @@ function drawUnfinished(checks: readonly CheckResult[], { width, isFull }: Page)
     byReason.set(reason, [...(byReason.get(reason) ?? []), text(id)]);
   }
   return [...byReason].flatMap(([reason, ids]) => {
-    const shown = isFull || ids.length <= shownPerGroup + 1 ? ids : [...ids.slice(0, shownPerGroup), `${ids.length - shownPerGroup} more`];
-    return indent(wrap(`! Not finished: ${shown.join(", ")}${reason === "" ? "." : `. ${reason}`}`, width - 4), "  ", "    ");
+    const shown =
+      isFull || ids.length <= shownPerGroup + 1
+        ? ids
+        : [...ids.slice(0, shownPerGroup), `${ids.length - shownPerGroup} more`];
+    return indent(
+      wrap(`! Not finished: ${shown.join(", ")}${reason === "" ? "." : `. ${reason}`}`, width - 4),
+      "  ",
+      "    ",
+    );
   });
 }
 

@@ -8,4 +8,12 @@ import { security } from "./security/index.ts";
 import { tasks } from "./tasks/index.ts";
 
 /** Every check, in the order in which they are asked. */
-export const checks: readonly Check[] = [...protocol, ...tasks, ...progress, ...completion, ...security, ...performance, ...hosts];
+export const checks: readonly Check[] = [
+  ...protocol,
+  ...tasks,
+  ...progress,
+  ...completion,
+  ...security,
+  ...performance,
+  ...hosts,
+];

@@ -2,7 +2,10 @@ import dns from "node:dns";
 import net from "node:net";
 import { CommandError } from "../../errors.ts";
 
-/** Which addresses may be spoken to. What is not public is refused, because a name, a redirect or a model may lead there. */
+/**
+ * Which addresses may be spoken to. What is not public is refused, because a name, a redirect or a model may lead
+ * there.
+ */
 export interface AddressPolicy {
   /** Everything, private networks and link-local services included. */
   readonly allowsPrivate: boolean;
@@ -41,7 +44,10 @@ for (const [prefix, bits] of [
 ] as const)
   reserved.addSubnet(prefix, bits, "ipv6");
 
-/** All that was ever given out; the rest of IPv6 (unique local, link-local, translated IPv4, multicast, …) is not public. */
+/**
+ * All that was ever given out; the rest of IPv6 (unique local, link-local, translated IPv4, multicast, …) is not
+ * public.
+ */
 const publicIpv6 = new net.BlockList();
 publicIpv6.addSubnet("2000::", 3, "ipv6");
 
@@ -57,8 +63,12 @@ export function checkAddress(host: string, address: string, policy: AddressPolic
   if (kind === "public" || (kind === "loopback" && policy.allowsLoopback)) return;
   const bare = toBare(address);
   if (kind === "loopback")
-    throw new AddressRefused(`${host} is this machine itself (${bare}), and private addresses are refused; allow it if you mean it (--allow-private).`);
-  throw new AddressRefused(`${host} leads to ${bare}, which is no public address, and those are refused; allow it if you mean it (--allow-private).`);
+    throw new AddressRefused(
+      `${host} is this machine itself (${bare}), and private addresses are refused; allow it if you mean it (--allow-private).`,
+    );
+  throw new AddressRefused(
+    `${host} leads to ${bare}, which is no public address, and those are refused; allow it if you mean it (--allow-private).`,
+  );
 }
 
 /** What kind of address it is; what cannot be read is not public. */
@@ -85,7 +95,10 @@ function toBare(address: string): string {
   return [high >> 8, high & 255, low >> 8, low & 255].join(".");
 }
 
-/** A `lookup` for sockets that connects to nothing outside the policy: what is checked is what is connected to, so a name cannot change its mind. */
+/**
+ * A `lookup` for sockets that connects to nothing outside the policy: what is checked is what is connected to, so a
+ * name cannot change its mind.
+ */
 export function guardedLookup(policy: AddressPolicy): net.LookupFunction {
   return (hostname, options, callback) => {
     dns.lookup(hostname, { ...options, all: true }, (error, found) => {
@@ -108,7 +121,10 @@ export function checkUrlHost(url: URL, policy: AddressPolicy): void {
   if (net.isIP(host) !== 0) checkAddress(url.host, host, policy);
 }
 
-/** The same for a name too, before anything is sent; one that cannot be looked up is found out about by whoever connects. */
+/**
+ * The same for a name too, before anything is sent; one that cannot be looked up is found out about by whoever
+ * connects.
+ */
 export async function checkReach(url: URL, policy: AddressPolicy): Promise<void> {
   checkUrlHost(url, policy);
   const host = url.hostname.replace(/^\[|\]$/g, "");

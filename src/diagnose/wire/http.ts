@@ -5,8 +5,8 @@ import { type AddressPolicy, checkUrlHost, guardedLookup } from "./addresses.ts"
 import { parseJson } from "./json.ts";
 
 /**
- * One HTTP exchange with a server that nobody trusts: bounded in time and bytes, to allowed addresses only. Redirects are reported and
- * never followed; compressed answers are not unpacked (we ask for none).
+ * One HTTP exchange with a server that nobody trusts: bounded in time and bytes, to allowed addresses only. Redirects
+ * are reported and never followed; compressed answers are not unpacked (we ask for none).
  */
 
 export interface HttpWish {
@@ -58,7 +58,12 @@ class Exchange {
   readonly #wish: HttpWish;
   readonly #startedAt = systemClock.monotonic();
   readonly #messages: unknown[] = [];
-  #head: Pick<HttpAnswer, "status" | "headers" | "isStream" | "headMs"> = { status: 0, headers: {}, isStream: false, headMs: 0 };
+  #head: Pick<HttpAnswer, "status" | "headers" | "isStream" | "headMs"> = {
+    status: 0,
+    headers: {},
+    isStream: false,
+    headMs: 0,
+  };
   #kept = "";
   #bytes = 0;
   #values = 0;
@@ -72,7 +77,11 @@ class Exchange {
     const over = new AbortController();
     const stopTimer = systemClock.after(timeoutMs, () => over.abort());
     const either = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]);
-    const safe = { headers: { "accept-encoding": "identity", ...headers }, lookup: guardedLookup(policy), maxHeaderSize: 64 * 1024 };
+    const safe = {
+      headers: { "accept-encoding": "identity", ...headers },
+      lookup: guardedLookup(policy),
+      maxHeaderSize: 64 * 1024,
+    };
     try {
       const response = await wire.sendHttp(url, { method, body, signal: either, ...safe });
       const ended = await this.#read(response);
@@ -90,7 +99,12 @@ class Exchange {
   async #read(response: IncomingMessage): Promise<Ended> {
     const headers = toPlain(response.headers);
     const isStream = wire.isEventStream(headers["content-type"]);
-    this.#head = { status: response.statusCode ?? 0, headers, isStream, headMs: systemClock.monotonic() - this.#startedAt };
+    this.#head = {
+      status: response.statusCode ?? 0,
+      headers,
+      isStream,
+      headMs: systemClock.monotonic() - this.#startedAt,
+    };
     this.#wish.onHead?.(this.#head.status, headers);
     try {
       for await (const { data } of wire.readBody(this.#count(response), isStream)) {
@@ -139,5 +153,7 @@ class Exchange {
 }
 
 function toPlain(headers: IncomingHttpHeaders): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : (value ?? "")]));
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : (value ?? "")]),
+  );
 }

@@ -5,7 +5,10 @@ import { LineSplitter } from "../../wire/lines.ts";
 import { within } from "../../wire/within.ts";
 import { parseJson } from "./json.ts";
 
-/** A server that is started for a check and speaks over its pipes; what it prints is bounded, and it never outlives the check. */
+/**
+ * A server that is started for a check and speaks over its pipes; what it prints is bounded, and it never outlives the
+ * check.
+ */
 
 export interface PipeTarget {
   readonly argv: readonly string[];
@@ -42,7 +45,9 @@ const maxKept = 64 * 1024;
 const patienceMs = 2_000;
 const politeMs = 300;
 const hastyMs = 50;
-/** How many had to be killed: a server that stays every time is not waited for every time, there are dozens of checks. */
+/**
+ * How many had to be killed: a server that stays every time is not waited for every time, there are dozens of checks.
+ */
 let stayed = 0;
 
 export class Pipe {
@@ -122,7 +127,10 @@ export class Pipe {
   }
 
   /** Resolves with the first line that fits, from line number `since` on; undefined when none came in time. */
-  async waitFor(fits: (line: PrintedLine) => boolean, { timeoutMs, since = 0, signal }: WaitOptions): Promise<PrintedLine | undefined> {
+  async waitFor(
+    fits: (line: PrintedLine) => boolean,
+    { timeoutMs, since = 0, signal }: WaitOptions,
+  ): Promise<PrintedLine | undefined> {
     const before = this.#lines.slice(since).find(fits);
     if (before !== undefined) return before;
     const found = Promise.withResolvers<PrintedLine | undefined>();
@@ -143,7 +151,10 @@ export class Pipe {
     }
   }
 
-  /** Memory of the server and of what it has started (`npx` starts the real one), in bytes; undefined where the system does not tell. */
+  /**
+   * Memory of the server and of what it has started (`npx` starts the real one), in bytes; undefined where the system
+   * does not tell.
+   */
   residentBytes(): number | undefined {
     const sizes = [this.pid, ...this.leftovers()].map(residentOf);
     return sizes[0] === undefined ? undefined : sizes.reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0);
@@ -165,14 +176,19 @@ export class Pipe {
     if (!this.#isEnded) killChild(this.#child);
   }
 
-  /** Closes its input and gives it two seconds; true when it left by itself. What it has started is there until `close`. */
+  /**
+   * Closes its input and gives it two seconds; true when it left by itself. What it has started is there until `close`.
+   */
   async leave(): Promise<boolean> {
     this.#isLeaving = true;
     this.#child.stdin.end();
     return (await within(patienceMs, this.ended)) !== undefined;
   }
 
-  /** Makes it leave, with all that it has started: many servers stay when their input closes, and are asked by a signal before they are killed. */
+  /**
+   * Makes it leave, with all that it has started: many servers stay when their input closes, and are asked by a signal
+   * before they are killed.
+   */
   async close(): Promise<boolean> {
     const isStubborn = stayed >= 2;
     const took = await endChild(this.#child, {
@@ -211,7 +227,11 @@ export class Pipe {
   }
 
   #keep(text: string): void {
-    const printed: PrintedLine = { at: systemClock.monotonic(), text: text.slice(0, maxKept), json: parseJson(text, (values) => (this.#values += values)) };
+    const printed: PrintedLine = {
+      at: systemClock.monotonic(),
+      text: text.slice(0, maxKept),
+      json: parseJson(text, (values) => (this.#values += values)),
+    };
     this.#lines.push(printed);
     for (const listener of this.#listeners) listener(printed);
   }

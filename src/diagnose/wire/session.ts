@@ -8,8 +8,8 @@ import type { HttpAnswer, HttpWish } from "./http.ts";
 import type { Pipe } from "./pipe.ts";
 
 /**
- * A conversation in one revision, over either transport. It is lenient where a client must not be: it takes what comes, so that checks
- * can look at it, and it never retries.
+ * A conversation in one revision, over either transport. It is lenient where a client must not be: it takes what comes,
+ * so that checks can look at it, and it never retries.
  */
 
 /** What came for one request. */
@@ -89,7 +89,11 @@ export interface Session {
   readonly sessionId: string | undefined;
   request(method: string, params?: Json, options?: RequestOptions): Promise<Answer>;
   /** The same, with the id at once, to be cancelled by. */
-  start(method: string, params?: Json, options?: RequestOptions): { readonly id: string | number; readonly answer: Promise<Answer> };
+  start(
+    method: string,
+    params?: Json,
+    options?: RequestOptions,
+  ): { readonly id: string | number; readonly answer: Promise<Answer> };
   notify(method: string, params?: Json): Promise<void>;
   /** Every page of a list, up to a limit; `problem` says why it ended early. */
   list(method: string, field: string, options?: ListOptions): Promise<Listed>;
@@ -111,7 +115,11 @@ export interface Carrier {
   /** Resolves when the answer is there, the time is over, or the way is closed. */
   send(
     message: Json,
-    how: { readonly timeoutMs: number; readonly headers: Readonly<Record<string, string>>; readonly onOther: (message: Json) => void },
+    how: {
+      readonly timeoutMs: number;
+      readonly headers: Readonly<Record<string, string>>;
+      readonly onOther: (message: Json) => void;
+    },
   ): Promise<{
     readonly message?: Json | undefined;
     readonly problem?: string;
@@ -176,7 +184,9 @@ export class WireSession implements Session {
     if (isPiped) this.#carrier.listen((message) => this.#hear(message), {});
     const params = { protocolVersion: this.revision, capabilities: this.#capabilities(), clientInfo: this.#clientInfo };
     const first = this.#options.firstMs === undefined ? {} : { timeoutMs: this.#options.firstMs };
-    const answer = this.isModern ? await this.request("server/discover", {}, first) : await this.request("initialize", params, first);
+    const answer = this.isModern
+      ? await this.request("server/discover", {}, first)
+      : await this.request("initialize", params, first);
     this.#hello = answer.result ?? {};
     if (this.isModern || answer.result === undefined) return answer;
     this.#sessionId = answer.http?.headers["mcp-session-id"];
@@ -191,12 +201,23 @@ export class WireSession implements Session {
 
   start(method: string, params?: Json, options: RequestOptions = {}): { id: string | number; answer: Promise<Answer> } {
     const id = options.id ?? ++this.#lastId;
-    return { id, answer: this.#ask({ jsonrpc: "2.0", id, method, ...this.#params(params, options.meta) }, method, options) };
+    return {
+      id,
+      answer: this.#ask({ jsonrpc: "2.0", id, method, ...this.#params(params, options.meta) }, method, options),
+    };
   }
 
-  async #ask(message: Json, method: string, { timeoutMs = this.#options.timeoutMs, headers = {} }: RequestOptions): Promise<Answer> {
+  async #ask(
+    message: Json,
+    method: string,
+    { timeoutMs = this.#options.timeoutMs, headers = {} }: RequestOptions,
+  ): Promise<Answer> {
     const startedAt = systemClock.monotonic();
-    const all = Object.fromEntries(Object.entries({ ...this.#headers(method, fieldsOf(message.params)), ...headers }).filter(([, value]) => value !== ""));
+    const all = Object.fromEntries(
+      Object.entries({ ...this.#headers(method, fieldsOf(message.params)), ...headers }).filter(
+        ([, value]) => value !== "",
+      ),
+    );
     const came = await this.#carrier.send(message, { timeoutMs, headers: all, onOther: (other) => this.#hear(other) });
     const { result, error } = came.message ?? {};
     const answer: Answer = {
@@ -207,7 +228,12 @@ export class WireSession implements Session {
       elapsedMs: systemClock.monotonic() - startedAt,
       ...(came.http !== undefined && { http: came.http }),
     };
-    this.#options.onExchange?.({ method, params: fieldsOf(message.params), answer, isCancelled: this.#cancelled.has(message.id) });
+    this.#options.onExchange?.({
+      method,
+      params: fieldsOf(message.params),
+      answer,
+      isCancelled: this.#cancelled.has(message.id),
+    });
     return answer;
   }
 
@@ -215,10 +241,18 @@ export class WireSession implements Session {
     if (method === "notifications/cancelled" && params?.requestId !== undefined) this.#cancelled.add(params.requestId);
     const message = { jsonrpc: "2.0", method, ...this.#params(params, undefined) };
     const timeoutMs = Math.min(this.#options.timeoutMs, notifyMs);
-    await this.#carrier.send(message, { timeoutMs, headers: this.#headers(method), onOther: (other) => this.#hear(other) });
+    await this.#carrier.send(message, {
+      timeoutMs,
+      headers: this.#headers(method),
+      onOther: (other) => this.#hear(other),
+    });
   }
 
-  async list(method: string, field: string, { maxItems = 1_000, maxPages = 50, timeoutMs = this.#options.timeoutMs * 3 }: ListOptions = {}): Promise<Listed> {
+  async list(
+    method: string,
+    field: string,
+    { maxItems = 1_000, maxPages = 50, timeoutMs = this.#options.timeoutMs * 3 }: ListOptions = {},
+  ): Promise<Listed> {
     const items: Json[] = [];
     const answers: Answer[] = [];
     const seen = new Set<string>();
@@ -229,7 +263,12 @@ export class WireSession implements Session {
       const leftMs = Math.min(this.#options.timeoutMs, endsAt - systemClock.monotonic());
       const answer = await this.request(method, cursor === undefined ? {} : { cursor }, { timeoutMs: leftMs });
       answers.push(answer);
-      const end = (problem?: string): Listed => ({ items, pages: answers.length, answers, ...(problem !== undefined && { problem }) });
+      const end = (problem?: string): Listed => ({
+        items,
+        pages: answers.length,
+        answers,
+        ...(problem !== undefined && { problem }),
+      });
       if (answer.result === undefined) return end(answer.problem ?? `${method} was answered with an error`);
       const page = answer.result[field];
       if (!Array.isArray(page)) return end(`${method} gave no list called ${field}`);
@@ -240,7 +279,8 @@ export class WireSession implements Session {
       if (seen.has(cursor)) return end("the same cursor came twice");
       if (answers.length >= maxPages) return end(`there are more than ${maxPages} pages`);
       size = { bytes: size.bytes + (answer.http?.bytes ?? 0), values: size.values + (answer.http?.values ?? 0) };
-      if (size.bytes > maxListBytes || size.values > maxListValues) return end("the pages are larger than anybody reads");
+      if (size.bytes > maxListBytes || size.values > maxListValues)
+        return end("the pages are larger than anybody reads");
       if (systemClock.monotonic() >= endsAt) return end(`its pages took more than ${Math.round(timeoutMs)} ms`);
       seen.add(cursor);
     }
@@ -273,7 +313,9 @@ export class WireSession implements Session {
   }
 
   #params(params: Json | undefined, meta: Json | undefined): { params?: Json } {
-    const envelope = this.isModern ? { ...toEnvelope(this.#clientInfo, this.#capabilities()), [metaKeys.revision]: this.revision } : {};
+    const envelope = this.isModern
+      ? { ...toEnvelope(this.#clientInfo, this.#capabilities()), [metaKeys.revision]: this.revision }
+      : {};
     const all = { ...envelope, ...fieldsOf(params?._meta), ...meta };
     if (Object.keys(all).length === 0) return params === undefined ? {} : { params };
     return { params: { ...params, _meta: all } };
@@ -289,9 +331,13 @@ export class WireSession implements Session {
     if (this.heard.length < 20_000) this.heard.push(heard);
     for (const look of this.#waiting) look(heard);
     if (message.id === undefined || message.method === undefined || ++this.#replies > maxReplies) return;
-    const reply = this.#options.onRequest?.(message) ?? (message.method === "ping" ? { result: {} } : { error: { code: -32601, message: "Not supported." } });
+    const reply =
+      this.#options.onRequest?.(message) ??
+      (message.method === "ping" ? { result: {} } : { error: { code: -32601, message: "Not supported." } });
     const answer = { jsonrpc: "2.0", id: message.id, ...reply };
-    void this.#carrier.send(answer, { timeoutMs: this.#options.timeoutMs, headers: this.#headers(), onOther: () => undefined }).catch(() => undefined);
+    void this.#carrier
+      .send(answer, { timeoutMs: this.#options.timeoutMs, headers: this.#headers(), onOther: () => undefined })
+      .catch(() => undefined);
   }
 }
 
@@ -304,7 +350,8 @@ export function pipeCarrier(pipe: Pipe, signal: AbortSignal): Carrier {
       const since = pipe.lines.length;
       pipe.send(message);
       if (message.id === undefined || message.method === undefined) return {};
-      const isAnswer = ({ json }: { readonly json: unknown }) => isObject(json) && json.id === message.id && json.method === undefined;
+      const isAnswer = ({ json }: { readonly json: unknown }) =>
+        isObject(json) && json.id === message.id && json.method === undefined;
       const line = await pipe.waitFor(isAnswer, { since, timeoutMs, signal });
       if (line !== undefined) return { message: line.json as Json };
       return { problem: pipe.flood ?? (pipe.isEnded ? "the server left without an answer" : noAnswer(timeoutMs)) };
@@ -354,7 +401,8 @@ export function httpCarrier(send: (wish: HttpWish) => Promise<HttpAnswer>): Carr
       }).catch(() => undefined);
     },
     async close(headers) {
-      if (headers["mcp-session-id"] !== undefined) await send({ method: "DELETE", headers, timeoutMs: 1_000 }).catch(() => undefined);
+      if (headers["mcp-session-id"] !== undefined)
+        await send({ method: "DELETE", headers, timeoutMs: 1_000 }).catch(() => undefined);
       closing.abort();
     },
   };
@@ -374,7 +422,8 @@ function describeMiss(http: HttpAnswer, timeoutMs: number): string {
   if (http.ended === "timeout") return noAnswer(timeoutMs);
   if (http.ended === "too-large") return "the answer is larger than anybody reads";
   if (http.ended === "broken" || http.ended === "refused") return `the connection failed: ${http.error ?? "unknown"}`;
-  if (http.status >= 300 && http.status < 400) return `a redirect to ${describeWay(http.headers.location)} (status ${http.status})`;
+  if (http.status >= 300 && http.status < 400)
+    return `a redirect to ${describeWay(http.headers.location)} (status ${http.status})`;
   const packing = http.headers["content-encoding"] ?? "identity";
   if (packing !== "identity") return `the answer is packed (${printable(packing, 40)}), which nobody asked for`;
   return `HTTP status ${http.status} without an answer to the request`;

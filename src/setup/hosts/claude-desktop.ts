@@ -3,7 +3,8 @@ import { folderFrom, join, type Machine, settingsFolder } from "../machine.ts";
 
 /**
  * https://modelcontextprotocol.io/quickstart/user (macOS and Windows; the builds for Linux keep to ~/.config);
- * https://github.com/anthropics/claude-code/issues/26073 (the Windows package reads a folder of its own in place of %APPDATA%).
+ * https://github.com/anthropics/claude-code/issues/26073 (the Windows package reads a folder of its own in place of
+ * %APPDATA%).
  */
 export const claudeDesktop: Host = {
   id: "claude-desktop",

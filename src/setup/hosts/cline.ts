@@ -2,8 +2,9 @@ import { type Host, plainEntry } from "../host.ts";
 import { folderFrom, join, type Machine, settingsFolder } from "../machine.ts";
 
 /**
- * https://docs.cline.bot/mcp/mcp-overview (the CLI: ~/.cline/data/settings/cline_mcp_settings.json, CLINE_MCP_SETTINGS_PATH); CLI 3.0.65 also
- * takes CLINE_DIR and CLINE_DATA_DIR. The extension of VS Code keeps a file of the same name in its own storage. No file per project.
+ * https://docs.cline.bot/mcp/mcp-overview (the CLI: ~/.cline/data/settings/cline_mcp_settings.json,
+ * CLINE_MCP_SETTINGS_PATH); CLI 3.0.65 also takes CLINE_DIR and CLINE_DATA_DIR. The extension of VS Code keeps a file
+ * of the same name in its own storage. No file per project.
  */
 export const cline: Host = {
   id: "cline",
@@ -11,7 +12,8 @@ export const cline: Host = {
   program: "cline",
   signs: (machine) => [folderOf(machine), storageOf(machine)],
   format: "json",
-  userFile: (machine) => machine.env.CLINE_MCP_SETTINGS_PATH || join(machine, settingsOf(machine), "cline_mcp_settings.json"),
+  userFile: (machine) =>
+    machine.env.CLINE_MCP_SETTINGS_PATH || join(machine, settingsOf(machine), "cline_mcp_settings.json"),
   place: () => ["mcpServers"],
   toEntry: plainEntry,
   next: "The MCP Servers page of Cline, or cline config mcp, shows it.",
@@ -24,7 +26,11 @@ function folderOf(machine: Machine): string {
 /** The CLI's, unless only the extension is there. */
 function settingsOf(machine: Machine): string {
   const isExtensionAlone = !machine.isThere(folderOf(machine)) && machine.isThere(storageOf(machine));
-  return join(machine, isExtensionAlone ? storageOf(machine) : folderFrom(machine, "CLINE_DATA_DIR", folderOf(machine), "data"), "settings");
+  return join(
+    machine,
+    isExtensionAlone ? storageOf(machine) : folderFrom(machine, "CLINE_DATA_DIR", folderOf(machine), "data"),
+    "settings",
+  );
 }
 
 function storageOf(machine: Machine): string {

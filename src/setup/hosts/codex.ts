@@ -1,7 +1,10 @@
 import { type Host, inProject, plainEntry } from "../host.ts";
 import { folderFrom, join, type Machine } from "../machine.ts";
 
-/** https://developers.openai.com/codex/mcp ([mcp_servers.<name>]; .codex/config.toml of a project holds once the project is trusted; CODEX_HOME). */
+/**
+ * https://developers.openai.com/codex/mcp ([mcp_servers.<name>]; .codex/config.toml of a project holds once the project
+ * is trusted; CODEX_HOME).
+ */
 export const codex: Host = {
   id: "codex",
   title: "Codex",

@@ -1,6 +1,9 @@
 import { type Host, inHome, inProject, plainEntry } from "../host.ts";
 
-/** https://geminicli.com/docs/reference/configuration (~/.gemini/settings.json, .gemini/settings.json of a project; key mcpServers). */
+/**
+ * https://geminicli.com/docs/reference/configuration (~/.gemini/settings.json, .gemini/settings.json of a project; key
+ * mcpServers).
+ */
 export const gemini: Host = {
   id: "gemini",
   title: "Gemini CLI",

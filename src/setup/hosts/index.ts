@@ -12,4 +12,16 @@ import { windsurf } from "./windsurf.ts";
 import { zed } from "./zed.ts";
 
 /** Every host that setup knows. */
-export const hosts: readonly Host[] = [claudeCode, claudeDesktop, codex, cursor, vscode, gemini, opencode, copilot, cline, windsurf, zed];
+export const hosts: readonly Host[] = [
+  claudeCode,
+  claudeDesktop,
+  codex,
+  cursor,
+  vscode,
+  gemini,
+  opencode,
+  copilot,
+  cline,
+  windsurf,
+  zed,
+];

@@ -2,8 +2,9 @@ import type { Entry, Host, Launch } from "../host.ts";
 import { firstThere, folderFrom, join, type Machine } from "../machine.ts";
 
 /**
- * https://opencode.ai/docs/config (opencode.json or opencode.jsonc, in ~/.config/opencode or in the project; OPENCODE_CONFIG) and
- * https://opencode.ai/docs/migrate-v1 (version 2 reads what version 1 reads, and has mcp.servers beside it).
+ * https://opencode.ai/docs/config (opencode.json or opencode.jsonc, in ~/.config/opencode or in the project;
+ * OPENCODE_CONFIG) and https://opencode.ai/docs/migrate-v1 (version 2 reads what version 1 reads, and has mcp.servers
+ * beside it).
  */
 export const opencode: Host = {
   id: "opencode",
@@ -34,5 +35,10 @@ function hasServers(config: unknown): boolean {
 }
 
 function toEntry({ command, args, env }: Launch): Entry {
-  return { type: "local", command: [command, ...args], enabled: true, ...(Object.keys(env).length > 0 && { environment: env }) };
+  return {
+    type: "local",
+    command: [command, ...args],
+    enabled: true,
+    ...(Object.keys(env).length > 0 && { environment: env }),
+  };
 }

@@ -2,8 +2,9 @@ import { type Host, inProject, plainEntry } from "../host.ts";
 import { folderFrom, join, type Machine } from "../machine.ts";
 
 /**
- * https://zed.dev/docs/ai/mcp (context_servers in settings.json) and https://zed.dev/docs/configuring-zed (where that is; ~/.config also on macOS);
- * https://github.com/zed-industries/zed/pull/27633 and #44887 (.zed/settings.json of a project, once the project is trusted).
+ * https://zed.dev/docs/ai/mcp (context_servers in settings.json) and https://zed.dev/docs/configuring-zed (where that
+ * is; ~/.config also on macOS); https://github.com/zed-industries/zed/pull/27633 and #44887 (.zed/settings.json of a
+ * project, once the project is trusted).
  */
 export const zed: Host = {
   id: "zed",
@@ -20,7 +21,8 @@ export const zed: Host = {
 };
 
 function folderOf(machine: Machine): string {
-  if (machine.platform === "win32") return join(machine, folderFrom(machine, "APPDATA", machine.home, "AppData", "Roaming"), "Zed");
+  if (machine.platform === "win32")
+    return join(machine, folderFrom(machine, "APPDATA", machine.home, "AppData", "Roaming"), "Zed");
   if (machine.platform === "darwin") return join(machine, machine.home, ".config", "zed");
   return join(machine, folderFrom(machine, "XDG_CONFIG_HOME", machine.home, ".config"), "zed");
 }

@@ -45,7 +45,8 @@ function prepareFile(file: string): void {
 
 /**
  * Refuses a file that is not a sound task database of ours, before anything can change it: a connection that may write
- * would carry the log over into a damaged file, and turn somebody else's database into ours, just by opening and closing it.
+ * would carry the log over into a damaged file, and turn somebody else's database into ours, just by opening and
+ * closing it.
  */
 function inspect(file: string): void {
   try {
@@ -121,9 +122,13 @@ export function isAtLeast(version: string, minimum: readonly number[]): boolean 
 /** SQLite opens a folder, and says that its disk is broken. */
 function refuseFolder(file: string): void {
   if (statSync(file, { throwIfNoEntry: false })?.isDirectory() !== true) return;
-  throw new RuntimeError("STORE_UNAVAILABLE", `The task database ${file} cannot be used: it is a folder; move it away, or point MEANWHILE_STORE at a file.`, {
-    forClients: unopened,
-  });
+  throw new RuntimeError(
+    "STORE_UNAVAILABLE",
+    `The task database ${file} cannot be used: it is a folder; move it away, or point MEANWHILE_STORE at a file.`,
+    {
+      forClients: unopened,
+    },
+  );
 }
 
 /** SQLite takes a file of almost nothing for a new one, and throws away the log beside it. */
@@ -131,9 +136,13 @@ function refuseCutOff(file: string): void {
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (size === 0 && hasLog(file)) {
     const cure = "Put the database back, or move its log away too, and start again.";
-    throw new RuntimeError("STORE_DAMAGED", `The task database ${file} is gone, but its log ${file}-wal is not; nothing was changed. ${cure}`, {
-      forClients: harmed,
-    });
+    throw new RuntimeError(
+      "STORE_DAMAGED",
+      `The task database ${file} is gone, but its log ${file}-wal is not; nothing was changed. ${cure}`,
+      {
+        forClients: harmed,
+      },
+    );
   }
   if (size > 0 && size < smallestBytes) throw damaged(file, "it is shorter than any database");
 }
@@ -154,11 +163,17 @@ function refuseForeign(db: Database.Database, file: string): void {
   const version = versionOf(db);
   pendingMigrations(version, migrations, file);
   const tables = db.prepare("select name from sqlite_schema where type = 'table'").pluck().all();
-  const isOurs = version === 0 ? tables.length === 0 : ["tasks", "steps", "durations"].every((name) => tables.includes(name));
+  const isOurs =
+    version === 0 ? tables.length === 0 : ["tasks", "steps", "durations"].every((name) => tables.includes(name));
   if (!isOurs)
-    throw new RuntimeError("STORE_UNAVAILABLE", `${file} is a database of another program; nothing was changed. Point MEANWHILE_STORE at another file.`, {
-      forClients: "The task database's file belongs to another program; whoever runs the server has to point MEANWHILE_STORE at another one.",
-    });
+    throw new RuntimeError(
+      "STORE_UNAVAILABLE",
+      `${file} is a database of another program; nothing was changed. Point MEANWHILE_STORE at another file.`,
+      {
+        forClients:
+          "The task database's file belongs to another program; whoever runs the server has to point MEANWHILE_STORE at another one.",
+      },
+    );
 }
 
 function refuseDamaged(db: Database.Database, file: string): void {
@@ -199,10 +214,12 @@ function codeOf(error: unknown): string {
 }
 
 const unopened = "The task database cannot be opened; whoever runs the server finds the reason in its log.";
-const harmed = "The task database is damaged; whoever runs the server has to restore it from a backup, or move it away.";
+const harmed =
+  "The task database is damaged; whoever runs the server has to restore it from a backup, or move it away.";
 const full: Trouble = {
   why: "the disk is full; make room, running tasks then go on",
-  forClients: "The disk that the task database is on is full; whoever runs the server has to make room, then call again.",
+  forClients:
+    "The disk that the task database is on is full; whoever runs the server has to make room, then call again.",
 };
 const readOnly: Trouble = {
   why: "it may not be written; check its owner and mode, and whether its disk is mounted read-only",
@@ -210,7 +227,8 @@ const readOnly: Trouble = {
 };
 const exhausted: Trouble = {
   why: outOfDescriptors,
-  forClients: "The server has no file descriptors left; whoever runs it has to raise their number (ulimit -n), or call again in a moment.",
+  forClients:
+    "The server has no file descriptors left; whoever runs it has to raise their number (ulimit -n), or call again in a moment.",
 };
 
 /** The same for the operator, who hears which file it is, and for clients, who do not. */
@@ -222,7 +240,10 @@ interface Trouble {
 const troubles: Readonly<Record<string, Trouble>> = {
   SQLITE_FULL: full,
   SQLITE_READONLY: readOnly,
-  SQLITE_CANTOPEN: { why: "it cannot be opened; check that the folder exists and may be written", forClients: unopened },
+  SQLITE_CANTOPEN: {
+    why: "it cannot be opened; check that the folder exists and may be written",
+    forClients: unopened,
+  },
   SQLITE_BUSY: {
     why: "another process keeps it locked; find it with `fuser`, or wait",
     forClients: "Another process keeps the task database locked; call again in a moment.",
@@ -242,12 +263,16 @@ const troubles: Readonly<Record<string, Trouble>> = {
 export function toRuntimeError(error: unknown, file: string): unknown {
   if (error instanceof RuntimeError) return error;
   const code = codeOf(error);
-  if (code.startsWith("SQLITE_CORRUPT") || code.startsWith("SQLITE_NOTADB")) return damaged(file, (error as Error).message);
+  if (code.startsWith("SQLITE_CORRUPT") || code.startsWith("SQLITE_NOTADB"))
+    return damaged(file, (error as Error).message);
   const isFileSystem = /^E[A-Z]+$/.test(code);
   const known = code.startsWith("SQLITE_CANTOPEN") && cannotOpenAny() ? exhausted : troubleOf(code);
   if (known === undefined && !isFileSystem) return error;
   const { why, forClients } = known ?? { why: (error as Error).message, forClients: unopened };
-  return new RuntimeError("STORE_UNAVAILABLE", `The task database ${file} cannot be used: ${why}.`, { cause: error, forClients });
+  return new RuntimeError("STORE_UNAVAILABLE", `The task database ${file} cannot be used: ${why}.`, {
+    cause: error,
+    forClients,
+  });
 }
 
 function troubleOf(code: string): Trouble | undefined {

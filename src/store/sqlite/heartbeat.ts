@@ -8,10 +8,16 @@ import { statements } from "./statements.ts";
  * Renews a worker's leases from a thread of its own, where a command that blocks the event loop cannot stop it.
  * Ends with its process: a dead worker must not look alive.
  *
- * Who writes next to an SQLite file is a matter of luck, and busy writers crowd out whoever asks seldom. So a beat that finds
- * the file locked asks again at once, and often, instead of leaving the waiting to SQLite, which asks ten times a second.
+ * Who writes next to an SQLite file is a matter of luck, and busy writers crowd out whoever asks seldom. So a beat that
+ * finds the file locked asks again at once, and often, instead of leaving the waiting to SQLite, which asks ten times a
+ * second.
  */
-const { file, worker, leaseMs, everyMs } = workerData as { file: string; worker: string; leaseMs: number; everyMs: number };
+const { file, worker, leaseMs, everyMs } = workerData as {
+  file: string;
+  worker: string;
+  leaseMs: number;
+  everyMs: number;
+};
 const busyPauseMs = 2;
 const troublePauseMs = Math.min(everyMs, 1_000);
 let renew: Database.Statement | undefined;

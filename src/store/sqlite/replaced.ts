@@ -18,9 +18,13 @@ export function refuseReplaced(files: readonly OpenFile[]): void {
     const found = identityOf(path);
     if (found === identity) continue;
     const what = found === undefined ? "deleted" : "replaced";
-    throw new RuntimeError("STORE_GONE", `The task database's file ${path} was ${what} while it was open; put it back, or restart Meanwhile.`, {
-      forClients: `The task database was ${what} while the server ran; whoever runs the server has to put it back, or restart the server.`,
-    });
+    throw new RuntimeError(
+      "STORE_GONE",
+      `The task database's file ${path} was ${what} while it was open; put it back, or restart Meanwhile.`,
+      {
+        forClients: `The task database was ${what} while the server ran; whoever runs the server has to put it back, or restart the server.`,
+      },
+    );
   }
 }
 

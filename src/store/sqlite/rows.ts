@@ -90,7 +90,8 @@ export function fromRules(rules: TaskRules): Values {
 
 /** Who may be served now, and in which order, as the database takes it; null stands for nobody. */
 export function fromShares({ full = [], fullOfEndless = [], turns = [] }: Partial<ClaimShares> = {}): Values {
-  const toList = (callers: readonly string[] | "everybody") => (callers === "everybody" ? null : JSON.stringify(callers));
+  const toList = (callers: readonly string[] | "everybody") =>
+    callers === "everybody" ? null : JSON.stringify(callers);
   return { full: toList(full), fullOfEndless: toList(fullOfEndless), turns: JSON.stringify(turns) };
 }
 
@@ -102,7 +103,10 @@ export function toTask(row: TaskRow): Task {
     project: row.project,
     command: row.command,
     input: row.input === null ? undefined : JSON.parse(row.input),
-    origin: { door: row.door === "terminal" ? ("terminal" as const) : ("mcp" as const), folder: row.folder ?? undefined },
+    origin: {
+      door: row.door === "terminal" ? ("terminal" as const) : ("mcp" as const),
+      folder: row.folder ?? undefined,
+    },
     digest: row.digest,
     idempotencyKey: row.idempotency_key ?? undefined,
     reason: row.reason,
@@ -127,7 +131,11 @@ export function toTask(row: TaskRow): Task {
     updatedAt: row.updated_at,
     startedAt: row.started_at ?? undefined,
   };
-  if (row.finished_at === null) return { ...state, lease: row.worker === null ? undefined : { worker: row.worker, until: row.lease_until ?? 0 } } as Task;
+  if (row.finished_at === null)
+    return {
+      ...state,
+      lease: row.worker === null ? undefined : { worker: row.worker, until: row.lease_until ?? 0 },
+    } as Task;
   const ended = {
     ...state,
     outcome: typeof row.outcome === "string" ? JSON.parse(row.outcome) : undefined,

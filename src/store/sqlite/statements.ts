@@ -5,7 +5,8 @@
 const live = "finished_at is null";
 const holds = "task_id = :taskId and fence = :fence and worker is not null and finished_at is null";
 const openQuestions = "(select count(*) from json_each(questions) where value ->> 'answer' is null)";
-const hasLapsed = "exists (select 1 from json_each(questions) where value ->> 'answer' is null and value ->> 'until' <= :now)";
+const hasLapsed =
+  "exists (select 1 from json_each(questions) where value ->> 'answer' is null and value ->> 'until' <= :now)";
 /** Open questions outlive the worker that asked them. */
 const waitingStatus = `case when ${openQuestions} > 0 then 'input_required' else 'queued' end`;
 /** No variable that both sides know has two values. */
@@ -174,13 +175,17 @@ export const statements = {
 
   workers: "select distinct worker from tasks where worker is not null",
   sweep: "delete from tasks where expires_at <= :now",
-  sweepKey: "delete from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey and expires_at <= :now",
-  prune: "delete from tasks where caller = :caller and finished_at is not null and task_id = coalesce(:taskId, task_id) returning task_id",
+  sweepKey:
+    "delete from tasks where caller = :caller and project = :project and idempotency_key = :idempotencyKey and expires_at <= :now",
+  prune:
+    "delete from tasks where caller = :caller and finished_at is not null and task_id = coalesce(:taskId, task_id) returning task_id",
 
   /** Who has been put right no longer fits the sum, so a second process changes nothing. */
-  prolong: "update tasks set expires_at = expires_at + :byMs where finished_at <= :now - :byMs and expires_at = finished_at + ttl_ms",
+  prolong:
+    "update tasks set expires_at = expires_at + :byMs where finished_at <= :now - :byMs and expires_at = finished_at + ttl_ms",
   shorten: "update tasks set expires_at = :now + ttl_ms where expires_at > :now + ttl_ms",
-  hasten: "update tasks set not_before = max(:now, not_before + :byMs) where finished_at is null and worker is null and not_before > :now",
+  hasten:
+    "update tasks set not_before = max(:now, not_before + :byMs) where finished_at is null and worker is null and not_before > :now",
 
   forgetFirst: `
     delete from tasks

@@ -7,7 +7,17 @@ import { failpoint } from "../../failpoint.ts";
 import { type Logger, silentLog } from "../../log.ts";
 import type { Dispatcher } from "../../task/dispatcher.ts";
 import { BadCursor } from "../../task/limits.ts";
-import type { Claim, ClaimWish, Created, CreateOptions, DurationCount, ListFilter, Page, Scope, TaskStore } from "../../task/store.ts";
+import type {
+  Claim,
+  ClaimWish,
+  Created,
+  CreateOptions,
+  DurationCount,
+  ListFilter,
+  Page,
+  Scope,
+  TaskStore,
+} from "../../task/store.ts";
 import {
   type Environment,
   type LimitedQuestion,
@@ -20,7 +30,14 @@ import {
   type TaskQuestion,
   type TaskRules,
 } from "../../task/task.ts";
-import { begin, cancelledOutcome, interruptedCallOutcome, interruptedMessage, interruptedOutcome, lapsedMessage } from "../../task/transitions.ts";
+import {
+  begin,
+  cancelledOutcome,
+  interruptedCallOutcome,
+  interruptedMessage,
+  interruptedOutcome,
+  lapsedMessage,
+} from "../../task/transitions.ts";
 import { fromCursor, toCursor } from "../cursor.ts";
 import { Listeners } from "../listeners.ts";
 import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
@@ -49,7 +66,13 @@ export class SqliteStore implements TaskStore, Dispatcher {
   #isFull = true;
   #dataVersion = 0;
   /** The commands of which tasks are live, as of this version of the file; forgotten with every write of our own. */
-  #live: { readonly dataVersion: number; readonly commands: ReadonlyMap<string, ReadonlySet<string>>; isOfThisMoment: boolean } | undefined;
+  #live:
+    | {
+        readonly dataVersion: number;
+        readonly commands: ReadonlyMap<string, ReadonlySet<string>>;
+        isOfThisMoment: boolean;
+      }
+    | undefined;
   #waiting = 0;
   #cancelWatch: (() => void) | undefined;
   #isClosed = false;
@@ -82,7 +105,8 @@ export class SqliteStore implements TaskStore, Dispatcher {
     const make = (): Created => {
       const instead = this.#instead(fresh, options);
       if (instead !== undefined) return instead;
-      forgotten = options.keeps === undefined ? [] : this.#ids("forgetFirst", { caller: fresh.caller, ...options.keeps });
+      forgotten =
+        options.keeps === undefined ? [] : this.#ids("forgetFirst", { caller: fresh.caller, ...options.keeps });
       return { kind: "created", task: this.#row("insert", values) as Task };
     };
     const write = () => this.#transaction(make);
@@ -113,11 +137,16 @@ export class SqliteStore implements TaskStore, Dispatcher {
     const rows = await this.#attempt(() => this.#prepare("list").all(values) as TaskRow[]);
     const page = rows.slice(0, filter.limit);
     const last = page.at(-1);
-    return { tasks: page.map(toTask), nextCursor: rows.length > page.length && last !== undefined ? toCursor(scope.caller, last.number) : undefined };
+    return {
+      tasks: page.map(toTask),
+      nextCursor: rows.length > page.length && last !== undefined ? toCursor(scope.caller, last.number) : undefined,
+    };
   }
 
   async findEqual(scope: Scope, project: string, digest: string, environment?: Environment): Promise<Task | undefined> {
-    return await this.#attempt(() => this.#row("findEqual", { caller: scope.caller, project, digest, environment: fromEnvironment(environment) }));
+    return await this.#attempt(() =>
+      this.#row("findEqual", { caller: scope.caller, project, digest, environment: fromEnvironment(environment) }),
+    );
   }
 
   mayHaveLive(project: string, command: string): boolean {
@@ -135,7 +164,12 @@ export class SqliteStore implements TaskStore, Dispatcher {
     const dataVersion = this.#readDataVersion();
     if (this.#live?.dataVersion !== dataVersion) {
       const rows = this.#prepare("liveCommands").all({}) as { project: string; command: string }[];
-      const commands = new Map([...Map.groupBy(rows, (row) => row.project)].map(([project, own]) => [project, new Set(own.map((row) => row.command))]));
+      const commands = new Map(
+        [...Map.groupBy(rows, (row) => row.project)].map(([project, own]) => [
+          project,
+          new Set(own.map((row) => row.command)),
+        ]),
+      );
       this.#live = { dataVersion, commands, isOfThisMoment: true };
     }
     const live = this.#live;
@@ -162,9 +196,18 @@ export class SqliteStore implements TaskStore, Dispatcher {
 
   async claim(wish: ClaimWish): Promise<Task | undefined> {
     const { project, worker, leaseMs, now, taskId, except = [], shares } = wish;
-    const facts = { project, worker, leaseMs, now, environment: fromEnvironment(wish.environment), except: JSON.stringify(except) };
+    const facts = {
+      project,
+      worker,
+      leaseMs,
+      now,
+      environment: fromEnvironment(wish.environment),
+      except: JSON.stringify(except),
+    };
     const task = await this.#quickly(() =>
-      taskId === undefined ? this.#row("claim", { ...facts, ...fromShares(shares) }) : this.#row("claimNamed", { ...facts, taskId }),
+      taskId === undefined
+        ? this.#row("claim", { ...facts, ...fromShares(shares) })
+        : this.#row("claimNamed", { ...facts, taskId }),
     );
     if (task !== undefined) this.#changed(task.taskId);
     return task;
@@ -184,7 +227,10 @@ export class SqliteStore implements TaskStore, Dispatcher {
 
   keepLeases(worker: string, leaseMs: number, everyMs: number): () => Promise<void> {
     const entry = import.meta.url.endsWith(".ts") ? "./heartbeat.ts" : "./heartbeat.js";
-    const thread = new Thread(new URL(entry, import.meta.url), { workerData: { file: this.#file, worker, leaseMs, everyMs }, stdout: true });
+    const thread = new Thread(new URL(entry, import.meta.url), {
+      workerData: { file: this.#file, worker, leaseMs, everyMs },
+      stdout: true,
+    });
     thread.unref();
     thread.on("error", () => undefined);
     const exited = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
@@ -212,18 +258,36 @@ export class SqliteStore implements TaskStore, Dispatcher {
 
   async settle(claim: Claim, outcome: TaskOutcome, now: number): Promise<boolean> {
     const statusMessage = outcome.ending === "completed" ? null : outcome.message;
-    return await this.#end("settle", { ...claim, now, status: outcome.ending, outcome: JSON.stringify(outcome), statusMessage });
+    return await this.#end("settle", {
+      ...claim,
+      now,
+      status: outcome.ending,
+      outcome: JSON.stringify(outcome),
+      statusMessage,
+    });
   }
 
   async retryLater(claim: Claim, notBefore: number, why: string, now: number): Promise<boolean> {
-    return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("retryLater", { ...claim, notBefore, why, now })), true);
+    return await this.#told(
+      claim.taskId,
+      () => this.#quickly(() => this.#run("retryLater", { ...claim, notBefore, why, now })),
+      true,
+    );
   }
 
   async giveBack(claim: Claim, now: number, why?: string): Promise<boolean> {
-    return await this.#told(claim.taskId, () => this.#quickly(() => this.#run("giveBack", { ...claim, now, why: why ?? null })), true);
+    return await this.#told(
+      claim.taskId,
+      () => this.#quickly(() => this.#run("giveBack", { ...claim, now, why: why ?? null })),
+      true,
+    );
   }
 
-  async handOut(claim: Claim, terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules }, now: number): Promise<boolean> {
+  async handOut(
+    claim: Claim,
+    terms: { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules },
+    now: number,
+  ): Promise<boolean> {
     const values = { ...claim, reason: terms.reason, ttlMs: terms.ttlMs, ...fromRules(terms.rules), now };
     return await this.#told(claim.taskId, () => this.#durably(() => this.#run("handOut", values)));
   }
@@ -242,17 +306,28 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   async workers(): Promise<readonly string[]> {
-    return await this.#attempt(() => (this.#prepare("workers").all({}) as { worker: string }[]).map(({ worker }) => worker));
+    return await this.#attempt(() =>
+      (this.#prepare("workers").all({}) as { worker: string }[]).map(({ worker }) => worker),
+    );
   }
 
-  async interrupt(lost: { readonly before: number } | { readonly worker: string }, now: number): Promise<readonly string[]> {
+  async interrupt(
+    lost: { readonly before: number } | { readonly worker: string },
+    now: number,
+  ): Promise<readonly string[]> {
     const which = "worker" in lost ? { worker: lost.worker, before: -1 } : { worker: "", before: lost.before };
     const crashed = interruptedOutcome(true, maxCrashes);
     const unknown = interruptedOutcome(false, 1);
     const call = interruptedCallOutcome();
     const ids = await this.#durably(() =>
       this.#transaction(() => {
-        const again = this.#ids("requeueLost", { ...which, now, maxCrashes, once: interruptedMessage(1), often: interruptedMessage(2).replace("2", "#") });
+        const again = this.#ids("requeueLost", {
+          ...which,
+          now,
+          maxCrashes,
+          once: interruptedMessage(1),
+          often: interruptedMessage(2).replace("2", "#"),
+        });
         const ended = this.#ids("giveUpLost", {
           ...which,
           now,
@@ -295,7 +370,9 @@ export class SqliteStore implements TaskStore, Dispatcher {
 
   async clockJumped(byMs: number, now: number): Promise<void> {
     const verbs = byMs > 0 ? (["prolong"] as const) : (["shorten", "hasten"] as const);
-    await this.#quickly(() => this.#transaction(() => verbs.forEach((verb) => void this.#run(verb, { byMs: Math.round(byMs), now }))));
+    await this.#quickly(() =>
+      this.#transaction(() => verbs.forEach((verb) => void this.#run(verb, { byMs: Math.round(byMs), now }))),
+    );
     this.#listeners.tellAll();
   }
 
@@ -309,7 +386,8 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   async durations(command?: string): Promise<readonly DurationCount[]> {
-    const read = () => (command === undefined ? this.#prepare("durations").all({}) : this.#prepare("durationsOf").all({ command }));
+    const read = () =>
+      command === undefined ? this.#prepare("durations").all({}) : this.#prepare("durationsOf").all({ command });
     return await this.#attempt(() => read() as DurationCount[]);
   }
 
@@ -405,7 +483,9 @@ export class SqliteStore implements TaskStore, Dispatcher {
       if (repeated !== undefined) return { kind: "repeated", task: repeated };
     }
     if (fresh.isCall) return undefined;
-    const equal = options.joinsEqual ? this.#row("findEqual", { caller, project, digest, environment: fromEnvironment(fresh.environment) }) : undefined;
+    const equal = options.joinsEqual
+      ? this.#row("findEqual", { caller, project, digest, environment: fromEnvironment(fresh.environment) })
+      : undefined;
     if (equal !== undefined) return { kind: "joined", task: equal };
     const live = this.#first<{ live: number }>("countLive", { caller, maxLive: options.maxLive })?.live ?? 0;
     if (live >= options.maxLive) return { kind: "full", live };
@@ -415,7 +495,10 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return oldest === undefined ? undefined : { kind: "full", live: waiting, oldest };
   }
 
-  /** One transition; true when it was ours. Listeners hear of it once it is committed; after some, somebody may have work. */
+  /**
+   * One transition; true when it was ours. Listeners hear of it once it is committed; after some, somebody may have
+   * work.
+   */
   async #told(taskId: string, write: () => Promise<number>, isWork = false): Promise<boolean> {
     const isDone = (await write()) > 0;
     if (isDone) {
@@ -480,7 +563,8 @@ export class SqliteStore implements TaskStore, Dispatcher {
     try {
       version = this.#readDataVersion();
     } catch {
-      // Called by a timer, where an error would end the process. The next look, or the next read, meets the same trouble.
+      // Called by a timer, where an error would end the process. The next look, or the next read, meets the same
+      // trouble.
     }
     if (version === this.#dataVersion) return;
     this.#dataVersion = version;
@@ -488,7 +572,10 @@ export class SqliteStore implements TaskStore, Dispatcher {
     this.#lookAtWatched(this.#listeners.watched);
   }
 
-  /** Tells who listens to one task when it is that one, a few in each turn of the event loop. Must not throw: it is called by timers. */
+  /**
+   * Tells who listens to one task when it is that one, a few in each turn of the event loop. Must not throw: it is
+   * called by timers.
+   */
   #lookAtWatched(taskIds: string[]): void {
     if (this.#isClosed || taskIds.length === 0) return;
     const some = taskIds.splice(0, looksATurn);

@@ -10,51 +10,75 @@ export const askingCases: readonly StoreCase[] = [
     const asked = await bench.store.ask(claim, question, bench.now);
     assert.deepEqual(asked, { ...question, key: "q1", askedAt: bench.now });
     const lease = { worker: "w1", until: bench.now - 5 + 30_000 };
-    assertTask(await bench.read(claim.taskId), { status: "input_required", questions: [asked], lease, fence: 1, version: 3, updatedAt: bench.now });
+    assertTask(await bench.read(claim.taskId), {
+      status: "input_required",
+      questions: [asked],
+      lease,
+      fence: 1,
+      version: 3,
+      updatedAt: bench.now,
+    });
   }),
 
-  onStore("lapse: a task ends when the time of an open question is over, whether somebody holds it or not, and not before", async (bench) => {
-    const until = bench.now + 3_600_000;
-    const [held, left, patient, answered] = [await bench.begin(), await bench.begin(), await bench.begin(), await bench.begin()];
-    for (const claim of [held, left, answered]) await bench.store.ask(claim, { ...question, until }, bench.now);
-    await bench.store.ask(patient, question, bench.now);
-    await bench.store.giveBack(left, bench.now);
-    await bench.store.keepStep(held, "figures", "7");
-    await bench.store.answer(bench.scope(), answered.taskId, "q1", accepted);
-    bench.clock.advance(3_599_999);
-    assert.deepEqual(await bench.store.lapse(bench.now), []);
-    bench.clock.advance(1);
-    assert.deepEqual([...(await bench.store.lapse(bench.now))].sort(), [held.taskId, left.taskId].sort());
-    assert.deepEqual(await bench.store.lapse(bench.now), []);
-    const message = "Nobody answered «How many pages?» within 1 h; run it again to be asked again.";
-    for (const { taskId } of [held, left]) {
-      const task = await bench.read(taskId);
-      const outcome = { ending: "cancelled", message, messages: [], log: [], durationMs: 3_600_000 };
-      assertTask(task, { status: "cancelled", statusMessage: message, outcome, finishedAt: bench.now, lease: undefined });
-      assert.equal(await bench.store.answer(bench.scope(), taskId, "q1", accepted), false);
-    }
-    assert.equal(await bench.store.settle(held, done, bench.now), false);
-    assert.equal((await bench.store.steps(held.taskId)).size, 0);
-    assertTask(await bench.read(patient.taskId), { status: "input_required" });
-    assertTask(await bench.read(answered.taskId), { status: "working" });
-  }),
+  onStore(
+    "lapse: a task ends when the time of an open question is over, whether somebody holds it or not, and not before",
+    async (bench) => {
+      const until = bench.now + 3_600_000;
+      const [held, left, patient, answered] = [
+        await bench.begin(),
+        await bench.begin(),
+        await bench.begin(),
+        await bench.begin(),
+      ];
+      for (const claim of [held, left, answered]) await bench.store.ask(claim, { ...question, until }, bench.now);
+      await bench.store.ask(patient, question, bench.now);
+      await bench.store.giveBack(left, bench.now);
+      await bench.store.keepStep(held, "figures", "7");
+      await bench.store.answer(bench.scope(), answered.taskId, "q1", accepted);
+      bench.clock.advance(3_599_999);
+      assert.deepEqual(await bench.store.lapse(bench.now), []);
+      bench.clock.advance(1);
+      assert.deepEqual([...(await bench.store.lapse(bench.now))].sort(), [held.taskId, left.taskId].sort());
+      assert.deepEqual(await bench.store.lapse(bench.now), []);
+      const message = "Nobody answered «How many pages?» within 1 h; run it again to be asked again.";
+      for (const { taskId } of [held, left]) {
+        const task = await bench.read(taskId);
+        const outcome = { ending: "cancelled", message, messages: [], log: [], durationMs: 3_600_000 };
+        assertTask(task, {
+          status: "cancelled",
+          statusMessage: message,
+          outcome,
+          finishedAt: bench.now,
+          lease: undefined,
+        });
+        assert.equal(await bench.store.answer(bench.scope(), taskId, "q1", accepted), false);
+      }
+      assert.equal(await bench.store.settle(held, done, bench.now), false);
+      assert.equal((await bench.store.steps(held.taskId)).size, 0);
+      assertTask(await bench.read(patient.taskId), { status: "input_required" });
+      assertTask(await bench.read(answered.taskId), { status: "working" });
+    },
+  ),
 
-  onStore("create: what waits for an answer is counted apart, and the oldest is named when there are too many", async (bench) => {
-    const [first, second] = [await bench.begin(), await bench.begin()];
-    const options = { joinsEqual: false, maxLive: 2, maxWaiting: 2 };
-    assert.equal((await bench.store.create(bench.fresh(), options)).kind, "full");
-    for (const claim of [first, second]) await bench.store.ask(claim, question, bench.now);
-    const full = await bench.store.create(bench.fresh(), options);
-    assert.ok(full.kind === "full");
-    assert.deepEqual([full.live, full.oldest?.taskId], [2, first.taskId]);
-    assert.equal((await bench.store.create(bench.fresh({ caller: "bob" }), options)).kind, "created");
-    await bench.store.cancel(bench.scope(), first.taskId, "Enough.");
-    assert.equal((await bench.store.create(bench.fresh(), options)).kind, "created");
-    assert.equal((await bench.store.create(bench.fresh(), options)).kind, "created");
-    const again = await bench.store.create(bench.fresh(), options);
-    assert.ok(again.kind === "full");
-    assert.equal(again.oldest, undefined);
-  }),
+  onStore(
+    "create: what waits for an answer is counted apart, and the oldest is named when there are too many",
+    async (bench) => {
+      const [first, second] = [await bench.begin(), await bench.begin()];
+      const options = { joinsEqual: false, maxLive: 2, maxWaiting: 2 };
+      assert.equal((await bench.store.create(bench.fresh(), options)).kind, "full");
+      for (const claim of [first, second]) await bench.store.ask(claim, question, bench.now);
+      const full = await bench.store.create(bench.fresh(), options);
+      assert.ok(full.kind === "full");
+      assert.deepEqual([full.live, full.oldest?.taskId], [2, first.taskId]);
+      assert.equal((await bench.store.create(bench.fresh({ caller: "bob" }), options)).kind, "created");
+      await bench.store.cancel(bench.scope(), first.taskId, "Enough.");
+      assert.equal((await bench.store.create(bench.fresh(), options)).kind, "created");
+      assert.equal((await bench.store.create(bench.fresh(), options)).kind, "created");
+      const again = await bench.store.create(bench.fresh(), options);
+      assert.ok(again.kind === "full");
+      assert.equal(again.oldest, undefined);
+    },
+  ),
 
   onStore("ask: a key is never used twice, also after answers, a retry and a crash", async (bench) => {
     const { taskId } = await bench.make();
@@ -95,7 +119,8 @@ export const askingCases: readonly StoreCase[] = [
 
   onStore("answer: some of several leaves the others open", async (bench) => {
     const claim = await bench.begin();
-    for (const message of ["First?", "Second?", "Third?"]) await bench.store.ask(claim, { ...question, message }, bench.now);
+    for (const message of ["First?", "Second?", "Third?"])
+      await bench.store.ask(claim, { ...question, message }, bench.now);
     assert.equal(await bench.store.answer(bench.scope(), claim.taskId, "q2", accepted), true);
     const partly = await bench.read(claim.taskId);
     assert.equal(partly.status, "input_required");
@@ -143,8 +168,28 @@ export const askingCases: readonly StoreCase[] = [
     for (const message of ["First?", "Second?"]) await bench.store.ask(claim, { ...question, message }, bench.now);
     await bench.store.answer(bench.scope(), claim.taskId, "q1", accepted);
     await assertUnchanged(bench, claim.taskId, async () => {
-      for (const key of ["q1", "q3", "q0", "q", "Q2", "q2 ", "", "0", "1", "constructor", "__proto__", "toString", "First?", "$[1]", "%"]) {
-        assert.equal(await bench.store.answer(bench.scope(), claim.taskId, key, { action: "decline" }), false, `key «${key}»`);
+      for (const key of [
+        "q1",
+        "q3",
+        "q0",
+        "q",
+        "Q2",
+        "q2 ",
+        "",
+        "0",
+        "1",
+        "constructor",
+        "__proto__",
+        "toString",
+        "First?",
+        "$[1]",
+        "%",
+      ]) {
+        assert.equal(
+          await bench.store.answer(bench.scope(), claim.taskId, key, { action: "decline" }),
+          false,
+          `key «${key}»`,
+        );
       }
     });
   }),
@@ -155,7 +200,9 @@ export const askingCases: readonly StoreCase[] = [
     await bench.store.ask(ended, question, bench.now);
     await bench.store.cancel(bench.scope(), ended.taskId, "No longer needed.");
     for (const { taskId } of [silent, ended]) {
-      await assertUnchanged(bench, taskId, async () => assert.equal(await bench.store.answer(bench.scope(), taskId, "q1", accepted), false));
+      await assertUnchanged(bench, taskId, async () =>
+        assert.equal(await bench.store.answer(bench.scope(), taskId, "q1", accepted), false),
+      );
     }
   }),
 
@@ -163,15 +210,23 @@ export const askingCases: readonly StoreCase[] = [
     const claim = await bench.begin();
     await bench.store.ask(claim, question, bench.now);
     const answers = Array.from({ length: 8 }, (_, pages) => ({ action: "accept", content: { pages } }) as const);
-    const taken = await Promise.all(answers.map((answer) => bench.store.answer(bench.scope(), claim.taskId, "q1", answer)));
+    const taken = await Promise.all(
+      answers.map((answer) => bench.store.answer(bench.scope(), claim.taskId, "q1", answer)),
+    );
     assert.equal(taken.filter(Boolean).length, 1);
     assert.deepEqual((await bench.read(claim.taskId)).questions[0]?.answer, answers[taken.indexOf(true)]);
   }),
 
   onStore("ask and answer: text and names come back as they went in", async (bench) => {
     const claim = await bench.begin();
-    const awkward = JSON.parse('{"__proto__":"p","constructor":"c","quote":"\\"\'\\\\","text":"🙂 \\u2028 é","n":1e-7,"none":null}') as Record<string, unknown>;
-    const asked = await bench.store.ask(claim, { message: "Which “one”, O'Neil?\n", schema: { const: awkward }, isConfirmation: true }, bench.now);
+    const awkward = JSON.parse(
+      '{"__proto__":"p","constructor":"c","quote":"\\"\'\\\\","text":"🙂 \\u2028 é","n":1e-7,"none":null}',
+    ) as Record<string, unknown>;
+    const asked = await bench.store.ask(
+      claim,
+      { message: "Which “one”, O'Neil?\n", schema: { const: awkward }, isConfirmation: true },
+      bench.now,
+    );
     assert.equal(asked?.message, "Which “one”, O'Neil?\n");
     assert.equal(asked?.isConfirmation, true);
     await bench.store.answer(bench.scope(), claim.taskId, "q1", { action: "accept", content: awkward });

@@ -11,8 +11,21 @@ export const leaseMs = 30_000;
 export const ttlMs = 60_000;
 
 export const done: TaskOutcome = { ending: "completed", data: { pages: 12 }, messages: [], log: [], durationMs: 40 };
-export const broken: TaskOutcome = { ending: "failed", cause: "command", message: "No such page.", messages: [], log: [], durationMs: 40 };
-export const stopped: TaskOutcome = { ending: "cancelled", message: "Stopped by itself.", messages: [], log: [], durationMs: 40 };
+export const broken: TaskOutcome = {
+  ending: "failed",
+  cause: "command",
+  message: "No such page.",
+  messages: [],
+  log: [],
+  durationMs: 40,
+};
+export const stopped: TaskOutcome = {
+  ending: "cancelled",
+  message: "Stopped by itself.",
+  messages: [],
+  log: [],
+  durationMs: 40,
+};
 
 export const question: Question = {
   message: "How many pages?",
@@ -127,12 +140,18 @@ export function onTwoStores(title: string, act: (one: Bench, other: Bench) => Pr
     needsPlaces: true,
     async run(open) {
       const clock = new FakeClock();
-      await withStore(open, { place: "shared", clock }, (one) => withStore(open, { place: "shared", clock }, (other) => act(one, other)));
+      await withStore(open, { place: "shared", clock }, (one) =>
+        withStore(open, { place: "shared", clock }, (other) => act(one, other)),
+      );
     },
   };
 }
 
-export async function withStore(open: OpenStore, at: { place?: string; clock?: FakeClock }, act: (bench: Bench) => Promise<void>): Promise<void> {
+export async function withStore(
+  open: OpenStore,
+  at: { place?: string; clock?: FakeClock },
+  act: (bench: Bench) => Promise<void>,
+): Promise<void> {
   const { clock = new FakeClock(), place } = at;
   const store = await open({ clock, ...(place !== undefined && { place }) });
   try {
@@ -166,7 +185,9 @@ export async function makeOneOfEach(bench: Bench): Promise<Record<TaskStatus, st
 
 /** Compares the named facts of a task, and only those. */
 export function assertTask(task: Task, expected: Readonly<Record<string, unknown>>): void {
-  const actual = Object.fromEntries(Object.keys(expected).map((name) => [name, (task as unknown as Record<string, unknown>)[name]]));
+  const actual = Object.fromEntries(
+    Object.keys(expected).map((name) => [name, (task as unknown as Record<string, unknown>)[name]]),
+  );
   assert.deepEqual(actual, expected);
 }
 
@@ -176,14 +197,23 @@ export function plain(task: Task | undefined): unknown {
 }
 
 /** Fails unless `act` leaves the task exactly as it was. */
-export async function assertUnchanged(bench: Bench, taskId: string, act: () => Promise<void>, caller = "ada"): Promise<void> {
+export async function assertUnchanged(
+  bench: Bench,
+  taskId: string,
+  act: () => Promise<void>,
+  caller = "ada",
+): Promise<void> {
   const before = plain(await bench.read(taskId, caller));
   await act();
   assert.deepEqual(plain(await bench.read(taskId, caller)), before);
 }
 
 /** Moves the clock, and lets real time pass, until something holds: how a store learns of others is its own affair. */
-export async function eventually(clock: FakeClock, isSo: () => boolean | Promise<boolean>, what: string): Promise<void> {
+export async function eventually(
+  clock: FakeClock,
+  isSo: () => boolean | Promise<boolean>,
+  what: string,
+): Promise<void> {
   for (let tries = 0; tries < 500; tries++) {
     if (await isSo()) return;
     clock.advance(20);

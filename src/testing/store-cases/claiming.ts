@@ -37,7 +37,12 @@ export const claimingCases: readonly StoreCase[] = [
     bench.clock.advance(5);
     const second = await bench.take(first.taskId, "w2");
     assert.equal(second.fence, 2);
-    assertTask(await bench.read(first.taskId), { attempts: 2, startedAt, statusMessage: undefined, lease: { worker: "w2", until: bench.now + leaseMs } });
+    assertTask(await bench.read(first.taskId), {
+      attempts: 2,
+      startedAt,
+      statusMessage: undefined,
+      lease: { worker: "w2", until: bench.now + leaseMs },
+    });
   }),
 
   onStore("claim: the one that has waited longest comes first", async (bench) => {
@@ -129,7 +134,10 @@ export const claimingCases: readonly StoreCase[] = [
     const shares = { ...nobodyFull, full: ["anonymous"] };
     assert.equal((await bench.claim({ shares }))?.taskId, own.taskId);
     assert.equal(await bench.claim({ shares }), undefined);
-    assert.equal(await bench.claim({ shares: { ...nobodyFull, full: ["somebody", own.caller, "anonymous"] } }), undefined);
+    assert.equal(
+      await bench.claim({ shares: { ...nobodyFull, full: ["somebody", own.caller, "anonymous"] } }),
+      undefined,
+    );
     assert.equal((await bench.claim({ shares: nobodyFull }))?.caller, "anonymous");
   }),
 
@@ -139,8 +147,14 @@ export const claimingCases: readonly StoreCase[] = [
     const ordinary = await bench.make();
     assertTask(await bench.read(endless.taskId), { isEndless: true });
     assertTask(await bench.read(ordinary.taskId), { isEndless: false });
-    assert.equal((await bench.claim({ shares: { ...nobodyFull, fullOfEndless: ["ada", "bob"] } }))?.taskId, ordinary.taskId);
-    assert.equal((await bench.claim({ shares: { ...nobodyFull, full: ["ada", "bob"], fullOfEndless: ["ada"] } }))?.taskId, others.taskId);
+    assert.equal(
+      (await bench.claim({ shares: { ...nobodyFull, fullOfEndless: ["ada", "bob"] } }))?.taskId,
+      ordinary.taskId,
+    );
+    assert.equal(
+      (await bench.claim({ shares: { ...nobodyFull, full: ["ada", "bob"], fullOfEndless: ["ada"] } }))?.taskId,
+      others.taskId,
+    );
     assert.equal(await bench.claim({ shares: { ...nobodyFull, fullOfEndless: "everybody" } }), undefined);
     assert.equal((await bench.claim({ shares: { ...nobodyFull, full: "everybody" } }))?.taskId, endless.taskId);
   }),
@@ -178,7 +192,8 @@ export const claimingCases: readonly StoreCase[] = [
 
   onStore("claim: nothing that is not queued", async (bench) => {
     const ids = await makeOneOfEach(bench);
-    for (const [status, taskId] of Object.entries(ids)) assert.equal((await bench.claim({ taskId }))?.taskId, status === "queued" ? taskId : undefined, status);
+    for (const [status, taskId] of Object.entries(ids))
+      assert.equal((await bench.claim({ taskId }))?.taskId, status === "queued" ? taskId : undefined, status);
     assert.equal(await bench.claim(), undefined);
   }),
 
@@ -200,7 +215,8 @@ export const claimingCases: readonly StoreCase[] = [
     const until = bench.now + leaseMs;
     bench.clock.advance(1_000);
     assert.equal(await bench.store.renew("w1", leaseMs, bench.now), 2);
-    for (const { taskId } of [asking, working]) assertTask(await bench.read(taskId), { lease: { worker: "w1", until: until + 1_000 } });
+    for (const { taskId } of [asking, working])
+      assertTask(await bench.read(taskId), { lease: { worker: "w1", until: until + 1_000 } });
     assertTask(await bench.read(other.taskId), { lease: { worker: "w2", until } });
     assertTask(await bench.read(given.taskId), { lease: undefined });
     assert.equal(await bench.store.renew("nobody", leaseMs, bench.now), 0);
@@ -219,7 +235,16 @@ export const claimingCases: readonly StoreCase[] = [
     async run(open) {
       // Whoever keeps a lease beside a blocked loop does so by the machine's own clock.
       const store = await open({ clock: systemClock });
-      const fresh = { taskId: "t", caller: "ada", project: "home", command: "c", input: {}, digest: "d", idempotencyKey: undefined, reason: "asked for" };
+      const fresh = {
+        taskId: "t",
+        caller: "ada",
+        project: "home",
+        command: "c",
+        input: {},
+        digest: "d",
+        idempotencyKey: undefined,
+        reason: "asked for",
+      };
       const rules = { isSafe: true, maxAttempts: 1, backoffMs: 0 };
       const origin = { door: "terminal", folder: undefined } as const;
       const rest = {

@@ -30,77 +30,98 @@ export const cleaningCases: readonly StoreCase[] = [
     assert.equal(await bench.store.prune(bench.scope()), 0);
   }),
 
-  onStore("prune: removes one ended task of the caller's, and neither a live one nor somebody else's", async (bench) => {
-    const ids = await makeOneOfEach(bench);
-    assert.equal(await bench.store.prune(bench.scope(), ids.working), 0);
-    assert.equal(await bench.store.prune(bench.scope("bob"), ids.completed), 0);
-    assert.equal(await bench.store.prune(bench.scope(), ids.completed), 1);
-    const left = (await bench.store.list(bench.scope(), { limit: 10 })).tasks.map(({ taskId }) => taskId);
-    assert.deepEqual(new Set(left), new Set(Object.values(ids).filter((id) => id !== ids.completed)));
-  }),
-
-  onStore("create: of the caller's ended tasks those that ended first are forgotten beyond a number, and live ones never", async (bench) => {
-    const ids = await makeOneOfEach(bench);
-    const foreign = await bench.begin({ caller: "bob" });
-    await bench.store.settle(foreign, done, bench.now);
-    bench.clock.advance(1);
-    const last = await bench.begin();
-    await bench.store.settle(last, done, bench.now);
-    const made = await bench.create({}, { keeps: { count: 2, bytes: 1_000_000 } });
-    assert.ok(made.kind === "created");
-    const left = (await bench.store.list(bench.scope(), { limit: 10 })).tasks.map(({ taskId }) => taskId);
-    assert.deepEqual(new Set(left), new Set([made.task.taskId, last.taskId, ids.queued, ids.working, ids.input_required, ids.cancelled]));
-    assert.equal((await bench.read(foreign.taskId, "bob")).status, "completed");
-  }),
-
-  onStore("create: of the caller's ended tasks those that ended first are forgotten beyond so many bytes", async (bench) => {
-    const ended: string[] = [];
-    for (const text of ["a", "b", "c"]) {
-      const claim = await bench.begin({ input: { text: text.repeat(1_000) } });
-      await bench.store.settle(claim, { ...done, data: { text: text.repeat(1_000) } } as TaskOutcome, bench.now);
-      ended.unshift(claim.taskId);
-      bench.clock.advance(1);
-    }
-    const large = await bench.make({ input: { text: "d".repeat(10_000) } });
-    for (const [bytes, kept] of [
-      [10_000, 3],
-      [5_000, 2],
-      [2_900, 1],
-      [1, 0],
-    ] as const) {
-      const made = await bench.create({ isCall: true }, { keeps: { count: 100, bytes }, claim: { worker: "w1", leaseMs } });
-      assert.equal(made.kind, "created");
+  onStore(
+    "prune: removes one ended task of the caller's, and neither a live one nor somebody else's",
+    async (bench) => {
+      const ids = await makeOneOfEach(bench);
+      assert.equal(await bench.store.prune(bench.scope(), ids.working), 0);
+      assert.equal(await bench.store.prune(bench.scope("bob"), ids.completed), 0);
+      assert.equal(await bench.store.prune(bench.scope(), ids.completed), 1);
       const left = (await bench.store.list(bench.scope(), { limit: 10 })).tasks.map(({ taskId }) => taskId);
-      assert.deepEqual(left, [large.taskId, ...ended.slice(0, kept)]);
-    }
-  }),
+      assert.deepEqual(new Set(left), new Set(Object.values(ids).filter((id) => id !== ids.completed)));
+    },
+  ),
 
-  onStore("clockJumped: set an hour ahead, what had ended keeps the time it had left, once, and what ends later has its usual time", async (bench) => {
-    const before = await bench.begin();
-    await bench.store.settle(before, done, bench.now);
-    const hourMs = 3_600_000;
-    bench.clock.advance(hourMs + 1_000);
-    const after = await bench.begin();
-    await bench.store.settle(after, done, bench.now);
-    for (const _process of ["one", "another"]) await bench.store.clockJumped(hourMs, bench.now);
-    assert.equal((await bench.read(before.taskId)).status, "completed");
-    assert.equal(await bench.store.sweep(bench.now + ttlMs - 1_001), 0);
-    assert.equal(await bench.store.sweep(bench.now + ttlMs - 1_000), 1);
-    assert.equal((await bench.read(after.taskId)).status, "completed");
-    assert.equal(await bench.store.sweep(bench.now + ttlMs), 1);
-  }),
+  onStore(
+    "create: of the caller's ended tasks those that ended first are forgotten beyond a number, and live ones never",
+    async (bench) => {
+      const ids = await makeOneOfEach(bench);
+      const foreign = await bench.begin({ caller: "bob" });
+      await bench.store.settle(foreign, done, bench.now);
+      bench.clock.advance(1);
+      const last = await bench.begin();
+      await bench.store.settle(last, done, bench.now);
+      const made = await bench.create({}, { keeps: { count: 2, bytes: 1_000_000 } });
+      assert.ok(made.kind === "created");
+      const left = (await bench.store.list(bench.scope(), { limit: 10 })).tasks.map(({ taskId }) => taskId);
+      assert.deepEqual(
+        new Set(left),
+        new Set([made.task.taskId, last.taskId, ids.queued, ids.working, ids.input_required, ids.cancelled]),
+      );
+      assert.equal((await bench.read(foreign.taskId, "bob")).status, "completed");
+    },
+  ),
 
-  onStore("clockJumped: set two hours back, nothing is kept for longer than its time from now, and what is queued is claimed", async (bench) => {
-    const ended = await bench.begin();
-    await bench.store.settle(ended, done, bench.now);
-    const queued = await bench.make();
-    bench.clock.advance(-7_200_000);
-    assert.equal(await bench.claim(), undefined);
-    for (const _process of ["one", "another"]) await bench.store.clockJumped(-7_200_000, bench.now);
-    assert.equal((await bench.claim())?.taskId, queued.taskId);
-    assert.equal(await bench.store.sweep(bench.now + ttlMs - 1), 0);
-    assert.equal(await bench.store.sweep(bench.now + ttlMs), 1);
-  }),
+  onStore(
+    "create: of the caller's ended tasks those that ended first are forgotten beyond so many bytes",
+    async (bench) => {
+      const ended: string[] = [];
+      for (const text of ["a", "b", "c"]) {
+        const claim = await bench.begin({ input: { text: text.repeat(1_000) } });
+        await bench.store.settle(claim, { ...done, data: { text: text.repeat(1_000) } } as TaskOutcome, bench.now);
+        ended.unshift(claim.taskId);
+        bench.clock.advance(1);
+      }
+      const large = await bench.make({ input: { text: "d".repeat(10_000) } });
+      for (const [bytes, kept] of [
+        [10_000, 3],
+        [5_000, 2],
+        [2_900, 1],
+        [1, 0],
+      ] as const) {
+        const made = await bench.create(
+          { isCall: true },
+          { keeps: { count: 100, bytes }, claim: { worker: "w1", leaseMs } },
+        );
+        assert.equal(made.kind, "created");
+        const left = (await bench.store.list(bench.scope(), { limit: 10 })).tasks.map(({ taskId }) => taskId);
+        assert.deepEqual(left, [large.taskId, ...ended.slice(0, kept)]);
+      }
+    },
+  ),
+
+  onStore(
+    "clockJumped: set an hour ahead, what had ended keeps the time it had left, once, and what ends later has its usual time",
+    async (bench) => {
+      const before = await bench.begin();
+      await bench.store.settle(before, done, bench.now);
+      const hourMs = 3_600_000;
+      bench.clock.advance(hourMs + 1_000);
+      const after = await bench.begin();
+      await bench.store.settle(after, done, bench.now);
+      for (const _process of ["one", "another"]) await bench.store.clockJumped(hourMs, bench.now);
+      assert.equal((await bench.read(before.taskId)).status, "completed");
+      assert.equal(await bench.store.sweep(bench.now + ttlMs - 1_001), 0);
+      assert.equal(await bench.store.sweep(bench.now + ttlMs - 1_000), 1);
+      assert.equal((await bench.read(after.taskId)).status, "completed");
+      assert.equal(await bench.store.sweep(bench.now + ttlMs), 1);
+    },
+  ),
+
+  onStore(
+    "clockJumped: set two hours back, nothing is kept for longer than its time from now, and what is queued is claimed",
+    async (bench) => {
+      const ended = await bench.begin();
+      await bench.store.settle(ended, done, bench.now);
+      const queued = await bench.make();
+      bench.clock.advance(-7_200_000);
+      assert.equal(await bench.claim(), undefined);
+      for (const _process of ["one", "another"]) await bench.store.clockJumped(-7_200_000, bench.now);
+      assert.equal((await bench.claim())?.taskId, queued.taskId);
+      assert.equal(await bench.store.sweep(bench.now + ttlMs - 1), 0);
+      assert.equal(await bench.store.sweep(bench.now + ttlMs), 1);
+    },
+  ),
 
   onStore("sweep and prune: a removed task is as if it had never been", async (bench) => {
     const claim = await bench.begin({ idempotencyKey: "once" });

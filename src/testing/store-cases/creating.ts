@@ -5,7 +5,11 @@ import { assertTask, assertUnchanged, done, onStore, plain, question, ttlMs } fr
 
 export const creatingCases: readonly StoreCase[] = [
   onStore("create: a new task is queued, and its caller reads back every fact of it", async (bench) => {
-    const fresh = bench.fresh({ idempotencyKey: "k1", estimateMs: 1234.5, rules: { isSafe: false, maxAttempts: 7, backoffMs: 250 } });
+    const fresh = bench.fresh({
+      idempotencyKey: "k1",
+      estimateMs: 1234.5,
+      rules: { isSafe: false, maxAttempts: 7, backoffMs: 250 },
+    });
     const created = await bench.store.create(fresh, { joinsEqual: true, maxLive: 1 });
     assert.equal(created.kind, "created");
     const expected = {
@@ -64,21 +68,28 @@ export const creatingCases: readonly StoreCase[] = [
       { door: "mcp", folder: undefined },
     ] as const
   ).map((origin) =>
-    onStore(`create: a task keeps where it was asked for, for whoever runs it: ${JSON.stringify(origin)}`, async (bench) => {
-      const { taskId } = await bench.make({ origin });
-      assertTask((await bench.claim()) as Task, { origin });
-      await bench.store.interrupt({ worker: "w1" }, bench.now);
-      assertTask((await bench.claim({ worker: "w2" })) as Task, { origin });
-      assertTask(await bench.read(taskId), { origin });
-      const call = await bench.journal({ origin });
-      await bench.store.handOut(call, { reason: "it took too long", ttlMs, rules: { isSafe: true, maxAttempts: 1, backoffMs: 0 } }, bench.now);
-      assertTask(await bench.read(call.taskId), { origin });
-      const { tasks } = await bench.store.list(bench.scope(), { limit: 10 });
-      assert.deepEqual(
-        tasks.map((task) => task.origin),
-        [origin, origin],
-      );
-    }),
+    onStore(
+      `create: a task keeps where it was asked for, for whoever runs it: ${JSON.stringify(origin)}`,
+      async (bench) => {
+        const { taskId } = await bench.make({ origin });
+        assertTask((await bench.claim()) as Task, { origin });
+        await bench.store.interrupt({ worker: "w1" }, bench.now);
+        assertTask((await bench.claim({ worker: "w2" })) as Task, { origin });
+        assertTask(await bench.read(taskId), { origin });
+        const call = await bench.journal({ origin });
+        await bench.store.handOut(
+          call,
+          { reason: "it took too long", ttlMs, rules: { isSafe: true, maxAttempts: 1, backoffMs: 0 } },
+          bench.now,
+        );
+        assertTask(await bench.read(call.taskId), { origin });
+        const { tasks } = await bench.store.list(bench.scope(), { limit: 10 });
+        assert.deepEqual(
+          tasks.map((task) => task.origin),
+          [origin, origin],
+        );
+      },
+    ),
   ),
 
   onStore("create: an id that is taken is refused, and the task there stays as it is", async (bench) => {
@@ -91,7 +102,11 @@ export const creatingCases: readonly StoreCase[] = [
 
   onStore("create: an equal call joins the live one of the same caller and project", async (bench) => {
     const first = await bench.make({ digest: "same" });
-    for (const advance of [() => undefined, () => bench.claim(), () => bench.store.ask({ taskId: first.taskId, fence: 1 }, question, bench.now)]) {
+    for (const advance of [
+      () => undefined,
+      () => bench.claim(),
+      () => bench.store.ask({ taskId: first.taskId, fence: 1 }, question, bench.now),
+    ]) {
       await advance();
       const again = await bench.create({ digest: "same" }, { joinsEqual: true });
       assert.equal(again.kind, "joined");
@@ -99,27 +114,37 @@ export const creatingCases: readonly StoreCase[] = [
     }
   }),
 
-  onStore("create: an equal call with another value of a variable is another task, and is found by its own", async (bench) => {
-    const first = await bench.make({ digest: "same", environment: { KEY: "a" } });
-    const other = await bench.create({ digest: "same", environment: { KEY: "b" } }, { joinsEqual: true });
-    assert.equal(other.kind, "created");
-    assert.equal((await bench.create({ digest: "same", environment: { KEY: "a", NEW: "z" } }, { joinsEqual: true })).kind, "joined");
-    assert.equal((await bench.store.findEqual(bench.scope(), "home", "same", { KEY: "a" }))?.taskId, first.taskId);
-    assert.equal(await bench.store.findEqual(bench.scope(), "home", "same", { KEY: "c" }), undefined);
-    const listed = async (environment: Record<string, string>) => (await bench.store.list(bench.scope(), { environment, limit: 10 })).tasks.length;
-    assert.deepEqual([await listed({ KEY: "a" }), await listed({ KEY: "c" }), await listed({})], [1, 0, 2]);
-  }),
+  onStore(
+    "create: an equal call with another value of a variable is another task, and is found by its own",
+    async (bench) => {
+      const first = await bench.make({ digest: "same", environment: { KEY: "a" } });
+      const other = await bench.create({ digest: "same", environment: { KEY: "b" } }, { joinsEqual: true });
+      assert.equal(other.kind, "created");
+      assert.equal(
+        (await bench.create({ digest: "same", environment: { KEY: "a", NEW: "z" } }, { joinsEqual: true })).kind,
+        "joined",
+      );
+      assert.equal((await bench.store.findEqual(bench.scope(), "home", "same", { KEY: "a" }))?.taskId, first.taskId);
+      assert.equal(await bench.store.findEqual(bench.scope(), "home", "same", { KEY: "c" }), undefined);
+      const listed = async (environment: Record<string, string>) =>
+        (await bench.store.list(bench.scope(), { environment, limit: 10 })).tasks.length;
+      assert.deepEqual([await listed({ KEY: "a" }), await listed({ KEY: "c" }), await listed({})], [1, 0, 2]);
+    },
+  ),
 
-  onStore("create: an equal call of another caller or project, or one that wants no company, is another task", async (bench) => {
-    await bench.make({ digest: "same" });
-    const kinds = [
-      await bench.create({ digest: "same", caller: "bob" }, { joinsEqual: true }),
-      await bench.create({ digest: "same", project: "away" }, { joinsEqual: true }),
-      await bench.create({ digest: "other" }, { joinsEqual: true }),
-      await bench.create({ digest: "same" }, { joinsEqual: false }),
-    ].map(({ kind }) => kind);
-    assert.deepEqual(kinds, ["created", "created", "created", "created"]);
-  }),
+  onStore(
+    "create: an equal call of another caller or project, or one that wants no company, is another task",
+    async (bench) => {
+      await bench.make({ digest: "same" });
+      const kinds = [
+        await bench.create({ digest: "same", caller: "bob" }, { joinsEqual: true }),
+        await bench.create({ digest: "same", project: "away" }, { joinsEqual: true }),
+        await bench.create({ digest: "other" }, { joinsEqual: true }),
+        await bench.create({ digest: "same" }, { joinsEqual: false }),
+      ].map(({ kind }) => kind);
+      assert.deepEqual(kinds, ["created", "created", "created", "created"]);
+    },
+  ),
 
   onStore("create: an equal call after the end is another task", async (bench) => {
     const claim = await bench.begin({ digest: "same" });
@@ -127,15 +152,18 @@ export const creatingCases: readonly StoreCase[] = [
     assert.equal((await bench.create({ digest: "same" }, { joinsEqual: true })).kind, "created");
   }),
 
-  onStore("create: the same idempotency key gives the same task, live or ended, even when the caller is full", async (bench) => {
-    const claim = await bench.begin({ idempotencyKey: "once" });
-    for (const end of [async () => false, () => bench.store.settle(claim, done, bench.now)]) {
-      await end();
-      const again = await bench.create({ idempotencyKey: "once" }, { maxLive: 0 });
-      assert.equal(again.kind, "repeated");
-      assert.deepEqual(plain(again.task), plain(await bench.read(claim.taskId)));
-    }
-  }),
+  onStore(
+    "create: the same idempotency key gives the same task, live or ended, even when the caller is full",
+    async (bench) => {
+      const claim = await bench.begin({ idempotencyKey: "once" });
+      for (const end of [async () => false, () => bench.store.settle(claim, done, bench.now)]) {
+        await end();
+        const again = await bench.create({ idempotencyKey: "once" }, { maxLive: 0 });
+        assert.equal(again.kind, "repeated");
+        assert.deepEqual(plain(again.task), plain(await bench.read(claim.taskId)));
+      }
+    },
+  ),
 
   onStore("create: an idempotency key counts for its caller and project alone", async (bench) => {
     await bench.make({ idempotencyKey: "once" });
@@ -161,16 +189,19 @@ export const creatingCases: readonly StoreCase[] = [
     assert.equal((await bench.create({ idempotencyKey: "once" })).kind, "repeated");
   }),
 
-  onStore("create: a caller with too many live tasks is refused, others are not, and an end makes room", async (bench) => {
-    const first = await bench.begin();
-    await bench.begin();
-    await bench.make();
-    const refused = bench.fresh();
-    assert.deepEqual(await bench.store.create(refused, { joinsEqual: false, maxLive: 3 }), { kind: "full", live: 3 });
-    assert.equal(await bench.store.get(bench.scope(), refused.taskId), undefined);
-    assert.equal((await bench.create({ caller: "bob" }, { maxLive: 3 })).kind, "created");
-    assert.equal((await bench.create({ project: "away" }, { maxLive: 3 })).kind, "full");
-    await bench.store.cancel(bench.scope(), first.taskId, "No longer needed.");
-    assert.equal((await bench.create({}, { maxLive: 3 })).kind, "created");
-  }),
+  onStore(
+    "create: a caller with too many live tasks is refused, others are not, and an end makes room",
+    async (bench) => {
+      const first = await bench.begin();
+      await bench.begin();
+      await bench.make();
+      const refused = bench.fresh();
+      assert.deepEqual(await bench.store.create(refused, { joinsEqual: false, maxLive: 3 }), { kind: "full", live: 3 });
+      assert.equal(await bench.store.get(bench.scope(), refused.taskId), undefined);
+      assert.equal((await bench.create({ caller: "bob" }, { maxLive: 3 })).kind, "created");
+      assert.equal((await bench.create({ project: "away" }, { maxLive: 3 })).kind, "full");
+      await bench.store.cancel(bench.scope(), first.taskId, "No longer needed.");
+      assert.equal((await bench.create({}, { maxLive: 3 })).kind, "created");
+    },
+  ),
 ];

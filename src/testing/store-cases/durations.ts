@@ -3,10 +3,17 @@ import type { DurationCount, TaskStore } from "../../task/store.ts";
 import type { StoreCase } from "../store-suite.ts";
 import { onStore } from "./bench.ts";
 
-const count = (command: string, kind: DurationCount["kind"], bucket: number, times: number): DurationCount => ({ command, kind, bucket, count: times });
+const count = (command: string, kind: DurationCount["kind"], bucket: number, times: number): DurationCount => ({
+  command,
+  kind,
+  bucket,
+  count: times,
+});
 
 async function read(store: TaskStore, command?: string): Promise<string[]> {
-  return (await store.durations(command)).map((item) => `${item.command} ${item.kind} ${item.bucket}: ${item.count}`).sort();
+  return (await store.durations(command))
+    .map((item) => `${item.command} ${item.kind} ${item.bucket}: ${item.count}`)
+    .sort();
 }
 
 export const durationCases: readonly StoreCase[] = [
@@ -21,7 +28,9 @@ export const durationCases: readonly StoreCase[] = [
   }),
 
   onStore("durations: many at once lose none", async ({ store }) => {
-    await Promise.all(Array.from({ length: 20 }, () => store.recordDurations([count("a", "time", 1, 1), count("a", "time", 2, 2)])));
+    await Promise.all(
+      Array.from({ length: 20 }, () => store.recordDurations([count("a", "time", 1, 1), count("a", "time", 2, 2)])),
+    );
     assert.deepEqual(await read(store), ["a time 1: 20", "a time 2: 40"]);
   }),
 

@@ -1,7 +1,18 @@
 import assert from "node:assert/strict";
 import type { TaskOutcome } from "../../task/task.ts";
 import type { StoreCase } from "../store-suite.ts";
-import { accepted, assertTask, assertUnchanged, broken, done, leaseMs, onStore, question, stopped, ttlMs } from "./bench.ts";
+import {
+  accepted,
+  assertTask,
+  assertUnchanged,
+  broken,
+  done,
+  leaseMs,
+  onStore,
+  question,
+  stopped,
+  ttlMs,
+} from "./bench.ts";
 
 const awkward = {
   ...done,
@@ -13,24 +24,30 @@ const awkward = {
 
 export const endingCases: readonly StoreCase[] = [
   ...[done, broken, stopped, awkward].map((outcome, n) =>
-    onStore(`settle: ${["completed", "failed", "cancelled", "whatever the outcome holds"][n]}, with its outcome and its time`, async (bench) => {
-      const claim = await bench.begin();
-      bench.clock.advance(70);
-      assert.equal(await bench.store.settle(claim, outcome, bench.now), true);
-      const task = await bench.read(claim.taskId);
-      assertTask(task, {
-        status: outcome.ending,
-        statusMessage: outcome.ending === "completed" ? undefined : outcome.message,
-        finishedAt: bench.now,
-        updatedAt: bench.now,
-        expiresAt: bench.now + ttlMs,
-        lease: undefined,
-        version: 3,
-        fence: 1,
-        attempts: 1,
-      });
-      assert.equal(JSON.stringify(sortKeys((task as { outcome?: unknown }).outcome)), JSON.stringify(sortKeys(outcome)));
-    }),
+    onStore(
+      `settle: ${["completed", "failed", "cancelled", "whatever the outcome holds"][n]}, with its outcome and its time`,
+      async (bench) => {
+        const claim = await bench.begin();
+        bench.clock.advance(70);
+        assert.equal(await bench.store.settle(claim, outcome, bench.now), true);
+        const task = await bench.read(claim.taskId);
+        assertTask(task, {
+          status: outcome.ending,
+          statusMessage: outcome.ending === "completed" ? undefined : outcome.message,
+          finishedAt: bench.now,
+          updatedAt: bench.now,
+          expiresAt: bench.now + ttlMs,
+          lease: undefined,
+          version: 3,
+          fence: 1,
+          attempts: 1,
+        });
+        assert.equal(
+          JSON.stringify(sortKeys((task as { outcome?: unknown }).outcome)),
+          JSON.stringify(sortKeys(outcome)),
+        );
+      },
+    ),
   ),
 
   onStore("settle: also while a question is open", async (bench) => {
@@ -60,13 +77,17 @@ export const endingCases: readonly StoreCase[] = [
         lease: undefined,
         version: version + 1,
       });
-      await assertUnchanged(bench, taskId, async () => assert.equal(await bench.store.cancel(bench.scope(), taskId, "Again."), false));
+      await assertUnchanged(bench, taskId, async () =>
+        assert.equal(await bench.store.cancel(bench.scope(), taskId, "Again."), false),
+      );
     }
   }),
 
   onStore("cancel: of many at once, one does it", async (bench) => {
     const claim = await bench.begin();
-    const taken = await Promise.all(Array.from({ length: 50 }, (_, n) => bench.store.cancel(bench.scope(), claim.taskId, `By caller ${n}.`)));
+    const taken = await Promise.all(
+      Array.from({ length: 50 }, (_, n) => bench.store.cancel(bench.scope(), claim.taskId, `By caller ${n}.`)),
+    );
     assert.equal(taken.filter(Boolean).length, 1);
     assertTask(await bench.read(claim.taskId), { statusMessage: `By caller ${taken.indexOf(true)}.`, version: 3 });
   }),

@@ -28,7 +28,8 @@ const losses: Record<string, (bench: Bench, claim: Claim) => Promise<unknown>> =
 
 async function assertRefused(bench: Bench, claim: Claim): Promise<void> {
   await assertUnchanged(bench, claim.taskId, async () => {
-    for (const [name, write] of Object.entries(writes)) assert.equal(await write(bench.store, claim, bench.now), false, name);
+    for (const [name, write] of Object.entries(writes))
+      assert.equal(await write(bench.store, claim, bench.now), false, name);
   });
   assert.equal((await bench.store.steps(claim.taskId)).has("late"), false);
 }
@@ -81,7 +82,8 @@ export const fenceCases: readonly StoreCase[] = [
     await bench.store.settle(one, done, bench.now);
     await assertUnchanged(bench, other.taskId, async () => {
       for (const taskId of ["never-was", one.taskId]) {
-        for (const [name, write] of Object.entries(writes)) assert.equal(await write(bench.store, { taskId, fence: 1 }, bench.now), false, `${name} ${taskId}`);
+        for (const [name, write] of Object.entries(writes))
+          assert.equal(await write(bench.store, { taskId, fence: 1 }, bench.now), false, `${name} ${taskId}`);
       }
     });
   }),

@@ -6,26 +6,29 @@ import { accepted, assertTask, assertUnchanged, done, leaseMs, onStore, question
 const unsafe = { isSafe: false, maxAttempts: 3, backoffMs: 0 };
 
 export const interruptingCases: readonly StoreCase[] = [
-  onStore("interrupt: a task that may run again is queued at once, and the crash is counted apart from attempts", async (bench) => {
-    const claim = await bench.begin();
-    await bench.store.report(claim, { progress: { value: 3 }, statusMessage: "Page 3." }, bench.now);
-    bench.clock.advance(5);
-    assert.deepEqual(await bench.store.interrupt({ worker: "w1" }, bench.now), [claim.taskId]);
-    assertTask(await bench.read(claim.taskId), {
-      status: "queued",
-      lease: undefined,
-      fence: 1,
-      attempts: 0,
-      crashes: 1,
-      notBefore: bench.now,
-      statusMessage: "Interrupted once; it will run again.",
-      progress: { value: 3 },
-      updatedAt: bench.now,
-      version: 4,
-    });
-    await bench.take(claim.taskId, "w2");
-    assertTask(await bench.read(claim.taskId), { attempts: 1, crashes: 1, fence: 2 });
-  }),
+  onStore(
+    "interrupt: a task that may run again is queued at once, and the crash is counted apart from attempts",
+    async (bench) => {
+      const claim = await bench.begin();
+      await bench.store.report(claim, { progress: { value: 3 }, statusMessage: "Page 3." }, bench.now);
+      bench.clock.advance(5);
+      assert.deepEqual(await bench.store.interrupt({ worker: "w1" }, bench.now), [claim.taskId]);
+      assertTask(await bench.read(claim.taskId), {
+        status: "queued",
+        lease: undefined,
+        fence: 1,
+        attempts: 0,
+        crashes: 1,
+        notBefore: bench.now,
+        statusMessage: "Interrupted once; it will run again.",
+        progress: { value: 3 },
+        updatedAt: bench.now,
+        version: 4,
+      });
+      await bench.take(claim.taskId, "w2");
+      assertTask(await bench.read(claim.taskId), { attempts: 1, crashes: 1, fence: 2 });
+    },
+  ),
 
   onStore("interrupt: a task that may not run again has failed, outcome unknown", async (bench) => {
     const claim = await bench.begin({ rules: unsafe });
@@ -42,7 +45,14 @@ export const interruptingCases: readonly StoreCase[] = [
       lease: undefined,
     });
     assert.match(task.statusMessage ?? "", /^Interrupted; outcome unknown\./);
-    const expected = { ending: "failed", cause: "interrupted", message: task.statusMessage, messages: [], log: [], durationMs: 0 };
+    const expected = {
+      ending: "failed",
+      cause: "interrupted",
+      message: task.statusMessage,
+      messages: [],
+      log: [],
+      durationMs: 0,
+    };
     assertTask(task, { outcome: expected, version: 3 });
   }),
 
@@ -62,7 +72,14 @@ export const interruptingCases: readonly StoreCase[] = [
     const task = await bench.read(taskId);
     assertTask(task, { status: "failed", crashes: maxCrashes });
     assert.match(task.statusMessage ?? "", new RegExp(`^Interrupted ${maxCrashes} times; given up`));
-    const expected = { ending: "failed", cause: "interrupted", message: task.statusMessage, messages: [], log: [], durationMs: 0 };
+    const expected = {
+      ending: "failed",
+      cause: "interrupted",
+      message: task.statusMessage,
+      messages: [],
+      log: [],
+      durationMs: 0,
+    };
     assertTask(task, { outcome: expected });
     assert.equal(await bench.claim(), undefined);
   }),
@@ -70,7 +87,8 @@ export const interruptingCases: readonly StoreCase[] = [
   onStore("interrupt: a giving back or a retry in between is no crash", async (bench) => {
     const { taskId } = await bench.make();
     for (let n = 0; n < maxCrashes + 2; n++) await bench.store.giveBack(await bench.take(taskId), bench.now);
-    for (let n = 0; n < maxCrashes + 2; n++) await bench.store.retryLater(await bench.take(taskId), bench.now, "Again.", bench.now);
+    for (let n = 0; n < maxCrashes + 2; n++)
+      await bench.store.retryLater(await bench.take(taskId), bench.now, "Again.", bench.now);
     assertTask(await bench.read(taskId), { crashes: 0, attempts: maxCrashes + 2, status: "queued" });
   }),
 
@@ -95,7 +113,11 @@ export const interruptingCases: readonly StoreCase[] = [
   }),
 
   onStore("interrupt: by worker, only what that one holds", async (bench) => {
-    const mine = [await bench.begin({}, "w1"), await bench.begin({ caller: "bob", project: "away" }, "w1"), await bench.begin({ rules: unsafe }, "w1")];
+    const mine = [
+      await bench.begin({}, "w1"),
+      await bench.begin({ caller: "bob", project: "away" }, "w1"),
+      await bench.begin({ rules: unsafe }, "w1"),
+    ];
     const [others, queued, ended] = [await bench.begin({}, "w2"), await bench.make(), await bench.begin({}, "w1")];
     await bench.store.settle(ended, done, bench.now);
     for (const { taskId } of [others, queued, ended]) {

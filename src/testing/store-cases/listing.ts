@@ -95,10 +95,35 @@ export const listingCases: readonly StoreCase[] = [
     const { nextCursor = "" } = await bench.store.list(bench.scope(), { limit: 1 });
     assert.notEqual(nextCursor, "");
     const encode = (text: string) => Buffer.from(text).toString("base64url");
-    const forged = ["", "1", "0", "-1", "task-2", "__proto__", "null", encode("1"), encode("v1:1"), encode("v1:-1"), encode("v1:1e3"), encode("{}")];
-    const damaged = [`${nextCursor}=`, `${nextCursor} `, ` ${nextCursor}`, nextCursor.slice(0, -1), nextCursor.slice(1), `${nextCursor}A`, "x".repeat(10_000)];
+    const forged = [
+      "",
+      "1",
+      "0",
+      "-1",
+      "task-2",
+      "__proto__",
+      "null",
+      encode("1"),
+      encode("v1:1"),
+      encode("v1:-1"),
+      encode("v1:1e3"),
+      encode("{}"),
+    ];
+    const damaged = [
+      `${nextCursor}=`,
+      `${nextCursor} `,
+      ` ${nextCursor}`,
+      nextCursor.slice(0, -1),
+      nextCursor.slice(1),
+      `${nextCursor}A`,
+      "x".repeat(10_000),
+    ];
     for (const cursor of [...forged, ...damaged]) {
-      await assert.rejects(bench.store.list(bench.scope(), { limit: 1, cursor }), BadCursor, `cursor «${cursor.slice(0, 40)}»`);
+      await assert.rejects(
+        bench.store.list(bench.scope(), { limit: 1, cursor }),
+        BadCursor,
+        `cursor «${cursor.slice(0, 40)}»`,
+      );
     }
     assert.equal((await idsOf(bench, { cursor: nextCursor })).length, 2);
   }),

@@ -57,7 +57,9 @@ export const sharingCases: readonly StoreCase[] = [
 
   onTwoStores("two stores: no task is claimed by both", async (one, other) => {
     for (let n = 0; n < 10; n++) await one.make();
-    const claims = await Promise.all(Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? one : other).claim({ worker: `w${n % 2}` })));
+    const claims = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? one : other).claim({ worker: `w${n % 2}` })),
+    );
     const ids = claims.flatMap((task) => (task === undefined ? [] : [task.taskId]));
     assert.equal(ids.length, 10);
     assert.equal(new Set(ids).size, 10);
@@ -96,24 +98,37 @@ export const sharingCases: readonly StoreCase[] = [
     stop();
   }),
 
-  onTwoStores("two stores: who listens to one task hears of the other's changes of that one, also of its removal", async (one, other) => {
-    const [mine, theirs] = [await other.make(), await other.make()];
-    const counts = { mine: 0, theirs: 0 };
-    const stops = [one.store.onChange(() => (counts.mine += 1), mine.taskId), one.store.onChange(() => (counts.theirs += 1), theirs.taskId)];
-    one.store.watchClosely(true);
-    // What they were when first looked at is not known: both may have changed.
-    await other.make();
-    await eventually(one.clock, () => counts.mine > 0 && counts.theirs > 0, "a first look at the other store's changes");
-    counts.theirs = 0;
-    for (const change of [() => other.store.cancel(other.scope(), mine.taskId, "No longer needed."), () => other.store.prune(other.scope())]) {
-      counts.mine = 0;
-      await change();
-      await eventually(one.clock, () => counts.mine > 0, "a change of one's own task in another store");
-    }
-    assert.equal(counts.theirs, 0);
-    one.store.watchClosely(false);
-    for (const stop of stops) stop();
-  }),
+  onTwoStores(
+    "two stores: who listens to one task hears of the other's changes of that one, also of its removal",
+    async (one, other) => {
+      const [mine, theirs] = [await other.make(), await other.make()];
+      const counts = { mine: 0, theirs: 0 };
+      const stops = [
+        one.store.onChange(() => (counts.mine += 1), mine.taskId),
+        one.store.onChange(() => (counts.theirs += 1), theirs.taskId),
+      ];
+      one.store.watchClosely(true);
+      // What they were when first looked at is not known: both may have changed.
+      await other.make();
+      await eventually(
+        one.clock,
+        () => counts.mine > 0 && counts.theirs > 0,
+        "a first look at the other store's changes",
+      );
+      counts.theirs = 0;
+      for (const change of [
+        () => other.store.cancel(other.scope(), mine.taskId, "No longer needed."),
+        () => other.store.prune(other.scope()),
+      ]) {
+        counts.mine = 0;
+        await change();
+        await eventually(one.clock, () => counts.mine > 0, "a change of one's own task in another store");
+      }
+      assert.equal(counts.theirs, 0);
+      one.store.watchClosely(false);
+      for (const stop of stops) stop();
+    },
+  ),
 
   onTwoStores("two stores: closing one leaves the other at work", async (one, other) => {
     const claim = await one.begin();

@@ -36,7 +36,12 @@ export const stepCases: readonly StoreCase[] = [
 
   onStore("steps: any name, any JSON", async (bench) => {
     const claim = await bench.begin();
-    const steps = new Map(["", "__proto__", "constructor", "a b", "é🙂", "O'Neil", "x".repeat(500)].map((name) => [name, JSON.stringify({ name })]));
+    const steps = new Map(
+      ["", "__proto__", "constructor", "a b", "é🙂", "O'Neil", "x".repeat(500)].map((name) => [
+        name,
+        JSON.stringify({ name }),
+      ]),
+    );
     for (const [name, json] of steps) assert.equal(await bench.store.keepStep(claim, name, json), true);
     assert.deepEqual(await bench.store.steps(claim.taskId), steps);
   }),

@@ -5,13 +5,28 @@ import { accepted, assertTask, onStore, question } from "./bench.ts";
 export const workingCases: readonly StoreCase[] = [
   onStore("report: progress and message are shown, and what is not said stays", async (bench) => {
     const claim = await bench.begin();
-    const progress = { value: 3, total: 12, percentage: 25, message: "Page 3", context: { page: "three", list: [1, null] } };
+    const progress = {
+      value: 3,
+      total: 12,
+      percentage: 25,
+      message: "Page 3",
+      context: { page: "three", list: [1, null] },
+    };
     bench.clock.advance(5);
     assert.equal(await bench.store.report(claim, { progress }, bench.now), true);
-    assertTask(await bench.read(claim.taskId), { status: "working", progress, statusMessage: undefined, version: 3, updatedAt: bench.now });
+    assertTask(await bench.read(claim.taskId), {
+      status: "working",
+      progress,
+      statusMessage: undefined,
+      version: 3,
+      updatedAt: bench.now,
+    });
     assert.equal(await bench.store.report(claim, { statusMessage: "Reading." }, bench.now), true);
     assertTask(await bench.read(claim.taskId), { progress, statusMessage: "Reading.", version: 4 });
-    assert.equal(await bench.store.report(claim, { progress: { value: 4 }, statusMessage: "Still reading." }, bench.now), true);
+    assert.equal(
+      await bench.store.report(claim, { progress: { value: 4 }, statusMessage: "Still reading." }, bench.now),
+      true,
+    );
     assertTask(await bench.read(claim.taskId), { progress: { value: 4 }, statusMessage: "Still reading.", version: 5 });
     assert.equal(await bench.store.report(claim, {}, bench.now), true);
     assertTask(await bench.read(claim.taskId), { progress: { value: 4 }, statusMessage: "Still reading." });
@@ -61,7 +76,15 @@ export const workingCases: readonly StoreCase[] = [
     const claim = await bench.begin();
     bench.clock.advance(5);
     assert.equal(await bench.store.giveBack(claim, bench.now), true);
-    assertTask(await bench.read(claim.taskId), { status: "queued", lease: undefined, attempts: 0, crashes: 0, fence: 1, notBefore: bench.now, version: 3 });
+    assertTask(await bench.read(claim.taskId), {
+      status: "queued",
+      lease: undefined,
+      attempts: 0,
+      crashes: 0,
+      fence: 1,
+      notBefore: bench.now,
+      version: 3,
+    });
     const again = await bench.take(claim.taskId, "w2");
     assert.equal(again.fence, 2);
     assertTask(await bench.read(claim.taskId), { attempts: 1 });
@@ -70,7 +93,11 @@ export const workingCases: readonly StoreCase[] = [
   onStore("giveBack: it may say why, until it is claimed again; without a word what it said stays", async (bench) => {
     const claim = await bench.begin();
     await bench.store.giveBack(claim, bench.now, "Waiting for its command.");
-    assertTask(await bench.read(claim.taskId), { status: "queued", attempts: 0, statusMessage: "Waiting for its command." });
+    assertTask(await bench.read(claim.taskId), {
+      status: "queued",
+      attempts: 0,
+      statusMessage: "Waiting for its command.",
+    });
     const again = await bench.take(claim.taskId, "w2");
     assertTask(await bench.read(claim.taskId), { statusMessage: undefined });
     await bench.store.report(again, { statusMessage: "Page 3." }, bench.now);

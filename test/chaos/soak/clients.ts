@@ -25,11 +25,19 @@ export class SoakClient {
   readonly #gone = Promise.withResolvers<never>();
   readonly #moods = new Map<string, Mood>();
 
-  constructor(connection: Connection, ledger: Ledger, about: { revision: Revision; capabilities: object; name: string }) {
+  constructor(
+    connection: Connection,
+    ledger: Ledger,
+    about: { revision: Revision; capabilities: object; name: string },
+  ) {
     this.#connection = connection;
     this.#ledger = ledger;
     this.#name = `${about.name} (${about.revision}, ${connection.link.door})`;
-    this.wire = new WireClient(connection.link, { revision: about.revision, capabilities: about.capabilities, name: "soak" });
+    this.wire = new WireClient(connection.link, {
+      revision: about.revision,
+      capabilities: about.capabilities,
+      name: "soak",
+    });
     this.#gone.promise.catch(() => undefined);
     const answered = new Set<number>();
     this.wire.onMessage((message) => {
@@ -98,7 +106,8 @@ export class SoakClient {
   #elicited({ id, params }: Message): void {
     const key = questionPattern.exec(String(params?.message))?.[1] ?? "";
     const mood = this.#moods.get(key);
-    if (mood === "answers") this.wire.respond(id as number, { action: "accept", content: { colour: "blue" } } as unknown as Result);
+    if (mood === "answers")
+      this.wire.respond(id as number, { action: "accept", content: { colour: "blue" } } as unknown as Result);
     if (mood === "declines") this.wire.respond(id as number, { action: "decline" } as unknown as Result);
   }
 
@@ -146,7 +155,11 @@ class Life {
     this.#takesTasks = this.#revision === "2025-11-25" || (this.#revision === "2026-07-28" && random() < 0.7);
     const elicitation = this.#revision === "2025-06-18" ? {} : { elicitation: {} };
     const capabilities = { ...elicitation, ...(this.#takesTasks && this.#revision === "2026-07-28" && tasksExtension) };
-    this.#client = new SoakClient(place.connect(this.#door), ledger, { revision: this.#revision, capabilities, name: `${place.name} ${name}` });
+    this.#client = new SoakClient(place.connect(this.#door), ledger, {
+      revision: this.#revision,
+      capabilities,
+      name: `${place.name} ${name}`,
+    });
     ledger.count(`clients ${this.#revision}`);
   }
 
@@ -170,7 +183,8 @@ class Life {
     const { random, ledger } = this.#options;
     await wait(random() * 200);
     const chance = random();
-    if (chance < 0.1) ledger.count((await this.#client.request("tools/list")).result === undefined ? "errors" : "lists");
+    if (chance < 0.1)
+      ledger.count((await this.#client.request("tools/list")).result === undefined ? "errors" : "lists");
     else if (chance < 0.13) await this.#takeLarge();
     else if (chance < 0.25) await this.#takeBack();
     else if (chance < 0.29) await this.#vanishInCall();
@@ -212,7 +226,10 @@ class Life {
 
   async #takeBack(): Promise<void> {
     const { random, ledger } = this.#options;
-    const begun = this.#client.start("tools/call", { name: "soak_safe", arguments: { key: this.#keyFor("safe"), ms: 1_000 } });
+    const begun = this.#client.start("tools/call", {
+      name: "soak_safe",
+      arguments: { key: this.#keyFor("safe"), ms: 1_000 },
+    });
     await wait(random() * 300);
     if (this.#door === "http" && random() < 0.5) {
       ledger.count("connections broken");
@@ -237,7 +254,11 @@ class Life {
     const mood = pick<Mood>(random, ["answers", "answers", "declines", "is silent"]);
     ledger.count(`questions: who is asked ${mood}`);
     this.#client.setMood(key, mood);
-    const answer = await this.#client.call("soak_asks", { key }, this.#takesTasks && random() < 0.5 ? this.#asTask() : {});
+    const answer = await this.#client.call(
+      "soak_asks",
+      { key },
+      this.#takesTasks && random() < 0.5 ? this.#asTask() : {},
+    );
     await this.#conclude(answer, { key, tool: "soak_asks", mood });
   }
 
@@ -252,7 +273,10 @@ class Life {
       return;
     }
     if (result?.resultType === "input_required") return await this.#comeBack(result, about);
-    const taskId = result?.task?.taskId ?? (result?.resultType === "task" ? result.taskId : undefined) ?? result?.structuredContent?.data?.job_id;
+    const taskId =
+      result?.task?.taskId ??
+      (result?.resultType === "task" ? result.taskId : undefined) ??
+      result?.structuredContent?.data?.job_id;
     if (typeof taskId === "string") return await this.#follow(taskId, about);
     this.#check(result, about);
   }
@@ -261,7 +285,8 @@ class Life {
     const { place, ledger } = this.#options;
     const got = result?.structuredContent?.success === true ? result.structuredContent.data.key : undefined;
     ledger.count(got === undefined ? "refusals" : "results");
-    const isExpected = got === key || mood === "declines" || mood === "is silent" || (got === undefined && place.kills > 0);
+    const isExpected =
+      got === key || mood === "declines" || mood === "is silent" || (got === undefined && place.kills > 0);
     if (!isExpected) ledger.wrong.push(`${key} was answered with ${JSON.stringify(result).slice(0, 300)}`);
   }
 
@@ -276,7 +301,13 @@ class Life {
 
   async #follow(taskId: string, about: { key: string; tool: Promised["tool"]; mood?: Mood }): Promise<void> {
     const { place, ledger, random } = this.#options;
-    const promised: Promised = { key: about.key, tool: about.tool, place, isCancelled: false, isDeclined: about.mood === "declines" };
+    const promised: Promised = {
+      key: about.key,
+      tool: about.tool,
+      place,
+      isCancelled: false,
+      isDeclined: about.mood === "declines",
+    };
     ledger.promised.set(taskId, promised);
     const chance = random();
     if (chance < 0.1 || about.mood === "is silent") return;
@@ -306,7 +337,10 @@ class Life {
       }
       const asked = Object.keys((result.inputRequests as object | undefined) ?? {});
       if (asked.length > 0)
-        await this.#client.request("tasks/update", { taskId, inputResponses: Object.fromEntries(asked.map((key) => [key, responseOf(about.mood)])) });
+        await this.#client.request("tasks/update", {
+          taskId,
+          inputResponses: Object.fromEntries(asked.map((key) => [key, responseOf(about.mood)])),
+        });
       else await wait(Number(result.pollIntervalMs ?? 500) / 2);
     }
   }

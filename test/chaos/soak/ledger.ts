@@ -56,7 +56,9 @@ export class Ledger {
         lines.filter(({ key }) => key.startsWith("unsafe")),
         ({ key }) => key,
       );
-      return [...unsafe].filter(([, runs]) => runs.length > 1).map(([key, runs]) => `${place.name}: ${key} ran ${runs.length} times`);
+      return [...unsafe]
+        .filter(([, runs]) => runs.length > 1)
+        .map(([key, runs]) => `${place.name}: ${key} ran ${runs.length} times`);
     });
   }
 }
@@ -65,10 +67,17 @@ function whyWrong(promised: Promised, row: { status: string; outcome: string | n
   if (row === undefined) return "is gone";
   if (row.outcome === null) return `has not ended: ${row.status}`;
   const outcome = JSON.parse(row.outcome) as { data?: { key?: string }; message?: string; cause?: string };
-  if (row.status === "completed") return outcome.data?.key === promised.key ? undefined : `has the result of ${outcome.data?.key}`;
+  if (row.status === "completed")
+    return outcome.data?.key === promised.key ? undefined : `has the result of ${outcome.data?.key}`;
   if (row.status === "cancelled" && promised.isCancelled) return undefined;
   if (row.status === "failed" && (promised.isDeclined || promised.isCancelled)) return undefined;
   // Whoever must not run twice ends with its worker, if that was killed.
-  if (row.status === "failed" && outcome.cause === "interrupted" && promised.tool === "soak_unsafe" && promised.place.kills > 0) return undefined;
+  if (
+    row.status === "failed" &&
+    outcome.cause === "interrupted" &&
+    promised.tool === "soak_unsafe" &&
+    promised.place.kills > 0
+  )
+    return undefined;
   return `has ended as ${row.status}: ${outcome.message}`;
 }

@@ -32,7 +32,9 @@ export class Place {
     this.home = path.join(this.#folder, "home");
     mkdirSync(this.home, { recursive: true, mode: 0o700 });
     // A host that cuts calls after two seconds: what takes longer becomes a handle.
-    writeFileSync(path.join(this.home, "config.json"), JSON.stringify({ hosts: { soak: { limitSeconds: 2 } } }), { mode: 0o600 });
+    writeFileSync(path.join(this.home, "config.json"), JSON.stringify({ hosts: { soak: { limitSeconds: 2 } } }), {
+      mode: 0o600,
+    });
   }
 
   /** Starts the HTTP server, and waits until it listens. */
@@ -57,7 +59,10 @@ export class Place {
 
   connect(door: "stdio" | "http"): Connection {
     if (door === "http") {
-      const link = overHttp(this.#url as string, { token: readFileSync(path.join(this.home, "token"), "utf8").trim(), fetch: fetchAlone });
+      const link = overHttp(this.#url as string, {
+        token: readFileSync(path.join(this.home, "token"), "utf8").trim(),
+        fetch: fetchAlone,
+      });
       return { link, vanish: () => void link.close() };
     }
     const child = this.#start([]);
@@ -74,7 +79,9 @@ export class Place {
     try {
       const folder = path.join(this.home, "run");
       const record = readdirSync(folder).find((name) => name.endsWith(".json"));
-      return record === undefined ? undefined : (JSON.parse(readFileSync(path.join(folder, record), "utf8")) as { pid: number }).pid;
+      return record === undefined
+        ? undefined
+        : (JSON.parse(readFileSync(path.join(folder, record), "utf8")) as { pid: number }).pid;
     } catch {
       // There is none, or it is just leaving.
       return undefined;
@@ -101,7 +108,11 @@ export class Place {
     const own = Object.entries(process.env).filter(([name]) => !name.startsWith("MEANWHILE_"));
     const child = spawn(process.execPath, [executable, "serve", ...words, "--no-bundled", "--commands", commands], {
       cwd: this.#folder,
-      env: { ...Object.fromEntries(own), MEANWHILE_HOME: this.home, NODE_COMPILE_CACHE: path.join(tmpdir(), "meanwhile-test-code") },
+      env: {
+        ...Object.fromEntries(own),
+        MEANWHILE_HOME: this.home,
+        NODE_COMPILE_CACHE: path.join(tmpdir(), "meanwhile-test-code"),
+      },
     });
     this.#children.add(child);
     child.stdin.on("error", () => {});

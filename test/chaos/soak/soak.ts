@@ -43,7 +43,10 @@ const drainMs = 120_000;
 const silentMs = 20_000;
 /** As many abandoned sessions as a caller may have: from then on each new one ends an old one. */
 const mostSessions = 500;
-/** Memory by the hour. What is counted is flat when it grows by less than this in all: clients come and go, so it is never quite the same. */
+/**
+ * Memory by the hour. What is counted is flat when it grows by less than this in all: clients come and go, so it is
+ * never quite the same.
+ */
 const limits: Readonly<Partial<Record<Measure, { readonly anHour: number } | { readonly inAll: number }>>> = {
   heapMB: { anHour: 5 },
   fds: { inAll: 5 },
@@ -51,7 +54,10 @@ const limits: Readonly<Partial<Record<Measure, { readonly anHour: number } | { r
 };
 const roughHeapMB = 400;
 
-/** Clients of three generations come, call, ask, vanish and are killed for so many minutes, in a home where nobody else dies and in one whose daemon does. */
+/**
+ * Clients of three generations come, call, ask, vanish and are killed for so many minutes, in a home where nobody else
+ * dies and in one whose daemon does.
+ */
 export async function runSoak(options: SoakOptions): Promise<SoakReport> {
   const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-soak-"));
   const run = new SoakRun(folder, options);
@@ -91,7 +97,9 @@ class SoakRun {
     if (this.#options.minutes >= judgedMinutes) await this.#fillSessions();
     this.#startedAt = performance.now();
     const { clients = 5 } = this.#options;
-    const slots = [this.#steady, this.#mortal].flatMap((place) => Array.from({ length: clients }, () => this.#keep(place)));
+    const slots = [this.#steady, this.#mortal].flatMap((place) =>
+      Array.from({ length: clients }, () => this.#keep(place)),
+    );
     const going = [...slots, this.#killDaemons(), this.#abandonSessions(), this.#tidy(), this.#measure(http)];
     await Promise.all(going);
     await this.#drain();
@@ -114,7 +122,11 @@ class SoakRun {
   };
 
   async #connect(place: Place, door: "stdio" | "http"): Promise<SoakClient> {
-    const client = new SoakClient(place.connect(door), this.#ledger, { revision: "2026-07-28", capabilities: {}, name: `control of ${place.name}` });
+    const client = new SoakClient(place.connect(door), this.#ledger, {
+      revision: "2026-07-28",
+      capabilities: {},
+      name: `control of ${place.name}`,
+    });
     await client.begin();
     await client.request("tools/list");
     return client;
@@ -154,9 +166,13 @@ class SoakRun {
     this.#ledger.count("sessions abandoned");
   }
 
-  /** Sessions are kept for an hour, or until there are as many as there may be: only from then on nothing of them may grow. */
+  /**
+   * Sessions are kept for an hour, or until there are as many as there may be: only from then on nothing of them may
+   * grow.
+   */
   async #fillSessions(): Promise<void> {
-    for (let n = 0; n < mostSessions; n += 10) await Promise.all(Array.from({ length: 10 }, () => this.#abandonSession()));
+    for (let n = 0; n < mostSessions; n += 10)
+      await Promise.all(Array.from({ length: 10 }, () => this.#abandonSession()));
   }
 
   /** What nobody answers is cancelled after a while, as its person would. */
@@ -196,7 +212,9 @@ class SoakRun {
       const server = await this.#sample(http, this.#samples.http);
       if (n % 6 !== 0) continue;
       const words = (sample: Sample | undefined) =>
-        sample === undefined ? "?" : `heap ${sample.heapMB.toFixed(1)} MB, ${sample.fds} fds, ${sample.threads} threads`;
+        sample === undefined
+          ? "?"
+          : `heap ${sample.heapMB.toFixed(1)} MB, ${sample.fds} fds, ${sample.threads} threads`;
       this.#options.onProgress?.(
         `${Math.round(this.#seconds)} s: ${this.#lives} clients, ${this.#ledger.counts.get("requests")} requests; daemon ${words(daemon)}; HTTP ${words(server)}`,
       );
@@ -205,7 +223,9 @@ class SoakRun {
 
   async #sample(client: SoakClient, samples: Sample[]): Promise<Sample | undefined> {
     const answer: Message = await client.call("soak_memory", {});
-    const data = answer.result?.structuredContent?.data as { pid: number; heapUsed: number; external: number } | undefined;
+    const data = answer.result?.structuredContent?.data as
+      | { pid: number; heapUsed: number; external: number }
+      | undefined;
     const seen = data === undefined ? undefined : look(data.pid);
     if (data === undefined || seen === undefined) {
       this.#ledger.wrong.push(`no sample: ${JSON.stringify(answer).slice(0, 300)}`);
@@ -260,13 +280,27 @@ class SoakRun {
       const [what, unit] = names[measure];
       const limit = limits[measure];
       const hours = ((samples.at(-1)?.atSeconds ?? 0) - (samples[0]?.atSeconds ?? 0)) / 3600;
-      const most = limit === undefined ? Number.POSITIVE_INFINITY : "anHour" in limit ? limit.anHour : limit.inAll / hours;
+      const most =
+        limit === undefined ? Number.POSITIVE_INFINITY : "anHour" in limit ? limit.anHour : limit.inAll / hours;
       const isOver = isJudged ? slope >= most : measure === "heapMB" && last > roughHeapMB;
-      const words = limit === undefined ? "" : "anHour" in limit ? `< ${limit.anHour} ${unit} an hour` : `< ${limit.inAll} in all`;
+      const words =
+        limit === undefined ? "" : "anHour" in limit ? `< ${limit.anHour} ${unit} an hour` : `< ${limit.inAll} in all`;
       const bound = isJudged || limit === undefined ? words : "not judged";
       const round = (value: number) => value.toFixed(unit === "" ? 0 : 1);
-      const cells = [title, what, `${round(first)} ${unit}`, `${round(last)} ${unit}`, isJudged ? `${slope.toFixed(1)} ${unit} an hour` : "–", bound];
-      return { cells, ...(isOver && { problem: `${title}: ${what} went from ${round(first)} to ${round(last)} ${unit}, ${slope.toFixed(1)} an hour` }) };
+      const cells = [
+        title,
+        what,
+        `${round(first)} ${unit}`,
+        `${round(last)} ${unit}`,
+        isJudged ? `${slope.toFixed(1)} ${unit} an hour` : "–",
+        bound,
+      ];
+      return {
+        cells,
+        ...(isOver && {
+          problem: `${title}: ${what} went from ${round(first)} to ${round(last)} ${unit}, ${slope.toFixed(1)} an hour`,
+        }),
+      };
     });
   }
 }
@@ -279,9 +313,13 @@ const names: Readonly<Record<Measure, readonly [what: string, unit: string]>> = 
 };
 
 function toTable(rows: readonly (readonly string[])[]): string {
-  const all = [["process", "what", "first", "last", "slope", "bound"], ...rows].map((row) => row.map((cell) => cell.replace(/\s+/g, " ").trim()));
+  const all = [["process", "what", "first", "last", "slope", "bound"], ...rows].map((row) =>
+    row.map((cell) => cell.replace(/\s+/g, " ").trim()),
+  );
   const widths = (all[0] ?? []).map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
-  const [head = "", ...lines] = all.map((row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`);
+  const [head = "", ...lines] = all.map(
+    (row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`,
+  );
   return [head, `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`, ...lines].join("\n");
 }
 
@@ -294,9 +332,14 @@ export function summarizeSoak(report: SoakReport): string {
     "",
     report.table,
     "",
-    ...kinds.flatMap((kind) => [`${kind.padEnd(10)} ${report[kind].length}`, ...report[kind].slice(0, 10).map((text) => `  ${text}`)]),
+    ...kinds.flatMap((kind) => [
+      `${kind.padEnd(10)} ${report[kind].length}`,
+      ...report[kind].slice(0, 10).map((text) => `  ${text}`),
+    ]),
     "",
-    soakViolations(report) === 0 ? "✓ nothing lost, nothing done twice, nothing unanswered, nothing grows" : "✗ see above",
+    soakViolations(report) === 0
+      ? "✓ nothing lost, nothing done twice, nothing unanswered, nothing grows"
+      : "✗ see above",
     "",
   ].join("\n");
 }

@@ -32,25 +32,39 @@ describe("a server that completes as it should", () => {
 
   test("is not asked for what it does not declare", async () => {
     const { url, close } = await startFixture({ breaks: ["completion/declared~unspoken"] });
-    const { "completion/declared": _declared, ...others } = await askAll(completion, reached(url), { facts: await surveyed(reached(url)) });
+    const { "completion/declared": _declared, ...others } = await askAll(completion, reached(url), {
+      facts: await surveyed(reached(url)),
+    });
     await close();
-    for (const verdict of Object.values(others)) expect(verdict).toEqual({ outcome: "skipped", why: "The server does not declare completions." });
+    for (const verdict of Object.values(others))
+      expect(verdict).toEqual({ outcome: "skipped", why: "The server does not declare completions." });
   });
 });
 
 /** What each broken server is told. */
 const expected: Readonly<Record<string, { readonly severity?: string; readonly title: string }>> = {
   "completion/declared": { title: "Completions are declared, but nothing can be completed" },
-  "completion/declared~unspoken": { severity: "info", title: "completion/complete works, but the capability is not declared, so no host asks for it" },
+  "completion/declared~unspoken": {
+    severity: "info",
+    title: "completion/complete works, but the capability is not declared, so no host asks for it",
+  },
   "completion/values": { title: "More than 100 suggestions are sent at once" },
   "completion/values~numbers": { title: "Some suggestions are no strings" },
-  "completion/values~counts": { severity: "minor", title: "`hasMore` is false, though `total` counts more than were sent" },
+  "completion/values~counts": {
+    severity: "minor",
+    title: "`hasMore` is false, though `total` counts more than were sent",
+  },
   "completion/empty-prefix": { title: "A first letter brings suggestions, an empty value brings none" },
   "completion/unknown-names": { title: "Completing an unknown prompt is answered with an error other than −32602" },
   "completion/unknown-names~silent": { severity: "major", title: "Completing an unknown prompt is never answered" },
   "completion/unknown-names~made-up": { title: "An unknown prompt is completed as if there were one" },
-  "completion/hostile-partials": { title: "Completing a pattern that explodes is not answered in 2 s, and nothing else is answered meanwhile" },
-  "completion/hostile-partials~pattern": { severity: "minor", title: "Completing an open parenthesis ends in an internal error" },
+  "completion/hostile-partials": {
+    title: "Completing a pattern that explodes is not answered in 2 s, and nothing else is answered meanwhile",
+  },
+  "completion/hostile-partials~pattern": {
+    severity: "minor",
+    title: "Completing an open parenthesis ends in an internal error",
+  },
 };
 
 describe("a server that is wrong in one way is told exactly that", () => {

@@ -24,7 +24,12 @@ beforeAll(async () => {
 });
 afterAll(() => good.close());
 
-type Matrix = { columns: string[]; named: string[]; leftOut: number; rows: { name: string; cells: { state: string; text: string }[] }[] };
+type Matrix = {
+  columns: string[];
+  named: string[];
+  leftOut: number;
+  rows: { name: string; cells: { state: string; text: string }[] }[];
+};
 const predictionsIn = (verdict: unknown) => (verdict as Passed | Failed).data?.predictions as readonly Prediction[];
 const matrixIn = (verdict: unknown) => (verdict as Passed | Failed).data?.matrix as Matrix;
 const foretold = (verdict: unknown, tool: string) =>
@@ -35,15 +40,24 @@ const foretold = (verdict: unknown, tool: string) =>
   );
 
 describe("server-everything's long-running operation, as it was measured with the hosts themselves", () => {
-  const everything = path.resolve(import.meta.dirname, "../../../node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+  const everything = path.resolve(
+    import.meta.dirname,
+    "../../../node_modules/@modelcontextprotocol/server-everything/dist/index.js",
+  );
   const tool = "trigger-long-running-operation";
   let verdict: Awaited<ReturnType<typeof ask>>;
 
   beforeAll(async () => {
-    verdict = await ask(check, piped(process.execPath, everything), { tools: [{ name: tool, arguments: { duration: 4, steps: 4 } }], isFull: false });
+    verdict = await ask(check, piped(process.execPath, everything), {
+      tools: [{ name: tool, arguments: { duration: 4, steps: 4 } }],
+      isFull: false,
+    });
   });
 
-  /** Rows of the table of measurements: host, what a silent call dies at, whether progress extends it; then what must be foretold. */
+  /**
+   * Rows of the table of measurements: host, what a silent call dies at, whether progress extends it; then what must be
+   * foretold.
+   */
   test.each([
     // Cline CLI 3.0.65 | progressToken never sent | 60 s hard | impossible
     ["Cline CLI", { state: "cut", kind: "hard", limitSeconds: 60, survivesSeconds: 60 }],
@@ -83,17 +97,32 @@ describe("server-everything's long-running operation, as it was measured with th
       },
     ]);
     const [finding] = (verdict as Failed).findings;
-    for (const cure of ["within 45 s with a task", "tool_timeout_sec = 3600", "~/.gemini/settings.json", "cline_mcp_settings.json", "meanwhile wrap -- "])
+    for (const cure of [
+      "within 45 s with a task",
+      "tool_timeout_sec = 3600",
+      "~/.gemini/settings.json",
+      "cline_mcp_settings.json",
+      "meanwhile wrap -- ",
+    ])
       expect(finding?.remedy).toContain(cure);
-    expect(finding?.remedy).toContain("No setting is known for Continue CLI, Claude Desktop, Amazon Q and Antigravity CLI.");
+    expect(finding?.remedy).toContain(
+      "No setting is known for Continue CLI, Claude Desktop, Amazon Q and Antigravity CLI.",
+    );
     expect(finding?.remedy).not.toContain("notifications/progress");
   });
 
   test("the matrix has a row for each host and says how often progress comes", () => {
     const { columns, rows } = matrixIn(verdict);
-    expect(rows.map(({ name }) => name)).toEqual([...knownHosts.map(({ title }) => title), "Amazon Q", "Antigravity CLI"]);
+    expect(rows.map(({ name }) => name)).toEqual([
+      ...knownHosts.map(({ title }) => title),
+      "Amazon Q",
+      "Antigravity CLI",
+    ]);
     const cell = rows.find(({ name }) => name === "opencode")?.cells[columns.indexOf(tool)];
-    expect(cell).toEqual({ state: "progress", text: "lives while progress comes at least every 60 s (it comes every 1 s)" });
+    expect(cell).toEqual({
+      state: "progress",
+      text: "lives while progress comes at least every 60 s (it comes every 1 s)",
+    });
   });
 });
 
@@ -102,19 +131,34 @@ describe("a server whose tools answer quickly", () => {
     const target = kind === "http" ? reached(good.url) : piped("server.mjs");
     const verdict = await ask(check, target, { facts: { ...facts, transport: kind }, isFull: false });
     expect(verdict).toMatchObject({ outcome: "passed", note: "No tool that was called is slow enough to be cut." });
-    expect(foretold(verdict, "read_slowly")["Cline CLI"]).toMatchObject({ state: "ok", text: "answers quickly; cut there at 60 s", survivesSeconds: 60 });
-    expect(foretold(verdict, "write_note")["Codex CLI"]).toMatchObject({ state: "unknown", text: "if slow cut there at 300 s (not called here)" });
+    expect(foretold(verdict, "read_slowly")["Cline CLI"]).toMatchObject({
+      state: "ok",
+      text: "answers quickly; cut there at 60 s",
+      survivesSeconds: 60,
+    });
+    expect(foretold(verdict, "write_note")["Codex CLI"]).toMatchObject({
+      state: "unknown",
+      text: "if slow cut there at 300 s (not called here)",
+    });
   });
 
   test("says nothing when no tool may be called, but how to allow it and what hosts would do", async () => {
     const tools = facts.tools.map((tool) => ({ ...tool, annotations: {} }));
     const verdict = await ask(check, reached(good.url), { facts: { ...facts, tools } });
-    expect(verdict).toMatchObject({ outcome: "skipped", why: "No tool was called: name your slow one with --tool <name>." });
-    expect(foretold(verdict, "read_slowly")["Codex CLI"]).toMatchObject({ state: "unknown", text: "if slow cut there at 300 s (not called here)" });
+    expect(verdict).toMatchObject({
+      outcome: "skipped",
+      why: "No tool was called: name your slow one with --tool <name>.",
+    });
+    expect(foretold(verdict, "read_slowly")["Codex CLI"]).toMatchObject({
+      state: "unknown",
+      text: "if slow cut there at 300 s (not called here)",
+    });
   });
 
   test("says nothing when no call succeeded", async () => {
-    const tools = facts.tools.filter(({ name }) => name === "read_slowly").map((tool) => ({ ...tool, name: "no_such_tool" }));
+    const tools = facts.tools
+      .filter(({ name }) => name === "read_slowly")
+      .map((tool) => ({ ...tool, name: "no_such_tool" }));
     const verdict = await ask(check, reached(good.url), { facts: { ...facts, tools } });
     expect(verdict).toMatchObject({ outcome: "skipped", why: expect.stringContaining("No call succeeded") });
   });
@@ -129,17 +173,33 @@ describe("a server whose tools answer quickly", () => {
   });
 
   test("passes when nothing was called and every tool is Meanwhile's", async () => {
-    const tools = facts.tools.map((tool) => ({ ...tool, annotations: {}, json: { ...tool.json, _meta: { "meanwhile/tool": {} } } }));
+    const tools = facts.tools.map((tool) => ({
+      ...tool,
+      annotations: {},
+      json: { ...tool.json, _meta: { "meanwhile/tool": {} } },
+    }));
     expect(await ask(check, reached(good.url), { facts: { ...facts, tools } })).toMatchObject({ outcome: "passed" });
   });
 
   test("with many tools those that matter come first, and what is left out is counted", async () => {
     const [tool] = facts.tools;
-    const many = Array.from({ length: 230 }, (_, at) => ({ ...tool, name: `tool_${at}`, annotations: {}, taskSupport: undefined }) as Tool);
+    const many = Array.from(
+      { length: 230 },
+      (_, at) => ({ ...tool, name: `tool_${at}`, annotations: {}, taskSupport: undefined }) as Tool,
+    );
     const wanting = { ...tool, name: "wants_a_task", annotations: {}, taskSupport: "required" } as Tool;
-    const last = { ...tool, name: "never_made", annotations: {}, inputSchema: { type: "object" }, taskSupport: undefined } as Tool;
+    const last = {
+      ...tool,
+      name: "never_made",
+      annotations: {},
+      inputSchema: { type: "object" },
+      taskSupport: undefined,
+    } as Tool;
     const tools = [{ name: "never_made", arguments: {} }];
-    const verdict = await ask(check, reached(good.url), { facts: { ...facts, tools: [...many, wanting, last] }, tools });
+    const verdict = await ask(check, reached(good.url), {
+      facts: { ...facts, tools: [...many, wanting, last] },
+      tools,
+    });
     expect(matrixIn(verdict)).toMatchObject({ named: ["never_made"], leftOut: 32 });
     expect(matrixIn(verdict).columns.slice(0, 3)).toEqual(["never_made", "wants_a_task", "tool_0"]);
     expect(matrixIn(verdict).columns).toHaveLength(200);
@@ -160,7 +220,9 @@ describe("a server with a slow tool is told who cuts it", () => {
     const verdict = await ask(check, reached(url), { facts, isFull: false });
     await close();
     // Seven of fifteen hosts lose what it brings, and more than a third is major.
-    expect(findingsIn({ [check.id]: verdict })).toEqual([{ id: checkOf(name), subject: "read_slowly", severity: "major", title: expected[name] }]);
+    expect(findingsIn({ [check.id]: verdict })).toEqual([
+      { id: checkOf(name), subject: "read_slowly", severity: "major", title: expected[name] },
+    ]);
     // It hands out tasks, and the interactive Claude Code takes them.
     expect(foretold(verdict, "read_slowly")["Claude Code"]).toMatchObject({
       state: "ok",
@@ -182,13 +244,34 @@ test("a tool that is refused without a task is asked for one: the interactive Cl
   await close();
   expect(verdict).toMatchObject({ outcome: "skipped", why: expect.stringContaining("No call succeeded") });
   const [wanting] = matrixIn(verdict).columns;
-  expect(foretold(verdict, wanting ?? "")["Claude Code"]).toMatchObject({ state: "ok", text: expect.stringContaining("interactive mode") });
-  expect(foretold(verdict, wanting ?? "")["Codex CLI"]).toMatchObject({ state: "cut", text: expect.stringContaining("cannot call it") });
+  expect(foretold(verdict, wanting ?? "")["Claude Code"]).toMatchObject({
+    state: "ok",
+    text: expect.stringContaining("interactive mode"),
+  });
+  expect(foretold(verdict, wanting ?? "")["Codex CLI"]).toMatchObject({
+    state: "cut",
+    text: expect.stringContaining("cannot call it"),
+  });
 });
 
 describe("a prediction", () => {
-  const tool: Tool = { name: "print", description: "", inputSchema: {}, annotations: {}, taskSupport: undefined, json: { name: "print" } };
-  const silent: Observation = { isNamed: false, elapsedMs: 12_000, isFinished: false, isFailed: false, progress: 0, silenceMs: 12_000, givesTask: false };
+  const tool: Tool = {
+    name: "print",
+    description: "",
+    inputSchema: {},
+    annotations: {},
+    taskSupport: undefined,
+    json: { name: "print" },
+  };
+  const silent: Observation = {
+    isNamed: false,
+    elapsedMs: 12_000,
+    isFinished: false,
+    isFailed: false,
+    progress: 0,
+    silenceMs: 12_000,
+    givesTask: false,
+  };
   const of = (title: string, sight: Parameters<typeof predict>[1], server: Parameters<typeof predict>[2] = legacy) => {
     const host = hostsKnown.find(({ profile }) => profile.title === title);
     if (host === undefined) throw new Error(`There is no host ${title}.`);
@@ -202,18 +285,26 @@ describe("a prediction", () => {
       survivesSeconds: 1800,
       text: "cut after 1800 s of silence: it sends no progress",
     });
-    expect(of("Claude Code", { tool, seen: silent }, { ...legacy, transport: "http" })).toMatchObject({ state: "cut", survivesSeconds: 300 });
+    expect(of("Claude Code", { tool, seen: silent }, { ...legacy, transport: "http" })).toMatchObject({
+      state: "cut",
+      survivesSeconds: 300,
+    });
     expect(of("VS Code Copilot Chat", { tool, seen: silent })).toMatchObject({ state: "ok", text: "waits" });
   });
 
   test("of a tool with rare progress is a cut where silence is not borne that long", () => {
     const rare = { ...silent, progress: 2, silenceMs: 90_000 };
-    expect(of("opencode", { tool, seen: rare })).toMatchObject({ state: "cut", text: "cut after 60 s of silence: it sends progress too rarely" });
+    expect(of("opencode", { tool, seen: rare })).toMatchObject({
+      state: "cut",
+      text: "cut after 60 s of silence: it sends progress too rarely",
+    });
     expect(of("Copilot CLI", { tool, seen: rare })).toMatchObject({ state: "progress" });
   });
 
   test("of a call that failed is unknown: it says nothing about how long the tool takes", () => {
-    expect(of("Codex CLI", { tool, seen: { ...silent, isFinished: true, isFailed: true, elapsedMs: 5 } })).toMatchObject({ state: "unknown" });
+    expect(
+      of("Codex CLI", { tool, seen: { ...silent, isFinished: true, isFailed: true, elapsedMs: 5 } }),
+    ).toMatchObject({ state: "unknown" });
   });
 
   test("of a tool that wants a task is a cut wherever there are none", () => {
@@ -232,18 +323,28 @@ describe("a prediction", () => {
     expect(of("Claude Code", { tool: wanting, seen: { ...refused, givesTask: true } }, modern)).toMatchObject(asTask);
     expect(of("Claude Code", { tool: wanting, seen: refused }, modern)).toMatchObject({ state: "cut" });
     expect(of("Claude Code", { tool: wanting, seen: undefined })).toMatchObject({ state: "cut", survivesSeconds: 0 });
-    expect(of("Codex CLI", { tool: wanting, seen: undefined }, modern)).toMatchObject({ state: "cut", survivesSeconds: 0 });
+    expect(of("Codex CLI", { tool: wanting, seen: undefined }, modern)).toMatchObject({
+      state: "cut",
+      survivesSeconds: 0,
+    });
   });
 
   test("of a tool of Meanwhile's is no cut anywhere", () => {
     const ours = { ...tool, json: { name: "print", _meta: { "meanwhile/tool": { async: true } } } };
-    expect(hostsKnown.map((host) => predict(host, { tool: ours, seen: silent }, legacy).state)).toEqual(hostsKnown.map(() => "ok"));
+    expect(hostsKnown.map((host) => predict(host, { tool: ours, seen: silent }, legacy).state)).toEqual(
+      hostsKnown.map(() => "ok"),
+    );
   });
 });
 
 test("every known host has notes, and a setting has a source", () => {
-  expect(hostsKnown.slice(0, knownHosts.length).map(({ notes }) => notes.name)).toEqual(knownHosts.map(({ name }) => name));
-  expect(hostsKnown.filter(({ notes }) => notes.source === "nothing is known").map(({ notes }) => notes.name)).toEqual(["factory-cli", "cursor-vscode"]);
+  expect(hostsKnown.slice(0, knownHosts.length).map(({ notes }) => notes.name)).toEqual(
+    knownHosts.map(({ name }) => name),
+  );
+  expect(hostsKnown.filter(({ notes }) => notes.source === "nothing is known").map(({ notes }) => notes.name)).toEqual([
+    "factory-cli",
+    "cursor-vscode",
+  ]);
   for (const { notes, profile } of hostsKnown) {
     // The profiles and the notes agree on what progress does.
     expect(profile.limits.stdio.isExtended, notes.name).toBe(notes.progress === "extends");

@@ -31,12 +31,16 @@ describe("a server that is quick", () => {
   test("passes over stdio, memory included, and tells its figures", async () => {
     const verdicts = await askAll(performance, piped("server.mjs"), { facts: stdioFacts });
     expect(outcomesIn(verdicts)).toEqual(allPassed);
-    for (const verdict of Object.values(verdicts)) expect(verdict).toMatchObject({ data: { figures: expect.any(Object) }, evidence: [{ kind: "measured" }] });
+    for (const verdict of Object.values(verdicts))
+      expect(verdict).toMatchObject({ data: { figures: expect.any(Object) }, evidence: [{ kind: "measured" }] });
   });
 
   test("passes over HTTP, where nothing is started and no memory is seen", async () => {
     const skips = { "performance/cold-start": "skipped", "performance/memory-growth": "skipped" };
-    expect(outcomesIn(await askAll(performance, reached(good.url), { facts, isFull: false }))).toEqual({ ...allPassed, ...skips });
+    expect(outcomesIn(await askAll(performance, reached(good.url), { facts, isFull: false }))).toEqual({
+      ...allPassed,
+      ...skips,
+    });
   });
 
   test("is not called often when no tool says that it only reads", async () => {
@@ -52,14 +56,23 @@ describe("a server that is quick", () => {
 
 /** What each broken server is told. */
 const expected: Readonly<Record<string, { readonly severity?: string; readonly title: string }>> = {
-  "performance/cold-start": { severity: "minor", title: "The server needs more than 5 s before it answers for the first time" },
+  "performance/cold-start": {
+    severity: "minor",
+    title: "The server needs more than 5 s before it answers for the first time",
+  },
   "performance/list-latency": { title: "tools/list takes longer than a second" },
   "performance/list-size": { severity: "minor", title: "The list of tools is larger than 100 kB" },
   "performance/list-size~huge": { severity: "major", title: "The list of tools is larger than 100 kB" },
   "performance/call-latency": { title: "A tool that answers at once stands still now and then" },
   "performance/parallel-calls": { title: "Not every one of 32 calls at the same time is answered" },
-  "performance/parallel-calls~swapped": { severity: "blocker", title: "Calls at the same time get each other's results" },
-  "performance/parallel-calls~starved": { severity: "minor", title: "While 32 calls are under way, tools/list waits for seconds" },
+  "performance/parallel-calls~swapped": {
+    severity: "blocker",
+    title: "Calls at the same time get each other's results",
+  },
+  "performance/parallel-calls~starved": {
+    severity: "minor",
+    title: "While 32 calls are under way, tools/list waits for seconds",
+  },
   "performance/memory-growth": { title: "The server's memory grows with every call" },
 };
 
@@ -106,31 +119,57 @@ test("the largest tools are named where they are larger than the others", async 
 test("a tool that is not quick is found out once, for all checks that look for a quick one", async () => {
   const calls: string[] = [];
   const server = createServer(async (req, res) => {
-    const { id, method, params } = JSON.parse((await buffer(req)).toString() || "{}") as { id?: number; method?: string; params?: { name: string } };
+    const { id, method, params } = JSON.parse((await buffer(req)).toString() || "{}") as {
+      id?: number;
+      method?: string;
+      params?: { name: string };
+    };
     if (method === "tools/call") {
       calls.push(params?.name ?? "");
       await sleep(350);
     }
-    const hello = { protocolVersion: "2025-11-25", capabilities: { tools: {} }, serverInfo: { name: "slow", version: "1" } };
+    const hello = {
+      protocolVersion: "2025-11-25",
+      capabilities: { tools: {} },
+      serverInfo: { name: "slow", version: "1" },
+    };
     if (req.method !== "POST") res.writeHead(405).end();
     else if (id === undefined) res.writeHead(202).end();
     else
-      res.setHeader("content-type", "application/json").end(JSON.stringify({ jsonrpc: "2.0", id, result: method === "initialize" ? hello : { content: [] } }));
+      res
+        .setHeader("content-type", "application/json")
+        .end(JSON.stringify({ jsonrpc: "2.0", id, result: method === "initialize" ? hello : { content: [] } }));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const suite = performance.filter(({ id }) => /\/(?:call-latency|parallel-calls)$/.test(id));
   const known = { ...facts, modern: undefined, tools: facts.tools.filter(({ name }) => name === "read_clock") };
-  const verdicts = await askAll(suite, reached(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`), { facts: known });
+  const verdicts = await askAll(suite, reached(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`), {
+    facts: known,
+  });
   await new Promise((resolve) => server.close(resolve));
-  expect(outcomesIn(verdicts)).toEqual({ "performance/call-latency": "skipped", "performance/parallel-calls": "skipped" });
+  expect(outcomesIn(verdicts)).toEqual({
+    "performance/call-latency": "skipped",
+    "performance/parallel-calls": "skipped",
+  });
   expect(calls).toHaveLength(3);
 });
 
 test("a start is weighed by what hosts wait", () => {
-  expect([200, 5_000, 5_001, 30_000, 30_001].map(weighStart)).toEqual([undefined, undefined, "minor", "minor", "major"]);
+  expect([200, 5_000, 5_001, 30_000, 30_001].map(weighStart)).toEqual([
+    undefined,
+    undefined,
+    "minor",
+    "minor",
+    "major",
+  ]);
 });
 
 test("figures are the median, the 95th percentile and the longest", () => {
-  expect(toFigures(Array.from({ length: 100 }, (_, at) => 100 - at))).toEqual({ count: 100, p50Ms: 50, p95Ms: 95, maxMs: 100 });
+  expect(toFigures(Array.from({ length: 100 }, (_, at) => 100 - at))).toEqual({
+    count: 100,
+    p50Ms: 50,
+    p95Ms: 95,
+    maxMs: 100,
+  });
   expect(toFigures([7])).toEqual({ count: 1, p50Ms: 7, p95Ms: 7, maxMs: 7 });
 });

@@ -53,17 +53,24 @@ describe("a server whose calls tell how far they are", () => {
     const clockOnly = { ...facts, tools: facts.tools.filter(({ name }) => name === "read_clock") };
     const verdicts = await askAll(progress, reached(good.url), { facts: clockOnly, tools: quick });
     expect(new Set(Object.values(outcomesIn(verdicts)))).toEqual(new Set(["skipped"]));
-    for (const verdict of Object.values(verdicts)) expect(verdict).toHaveProperty("why", expect.stringMatching(/name a slow one with --tool and --args\.$/));
+    for (const verdict of Object.values(verdicts))
+      expect(verdict).toHaveProperty("why", expect.stringMatching(/name a slow one with --tool and --args\.$/));
   });
 
   test.concurrent("is asked nothing when no tool says that it only reads", async () => {
     const writing = { ...facts, tools: facts.tools.map((tool) => ({ ...tool, annotations: {} })) };
     const verdicts = await askAll(progress, reached(good.url), { facts: writing });
-    for (const verdict of Object.values(verdicts)) expect(verdict).toHaveProperty("why", expect.stringMatching(/^No tool says that it only reads/));
+    for (const verdict of Object.values(verdicts))
+      expect(verdict).toHaveProperty("why", expect.stringMatching(/^No tool says that it only reads/));
   });
 
   test.concurrent("over HTTP in 2026-07-28 alone, what comes after a cancel cannot be heard, and is not judged", async () => {
-    expect(await ask(find("progress/after-cancel"), reached(good.url), { facts: { ...facts, legacy: undefined }, tools: pages })).toMatchObject({
+    expect(
+      await ask(find("progress/after-cancel"), reached(good.url), {
+        facts: { ...facts, legacy: undefined },
+        tools: pages,
+      }),
+    ).toMatchObject({
       outcome: "skipped",
       why: expect.stringContaining("Over HTTP it can be heard only in revisions before 2026-07-28"),
     });
@@ -74,7 +81,10 @@ test.concurrent("a call that is answered after its cancel is told by protocol/ca
   const { url, close } = await startFixture({ breaks: ["protocol/cancellation"] });
   const verdict = await ask(find("progress/after-cancel"), reached(url), { facts, tools: pages });
   await close();
-  expect(verdict).toEqual({ outcome: "passed", note: "The call is not stopped by a cancel; see protocol/cancellation." });
+  expect(verdict).toEqual({
+    outcome: "passed",
+    note: "The call is not stopped by a cancel; see protocol/cancellation.",
+  });
 });
 
 interface Expected {
@@ -110,7 +120,11 @@ describe("a server that is wrong in one way is told exactly that", () => {
   test.concurrent.each(breaksOf("progress"))("%s", async (name) => {
     const fixture = isPiped(name) ? undefined : await startFixture({ breaks: [name] });
     const target = fixture === undefined ? piped("server.mjs", "--break", name) : reached(fixture.url);
-    const verdicts = await askWithPages(askedOf(name, progress), target, fixture === undefined ? { ...facts, transport: "stdio" } : facts);
+    const verdicts = await askWithPages(
+      askedOf(name, progress),
+      target,
+      fixture === undefined ? { ...facts, transport: "stdio" } : facts,
+    );
     await fixture?.close();
     expect(findingsIn(verdicts)).toEqual([{ id: checkOf(name), ...expected[name] }]);
   });

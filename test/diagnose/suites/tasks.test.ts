@@ -11,8 +11,8 @@ import { executable } from "../../helpers/meanwhile.ts";
 import { askAll, askedOf, breaksOf, checkOf, findingsIn, outcomesIn, type Verdicts } from "../../helpers/suite.ts";
 
 /**
- * Slow enough to be caught running, and quick enough for the checks that wait for the end. Servers over HTTP are in this process: where it
- * is held up, many small steps come after whatever else has waited, a large one may not.
+ * Slow enough to be caught running, and quick enough for the checks that wait for the end. Servers over HTTP are in
+ * this process: where it is held up, many small steps come after whatever else has waited, a large one may not.
  */
 const slow = [{ name: "read_slowly", arguments: { steps: 150, ms: 10 } }];
 const quick = [{ name: "read_slowly", arguments: { steps: 60, ms: 10 } }];
@@ -25,7 +25,12 @@ const overHttp = tasks.filter(isOverHttp);
 const allPassed = Object.fromEntries(overHttp.map(({ id }) => [id, "passed"]));
 const find = (id: string) => tasks.find((check) => check.id === id) as (typeof tasks)[number];
 
-async function askOverHttp(asked: readonly Check[], url: string, known: Facts, ending: readonly ToolWish[] = quick): Promise<Verdicts> {
+async function askOverHttp(
+  asked: readonly Check[],
+  url: string,
+  known: Facts,
+  ending: readonly ToolWish[] = quick,
+): Promise<Verdicts> {
   const verdicts = await askAll(
     asked.filter(({ id }) => waits.test(id)),
     reached(url),
@@ -72,7 +77,9 @@ describe("a server with tasks of both generations", () => {
       outcome: "skipped",
       why: "The server does not declare the tasks of 2026-07-28.",
     });
-    expect(await ask(find("tasks/list"), reached(good.url), { facts: { ...facts, legacy: undefined }, tools: quick })).toEqual({
+    expect(
+      await ask(find("tasks/list"), reached(good.url), { facts: { ...facts, legacy: undefined }, tools: quick }),
+    ).toEqual({
       outcome: "skipped",
       why: "The server does not declare the tasks of 2025-11-25.",
     });
@@ -97,15 +104,31 @@ describe("a server with tasks of both generations", () => {
 
   test.concurrent("a task that has ended before anybody can cancel it says nothing about cancelling", async () => {
     const { url, close } = await startFixture({ flags: { noGap: true } });
-    const verdict = await ask(find("tasks/cancel"), reached(url), { facts, tools: [{ name: "read_slowly", arguments: { steps: 0 } }] });
+    const verdict = await ask(find("tasks/cancel"), reached(url), {
+      facts,
+      tools: [{ name: "read_slowly", arguments: { steps: 0 } }],
+    });
     await close();
-    expect(verdict).toEqual({ outcome: "skipped", why: "The task ended before it could be cancelled; name a slower tool with --tool and --args." });
+    expect(verdict).toEqual({
+      outcome: "skipped",
+      why: "The task ended before it could be cancelled; name a slower tool with --tool and --args.",
+    });
   });
 });
 
 test("Meanwhile joins a call to the same one that runs, which is no second task with the same id", async () => {
   const report = path.resolve(import.meta.dirname, "../../../examples/report/commands");
-  const own = ["env", `MEANWHILE_HOME=${temporaryFolder()}`, process.execPath, executable, "--no-bundled", "--commands", report, "serve", "--in-process"];
+  const own = [
+    "env",
+    `MEANWHILE_HOME=${temporaryFolder()}`,
+    process.execPath,
+    executable,
+    "--no-bundled",
+    "--commands",
+    report,
+    "serve",
+    "--in-process",
+  ];
   const tools = [{ name: "report_build", arguments: { quarter: "Q3" } }];
   // In 2026-07-28 it answers so short a call at once.
   const known = { ...(await surveyed(piped(...own))), modern: undefined };
@@ -113,10 +136,14 @@ test("Meanwhile joins a call to the same one that runs, which is no second task 
 });
 
 test("a task that gets the id of one that has ended is told", async () => {
-  const { url, close } = await startFixture({ flags: { ...flags, nextId: () => "3b1f0c52-6f0e-4d0a-9c55-0f3c1c8f7a10" } });
+  const { url, close } = await startFixture({
+    flags: { ...flags, nextId: () => "3b1f0c52-6f0e-4d0a-9c55-0f3c1c8f7a10" },
+  });
   const verdict = await ask(find("tasks/id"), reached(url), { facts: { ...facts, modern: undefined }, tools: slow });
   await close();
-  expect(findingsIn({ "tasks/id": verdict })).toEqual([{ id: "tasks/id", ...legacy("Two tasks have the same id", "blocker") }]);
+  expect(findingsIn({ "tasks/id": verdict })).toEqual([
+    { id: "tasks/id", ...legacy("Two tasks have the same id", "blocker") },
+  ]);
 });
 
 test("a server without tasks is asked nothing", async () => {
@@ -137,7 +164,11 @@ interface Expected {
   readonly subject?: string;
 }
 
-const legacy = (title: string, severity?: string): Expected => ({ subject: "2025-11-25", title, ...(severity !== undefined && { severity }) });
+const legacy = (title: string, severity?: string): Expected => ({
+  subject: "2025-11-25",
+  title,
+  ...(severity !== undefined && { severity }),
+});
 const modern = (title: string, severity?: string): Expected => ({ ...legacy(title, severity), subject: "2026-07-28" });
 const both = (title: string, severity?: string): Expected[] => [legacy(title, severity), modern(title, severity)];
 
@@ -145,15 +176,30 @@ const both = (title: string, severity?: string): Expected[] => [legacy(title, se
 const expected: Readonly<Record<string, readonly Expected[]>> = {
   "tasks/capability": [legacy("capabilities.tasks is true where clients expect an object", "blocker")],
   "tasks/capability~list": [legacy("capabilities.tasks.requests is a list where clients expect an object", "blocker")],
-  "tasks/capability~without-call": [legacy("capabilities.tasks is declared without requests.tools.call, so that no client calls a tool as a task", "major")],
-  "tasks/capability~elsewhere": [legacy("Tasks are declared as capabilities.tools.taskRequests, which no client looks at")],
-  "tasks/capability~extension-true": [modern("The extension io.modelcontextprotocol/tasks is declared as true where clients expect {}", "blocker")],
-  "tasks/capability~extension-settings": [
-    modern("The extension io.modelcontextprotocol/tasks is declared with settings, where clients expect {} and otherwise ignore it"),
+  "tasks/capability~without-call": [
+    legacy(
+      "capabilities.tasks is declared without requests.tools.call, so that no client calls a tool as a task",
+      "major",
+    ),
   ],
-  "tasks/capability~extension-misspelt": [modern("The extension is declared as io.modelcontextprotocol.tasks; its name is io.modelcontextprotocol/tasks")],
+  "tasks/capability~elsewhere": [
+    legacy("Tasks are declared as capabilities.tools.taskRequests, which no client looks at"),
+  ],
+  "tasks/capability~extension-true": [
+    modern("The extension io.modelcontextprotocol/tasks is declared as true where clients expect {}", "blocker"),
+  ],
+  "tasks/capability~extension-settings": [
+    modern(
+      "The extension io.modelcontextprotocol/tasks is declared with settings, where clients expect {} and otherwise ignore it",
+    ),
+  ],
+  "tasks/capability~extension-misspelt": [
+    modern("The extension is declared as io.modelcontextprotocol.tasks; its name is io.modelcontextprotocol/tasks"),
+  ],
   "tasks/tool-support": [legacy("Tools say that they can run as tasks, but the server does not declare tasks")],
-  "tasks/tool-support~value": [legacy("A tool's execution.taskSupport is none of required, optional and forbidden", "blocker")],
+  "tasks/tool-support~value": [
+    legacy("A tool's execution.taskSupport is none of required, optional and forbidden", "blocker"),
+  ],
   "tasks/tool-support~none": [legacy("The server declares tasks, but no tool says that it can run as one", "minor")],
   "tasks/required": [{ subject: "read_slowly", title: "read_slowly can be called only as a task" }],
   "tasks/required~extension": [{ subject: "read_slowly", title: "read_slowly can be called only as a task" }],
@@ -170,7 +216,10 @@ const expected: Readonly<Record<string, readonly Expected[]>> = {
     legacy("pollInterval is so short that clients ask without a pause"),
     modern("pollIntervalMs is so short that clients ask without a pause"),
   ],
-  "tasks/poll-interval~long": [legacy("pollInterval is longer than five minutes"), modern("pollIntervalMs is longer than five minutes")],
+  "tasks/poll-interval~long": [
+    legacy("pollInterval is longer than five minutes"),
+    modern("pollIntervalMs is longer than five minutes"),
+  ],
   "tasks/lifecycle": both("A task is shown with a status that does not exist"),
   "tasks/lifecycle~changes": both("A task that had ended changes its status"),
   "tasks/lifecycle~fails": both("tasks/get fails while a task runs"),
@@ -180,7 +229,12 @@ const expected: Readonly<Record<string, readonly Expected[]>> = {
   "tasks/result~shape": [legacy("tasks/result is answered with something that is no tool's result")],
   "tasks/result~unrelated": [legacy("The answer of tasks/result does not name its task", "minor")],
   "tasks/result~missing": [modern("A completed task has no result")],
-  "tasks/result~type": [modern("The result of a completed task lacks resultType, without which ext-tasks 0.2.2 reports it as failed", "minor")],
+  "tasks/result~type": [
+    modern(
+      "The result of a completed task lacks resultType, without which ext-tasks 0.2.2 reports it as failed",
+      "minor",
+    ),
+  ],
   "tasks/failing": both("A task that was given arguments of a wrong type does not end"),
   "tasks/failing~no-error": [modern("A tool's own failure ends a task as failed, without an error")],
   "tasks/cancel": [legacy("tasks/cancel is answered with a task that is not cancelled")],
@@ -189,10 +243,15 @@ const expected: Readonly<Record<string, readonly Expected[]>> = {
   "tasks/cancel~taken-twice": [legacy("A second tasks/cancel is not refused with −32602", "minor")],
   "tasks/cancel~no-result": [legacy("tasks/result of a cancelled task is never answered")],
   "tasks/unknown-id": both("tasks/get of a task that does not exist is answered with a result"),
-  "tasks/unknown-id~code": both("tasks/get of a task that does not exist is refused with another code than −32602", "minor"),
+  "tasks/unknown-id~code": both(
+    "tasks/get of a task that does not exist is refused with another code than −32602",
+    "minor",
+  ),
   "tasks/unknown-id~silent": [legacy("tasks/result of a task that does not exist is not answered")],
   "tasks/uninvited": both("A client that did not ask for a task is answered with one"),
-  "tasks/uninvited~undeclared": [modern("tasks/get of a client that did not declare tasks is not refused with −32021", "minor")],
+  "tasks/uninvited~undeclared": [
+    modern("tasks/get of a client that did not declare tasks is not refused with −32021", "minor"),
+  ],
   "tasks/list": [legacy("A task that tasks/get finds is missing in tasks/list", "major")],
   "tasks/list~cursor": [legacy("A cursor that was never given out is taken for one")],
   "tasks/list~endless": [legacy("tasks/list gives the same cursor again and again", "major")],
@@ -213,7 +272,11 @@ describe("a server that is wrong in one way is told exactly that", () => {
   const inGenerationOf = (name: string, known: Facts): Facts => {
     const subjects = new Set(expected[name]?.map(({ subject }) => subject));
     if (subjects.size !== 1) return known;
-    return { ...known, ...(subjects.has("2025-11-25") && { modern: undefined }), ...(subjects.has("2026-07-28") && { legacy: undefined }) };
+    return {
+      ...known,
+      ...(subjects.has("2025-11-25") && { modern: undefined }),
+      ...(subjects.has("2026-07-28") && { legacy: undefined }),
+    };
   };
 
   test.concurrent.each(breaksOf("tasks").filter((name) => isOverHttp(find(checkOf(name)))))("%s", async (name) => {
@@ -224,7 +287,9 @@ describe("a server that is wrong in one way is told exactly that", () => {
     const verdicts = await askOverHttp(asked, url, inGenerationOf(name, known), allBreaks[name]?.tools ?? quick);
     await close();
     expect(findingsIn(verdicts)).toEqual((expected[name] ?? []).map((one) => ({ id: checkOf(name), ...one })));
-    const evidence = Object.values(verdicts).flatMap((verdict) => (verdict.outcome === "failed" ? verdict.findings.flatMap((fault) => fault.evidence) : []));
+    const evidence = Object.values(verdicts).flatMap((verdict) =>
+      verdict.outcome === "failed" ? verdict.findings.flatMap((fault) => fault.evidence) : [],
+    );
     for (const { kind, text } of evidence) {
       expect(text.length).toBeLessThanOrEqual(401);
       // What differs from run to run is measured, or left out.
@@ -234,8 +299,13 @@ describe("a server that is wrong in one way is told exactly that", () => {
 
   test.concurrent("tasks/restart", async () => {
     const target = piped("server.mjs", "--break", "tasks/restart", "--state", path.join(await states(), "lost"));
-    const verdicts = await askAll([find("tasks/restart")], target, { facts: { ...facts, transport: "stdio" }, tools: slowApart });
-    expect(findingsIn(verdicts)).toEqual((expected["tasks/restart"] ?? []).map((one) => ({ id: "tasks/restart", ...one })));
+    const verdicts = await askAll([find("tasks/restart")], target, {
+      facts: { ...facts, transport: "stdio" },
+      tools: slowApart,
+    });
+    expect(findingsIn(verdicts)).toEqual(
+      (expected["tasks/restart"] ?? []).map((one) => ({ id: "tasks/restart", ...one })),
+    );
   });
 
   test("and every check has such a server", () => {

@@ -9,10 +9,16 @@ const strict = { allowsPrivate: false, allowsLoopback: false };
 const typed = { allowsPrivate: false, allowsLoopback: true };
 
 describe("an address is known for what it is, however it is written", () => {
-  test.each(["127.0.0.1", "127.255.255.254", "::1", "0:0:0:0:0:0:0:1", "[::1]", "::ffff:127.0.0.1", "::ffff:7f00:1", "0:0:0:0:0:ffff:127.0.0.1"])(
-    "%s is this machine",
-    (address) => expect(kindOf(address)).toBe("loopback"),
-  );
+  test.each([
+    "127.0.0.1",
+    "127.255.255.254",
+    "::1",
+    "0:0:0:0:0:0:0:1",
+    "[::1]",
+    "::ffff:127.0.0.1",
+    "::ffff:7f00:1",
+    "0:0:0:0:0:ffff:127.0.0.1",
+  ])("%s is this machine", (address) => expect(kindOf(address)).toBe("loopback"));
 
   test.each([
     "0.0.0.0",
@@ -48,8 +54,9 @@ describe("an address is known for what it is, however it is written", () => {
     "nonsense",
   ])("%s is not public", (address) => expect(kindOf(address)).toBe("private"));
 
-  test.each(["1.1.1.1", "8.8.8.8", "172.32.0.1", "::ffff:8.8.8.8", "2606:4700::1111", "2001:4860:4860::8888"])("%s is public", (address) =>
-    expect(kindOf(address)).toBe("public"),
+  test.each(["1.1.1.1", "8.8.8.8", "172.32.0.1", "::ffff:8.8.8.8", "2606:4700::1111", "2001:4860:4860::8888"])(
+    "%s is public",
+    (address) => expect(kindOf(address)).toBe("public"),
   );
 });
 
@@ -70,17 +77,23 @@ describe("a URL that leads inside is refused before anything is sent", () => {
   ])("%s", (url) => {
     const connect = vi.spyOn(net.Socket.prototype, "connect");
     onTestFinished(() => connect.mockRestore());
-    expect(() => sendHttp(new URL(url), { timeoutMs: 1_000 }, typed)).toThrow(/no public address, and those are refused/);
+    expect(() => sendHttp(new URL(url), { timeoutMs: 1_000 }, typed)).toThrow(
+      /no public address, and those are refused/,
+    );
     expect(connect).not.toHaveBeenCalled();
   });
 
-  test.each(["http://127.0.0.1/", "http://2130706433/", "http://0x7f.1/", "http://127.1/", "http://[::1]/", "http://127.0.0.1./"])(
-    "%s, where this machine was not typed by a person",
-    (url) => {
-      expect(() => checkUrlHost(new URL(url), strict)).toThrow(/is this machine itself/);
-      expect(() => checkUrlHost(new URL(url), typed)).not.toThrow();
-    },
-  );
+  test.each([
+    "http://127.0.0.1/",
+    "http://2130706433/",
+    "http://0x7f.1/",
+    "http://127.1/",
+    "http://[::1]/",
+    "http://127.0.0.1./",
+  ])("%s, where this machine was not typed by a person", (url) => {
+    expect(() => checkUrlHost(new URL(url), strict)).toThrow(/is this machine itself/);
+    expect(() => checkUrlHost(new URL(url), typed)).not.toThrow();
+  });
 
   test("with private addresses allowed everything goes", () => {
     for (const address of ["127.0.0.1", "10.0.0.1", "169.254.169.254", "fe80::1"])
@@ -96,7 +109,11 @@ describe("a name is judged by what it leads to", () => {
     onTestFinished(() => void server.close());
     const url = new URL(`http://localhost:${(server.address() as net.AddressInfo).port}/`);
     const refused = await sendHttp(url, { timeoutMs: 2_000 }, strict);
-    expect(refused).toMatchObject({ status: 0, ended: "refused", error: expect.stringContaining("localhost is this machine itself") });
+    expect(refused).toMatchObject({
+      status: 0,
+      ended: "refused",
+      error: expect.stringContaining("localhost is this machine itself"),
+    });
     expect(connections).toBe(0);
     expect((await sendHttp(url, { timeoutMs: 2_000 }, typed)).status).toBe(200);
     expect(connections).toBe(1);
@@ -107,11 +124,16 @@ describe("a name is judged by what it leads to", () => {
     const addresses = found.map((address) => ({ address, family: net.isIPv6(address) ? 6 : 4 }));
     const lookup = vi
       .spyOn(dns, "lookup")
-      .mockImplementation(((_host: string, _options: object, callback: (error: null, found: object[]) => void) => callback(null, addresses)) as never);
+      .mockImplementation(((_host: string, _options: object, callback: (error: null, found: object[]) => void) =>
+        callback(null, addresses)) as never);
     onTestFinished(() => lookup.mockRestore());
   };
   const look = (all: boolean) =>
-    new Promise<unknown>((resolve) => guardedLookup(typed)("name.example", { all }, (error, address) => resolve(error === null ? address : error.message)));
+    new Promise<unknown>((resolve) =>
+      guardedLookup(typed)("name.example", { all }, (error, address) =>
+        resolve(error === null ? address : error.message),
+      ),
+    );
 
   test("one private address among public ones is enough to refuse it", async () => {
     resolving("93.184.215.14", "10.0.0.1");
@@ -131,6 +153,9 @@ describe("a name is judged by what it leads to", () => {
   test("a name that leads to the cloud's metadata is refused in the exchange itself", async () => {
     resolving("169.254.169.254");
     const answer = await sendHttp(new URL("http://rebound.example/"), { timeoutMs: 2_000 }, typed);
-    expect(answer).toMatchObject({ ended: "refused", error: expect.stringContaining("rebound.example leads to 169.254.169.254") });
+    expect(answer).toMatchObject({
+      ended: "refused",
+      error: expect.stringContaining("rebound.example leads to 169.254.169.254"),
+    });
   });
 });

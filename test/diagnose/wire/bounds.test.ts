@@ -33,15 +33,22 @@ afterAll(async () => {
 const policy = { allowsPrivate: false, allowsLoopback: true };
 const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
 const exchange = (name: string, timeoutMs = 50_000): Promise<HttpAnswer> =>
-  sendHttp(new URL(`${hostile.origin}/${name}`), { body, headers: { authorization: "Bearer of-this-origin-only" }, timeoutMs }, policy);
+  sendHttp(
+    new URL(`${hostile.origin}/${name}`),
+    { body, headers: { authorization: "Bearer of-this-origin-only" }, timeoutMs },
+    policy,
+  );
 
 describe("an exchange over HTTP ends, whatever comes", () => {
-  test.each(["endless-events", "endless-body", "many-tools", "long-error"])("%s: after a few megabytes", async (name) => {
-    const answer = await exchange(name);
-    expect(answer).toMatchObject({ status: 200, ended: "too-large", messages: [] });
-    expect(answer.bytes).toBeLessThan(5 * 1024 * 1024);
-    expect(answer.text.length).toBeLessThanOrEqual(64 * 1024);
-  });
+  test.each(["endless-events", "endless-body", "many-tools", "long-error"])(
+    "%s: after a few megabytes",
+    async (name) => {
+      const answer = await exchange(name);
+      expect(answer).toMatchObject({ status: 200, ended: "too-large", messages: [] });
+      expect(answer.bytes).toBeLessThan(5 * 1024 * 1024);
+      expect(answer.text.length).toBeLessThanOrEqual(64 * 1024);
+    },
+  );
 
   test.each(["slow-head", "slow-body"])("%s: when its time is over, though bytes keep coming", async (name) => {
     expect(await exchange(name, 400)).toMatchObject({ ended: "timeout", messages: [] });
@@ -57,15 +64,18 @@ describe("an exchange over HTTP ends, whatever comes", () => {
     expect(await exchange("deep")).toMatchObject({ ended: "whole", messages: [], values: 0 });
   });
 
-  test.each(["redirect-302", "redirect-307", "redirect-308"])("%s: a redirect is told and not followed", async (name) => {
-    const connect = vi.spyOn(net.Socket.prototype, "connect");
-    onTestFinished(() => connect.mockRestore());
-    const answer = await exchange(name);
-    expect(answer.status).toBe(Number(name.slice(-3)));
-    expect(answer.headers.location).toMatch(/169\.254\.169\.254|127\.0\.0\.1/);
-    expect(connect).toHaveBeenCalledTimes(1);
-    expect(strangers).toBe(0);
-  });
+  test.each(["redirect-302", "redirect-307", "redirect-308"])(
+    "%s: a redirect is told and not followed",
+    async (name) => {
+      const connect = vi.spyOn(net.Socket.prototype, "connect");
+      onTestFinished(() => connect.mockRestore());
+      const answer = await exchange(name);
+      expect(answer.status).toBe(Number(name.slice(-3)));
+      expect(answer.headers.location).toMatch(/169\.254\.169\.254|127\.0\.0\.1/);
+      expect(connect).toHaveBeenCalledTimes(1);
+      expect(strangers).toBe(0);
+    },
+  );
 });
 
 describe("a server is met, whatever it says", () => {
@@ -73,7 +83,11 @@ describe("a server is met, whatever it says", () => {
 
   test("pages without end are read up to a limit", async () => {
     const { tools, toolsProblem, prompts } = await meet("many-pages");
-    expect({ tools: tools.length, toolsProblem, prompts }).toEqual({ tools: 150, toolsProblem: "there are more than 50 pages", prompts: undefined });
+    expect({ tools: tools.length, toolsProblem, prompts }).toEqual({
+      tools: 150,
+      toolsProblem: "there are more than 50 pages",
+      prompts: undefined,
+    });
   });
 
   test("pages that weigh too much in memory are not collected", async () => {
@@ -114,9 +128,13 @@ describe("a server is met, whatever it says", () => {
       ["sign-in", "The sign-in metadata lies on another address without TLS"],
       ["sign-in-elsewhere", "The sign-in metadata lies on another address without TLS"],
     ] as const)
-      expect(findingsIn(await askAll(asked, reached(`${hostile.origin}/${name}`, { authorization: "Bearer of-this-origin-only" }), { facts }))).toEqual([
-        { id: "security/sign-in-hint", severity: "major", title },
-      ]);
+      expect(
+        findingsIn(
+          await askAll(asked, reached(`${hostile.origin}/${name}`, { authorization: "Bearer of-this-origin-only" }), {
+            facts,
+          }),
+        ),
+      ).toEqual([{ id: "security/sign-in-hint", severity: "major", title }]);
     expect(strangers).toBe(0);
   });
 });
@@ -176,9 +194,13 @@ describe("what is read is weighed first", () => {
     expect(sampleArguments({ properties: { a: { type: "string", minLength: 1e9 } }, required: ["a"] })).toBeUndefined();
     expect(sampleArguments({ properties: { a: { type: "array", minItems: 1e9 } }, required: ["a"] })).toBeUndefined();
     const nested = (depth: number): object =>
-      depth === 0 ? { type: "boolean" } : { type: "object", properties: { a: nested(depth - 1) }, required: Array.from({ length: 1_000 }).fill("a") };
+      depth === 0
+        ? { type: "boolean" }
+        : { type: "object", properties: { a: nested(depth - 1) }, required: Array.from({ length: 1_000 }).fill("a") };
     expect(sampleArguments(nested(4) as never)).toEqual({ a: { a: { a: { a: false } } } });
-    expect(sampleArguments(JSON.parse('{"properties":{"__proto__":{"type":"boolean"}},"required":["__proto__"]}'))).toEqual(JSON.parse('{"__proto__":false}'));
+    expect(
+      sampleArguments(JSON.parse('{"properties":{"__proto__":{"type":"boolean"}},"required":["__proto__"]}')),
+    ).toEqual(JSON.parse('{"__proto__":false}'));
   });
 });
 

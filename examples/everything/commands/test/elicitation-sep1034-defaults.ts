@@ -12,5 +12,6 @@ const form = z.object({
 export default defineCommand({
   summary: "Asks with a form whose fields are filled in already",
   effects: "read",
-  run: async (_input, task) => content(`Elicitation completed: ${JSON.stringify(await task.ask("Please check the form", form))}`),
+  run: async (_input, task) =>
+    content(`Elicitation completed: ${JSON.stringify(await task.ask("Please check the form", form))}`),
 });

@@ -6,7 +6,13 @@ export default defineCommand({
   input: z.object({ message: z.string().describe("The question") }),
   effects: "read",
   async run({ message }, task) {
-    const person = await task.ask(message, z.object({ username: z.string().describe("User's response"), email: z.string().describe("User's email address") }));
+    const person = await task.ask(
+      message,
+      z.object({
+        username: z.string().describe("User's response"),
+        email: z.string().describe("User's email address"),
+      }),
+    );
     return content(`User response: ${JSON.stringify(person)}`);
   },
 });

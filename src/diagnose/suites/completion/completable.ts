@@ -12,7 +12,8 @@ export interface Completable {
 const maxAsked = 5;
 
 export const undeclared = "The server does not declare completions.";
-export const nothingToComplete = "The server declares completions, but has no prompt with an argument and no resource template to complete.";
+export const nothingToComplete =
+  "The server declares completions, but has no prompt with an argument and no resource template to complete.";
 
 /** Of the newest revision that the server speaks. Before 2025-03-26 there was no capability to declare. */
 export function declaresCompletions({ modern, legacy }: Pick<Facts, "modern" | "legacy">): boolean {
@@ -23,7 +24,9 @@ export function declaresCompletions({ modern, legacy }: Pick<Facts, "modern" | "
 /** At most five, prompts first. */
 export async function findCompletables(session: Session): Promise<readonly Completable[]> {
   const look = async (capability: string, method: string, field: string) =>
-    session.capabilities[capability] === undefined ? [] : (await session.list(method, field, { maxItems: 50, maxPages: 5 })).items;
+    session.capabilities[capability] === undefined
+      ? []
+      : (await session.list(method, field, { maxItems: 50, maxPages: 5 })).items;
   const [prompts, templates] = await Promise.all([
     look("prompts", "prompts/list", "prompts"),
     look("resources", "resources/templates/list", "resourceTemplates"),
@@ -34,7 +37,9 @@ export async function findCompletables(session: Session): Promise<readonly Compl
 function ofPrompt({ name, arguments: list }: Json): Completable[] {
   return listOf(list).flatMap((item) => {
     const argument = textOf(fieldsOf(item).name);
-    return argument === undefined || textOf(name) === undefined ? [] : [{ ref: { type: "ref/prompt", name }, argument }];
+    return argument === undefined || textOf(name) === undefined
+      ? []
+      : [{ ref: { type: "ref/prompt", name }, argument }];
   });
 }
 
@@ -50,8 +55,17 @@ export function toParams({ ref, argument }: Completable, value: string): Json {
   return { ref, argument: { name: argument, value } };
 }
 
-export function complete(session: Session, completable: Completable, value: string, timeoutMs?: number): Promise<Answer> {
-  return session.request("completion/complete", toParams(completable, value), timeoutMs === undefined ? {} : { timeoutMs });
+export function complete(
+  session: Session,
+  completable: Completable,
+  value: string,
+  timeoutMs?: number,
+): Promise<Answer> {
+  return session.request(
+    "completion/complete",
+    toParams(completable, value),
+    timeoutMs === undefined ? {} : { timeoutMs },
+  );
 }
 
 /** The suggestions, when they came as a list. */

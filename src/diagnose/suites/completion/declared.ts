@@ -2,7 +2,15 @@ import { hasCompletionsCapability } from "../../../wire/revisions.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
 import type { Session } from "../../wire/session.ts";
-import { type Completable, complete, declaresCompletions, findCompletables, nothingToComplete, toParams, valuesOf } from "./completable.ts";
+import {
+  type Completable,
+  complete,
+  declaresCompletions,
+  findCompletables,
+  nothingToComplete,
+  toParams,
+  valuesOf,
+} from "./completable.ts";
 
 export const check: Check = {
   id: "completion/declared",
@@ -15,8 +23,11 @@ export const check: Check = {
   run: async (probe) => {
     const session = await probe.open();
     const completables = await findCompletables(session);
-    if (!hasCompletionsCapability(session.revision)) return skipped("The server speaks a revision that has no such capability.");
-    return declaresCompletions(probe.facts) ? await askDeclared(probe, session, completables) : await askUndeclared(probe, session, completables);
+    if (!hasCompletionsCapability(session.revision))
+      return skipped("The server speaks a revision that has no such capability.");
+    return declaresCompletions(probe.facts)
+      ? await askDeclared(probe, session, completables)
+      : await askUndeclared(probe, session, completables);
   },
 };
 
@@ -26,7 +37,8 @@ async function askDeclared(probe: Probe, session: Session, completables: readonl
   const answers = await Promise.all(completables.map((completable) => complete(session, completable, "")));
   if (answers.some(({ result }) => result !== undefined)) return passed();
   // It may want other arguments first, and says so.
-  if (answers.every(({ error }) => error?.code === -32602)) return passed("Every argument was answered with −32602: it may need other arguments first.");
+  if (answers.every(({ error }) => error?.code === -32602))
+    return passed("Every argument was answered with −32602: it may need other arguments first.");
   return failed({
     title: "Completions are declared, but nothing can be completed",
     evidence: [
@@ -44,6 +56,9 @@ async function askUndeclared(probe: Probe, session: Session, completables: reado
   return failed({
     severity: "info",
     title: "completion/complete works, but the capability is not declared, so no host asks for it",
-    evidence: [probe.sent({ method: "completion/complete", params: toParams(asked, "") }), probe.received(answer.result)],
+    evidence: [
+      probe.sent({ method: "completion/complete", params: toParams(asked, "") }),
+      probe.received(answer.result),
+    ],
   });
 }

@@ -1,5 +1,13 @@
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { complete, declaresCompletions, findCompletables, nothingToComplete, toParams, undeclared, valuesOf } from "./completable.ts";
+import {
+  complete,
+  declaresCompletions,
+  findCompletables,
+  nothingToComplete,
+  toParams,
+  undeclared,
+  valuesOf,
+} from "./completable.ts";
 
 const beginnings = ["a", "b", "c", "d", "e", "m", "p", "s", "t", "1"];
 

@@ -1,11 +1,22 @@
 import { type Check, failed, passed, skipped, type Verdict } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
 import type { Answer, Session } from "../../wire/session.ts";
-import { type Completable, complete, declaresCompletions, findCompletables, nothingToComplete, toParams, undeclared } from "./completable.ts";
+import {
+  type Completable,
+  complete,
+  declaresCompletions,
+  findCompletables,
+  nothingToComplete,
+  toParams,
+  undeclared,
+} from "./completable.ts";
 
 const patienceMs = 2_000;
 
-/** What people type by accident, and others on purpose: half a pattern, patterns that explode, formats, paths, and very much. */
+/**
+ * What people type by accident, and others on purpose: half a pattern, patterns that explode, formats, paths, and very
+ * much.
+ */
 const partials: readonly { readonly what: string; readonly value: string }[] = [
   { what: "an open parenthesis", value: "(" },
   { what: "a pattern that explodes", value: "^(a+)+$" },
@@ -48,7 +59,10 @@ interface Try {
   readonly limitMs: number;
 }
 
-async function tryOne({ probe, session, completable, usual, limitMs }: Try, { what, value }: (typeof partials)[number]): Promise<Verdict | undefined> {
+async function tryOne(
+  { probe, session, completable, usual, limitMs }: Try,
+  { what, value }: (typeof partials)[number],
+): Promise<Verdict | undefined> {
   // Another request at the same time: a server that computes does not answer it either.
   const [answer, other] = await Promise.all([
     complete(session, completable, value, limitMs),
@@ -57,8 +71,15 @@ async function tryOne({ probe, session, completable, usual, limitMs }: Try, { wh
   const sent = probe.sent({ method: "completion/complete", params: toParams(completable, value) });
   const isGone = (one: Answer) => one.message === undefined && (one.http?.status ?? 0) === 0;
   if (isGone(answer) || isGone(other)) {
-    const evidence = [sent, probe.received(answer.message ?? answer.problem), probe.measured(`another request meanwhile: ${other.problem ?? "answered"}`)];
-    return failed({ title: `Completing ${what} is not answered in 2 s${isGone(other) ? ", and nothing else is answered meanwhile" : ""}`, evidence });
+    const evidence = [
+      sent,
+      probe.received(answer.message ?? answer.problem),
+      probe.measured(`another request meanwhile: ${other.problem ?? "answered"}`),
+    ];
+    return failed({
+      title: `Completing ${what} is not answered in 2 s${isGone(other) ? ", and nothing else is answered meanwhile" : ""}`,
+      evidence,
+    });
   }
   if (answer.error?.code !== -32603 || usual.error !== undefined) return undefined;
   return failed({

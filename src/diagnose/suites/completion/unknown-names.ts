@@ -1,6 +1,14 @@
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
 import type { Answer } from "../../wire/session.ts";
-import { type Completable, complete, declaresCompletions, findCompletables, toParams, undeclared, valuesOf } from "./completable.ts";
+import {
+  type Completable,
+  complete,
+  declaresCompletions,
+  findCompletables,
+  toParams,
+  undeclared,
+  valuesOf,
+} from "./completable.ts";
 
 /** Invalid params; not supported; and what resources that are not found were answered with before 2026-07-28. */
 const fittingCodes: readonly unknown[] = [-32602, -32601, -32002];
@@ -37,8 +45,10 @@ export const check: Check = {
 function findProblem(what: string, answer: Answer): Pick<Fault, "title" | "severity"> | undefined {
   const values = valuesOf(answer);
   // No suggestion is no harm: the SDKs answer so for an unknown argument.
-  if (values !== undefined && values.length > 0) return { title: `An unknown ${what} is completed as if there were one` };
-  if (answer.message === undefined) return { severity: "major", title: `Completing an unknown ${what} is never answered` };
+  if (values !== undefined && values.length > 0)
+    return { title: `An unknown ${what} is completed as if there were one` };
+  if (answer.message === undefined)
+    return { severity: "major", title: `Completing an unknown ${what} is never answered` };
   if (answer.error !== undefined && !fittingCodes.includes(answer.error.code))
     return { title: `Completing an unknown ${what} is answered with an error other than −32602` };
   return undefined;

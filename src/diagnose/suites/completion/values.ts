@@ -1,7 +1,15 @@
 import { fieldsOf } from "../../../wire/json.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
 import type { Answer } from "../../wire/session.ts";
-import { complete, declaresCompletions, findCompletables, nothingToComplete, toParams, undeclared, valuesOf } from "./completable.ts";
+import {
+  complete,
+  declaresCompletions,
+  findCompletables,
+  nothingToComplete,
+  toParams,
+  undeclared,
+  valuesOf,
+} from "./completable.ts";
 
 const maxValues = 100;
 
@@ -10,7 +18,8 @@ export const check: Check = {
   question: "Are suggestions at most 100 strings, with a total and a hasMore that fit them?",
   severity: "major",
   why: "The SDKs' clients throw an answer away whole when it has more than 100 values or one that is no string: the user sees no suggestion at all.",
-  remedy: "Cut `values` to 100 strings, give the number of all matches in `total`, and say `hasMore: true` when there are more than were sent.",
+  remedy:
+    "Cut `values` to 100 strings, give the number of all matches in `total`, and say `hasMore: true` when there are more than were sent.",
   source: "MCP 2025-11-25 and 2026-07-28, Completion: maximum 100 items per response",
   isGentle: true,
   run: async (probe) => {
@@ -26,7 +35,10 @@ export const check: Check = {
       const problem = findProblem(answer);
       if (problem === undefined) continue;
       const sent = probe.sent({ method: "completion/complete", params: toParams(completable, "") });
-      return failed({ ...problem, evidence: [sent, probe.measured(countsOf(answer)), probe.received(answer.result)] } satisfies Fault);
+      return failed({
+        ...problem,
+        evidence: [sent, probe.measured(countsOf(answer)), probe.received(answer.result)],
+      } satisfies Fault);
     }
     return answered === 0 ? skipped("No argument could be completed.") : passed();
   },
@@ -38,12 +50,16 @@ function findProblem(answer: Answer): Pick<Fault, "title" | "severity"> | undefi
   if (!values.every((value) => typeof value === "string")) return { title: "Some suggestions are no strings" };
   if (values.length > maxValues) return { title: "More than 100 suggestions are sent at once" };
   const { total, hasMore } = fieldsOf(answer.result?.completion);
-  if (total !== undefined && !(Number.isInteger(total) && (total as number) >= 0)) return { title: "`total` is no whole number" };
+  if (total !== undefined && !(Number.isInteger(total) && (total as number) >= 0))
+    return { title: "`total` is no whole number" };
   if (hasMore !== undefined && typeof hasMore !== "boolean") return { title: "`hasMore` is neither true nor false" };
   if (typeof total !== "number") return undefined;
-  if (total < values.length) return { severity: "minor", title: "`total` is smaller than the number of suggestions sent" };
-  if (total > values.length && hasMore === false) return { severity: "minor", title: "`hasMore` is false, though `total` counts more than were sent" };
-  if (total === values.length && hasMore === true) return { severity: "minor", title: "`hasMore` is true, though all that `total` counts was sent" };
+  if (total < values.length)
+    return { severity: "minor", title: "`total` is smaller than the number of suggestions sent" };
+  if (total > values.length && hasMore === false)
+    return { severity: "minor", title: "`hasMore` is false, though `total` counts more than were sent" };
+  if (total === values.length && hasMore === true)
+    return { severity: "minor", title: "`hasMore` is true, though all that `total` counts was sent" };
   return undefined;
 }
 

@@ -39,12 +39,18 @@ export async function observeTools(probe: Probe): Promise<ReadonlyMap<string, Ob
   const chosen = likelySlowFirst(probe.callables).slice(0, maxTools);
   if (chosen.length === 0) return new Map();
   const session = await probe.open({ capabilities: {} });
-  const seen = await Promise.all(chosen.map((callable, at) => observe(probe, session, { callable, token: `meanwhile-diagnose-${at}` })));
+  const seen = await Promise.all(
+    chosen.map((callable, at) => observe(probe, session, { callable, token: `meanwhile-diagnose-${at}` })),
+  );
   const observed = new Map(chosen.map(({ tool }, at) => [tool.name, seen[at] as Observation]));
   return await withTasks(probe, chosen, observed);
 }
 
-async function observe(probe: Probe, session: Session, { callable, token }: { callable: Callable; token: string }): Promise<Observation> {
+async function observe(
+  probe: Probe,
+  session: Session,
+  { callable, token }: { callable: Callable; token: string },
+): Promise<Observation> {
   const { clock } = probe;
   const startedAt = clock.monotonic();
   const timeoutMs = probe.isFull ? 35_000 : 12_000;
@@ -56,12 +62,16 @@ async function observe(probe: Probe, session: Session, { callable, token }: { ca
   const marks = () => session.heard.filter(({ message }) => isProgress(message, token)).map(({ at }) => at);
   const enough = Promise.withResolvers<undefined>();
   // Slow, and heard from twice: more is not needed to foretell.
-  const watch = () => (clock.monotonic() - startedAt >= slowMs && marks().length >= 2 ? enough.resolve(undefined) : undefined);
+  const watch = () =>
+    clock.monotonic() - startedAt >= slowMs && marks().length >= 2 ? enough.resolve(undefined) : undefined;
   const stopWatching = every(probe, 250, watch);
   const came = await Promise.race([answer, enough.promise]);
   stopWatching();
   const isFinished = came?.message !== undefined;
-  if (!isFinished) void session.notify("notifications/cancelled", { requestId: id, reason: "Enough was seen." }).catch(() => undefined);
+  if (!isFinished)
+    void session
+      .notify("notifications/cancelled", { requestId: id, reason: "Enough was seen." })
+      .catch(() => undefined);
   const endedAt = clock.monotonic();
   const points = [startedAt, ...marks(), endedAt];
   return {
@@ -75,8 +85,15 @@ async function observe(probe: Probe, session: Session, { callable, token }: { ca
   };
 }
 
-/** Asks the slow ones, and those that want a task, once more as a client that takes tasks, where the server declares them. */
-async function withTasks(probe: Probe, chosen: readonly Callable[], observed: ReadonlyMap<string, Observation>): Promise<ReadonlyMap<string, Observation>> {
+/**
+ * Asks the slow ones, and those that want a task, once more as a client that takes tasks, where the server declares
+ * them.
+ */
+async function withTasks(
+  probe: Probe,
+  chosen: readonly Callable[],
+  observed: ReadonlyMap<string, Observation>,
+): Promise<ReadonlyMap<string, Observation>> {
   const slow = chosen.filter(({ tool }) => {
     const seen = observed.get(tool.name) as Observation;
     return isSlow(seen) || (seen.isFailed && tool.taskSupport === "required");
@@ -85,7 +102,11 @@ async function withTasks(probe: Probe, chosen: readonly Callable[], observed: Re
   const session = await probe.open();
   const given = await Promise.all(
     slow.map(async ({ tool, arguments: args }) => {
-      const { result } = await session.request("tools/call", { name: tool.name, arguments: args }, { timeoutMs: 2_000 });
+      const { result } = await session.request(
+        "tools/call",
+        { name: tool.name, arguments: args },
+        { timeoutMs: 2_000 },
+      );
       const isTask = result?.resultType === "task";
       if (isTask) await session.request("tasks/cancel", { taskId: result.taskId }, { timeoutMs: 500 });
       return [tool.name, isTask] as const;
@@ -99,7 +120,10 @@ function isProgress({ method, params }: Readonly<Record<string, unknown>>, token
   return method === "notifications/progress" && fieldsOf(params).progressToken === token;
 }
 
-/** An error, a text that tells of one, or no way to an answer at all: whatever it is, it is quick only because nothing was done. */
+/**
+ * An error, a text that tells of one, or no way to an answer at all: whatever it is, it is quick only because nothing
+ * was done.
+ */
 function isFailure(answer: Answer): boolean {
   const { problem, message } = answer;
   if (message === undefined) return problem !== undefined && !problem.startsWith("no answer within");

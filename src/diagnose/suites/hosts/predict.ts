@@ -52,13 +52,16 @@ function kindOf({ limitMs, isExtended, isAssumed }: HostLimit): Prediction["kind
   return isExtended ? "idle" : "hard";
 }
 
-/** A tool that can only be called as a task; undefined: it can also be called without one, or this host takes its tasks. */
+/**
+ * A tool that can only be called as a task; undefined: it can also be called without one, or this host takes its tasks.
+ */
 function foretellTask({ notes }: Host, { tool, seen }: Sight, server: Server): Foretold | undefined {
   if (tool.taskSupport !== "required" || notes.tasks === legacyRevision) return undefined;
   // Over 2026-07-28 a server may hand out the same tool as a task, or answer it plainly: there the word says nothing.
   if (notes.tasks === modernRevision && declaresTasks(server)) {
     if (seen !== undefined && !seen.isFailed) return undefined;
-    if (seen === undefined || seen.givesTask) return { state: "ok", text: "runs as a task in its interactive mode; with -p it cannot call it" };
+    if (seen === undefined || seen.givesTask)
+      return { state: "ok", text: "runs as a task in its interactive mode; with -p it cannot call it" };
   }
   return { state: "cut", text: "cannot call it: the tool wants a task, and this host has none", survivesMs: 0 };
 }
@@ -67,9 +70,16 @@ function foretell(host: Host, { tool, seen }: Sight, limit: HostLimit): Foretold
   if (isKeptInTime(tool)) return { state: "ok", text: "gets a result or a handle in time (Meanwhile)" };
   if (limit.limitMs === undefined) return { state: "ok", text: "waits" };
   if (seen !== undefined && !seen.isFailed && !isSlow(seen))
-    return { state: "ok", text: `answers quickly; ${describeLimit(limit, limit.limitMs)}`, survivesMs: endOf(host, limit, seen) };
+    return {
+      state: "ok",
+      text: `answers quickly; ${describeLimit(limit, limit.limitMs)}`,
+      survivesMs: endOf(host, limit, seen),
+    };
   if (seen?.givesTask === true && host.notes.tasks === modernRevision)
-    return { state: "ok", text: `runs as a task in its interactive mode; with -p ${describeLimit(limit, limit.limitMs)}` };
+    return {
+      state: "ok",
+      text: `runs as a task in its interactive mode; with -p ${describeLimit(limit, limit.limitMs)}`,
+    };
   if (limit.isAssumed === true) return { state: "unknown", text: "nobody has measured this host; many cut at 60 s" };
   return seen === undefined || seen.isFailed ? unseen(limit, limit.limitMs) : judge(host, limit, limit.limitMs, seen);
 }
@@ -79,11 +89,24 @@ function judge({ notes }: Host, limit: HostLimit, limitMs: number, seen: Observa
   const at = toSeconds(limitMs);
   const isHeard = seen.progress > 0 && seen.silenceMs < limitMs;
   if (limit.isExtended && isHeard)
-    return { state: "progress", text: `lives while progress comes at least every ${at} (it comes every ${every(seen.silenceMs)})` };
+    return {
+      state: "progress",
+      text: `lives while progress comes at least every ${at} (it comes every ${every(seen.silenceMs)})`,
+    };
   if (limit.isExtended)
-    return { state: "cut", text: `cut after ${at} of silence: it sends ${seen.progress > 0 ? "progress too rarely" : "no progress"}`, survivesMs: limitMs };
-  if (notes.progress === "unknown" && isHeard) return { state: "unknown", text: `cut at ${at} unless progress extends it, which nobody has measured` };
-  const why = notes.progress === "never-asked" ? " (it never asks for progress)" : notes.progress === "ignored" && isHeard ? " (progress does not help)" : "";
+    return {
+      state: "cut",
+      text: `cut after ${at} of silence: it sends ${seen.progress > 0 ? "progress too rarely" : "no progress"}`,
+      survivesMs: limitMs,
+    };
+  if (notes.progress === "unknown" && isHeard)
+    return { state: "unknown", text: `cut at ${at} unless progress extends it, which nobody has measured` };
+  const why =
+    notes.progress === "never-asked"
+      ? " (it never asks for progress)"
+      : notes.progress === "ignored" && isHeard
+        ? " (progress does not help)"
+        : "";
   return { state: "cut", text: `cut at ${at}${why}`, survivesMs: limitMs };
 }
 

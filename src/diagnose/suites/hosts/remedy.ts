@@ -6,11 +6,26 @@ import type { Host } from "./settings.ts";
 /** `Cline CLI and Continue CLI at 60 s, Codex CLI at 300 s`, shortest first. */
 export function listCuts(cuts: readonly Prediction[]): string {
   const limits = [...new Set(cuts.map(({ survivesSeconds }) => survivesSeconds ?? 0))].toSorted((a, b) => a - b);
-  return limits.map((seconds) => `${join(cuts.filter((one) => one.survivesSeconds === seconds).map(({ host }) => host))} at ${seconds} s`).join(", ");
+  return limits
+    .map(
+      (seconds) =>
+        `${join(cuts.filter((one) => one.survivesSeconds === seconds).map(({ host }) => host))} at ${seconds} s`,
+    )
+    .join(", ");
 }
 
 /** What to change: in the server, in the hosts, or in front of a server that is somebody else's. */
-export function remedyFor({ cuts, hosts, seen, target }: { cuts: readonly Prediction[]; hosts: readonly Host[]; seen: Observation; target: Target }): string {
+export function remedyFor({
+  cuts,
+  hosts,
+  seen,
+  target,
+}: {
+  cuts: readonly Prediction[];
+  hosts: readonly Host[];
+  seen: Observation;
+  target: Target;
+}): string {
   const cutHosts = hosts.filter(({ profile }) => cuts.some(({ host }) => host === profile.title));
   const patient = cutHosts.filter(({ notes }) => notes.progress === "extends").map(({ profile }) => profile.title);
   const inServer = [
@@ -21,7 +36,9 @@ export function remedyFor({ cuts, hosts, seen, target }: { cuts: readonly Predic
       : []),
     "answer within 45 s with a task, or with a plain handle and a tool that waits for it (helps everywhere)",
   ];
-  const settable = cutHosts.flatMap(({ profile, notes }) => (notes.setting === undefined ? [] : [`${profile.title}: ${notes.setting}`]));
+  const settable = cutHosts.flatMap(({ profile, notes }) =>
+    notes.setting === undefined ? [] : [`${profile.title}: ${notes.setting}`],
+  );
   const unsettable = cutHosts.filter(({ notes }) => notes.setting === undefined).map(({ profile }) => profile.title);
   return [
     `In the server: ${inServer.join("; or ")}.`,

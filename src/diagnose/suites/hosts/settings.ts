@@ -5,7 +5,10 @@ import { legacyRevision, modernRevision, type TaskGeneration } from "../../../wi
 export interface HostNotes {
   /** `clientInfo.name`, as in src/host/profiles.ts. */
   readonly name: string;
-  /** What progress does for a call: starts its time anew, nothing, nothing because it is never asked for, or nobody knows. */
+  /**
+   * What progress does for a call: starts its time anew, nothing, nothing because it is never asked for, or nobody
+   * knows.
+   */
   readonly progress: "extends" | "ignored" | "never-asked" | "unknown";
   /** Whose tasks it takes. */
   readonly tasks?: TaskGeneration;
@@ -20,13 +23,16 @@ const notes: readonly HostNotes[] = [
     name: "claude-code",
     progress: "extends",
     tasks: modernRevision,
-    setting: '"timeout": 3600000 in the server\'s entry of .mcp.json, or MCP_TOOL_TIMEOUT=3600000 (a hard limit of an hour then, progress or not)',
-    source: "code.claude.com/docs/en/mcp, quoted in anthropics/claude-code#76283; that it is hard then was measured with 2.1.325",
+    setting:
+      '"timeout": 3600000 in the server\'s entry of .mcp.json, or MCP_TOOL_TIMEOUT=3600000 (a hard limit of an hour then, progress or not)',
+    source:
+      "code.claude.com/docs/en/mcp, quoted in anthropics/claude-code#76283; that it is hard then was measured with 2.1.325",
   },
   {
     name: "copilot-cli",
     progress: "extends",
-    setting: '"timeout": 3600000 in the server\'s entry of ~/.copilot/mcp-config.json (lost again when the server sends tools/list_changed)',
+    setting:
+      '"timeout": 3600000 in the server\'s entry of ~/.copilot/mcp-config.json (lost again when the server sends tools/list_changed)',
     source: "github/copilot-cli#172 and #1378",
   },
   {
@@ -51,7 +57,8 @@ const notes: readonly HostNotes[] = [
     name: "kilo",
     progress: "unknown",
     setting: '"timeout": 3600000 in mcp.<name> of kilo.json',
-    source: "Kilo-Org/kilocode, packages/kilo-docs (Network Timeout) and packages/opencode/src/mcp/catalog.ts, which passes it to every tool call",
+    source:
+      "Kilo-Org/kilocode, packages/kilo-docs (Network Timeout) and packages/opencode/src/mcp/catalog.ts, which passes it to every tool call",
   },
   {
     name: "@cline/core",
@@ -59,12 +66,17 @@ const notes: readonly HostNotes[] = [
     setting: '"timeout": 3600 (seconds, the most there is) in the server\'s entry of cline_mcp_settings.json',
     source: "docs.cline.bot/mcp/configuring-mcp-servers; the program of @cline/core 0.0.86 (Cline CLI 3.0.65)",
   },
-  { name: "continue-cli-client", progress: "never-asked", source: "the program of 1.5.47, which calls tools with its SDK's 60 s and nothing to set" },
+  {
+    name: "continue-cli-client",
+    progress: "never-asked",
+    source: "the program of 1.5.47, which calls tools with its SDK's 60 s and nothing to set",
+  },
   { name: "factory-cli", progress: "unknown", source: "nothing is known" },
   {
     name: "qwen-cli-mcp-client-probe",
     progress: "unknown",
-    setting: '"timeout": 3600000 in mcpServers.<name> and "mcp": { "toolIdleTimeoutMs": 3600000 } in ~/.qwen/settings.json',
+    setting:
+      '"timeout": 3600000 in mcpServers.<name> and "mcp": { "toolIdleTimeoutMs": 3600000 } in ~/.qwen/settings.json',
     source: "the program of 0.24.4; not measured",
   },
   { name: "claude-ai", progress: "ignored", source: "anthropics/claude-code#22542 and #64614: no setting is honoured" },
@@ -85,12 +97,22 @@ export interface Host {
 
 const profiled: readonly Host[] = knownHosts.map((profile) => ({
   profile,
-  notes: notes.find(({ name }) => name === profile.name) ?? { name: profile.name, progress: "unknown", source: "nothing is known" },
+  notes: notes.find(({ name }) => name === profile.name) ?? {
+    name: profile.name,
+    progress: "unknown",
+    source: "nothing is known",
+  },
 }));
 
-const hard = (seconds: number) => ({ stdio: { limitMs: seconds * 1000, isExtended: false }, http: { limitMs: seconds * 1000, isExtended: false } });
+const hard = (seconds: number) => ({
+  stdio: { limitMs: seconds * 1000, isExtended: false },
+  http: { limitMs: seconds * 1000, isExtended: false },
+});
 
-/** Hosts whose clientInfo.name nobody has seen, so that no server can know them by it: what they do with a slow call is known all the same. */
+/**
+ * Hosts whose clientInfo.name nobody has seen, so that no server can know them by it: what they do with a slow call is
+ * known all the same.
+ */
 const nameless: readonly Host[] = [
   {
     profile: { title: "Amazon Q", limits: hard(60), source: "public threads" },

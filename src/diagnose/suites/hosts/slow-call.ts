@@ -27,10 +27,16 @@ export const check: Check = {
     const data = toData(probe, cases, seen);
     const faults = cases.flatMap((one) => findFault(probe, one));
     if (faults.length > 0) return failed(faults, data);
-    if (tools.every(isKeptInTime)) return passed("Every tool is answered inside the host's time: Meanwhile sees to it.", { data });
+    if (tools.every(isKeptInTime))
+      return passed("Every tool is answered inside the host's time: Meanwhile sees to it.", { data });
     if (seen.size === 0) return { ...unasked("No tool was called: name your slow one with --tool <name>."), data };
     if ([...seen.values()].every(({ isFailed }) => isFailed))
-      return { ...unasked("No call succeeded, which says nothing about its length: give arguments that work with --tool <name> and --args."), data };
+      return {
+        ...unasked(
+          "No call succeeded, which says nothing about its length: give arguments that work with --tool <name> and --args.",
+        ),
+        data,
+      };
     return passed("No tool that was called is slow enough to be cut.", {
       evidence: [...seen].map(([name, one]) => describe(probe, name, one)).slice(0, 4),
       data,
@@ -54,7 +60,10 @@ function toCase(probe: Probe, tool: Tool, seen: Observation | undefined): Case {
   return { tool, seen, predictions: hostsKnown.map((host) => predict(host, { tool, seen }, probe.facts)) };
 }
 
-/** The user's own tools first, then those with problems, then those that were called: what is cut off at the end matters least. */
+/**
+ * The user's own tools first, then those with problems, then those that were called: what is cut off at the end matters
+ * least.
+ */
 function inOrder(cases: readonly Case[]): Case[] {
   const rank = ({ seen, predictions }: Case) =>
     seen?.isNamed === true ? 0 : predictions.some(({ state }) => state === "cut") ? 1 : seen === undefined ? 3 : 2;
@@ -69,20 +78,30 @@ function toData(probe: Probe, cases: readonly Case[], seen: ReadonlyMap<string, 
       columns: shown.map(({ tool }) => show(tool.name)),
       rows: hostsKnown.map(({ profile }, row) => ({
         name: profile.title,
-        cells: shown.map(({ predictions }) => ({ state: predictions[row]?.state ?? "unknown", text: predictions[row]?.text ?? "" })),
+        cells: shown.map(({ predictions }) => ({
+          state: predictions[row]?.state ?? "unknown",
+          text: predictions[row]?.text ?? "",
+        })),
       })),
       named: shown.filter((one) => one.seen?.isNamed === true).map(({ tool }) => show(tool.name)),
       leftOut: cases.length - shown.length,
     },
-    predictions: cases.slice(0, maxPredicted).flatMap(({ predictions }) => predictions.map((one) => ({ ...one, tool: show(one.tool) }))),
+    predictions: cases
+      .slice(0, maxPredicted)
+      .flatMap(({ predictions }) => predictions.map((one) => ({ ...one, tool: show(one.tool) }))),
     figures: { observed: Object.fromEntries([...seen].map(([name, one]) => [show(name), one])) },
   };
 }
 
-/** One fault a tool at most, and only for a tool that was seen to be slow. A tool that wants a task is the tasks suite's. */
+/**
+ * One fault a tool at most, and only for a tool that was seen to be slow. A tool that wants a task is the tasks
+ * suite's.
+ */
 function findFault(probe: Probe, { tool, seen, predictions }: Case): Fault[] {
   if (seen === undefined || !isSlow(seen)) return [];
-  const cuts = predictions.filter(({ state, survivesSeconds }) => state === "cut" && survivesSeconds !== null && survivesSeconds > 0);
+  const cuts = predictions.filter(
+    ({ state, survivesSeconds }) => state === "cut" && survivesSeconds !== null && survivesSeconds > 0,
+  );
   if (cuts.length === 0) return [];
   const name = probe.show(tool.name, 80);
   return [
@@ -96,14 +115,24 @@ function findFault(probe: Probe, { tool, seen, predictions }: Case): Fault[] {
   ];
 }
 
-/** What a third of the hosts lose, the user's own tool, and one on its way to the limit weigh more than one that is merely slow. */
+/**
+ * What a third of the hosts lose, the user's own tool, and one on its way to the limit weigh more than one that is
+ * merely slow.
+ */
 function weigh({ isNamed, elapsedMs }: Observation, cuts: readonly Prediction[], hosts: number): Severity {
   const shortest = Math.min(...cuts.map(({ survivesSeconds }) => survivesSeconds ?? Number.POSITIVE_INFINITY));
   return isNamed || cuts.length * 3 >= hosts || elapsedMs >= (shortest * 1000) / 2 ? "major" : "minor";
 }
 
 function describe(probe: Probe, name: string, { elapsedMs, isFinished, isFailed, progress, silenceMs }: Observation) {
-  const took = isFailed ? "did not succeed" : isFinished ? `took ${Math.round(elapsedMs)} ms` : `was not finished after ${Math.round(elapsedMs)} ms`;
-  const told = progress === 0 ? "sent no progress" : `sent progress ${progress} times, with ${Math.round(silenceMs)} ms of silence at most`;
+  const took = isFailed
+    ? "did not succeed"
+    : isFinished
+      ? `took ${Math.round(elapsedMs)} ms`
+      : `was not finished after ${Math.round(elapsedMs)} ms`;
+  const told =
+    progress === 0
+      ? "sent no progress"
+      : `sent progress ${progress} times, with ${Math.round(silenceMs)} ms of silence at most`;
   return probe.measured(`${probe.show(name, 80)} ${took} and ${told}`);
 }

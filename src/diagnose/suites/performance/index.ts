@@ -6,4 +6,11 @@ import { check as listSize } from "./list-size.ts";
 import { check as memoryGrowth } from "./memory-growth.ts";
 import { check as parallelCalls } from "./parallel-calls.ts";
 
-export const performance: readonly Check[] = [coldStart, listLatency, listSize, callLatency, parallelCalls, memoryGrowth];
+export const performance: readonly Check[] = [
+  coldStart,
+  listLatency,
+  listSize,
+  callLatency,
+  parallelCalls,
+  memoryGrowth,
+];

@@ -14,7 +14,8 @@ export const check: Check = {
   question: "Does the server's memory stay where it is over 500 calls?",
   severity: "minor",
   why: "A host keeps a server for days. One that keeps something of every call slows the machine down and is killed in the middle of somebody's work.",
-  remedy: "Look for lists, maps and listeners that grow with each call: finished calls, progress tokens, sessions, caches without a limit.",
+  remedy:
+    "Look for lists, maps and listeners that grow with each call: finished calls, progress tokens, sessions, caches without a limit.",
   source: "measured: more than 30 MiB and more than half as much again after 500 calls, and going on with 500 more",
   transport: "stdio",
   isThorough: true,
@@ -23,24 +24,40 @@ export const check: Check = {
     const session = await probe.open({ capabilities: {} });
     const quick = await findQuickTool(probe, session);
     if (quick === undefined) return skipped(noQuickTool);
-    if (quick.answerBytes > maxAnswerBytes) return skipped("The only quick tool's answers are too large for a thousand of them.");
+    if (quick.answerBytes > maxAnswerBytes)
+      return skipped("The only quick tool's answers are too large for a thousand of them.");
     const { pipe } = session;
     const sizes = await measure(session, quick, pipe);
-    if (sizes === undefined) return skipped("The system does not tell how much memory the server uses, or a call was not answered.");
+    if (sizes === undefined)
+      return skipped("The system does not tell how much memory the server uses, or a call was not answered.");
     const [before = 0, after = 0, last] = sizes;
-    const figures = { calls, beforeBytes: before, afterBytes: after, ...(last !== undefined && { afterTwiceBytes: last }) };
-    const evidence = [probe.measured(`${toMib(before)} after ${warmUp} calls, ${sizes.slice(1).map(toMib).join(", then ")} after ${calls} more each`)];
-    if (last === undefined || last - after < (after - before) / 2) return passed(undefined, { evidence, data: { figures } });
+    const figures = {
+      calls,
+      beforeBytes: before,
+      afterBytes: after,
+      ...(last !== undefined && { afterTwiceBytes: last }),
+    };
+    const evidence = [
+      probe.measured(
+        `${toMib(before)} after ${warmUp} calls, ${sizes.slice(1).map(toMib).join(", then ")} after ${calls} more each`,
+      ),
+    ];
+    if (last === undefined || last - after < (after - before) / 2)
+      return passed(undefined, { evidence, data: { figures } });
     return failed({ title: "The server's memory grows with every call", evidence }, { figures });
   },
 };
 
-/** Bytes after the warm-up, after 500 calls and, where those brought much, after 500 more: a heap that settles does not go on growing. */
+/**
+ * Bytes after the warm-up, after 500 calls and, where those brought much, after 500 more: a heap that settles does not
+ * go on growing.
+ */
 async function measure(session: Session, quick: QuickTool, pipe: Pipe | undefined): Promise<number[] | undefined> {
   const sizes: number[] = [];
   for (const count of [warmUp, calls, calls]) {
     if (sizes.length === 2 && !hasGrown(sizes)) break;
-    for (let left = count; left > 0; left--) if (!isGood(await callTool(session, quick.callable, quick.callable.arguments, 5_000))) return undefined;
+    for (let left = count; left > 0; left--)
+      if (!isGood(await callTool(session, quick.callable, quick.callable.arguments, 5_000))) return undefined;
     const bytes = pipe?.residentBytes();
     if (bytes === undefined) return undefined;
     sizes.push(bytes);

@@ -23,9 +23,16 @@ export const check: Check = {
     let rush = await hurry(session, quick);
     // Once more before anything is said about time: this machine may have been busy.
     if (isStarved(rush)) rush = await hurry(session, quick);
-    const figures = { calls: parallel, allMs: Math.round(rush.allMs), listMs: Math.round(rush.list.elapsedMs), alone: Math.round(quick.elapsedMs) };
+    const figures = {
+      calls: parallel,
+      allMs: Math.round(rush.allMs),
+      listMs: Math.round(rush.list.elapsedMs),
+      alone: Math.round(quick.elapsedMs),
+    };
     const fault = findFault(probe, rush);
-    const measured = probe.measured(`${parallel} calls of ${probe.show(quick.callable.tool.name, 60)} took ${figures.allMs} ms together`);
+    const measured = probe.measured(
+      `${parallel} calls of ${probe.show(quick.callable.tool.name, 60)} took ${figures.allMs} ms together`,
+    );
     if (fault === undefined) return passed(undefined, { evidence: [measured], data: { figures } });
     return failed({ ...fault, evidence: [...fault.evidence, measured] }, { figures });
   },
@@ -61,7 +68,10 @@ async function hurry(session: Session, { callable, elapsedMs }: QuickTool): Prom
   const after = await learn();
   const listAloneMs = Math.min(listBeforeMs, await listAlone());
   // Only what is the same before and after, and different for different arguments, tells whose answer it is.
-  const isTelling = before.every((content, at) => content === after[at]) && new Set(before).size === variants.length && variants.length > 1;
+  const isTelling =
+    before.every((content, at) => content === after[at]) &&
+    new Set(before).size === variants.length &&
+    variants.length > 1;
   return { answers, usual: isTelling ? before : [], list, listAloneMs, allMs };
 }
 
@@ -69,9 +79,12 @@ async function hurry(session: Session, { callable, elapsedMs }: QuickTool): Prom
 function variantsOf({ tool, arguments: args }: Callable): readonly Json[] {
   for (const [name, value] of Object.entries(fieldsOf(tool.inputSchema.properties))) {
     const schema = fieldsOf(value);
-    const other = listOf(schema.enum).find((choice) => choice !== args[name] && choice !== (args[name] ?? schema.default));
+    const other = listOf(schema.enum).find(
+      (choice) => choice !== args[name] && choice !== (args[name] ?? schema.default),
+    );
     if (other !== undefined) return [args, { ...args, [name]: other }];
-    const isFree = schema.type === "string" && ["enum", "pattern", "format", "const"].every((rule) => schema[rule] === undefined);
+    const isFree =
+      schema.type === "string" && ["enum", "pattern", "format", "const"].every((rule) => schema[rule] === undefined);
     if (isFree && typeof args[name] === "string") return [args, { ...args, [name]: `${String(args[name])}-2` }];
   }
   return [args];
@@ -86,12 +99,18 @@ function isStarved({ list, listAloneMs }: Rush): boolean {
 }
 
 function findFault(probe: Probe, { answers, usual, list, ...rush }: Rush): Fault | undefined {
-  const swapped = answers.find(({ answer, variant }) => isGood(answer) && usual.some((content, at) => at !== variant && content === contentOf(answer)));
+  const swapped = answers.find(
+    ({ answer, variant }) =>
+      isGood(answer) && usual.some((content, at) => at !== variant && content === contentOf(answer)),
+  );
   if (swapped !== undefined)
     return {
       severity: "blocker",
       title: "Calls at the same time get each other's results",
-      evidence: [probe.measured(`alone it brings ${probe.show(usual[swapped.variant] ?? "", 120)}`), probe.received(swapped.answer.result)],
+      evidence: [
+        probe.measured(`alone it brings ${probe.show(usual[swapped.variant] ?? "", 120)}`),
+        probe.received(swapped.answer.result),
+      ],
     };
   const lost = answers.filter(({ answer }) => answer.message === undefined && !isTurnedAway(answer));
   if (lost.length > 0)
@@ -110,7 +129,11 @@ function findFault(probe: Probe, { answers, usual, list, ...rush }: Rush): Fault
   return {
     severity: "minor",
     title: "While 32 calls are under way, tools/list waits for seconds",
-    evidence: [probe.measured(`tools/list took ${Math.round(list.elapsedMs)} ms meanwhile, ${Math.round(rush.listAloneMs)} ms alone`)],
+    evidence: [
+      probe.measured(
+        `tools/list took ${Math.round(list.elapsedMs)} ms meanwhile, ${Math.round(rush.listAloneMs)} ms alone`,
+      ),
+    ],
   };
 }
 

@@ -16,16 +16,23 @@ const quickMs = 300;
 const maxTried = 3;
 const tries = 2;
 
-export const noQuickTool = "No tool that says it only reads (readOnlyHint) answered an example call within 300 ms, and no other is called this often.";
+export const noQuickTool =
+  "No tool that says it only reads (readOnlyHint) answered an example call within 300 ms, and no other is called this often.";
 
-/** Tries at most three tools: first those that stay on their own machine, then the preferred, then those that look quick. */
+/**
+ * Tries at most three tools: first those that stay on their own machine, then the preferred, then those that look
+ * quick.
+ */
 export async function findQuickTool(
   probe: Probe,
   session: Session,
   isPreferred: (callable: Callable) => boolean = () => false,
 ): Promise<QuickTool | undefined> {
-  const reading = likelySlowFirst(probe.callables.filter(({ tool }) => tool.annotations.readOnlyHint === true)).toReversed();
-  const rank = (callable: Callable) => (callable.tool.annotations.openWorldHint === false ? 2 : 0) + (isPreferred(callable) ? 1 : 0);
+  const reading = likelySlowFirst(
+    probe.callables.filter(({ tool }) => tool.annotations.readOnlyHint === true),
+  ).toReversed();
+  const rank = (callable: Callable) =>
+    (callable.tool.annotations.openWorldHint === false ? 2 : 0) + (isPreferred(callable) ? 1 : 0);
   for (const callable of reading.toSorted((a, b) => rank(b) - rank(a)).slice(0, maxTried)) {
     // Once for all checks that look for one: a slow tool takes seconds to be known as one.
     const timing = await probe.recall(`quick tool ${callable.tool.name}`, () => timeTool(session, callable));
@@ -39,7 +46,8 @@ async function timeTool(session: Session, callable: Callable): Promise<Omit<Quic
   await callTool(session, callable, callable.arguments, 2_000);
   for (let left = tries; left > 0; left--) {
     const answer = await callTool(session, callable, callable.arguments, 1_000);
-    if (isGood(answer) && answer.elapsedMs <= quickMs) return { elapsedMs: answer.elapsedMs, answerBytes: Buffer.byteLength(JSON.stringify(answer.message)) };
+    if (isGood(answer) && answer.elapsedMs <= quickMs)
+      return { elapsedMs: answer.elapsedMs, answerBytes: Buffer.byteLength(JSON.stringify(answer.message)) };
   }
   return undefined;
 }

@@ -12,8 +12,10 @@ export const check: Check = {
   question: "Does a cancelled call fall silent?",
   severity: "minor",
   why: "Progress after a cancel shows that the work goes on: the user pressed stop, and the server still spends time, money or somebody's quota.",
-  remedy: "Pass the request's abort signal down to the work and stop there; send nothing more for the call, neither progress nor an answer.",
-  source: "MCP 2025-11-25, Cancellation, Behavior Requirements; MCP 2026-07-28, Cancellation; anthropics/claude-code #44006.",
+  remedy:
+    "Pass the request's abort signal down to the work and stop there; send nothing more for the call, neither progress nor an answer.",
+  source:
+    "MCP 2025-11-25, Cancellation, Behavior Requirements; MCP 2026-07-28, Cancellation; anthropics/claude-code #44006.",
   isThorough: true,
   limitMs: 40_000,
   async run(probe) {
@@ -27,10 +29,12 @@ export const check: Check = {
     const { call } = found;
     const said = saidWith(session, call.token);
     const firstMs = (said[0]?.at ?? call.startedAt) - call.startedAt;
-    if (call.ended() !== undefined) return skipped("The call ended before it could be cancelled; name a slower tool with --tool and --args.");
+    if (call.ended() !== undefined)
+      return skipped("The call ended before it could be cancelled; name a slower tool with --tool and --args.");
     await stopCalls(session, call);
     await sleep(probe.clock, graceMs, probe.signal);
-    if (call.ended()?.answer.message !== undefined) return skipped("The call ended as it was cancelled; name a slower tool with --tool and --args.");
+    if (call.ended()?.answer.message !== undefined)
+      return skipped("The call ended as it was cancelled; name a slower tool with --tool and --args.");
     const before = saidWith(session, call.token).length;
     // As long as it takes this call to say something, but not for ever.
     await sleep(probe.clock, Math.min(1.5 * firstMs + 300, 6_000), probe.signal);
@@ -38,8 +42,13 @@ export const check: Check = {
     if (late.length === 0) return passed();
     // Where protocol/cancellation asks in the same revision, it has seen the answer that such a call ends with.
     const isAskedThere = legacy === undefined || session.revision === legacy.revision;
-    if (isAskedThere) await Promise.race([call.end, sleep(probe.clock, Math.max(answeredMs - (probe.clock.monotonic() - call.startedAt), 0), probe.signal)]);
-    if (isAskedThere && call.ended()?.answer.message !== undefined) return passed("The call is not stopped by a cancel; see protocol/cancellation.");
+    if (isAskedThere)
+      await Promise.race([
+        call.end,
+        sleep(probe.clock, Math.max(answeredMs - (probe.clock.monotonic() - call.startedAt), 0), probe.signal),
+      ]);
+    if (isAskedThere && call.ended()?.answer.message !== undefined)
+      return passed("The call is not stopped by a cancel; see protocol/cancellation.");
     return failed({
       title: "A cancelled call goes on and still reports progress",
       evidence: [

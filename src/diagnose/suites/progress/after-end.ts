@@ -20,11 +20,14 @@ export const check: Check = {
     if ("why" in found) return skipped(found.why);
     const { call } = found;
     const untilMs = probe.isFull ? 20_000 : 6_000;
-    if (estimateMs(session, call) < untilMs) await waitUntil(probe, session, { isThere: () => call.ended() !== undefined, calls: [call], untilMs });
+    if (estimateMs(session, call) < untilMs)
+      await waitUntil(probe, session, { isThere: () => call.ended() !== undefined, calls: [call], untilMs });
     const end = call.ended();
     if (end === undefined) {
       await stopCalls(session, call);
-      return skipped("The call takes too long to wait for its end; name a tool that ends sooner with --tool and --args.");
+      return skipped(
+        "The call takes too long to wait for its end; name a tool that ends sooner with --tool and --args.",
+      );
     }
     await sleep(probe.clock, listenMs, probe.signal);
     const late = lateNotes(session, call, end.at);
@@ -46,8 +49,11 @@ function estimateMs(session: Session, { token, startedAt }: Call): number {
 
 /** Over pipes by the order of lines, since several can arrive at once. */
 function lateNotes(session: Session, { id, token }: Call, endedAt: number): readonly Json[] {
-  if (session.pipe === undefined) return saidWith(session, token).flatMap(({ at, message }) => (at > endedAt ? [message] : []));
+  if (session.pipe === undefined)
+    return saidWith(session, token).flatMap(({ at, message }) => (at > endedAt ? [message] : []));
   const messages = session.pipe.lines.flatMap(({ json }) => (isObject(json) ? [json] : []));
   const answer = messages.findIndex((message) => message.id === id && message.method === undefined);
-  return messages.slice(answer + 1).filter((message) => isProgress(message) && paramsOf(message).progressToken === token);
+  return messages
+    .slice(answer + 1)
+    .filter((message) => isProgress(message) && paramsOf(message).progressToken === token);
 }

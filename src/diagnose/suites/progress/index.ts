@@ -10,4 +10,14 @@ import { check as token } from "./token.ts";
 import { check as uninvited } from "./uninvited.ts";
 
 /** Whose it is, what it says, how often it comes, and when it stops. */
-export const progress: readonly Check[] = [token, uninvited, shape, increasing, rate, silence, afterEnd, afterCancel, parallel];
+export const progress: readonly Check[] = [
+  token,
+  uninvited,
+  shape,
+  increasing,
+  rate,
+  silence,
+  afterEnd,
+  afterCancel,
+  parallel,
+];

@@ -12,12 +12,14 @@ export const check: Check = {
   severity: "minor",
   why: "Every notification is parsed, stored and drawn by the host. Hundreds a second slow down the host and the call itself, and over HTTP fill the connection.",
   remedy: "Send at most ten a second and the last value always: remember what is new and let a timer send it.",
-  source: "MCP 2025-11-25, Progress, Implementation Notes: both parties SHOULD implement rate limiting to prevent flooding.",
+  source:
+    "MCP 2025-11-25, Progress, Implementation Notes: both parties SHOULD implement rate limiting to prevent flooding.",
   limitMs: 20_000,
   async run(probe) {
     const recording = await recordCalls(probe);
     const call = recording === undefined ? undefined : speakerIn(recording);
-    if (recording === undefined || call === undefined) return skipped(recording === undefined ? nothingToCall : nothingSaid);
+    if (recording === undefined || call === undefined)
+      return skipped(recording === undefined ? nothingToCall : nothingSaid);
     const most = mostInWindow(saidWith(recording, call.token));
     if (most <= maxPerSecond) return passed();
     return failed({

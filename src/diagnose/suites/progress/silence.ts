@@ -20,17 +20,30 @@ export const check: Check = {
     const recording = await recordCalls(probe);
     if (recording === undefined) return skipped(nothingToCall);
     const { calls, until } = recording;
-    const faults = calls.flatMap((call) => faultOf(probe, call, { now: until, times: saidWith(recording, call.token).map(({ at }) => at) }));
+    const faults = calls.flatMap((call) =>
+      faultOf(probe, call, { now: until, times: saidWith(recording, call.token).map(({ at }) => at) }),
+    );
     // What comes with a wrong token is a sign of life too; that it helps nobody is said by progress/token.
-    if (faults.length > 0 && !progressOf(recording).some(({ message }) => calls.every(({ token }) => token !== paramsOf(message).progressToken)))
+    if (
+      faults.length > 0 &&
+      !progressOf(recording).some(({ message }) =>
+        calls.every(({ token }) => token !== paramsOf(message).progressToken),
+      )
+    )
       return failed(faults);
     const slow = calls.some((call) => (call.ended()?.at ?? until) - call.startedAt >= silentMs);
     if (slow) return passed();
-    return skipped(`No tool that was called took longer than ${silentMs / 1000} s; name a slow one with --tool and --args.`);
+    return skipped(
+      `No tool that was called took longer than ${silentMs / 1000} s; name a slow one with --tool and --args.`,
+    );
   },
 };
 
-function faultOf(probe: Probe, call: Call, { now, times }: { readonly now: number; readonly times: readonly number[] }): Fault[] {
+function faultOf(
+  probe: Probe,
+  call: Call,
+  { now, times }: { readonly now: number; readonly times: readonly number[] },
+): Fault[] {
   const until = call.ended()?.at ?? now;
   const stations = [call.startedAt, ...times, until];
   const gapMs = Math.max(...stations.slice(1).map((at, index) => at - (stations[index] as number)));
@@ -40,14 +53,22 @@ function faultOf(probe: Probe, call: Call, { now, times }: { readonly now: numbe
   return [
     {
       subject,
-      title: isSilent ? `${subject} runs for seconds and sends no progress` : `${subject} is silent for more than 20 seconds while it runs`,
+      title: isSilent
+        ? `${subject} runs for seconds and sends no progress`
+        : `${subject} is silent for more than 20 seconds while it runs`,
       ...(gapMs >= heartbeatMs && { severity: "major" as const }),
       evidence: [
         probe.sent({
           method: "tools/call",
-          params: { name: call.callable.tool.name, arguments: call.callable.arguments, _meta: { progressToken: call.token } },
+          params: {
+            name: call.callable.tool.name,
+            arguments: call.callable.arguments,
+            _meta: { progressToken: call.token },
+          },
         }),
-        probe.measured(`Nothing came for ${formatDuration(gapMs)}${call.ended() === undefined ? ", and the call was still running" : ""}.`),
+        probe.measured(
+          `Nothing came for ${formatDuration(gapMs)}${call.ended() === undefined ? ", and the call was still running" : ""}.`,
+        ),
       ],
     },
   ];

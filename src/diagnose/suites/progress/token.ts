@@ -1,5 +1,15 @@
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { type Call, findSpeaker, openPlain, paramsOf, progressOf, saidWith, startCall, stopCalls, waitUntil } from "./watch.ts";
+import {
+  type Call,
+  findSpeaker,
+  openPlain,
+  paramsOf,
+  progressOf,
+  saidWith,
+  startCall,
+  stopCalls,
+  waitUntil,
+} from "./watch.ts";
 
 const numberToken = 7;
 
@@ -21,18 +31,28 @@ export const check: Check = {
     const isOurs = () => progressOf(session).every(({ message }) => tokens.has(paramsOf(message).progressToken));
     const strange = (title: string) => {
       const note = progressOf(session).find(({ message }) => !tokens.has(paramsOf(message).progressToken));
-      return failed({ title, evidence: [probe.sent({ _meta: { progressToken: [...tokens].at(-1) } }), probe.received(note?.message)] });
+      return failed({
+        title,
+        evidence: [probe.sent({ _meta: { progressToken: [...tokens].at(-1) } }), probe.received(note?.message)],
+      });
     };
     if (!isOurs()) return strange("Progress comes with another token than its call's");
     const numbered = startCall(probe, session, call.callable, numberToken);
     tokens.add(numberToken);
-    await waitUntil(probe, session, { isThere: () => saidWith(session, numberToken).length > 0 || !isOurs(), calls: [numbered], untilMs: likeBefore(call) });
+    await waitUntil(probe, session, {
+      isThere: () => saidWith(session, numberToken).length > 0 || !isOurs(),
+      calls: [numbered],
+      untilMs: likeBefore(call),
+    });
     await stopCalls(session, numbered);
     if (!isOurs()) return strange("Progress of a call whose token is a number comes with another one");
     if (saidWith(session, numberToken).length > 0) return passed();
     return failed({
       title: "A call whose token is a number gets no progress",
-      evidence: [probe.sent({ _meta: { progressToken: numberToken } }), probe.received("(no progress, though a text as token gets some)")],
+      evidence: [
+        probe.sent({ _meta: { progressToken: numberToken } }),
+        probe.received("(no progress, though a text as token gets some)"),
+      ],
     });
 
     /** As long as the first call needed to say something, and some more. */

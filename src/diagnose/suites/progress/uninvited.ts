@@ -19,9 +19,13 @@ export const check: Check = {
     if ("why" in found) return skipped(found.why);
     const { call, others } = found;
     await stopCalls(session, call);
-    const isUninvited = () => progressOf(session).find(({ message }) => ![call, ...others].some(({ token }) => token === paramsOf(message).progressToken));
+    const isUninvited = () =>
+      progressOf(session).find(
+        ({ message }) => ![call, ...others].some(({ token }) => token === paramsOf(message).progressToken),
+      );
     // With foreign tokens already on the first call that is for progress/token.
-    if (isUninvited() !== undefined) return skipped("Progress comes with tokens of no call anyway; see progress/token.");
+    if (isUninvited() !== undefined)
+      return skipped("Progress comes with tokens of no call anyway; see progress/token.");
     const [first] = progressOf(session);
     const silent = startCall(probe, session, call.callable);
     const untilMs = 1.2 * ((first?.at ?? call.startedAt) - call.startedAt) + 200;
@@ -32,7 +36,10 @@ export const check: Check = {
     if (note === undefined) return passed();
     return failed({
       title: "A call without a token gets progress",
-      evidence: [probe.sent({ method: "tools/call", params: { name: call.callable.tool.name } }), probe.received(note.message)],
+      evidence: [
+        probe.sent({ method: "tools/call", params: { name: call.callable.tool.name } }),
+        probe.received(note.message),
+      ],
     });
   },
 };

@@ -27,7 +27,10 @@ export function openPlain(probe: Probe, revision?: string): Promise<Session> {
 export function startCall(probe: Probe, session: Session, callable: Callable, token?: Token): Call {
   const params = { name: callable.tool.name, arguments: callable.arguments };
   const startedAt = probe.clock.monotonic();
-  const { id, answer } = session.start("tools/call", params, { timeoutMs: maxCallMs, ...(token !== undefined && { meta: { progressToken: token } }) });
+  const { id, answer } = session.start("tools/call", params, {
+    timeoutMs: maxCallMs,
+    ...(token !== undefined && { meta: { progressToken: token } }),
+  });
   let ended: ReturnType<Call["ended"]>;
   const end = answer.then((came) => {
     ended = { at: probe.clock.monotonic(), answer: came };
@@ -38,7 +41,9 @@ export function startCall(probe: Probe, session: Session, callable: Callable, to
 /** Stops calls that still run, as a client does whose user has seen enough. */
 export async function stopCalls(session: Session, ...calls: readonly Call[]): Promise<void> {
   await Promise.all(
-    calls.filter((call) => call.ended() === undefined).map(({ id }) => session.notify("notifications/cancelled", { requestId: id, reason: "Seen enough." })),
+    calls
+      .filter((call) => call.ended() === undefined)
+      .map(({ id }) => session.notify("notifications/cancelled", { requestId: id, reason: "Seen enough." })),
   );
 }
 
@@ -60,7 +65,10 @@ export function paramsOf(message: Json): Json {
   return fieldsOf(message.params);
 }
 
-/** Waits until something holds, looking again whenever the server says something or a call ends; false when the time is over. */
+/**
+ * Waits until something holds, looking again whenever the server says something or a call ends; false when the time is
+ * over.
+ */
 export async function waitUntil(
   probe: Probe,
   session: Session,
@@ -73,7 +81,10 @@ export async function waitUntil(
     const running = calls.filter((call) => call.ended() === undefined);
     if (running.length === 0) return isThere();
     const count = session.heard.length;
-    await Promise.race([...running.map(({ end }) => end), session.waitHeard(() => session.heard.length > count, leftMs)]);
+    await Promise.race([
+      ...running.map(({ end }) => end),
+      session.waitHeard(() => session.heard.length > count, leftMs),
+    ]);
   }
   return true;
 }
@@ -86,12 +97,20 @@ export interface Speaker {
   readonly others: readonly Call[];
 }
 
-/** Calls the tools that are likeliest to be slow, at the same time, until one says something; a reason when none does. */
-export async function findSpeaker(probe: Probe, session: Session, untilMs = speakMs(probe)): Promise<Speaker | { readonly why: string }> {
+/**
+ * Calls the tools that are likeliest to be slow, at the same time, until one says something; a reason when none does.
+ */
+export async function findSpeaker(
+  probe: Probe,
+  session: Session,
+  untilMs = speakMs(probe),
+): Promise<Speaker | { readonly why: string }> {
   const chosen = likelySlowFirst(probe.callables).slice(0, candidates);
   if (chosen.length === 0) return { why: nothingToCall };
   const calls = chosen.map((callable, index) => startCall(probe, session, callable, `meanwhile-${index + 1}`));
-  const findOne = () => calls.find(({ token }) => saidWith(session, token).length > 0) ?? (progressOf(session).length > 0 ? calls[0] : undefined);
+  const findOne = () =>
+    calls.find(({ token }) => saidWith(session, token).length > 0) ??
+    (progressOf(session).length > 0 ? calls[0] : undefined);
   await waitUntil(probe, session, { isThere: () => findOne() !== undefined, calls, untilMs });
   const call = findOne();
   if (call !== undefined) {
@@ -108,7 +127,10 @@ function speakMs({ isFull }: Probe): number {
   return isFull ? 10_000 : 2_500;
 }
 
-/** What a call of the tools that are likeliest to be slow looks like from outside; seen once for all checks that only look. */
+/**
+ * What a call of the tools that are likeliest to be slow looks like from outside; seen once for all checks that only
+ * look.
+ */
 export interface Recording {
   readonly calls: readonly Call[];
   readonly heard: readonly Heard[];
@@ -146,9 +168,13 @@ export function recordCalls(probe: Probe): Promise<Recording | undefined> {
 
 /** The call that said most; undefined when none said anything. */
 export function speakerIn({ calls, heard }: Recording): Call | undefined {
-  const [most] = calls.map((call) => ({ call, count: saidWith({ heard }, call.token).length })).sort((one, other) => other.count - one.count);
+  const [most] = calls
+    .map((call) => ({ call, count: saidWith({ heard }, call.token).length }))
+    .sort((one, other) => other.count - one.count);
   return most !== undefined && (most.count > 0 || progressOf({ heard }).length > 0) ? most.call : undefined;
 }
 
-export const nothingToCall = "No tool says that it only reads (readOnlyHint), with arguments that can be guessed; name a slow one with --tool and --args.";
-export const nothingSaid = "No tool that was called sends progress, or none runs long enough to; name a slow one with --tool and --args.";
+export const nothingToCall =
+  "No tool says that it only reads (readOnlyHint), with arguments that can be guessed; name a slow one with --tool and --args.";
+export const nothingSaid =
+  "No tool that was called sends progress, or none runs long enough to; name a slow one with --tool and --args.";

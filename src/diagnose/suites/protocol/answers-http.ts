@@ -15,18 +15,30 @@ export async function explainHttp(probe: Probe, problem: string): Promise<Fault>
   if (status >= 500 && isPage)
     return {
       title: `A web page answers, not an MCP server (HTTP status ${status})`,
-      remedy: "Give the URL of the MCP endpoint; most are at /mcp. If this is one, look into the server's log: it failed before it could answer.",
+      remedy:
+        "Give the URL of the MCP endpoint; most are at /mcp. If this is one, look into the server's log: it failed before it could answer.",
       evidence,
     };
-  if (status >= 500 || status === 429) return { title: `The server answers with HTTP status ${status}`, remedy: "Look into the server's log.", evidence };
-  if (answer.ended === "too-large") return { title: "The answer to the handshake is too large", remedy: "Answer within a few kilobytes, and end.", evidence };
+  if (status >= 500 || status === 429)
+    return { title: `The server answers with HTTP status ${status}`, remedy: "Look into the server's log.", evidence };
+  if (answer.ended === "too-large")
+    return {
+      title: "The answer to the handshake is too large",
+      remedy: "Answer within a few kilobytes, and end.",
+      evidence,
+    };
   if (answer.ended === "timeout")
-    return { title: "The answer to the handshake never ends", remedy: "Answer initialize at once, and end the stream.", evidence };
+    return {
+      title: "The answer to the handshake never ends",
+      remedy: "Answer initialize at once, and end the stream.",
+      evidence,
+    };
   const isOldTransport = await hasEndpointEvent(probe);
   if (isOldTransport)
     return {
       title: "The server speaks the HTTP+SSE transport of 2024-11-05",
-      remedy: "Offer Streamable HTTP: one URL that takes POST. The old transport is deprecated since 2025-03-26, and hosts drop it.",
+      remedy:
+        "Offer Streamable HTTP: one URL that takes POST. The old transport is deprecated since 2025-03-26, and hosts drop it.",
       evidence: [...evidence, probe.received("GET is answered with an endpoint event")],
     };
   const path = await findPath(probe);
@@ -37,10 +49,23 @@ export async function explainHttp(probe: Probe, problem: string): Promise<Fault>
       evidence,
     };
   if (status === 404)
-    return { title: "There is no MCP server at this path (HTTP status 404)", remedy: "Give the whole URL; most servers are at /mcp.", evidence };
+    return {
+      title: "There is no MCP server at this path (HTTP status 404)",
+      remedy: "Give the whole URL; most servers are at /mcp.",
+      evidence,
+    };
   if (status === 405)
-    return { title: "This path does not take POST (HTTP status 405)", remedy: "Give the URL of the MCP endpoint; most are at /mcp.", evidence };
-  if (isPage) return { title: "A web page answers, not an MCP server", remedy: "Give the URL of the MCP endpoint, not of the page about it.", evidence };
+    return {
+      title: "This path does not take POST (HTTP status 405)",
+      remedy: "Give the URL of the MCP endpoint; most are at /mcp.",
+      evidence,
+    };
+  if (isPage)
+    return {
+      title: "A web page answers, not an MCP server",
+      remedy: "Give the URL of the MCP endpoint, not of the page about it.",
+      evidence,
+    };
   return {
     title: "The server refuses every handshake",
     remedy: "Answer initialize (2025-11-25 and before) or server/discover (2026-07-28) with a result.",
@@ -55,19 +80,32 @@ function shown(probe: Probe, { status, headers, text, error, ended }: HttpAnswer
 }
 
 function withoutAnswer({ ended, error = "" }: HttpAnswer): { title: string; remedy: string } {
-  if (ended === "refused") return { title: "The address may not be spoken to", remedy: "Allow private addresses if you mean this one." };
+  if (ended === "refused")
+    return { title: "The address may not be spoken to", remedy: "Allow private addresses if you mean this one." };
   if (ended === "timeout")
-    return { title: "The server takes the connection and says nothing", remedy: "Look whether it hangs: initialize needs an answer within seconds." };
-  if (error === "ECONNREFUSED") return { title: "Nothing listens at this address", remedy: "Start the server, and check host and port." };
-  if (error === "ENOTFOUND" || error === "EAI_AGAIN") return { title: "There is no host of this name", remedy: "Check the host name." };
+    return {
+      title: "The server takes the connection and says nothing",
+      remedy: "Look whether it hangs: initialize needs an answer within seconds.",
+    };
+  if (error === "ECONNREFUSED")
+    return { title: "Nothing listens at this address", remedy: "Start the server, and check host and port." };
+  if (error === "ENOTFOUND" || error === "EAI_AGAIN")
+    return { title: "There is no host of this name", remedy: "Check the host name." };
   if (/CERT|SSL|TLS|ALTNAME/.test(error))
-    return { title: "The server's certificate is not accepted", remedy: "Use a certificate that clients trust for this host name." };
-  return { title: "The connection breaks before there is an answer", remedy: "Look into the server's log; check http and https." };
+    return {
+      title: "The server's certificate is not accepted",
+      remedy: "Use a certificate that clients trust for this host name.",
+    };
+  return {
+    title: "The connection breaks before there is an answer",
+    remedy: "Look into the server's log; check http and https.",
+  };
 }
 
 function redirected(probe: Probe, { status, headers }: HttpAnswer): { title: string; remedy: string } {
   const { isElsewhere } = wayOf(probe, headers);
-  const asksAnew = status === 307 || status === 308 ? "" : " Whoever follows it asks with GET, which is no request of MCP.";
+  const asksAnew =
+    status === 307 || status === 308 ? "" : " Whoever follows it asks with GET, which is no request of MCP.";
   return {
     title: `The server redirects to another ${isElsewhere ? "host" : "path"} (HTTP status ${status})`,
     remedy: `Give the URL that it leads to, if you trust it${isElsewhere ? "; credentials are never sent to another host" : ""}.${asksAnew}`,
@@ -75,7 +113,10 @@ function redirected(probe: Probe, { status, headers }: HttpAnswer): { title: str
 }
 
 /** Where a redirect leads: a path of the same origin, or no more than the other origin. */
-function wayOf({ target }: Probe, { location = "" }: HttpAnswer["headers"]): { readonly isElsewhere: boolean; readonly way: string } {
+function wayOf(
+  { target }: Probe,
+  { location = "" }: HttpAnswer["headers"],
+): { readonly isElsewhere: boolean; readonly way: string } {
   const home = target.kind === "http" ? new URL(target.url) : undefined;
   const to = URL.parse(location, home?.href);
   if (to === null) return { isElsewhere: false, way: "(none)" };
@@ -103,8 +144,17 @@ async function hasEndpointEvent(probe: Probe): Promise<boolean> {
 async function findPath(probe: Probe): Promise<string | undefined> {
   const own = probe.target.kind === "http" ? new URL(probe.target.url).pathname : "";
   for (const path of ["/mcp", "/"].filter((path) => path !== own)) {
-    const { messages } = await probe.http({ url: path, body: JSON.stringify(initialize(legacyRevision)), timeoutMs: Math.min(probe.requestMs, 2_000) });
-    if (messages.some((message) => typeof message === "object" && message !== null && "jsonrpc" in message && "result" in message)) return path;
+    const { messages } = await probe.http({
+      url: path,
+      body: JSON.stringify(initialize(legacyRevision)),
+      timeoutMs: Math.min(probe.requestMs, 2_000),
+    });
+    if (
+      messages.some(
+        (message) => typeof message === "object" && message !== null && "jsonrpc" in message && "result" in message,
+      )
+    )
+      return path;
   }
   return undefined;
 }

@@ -23,10 +23,15 @@ export const check: Check = {
   },
 };
 
-/** Who asks for credentials does what it should, and nothing else can be said of it; how well it asks is the question of security/sign-in-hint. */
+/**
+ * Who asks for credentials does what it should, and nothing else can be said of it; how well it asks is the question of
+ * security/sign-in-hint.
+ */
 function refused({ target }: Probe): Skipped {
   const hasSome = target.kind === "http" && Object.keys(target.headers).length > 0;
-  return skipped(`It wants ${hasSome ? "other credentials than those given" : "credentials"}: give --token-env NAME (or --header 'Name: value').`);
+  return skipped(
+    `It wants ${hasSome ? "other credentials than those given" : "credentials"}: give --token-env NAME (or --header 'Name: value').`,
+  );
 }
 
 /** Clients of the SDKs go on to it; others do not, and each request costs two. */

@@ -5,17 +5,28 @@ import type { HttpAnswer } from "../../wire/http.ts";
 import type { Session } from "../../wire/session.ts";
 import { bodyOf, harmless, headersOf, isAlive, isMessage, verdictOf } from "./exchange.ts";
 
-/** JSON-RPC has an answer for each; MCP has no batches since 2025-06-18, so refusing one is as right as answering it. */
-const cases: readonly { readonly subject: string; readonly what: string; readonly text: (session: Session) => string }[] = [
+/**
+ * JSON-RPC has an answer for each; MCP has no batches since 2025-06-18, so refusing one is as right as answering it.
+ */
+const cases: readonly {
+  readonly subject: string;
+  readonly what: string;
+  readonly text: (session: Session) => string;
+}[] = [
   { subject: "broken JSON", what: "Broken JSON", text: () => '{"jsonrpc":"2.0","id":"broken","method":' },
   { subject: "no request", what: "JSON that is no request", text: () => '{"hello":"world"}' },
   { subject: "text", what: "A text instead of a request", text: () => '"hello"' },
-  { subject: "batch", what: "A batch of requests", text: (session) => `[${bodyOf(session, harmless(session), "in-a-batch")}]` },
+  {
+    subject: "batch",
+    what: "A batch of requests",
+    text: (session) => `[${bodyOf(session, harmless(session), "in-a-batch")}]`,
+  },
 ];
 
 export const check: Check = {
   id: "protocol/bad-message",
-  question: "Does the server survive broken JSON, messages that are no requests, and batches, and say nothing but messages to them?",
+  question:
+    "Does the server survive broken JSON, messages that are no requests, and batches, and say nothing but messages to them?",
   severity: "major",
   why: "One bad message of one client must not end the work of all others, and a client that gets no answer over HTTP waits until its time is over.",
   remedy:
@@ -30,16 +41,23 @@ export const check: Check = {
       const since = session.pipe?.lines.length ?? 0;
       session.pipe?.write(`${body}\n`);
       const trouble = answer === undefined ? undefined : troubleOf(subject, answer);
-      const evidence = [probe.sent(body), ...(answer === undefined ? [] : [probe.received(`HTTP ${answer.status}: ${answer.text || answer.ended}`)])];
-      if (trouble !== undefined) faults.push({ subject, title: `${what} ${trouble.title}`, severity: trouble.severity, evidence });
+      const evidence = [
+        probe.sent(body),
+        ...(answer === undefined ? [] : [probe.received(`HTTP ${answer.status}: ${answer.text || answer.ended}`)]),
+      ];
+      if (trouble !== undefined)
+        faults.push({ subject, title: `${what} ${trouble.title}`, severity: trouble.severity, evidence });
       const isThere = await isAlive(session);
       // What stands before the answer to the next request was printed for this message.
-      const noise = (session.pipe?.lines.slice(since) ?? []).filter((line) => line.text.trim() !== "" && !isMessage(line));
+      const noise = (session.pipe?.lines.slice(since) ?? []).filter(
+        (line) => line.text.trim() !== "" && !isMessage(line),
+      );
       if (noise.length > 0)
         faults.push({
           subject: `${subject}, printed`,
           title: `${what} makes the server print what is no message on its standard output`,
-          remedy: "Catch what your parser throws, and write it to the standard error; on the standard output answer with error −32700 or nothing.",
+          remedy:
+            "Catch what your parser throws, and write it to the standard error; on the standard output answer with error −32700 or nothing.",
           evidence: [probe.sent(body), ...noise.slice(0, 3).map(({ text: line }) => probe.printed(line))],
         });
       if (isThere) continue;
@@ -56,11 +74,19 @@ export const check: Check = {
 };
 
 function post(probe: Probe, session: Session, body: string): Promise<HttpAnswer> {
-  return probe.http({ body, headers: headersOf(session, harmless(session)), timeoutMs: Math.min(probe.requestMs, 2_000) });
+  return probe.http({
+    body,
+    headers: headersOf(session, harmless(session)),
+    timeoutMs: Math.min(probe.requestMs, 2_000),
+  });
 }
 
-function troubleOf(subject: string, { status, ended, messages }: HttpAnswer): { title: string; severity: Severity } | undefined {
-  if (status === 0) return { title: ended === "timeout" ? "is not answered" : "breaks the connection", severity: "major" };
+function troubleOf(
+  subject: string,
+  { status, ended, messages }: HttpAnswer,
+): { title: string; severity: Severity } | undefined {
+  if (status === 0)
+    return { title: ended === "timeout" ? "is not answered" : "breaks the connection", severity: "major" };
   if (status >= 500) return { title: `is answered with HTTP status ${status}`, severity: "minor" };
   const isRefused = status >= 400 || messages.some((message) => isObject(message) && message.error !== undefined);
   return subject === "broken JSON" && !isRefused ? { title: "is accepted", severity: "minor" } : undefined;

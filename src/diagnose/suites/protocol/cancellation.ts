@@ -20,22 +20,35 @@ export const check: Check = {
   question: "Is a call that was cancelled left unanswered, and does the server go on?",
   severity: "minor",
   why: "When the user stops a call, its work should stop too. A server that goes on wastes its time, and its late answer is for nobody.",
-  remedy: "On notifications/cancelled stop the work of that request and send nothing for it; in 2026-07-28 over HTTP the closed connection says the same.",
+  remedy:
+    "On notifications/cancelled stop the work of that request and send nothing for it; in 2026-07-28 over HTTP the closed connection says the same.",
   source: "MCP 2025-11-25, Cancellation; MCP 2026-07-28, Cancellation",
   limitMs: 30_000,
   async run(probe) {
-    if (probe.callables.length === 0) return skipped("No tool says that it only reads; name one that takes a while with --tool.");
+    if (probe.callables.length === 0)
+      return skipped("No tool says that it only reads; name one that takes a while with --tool.");
     const { legacy } = probe.facts;
     const session = await probe.open({ capabilities: {}, ...(legacy !== undefined && { revision: legacy.revision }) });
     const slow = await findSlow(probe, session);
     if ("why" in slow) return skipped(slow.why);
     const came = await cancel(probe, session, slow);
-    const evidence = [probe.sent({ method: "tools/call", params: { name: slow.callable.tool.name } }), probe.sent("notifications/cancelled for this call")];
-    if (!(await isAlive(session))) return failed({ title: "After a cancelled call the server does not answer any more", severity: "major", evidence });
+    const evidence = [
+      probe.sent({ method: "tools/call", params: { name: slow.callable.tool.name } }),
+      probe.sent("notifications/cancelled for this call"),
+    ];
+    if (!(await isAlive(session)))
+      return failed({
+        title: "After a cancelled call the server does not answer any more",
+        severity: "major",
+        evidence,
+      });
     if (came?.late.message === undefined) return passed();
     if (came.afterMs < (came.late.error === undefined ? crossingMs : 0))
       return skipped("The call ended at the moment it was cancelled; name a slower tool with --tool.");
-    return failed({ title: "A call is answered after it was cancelled", evidence: [...evidence, cameBack(probe, came.late)] });
+    return failed({
+      title: "A call is answered after it was cancelled",
+      evidence: [...evidence, cameBack(probe, came.late)],
+    });
   },
 };
 
@@ -47,7 +60,10 @@ interface Slow {
 
 /** Calls one tool after the other, to its end, until one takes its time. */
 async function findSlow(probe: Probe, session: Session): Promise<Slow | { readonly why: string }> {
-  const callables = likelySlowFirst(probe.callables.filter(({ tool }) => tool.taskSupport !== "required")).slice(0, maxCalls);
+  const callables = likelySlowFirst(probe.callables.filter(({ tool }) => tool.taskSupport !== "required")).slice(
+    0,
+    maxCalls,
+  );
   let isTooLong = false;
   for (const callable of callables) {
     const { id, answer } = session.start("tools/call", paramsOf(callable), { timeoutMs: longestMs });
@@ -65,8 +81,13 @@ async function findSlow(probe: Probe, session: Session): Promise<Slow | { readon
 }
 
 /** Calls it once more, cancels it soon, and waits until it would have ended by itself. */
-async function cancel(probe: Probe, session: Session, { callable, lengthMs }: Slow): Promise<{ readonly late: Answer; readonly afterMs: number } | undefined> {
-  if (cancelsByClosing(session)) return void (await session.request("tools/call", paramsOf(callable), { timeoutMs: cancelAfterMs }));
+async function cancel(
+  probe: Probe,
+  session: Session,
+  { callable, lengthMs }: Slow,
+): Promise<{ readonly late: Answer; readonly afterMs: number } | undefined> {
+  if (cancelsByClosing(session))
+    return void (await session.request("tools/call", paramsOf(callable), { timeoutMs: cancelAfterMs }));
   const startedAt = probe.clock.monotonic();
   const { id, answer } = session.start("tools/call", paramsOf(callable), { timeoutMs: lengthMs * 1.5 + 500 });
   await Promise.race([answer, sleep(probe.clock, cancelAfterMs, probe.signal)]);

@@ -18,13 +18,17 @@ export const check: Check = {
     const { hello } = await probe.open({ revision: modernRevision });
     const faults: Fault[] = [];
     const evidence = [probe.sent("server/discover"), probe.received(hello)];
-    const add = (subject: string, title: string, severity: Fault["severity"] = "major") => faults.push({ subject, title, severity, evidence });
+    const add = (subject: string, title: string, severity: Fault["severity"] = "major") =>
+      faults.push({ subject, title, severity, evidence });
     const versions = Array.isArray(hello.supportedVersions) ? hello.supportedVersions : [];
-    if (versions.some((version) => typeof version !== "string")) add("supportedVersions", "supportedVersions holds something that is no text");
+    if (versions.some((version) => typeof version !== "string"))
+      add("supportedVersions", "supportedVersions holds something that is no text");
     if (!isObject(hello.capabilities)) add("capabilities", "server/discover tells no capabilities");
     for (const [name, value] of Object.entries(fieldsOf(hello.capabilities)).slice(0, 50))
-      if (!isObject(value)) add(`capabilities.${probe.show(name, 60)}`, `The capability ${probe.show(name, 60)} is no object`);
-    if (hello.instructions !== undefined && typeof hello.instructions !== "string") add("instructions", "The instructions of server/discover are no text");
+      if (!isObject(value))
+        add(`capabilities.${probe.show(name, 60)}`, `The capability ${probe.show(name, 60)} is no object`);
+    if (hello.instructions !== undefined && typeof hello.instructions !== "string")
+      add("instructions", "The instructions of server/discover are no text");
     const info = fieldsOf(fieldsOf(hello._meta)[metaKeys.serverInfo]);
     if (textOf(info.name) === undefined || textOf(info.version) === undefined)
       add("serverInfo", "server/discover does not say what the server is called and which version it is", "minor");

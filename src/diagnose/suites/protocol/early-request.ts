@@ -27,16 +27,26 @@ export const check: Check = {
     const send = await firstWords(probe);
     const early = modern === undefined ? discover : list;
     const headers = modern === undefined ? routingHeaders(modernRevision, "server/discover") : undefined;
-    const first = await send(early, { timeoutMs: Math.min(probe.requestMs, 2_000) + legacy.startMs, ...(headers && { headers }) });
+    const first = await send(early, {
+      timeoutMs: Math.min(probe.requestMs, 2_000) + legacy.startMs,
+      ...(headers && { headers }),
+    });
     const asked = String(early.method);
     const trouble = troubleOf(first, modern === undefined);
     const evidence = [probe.sent(`${asked}, before initialize`), cameBack(probe, first)];
     // Clients start a server that has left once more; for one that stays silent they wait.
     if (trouble !== undefined)
-      return failed({ title: `${asked} before initialize ${trouble}`, severity: trouble === "ends the server" ? "minor" : "major", evidence });
+      return failed({
+        title: `${asked} before initialize ${trouble}`,
+        severity: trouble === "ends the server" ? "minor" : "major",
+        evidence,
+      });
     const hello = await send(initialize(legacyRevision));
     if (hello.message?.result === undefined)
-      return failed({ title: `After ${asked} the server does not take initialize any more`, evidence: [...evidence, cameBack(probe, hello)] });
+      return failed({
+        title: `After ${asked} the server does not take initialize any more`,
+        evidence: [...evidence, cameBack(probe, hello)],
+      });
     return (await again(probe, send, hello)) ?? passed();
   },
 };
@@ -52,7 +62,10 @@ function troubleOf({ message, problem, http }: Came, isProbe: boolean): string |
 async function again(probe: Probe, send: Awaited<ReturnType<typeof firstWords>>, hello: Came) {
   const id = hello.http?.headers["mcp-session-id"];
   const headers: Record<string, string> = id === undefined ? {} : { "mcp-session-id": id };
-  const second = await send(initialize(legacyRevision, "again"), { headers, timeoutMs: Math.min(probe.requestMs, 2_000) });
+  const second = await send(initialize(legacyRevision, "again"), {
+    headers,
+    timeoutMs: Math.min(probe.requestMs, 2_000),
+  });
   const alive = await send({ jsonrpc: "2.0", id: "alive", method: "ping" }, { headers });
   const isLost = second.http !== undefined && second.http.status >= 500;
   if (!isLost && alive.message !== undefined) return undefined;
@@ -61,7 +74,12 @@ async function again(probe: Probe, send: Awaited<ReturnType<typeof firstWords>>,
     severity: "minor",
     title: "A second initialize makes the server unusable",
     remedy: "Answer a second initialize with the same result or with an error, and keep the connection as it is.",
-    evidence: [probe.sent("initialize, a second time"), cameBack(probe, second), probe.sent("ping"), cameBack(probe, alive)],
+    evidence: [
+      probe.sent("initialize, a second time"),
+      cameBack(probe, second),
+      probe.sent("ping"),
+      cameBack(probe, alive),
+    ],
   };
   return failed(fault);
 }

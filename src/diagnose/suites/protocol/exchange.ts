@@ -18,7 +18,10 @@ export function revisionsOf({ modern, legacy }: Facts): string[] {
   return [modern, legacy].flatMap((era) => (era === undefined ? [] : [era.revision]));
 }
 
-/** Where to ask what both eras have in common: over HTTP in each; over pipes in the newest, because every conversation starts a process. */
+/**
+ * Where to ask what both eras have in common: over HTTP in each; over pipes in the newest, because every conversation
+ * starts a process.
+ */
 export function revisionsToAsk(facts: Facts): string[] {
   const all = revisionsOf(facts);
   return facts.transport === "http" ? all : all.slice(0, 1);
@@ -43,9 +46,15 @@ export interface Came {
 }
 
 /** A way to a server that has heard nothing yet; each call sends one message as it is. */
-export async function firstWords(probe: Probe): Promise<(message: Json, how?: { timeoutMs?: number; headers?: Record<string, string> }) => Promise<Came>> {
-  const carrier = probe.target.kind === "http" ? httpCarrier((wish) => probe.http(wish)) : pipeCarrier(await probe.startPipe(), probe.signal);
-  return (message, { timeoutMs = probe.requestMs, headers = {} } = {}) => carrier.send(message, { timeoutMs, headers, onOther: () => undefined });
+export async function firstWords(
+  probe: Probe,
+): Promise<(message: Json, how?: { timeoutMs?: number; headers?: Record<string, string> }) => Promise<Came>> {
+  const carrier =
+    probe.target.kind === "http"
+      ? httpCarrier((wish) => probe.http(wish))
+      : pipeCarrier(await probe.startPipe(), probe.signal);
+  return (message, { timeoutMs = probe.requestMs, headers = {} } = {}) =>
+    carrier.send(message, { timeoutMs, headers, onOther: () => undefined });
 }
 
 export function initialize(protocolVersion: string, id: string | number = "hello"): Json {
@@ -76,8 +85,12 @@ export function cameBack(probe: Probe, { message, problem, http }: Came | Answer
 }
 
 /** The error of an answer; undefined where there is none. */
-export function errorOf(message: Json | undefined): { readonly code: unknown; readonly message: unknown; readonly data: unknown } | undefined {
-  return isObject(message?.error) ? { code: message.error.code, message: message.error.message, data: message.error.data } : undefined;
+export function errorOf(
+  message: Json | undefined,
+): { readonly code: unknown; readonly message: unknown; readonly data: unknown } | undefined {
+  return isObject(message?.error)
+    ? { code: message.error.code, message: message.error.message, data: message.error.data }
+    : undefined;
 }
 
 /** Passed when nothing is wrong. */

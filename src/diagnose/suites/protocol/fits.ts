@@ -2,14 +2,21 @@ import { fieldsOf, isObject, listOf } from "../../../wire/json.ts";
 
 const maxDepth = 20;
 
-/** Where a value does not fit a JSON Schema, in words; undefined where nothing is known to be wrong. Only plain keywords are looked at. */
+/**
+ * Where a value does not fit a JSON Schema, in words; undefined where nothing is known to be wrong. Only plain keywords
+ * are looked at.
+ */
 export function misfit(schema: unknown, value: unknown, at = "structuredContent", depth = 0): string | undefined {
   if (!isObject(schema) || depth > maxDepth) return undefined;
   const types = [schema.type].flat().filter((type) => typeof type === "string");
   if (types.length > 0 && !types.some((type) => isOf(type, value))) return `${at} is not of type ${types.join(" or ")}`;
-  if (Array.isArray(schema.enum) && !schema.enum.some((item) => isSame(item, value))) return `${at} is none of the values of its enum`;
+  if (Array.isArray(schema.enum) && !schema.enum.some((item) => isSame(item, value)))
+    return `${at} is none of the values of its enum`;
   if (schema.const !== undefined && !isSame(schema.const, value)) return `${at} is not its const`;
-  if (Array.isArray(value)) return firstOf(value.slice(0, 100).map((item, index) => () => misfit(schema.items, item, `${at}[${index}]`, depth + 1)));
+  if (Array.isArray(value))
+    return firstOf(
+      value.slice(0, 100).map((item, index) => () => misfit(schema.items, item, `${at}[${index}]`, depth + 1)),
+    );
   if (!isObject(value)) return undefined;
   const properties = fieldsOf(schema.properties);
   const missing = listOf(schema.required)

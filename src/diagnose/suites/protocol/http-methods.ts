@@ -18,10 +18,18 @@ export const check: Check = {
     const faults: Fault[] = [];
     const stream = await headOf(probe, headers);
     if (!(stream.status === 405 || (stream.status === 200 && stream.isStream)))
-      faults.push({ subject: "GET", title: "GET is answered neither with a stream nor with HTTP status 405", evidence: [shown(probe, "GET", stream)] });
+      faults.push({
+        subject: "GET",
+        title: "GET is answered neither with a stream nor with HTTP status 405",
+        evidence: [shown(probe, "GET", stream)],
+      });
     const ended = await probe.http({ method: "DELETE", headers, timeoutMs: Math.min(probe.requestMs, 2_000) });
     if (ended.status === 0 || ended.status >= 500)
-      faults.push({ subject: "DELETE", title: "DELETE is not answered, or with an error of the server", evidence: [shown(probe, "DELETE", ended)] });
+      faults.push({
+        subject: "DELETE",
+        title: "DELETE is not answered, or with an error of the server",
+        evidence: [shown(probe, "DELETE", ended)],
+      });
     return verdictOf(faults);
   },
 };
@@ -33,7 +41,10 @@ async function beginSession(probe: Probe): Promise<Record<string, string>> {
   const send = await firstWords(probe);
   const { http } = await send(initialize(legacy.revision));
   const id = http?.headers["mcp-session-id"];
-  const headers = { ...(hasVersionHeader(legacy.revision) && { "mcp-protocol-version": legacy.revision }), ...(id !== undefined && { "mcp-session-id": id }) };
+  const headers = {
+    ...(hasVersionHeader(legacy.revision) && { "mcp-protocol-version": legacy.revision }),
+    ...(id !== undefined && { "mcp-session-id": id }),
+  };
   await send({ jsonrpc: "2.0", method: "notifications/initialized" }, { headers });
   return headers;
 }
@@ -51,5 +62,7 @@ async function headOf(probe: Probe, headers: Record<string, string>): Promise<Ht
 }
 
 function shown(probe: Probe, method: string, { status, headers, error }: HttpAnswer) {
-  return probe.received(`${method}: ${status === 0 ? (error ?? "no answer") : `HTTP ${status}, Content-Type: ${headers["content-type"] ?? "(none)"}`}`);
+  return probe.received(
+    `${method}: ${status === 0 ? (error ?? "no answer") : `HTTP ${status}, Content-Type: ${headers["content-type"] ?? "(none)"}`}`,
+  );
 }

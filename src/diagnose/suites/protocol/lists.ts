@@ -23,7 +23,10 @@ export const check: Check = {
     const counts: string[] = [];
     for (const list of lists) {
       const listed = await session.list(list.method, list.field, { timeoutMs: probe.requestMs });
-      const fault = endFault(probe, list, listed) ?? itemFault(probe, list, listed) ?? (await cursorFault(probe, session, list, listed));
+      const fault =
+        endFault(probe, list, listed) ??
+        itemFault(probe, list, listed) ??
+        (await cursorFault(probe, session, list, listed));
       if (fault !== undefined) faults.push({ subject: list.method, ...fault });
       counts.push(`${list.method}: ${listed.items.length}`);
       // Who stays silent, or was stopped because it printed without end, is not asked for more.
@@ -39,12 +42,19 @@ function endFault(probe: Probe, { method, isOptional }: ListMethod, listed: List
   if (listed.problem === undefined || last === undefined) return undefined;
   const evidence = [probe.sent(`${method}, page ${listed.pages}`), cameBack(probe, last)];
   if (last.http?.ended === "too-large" || /printed|larger than anybody reads/.test(listed.problem))
-    return { title: `The answer to ${method} is too large`, evidence: [probe.measured(`Stopped reading: ${listed.problem}.`)] };
-  if (listed.problem === "the same cursor came twice") return { title: `${method} never ends: it gives a cursor again that it gave before`, evidence };
+    return {
+      title: `The answer to ${method} is too large`,
+      evidence: [probe.measured(`Stopped reading: ${listed.problem}.`)],
+    };
+  if (listed.problem === "the same cursor came twice")
+    return { title: `${method} never ends: it gives a cursor again that it gave before`, evidence };
   if (last.message === undefined) return { title: `${method} is not answered`, evidence };
-  if (last.result === undefined && listed.pages > 1) return { title: `${method} refuses a cursor of its own`, evidence };
+  if (last.result === undefined && listed.pages > 1)
+    return { title: `${method} refuses a cursor of its own`, evidence };
   if (last.result === undefined)
-    return isOptional && errorOf(last.message)?.code === -32601 ? undefined : { title: `${method} is declared, but fails`, evidence };
+    return isOptional && errorOf(last.message)?.code === -32601
+      ? undefined
+      : { title: `${method} is declared, but fails`, evidence };
   if (listed.problem.includes("gave no list")) return { title: `The result of ${method} has no list`, evidence };
   const isEmpty = listed.items.length === 0;
   return isEmpty ? { title: `${method} never ends: page follows page, and all are empty`, evidence } : undefined;
@@ -62,19 +72,37 @@ function itemFault(probe: Probe, { method, key }: ListMethod, { items }: Listed)
     else seen.add(name);
   }
   if (broken !== undefined)
-    return { title: `${method} has items without ${key === "name" ? "a name" : `name or ${key}`}`, severity: "blocker", evidence: [probe.received(broken)] };
+    return {
+      title: `${method} has items without ${key === "name" ? "a name" : `name or ${key}`}`,
+      severity: "blocker",
+      evidence: [probe.received(broken)],
+    };
   if (again.length === 0) return undefined;
   const shown = [...new Set(again)].slice(0, 5).map((name) => probe.show(name, 60));
-  return { title: `${method} has items twice`, severity: key === "name" ? "major" : "minor", evidence: [probe.received(`twice: ${shown.join(", ")}`)] };
+  return {
+    title: `${method} has items twice`,
+    severity: key === "name" ? "major" : "minor",
+    evidence: [probe.received(`twice: ${shown.join(", ")}`)],
+  };
 }
 
 /** Only lists of several pages have cursors to get wrong. */
-async function cursorFault(probe: Probe, session: Session, { method }: ListMethod, { pages }: Listed): Promise<Fault | undefined> {
+async function cursorFault(
+  probe: Probe,
+  session: Session,
+  { method }: ListMethod,
+  { pages }: Listed,
+): Promise<Fault | undefined> {
   if (pages < 2) return undefined;
   const answer = await session.request(method, { cursor: "meanwhile-no-such-cursor" });
   const code = errorOf(answer.message)?.code;
   if (code === -32602) return undefined;
   const evidence = [probe.sent({ method, params: { cursor: "meanwhile-no-such-cursor" } }), cameBack(probe, answer)];
-  const how = answer.message === undefined ? "not answered" : code === undefined ? "accepted" : "refused with another error than −32602";
+  const how =
+    answer.message === undefined
+      ? "not answered"
+      : code === undefined
+        ? "accepted"
+        : "refused with another error than −32602";
   return { title: `A cursor that ${method} never gave out is ${how}`, severity: "minor", evidence };
 }

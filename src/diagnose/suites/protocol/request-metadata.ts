@@ -8,7 +8,8 @@ export const check: Check = {
   question: "Is a request without the client's capabilities refused with −32602?",
   severity: "minor",
   why: "In 2026-07-28 every request says what its client can do. A server that guesses instead may answer with questions or tasks that the client cannot handle.",
-  remedy: "Refuse a request whose _meta lacks io.modelcontextprotocol/clientCapabilities with error −32602, over HTTP with status 400.",
+  remedy:
+    "Refuse a request whose _meta lacks io.modelcontextprotocol/clientCapabilities with error −32602, over HTTP with status 400.",
   source: "MCP 2026-07-28, Overview: _meta, Per-request protocol fields",
   async run(probe) {
     if (probe.facts.modern === undefined) return skipped(noModern);
@@ -19,7 +20,8 @@ export const check: Check = {
     const error = errorOf(answer.message);
     if (answer.result !== undefined) return one("A request without clientCapabilities is answered as if it had them");
     if (error === undefined) return one("A request without clientCapabilities is not answered", "major");
-    if (error.code !== -32602) return one("A request without clientCapabilities is refused with another error than −32602");
+    if (error.code !== -32602)
+      return one("A request without clientCapabilities is refused with another error than −32602");
     if (answer.http !== undefined && answer.http.status !== 400)
       return one("The refusal of a request without clientCapabilities has another HTTP status than 400");
     return passed();

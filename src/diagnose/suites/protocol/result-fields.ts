@@ -9,7 +9,8 @@ export const check: Check = {
   question: "Do results of 2026-07-28 carry resultType, and lists ttlMs and cacheScope?",
   severity: "blocker",
   why: "Clients built on the official SDK refuse a result without resultType, and a list without ttlMs and cacheScope: the user sees a server without tools.",
-  remedy: 'Add "resultType": "complete" to every result, and "ttlMs" (0 or more) and "cacheScope" ("public" or "private") to server/discover and every list.',
+  remedy:
+    'Add "resultType": "complete" to every result, and "ttlMs" (0 or more) and "cacheScope" ("public" or "private") to server/discover and every list.',
   source: "MCP 2026-07-28, Overview: ResultType; Caching: Cacheable Results",
   isGentle: true,
   async run(probe) {
@@ -18,7 +19,12 @@ export const check: Check = {
     const faults: Fault[] = [];
     const judge = (method: string, result: Json) => {
       for (const [what, severity] of problemsOf(method, result))
-        faults.push({ subject: `${method} ${what}`, title: `The result of ${method} has no valid ${what}`, severity, evidence: [probe.received(result)] });
+        faults.push({
+          subject: `${method} ${what}`,
+          title: `The result of ${method} has no valid ${what}`,
+          severity,
+          evidence: [probe.received(result)],
+        });
     };
     judge("server/discover", session.hello);
     for (const { method } of listsOf(session.capabilities)) {

@@ -13,8 +13,20 @@ interface Wrong {
 
 /** No tool of these names exists, so nothing is ever run. */
 const cases: readonly Wrong[] = [
-  { subject: "Mcp-Method", what: "a Mcp-Method of another method", method: "server/discover", params: {}, headers: { "mcp-method": "tools/list" } },
-  { subject: "no Mcp-Method", what: "no Mcp-Method", method: "server/discover", params: {}, headers: { "mcp-method": "" } },
+  {
+    subject: "Mcp-Method",
+    what: "a Mcp-Method of another method",
+    method: "server/discover",
+    params: {},
+    headers: { "mcp-method": "tools/list" },
+  },
+  {
+    subject: "no Mcp-Method",
+    what: "no Mcp-Method",
+    method: "server/discover",
+    params: {},
+    headers: { "mcp-method": "" },
+  },
   {
     subject: "Mcp-Name",
     what: "a Mcp-Name of another tool",
@@ -41,15 +53,24 @@ export const check: Check = {
       if (method === "tools/call" && session.capabilities.tools === undefined) continue;
       const answer = await session.request(method, params, { headers });
       const evidence = [
-        probe.sent({ method, headers: Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== "")) }),
+        probe.sent({
+          method,
+          headers: Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== "")),
+        }),
         cameBack(probe, answer),
       ];
       const status = answer.http?.status ?? 0;
-      if (status === 0) return verdictOf([...faults, { subject, title: `A request with ${what} is not answered`, evidence }]);
+      if (status === 0)
+        return verdictOf([...faults, { subject, title: `A request with ${what} is not answered`, evidence }]);
       const code = errorOf(answer.message)?.code;
       if (code === -32020 && status === 400) continue;
       if (status >= 400 && status < 500 && code !== -32601)
-        faults.push({ subject, title: `A request with ${what} is refused, but not with status 400 and error −32020`, severity: "minor", evidence });
+        faults.push({
+          subject,
+          title: `A request with ${what} is refused, but not with status 400 and error −32020`,
+          severity: "minor",
+          evidence,
+        });
       else faults.push({ subject, title: `A request with ${what} is taken`, evidence });
     }
     if (session.capabilities.tools !== undefined) {

@@ -10,7 +10,8 @@ export const check: Check = {
   question: "Are session ids sendable, and unknown or ended ones refused with HTTP status 404?",
   severity: "major",
   why: "HTTP status 404 is how a client learns that its session is gone, after a restart of the server for one, and begins a new one. With any other answer every later call fails until the user restarts the host.",
-  remedy: "Answer a request with an MCP-Session-Id that you do not know, or have ended, with HTTP status 404, and one without it with 400.",
+  remedy:
+    "Answer a request with an MCP-Session-Id that you do not know, or have ended, with HTTP status 404, and one without it with 400.",
   source: "MCP 2025-11-25, Transports: Session Management",
   transport: "http",
   async run(probe) {
@@ -25,12 +26,21 @@ export const check: Check = {
     const { "mcp-session-id": _id, ...bare } = own;
 
     if (!/^[\x21-\x7e]+$/.test(sessionId))
-      faults.push({ subject: "characters", title: "The session id holds other characters than visible ASCII", evidence: [] });
+      faults.push({
+        subject: "characters",
+        title: "The session id holds other characters than visible ASCII",
+        evidence: [],
+      });
 
     const missing = await send(bare);
     if (missing.status === 0 || missing.status >= 500) {
       const title = "A request without a session id is not answered with HTTP status 400";
-      faults.push({ subject: "missing", title, severity: "minor", evidence: [probe.sent("ping without MCP-Session-Id"), shown(probe, missing)] });
+      faults.push({
+        subject: "missing",
+        title,
+        severity: "minor",
+        evidence: [probe.sent("ping without MCP-Session-Id"), shown(probe, missing)],
+      });
     }
 
     const ended = await probe.http({ method: "DELETE", headers: own });
@@ -39,8 +49,16 @@ export const check: Check = {
     // Whether a server trusts ids that it never gave out is a question of security.
     if (after.status === 404 || (!hasEnded && after.status === 200)) return verdictOf(faults);
     const [subject, title, sent] = hasEnded
-      ? ["ended", "A session that was ended is not refused with HTTP status 404", "DELETE, then ping with the same MCP-Session-Id"]
-      : ["unknown", "An unknown session id is not refused with HTTP status 404", "ping with a MCP-Session-Id that was never given out"];
+      ? [
+          "ended",
+          "A session that was ended is not refused with HTTP status 404",
+          "DELETE, then ping with the same MCP-Session-Id",
+        ]
+      : [
+          "unknown",
+          "An unknown session id is not refused with HTTP status 404",
+          "ping with a MCP-Session-Id that was never given out",
+        ];
     return verdictOf([...faults, { subject, title, evidence: [probe.sent(sent), shown(probe, after)] }]);
   },
 };

@@ -14,7 +14,10 @@ export const check: Check = {
     if (pipe === undefined) return skipped("It is asked of servers that are started here only.");
     const hasLeft = await pipe.leave();
     if (!hasLeft)
-      return failed({ title: "The server does not leave when its standard input ends", evidence: [probe.measured("It still ran 2 s later and was killed.")] });
+      return failed({
+        title: "The server does not leave when its standard input ends",
+        evidence: [probe.measured("It still ran 2 s later and was killed.")],
+      });
     if (pipe.leftovers().length > 0) await sleep(probe.clock, 300, probe.signal);
     const count = pipe.leftovers().length;
     if (count === 0) return passed();

@@ -23,7 +23,14 @@ export const check: Check = {
       const [problem] = [...problemsOf(tool.json, isOld), ...nameProblems(tool)];
       if (problem === undefined) return [];
       const name = probe.show(tool.name, 60);
-      return [{ subject: name, title: `The tool ${name} ${problem.what}`, severity: problem.severity, evidence: [probe.received(tool.json)] }];
+      return [
+        {
+          subject: name,
+          title: `The tool ${name} ${problem.what}`,
+          severity: problem.severity,
+          evidence: [probe.received(tool.json)],
+        },
+      ];
     });
     return verdictOf(faults.slice(0, maxFaults), `${facts.tools.length} tools.`);
   },
@@ -45,7 +52,10 @@ function problemsOf(json: Json, isOld: boolean): Problem[] {
     description !== undefined && typeof description !== "string" && "has a description that is no text",
     annotations !== undefined && !isObject(annotations) && "has annotations that are no object",
     ...hints.map(
-      (hint) => isObject(annotations) && ![undefined, true, false].includes(annotations[hint] as boolean) && `has a ${hint} that is not true or false`,
+      (hint) =>
+        isObject(annotations) &&
+        ![undefined, true, false].includes(annotations[hint] as boolean) &&
+        `has a ${hint} that is not true or false`,
     ),
   ];
   return wrong.filter((what) => what !== false).map((what) => ({ what, severity: "blocker" }));
@@ -55,7 +65,8 @@ function problemsOf(json: Json, isOld: boolean): Problem[] {
 function schemaProblems(field: string, schema: unknown, isObjectOnly: boolean): (string | false)[] {
   if (!isObject(schema)) return [`has no ${field} that is an object`];
   const { required, properties } = schema;
-  const isList = required === undefined || (Array.isArray(required) && required.every((name) => typeof name === "string"));
+  const isList =
+    required === undefined || (Array.isArray(required) && required.every((name) => typeof name === "string"));
   return [
     isObjectOnly && schema.type !== "object" && `has an ${field} whose type is not "object"`,
     properties !== undefined && !isObject(properties) && `has an ${field} whose properties are no object`,
@@ -65,5 +76,7 @@ function schemaProblems(field: string, schema: unknown, isObjectOnly: boolean): 
 
 function nameProblems({ name }: Tool): Problem[] {
   if (/^[A-Za-z0-9_.-]{1,128}$/.test(name)) return [];
-  return [{ what: "has a name with other characters than letters, digits, _ - . or with more than 128", severity: "minor" }];
+  return [
+    { what: "has a name with other characters than letters, digits, _ - . or with more than 128", severity: "minor" },
+  ];
 }

@@ -19,19 +19,29 @@ export const check: Check = {
     const callables = probe.callables.filter(({ tool }) => tool.taskSupport !== "required");
     if (callables.length === 0) return skipped("No tool says that it only reads; name one with --tool.");
     // Those that promise a form first: they have more to get wrong.
-    const chosen = [...callables].sort((one, other) => Number(hasOutput(other)) - Number(hasOutput(one))).slice(0, maxCalls);
+    const chosen = [...callables]
+      .sort((one, other) => Number(hasOutput(other)) - Number(hasOutput(one)))
+      .slice(0, maxCalls);
     const session = await probe.open({ capabilities: {} });
     const faults: Fault[] = [];
     let answered = 0;
     for (const { tool, arguments: args } of chosen) {
-      const { result } = await session.request("tools/call", { name: tool.name, arguments: args }, { timeoutMs: Math.min(probe.requestMs, 2_500) });
+      const { result } = await session.request(
+        "tools/call",
+        { name: tool.name, arguments: args },
+        { timeoutMs: Math.min(probe.requestMs, 2_500) },
+      );
       // Errors may be due to the arguments, which are made up; questions are answered elsewhere.
       if (result === undefined || result.resultType === "input_required" || result.resultType === "task") continue;
       answered++;
       const problem = contentProblem(result) ?? outputProblem(tool.json.outputSchema, result, session.isModern);
       const name = probe.show(tool.name, 60);
       if (problem !== undefined)
-        faults.push({ subject: name, title: `The result of ${name} is not valid: ${probe.show(problem, 120)}`, evidence: [probe.received(result)] });
+        faults.push({
+          subject: name,
+          title: `The result of ${name} is not valid: ${probe.show(problem, 120)}`,
+          evidence: [probe.received(result)],
+        });
     }
     if (answered === 0) return skipped("No tool that may be called gave a result.");
     return verdictOf(faults);
@@ -45,7 +55,9 @@ function hasOutput({ tool }: Callable): boolean {
 function contentProblem({ content, isError }: Json): string | undefined {
   if (isError !== undefined && typeof isError !== "boolean") return "isError is not true or false";
   if (!Array.isArray(content)) return "content is no list";
-  return content.slice(0, 100).some((block) => !isBlock(block)) ? "content holds a block of an unknown form" : undefined;
+  return content.slice(0, 100).some((block) => !isBlock(block))
+    ? "content holds a block of an unknown form"
+    : undefined;
 }
 
 function isBlock(block: unknown): boolean {
@@ -60,14 +72,19 @@ function isBlock(block: unknown): boolean {
     case "resource_link":
       return has("uri", "name");
     case "resource":
-      return isObject(block.resource) && textOf(block.resource.uri) !== undefined && (textOf(block.resource.text) ?? textOf(block.resource.blob)) !== undefined;
+      return (
+        isObject(block.resource) &&
+        textOf(block.resource.uri) !== undefined &&
+        (textOf(block.resource.text) ?? textOf(block.resource.blob)) !== undefined
+      );
     default:
       return false;
   }
 }
 
 function outputProblem(schema: unknown, { structuredContent, isError }: Json, isModern: boolean): string | undefined {
-  if (structuredContent !== undefined && !isModern && !isObject(structuredContent)) return "structuredContent is no object";
+  if (structuredContent !== undefined && !isModern && !isObject(structuredContent))
+    return "structuredContent is no object";
   if (schema === undefined || isError === true) return undefined;
   if (structuredContent === undefined) return "it has an outputSchema, but no structuredContent came";
   return misfit(schema, structuredContent);

@@ -3,7 +3,11 @@ import { type Check, type Fault, passed, skipped } from "../../check.ts";
 import { cameBack, verdictOf } from "./exchange.ts";
 
 const calls: readonly { readonly subject: string; readonly what: string; readonly params: Json }[] = [
-  { subject: "unknown", what: "A call of a tool that does not exist", params: { name: "meanwhile_no_such_tool", arguments: {} } },
+  {
+    subject: "unknown",
+    what: "A call of a tool that does not exist",
+    params: { name: "meanwhile_no_such_tool", arguments: {} },
+  },
   { subject: "nameless", what: "A call without the name of a tool", params: { arguments: {} } },
 ];
 
@@ -26,9 +30,12 @@ export const check: Check = {
       isSoft ||= answer.result?.isError === true;
       if (answer.message === undefined && !isRefused(answer.http?.status))
         return verdictOf([...faults, { subject, title: `${what} is not answered`, evidence }]);
-      if (answer.result !== undefined && answer.result.isError !== true) faults.push({ subject, title: `${what} is answered as a success`, evidence });
+      if (answer.result !== undefined && answer.result.isError !== true)
+        faults.push({ subject, title: `${what} is answered as a success`, evidence });
     }
-    return faults.length > 0 ? verdictOf(faults) : passed(isSoft ? "It answers with isError: true instead of error −32602." : undefined);
+    return faults.length > 0
+      ? verdictOf(faults)
+      : passed(isSoft ? "It answers with isError: true instead of error −32602." : undefined);
   },
 };
 

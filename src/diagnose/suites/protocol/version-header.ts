@@ -15,7 +15,8 @@ export const check: Check = {
   async run(probe) {
     const { legacy } = probe.facts;
     if (legacy === undefined) return skipped(noLegacy);
-    if (!hasVersionHeader(legacy.revision)) return skipped(`${probe.show(legacy.revision, 20)} does not have this header yet.`);
+    if (!hasVersionHeader(legacy.revision))
+      return skipped(`${probe.show(legacy.revision, 20)} does not have this header yet.`);
     const session = await probe.open({ revision: legacy.revision });
     const answer = await session.request("ping", {}, { headers: { "mcp-protocol-version": unknown } });
     if (answer.http?.status === 400) return passed();

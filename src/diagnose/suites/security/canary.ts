@@ -2,7 +2,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { createSecret } from "../../../ids.ts";
 
-/** A file that nobody but its owner should ever get to see, made to find out who hands it out. It holds nothing but chance. */
+/**
+ * A file that nobody but its owner should ever get to see, made to find out who hands it out. It holds nothing but
+ * chance.
+ */
 export interface Canary {
   /** How it can be asked for, and what that is called. */
   readonly ways: readonly { readonly what: string; readonly path: string }[];

@@ -10,18 +10,25 @@ export const check: Check = {
   question: "Does the server use only session ids that it has made itself?",
   severity: "major",
   why: "Whoever can make a victim's client use an id of their choice shares the session with it, and reads and sends what the victim does.",
-  remedy: "Make a new id for each initialize, whatever Mcp-Session-Id came with it, and answer ids that you never gave out with 404.",
+  remedy:
+    "Make a new id for each initialize, whatever Mcp-Session-Id came with it, and answer ids that you never gave out with 404.",
   source: "MCP 2025-11-25, Transports: Session Management; Security Best Practices: Session Hijacking",
   transport: "http",
   async run(probe) {
     const own = await openLegacy(probe);
     if (own?.sessionId === undefined) return skipped(noSessions);
     const chosen = createId();
-    const { session, answer } = await probe.greet({ revision: own.revision, credentials: { ...urlOf(probe).headers, "mcp-session-id": chosen } });
+    const { session, answer } = await probe.greet({
+      revision: own.revision,
+      credentials: { ...urlOf(probe).headers, "mcp-session-id": chosen },
+    });
     if (session.sessionId === chosen)
       return failed({
         title: "The client chooses the session's id",
-        evidence: [wentOut(probe, "initialize", shown), probe.received(`HTTP ${answer.http?.status ?? 0}, Mcp-Session-Id: <the same id>`)],
+        evidence: [
+          wentOut(probe, "initialize", shown),
+          probe.received(`HTTP ${answer.http?.status ?? 0}, Mcp-Session-Id: <the same id>`),
+        ],
       });
     const used = await own.request("tools/list", {}, { headers: { "mcp-session-id": createId() } });
     if (used.result === undefined) return passed();

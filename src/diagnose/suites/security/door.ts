@@ -8,7 +8,8 @@ import type { Answer, OpenOptions, Session } from "../../wire/session.ts";
 /** Who may come in, and from where: what the checks of this suite have in common. */
 
 export const foreignOrigin = "https://evil.example";
-export const needsCredentials = "No credentials were given; give those that the server wants with --token-env NAME (or --header 'Name: value').";
+export const needsCredentials =
+  "No credentials were given; give those that the server wants with --token-env NAME (or --header 'Name: value').";
 
 /** The target of a check that is asked over HTTP only. */
 export function urlOf({ target }: Probe): UrlTarget {
@@ -16,17 +17,24 @@ export function urlOf({ target }: Probe): UrlTarget {
   return target;
 }
 
-/** Who can send a request to it: this machine, this network, or everybody. Judged by the address alone, without a look-up. */
+/**
+ * Who can send a request to it: this machine, this network, or everybody. Judged by the address alone, without a
+ * look-up.
+ */
 export function placeOf({ url }: Pick<UrlTarget, "url">): "loopback" | "private" | "public" {
   const host = new URL(url).hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
   if (net.isIP(host) !== 0) return kindOf(host);
   if (host === "localhost" || host.endsWith(".localhost")) return "loopback";
-  return !host.includes(".") || /\.(?:local|internal|intranet|lan|home|corp|test|home\.arpa)$/.test(host) ? "private" : "public";
+  return !host.includes(".") || /\.(?:local|internal|intranet|lan|home|corp|test|home\.arpa)$/.test(host)
+    ? "private"
+    : "public";
 }
 
 /** The headers that say who is calling, of all that are sent. */
 export function credentialsOf(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => /auth|cookie|key|token|secret|password|session/i.test(name)));
+  return Object.fromEntries(
+    Object.entries(headers).filter(([name]) => /auth|cookie|key|token|secret|password|session/i.test(name)),
+  );
 }
 
 /** All headers but those that say who is calling. */
@@ -49,7 +57,11 @@ export interface Knock {
 }
 
 /** Comes to the door with these headers and tries to get in. */
-export async function knock(probe: Probe, headers: Readonly<Record<string, string>>, options: OpenOptions = {}): Promise<Knock> {
+export async function knock(
+  probe: Probe,
+  headers: Readonly<Record<string, string>>,
+  options: OpenOptions = {},
+): Promise<Knock> {
   const { session, answer } = await probe.greet({ ...options, credentials: headers });
   if (answer.result === undefined) return { isOpen: false, answer, session };
   const tools = await session.request("tools/list", {});

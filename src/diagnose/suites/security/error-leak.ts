@@ -4,11 +4,24 @@ import type { Probe } from "../../probe.ts";
 import type { Session } from "../../wire/session.ts";
 import { findLeaks, findTrace, type Leak } from "./leaks.ts";
 
-/** Nothing that the server could run: a tool that cannot exist, and values of the wrong kind. A name of a megabyte does not fit into a header. */
-const badCalls: readonly { readonly what: string; readonly method: string; readonly params: Json; readonly headers?: Record<string, string> }[] = [
+/**
+ * Nothing that the server could run: a tool that cannot exist, and values of the wrong kind. A name of a megabyte does
+ * not fit into a header.
+ */
+const badCalls: readonly {
+  readonly what: string;
+  readonly method: string;
+  readonly params: Json;
+  readonly headers?: Record<string, string>;
+}[] = [
   { what: "a call of an unknown tool", method: "tools/call", params: { name: "no-such-tool-\u2603", arguments: {} } },
   { what: "a call with a number for a name", method: "tools/call", params: { name: 7, arguments: "text" } },
-  { what: "a call with a name of 1 MB", method: "tools/call", params: { name: "x".repeat(1024 * 1024), arguments: {} }, headers: { "mcp-name": "" } },
+  {
+    what: "a call with a name of 1 MB",
+    method: "tools/call",
+    params: { name: "x".repeat(1024 * 1024), arguments: {} },
+    headers: { "mcp-name": "" },
+  },
   { what: "a cursor that is an object", method: "tools/list", params: { cursor: { $ne: "'; --" } } },
 ];
 
@@ -22,13 +35,19 @@ export const check: Check = {
   source: "MCP 2025-11-25 and 2026-07-28, Tools: Security Considerations; OWASP, Improper Error Handling",
   async run(probe) {
     const session = await probe.open();
-    const texts = [...(await askBadly(session)), ...(await sendNonsense(probe, session)), ...(await callBadly(probe, session))];
+    const texts = [
+      ...(await askBadly(session)),
+      ...(await sendNonsense(probe, session)),
+      ...(await callBadly(probe, session)),
+    ];
     const faults: Fault[] = [];
     const add = (title: string, what: string, { kind, severity, shown }: Leak) => {
-      if (!faults.some(({ subject }) => subject === kind)) faults.push({ subject: kind, title, severity, evidence: [probe.sent(what), probe.received(shown)] });
+      if (!faults.some(({ subject }) => subject === kind))
+        faults.push({ subject: kind, title, severity, evidence: [probe.sent(what), probe.received(shown)] });
     };
     for (const { what, text } of texts)
-      for (const leak of findLeaks(text, { isLocal: probe.target.kind === "stdio" })) add(`An error shows ${leak.kind}`, what, leak);
+      for (const leak of findLeaks(text, { isLocal: probe.target.kind === "stdio" }))
+        add(`An error shows ${leak.kind}`, what, leak);
     for (const { what, text } of await callPlainly(probe, session)) {
       const leak = findTrace(text);
       if (leak !== undefined) add(`An answer shows ${leak.kind}`, what, leak);
@@ -59,7 +78,12 @@ const nonsense = [
 /** What is no message at all: over pipes a line, over HTTP a body. */
 async function sendNonsense(probe: Probe, { pipe }: Session): Promise<Told[]> {
   if (pipe === undefined)
-    return await Promise.all(nonsense.map(async ({ what, text: body }) => ({ what, text: (await probe.http({ body, timeoutMs: 2_000 })).text })));
+    return await Promise.all(
+      nonsense.map(async ({ what, text: body }) => ({
+        what,
+        text: (await probe.http({ body, timeoutMs: 2_000 })).text,
+      })),
+    );
   const since = pipe.lines.length;
   for (const { text } of nonsense) pipe.write(`${text}\n`);
   await pipe.waitFor(({ json }) => json !== undefined, { since, timeoutMs: 400, signal: probe.signal });
@@ -68,11 +92,19 @@ async function sendNonsense(probe: Probe, { pipe }: Session): Promise<Told[]> {
 
 /** One tool that may be called, with arguments of the wrong kinds. */
 async function callBadly(probe: Probe, session: Session): Promise<Told[]> {
-  const { tool } = probe.callables.find(({ tool: { inputSchema } }) => Object.keys(inputSchema.properties ?? {}).length > 0) ?? {};
+  const { tool } =
+    probe.callables.find(({ tool: { inputSchema } }) => Object.keys(inputSchema.properties ?? {}).length > 0) ?? {};
   if (tool === undefined) return [];
-  const wrong = Object.fromEntries(Object.keys(tool.inputSchema.properties as Json).map((name) => [name, { wrong: ["kind", null] }]));
+  const wrong = Object.fromEntries(
+    Object.keys(tool.inputSchema.properties as Json).map((name) => [name, { wrong: ["kind", null] }]),
+  );
   const answer = await session.request("tools/call", { name: tool.name, arguments: wrong }, { timeoutMs: 3_000 });
-  return [{ what: `a call of ${probe.show(tool.name, 80)} with objects for all arguments`, text: answer.http?.text ?? JSON.stringify(answer.message ?? "") }];
+  return [
+    {
+      what: `a call of ${probe.show(tool.name, 80)} with objects for all arguments`,
+      text: answer.http?.text ?? JSON.stringify(answer.message ?? ""),
+    },
+  ];
 }
 
 const maxCalls = 5;
@@ -82,7 +114,10 @@ const plainMs = 1_500;
 async function callPlainly(probe: Probe, session: Session): Promise<Told[]> {
   const calls = probe.callables.slice(0, maxCalls).map(async ({ tool, arguments: args }) => {
     const answer = await session.request("tools/call", { name: tool.name, arguments: args }, { timeoutMs: plainMs });
-    return { what: `a call of ${probe.show(tool.name, 80)} with ${probe.show(JSON.stringify(args), 120)}`, text: JSON.stringify(answer.message ?? "") };
+    return {
+      what: `a call of ${probe.show(tool.name, 80)} with ${probe.show(JSON.stringify(args), 120)}`,
+      text: JSON.stringify(answer.message ?? ""),
+    };
   });
   return await Promise.all(calls);
 }

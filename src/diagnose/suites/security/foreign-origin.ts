@@ -9,7 +9,8 @@ export const check: Check = {
   question: "Does the server refuse requests that a web page of somebody else sends?",
   severity: "minor",
   why: "The Origin header says which page a browser sends a request for. A server that does not look at it can be used by pages that its user only visits.",
-  remedy: "Answer requests with an Origin that is not on your list with 403; allow those without one, as programs send none.",
+  remedy:
+    "Answer requests with an Origin that is not on your list with 403; allow those without one, as programs send none.",
   source: "MCP 2025-11-25, Transports: Security Warning; MCP 2026-07-28, Streamable HTTP",
   transport: "http",
   async run(probe) {
@@ -20,18 +21,33 @@ export const check: Check = {
     const evidence = [wentOut(probe, "a handshake and tools/list", { Origin: foreignOrigin }), cameBack(probe, answer)];
     const place = placeOf(target);
     const hasCredentials = Object.keys(credentialsOf(target.headers)).length > 0;
-    if (place === "public" || (hasCredentials && !(await knock(probe, { ...withoutCredentials(target.headers), ...foreign })).isOpen)) {
+    if (
+      place === "public" ||
+      (hasCredentials && !(await knock(probe, { ...withoutCredentials(target.headers), ...foreign })).isOpen)
+    ) {
       const severity: Severity = place === "public" ? "info" : "minor";
-      return failed({ title: "Requests of foreign web pages are taken when they carry what the server wants", severity, evidence });
+      return failed({
+        title: "Requests of foreign web pages are taken when they carry what the server wants",
+        severity,
+        evidence,
+      });
     }
     const allowed = await preflight(probe);
     if (allowsForeign(allowed))
-      return failed({ title: "Any web page may call the tools and read the results", severity: "major", evidence: [...evidence, shown(probe, allowed)] });
+      return failed({
+        title: "Any web page may call the tools and read the results",
+        severity: "major",
+        evidence: [...evidence, shown(probe, allowed)],
+      });
     if (await takesPlainText(probe))
       return failed({
         title: "Any web page can have tools called, though it does not see the results",
         severity: "major",
-        evidence: [...evidence, wentOut(probe, "tools/list", { Origin: foreignOrigin, "Content-Type": "text/plain" }), probe.received("a result")],
+        evidence: [
+          ...evidence,
+          wentOut(probe, "tools/list", { Origin: foreignOrigin, "Content-Type": "text/plain" }),
+          probe.received("a result"),
+        ],
       });
     return failed({ title: "Requests of foreign web pages are taken; only the browser holds them back", evidence });
   },
@@ -50,5 +66,7 @@ async function takesPlainText(probe: Probe): Promise<boolean> {
 }
 
 function shown(probe: Probe, { status, headers }: HttpAnswer) {
-  return probe.received(`HTTP ${status} to OPTIONS, Access-Control-Allow-Origin: ${headers["access-control-allow-origin"] ?? "(none)"}`);
+  return probe.received(
+    `HTTP ${status} to OPTIONS, Access-Control-Allow-Origin: ${headers["access-control-allow-origin"] ?? "(none)"}`,
+  );
 }

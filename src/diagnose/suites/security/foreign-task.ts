@@ -14,13 +14,17 @@ export const check: Check = {
   question: "Is a task hidden from every caller but the one who made it?",
   severity: "blocker",
   why: "Results of tasks hold what people asked and got. Where another caller can read or cancel them, one customer sees or stops the work of another.",
-  remedy: "Keep with each task who made it, and answer everybody else exactly as for an id that never was: error −32602, the same text, and not in any list.",
+  remedy:
+    "Keep with each task who made it, and answer everybody else exactly as for an id that never was: error −32602, the same text, and not in any list.",
   source: "MCP 2025-11-25, Tasks: Task Isolation and Access Control; SEP-2663, Security; CVE-2026-52870",
   transport: "http",
   limitMs: 15_000,
   async run(probe) {
     const { otherHeaders } = urlOf(probe);
-    if (otherHeaders === undefined) return skipped("It takes two callers; give the other's credentials with --other-header 'Authorization: Bearer …'.");
+    if (otherHeaders === undefined)
+      return skipped(
+        "It takes two callers; give the other's credentials with --other-header 'Authorization: Bearer …'.",
+      );
     const declared = taskGenerations.filter((generation) => declares(probe.facts, generation));
     if (declared.length === 0) return skipped(noTasks);
     const judged = await Promise.all(declared.map((generation) => judge(probe, generation, otherHeaders)));
@@ -32,8 +36,15 @@ export const check: Check = {
 };
 
 /** What is wrong in one generation of tasks, or why it could not be asked. */
-async function judge(probe: Probe, generation: Generation, otherHeaders: Readonly<Record<string, string>>): Promise<Fault[] | string> {
-  const [mine, theirs] = await Promise.all([probe.open({ revision: generation }), probe.open({ revision: generation, credentials: otherHeaders })]);
+async function judge(
+  probe: Probe,
+  generation: Generation,
+  otherHeaders: Readonly<Record<string, string>>,
+): Promise<Fault[] | string> {
+  const [mine, theirs] = await Promise.all([
+    probe.open({ revision: generation }),
+    probe.open({ revision: generation, credentials: otherHeaders }),
+  ]);
   const talk: Talk = { generation, isModern: mine.isModern, probe, session: mine, live: new Set(), ids: new Set() };
   const made = await makeTask(talk);
   if (!isMade(made)) return made.why;
@@ -46,25 +57,34 @@ async function judge(probe: Probe, generation: Generation, otherHeaders: Readonl
   }
 }
 
-async function findLeak(probe: Probe, { theirs, mine, taskId }: { theirs: Session; mine: Session; taskId: string }): Promise<Fault | undefined> {
+async function findLeak(
+  probe: Probe,
+  { theirs, mine, taskId }: { theirs: Session; mine: Session; taskId: string },
+): Promise<Fault | undefined> {
   const unknown = createId();
-  const show = (answer: Answer): Evidence => probe.received(steady(answer.message ?? answer.problem, [taskId, unknown]));
+  const show = (answer: Answer): Evidence =>
+    probe.received(steady(answer.message ?? answer.problem, [taskId, unknown]));
   const ask = (method: string, id: string) => theirs.request(method, { taskId: id }, { timeoutMs: 2_000 });
-  const sent = (method: string) => probe.sent(`${method} of a task that the first caller has made, with the other's credentials`);
+  const sent = (method: string) =>
+    probe.sent(`${method} of a task that the first caller has made, with the other's credentials`);
   const read = await ask("tasks/get", taskId);
   const never = await ask("tasks/get", unknown);
-  const isAlike = (one: Answer, other: Answer) => steadyOf(one, [taskId, unknown]) === steadyOf(other, [taskId, unknown]);
+  const isAlike = (one: Answer, other: Answer) =>
+    steadyOf(one, [taskId, unknown]) === steadyOf(other, [taskId, unknown]);
   // A server that answers every id alike gives nothing away; that it does is told by tasks/unknown-id.
-  if (read.result !== undefined && !isAlike(read, never)) return { title: "Another caller can read a task", evidence: [sent("tasks/get"), show(read)] };
+  if (read.result !== undefined && !isAlike(read, never))
+    return { title: "Another caller can read a task", evidence: [sent("tasks/get"), show(read)] };
   const listed = await findInList(theirs, taskId);
-  if (listed !== undefined) return { title: "Another caller finds the task in a list", evidence: [sent("tasks/list"), show(listed)] };
+  if (listed !== undefined)
+    return { title: "Another caller finds the task in a list", evidence: [sent("tasks/list"), show(listed)] };
   for (const method of theirs.isModern ? ["tasks/update", "tasks/cancel"] : ["tasks/result", "tasks/cancel"]) {
     const answer = await ask(method, taskId);
     if (answer.result !== undefined && !isAlike(answer, await ask(method, unknown)))
       return { title: `Another caller is not refused by ${method}`, evidence: [sent(method), show(answer)] };
   }
   const after = await mine.request("tasks/get", { taskId });
-  if (after.result?.status === "cancelled") return { title: "Another caller can cancel a task", evidence: [sent("tasks/cancel"), show(after)] };
+  if (after.result?.status === "cancelled")
+    return { title: "Another caller can cancel a task", evidence: [sent("tasks/cancel"), show(after)] };
   if (isAlike(read, never)) return undefined;
   return {
     title: "The answer tells another caller that the task exists",

@@ -7,7 +7,8 @@ export const check: Check = {
   question: "Can a person see all that the model reads?",
   severity: "major",
   why: "Characters that are not drawn (tags, zero-width marks, direction overrides, terminal escapes) carry orders to the model that the person who approves the tool never sees.",
-  remedy: "Take these characters out of the text. If you did not put them there, find out who did before anybody uses the server.",
+  remedy:
+    "Take these characters out of the text. If you did not put them there, find out who did before anybody uses the server.",
   source: "MCP Security Best Practices; Unicode Technical Report 36",
   isStatic: true,
   async run(probe) {
@@ -23,7 +24,9 @@ export const check: Check = {
         severity: hidden.severity,
         evidence: [
           probe.received(`${at}: ${hidden.escaped}`),
-          ...(hidden.message === undefined ? [] : [probe.measured(`The hidden characters spell: ${probe.show(hidden.message)}`)]),
+          ...(hidden.message === undefined
+            ? []
+            : [probe.measured(`The hidden characters spell: ${probe.show(hidden.message)}`)]),
         ],
       });
       if (faults.length === maxFaults) break;

@@ -23,22 +23,47 @@ const rightToLeft = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Scri
 // Two in a row choose nothing: they number something.
 const selectors = /\p{Variation_Selector}{2}/u;
 // A joiner is part of many signs and scripts; between Latin letters it is not.
-const marks = /\u200b|\u2060|[\u2061-\u2064]|(?<!^)\ufeff|(?<=[\p{Script=Latin}\s\d])[\u200c\u200d](?=[\p{Script=Latin}\s\d\u200b-\u200d])/gu;
+const marks =
+  /\u200b|\u2060|[\u2061-\u2064]|(?<!^)\ufeff|(?<=[\p{Script=Latin}\s\d])[\u200c\u200d](?=[\p{Script=Latin}\s\d\u200b-\u200d])/gu;
 
 /** The worst that is hidden in a text; undefined where all of it is seen. */
 export function findHidden(text: string): Hidden | undefined {
   const rest = text.replaceAll(flags, "");
   const spelled = [...rest.matchAll(tags)].map(([letters]) => letters).join("");
   if (spelled !== "")
-    return { what: "invisible letters (Unicode tags)", severity: "major", escaped: aroundIt(rest, rest.search(tags)), message: fromTags(spelled) };
-  if (controls.test(rest)) return { what: "control characters that a terminal obeys", severity: "major", escaped: aroundIt(rest, rest.search(controls)) };
-  if (overrides.test(rest)) return { what: "marks that turn the direction of writing", severity: "major", escaped: aroundIt(rest, rest.search(overrides)) };
-  if (selectors.test(rest)) return { what: "rows of invisible selectors", severity: "major", escaped: aroundIt(rest, rest.search(selectors)) };
+    return {
+      what: "invisible letters (Unicode tags)",
+      severity: "major",
+      escaped: aroundIt(rest, rest.search(tags)),
+      message: fromTags(spelled),
+    };
+  if (controls.test(rest))
+    return {
+      what: "control characters that a terminal obeys",
+      severity: "major",
+      escaped: aroundIt(rest, rest.search(controls)),
+    };
+  if (overrides.test(rest))
+    return {
+      what: "marks that turn the direction of writing",
+      severity: "major",
+      escaped: aroundIt(rest, rest.search(overrides)),
+    };
+  if (selectors.test(rest))
+    return { what: "rows of invisible selectors", severity: "major", escaped: aroundIt(rest, rest.search(selectors)) };
   if (turns.test(rest) && !rightToLeft.test(rest))
-    return { what: "marks that turn the direction of writing", severity: "minor", escaped: aroundIt(rest, rest.search(turns)) };
+    return {
+      what: "marks that turn the direction of writing",
+      severity: "minor",
+      escaped: aroundIt(rest, rest.search(turns)),
+    };
   const count = [...rest.matchAll(marks)].length;
   if (count === 0) return undefined;
-  return { what: "characters without width", severity: count >= manyMarks ? "major" : "minor", escaped: aroundIt(rest, rest.search(marks)) };
+  return {
+    what: "characters without width",
+    severity: count >= manyMarks ? "major" : "minor",
+    escaped: aroundIt(rest, rest.search(marks)),
+  };
 }
 
 /** Each tag is an ASCII letter, moved to where nothing is drawn. */
@@ -50,5 +75,8 @@ function fromTags(letters: string): string {
 function aroundIt(text: string, at: number): string {
   return text
     .slice(Math.max(0, at - 40), at + 60)
-    .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}]|\p{Variation_Selector}/gu, (letter) => `<U+${(letter.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`);
+    .replaceAll(
+      /[\p{Cc}\p{Cf}\p{Cs}]|\p{Variation_Selector}/gu,
+      (letter) => `<U+${(letter.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`,
+    );
 }

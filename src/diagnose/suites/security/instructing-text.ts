@@ -15,7 +15,8 @@ const orders: readonly { readonly what: string; readonly pattern: RegExp }[] = [
   },
   {
     what: "imitates the marks of a system's own messages",
-    pattern: /<\/?(?:IMPORTANT|SYSTEM|system|secret|SECRET)>|<\|(?:im_start|im_end|system|endoftext)\|>|\[\/?INST\]|<<SYS>>/,
+    pattern:
+      /<\/?(?:IMPORTANT|SYSTEM|system|secret|SECRET)>|<\|(?:im_start|im_end|system|endoftext)\|>|\[\/?INST\]|<<SYS>>/,
   },
   {
     what: "sends the model to files with secrets",
@@ -30,7 +31,8 @@ const orders: readonly { readonly what: string; readonly pattern: RegExp }[] = [
   { what: "has a comment that a rendered page does not show", pattern: /<!--(?:(?!-->)[\s\S]){8,2000}-->/ },
   {
     what: "holds a long row of encoded data",
-    pattern: /(?<![A-Za-z0-9+/=,])(?=[A-Za-z0-9+/]{0,160}\d)(?=[A-Za-z0-9+/]{0,160}[a-z])(?=[A-Za-z0-9+/]{0,160}[A-Z])[A-Za-z0-9+/]{160,4000}={0,2}/,
+    pattern:
+      /(?<![A-Za-z0-9+/=,])(?=[A-Za-z0-9+/]{0,160}\d)(?=[A-Za-z0-9+/]{0,160}[a-z])(?=[A-Za-z0-9+/]{0,160}[A-Z])[A-Za-z0-9+/]{160,4000}={0,2}/,
   },
 ];
 

@@ -22,7 +22,8 @@ const patterns: readonly { readonly kind: string; readonly severity: Severity; r
   {
     kind: trace,
     severity: "minor",
-    pattern: /Traceback \(most recent call last\)|File \\?"[^"\n]{1,300}\\?", line \d{1,7}|goroutine \d{1,7} \[|panicked at [^\s]{1,200}:\d{1,7}/,
+    pattern:
+      /Traceback \(most recent call last\)|File \\?"[^"\n]{1,300}\\?", line \d{1,7}|goroutine \d{1,7} \[|panicked at [^\s]{1,200}:\d{1,7}/,
   },
   {
     kind: ofDisk,
@@ -39,11 +40,15 @@ const patterns: readonly { readonly kind: string; readonly severity: Severity; r
   {
     kind: "environment variables",
     severity: "major",
-    pattern: /\b(?:PATH=\/|HOME=\/|AWS_SECRET_ACCESS_KEY["']?\s?[=:]|DATABASE_URL["']?\s?[=:]|(?:OPENAI|ANTHROPIC|GITHUB)_(?:API_KEY|TOKEN)["']?\s?[=:])/,
+    pattern:
+      /\b(?:PATH=\/|HOME=\/|AWS_SECRET_ACCESS_KEY["']?\s?[=:]|DATABASE_URL["']?\s?[=:]|(?:OPENAI|ANTHROPIC|GITHUB)_(?:API_KEY|TOKEN)["']?\s?[=:])/,
   },
 ];
 
-/** Looks for what belongs into a log. A server that runs on its user's own machine, as this user, tells nobody anything by a path of it. */
+/**
+ * Looks for what belongs into a log. A server that runs on its user's own machine, as this user, tells nobody anything
+ * by a path of it.
+ */
 export function findLeaks(text: string, { isLocal = false }: { readonly isLocal?: boolean } = {}): Leak[] {
   // Blanked before it is cut: half a secret would not be known as one.
   const clean = redact(text);
@@ -52,7 +57,8 @@ export function findLeaks(text: string, { isLocal = false }: { readonly isLocal?
     const at = clean.search(pattern);
     // Paths are part of most traces.
     const isTold = found.some((leak) => leak.kind === kind || (kind === ofDisk && leak.kind === trace));
-    if (at !== -1 && !isTold && !(isLocal && kind === ofDisk)) found.push({ kind, severity, shown: clean.slice(Math.max(0, at - 80), at + 200) });
+    if (at !== -1 && !isTold && !(isLocal && kind === ofDisk))
+      found.push({ kind, severity, shown: clean.slice(Math.max(0, at - 80), at + 200) });
   }
   const secret = secretPatterns.find(({ pattern }) => pattern.test(text.slice(0, 10_000)));
   if (secret !== undefined) found.push({ kind: secret.name, severity: "major", shown: clean });

@@ -22,7 +22,12 @@ export const check: Check = {
       probe.received(`HTTP ${status}, Access-Control-Allow-Origin: ${allowed}, Access-Control-Allow-Credentials: true`),
     ];
     // Browsers refuse this pair, so it does no harm yet.
-    if (allowed === "*") return failed({ title: "Every web page is allowed credentials, which browsers refuse", severity: "minor", evidence });
+    if (allowed === "*")
+      return failed({
+        title: "Every web page is allowed credentials, which browsers refuse",
+        severity: "minor",
+        evidence,
+      });
     return failed({ title: "Every web page may act with its visitor's cookies", evidence });
   },
 };

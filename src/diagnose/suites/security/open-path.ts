@@ -24,10 +24,12 @@ const callMs = 2_000;
 
 export const check: Check = {
   id: "security/open-path",
-  question: "Do arguments that are paths say which paths they take, and are files that only their owner may read kept back?",
+  question:
+    "Do arguments that are paths say which paths they take, and are files that only their owner may read kept back?",
   severity: "info",
   why: "A tool that opens whatever path it is given reads and writes outside the folder it was made for: ../ , links and absolute paths lead there, to keys and tokens.",
-  remedy: "Narrow the argument with a pattern, and in the tool resolve the path, links included, and refuse what is not below the folder that is served.",
+  remedy:
+    "Narrow the argument with a pattern, and in the tool resolve the path, links included, and refuse what is not below the folder that is served.",
   source: "MCP 2026-07-28, Resources: Security Considerations; CVE-2025-53109, CVE-2025-53110",
   limitMs: 20_000,
   async run(probe) {
@@ -36,9 +38,12 @@ export const check: Check = {
     const known = new Map(tools.map((tool) => [tool.name, new Set(pathsOf(tool))]));
     const readers = probe.callables.filter(isReader).slice(0, maxTools);
     const session = readers.length === 0 ? undefined : await probe.open({ capabilities: {} });
-    if (session !== undefined) for (const [name, argument] of await askAround(readers, session)) known.get(name)?.add(argument);
+    if (session !== undefined)
+      for (const [name, argument] of await askAround(readers, session)) known.get(name)?.add(argument);
     const open = tools.flatMap((tool): [string, string[]][] => {
-      const names = [...(known.get(tool.name) ?? [])].filter((name) => argumentsOf(tool.inputSchema).some((one) => one.name === name && isOpen(one.schema)));
+      const names = [...(known.get(tool.name) ?? [])].filter((name) =>
+        argumentsOf(tool.inputSchema).some((one) => one.name === name && isOpen(one.schema)),
+      );
       return names.length === 0 ? [] : [[tool.name, names]];
     });
     const handedOut = session === undefined ? [] : await tryCanary(probe, session, readers, known);
@@ -51,7 +56,10 @@ export const check: Check = {
 function pathsOf({ inputSchema }: Tool): string[] {
   return argumentsOf(inputSchema)
     .filter(
-      ({ name, schema }) => pathNames.test(snake(name)) || pathFormats.test(textOf(schema.format) ?? "") || described.test(textOf(schema.description) ?? ""),
+      ({ name, schema }) =>
+        pathNames.test(snake(name)) ||
+        pathFormats.test(textOf(schema.format) ?? "") ||
+        described.test(textOf(schema.description) ?? ""),
     )
     .filter(({ schema }) => takesText(schema))
     .map(({ name }) => name);
@@ -77,7 +85,10 @@ function isReader({ tool, isNamed }: Callable): boolean {
 }
 
 /** Arguments that a tool takes for a path, as its answers to a text that is none tell. */
-async function askAround(readers: readonly Callable[], session: Session): Promise<(readonly [tool: string, argument: string])[]> {
+async function askAround(
+  readers: readonly Callable[],
+  session: Session,
+): Promise<(readonly [tool: string, argument: string])[]> {
   const found = await Promise.all(
     readers.map(async ({ tool, arguments: args }) => {
       const texts = Object.entries(args).filter(([, value]) => typeof value === "string" && value !== "");
@@ -90,9 +101,19 @@ async function askAround(readers: readonly Callable[], session: Session): Promis
   return found.flat();
 }
 
-/** Lays a file of our own where only its owner may read, and asks for it in the ways that lead out of a folder. Only on this machine: elsewhere there is no such file. */
-async function tryCanary(probe: Probe, session: Session, readers: readonly Callable[], known: ReadonlyMap<string, ReadonlySet<string>>): Promise<Fault[]> {
-  const tries = readers.flatMap((callable) => [...(known.get(callable.tool.name) ?? [])].map((argument) => ({ callable, argument })));
+/**
+ * Lays a file of our own where only its owner may read, and asks for it in the ways that lead out of a folder. Only on
+ * this machine: elsewhere there is no such file.
+ */
+async function tryCanary(
+  probe: Probe,
+  session: Session,
+  readers: readonly Callable[],
+  known: ReadonlyMap<string, ReadonlySet<string>>,
+): Promise<Fault[]> {
+  const tries = readers.flatMap((callable) =>
+    [...(known.get(callable.tool.name) ?? [])].map((argument) => ({ callable, argument })),
+  );
   const canary = tries.length === 0 || !isHere(probe) ? undefined : layCanary(probe.privateFolder);
   if (canary === undefined) return [];
   try {
@@ -110,7 +131,9 @@ async function tryTool(
 ): Promise<Fault[]> {
   const { tool, arguments: args } = callable;
   const isList =
-    isObject(tool.inputSchema.properties) && isObject(tool.inputSchema.properties[argument]) && tool.inputSchema.properties[argument].type === "array";
+    isObject(tool.inputSchema.properties) &&
+    isObject(tool.inputSchema.properties[argument]) &&
+    tool.inputSchema.properties[argument].type === "array";
   for (const { what, path } of canary.ways) {
     const said = await say(session, tool.name, { ...args, [argument]: isList ? [path] : path });
     if (!canary.isIn(said)) continue;
@@ -122,7 +145,10 @@ async function tryTool(
         title: `${name} hands out a file of its user's that nobody else may read (mode 0600)`,
         remedy:
           "In the tool resolve the path, links included, and refuse what is not below the folder that is served; never serve a whole home, where keys and tokens lie.",
-        evidence: [probe.sent(`${tool.name} with ${argument}: ${what} of a file of our own, mode 0600, with a random content`), probe.received("that content")],
+        evidence: [
+          probe.sent(`${tool.name} with ${argument}: ${what} of a file of our own, mode 0600, with a random content`),
+          probe.received("that content"),
+        ],
       },
     ];
   }

@@ -15,7 +15,9 @@ export const check: Check = {
     if (new URL(target.url).protocol === "https:") return passed();
     if (placeOf(target) === "loopback") return skipped("The server is on this machine.");
     const hasCredentials = Object.keys(credentialsOf(target.headers)).length > 0;
-    const evidence = [probe.measured(`The address begins with http://, and credentials are ${hasCredentials ? "" : "not "}sent.`)];
+    const evidence = [
+      probe.measured(`The address begins with http://, and credentials are ${hasCredentials ? "" : "not "}sent.`),
+    ];
     if (hasCredentials) return failed({ title: "Credentials travel unencrypted over http", evidence });
     return failed({ title: "Arguments and results travel unencrypted over http", severity: "minor", evidence });
   },

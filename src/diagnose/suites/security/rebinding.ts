@@ -19,10 +19,19 @@ export const check: Check = {
     const asPage = { host, origin: `http://${host}` };
     const { isOpen, answer } = await knock(probe, { ...target.headers, ...asPage });
     if (!isOpen) return passed();
-    const evidence = [wentOut(probe, "a handshake and tools/list", { Host: "evil.example", Origin: "http://evil.example" }), cameBack(probe, answer)];
+    const evidence = [
+      wentOut(probe, "a handshake and tools/list", { Host: "evil.example", Origin: "http://evil.example" }),
+      cameBack(probe, answer),
+    ];
     const hasCredentials = Object.keys(credentialsOf(target.headers)).length > 0;
-    const isGuarded = hasCredentials && !(await knock(probe, { ...withoutCredentials(target.headers), ...asPage })).isOpen;
-    if (isGuarded) return failed({ title: "A web page under another name is only held back by the token", severity: "minor", evidence });
+    const isGuarded =
+      hasCredentials && !(await knock(probe, { ...withoutCredentials(target.headers), ...asPage })).isOpen;
+    if (isGuarded)
+      return failed({
+        title: "A web page under another name is only held back by the token",
+        severity: "minor",
+        evidence,
+      });
     return failed({ title: "Any web page that its user visits can call the tools", evidence });
   },
 };

@@ -19,14 +19,19 @@ export const check: Check = {
     if (isOpen) return skipped("The server asks for no credentials.");
     const { status = 0, headers = {} } = answer.http ?? {};
     const hint = headers["www-authenticate"];
-    const evidence = [wentOut(probe, "a handshake without credentials"), probe.received(`HTTP ${status}, WWW-Authenticate: ${hint ?? "(none)"}`)];
-    if (status === 403) return failed({ title: "A caller without credentials is answered with 403, where hosts expect 401", evidence });
+    const evidence = [
+      wentOut(probe, "a handshake without credentials"),
+      probe.received(`HTTP ${status}, WWW-Authenticate: ${hint ?? "(none)"}`),
+    ];
+    if (status === 403)
+      return failed({ title: "A caller without credentials is answered with 403, where hosts expect 401", evidence });
     if (status !== 401)
       return failed({
         title: "A caller without credentials is not answered with 401",
         evidence: [wentOut(probe, "a handshake without credentials"), cameBack(probe, answer)],
       });
-    if (hint === undefined) return failed({ title: "The refusal names no way to sign in: WWW-Authenticate is missing", evidence });
+    if (hint === undefined)
+      return failed({ title: "The refusal names no way to sign in: WWW-Authenticate is missing", evidence });
     return judgeMetadata(probe, hint, evidence);
   },
 };
@@ -35,9 +40,11 @@ export const check: Check = {
 async function judgeMetadata(probe: Probe, hint: string, evidence: ReturnType<Probe["received"]>[]) {
   const home = new URL(urlOf(probe).url);
   const named = /\bresource_metadata="?([^",\s]+)"?/i.exec(hint)?.[1];
-  if (named === undefined) return passed("It names a scheme, but no metadata: people have to get a token by other means.");
+  if (named === undefined)
+    return passed("It names a scheme, but no metadata: people have to get a token by other means.");
   const url = URL.parse(named);
-  if (url === null || !/^https?:$/.test(url.protocol)) return failed({ title: "The address of the sign-in metadata is no http or https URL", evidence });
+  if (url === null || !/^https?:$/.test(url.protocol))
+    return failed({ title: "The address of the sign-in metadata is no http or https URL", evidence });
   if (!isSamePlace(url, home)) {
     if (url.protocol === "https:") return passed("The sign-in metadata lies on another address, which was not asked.");
     return failed({ title: "The sign-in metadata lies on another address without TLS", severity: "major", evidence });
@@ -45,7 +52,12 @@ async function judgeMetadata(probe: Probe, hint: string, evidence: ReturnType<Pr
   const own = new URL(home);
   own.pathname = url.pathname;
   own.search = url.search;
-  const answer = await probe.http({ method: "GET", url: own.href, isBare: true, headers: { accept: "application/json" } });
+  const answer = await probe.http({
+    method: "GET",
+    url: own.href,
+    isBare: true,
+    headers: { accept: "application/json" },
+  });
   const metadata = fieldsOf(parseJson(answer.text));
   if (answer.status === 200 && listOf(metadata.authorization_servers).length > 0) return passed();
   return failed({
@@ -54,7 +66,9 @@ async function judgeMetadata(probe: Probe, hint: string, evidence: ReturnType<Pr
   });
 }
 
-/** The same origin; on this machine whatever it is called, since localhost, 127.0.0.1 and [::1] are names of one place. */
+/**
+ * The same origin; on this machine whatever it is called, since localhost, 127.0.0.1 and [::1] are names of one place.
+ */
 function isSamePlace(one: URL, other: URL): boolean {
   if (one.origin === other.origin) return true;
   const isLocal = [one, other].every(({ href }) => placeOf({ url: href }) === "loopback");

@@ -1,5 +1,14 @@
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
-import { blanked, cameBack, credentialsOf, knock, needsCredentials, urlOf, wentOut, withoutCredentials } from "./door.ts";
+import {
+  blanked,
+  cameBack,
+  credentialsOf,
+  knock,
+  needsCredentials,
+  urlOf,
+  wentOut,
+  withoutCredentials,
+} from "./door.ts";
 import { noSessions, openLegacy } from "./legacy-session.ts";
 
 export const check: Check = {
@@ -7,7 +16,8 @@ export const check: Check = {
   question: "Is a session of no use to somebody else who learns its id?",
   severity: "major",
   why: "Session ids stand in logs and proxies. A server that takes the id for the caller hands the session, its tasks and its messages to whoever has read it.",
-  remedy: "Check the credentials of every request, bind each session to the caller who began it, and answer others with 404.",
+  remedy:
+    "Check the credentials of every request, bind each session to the caller who began it, and answer others with 404.",
   source: "MCP Security Best Practices: Session Hijacking (MUST NOT use sessions for authentication); CVE-2026-52869",
   transport: "http",
   async run(probe) {
@@ -16,7 +26,8 @@ export const check: Check = {
     if (Object.keys(credentials).length === 0) return skipped(needsCredentials);
     const session = await openLegacy(probe);
     if (session?.sessionId === undefined) return skipped(noSessions);
-    if ((await knock(probe, withoutCredentials(headers))).isOpen) return skipped("The server works without credentials; see security/no-credentials.");
+    if ((await knock(probe, withoutCredentials(headers))).isOpen)
+      return skipped("The server works without credentials; see security/no-credentials.");
     const faults: Fault[] = [];
     const nobody = await session.request("tools/list", {}, { headers: blanked(credentials) });
     if (nobody.result !== undefined)
@@ -36,6 +47,10 @@ export const check: Check = {
         });
     }
     if (faults.length > 0) return failed(faults);
-    return passed(otherHeaders === undefined ? "Give another caller's credentials with --other-header to ask it for them too." : undefined);
+    return passed(
+      otherHeaders === undefined
+        ? "Give another caller's credentials with --other-header to ask it for them too."
+        : undefined,
+    );
   },
 };

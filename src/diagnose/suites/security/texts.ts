@@ -13,7 +13,10 @@ export interface OwnText {
 const maxTexts = 20_000;
 const maxText = 20_000;
 
-/** Everything a server says of itself and its offers, wherever it stands: names, descriptions, schemas, prompts, resources, instructions. */
+/**
+ * Everything a server says of itself and its offers, wherever it stands: names, descriptions, schemas, prompts,
+ * resources, instructions.
+ */
 export function textsOf(facts: Facts): OwnText[] {
   const found: OwnText[] = [];
   for (const era of [facts.modern, facts.legacy]) {
@@ -35,17 +38,23 @@ const notRead = new Set(["icons", "src", "mimeType", "blob", "$schema", "$id", "
 
 function walk(found: OwnText[], { of, at }: Omit<OwnText, "text">, value: unknown): void {
   if (typeof value === "string") add(found, { of, at, text: value });
-  const entries = Array.isArray(value) ? value.map((item, index): [string, unknown] => [String(index), item]) : isObject(value) ? Object.entries(value) : [];
+  const entries = Array.isArray(value)
+    ? value.map((item, index): [string, unknown] => [String(index), item])
+    : isObject(value)
+      ? Object.entries(value)
+      : [];
   for (const [key, inner] of entries) {
     if (notRead.has(key)) continue;
     // Names of arguments are read too.
-    if (!Array.isArray(value)) add(found, { of, at: at === "" ? "a field's name" : `a field's name in ${at}`, text: key });
+    if (!Array.isArray(value))
+      add(found, { of, at: at === "" ? "a field's name" : `a field's name in ${at}`, text: key });
     walk(found, { of, at: at === "" ? key : `${at}.${key}` }, inner);
   }
 }
 
 function add(found: OwnText[], { of, at, text }: OwnText): void {
-  if (found.length < maxTexts && text !== "") found.push({ of: of.slice(0, 200), at: at.slice(0, 200), text: text.slice(0, maxText) });
+  if (found.length < maxTexts && text !== "")
+    found.push({ of: of.slice(0, 200), at: at.slice(0, 200), text: text.slice(0, maxText) });
 }
 
 /** The properties of a tool's input, those of objects within it included. */

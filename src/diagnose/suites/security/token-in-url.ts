@@ -1,7 +1,16 @@
 import { type Check, failed, passed, skipped } from "../../check.ts";
 import type { Probe } from "../../probe.ts";
 import type { HttpAnswer } from "../../wire/http.ts";
-import { credentialsOf, knock, needsCredentials, placeOf, secretNamesIn, urlOf, withoutCredentials, withoutSecrets } from "./door.ts";
+import {
+  credentialsOf,
+  knock,
+  needsCredentials,
+  placeOf,
+  secretNamesIn,
+  urlOf,
+  withoutCredentials,
+  withoutSecrets,
+} from "./door.ts";
 
 const fields = ["access_token", "token", "api_key"];
 
@@ -10,7 +19,8 @@ export const check: Check = {
   question: "Does the server keep tokens out of addresses?",
   severity: "major",
   why: "Addresses stand in logs, histories and Referer headers; a token in one is read by many who should not have it.",
-  remedy: "Take tokens from the Authorization header only; answer a request that carries one in its query with 401, and send none in redirects.",
+  remedy:
+    "Take tokens from the Authorization header only; answer a request that carries one in its query with 401, and send none in redirects.",
   source: "MCP 2025-11-25 and 2026-07-28, Authorization: Access tokens MUST NOT be included in the URI query string",
   transport: "http",
   async run(probe) {
@@ -18,9 +28,11 @@ export const check: Check = {
     if (secretNamesIn(target.url).length > 0) return (await judgeOwnAddress(probe)) ?? passed();
     const [secret] = Object.values(credentialsOf(target.headers)).map((value) => value.replace(/^\w+\s+/, ""));
     if (secret === undefined) return skipped(needsCredentials);
-    if (placeOf(target) !== "loopback" && !probe.isFull) return skipped("It puts your token into an address, which the server may log; --full does it.");
+    if (placeOf(target) !== "loopback" && !probe.isFull)
+      return skipped("It puts your token into an address, which the server may log; --full does it.");
     const others = withoutCredentials(target.headers);
-    if ((await knock(probe, others)).isOpen) return skipped("The server works without credentials; see security/no-credentials.");
+    if ((await knock(probe, others)).isOpen)
+      return skipped("The server works without credentials; see security/no-credentials.");
     for (const field of fields) {
       const answer = await greetAt(probe, withField(target.url, field, secret), others);
       if (answer.isTaken)
@@ -51,12 +63,19 @@ async function judgeOwnAddress(probe: Probe) {
   if (answer.isTaken) return undefined;
   return failed({
     title: "The server wants its secret in the address",
-    evidence: [probe.sent("a handshake to the address without the secret in it"), probe.received(`HTTP ${answer.http?.status ?? 0}`)],
+    evidence: [
+      probe.sent("a handshake to the address without the secret in it"),
+      probe.received(`HTTP ${answer.http?.status ?? 0}`),
+    ],
   });
 }
 
 /** A handshake with another address of the same server. */
-async function greetAt(probe: Probe, url: string, credentials: Readonly<Record<string, string>>): Promise<{ isTaken: boolean; http: HttpAnswer | undefined }> {
+async function greetAt(
+  probe: Probe,
+  url: string,
+  credentials: Readonly<Record<string, string>>,
+): Promise<{ isTaken: boolean; http: HttpAnswer | undefined }> {
   const { answer } = await probe.greet({ url, credentials });
   return { isTaken: answer.result !== undefined, http: answer.http };
 }

@@ -8,7 +8,9 @@ export function judgeArguments(probe: Probe, names: RegExp, kind: string): Verdi
   const { tools } = probe.facts;
   if (tools.length === 0) return skipped("The server has no tools.");
   const open = tools.flatMap(({ name, inputSchema }): [string, string[]][] => {
-    const found = argumentsOf(inputSchema).filter((argument) => names.test(argument.name) && isUnrestricted(argument.schema));
+    const found = argumentsOf(inputSchema).filter(
+      (argument) => names.test(argument.name) && isUnrestricted(argument.schema),
+    );
     return found.length === 0 ? [] : [[name, [...new Set(found.map((argument) => argument.name))]]];
   });
   const faults = judgeOpen(probe, open, kind);
@@ -16,11 +18,21 @@ export function judgeArguments(probe: Probe, names: RegExp, kind: string): Verdi
 }
 
 /** The finding about tools and those of their arguments that take any text; none where there are none. */
-export function judgeOpen(probe: Probe, open: readonly (readonly [tool: string, names: readonly string[]])[], kind: string): Fault[] {
+export function judgeOpen(
+  probe: Probe,
+  open: readonly (readonly [tool: string, names: readonly string[]])[],
+  kind: string,
+): Fault[] {
   if (open.length === 0) return [];
   const told = open.map(([tool, names]) => `${probe.show(tool, 80)} (${probe.show(names.join(", "), 80)})`);
-  const title = told.length === 1 ? `${told[0]} takes any text as ${kind}` : `${told.length} tools take any text as ${kind}`;
-  return [{ title, evidence: [probe.received(`in the schemas of ${told.slice(0, 40).join(", ")}: no pattern, format or enum`)] }];
+  const title =
+    told.length === 1 ? `${told[0]} takes any text as ${kind}` : `${told.length} tools take any text as ${kind}`;
+  return [
+    {
+      title,
+      evidence: [probe.received(`in the schemas of ${told.slice(0, 40).join(", ")}: no pattern, format or enum`)],
+    },
+  ];
 }
 
 /** Any text will do: nothing in the schema says what it has to look like. */
@@ -28,5 +40,8 @@ export function isUnrestricted(schema: Json): boolean {
   const choices = [...listOf(schema.anyOf), ...listOf(schema.oneOf)].filter(isObject);
   if (choices.length > 0) return choices.some(isUnrestricted);
   const takesText = schema.type === "string" || listOf(schema.type).includes("string");
-  return takesText && ["pattern", "format", "enum", "const", "not", "allOf", "$ref"].every((word) => schema[word] === undefined);
+  return (
+    takesText &&
+    ["pattern", "format", "enum", "const", "not", "allOf", "$ref"].every((word) => schema[word] === undefined)
+  );
 }

@@ -6,7 +6,8 @@ export const check: Check = {
   question: "Does the server refuse credentials that it never gave out?",
   severity: "blocker",
   why: "A door that only looks whether there is a token, not whether it is the right one, is open to everybody.",
-  remedy: "Check every token: its signature or its stored hash, its issuer, its audience and its end. Answer a wrong one with 401.",
+  remedy:
+    "Check every token: its signature or its stored hash, its issuer, its audience and its end. Answer a wrong one with 401.",
   source: "MCP 2025-11-25 and 2026-07-28, Authorization: Access Token Usage",
   transport: "http",
   async run(probe) {
@@ -14,7 +15,8 @@ export const check: Check = {
     const credentials = credentialsOf(headers);
     if (Object.keys(credentials).length === 0) return skipped(needsCredentials);
     const others = withoutCredentials(headers);
-    if ((await knock(probe, others)).isOpen) return skipped("The server works without credentials; see security/no-credentials.");
+    if ((await knock(probe, others)).isOpen)
+      return skipped("The server works without credentials; see security/no-credentials.");
     const wrong = Object.fromEntries(Object.entries(credentials).map(([name, value]) => [name, toWrong(value)]));
     const { isOpen, answer } = await knock(probe, { ...others, ...wrong });
     if (!isOpen) return passed();

@@ -21,14 +21,20 @@ export const check: Check = {
   isGentle: true,
   run: (probe) =>
     askEach(probe, { severity: "major", unless: noTool(probe) }, async (talk): Promise<Judgement> => {
-      if (!talk.isModern && fieldsOf(talk.session.capabilities.tasks).cancel === undefined) return { skip: "The server does not declare tasks.cancel." };
+      if (!talk.isModern && fieldsOf(talk.session.capabilities.tasks).cancel === undefined)
+        return { skip: "The server does not declare tasks.cancel." };
       const made = await makeTask(talk);
       if (!isMade(made)) return { skip: made.why };
       const cancelled = await askTask(talk, "tasks/cancel", made.taskId);
       const after = await askTask(talk, "tasks/get", made.taskId);
-      if (isOver(made, cancelled, after)) return { skip: "The task ended before it could be cancelled; name a slower tool with --tool and --args." };
+      if (isOver(made, cancelled, after))
+        return { skip: "The task ended before it could be cancelled; name a slower tool with --tool and --args." };
       talk.live.delete(made.taskId);
-      const problems = [...ackProblems(talk, made, cancelled), ...(await laterProblems(talk, made, after)), ...(await againProblems(talk, made))];
+      const problems = [
+        ...ackProblems(talk, made, cancelled),
+        ...(await laterProblems(talk, made, after)),
+        ...(await againProblems(talk, made)),
+      ];
       return { problems: talk.isModern ? problems : [...problems, ...(await resultProblems(talk, made))] };
     }),
 };
@@ -37,33 +43,51 @@ export const check: Check = {
 function isOver({ task }: Made, cancelled: Answer, { result }: Answer): boolean {
   if (isTerminal(task)) return true;
   if (result === undefined) return cancelled.error?.code === -32602;
-  return isTerminal(result) && result.status !== "cancelled" && (cancelled.error?.code === -32602 || isTerminal({ status: "completed", ...cancelled.result }));
+  return (
+    isTerminal(result) &&
+    result.status !== "cancelled" &&
+    (cancelled.error?.code === -32602 || isTerminal({ status: "completed", ...cancelled.result }))
+  );
 }
 
 function ackProblems(talk: Talk, { taskId }: Made, cancelled: Answer): Problem[] {
   const evidence = exchange(talk, { method: "tasks/cancel", params: { taskId } }, cancelled);
   if (cancelled.result === undefined) return [{ title: "tasks/cancel of a running task fails", evidence }];
-  if (!talk.isModern) return cancelled.result.status === "cancelled" ? [] : [{ title: "tasks/cancel is answered with a task that is not cancelled", evidence }];
+  if (!talk.isModern)
+    return cancelled.result.status === "cancelled"
+      ? []
+      : [{ title: "tasks/cancel is answered with a task that is not cancelled", evidence }];
   const { resultType } = cancelled.result;
-  return resultType === "complete" ? [] : [{ title: "tasks/cancel is answered with another resultType than complete", severity: "minor", evidence }];
+  return resultType === "complete"
+    ? []
+    : [{ title: "tasks/cancel is answered with another resultType than complete", severity: "minor", evidence }];
 }
 
 /** Once cancelled, a task is cancelled or gone; in 2026-07-28 it may take its time, or finish first. */
 async function laterProblems(talk: Talk, { taskId }: Made, after: Answer): Promise<Problem[]> {
   const was = after.result?.status;
   const evidence = exchange(talk, { method: "tasks/get", params: { taskId } }, after);
-  if (!talk.isModern && after.result !== undefined && was !== "cancelled") return [{ title: "A task that was cancelled is not shown as cancelled", evidence }];
+  if (!talk.isModern && after.result !== undefined && was !== "cancelled")
+    return [{ title: "A task that was cancelled is not shown as cancelled", evidence }];
   await sleep(talk.probe.clock, afterMs, talk.probe.signal);
   const later = await askTask(talk, "tasks/get", taskId);
   if (was !== "cancelled" || later.result === undefined || later.result.status === "cancelled") return [];
-  return [{ title: "A cancelled task does not stay cancelled", evidence: exchange(talk, { method: "tasks/get", params: { taskId } }, later) }];
+  return [
+    {
+      title: "A cancelled task does not stay cancelled",
+      evidence: exchange(talk, { method: "tasks/get", params: { taskId } }, later),
+    },
+  ];
 }
 
 async function againProblems(talk: Talk, { taskId }: Made): Promise<Problem[]> {
   const again = await askTask(talk, "tasks/cancel", taskId);
   const evidence = exchange(talk, { method: "tasks/cancel", params: { taskId } }, again);
   if (again.message === undefined) return [{ title: "A second tasks/cancel is not answered", evidence }];
-  if (!talk.isModern) return again.error?.code === -32602 ? [] : [{ title: "A second tasks/cancel is not refused with −32602", severity: "minor", evidence }];
+  if (!talk.isModern)
+    return again.error?.code === -32602
+      ? []
+      : [{ title: "A second tasks/cancel is not refused with −32602", severity: "minor", evidence }];
   if (again.error === undefined) return [];
   // A server may forget a cancelled task; then its id is unknown to everything.
   const known = await askTask(talk, "tasks/get", taskId);
@@ -73,5 +97,10 @@ async function againProblems(talk: Talk, { taskId }: Made): Promise<Problem[]> {
 async function resultProblems(talk: Talk, { taskId }: Made): Promise<Problem[]> {
   const answer = await askTask(talk, "tasks/result", taskId, resultMs);
   if (answer.message !== undefined) return [];
-  return [{ title: "tasks/result of a cancelled task is never answered", evidence: exchange(talk, { method: "tasks/result", params: { taskId } }, answer) }];
+  return [
+    {
+      title: "tasks/result of a cancelled task is never answered",
+      evidence: exchange(talk, { method: "tasks/result", params: { taskId } }, answer),
+    },
+  ];
 }

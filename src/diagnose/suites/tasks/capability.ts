@@ -19,7 +19,9 @@ export const check: Check = {
     const faults = [legacyFault(probe.facts, probe), modernFault(probe.facts, probe)].flatMap((fault) => fault ?? []);
     if (faults.length > 0) return failed(faults);
     const { legacy, modern } = probe.facts;
-    const isDeclared = legacy?.capabilities.tasks !== undefined || fieldsOf(modern?.capabilities.extensions)[tasksExtension] !== undefined;
+    const isDeclared =
+      legacy?.capabilities.tasks !== undefined ||
+      fieldsOf(modern?.capabilities.extensions)[tasksExtension] !== undefined;
     return isDeclared ? passed() : skipped(noTasks);
   },
 };
@@ -35,13 +37,22 @@ const paths = [
 ];
 
 /** Where people have put it instead. */
-const lookalikes = [["tools", "taskRequests"], ["tools", "tasks"], ["tools", "taskSupport"], ["task"], ["tasks", "tools"], ["tasks", "requests", "tools/call"]];
+const lookalikes = [
+  ["tools", "taskRequests"],
+  ["tools", "tasks"],
+  ["tools", "taskSupport"],
+  ["task"],
+  ["tasks", "tools"],
+  ["tasks", "requests", "tools/call"],
+];
 
 /** What is wrong with how the tasks of 2025-11-25 are declared. */
 export function legacyFault({ legacy, tools }: Facts, probe: Pick<Probe, "received">): Fault | undefined {
   if (legacy === undefined) return undefined;
   const { capabilities, revision } = legacy;
-  const evidence = [probe.received({ capabilities: { tools: capabilities.tools, task: capabilities.task, tasks: capabilities.tasks } })];
+  const evidence = [
+    probe.received({ capabilities: { tools: capabilities.tools, task: capabilities.task, tasks: capabilities.tasks } }),
+  ];
   const wrong = paths.find((path) => at(capabilities, path) !== undefined && !isObject(at(capabilities, path)));
   if (wrong !== undefined)
     return {
@@ -61,7 +72,12 @@ export function legacyFault({ legacy, tools }: Facts, probe: Pick<Probe, "receiv
     };
   }
   const like = lookalikes.find((path) => at(capabilities, path) !== undefined);
-  if (like !== undefined) return { subject: legacyRevision, title: `Tasks are declared as capabilities.${like.join(".")}, which no client looks at`, evidence };
+  if (like !== undefined)
+    return {
+      subject: legacyRevision,
+      title: `Tasks are declared as capabilities.${like.join(".")}, which no client looks at`,
+      evidence,
+    };
   if (capabilities.tasks === undefined) return undefined;
   const isMeant = tools.some(({ taskSupport }) => taskSupport === "optional" || taskSupport === "required");
   return {
@@ -76,24 +92,43 @@ function modernFault({ modern }: Facts, probe: Pick<Probe, "received" | "show">)
   if (modern === undefined) return undefined;
   const { extensions, tasks } = modern.capabilities;
   const evidence = [probe.received({ capabilities: { extensions, tasks } })];
-  const fault = (title: string, more: Partial<Fault> = {}): Fault => ({ subject: modern.revision, title, evidence, ...more });
+  const fault = (title: string, more: Partial<Fault> = {}): Fault => ({
+    subject: modern.revision,
+    title,
+    evidence,
+    ...more,
+  });
   if (extensions !== undefined && !isObject(extensions))
-    return fault(`capabilities.extensions is ${kindOf(extensions)} where clients expect an object`, { severity: "blocker" });
+    return fault(`capabilities.extensions is ${kindOf(extensions)} where clients expect an object`, {
+      severity: "blocker",
+    });
   const own = fieldsOf(extensions)[tasksExtension];
   if (own !== undefined && !isObject(own))
-    return fault(`The extension ${tasksExtension} is declared as ${kindOf(own)} where clients expect {}`, { severity: "blocker" });
+    return fault(`The extension ${tasksExtension} is declared as ${kindOf(own)} where clients expect {}`, {
+      severity: "blocker",
+    });
   if (isObject(own)) {
     if (Object.keys(own).length === 0) return undefined;
-    return fault(`The extension ${tasksExtension} is declared with settings, where clients expect {} and otherwise ignore it`);
+    return fault(
+      `The extension ${tasksExtension} is declared with settings, where clients expect {} and otherwise ignore it`,
+    );
   }
-  const misspelt = Object.keys(fieldsOf(extensions)).find((key) => /^tasks?$/i.test(key) || (/modelcontextprotocol/i.test(key) && /tasks?/i.test(key)));
-  if (misspelt !== undefined) return fault(`The extension is declared as ${probe.show(misspelt, 80)}; its name is ${tasksExtension}`);
+  const misspelt = Object.keys(fieldsOf(extensions)).find(
+    (key) => /^tasks?$/i.test(key) || (/modelcontextprotocol/i.test(key) && /tasks?/i.test(key)),
+  );
+  if (misspelt !== undefined)
+    return fault(`The extension is declared as ${probe.show(misspelt, 80)}; its name is ${tasksExtension}`);
   if (tasks === undefined) return undefined;
-  return fault("server/discover declares the tasks of 2025-11-25, which mean nothing in 2026-07-28, and not the extension");
+  return fault(
+    "server/discover declares the tasks of 2025-11-25, which mean nothing in 2026-07-28, and not the extension",
+  );
 }
 
 function at(value: unknown, path: readonly string[]): unknown {
-  return path.reduce<unknown>((inner, field) => (isObject(inner) && Object.hasOwn(inner, field) ? (inner as Json)[field] : undefined), value);
+  return path.reduce<unknown>(
+    (inner, field) => (isObject(inner) && Object.hasOwn(inner, field) ? (inner as Json)[field] : undefined),
+    value,
+  );
 }
 
 function kindOf(value: unknown): string {

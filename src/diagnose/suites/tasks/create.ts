@@ -31,13 +31,18 @@ function missProblem(talk: Talk, { last }: Missed): Problem | undefined {
   const { answer, params } = last;
   const evidence = exchange(talk, { method: "tools/call", params }, answer);
   if (answer.result?.taskId !== undefined || answer.result?.task !== undefined)
-    return { title: `The answer to a call made as a task holds none: ${fieldProblems(talk.generation, taskOf(talk, answer))[0] ?? "it has no id"}`, evidence };
+    return {
+      title: `The answer to a call made as a task holds none: ${fieldProblems(talk.generation, taskOf(talk, answer))[0] ?? "it has no id"}`,
+      evidence,
+    };
   // In 2026-07-28 the server decides, and an error or a tool's own refusal may be about the arguments.
   if (talk.isModern) return undefined;
-  if (answer.error?.code === -32601) return { title: "A tool that says it can run as a task refuses to (−32601)", evidence };
+  if (answer.error?.code === -32601)
+    return { title: "A tool that says it can run as a task refuses to (−32601)", evidence };
   if (answer.result !== undefined && answer.result.isError !== true)
     return { title: "A call made as a task is answered with the tool's result instead of a task", evidence };
-  if (answer.message === undefined) return { title: "A call made as a task is not answered until its work is done", evidence };
+  if (answer.message === undefined)
+    return { title: "A call made as a task is not answered until its work is done", evidence };
   return undefined;
 }
 
@@ -47,15 +52,22 @@ function creationProblems(talk: Talk, { task, answer, params }: Made): Problem[]
   if (talk.isModern && answer.result?.resultType !== "task") problems.unshift("resultType is not task");
   return problems.length === 0
     ? []
-    : [{ title: `A new task is not whole: ${problems.join(", ")}`, evidence: exchange(talk, { method: "tools/call", params }, answer) }];
+    : [
+        {
+          title: `A new task is not whole: ${problems.join(", ")}`,
+          evidence: exchange(talk, { method: "tools/call", params }, answer),
+        },
+      ];
 }
 
 function getProblems(talk: Talk, { taskId }: Made, asked: Answer): Problem[] {
   const evidence = exchange(talk, { method: "tasks/get", params: { taskId } }, asked);
-  if (asked.result === undefined) return [{ title: "tasks/get does not know a task that was made a moment ago", evidence }];
+  if (asked.result === undefined)
+    return [{ title: "tasks/get does not know a task that was made a moment ago", evidence }];
   const problems = fieldProblems(talk.generation, asked.result);
   if (asked.result.taskId !== taskId && problems.length === 0) problems.push("its taskId is another's");
-  if (problems.length > 0) return [{ title: `tasks/get answers with a task that is not whole: ${problems.join(", ")}`, evidence }];
+  if (problems.length > 0)
+    return [{ title: `tasks/get answers with a task that is not whole: ${problems.join(", ")}`, evidence }];
   if (!talk.isModern || asked.result.resultType === "complete") return [];
   // Two examples in the extension's own text have it wrong.
   return [

@@ -17,13 +17,18 @@ export const check: Check = {
   limitMs: 20_000,
   run(probe) {
     const unless = (generation: Generation) =>
-      noTool(probe, { toArguments: wrongArguments })(generation) && "No tool that only reads can be called as a task with an argument of a wrong type.";
+      noTool(probe, { toArguments: wrongArguments })(generation) &&
+      "No tool that only reads can be called as a task with an argument of a wrong type.";
     return askEach(probe, { severity: "major", unless }, async (talk): Promise<Judgement> => {
       const made = await makeTask(talk, { toArguments: wrongArguments });
       if (!isMade(made)) return { problems: [], note: "arguments of a wrong type make no task." };
       const { end, answer } = await follow(talk, made, followMs);
-      const evidence = [probe.sent({ method: "tools/call", params: made.params }), ...exchange(talk, { method: "tasks/get" }, answer)];
-      if (end === "late") return { problems: [{ title: "A task that was given arguments of a wrong type does not end", evidence }] };
+      const evidence = [
+        probe.sent({ method: "tools/call", params: made.params }),
+        ...exchange(talk, { method: "tasks/get" }, answer),
+      ];
+      if (end === "late")
+        return { problems: [{ title: "A task that was given arguments of a wrong type does not end", evidence }] };
       const { status, error, result } = answer.result ?? {};
       if (talk.isModern && status === "failed" && fieldsOf(result).isError === true && error === undefined)
         return { problems: [{ title: "A tool's own failure ends a task as failed, without an error", evidence }] };
@@ -32,7 +37,10 @@ export const check: Check = {
   },
 };
 
-/** The usual arguments with one of a wrong type; only for tools that say they only read, since nobody knows what others do with it. */
+/**
+ * The usual arguments with one of a wrong type; only for tools that say they only read, since nobody knows what others
+ * do with it.
+ */
 function wrongArguments({ tool, arguments: usual }: Callable): Json | undefined {
   if (tool.annotations.readOnlyHint !== true) return undefined;
   const simple = Object.entries(fieldsOf(tool.inputSchema.properties)).find(([, schema]) =>

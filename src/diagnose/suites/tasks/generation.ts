@@ -1,5 +1,11 @@
 import { fieldsOf, isObject } from "../../../wire/json.ts";
-import { legacyRevision, modernRevision, type TaskGeneration, taskGenerations, tasksExtension } from "../../../wire/revisions.ts";
+import {
+  legacyRevision,
+  modernRevision,
+  type TaskGeneration,
+  taskGenerations,
+  tasksExtension,
+} from "../../../wire/revisions.ts";
 import { type Evidence, type Fault, failed, passed, type Severity, skipped, type Verdict } from "../../check.ts";
 import type { Facts } from "../../facts.ts";
 import type { Probe } from "../../probe.ts";
@@ -8,8 +14,9 @@ import type { Answer, OpenOptions, Session } from "../../wire/session.ts";
 import { steady } from "./task.ts";
 
 /**
- * The two designs of tasks: part of 2025-11-25, where the client asks for one with `params.task`, and an extension of 2026-07-28, where
- * the server decides. Each check about a task is asked in every generation that the server declares; its findings are about that one.
+ * The two designs of tasks: part of 2025-11-25, where the client asks for one with `params.task`, and an extension of
+ * 2026-07-28, where the server decides. Each check about a task is asked in every generation that the server declares;
+ * its findings are about that one.
  */
 export type Generation = TaskGeneration;
 
@@ -40,7 +47,10 @@ export interface Problem {
   readonly evidence: readonly Evidence[];
 }
 
-/** What a check says of one generation: what is wrong (the worst is reported), why it could not be asked, or what was seen. */
+/**
+ * What a check says of one generation: what is wrong (the worst is reported), why it could not be asked, or what was
+ * seen.
+ */
 export type Judgement = { readonly problems: readonly Problem[]; readonly note?: string } | { readonly skip: string };
 
 export const noTasks =
@@ -58,18 +68,28 @@ interface EachOptions {
 }
 
 /** Asks the same in each declared generation, at the same time, and makes one verdict of it. */
-export async function askEach(probe: Probe, { only, open, unless, severity }: EachOptions, judge: (talk: Talk) => Promise<Judgement>): Promise<Verdict> {
+export async function askEach(
+  probe: Probe,
+  { only, open, unless, severity }: EachOptions,
+  judge: (talk: Talk) => Promise<Judgement>,
+): Promise<Verdict> {
   const declared = taskGenerations.filter((generation) => declares(probe.facts, generation));
   const asked = declared.filter((generation) => only === undefined || generation === only);
   if (declared.length === 0) return skipped(noTasks);
   if (asked.length === 0) return skipped(`The server does not declare the tasks of ${only ?? ""}.`);
-  const judged = await Promise.all(asked.map(async (generation) => ({ generation, ...(await askOne(probe, { generation, open, unless }, judge)) })));
+  const judged = await Promise.all(
+    asked.map(async (generation) => ({ generation, ...(await askOne(probe, { generation, open, unless }, judge)) })),
+  );
   return toVerdict(judged, severity);
 }
 
 type OneOptions = Pick<EachOptions, "open" | "unless"> & { readonly generation: Generation };
 
-async function askOne(probe: Probe, { generation, open, unless }: OneOptions, judge: (talk: Talk) => Promise<Judgement>): Promise<Judgement> {
+async function askOne(
+  probe: Probe,
+  { generation, open, unless }: OneOptions,
+  judge: (talk: Talk) => Promise<Judgement>,
+): Promise<Judgement> {
   const skip = unless?.(generation);
   if (skip !== undefined) return { skip };
   const session = await probe.open({ revision: generation, ...open?.(generation) });
@@ -93,7 +113,10 @@ function toVerdict(judged: readonly ({ readonly generation: Generation } & Judge
   return notes.length === 0 ? passed() : passed(notes.join(" "));
 }
 
-function toFaults({ generation, problems }: { generation: Generation; problems: readonly Problem[] }, usual: Severity): Fault[] {
+function toFaults(
+  { generation, problems }: { generation: Generation; problems: readonly Problem[] },
+  usual: Severity,
+): Fault[] {
   const rank = ({ severity = usual }: Problem) => severityRank(severity);
   const [worst] = [...problems].sort((a, b) => rank(a) - rank(b));
   return worst === undefined ? [] : [{ subject: generation, ...worst, evidence: worst.evidence.slice(0, 4) }];
@@ -104,8 +127,18 @@ export function askTask(talk: Talk, method: string, taskId: string, timeoutMs = 
   return talk.session.request(method, { taskId }, { timeoutMs });
 }
 
-/** What was sent and what came, without ids and times: they differ from run to run, and an id may be all that guards a task. */
-export function exchange(talk: Talk, request: { readonly method: string; readonly params?: unknown }, answer: Answer): Evidence[] {
-  const came = answer.message === undefined ? `(${answer.problem ?? "nothing"})` : (answer.message.result ?? { error: answer.message.error });
+/**
+ * What was sent and what came, without ids and times: they differ from run to run, and an id may be all that guards a
+ * task.
+ */
+export function exchange(
+  talk: Talk,
+  request: { readonly method: string; readonly params?: unknown },
+  answer: Answer,
+): Evidence[] {
+  const came =
+    answer.message === undefined
+      ? `(${answer.problem ?? "nothing"})`
+      : (answer.message.result ?? { error: answer.message.error });
   return [talk.probe.sent(steady(request, talk.ids)), talk.probe.received(steady(came, talk.ids))];
 }

@@ -15,7 +15,8 @@ export const check: Check = {
   question: "Is a task's id one that nobody can guess?",
   severity: "major",
   why: "Whoever knows a task's id can read its result or cancel it wherever callers are not told apart, so an id that can be counted or tried out gives away other people's results.",
-  remedy: "Make ids from at least 128 random bits of the system's generator, such as a random UUID; no counters, no times, no ordinary random numbers.",
+  remedy:
+    "Make ids from at least 128 random bits of the system's generator, such as a random UUID; no counters, no times, no ordinary random numbers.",
   source: "MCP 2025-11-25, Tasks, Task Isolation and Access Control; SEP-2663, Security.",
   limitMs: 20_000,
   isGentle: true,
@@ -26,17 +27,31 @@ export const check: Check = {
       const second = await makeAnother(talk, first);
       if (!isMade(second)) return { skip: second.why };
       const { bits, what } = look(first.taskId, second.taskId);
-      const evidence = [probe.measured(`Two ids, made one after the other, differ in ${what}: at most ${Math.floor(bits)} bits.`)];
-      if (first.taskId === second.taskId) return { problems: [{ title: "Two tasks have the same id", severity: "blocker", evidence }] };
+      const evidence = [
+        probe.measured(`Two ids, made one after the other, differ in ${what}: at most ${Math.floor(bits)} bits.`),
+      ];
+      if (first.taskId === second.taskId)
+        return { problems: [{ title: "Two tasks have the same id", severity: "blocker", evidence }] };
       if (isCounted(first.taskId, second.taskId)) return { problems: [{ title: "Task ids are counted up", evidence }] };
       if (bits < guessableBits) return { problems: [{ title: "Task ids are short enough to be guessed", evidence }] };
       if (bits < comfortableBits)
-        return { problems: [{ title: "Task ids share their beginning or are short: fewer than 122 random bits", severity: "info", evidence }] };
+        return {
+          problems: [
+            {
+              title: "Task ids share their beginning or are short: fewer than 122 random bits",
+              severity: "info",
+              evidence,
+            },
+          ],
+        };
       return { problems: [] };
     }),
 };
 
-/** Makes a second task. The same call while the first one runs may be joined to it, which is no second task; so the first is ended then. */
+/**
+ * Makes a second task. The same call while the first one runs may be joined to it, which is no second task; so the
+ * first is ended then.
+ */
 async function makeAnother(talk: Talk, first: Made): Promise<Made | Missed> {
   const second = await makeTask(talk);
   if (!isMade(second) || second.taskId !== first.taskId) return second;
@@ -83,5 +98,10 @@ function sharedStart(first: string, second: string): number {
 function isCounted(first: string, second: string): boolean {
   const [, start, number] = /^(.*?)(\d{1,15})$/.exec(first) ?? [];
   const [, otherStart, otherNumber] = /^(.*?)(\d{1,15})$/.exec(second) ?? [];
-  return start !== undefined && start === otherStart && Math.abs(Number(number) - Number(otherNumber)) <= 100_000 && Number(number) !== Number(otherNumber);
+  return (
+    start !== undefined &&
+    start === otherStart &&
+    Math.abs(Number(number) - Number(otherNumber)) <= 100_000 &&
+    Number(number) !== Number(otherNumber)
+  );
 }

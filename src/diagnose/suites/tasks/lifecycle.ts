@@ -24,7 +24,8 @@ export const check: Check = {
       const untilMs = patienceMs(probe);
       const followed = await follow(talk, made, untilMs);
       const problems = [...statusProblems(talk, made, followed), ...lossProblems(talk, made, followed)];
-      if (followed.end !== "terminal" || problems.length > 0) return problems.length > 0 ? { problems } : { skip: whyNoEnd(followed.end, untilMs) };
+      if (followed.end !== "terminal" || problems.length > 0)
+        return problems.length > 0 ? { problems } : { skip: whyNoEnd(followed.end, untilMs) };
       await sleep(probe.clock, afterMs, probe.signal);
       return { problems: await laterProblems(talk, made, followed) };
     }),
@@ -34,12 +35,17 @@ function statusProblems(talk: Talk, { taskId, task }: Made, { seen }: Followed):
   const of = (title: string, index: number): Problem => ({
     title,
     evidence: [
-      talk.probe.received(`Statuses, in order: ${[task, ...seen.map((one) => one.task)].map(({ status }) => talk.probe.show(String(status), 30)).join(", ")}`),
-    ].concat(seen[index] === undefined ? [] : exchange(talk, { method: "tasks/get", params: { taskId } }, seen[index].answer)),
+      talk.probe.received(
+        `Statuses, in order: ${[task, ...seen.map((one) => one.task)].map(({ status }) => talk.probe.show(String(status), 30)).join(", ")}`,
+      ),
+    ].concat(
+      seen[index] === undefined ? [] : exchange(talk, { method: "tasks/get", params: { taskId } }, seen[index].answer),
+    ),
   });
   const foreign = seen.findIndex((one) => !(statuses as readonly unknown[]).includes(one.task.status));
   if (foreign >= 0) return [of("A task is shown with a status that does not exist", foreign)];
-  if (isTerminal(task) && seen[0] !== undefined && seen[0].task.status !== task.status) return [of("A task that had ended changes its status", 0)];
+  if (isTerminal(task) && seen[0] !== undefined && seen[0].task.status !== task.status)
+    return [of("A task that had ended changes its status", 0)];
   const moved = seen.findIndex((one) => task.createdAt !== undefined && one.task.createdAt !== task.createdAt);
   if (moved >= 0) return [{ ...of("A task's createdAt changes while it runs", moved), severity: "minor" }];
   const back = seen.findIndex((one, index) => isBefore(one.task.lastUpdatedAt, seen[index - 1]?.task.lastUpdatedAt));
@@ -55,7 +61,12 @@ function lossProblems(talk: Talk, { taskId }: Made, { seen, end, answer }: Follo
   // Whether a task is known at all is the question of tasks/create, and how long it is kept that of tasks/ttl.
   if (seen.length === 0) return [];
   const evidence = exchange(talk, { method: "tasks/get", params: { taskId } }, answer);
-  return [{ title: end === "unknown" ? "A task is forgotten before its end was seen" : "tasks/get fails while a task runs", evidence }];
+  return [
+    {
+      title: end === "unknown" ? "A task is forgotten before its end was seen" : "tasks/get fails while a task runs",
+      evidence,
+    },
+  ];
 }
 
 async function laterProblems(talk: Talk, { taskId }: Made, { seen }: Followed): Promise<Problem[]> {

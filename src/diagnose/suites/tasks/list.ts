@@ -18,21 +18,27 @@ export const check: Check = {
   isGentle: true,
   run: (probe) =>
     askEach(probe, { severity: "minor", only: legacyRevision }, async (talk): Promise<Judgement> => {
-      if (fieldsOf(talk.session.capabilities.tasks).list === undefined) return { skip: "The server does not declare tasks.list." };
+      if (fieldsOf(talk.session.capabilities.tasks).list === undefined)
+        return { skip: "The server does not declare tasks.list." };
       const junk = await junkProblems(talk);
       const made = await makeTask(talk);
-      if (!isMade(made)) return junk.length > 0 ? { problems: junk } : { problems: [], note: `cursors were tried only. ${made.why}` };
+      if (!isMade(made))
+        return junk.length > 0 ? { problems: junk } : { problems: [], note: `cursors were tried only. ${made.why}` };
       return { problems: [...(await listProblems(talk, made.taskId)), ...junk] };
     }),
 };
 
 async function listProblems(talk: Talk, taskId: string): Promise<Problem[]> {
-  const { items, problem, answers, pages } = await talk.session.list("tasks/list", "tasks", { maxItems: 2_000, maxPages: 100 });
+  const { items, problem, answers, pages } = await talk.session.list("tasks/list", "tasks", {
+    maxItems: 2_000,
+    maxPages: 100,
+  });
   const last = answers.at(-1);
   const evidence = last === undefined ? [] : exchange(talk, { method: "tasks/list" }, last);
   if (last?.result === undefined || !Array.isArray(last.result.tasks))
     return [{ title: "tasks/list is declared and does not give a list", severity: "major", evidence }];
-  if (problem === "the same cursor came twice") return [{ title: "tasks/list gives the same cursor again and again", severity: "major", evidence }];
+  if (problem === "the same cursor came twice")
+    return [{ title: "tasks/list gives the same cursor again and again", severity: "major", evidence }];
   const mine = items.filter((item) => item.taskId === taskId);
   // A list that is longer than anybody reads says nothing about what is missing.
   if (mine.length === 0 && problem === undefined)
@@ -46,7 +52,12 @@ async function listProblems(talk: Talk, taskId: string): Promise<Problem[]> {
   if (mine.length > 1) return [{ title: "tasks/list shows a task twice", evidence }];
   const fields = mine[0] === undefined ? [] : fieldProblems(talk.generation, mine[0]);
   if (fields.length > 0)
-    return [{ title: `tasks/list shows tasks that are not whole: ${fields.join(", ")}`, evidence: [talk.probe.received(steady(mine[0], talk.ids))] }];
+    return [
+      {
+        title: `tasks/list shows tasks that are not whole: ${fields.join(", ")}`,
+        evidence: [talk.probe.received(steady(mine[0], talk.ids))],
+      },
+    ];
   return [];
 }
 

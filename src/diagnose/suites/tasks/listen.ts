@@ -19,35 +19,45 @@ export const check: Check = {
   source: "SEP-2663, Task Status Notifications; MCP 2026-07-28, Subscriptions.",
   limitMs: 30_000,
   run: (probe) =>
-    askEach(probe, { severity: "major", only: modernRevision, unless: noTool(probe) }, async (talk): Promise<Judgement> => {
-      const made = await makeTask(talk);
-      if (!isMade(made)) return { skip: made.why };
-      const { taskId } = made;
-      const listening = talk.session.start("subscriptions/listen", { notifications: { taskIds: [taskId] } }, { timeoutMs: 25_000 });
-      const isAck = ({ method }: Json) => method === "notifications/subscriptions/acknowledged";
-      const refused = listening.answer.then(() => undefined);
-      const ack = await Promise.race([talk.session.waitHeard(isAck, acknowledgedMs), refused]);
-      const promised = listOf(fieldsOf(fieldsOf(ack?.message.params).notifications).taskIds);
-      if (!promised.includes(taskId)) return { skip: "The server does not offer to tell of a task's changes (subscriptions/listen with taskIds)." };
-      const followed = await follow(talk, made, patienceMs(probe));
-      const ended = followed.seen.at(-1);
-      if (followed.end !== "terminal" || ended === undefined) return { skip: whyNoEnd(followed.end, patienceMs(probe)) };
-      const isEnd = (message: Json) => isAbout(message, taskId) && isTerminal(fieldsOf(message.params));
-      const told = await talk.session.waitHeard(isEnd, pushedMs);
-      // An end that came before the acknowledgement did need not be told.
-      if (told === undefined && followed.seen.length === 1)
-        return { skip: "The task ended before it could be listened to; name a slower tool with --tool and --args." };
-      if (told === undefined)
-        return {
-          problems: [
-            {
-              title: "The server promises to tell of a task's changes, and does not tell of its end",
-              evidence: exchange(talk, { method: "tasks/get" }, ended.answer),
-            },
-          ],
-        };
-      return { problems: toldProblems(talk, fieldsOf(told.message.params), ended.task) };
-    }),
+    askEach(
+      probe,
+      { severity: "major", only: modernRevision, unless: noTool(probe) },
+      async (talk): Promise<Judgement> => {
+        const made = await makeTask(talk);
+        if (!isMade(made)) return { skip: made.why };
+        const { taskId } = made;
+        const listening = talk.session.start(
+          "subscriptions/listen",
+          { notifications: { taskIds: [taskId] } },
+          { timeoutMs: 25_000 },
+        );
+        const isAck = ({ method }: Json) => method === "notifications/subscriptions/acknowledged";
+        const refused = listening.answer.then(() => undefined);
+        const ack = await Promise.race([talk.session.waitHeard(isAck, acknowledgedMs), refused]);
+        const promised = listOf(fieldsOf(fieldsOf(ack?.message.params).notifications).taskIds);
+        if (!promised.includes(taskId))
+          return { skip: "The server does not offer to tell of a task's changes (subscriptions/listen with taskIds)." };
+        const followed = await follow(talk, made, patienceMs(probe));
+        const ended = followed.seen.at(-1);
+        if (followed.end !== "terminal" || ended === undefined)
+          return { skip: whyNoEnd(followed.end, patienceMs(probe)) };
+        const isEnd = (message: Json) => isAbout(message, taskId) && isTerminal(fieldsOf(message.params));
+        const told = await talk.session.waitHeard(isEnd, pushedMs);
+        // An end that came before the acknowledgement did need not be told.
+        if (told === undefined && followed.seen.length === 1)
+          return { skip: "The task ended before it could be listened to; name a slower tool with --tool and --args." };
+        if (told === undefined)
+          return {
+            problems: [
+              {
+                title: "The server promises to tell of a task's changes, and does not tell of its end",
+                evidence: exchange(talk, { method: "tasks/get" }, ended.answer),
+              },
+            ],
+          };
+        return { problems: toldProblems(talk, fieldsOf(told.message.params), ended.task) };
+      },
+    ),
 };
 
 function isAbout({ method, params }: Json, taskId: string): boolean {
@@ -59,6 +69,8 @@ function toldProblems(talk: Talk, told: Json, task: Json): Problem[] {
   if (told.status !== task.status || JSON.stringify(told.result) !== JSON.stringify(task.result))
     return [{ title: "notifications/tasks tells another ending than tasks/get", evidence }];
   if (fieldsOf(told._meta)[metaKeys.subscription] === undefined)
-    return [{ title: "notifications/tasks does not say to which subscription it belongs", severity: "minor", evidence }];
+    return [
+      { title: "notifications/tasks does not say to which subscription it belongs", severity: "minor", evidence },
+    ];
   return [];
 }

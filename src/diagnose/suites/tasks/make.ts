@@ -38,13 +38,18 @@ export interface Wish {
 const createMs = 4_000;
 const maxTries = 2;
 
-/** Makes a task with a tool that may be called; in 2026-07-28, where the server decides, the second likeliest tool is tried too. */
+/**
+ * Makes a task with a tool that may be called; in 2026-07-28, where the server decides, the second likeliest tool is
+ * tried too.
+ */
 export async function makeTask(talk: Talk, wish: Wish = {}): Promise<Made | Missed> {
   const candidates = candidatesOf(talk.probe, talk.generation, wish);
   let last: Missed["last"];
   for (const callable of candidates.slice(0, talk.isModern ? maxTries : 1)) {
     const params = paramsOf(talk, callable, wish);
-    const { id, answer: coming } = talk.session.start("tools/call", params, { timeoutMs: Math.min(createMs, talk.probe.requestMs) });
+    const { id, answer: coming } = talk.session.start("tools/call", params, {
+      timeoutMs: Math.min(createMs, talk.probe.requestMs),
+    });
     const answer = await coming;
     const task = createdTask(talk.generation, answer);
     const taskId = textOf(task?.taskId);
@@ -54,7 +59,8 @@ export async function makeTask(talk: Talk, wish: Wish = {}): Promise<Made | Miss
       if (answer.message === undefined) await talk.session.notify("notifications/cancelled", { requestId: id });
       continue;
     }
-    if (taskId === undefined || taskId === "") return { why: "The server makes no task that could be followed; see tasks/create.", last };
+    if (taskId === undefined || taskId === "")
+      return { why: "The server makes no task that could be followed; see tasks/create.", last };
     if (!isTerminal(task)) talk.live.add(taskId);
     return { taskId, task, callable, params, answer, at: talk.probe.clock.monotonic() };
   }
@@ -117,7 +123,11 @@ export interface Followed {
 }
 
 /** Asks how a task stands until it ends, is forgotten, asks something, or the time is over. */
-export async function follow(talk: Talk, { taskId, task }: Pick<Made, "taskId" | "task">, untilMs: number): Promise<Followed> {
+export async function follow(
+  talk: Talk,
+  { taskId, task }: Pick<Made, "taskId" | "task">,
+  untilMs: number,
+): Promise<Followed> {
   const { clock, signal } = talk.probe;
   const seen: Seen[] = [];
   const over = clock.monotonic() + untilMs;
@@ -149,8 +159,10 @@ export function patienceMs({ isFull }: { readonly isFull: boolean }): number {
 
 /** Why a task's end was not seen, as a reason to skip. */
 export function whyNoEnd(end: Followed["end"], untilMs: number): string {
-  if (end === "asks") return "The task asks its user something, and nobody is here to answer; name another tool with --tool and --args.";
-  if (end === "late") return `The task had not ended after ${untilMs / 1000} s; name a quicker tool with --tool and --args.`;
+  if (end === "asks")
+    return "The task asks its user something, and nobody is here to answer; name another tool with --tool and --args.";
+  if (end === "late")
+    return `The task had not ended after ${untilMs / 1000} s; name a quicker tool with --tool and --args.`;
   return "The task could not be followed to its end; see tasks/lifecycle.";
 }
 

@@ -11,7 +11,8 @@ export const check: Check = {
   question: "Does a task ask to be polled at a sensible pace?",
   severity: "minor",
   why: "Clients keep to it: with next to nothing they ask without a pause and load both sides, with many minutes a user waits that long for a result that is there.",
-  remedy: "Give a pollInterval (pollIntervalMs in 2026-07-28) between half a second and a few seconds; a twentieth of the expected run time is a good one.",
+  remedy:
+    "Give a pollInterval (pollIntervalMs in 2026-07-28) between half a second and a few seconds; a twentieth of the expected run time is a good one.",
   source: "MCP 2025-11-25, Tasks, TTL and Resource Management; SEP-2663, Task Polling.",
   isThorough: true,
   isGentle: true,
@@ -23,7 +24,8 @@ export const check: Check = {
       const pollMs = pollMsOf(talk.generation, made.task);
       if (pollMs === undefined) return { problems: [], note: `the task has no ${field}, so clients use their own.` };
       const evidence = exchange(talk, { method: "tools/call", params: made.params }, made.answer);
-      if (pollMs < minMs) return { problems: [{ title: `${field} is so short that clients ask without a pause`, evidence }] };
+      if (pollMs < minMs)
+        return { problems: [{ title: `${field} is so short that clients ask without a pause`, evidence }] };
       if (pollMs > maxMs) return { problems: [{ title: `${field} is longer than five minutes`, evidence }] };
       return { problems: [] };
     }),

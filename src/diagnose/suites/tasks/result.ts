@@ -12,7 +12,8 @@ export const check: Check = {
   why: "Clients fetch a result again after a lost answer or a restart. One that comes once only, changes, or does not look like the tool's is a result lost to the user.",
   remedy:
     'Store what the tool returned and give exactly that: in 2025-11-25 from tasks/result, which waits for the end and names the task in `_meta`, in 2026-07-28 as `result` of tasks/get, marked `resultType: "complete"`.',
-  source: "MCP 2025-11-25, Tasks, Result Retrieval, Related Task Metadata; SEP-2663, Task Polling; @modelcontextprotocol/ext-tasks 0.2.2.",
+  source:
+    "MCP 2025-11-25, Tasks, Result Retrieval, Related Task Metadata; SEP-2663, Task Polling; @modelcontextprotocol/ext-tasks 0.2.2.",
   limitMs: 30_000,
   isGentle: true,
   run: (probe) =>
@@ -35,18 +36,25 @@ async function judgeLegacy(talk: Talk, made: Made): Promise<Judgement> {
       ? { problems: [{ title: "tasks/result is not answered though the task has ended", evidence }] }
       : { skip: whyNoEnd(followed.end, untilMs) };
   if (followed.end !== "terminal") {
-    if (followed.end === "late") return { problems: [{ title: "tasks/result is answered before the task has ended", evidence }] };
+    if (followed.end === "late")
+      return { problems: [{ title: "tasks/result is answered before the task has ended", evidence }] };
     return { skip: whyNoEnd(followed.end, untilMs) };
   }
   const again = await askTask(talk, "tasks/result", taskId);
-  return { problems: [...sameProblems(talk, taskId, outcomeOf(first), again, outcomeOf(again)), ...legacyProblems(talk, taskId, first)] };
+  return {
+    problems: [
+      ...sameProblems(talk, taskId, outcomeOf(first), again, outcomeOf(again)),
+      ...legacyProblems(talk, taskId, first),
+    ],
+  };
 }
 
 function legacyProblems(talk: Talk, taskId: string, answer: Answer): Problem[] {
   const evidence = exchange(talk, { method: "tasks/result", params: { taskId } }, answer);
   // A call that ended in an error of the protocol has that error as its result.
   if (answer.result === undefined) return [];
-  if (!looksLikeToolResult(answer.result)) return [{ title: "tasks/result is answered with something that is no tool's result", evidence }];
+  if (!looksLikeToolResult(answer.result))
+    return [{ title: "tasks/result is answered with something that is no tool's result", evidence }];
   const related = fieldsOf(answer.result._meta)[metaKeys.relatedTask];
   if (fieldsOf(related).taskId === taskId) return [];
   return [
@@ -68,11 +76,18 @@ async function judgeModern(talk: Talk, made: Made): Promise<Judgement> {
   const again = await askTask(talk, "tasks/get", taskId);
   const inner = (answer: Answer) => ({ result: answer.result?.result, error: answer.result?.error });
   return {
-    problems: [...sameProblems(talk, taskId, inner(ended.answer), again, inner(again)), ...modernProblems(talk, taskId, ended)],
+    problems: [
+      ...sameProblems(talk, taskId, inner(ended.answer), again, inner(again)),
+      ...modernProblems(talk, taskId, ended),
+    ],
   };
 }
 
-function modernProblems(talk: Talk, taskId: string, { task, answer }: { readonly task: Json; readonly answer: Answer }): Problem[] {
+function modernProblems(
+  talk: Talk,
+  taskId: string,
+  { task, answer }: { readonly task: Json; readonly answer: Answer },
+): Problem[] {
   const problem = (title: string, more: Partial<Problem> = {}): Problem[] => [
     { title, evidence: exchange(talk, { method: "tasks/get", params: { taskId } }, answer), ...more },
   ];
@@ -86,17 +101,22 @@ function modernProblems(talk: Talk, taskId: string, { task, answer }: { readonly
       remedy: `Leave \`_meta["${metaKeys.relatedTask}"]\` out of the result in 2026-07-28.`,
     });
   if (task.result.resultType === "complete") return [];
-  return problem("The result of a completed task lacks resultType, without which ext-tasks 0.2.2 reports it as failed", {
-    severity: "minor",
-    remedy: 'Add `resultType: "complete"` to the result inside the task.',
-  });
+  return problem(
+    "The result of a completed task lacks resultType, without which ext-tasks 0.2.2 reports it as failed",
+    {
+      severity: "minor",
+      remedy: 'Add `resultType: "complete"` to the result inside the task.',
+    },
+  );
 }
 
 function sameProblems(talk: Talk, taskId: string, first: unknown, again: Answer, second: unknown): Problem[] {
   const evidence = exchange(talk, { method: talk.isModern ? "tasks/get" : "tasks/result", params: { taskId } }, again);
   if (again.message === undefined || (again.error !== undefined && JSON.stringify(first) !== JSON.stringify(second)))
     return [{ title: "A task's result can be fetched only once", evidence }];
-  return JSON.stringify(first) === JSON.stringify(second) ? [] : [{ title: "A task's result is another one when it is asked for again", evidence }];
+  return JSON.stringify(first) === JSON.stringify(second)
+    ? []
+    : [{ title: "A task's result is another one when it is asked for again", evidence }];
 }
 
 function outcomeOf({ result, error }: Answer): unknown {

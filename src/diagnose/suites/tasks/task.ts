@@ -16,7 +16,8 @@ export function isTerminal(task: Json): boolean {
 export function createdTask(generation: Generation, { result }: Pick<Answer, "result">): Json | undefined {
   if (result === undefined) return undefined;
   if (generation === legacyRevision) return isObject(result.task) ? result.task : undefined;
-  if (result.resultType === "task" || (result.resultType === undefined && textOf(result.taskId) !== undefined)) return result;
+  if (result.resultType === "task" || (result.resultType === undefined && textOf(result.taskId) !== undefined))
+    return result;
   return isObject(result.task) && textOf(result.task.taskId) !== undefined ? result : undefined;
 }
 
@@ -48,7 +49,11 @@ export function fieldProblems(generation: Generation, task: Json): string[] {
   demand("taskId", (value) => typeof value === "string" && value !== "", "text with at least one character");
   demand("status", (value) => (statuses as readonly unknown[]).includes(value), "status of a task");
   for (const field of ["createdAt", "lastUpdatedAt"])
-    demand(field, (value) => typeof value === "string" && isoTime.test(value) && !Number.isNaN(Date.parse(value.replace(",", "."))), "time of ISO 8601");
+    demand(
+      field,
+      (value) => typeof value === "string" && isoTime.test(value) && !Number.isNaN(Date.parse(value.replace(",", "."))),
+      "time of ISO 8601",
+    );
   demand(ttl, (value) => value === null || (numberOf(value) ?? -1) >= 0, "number of milliseconds and not null");
   demand(poll, (value) => value === undefined || numberOf(value) !== undefined, "number of milliseconds");
   demand("statusMessage", (value) => value === undefined || typeof value === "string", "text");

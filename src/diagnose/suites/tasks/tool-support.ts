@@ -15,7 +15,8 @@ export const check: Check = {
   why: "In 2025-11-25 a tool is called as a task only when the server declares the capability and the tool says `execution.taskSupport`. With one of the two the code for tasks is never reached; with an unknown value the SDKs' clients refuse the whole list of tools.",
   remedy:
     'Declare `tasks.requests.tools.call` in the capabilities, and give each slow tool `execution: { taskSupport: "optional" }`; leave both out when tools do not run as tasks.',
-  source: "MCP 2025-11-25, Tasks, Tool-Level Negotiation. Tried with the clients of the TypeScript SDKs 1.32 and 2.4; bernstein #3079.",
+  source:
+    "MCP 2025-11-25, Tasks, Tool-Level Negotiation. Tried with the clients of the TypeScript SDKs 1.32 and 2.4; bernstein #3079.",
   isStatic: true,
   async run(probe) {
     const { facts } = probe;
@@ -26,11 +27,15 @@ export const check: Check = {
         subject: legacyRevision,
         title: "A tool's execution.taskSupport is none of required, optional and forbidden",
         severity: "blocker",
-        evidence: [probe.received({ name: odd.name, execution: odd.json.execution ?? { taskSupport: odd.taskSupport } })],
+        evidence: [
+          probe.received({ name: odd.name, execution: odd.json.execution ?? { taskSupport: odd.taskSupport } }),
+        ],
       });
     const fault = disagreement(facts, probe);
     if (fault !== undefined) return failed(fault);
-    return declares(facts, legacyRevision) ? passed() : skipped("Neither the server nor any tool speaks of the tasks of 2025-11-25.");
+    return declares(facts, legacyRevision)
+      ? passed()
+      : skipped("Neither the server nor any tool speaks of the tasks of 2025-11-25.");
   },
 };
 

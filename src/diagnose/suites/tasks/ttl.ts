@@ -6,7 +6,9 @@ import { type Followed, follow, isMade, type Made, makeTask, noTool, whyNoEnd } 
 import { fieldNames, ttlMsOf } from "./task.ts";
 
 const askedMs = 1_000;
-/** Longer lifetimes are not waited for; then the task must still be there after this, when what was asked for is over. */
+/**
+ * Longer lifetimes are not waited for; then the task must still be there after this, when what was asked for is over.
+ */
 const watchedMs = 1_300;
 const followMs = 15_000;
 /** Clocks, and how long an answer travels. */
@@ -29,7 +31,8 @@ export const check: Check = {
       if (!isMade(made)) return { skip: made.why };
       const followed = await follow(talk, made, followMs);
       // Whether it is known at all is the question of tasks/create.
-      const gone = followed.end === "unknown" && followed.seen.length > 0 ? goneProblem(talk, made, followed) : undefined;
+      const gone =
+        followed.end === "unknown" && followed.seen.length > 0 ? goneProblem(talk, made, followed) : undefined;
       if (gone !== undefined) return { problems: [gone] };
       if (followed.end !== "terminal") return { skip: whyNoEnd(followed.end, followMs) };
       return await judgeKept(talk, made, followed);
@@ -59,16 +62,26 @@ async function judgeKept(talk: Talk, made: Made, { seen }: Followed): Promise<Ju
   if (waitMs <= 0) return { problems: [], note: `the task outlived its ${fieldNames[talk.generation].ttl}.` };
   const answer = await askTask(talk, "tasks/get", made.taskId);
   if (answer.result !== undefined || answer.error?.code !== -32602) return { problems: [] };
-  return { problems: [{ title: "A task is gone before its ttl is over", evidence: evidenceOf(talk, made, { ttlMs, answer }) }] };
+  return {
+    problems: [{ title: "A task is gone before its ttl is over", evidence: evidenceOf(talk, made, { ttlMs, answer }) }],
+  };
 }
 
-function leftOf({ generation, probe }: { generation: Talk["generation"]; probe: Pick<Probe, "clock"> }, made: Made, task: Made["task"]) {
+function leftOf(
+  { generation, probe }: { generation: Talk["generation"]; probe: Pick<Probe, "clock"> },
+  made: Made,
+  task: Made["task"],
+) {
   const ttlMs = ttlMsOf(generation, task) ?? null;
   const leftMs = ttlMs === null ? Number.POSITIVE_INFINITY : made.at + ttlMs - probe.clock.monotonic();
   return { ttlMs, leftMs };
 }
 
-function evidenceOf(talk: Talk, made: Made, { ttlMs, answer }: { readonly ttlMs: number | null; readonly answer: Followed["answer"] }) {
+function evidenceOf(
+  talk: Talk,
+  made: Made,
+  { ttlMs, answer }: { readonly ttlMs: number | null; readonly answer: Followed["answer"] },
+) {
   const field = fieldNames[talk.generation].ttl;
   const agedMs = Math.round(talk.probe.clock.monotonic() - made.at);
   const told = ttlMs === null ? "null (kept for ever)" : `${ttlMs}`;

@@ -17,18 +17,27 @@ export const check: Check = {
     "Decide by the request at hand: a task only for `params.task` in 2025-11-25, and only when this very request's clientCapabilities name the extension in 2026-07-28. Otherwise answer with the result; refuse tasks/get, tasks/update and tasks/cancel there with −32021.",
   source: "MCP 2025-11-25, Tasks, Creating Tasks; SEP-2663, Capability Negotiation, Protocol Errors; bernstein #3079.",
   run: (probe) =>
-    askEach(probe, { severity: "major", open: (generation) => (generation === modernRevision ? { capabilities: { elicitation: {} } } : {}) }, async (talk) => {
-      const [called, asked] = [await callPlainly(talk), talk.isModern ? await askUndeclared(talk) : undefined];
-      if ("skip" in called) return asked ?? called;
-      return { problems: [...called.problems, ...(asked?.problems ?? [])] };
-    }),
+    askEach(
+      probe,
+      {
+        severity: "major",
+        open: (generation) => (generation === modernRevision ? { capabilities: { elicitation: {} } } : {}),
+      },
+      async (talk) => {
+        const [called, asked] = [await callPlainly(talk), talk.isModern ? await askUndeclared(talk) : undefined];
+        if ("skip" in called) return asked ?? called;
+        return { problems: [...called.problems, ...(asked?.problems ?? [])] };
+      },
+    ),
 };
 
 async function callPlainly(talk: Talk): Promise<Judgement> {
   const { probe, session } = talk;
   const [first] = likelySlowFirst(probe.callables).filter(({ tool }) => tool.taskSupport !== "required");
   if (first === undefined)
-    return { skip: "No tool says that it only reads (readOnlyHint), with arguments that can be guessed; name one with --tool and --args." };
+    return {
+      skip: "No tool says that it only reads (readOnlyHint), with arguments that can be guessed; name one with --tool and --args.",
+    };
   const params = { name: first.tool.name, arguments: first.arguments };
   const { id, answer: coming } = session.start("tools/call", params, { timeoutMs: handleMs });
   const answer = await coming;
@@ -37,7 +46,12 @@ async function callPlainly(talk: Talk): Promise<Judgement> {
   if (task === undefined) return { problems: [] };
   if (typeof task.taskId === "string") talk.ids.add(task.taskId);
   return {
-    problems: [{ title: "A client that did not ask for a task is answered with one", evidence: exchange(talk, { method: "tools/call", params }, answer) }],
+    problems: [
+      {
+        title: "A client that did not ask for a task is answered with one",
+        evidence: exchange(talk, { method: "tools/call", params }, answer),
+      },
+    ],
   };
 }
 
@@ -48,5 +62,13 @@ async function askUndeclared(talk: Talk) {
   const answer = await talk.session.request("tasks/get", { taskId }, { timeoutMs: handleMs });
   if (answer.message === undefined || answer.error?.code === -32021) return { problems: [] };
   const evidence = exchange(talk, { method: "tasks/get", params: { taskId } }, answer);
-  return { problems: [{ title: "tasks/get of a client that did not declare tasks is not refused with −32021", severity: "minor" as const, evidence }] };
+  return {
+    problems: [
+      {
+        title: "tasks/get of a client that did not declare tasks is not refused with −32021",
+        severity: "minor" as const,
+        evidence,
+      },
+    ],
+  };
 }

@@ -17,14 +17,20 @@ export const check: Check = {
   isGentle: true,
   run: (probe) =>
     askEach(probe, { severity: "major" }, async (talk) => {
-      const asked = await Promise.all(methodsOf(talk).map(async (method) => ({ method, ...(await ask(talk, method)) })));
+      const asked = await Promise.all(
+        methodsOf(talk).map(async (method) => ({ method, ...(await ask(talk, method)) })),
+      );
       return { problems: asked.flatMap(({ method, params, answer }) => problemsOf(talk, { method, params, answer })) };
     }),
 };
 
 function methodsOf({ isModern, session }: Talk): readonly string[] {
   if (isModern) return ["tasks/get", "tasks/cancel"];
-  return ["tasks/get", "tasks/result", ...(fieldsOf(session.capabilities.tasks).cancel === undefined ? [] : ["tasks/cancel"])];
+  return [
+    "tasks/get",
+    "tasks/result",
+    ...(fieldsOf(session.capabilities.tasks).cancel === undefined ? [] : ["tasks/cancel"]),
+  ];
 }
 
 async function ask(talk: Talk, method: string) {
@@ -34,13 +40,25 @@ async function ask(talk: Talk, method: string) {
   return { params, answer: await talk.session.request(method, params, { timeoutMs: answerMs }) };
 }
 
-function problemsOf(talk: Talk, { method, params, answer }: { readonly method: string; readonly params: object; readonly answer: Answer }): Problem[] {
+function problemsOf(
+  talk: Talk,
+  { method, params, answer }: { readonly method: string; readonly params: object; readonly answer: Answer },
+): Problem[] {
   const evidence = exchange(talk, { method, params }, answer);
-  if (answer.message === undefined) return [{ title: `${method} of a task that does not exist is not answered`, evidence }];
+  if (answer.message === undefined)
+    return [{ title: `${method} of a task that does not exist is not answered`, evidence }];
   if (answer.error === undefined) {
     // The extension only asks tasks/get to refuse (MUST); tasks/cancel may acknowledge anything (SHOULD).
-    return talk.isModern && method !== "tasks/get" ? [] : [{ title: `${method} of a task that does not exist is answered with a result`, evidence }];
+    return talk.isModern && method !== "tasks/get"
+      ? []
+      : [{ title: `${method} of a task that does not exist is answered with a result`, evidence }];
   }
   if (answer.error.code === -32602) return [];
-  return [{ title: `${method} of a task that does not exist is refused with another code than −32602`, severity: "minor", evidence }];
+  return [
+    {
+      title: `${method} of a task that does not exist is refused with another code than −32602`,
+      severity: "minor",
+      evidence,
+    },
+  ];
 }

@@ -1,4 +1,6 @@
-/** The first schema. Numbered and never edited: a change is a new file. An old worker may not keep running across it. */
+/**
+ * The first schema. Numbered and never edited: a change is a new file. An old worker may not keep running across it.
+ */
 export const tasks = `
 create table tasks (
   number          integer primary key autoincrement,
