@@ -13,12 +13,21 @@ const groups = [
   // What every command file loads with `import … from "meanwhile"`.
   {
     name: "core",
-    modules: ["command/command", "command/content", "completion/(filter|lazily|references)", "config", "live-progress"],
+    modules: [
+      "command/command",
+      "command/content",
+      "completion/(filter|lazily|references)",
+      "config",
+      "embed/live-progress",
+    ],
   },
-  { name: "cli", modules: ["cli/main", "cli/terminal", "stored-catalog", "project-commands", "failpoint"] },
-  { name: "server", modules: ["serve", "transport/stdio", "cli/builtin/serve"] },
-  { name: "daemon", modules: ["cli/builtin/run-daemon"] },
-  { name: "tasks", modules: ["tasks"] },
+  {
+    name: "cli",
+    modules: ["cli/main", "cli/terminal", "project/stored-catalog", "project/project-commands", "failpoint"],
+  },
+  { name: "server", modules: ["serve", "transport/stdio", "cli/verbs/serve"] },
+  { name: "daemon", modules: ["daemon/main"] },
+  { name: "tasks", modules: ["runtime/tasks"] },
 ];
 
 /** zod comes as one file: its own hundred take longer to find and open than all of ours. */
@@ -55,7 +64,7 @@ export default defineConfig([
       diagnose: "src/diagnose/index.ts",
       "diagnose-child": "src/diagnose/child.ts",
       bin: "src/bin.ts",
-      attempt: "src/attempt.ts",
+      attempt: "src/task/isolated/child.ts",
       heartbeat: "src/store/sqlite/heartbeat.ts",
     },
     format: "esm",
@@ -79,7 +88,14 @@ export default defineConfig([
     },
   },
   // A server on stdio starts with every session of a host: one file of the kind that Node loads fastest.
-  { entry: { front: "src/front.ts" }, format: "cjs", platform: "node", target: "node22.18", dts: false, clean: false },
+  {
+    entry: { front: "src/daemon/front.ts" },
+    format: "cjs",
+    platform: "node",
+    target: "node22.18",
+    dts: false,
+    clean: false,
+  },
   // Whose the home is, is asked before anything in it is used.
   { entry: { paths: "src/paths.ts" }, format: "cjs", platform: "node", target: "node22.18", dts: false, clean: false },
   {

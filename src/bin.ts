@@ -3,9 +3,9 @@ import { openTerminal } from "./cli/terminal.ts";
 import { loadSettings, publicSettings, readSettings, type Settings } from "./config.ts";
 import { armFailpoint } from "./failpoint.ts";
 import { homeAt, refusalOfHome } from "./paths.ts";
-import { isBundledFile, packageVersion } from "./project.ts";
-import { findBundled, findForTerminal, findServed } from "./project-commands.ts";
-import { StoredCatalog } from "./stored-catalog.ts";
+import { isBundledFile, packageVersion } from "./project/project.ts";
+import { findBundled, findForTerminal, findServed } from "./project/project-commands.ts";
+import { StoredCatalog } from "./project/stored-catalog.ts";
 import type { AuthorsEstimate } from "./task/history.ts";
 
 armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
@@ -64,7 +64,7 @@ const code = await main({
     };
   },
   async protectStdout() {
-    const { surviveCommands, takeStdout } = await import("./process-guard.ts");
+    const { surviveCommands, takeStdout } = await import("./command/process-guard.ts");
     const { currentRun } = await import("./command/run.ts");
     const stdout = takeStdout(process);
     write = (text, done) => stdout.write(text, done);
@@ -102,7 +102,7 @@ async function rememberRun(
   said: AuthorsEstimate | undefined,
 ): Promise<void> {
   try {
-    const [{ openTasks }, { silentLog }] = await Promise.all([import("./tasks.ts"), import("./log.ts")]);
+    const [{ openTasks }, { silentLog }] = await Promise.all([import("./runtime/tasks.ts"), import("./log.ts")]);
     const name = settings.toolPrefix === "" ? toolName : `${settings.toolPrefix}_${toolName}`;
     const tasks = openTasks(settings, silentLog);
     tasks.history.add(name, ms, said);

@@ -29,7 +29,7 @@ import {
   packageVersion,
   projectParts,
   type Scope,
-} from "./project.ts";
+} from "./project/project.ts";
 import {
   readStoredConfig,
   readStoredNames,
@@ -37,7 +37,7 @@ import {
   storeConfig,
   storeNames,
   unloadedNotice,
-} from "./stored-project.ts";
+} from "./project/stored-project.ts";
 import { type DeferralRules, defaultDeferral } from "./task/deferral.ts";
 import { defaultQuestionMs } from "./task/limits.ts";
 import type { Environment as Marks } from "./task/task.ts";

@@ -14,5 +14,5 @@ export { complete } from "./completion/lazily.ts";
 export { type Resolved, resolveContext, resolveReference } from "./completion/references.ts";
 export { changeableBy, checkConfig, defineConfig, type ServerHook, type UserConfig } from "./config.ts";
 export { CommandError, Declined } from "./errors.ts";
-export { listProgress, type ProgressOptions, progressOf } from "./live-progress.ts";
+export { listProgress, type ProgressOptions, progressOf } from "./embed/live-progress.ts";
 export type { TokenAnswer, TokenProgress } from "./task/token-progress.ts";

@@ -8,19 +8,19 @@ import type { Settings } from "./config.ts";
 import { isStoreError, messageOf, RuntimeError } from "./errors.ts";
 import { createFirstNumber, createId, createSecret } from "./ids.ts";
 import type { Logger } from "./log.ts";
-import { hasDescriptorsLeft } from "./machine.ts";
+import { hasDescriptorsLeft } from "./system/machine.ts";
 import { callerKey, localUser } from "./mcp/caller.ts";
 import { Conversation } from "./mcp/conversation.ts";
 import { type GuestHook, Guests, type Sdk } from "./mcp/guest.ts";
 import { createServing, type Serving } from "./mcp/serving.ts";
 import { ensureHome, type Home, toWorkingFolder } from "./paths.ts";
-import { servedCatalog, unknownLongTools } from "./project-commands.ts";
-import { servedFolders } from "./stored-project.ts";
+import { servedCatalog, unknownLongTools } from "./project/project-commands.ts";
+import { servedFolders } from "./project/stored-project.ts";
 import type { Calls } from "./task/calls.ts";
 import type { CommandStats } from "./task/history.ts";
 import { type Environment, isTerminal, liveStatuses } from "./task/task.ts";
 import type { Worker } from "./task/worker.ts";
-import type { Tasks, TasksOptions } from "./tasks.ts";
+import type { Tasks, TasksOptions } from "./runtime/tasks.ts";
 import type { HttpDoor } from "./transport/http.ts";
 import type { WritePart } from "./transport/outbox.ts";
 
@@ -211,7 +211,7 @@ class ServedTasks {
   }
 
   async #openOnce(): Promise<{ tasks: Tasks; worker: Worker }> {
-    const { openTasks } = await import("./tasks.ts");
+    const { openTasks } = await import("./runtime/tasks.ts");
     const tasks = openTasks(this.#settings, this.#log, { ...this.#options, isPatient: true });
     const worker = tasks.createWorker((name) => this.#catalog.get(name));
     return { tasks, worker };

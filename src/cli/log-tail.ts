@@ -1,6 +1,6 @@
 import { createReadStream, statSync } from "node:fs";
 import { systemClock } from "../clock.ts";
-import { isBeingRotated } from "../log-file.ts";
+import { isBeingRotated } from "../daemon/log-file.ts";
 
 /**
  * Reads a log with all that was put aside of it, oldest first, and later what has come since: also what was put aside

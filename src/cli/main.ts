@@ -69,35 +69,35 @@ export interface Cli {
 
 /** Verbs of our own, each in a file of its own that is loaded when it is used. */
 export const verbs = {
-  serve: { summary: "serve the commands to MCP clients: stdio, or --http", load: () => import("./builtin/serve.ts") },
+  serve: { summary: "serve the commands to MCP clients: stdio, or --http", load: () => import("./verbs/serve.ts") },
   call: {
     summary: "call a tool of any MCP server: call <url | command | socket> <tool> [key=value …]",
-    load: () => import("./builtin/call.ts"),
+    load: () => import("./verbs/call.ts"),
   },
-  tools: { summary: "list the commands as MCP clients see them", load: () => import("./builtin/tools.ts") },
-  new: { summary: "write a first version of a command: new <domain>/<name>", load: () => import("./builtin/new.ts") },
-  tasks: { summary: "list, show, follow, answer and cancel tasks", load: () => import("./builtin/tasks.ts") },
-  stats: { summary: "how long commands take", load: () => import("./builtin/stats.ts") },
+  tools: { summary: "list the commands as MCP clients see them", load: () => import("./verbs/tools.ts") },
+  new: { summary: "write a first version of a command: new <domain>/<name>", load: () => import("./verbs/new.ts") },
+  tasks: { summary: "list, show, follow, answer and cancel tasks", load: () => import("./verbs/tasks.ts") },
+  stats: { summary: "how long commands take", load: () => import("./verbs/stats.ts") },
   diagnose: {
     summary: "will this server survive in my host: diagnose <url | . | -- command …>",
-    load: () => import("./builtin/diagnose.ts"),
+    load: () => import("./verbs/diagnose.ts"),
   },
   compare: {
     summary: "what changed between two reports: compare <before.json> <after.json>",
-    load: () => import("./builtin/compare.ts"),
+    load: () => import("./verbs/compare.ts"),
   },
-  setup: { summary: "add this server to the MCP hosts on this machine", load: () => import("./builtin/setup.ts") },
+  setup: { summary: "add this server to the MCP hosts on this machine", load: () => import("./verbs/setup.ts") },
   daemon: {
     summary: "the process that keeps work alive: daemon status|stop|restart|logs",
-    load: () => import("./builtin/daemon.ts"),
+    load: () => import("./verbs/daemon.ts"),
   },
   token: {
     summary: "print the token that makes an HTTP caller the local user",
-    load: () => import("./builtin/token.ts"),
+    load: () => import("./verbs/token.ts"),
   },
   completion: {
     summary: "print what makes your shell complete all this: completion bash|zsh|fish",
-    load: () => import("./builtin/completion.ts"),
+    load: () => import("./verbs/completion.ts"),
   },
 } as const;
 
@@ -130,16 +130,16 @@ export async function main(cli: Cli): Promise<ExitCode> {
 async function dispatch(cli: Cli): Promise<ExitCode> {
   const { flags, words, wantsVersion, wantsHelp } = takeGlobals(cli.words);
   const [first] = words;
-  if (first === "_complete") return await (await import("./builtin/complete.ts")).run(words.slice(1), listedVerbs);
+  if (first === "_complete") return await (await import("./verbs/complete.ts")).run(words.slice(1), listedVerbs);
   if (first === "_work")
-    return await (await import("./builtin/work.ts")).run({ flags, protectStdout: () => cli.protectStdout() });
+    return await (await import("./verbs/work.ts")).run({ flags, protectStdout: () => cli.protectStdout() });
   if (first === "_project")
-    return await (await import("./builtin/project.ts")).run({
+    return await (await import("./verbs/project.ts")).run({
       flags,
       terminal: cli.terminal,
       protectStdout: () => cli.protectStdout(),
     });
-  if (first === "_daemon") return await (await import("./builtin/run-daemon.ts")).run({ flags, words: words.slice(1) });
+  if (first === "_daemon") return await (await import("../daemon/main.ts")).run({ flags, words: words.slice(1) });
   if (first !== undefined && Object.hasOwn(verbs, first) && !wantsHelp) {
     const verb = await verbs[first as keyof typeof verbs].load();
     return await verb.run({
@@ -223,7 +223,7 @@ async function runFound(
     throw new CommandError(`${found.path.join(" ")} could not be loaded from ${entry.file}: ${entry.text}`);
   const parsed = parseTyped(entry, words.slice(entry.path.length));
   if (parsed.asTask !== undefined) {
-    const { runAsTask } = await import("./builtin/as-task.ts");
+    const { runAsTask } = await import("./verbs/as-task.ts");
     return await runAsTask(entry, parsed, cli.terminal, flags);
   }
   const { runInTerminal } = await import("./run.ts");

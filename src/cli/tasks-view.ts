@@ -3,7 +3,7 @@ import type { CommandStats } from "../task/history.ts";
 import { statusLine } from "../task/status-line.ts";
 import { isTerminal, type Task } from "../task/task.ts";
 import type { TokenProgress } from "../task/token-progress.ts";
-import { cutWords } from "../wrap.ts";
+import { cutWords } from "../screen/wrap.ts";
 import { toColumns } from "./layout.ts";
 import { clean } from "./terminal.ts";
 

@@ -1,10 +1,10 @@
 import { createColors } from "picocolors";
 import { type Clock, formatDuration, systemClock } from "../clock.ts";
 import type { Answer, Question } from "../command/context.ts";
-import { clean, toShown } from "../shown.ts";
+import { clean, toShown } from "../screen/shown.ts";
 import { secondsLeft } from "../task/estimate.ts";
 import type { ProgressUpdate } from "../task/progress.ts";
-import { cut } from "../wrap.ts";
+import { cut } from "../screen/wrap.ts";
 
 import {
   type Choice,
@@ -17,7 +17,7 @@ import {
   refuseText,
 } from "./question-fields.ts";
 
-export { clean, cleanLines } from "../shown.ts";
+export { clean, cleanLines } from "../screen/shown.ts";
 
 /** The person's end of the line: data out, words and progress beside it, keys in. */
 export interface Terminal {

@@ -1,5 +1,5 @@
 import { messageOf } from "../errors.ts";
-import { killGroup } from "../machine.ts";
+import { killGroup } from "../system/machine.ts";
 import { type CalledTool, CallLog } from "./calls.ts";
 import type { Verdict } from "./check.ts";
 import type { Facts } from "./facts.ts";

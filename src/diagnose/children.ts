@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { systemClock } from "../clock.ts";
-import { killGroup } from "../machine.ts";
+import { killGroup } from "../system/machine.ts";
 import { betterOf, type CalledTool } from "./calls.ts";
 import type { FromChild, ToChild } from "./child.ts";
 

@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import path from "node:path";
 import { UsageError } from "../errors.ts";
-import { packageVersion } from "../project.ts";
+import { packageVersion } from "../project/project.ts";
 import type { DiagnoseOptions as RunOptions } from "./diagnose.ts";
 import type { Report } from "./report.ts";
 import { checkUrl, type Target } from "./target.ts";

@@ -4,7 +4,7 @@ import type { Outcome } from "../command/run.ts";
 import { ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { ClaimedTask, type ClaimedTaskOptions } from "./claimed-task.ts";
-import type { RunIsolated } from "./isolate.ts";
+import type { RunIsolated } from "./isolated/isolation.ts";
 import { notLoaded, notRun, withSentence } from "./outcome.ts";
 import { KeptSteps, Runner, type RunnerOptions } from "./runner.ts";
 import type { Task } from "./task.ts";

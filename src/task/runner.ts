@@ -6,7 +6,7 @@ import { CommandError, isStoreError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { toCaller } from "./callers.ts";
 import { authorsEstimate, type History } from "./history.ts";
-import type { RunIsolated } from "./isolate.ts";
+import type { RunIsolated } from "./isolated/isolation.ts";
 import { checkStorable } from "./limits.ts";
 import { notRun, withSentence } from "./outcome.ts";
 

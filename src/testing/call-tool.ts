@@ -9,7 +9,7 @@ import { type Envelope, toEnvelope } from "../command/envelope.ts";
 import { runCommand } from "../command/run.ts";
 import { closest } from "../command/suggest.ts";
 import { messageOf } from "../errors.ts";
-import { isBundledFile, packFolder } from "../project.ts";
+import { isBundledFile, packFolder } from "../project/project.ts";
 
 export interface CallToolOptions {
   /** Where the commands are. Default: `commands` in the working folder. */

@@ -2,10 +2,10 @@ import path from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { armFailpoint } from "../../src/failpoint.ts";
 import { silentLog } from "../../src/log.ts";
-import { createWorkerName, isKnownDead, killGroup } from "../../src/machine.ts";
+import { createWorkerName, isKnownDead, killGroup } from "../../src/system/machine.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import { History } from "../../src/task/history.ts";
-import { createIsolation } from "../../src/task/isolate.ts";
+import { createIsolation } from "../../src/task/isolated/isolation.ts";
 import { Sweeper } from "../../src/task/sweeper.ts";
 import { Worker } from "../../src/task/worker.ts";
 import { entryOf } from "./commands.ts";
@@ -16,7 +16,7 @@ const [folder = "", leaseText = ""] = process.argv.slice(2);
 const leaseMs = Number(leaseText);
 const clock = systemClock;
 const store = openSqliteStore(path.join(folder, "tasks.db"), clock);
-const childFile = path.join(import.meta.dirname, "../../src/attempt.ts");
+const childFile = path.join(import.meta.dirname, "../../src/task/isolated/child.ts");
 const worker = new Worker({
   store,
   dispatcher: store,

@@ -1,7 +1,7 @@
 import path from "node:path";
 import { createColors } from "picocolors";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { answerShell } from "../../src/cli/builtin/complete.ts";
+import { answerShell } from "../../src/cli/verbs/complete.ts";
 import { main } from "../../src/cli/main.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { toColumns, wrapHelp } from "../../src/cli/layout.ts";
-import { cutWords } from "../../src/wrap.ts";
+import { cutWords } from "../../src/screen/wrap.ts";
 
 describe("columns", () => {
   const rows = [

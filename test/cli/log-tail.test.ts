@@ -2,7 +2,7 @@ import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } fro
 import path from "node:path";
 import { expect, test } from "vitest";
 import { LogTail } from "../../src/cli/log-tail.ts";
-import { maxLogBytes, rotateLog } from "../../src/log-file.ts";
+import { maxLogBytes, rotateLog } from "../../src/daemon/log-file.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 
 const now = Date.now;

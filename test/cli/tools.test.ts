@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { createColors } from "picocolors";
 import { afterEach, expect, test, vi } from "vitest";
-import { run } from "../../src/cli/builtin/tools.ts";
+import { run } from "../../src/cli/verbs/tools.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { systemClock } from "../../src/clock.ts";
 import { loadSettings } from "../../src/config.ts";

@@ -9,7 +9,7 @@ import {
   type ProjectConfig,
   type ProjectFlags,
   projectParts,
-} from "../../src/project.ts";
+} from "../../src/project/project.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 
 const program = path.resolve(import.meta.dirname, "../fixtures/daemon/keys.ts");

@@ -18,7 +18,7 @@ import { verbs } from "../../src/cli/main.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { loadSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
-import { openTasks } from "../../src/tasks.ts";
+import { openTasks } from "../../src/runtime/tasks.ts";
 import { daemonProcesses, kill, killDaemons, killWorkers, processesOf } from "../helpers/daemon.ts";
 import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { cases } from "../helpers/long.ts";

@@ -4,11 +4,11 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { type Catalog, openLiveCatalog } from "../../src/command/catalog.ts";
 import { silentLog } from "../../src/log.ts";
-import { killGroup } from "../../src/machine.ts";
+import { killGroup } from "../../src/system/machine.ts";
 import { openMemoryStore } from "../../src/store/memory.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
-import { createIsolation } from "../../src/task/isolate.ts";
+import { createIsolation } from "../../src/task/isolated/isolation.ts";
 import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -118,7 +118,7 @@ test("a recovering task whose command file stays away for 60 s ends, and says th
 test("a process of its own that finds the file half-written waits for the rest, though the catalog has not noticed", async () => {
   const { file, catalog, start, get } = await setUp(systemClock, source('isolation: "process",'));
   const entry = catalog.get("do_it");
-  const childFile = path.resolve(import.meta.dirname, "../../src/attempt.ts");
+  const childFile = path.resolve(import.meta.dirname, "../../src/task/isolated/child.ts");
   // The catalog keeps what it has loaded; the child reads what is there now.
   writeFileSync(file, source().slice(0, 60));
   start({

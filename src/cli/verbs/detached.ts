@@ -1,0 +1,20 @@
+import { spawn } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import type { Settings } from "../../config.ts";
+import { ensureHome } from "../../paths.ts";
+import { executable, flagWords, runVariable } from "../../project/project.ts";
+import type { GlobalFlags } from "../main.ts";
+
+/** Starts a process of its own that runs this project's tasks until nothing is left to do. */
+export function startDetachedWorker(settings: Settings, flags: GlobalFlags): void {
+  ensureHome(settings.home);
+  const log = openSync(settings.home.workerLog, "a", 0o600);
+  const child = spawn(process.execPath, [executable, ...flagWords(flags), "_work"], {
+    detached: true,
+    stdio: ["ignore", log, log],
+    cwd: process.cwd(),
+    env: { ...process.env, [runVariable]: undefined },
+  });
+  child.unref();
+  closeSync(log);
+}

@@ -1,0 +1,279 @@
+import { closeSync, writeSync } from "node:fs";
+import { systemClock } from "../clock.ts";
+import { currentRun, guardBuiltins } from "../command/run.ts";
+import { loadSettings, lookForNames, markValues, type Settings } from "../config.ts";
+import { Broker } from "./broker.ts";
+import { DoingFile } from "./doing.ts";
+import { AnswerKeeper } from "./keep-answers.ts";
+import { Lifecycle, type LifecycleOptions } from "./lifecycle.ts";
+import { Exit, type ExitCode, messageOf } from "../errors.ts";
+import { type Logger, openLog } from "../log.ts";
+import { keepLogBounded } from "./log-file.ts";
+import { hasDescriptorsLeft } from "../system/machine.ts";
+import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../command/process-guard.ts";
+import { countedNames, fingerprint, isPackFolder, keyVariable, projectParts } from "../project/project.ts";
+import { openRuntime, type Runtime, serveStreams } from "../serve.ts";
+import { takeLock } from "../store/sqlite/lock.ts";
+import { storeNames } from "../project/stored-project.ts";
+import type { Environment } from "../task/task.ts";
+import type { GlobalFlags } from "../cli/main.ts";
+import { onStop } from "../cli/verbs/on-stop.ts";
+
+/** A call that fails at once is answered within this. */
+const answerMs = 100;
+/** Whoever started us waits for one word here. */
+const reportFd = 3;
+
+/** The daemon: serves a project to every front that comes, until nobody needs it. */
+export async function run({ flags, words }: { flags: GlobalFlags; words: readonly string[] }): Promise<ExitCode> {
+  const report = words.includes("--report") ? tellStarter : () => {};
+  try {
+    const wanted = process.env[keyVariable];
+    // What commands start themselves inherits our environment, and this is between front and daemon alone.
+    delete process.env[keyVariable];
+    const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
+    // Under another key than we are looked for by, nobody would find us.
+    if (wanted !== undefined && wanted !== settings.daemon.key) {
+      report(`another ${JSON.stringify(settings.daemon.env)}`);
+      return Exit.Ok;
+    }
+    return await serve(settings, flags, report);
+  } catch (error) {
+    report(`failed ${messageOf(error)}`);
+    throw error;
+  }
+}
+
+async function serve(found: Settings, flags: GlobalFlags, report: (word: string) => void): Promise<ExitCode> {
+  const settings = toServed(found);
+  const about = aboutOf(found, flags);
+  // Sessions of every folder are served: none of them is the one that relative paths mean.
+  if (settings.daemon.isPackAlone) process.chdir("/");
+  const log = openLog({
+    level: settings.logLevel,
+    isTerminal: false,
+    write: (text) => writeLog(text),
+    facts: { pid: process.pid },
+  });
+  let writeLog = (text: string): void => void process.stderr.write(text);
+  let runtime: Runtime | undefined;
+  const lifecycle = Lifecycle.begin({
+    home: settings.home,
+    ...settings.daemon,
+    about,
+    pid: process.pid,
+    hasLiveTasks: async () => (await runtime?.hasLiveTasks()) ?? false,
+    takeLock,
+    clock: systemClock,
+    log,
+  });
+  if (lifecycle === undefined) {
+    report("taken");
+    return Exit.Ok;
+  }
+  takeStdout(process);
+  writeLog = limitPrints(process, {
+    clock: systemClock,
+    who: () => currentRun()?.name,
+    onLeftOut: (sentence) => log.warn(sentence),
+  });
+  keepLogBounded({
+    file: settings.home.daemonLog,
+    files: settings.logFiles,
+    fd: process.stderr.fd,
+    clock: systemClock,
+  });
+  surviveCommands(process, {
+    currentRun,
+    onBug: (error) => log.error("nobody caught this; please report it", { error }),
+  });
+  guardBuiltins((harm) => {
+    // What else they have changed is not known: only a fresh process is as it should be.
+    log.error(describeHarm(harm, "this daemon is replaced", (name) => runtime?.catalog.get(name)?.file));
+    // The call it came by is answered first: nobody waits yet for one that has just begun.
+    systemClock.after(answerMs, () => lifecycle.makeWay());
+  });
+  const variables = new Variables(settings, log);
+  const doing = new DoingFile(settings.home, settings.daemon.key, process.pid);
+  let broker: Broker | undefined;
+  runtime = await openRuntime(settings, log, {
+    onCommands: (names) => doing.write(names, systemClock.now()),
+    mayReload: (folders) => variables.areStill(folders, () => broker?.sendOn()),
+    environment: () => variables.environment,
+  });
+  // A file may have changed between the look at it and its loading.
+  if (!variables.areStill(settings.commandFolders)) {
+    report(`another ${JSON.stringify(variables.names)}`);
+    lifecycle.leave(true);
+    await runtime.close(0);
+    return Exit.Ok;
+  }
+  const leaving = new AbortController();
+  broker = createBroker({ runtime, lifecycle, leaving: leaving.signal, variables, log });
+  onStop(() => lifecycle.leave());
+  await lifecycle.open(broker);
+  report("ready");
+  log.info("the daemon listens", { socket: lifecycle.socket, version: settings.version, folders: foldersOf(runtime) });
+  await runtime.startTasks();
+  keepAnswers(runtime, leaving.signal);
+  const { isNow } = await lifecycle.left;
+  // Whoever waits for nothing goes to the next daemon at once; the others when they have been told where their calls
+  // went.
+  leaving.abort();
+  const { waiting } = await runtime.close(isNow ? 0 : settings.graceSeconds * 1000);
+  await broker.closeAll(waiting);
+  doing.close();
+  log.info("the daemon has left", { waiting });
+  return Exit.Ok;
+}
+
+/** The first front's folder and host are not everybody's. */
+function toServed(settings: Settings): Settings {
+  const { commandFolders, daemon } = settings;
+  return {
+    ...settings,
+    hostName: undefined,
+    commandFolders: daemon.isPackAlone ? commandFolders.slice(-1) : commandFolders,
+  };
+}
+
+/** What its record says, so that it is found by whoever types something else than its starter did. */
+function aboutOf(
+  { commandFolders, bundled: served, configFile, daemon }: Settings,
+  { commands, bundled, scope }: GlobalFlags,
+): NonNullable<LifecycleOptions["about"]> {
+  return {
+    project: fingerprint(projectParts({ folders: commandFolders, bundled: served }, configFile)),
+    ...(!daemon.isPackAlone && { folder: process.cwd() }),
+    flags: {
+      ...(commands !== undefined && { commands }),
+      ...(bundled !== undefined && { bundled }),
+      ...(scope !== undefined && { scope }),
+    },
+  };
+}
+
+/** Those that are served now: the pack steps aside for a project's own commands. */
+function foldersOf({ settings, catalog }: Runtime): readonly string[] {
+  const hasPack = catalog.entries.some(({ isBundled }) => isBundled === true);
+  return settings.commandFolders.filter((folder) => hasPack || !isPackFolder(folder));
+}
+
+/** The variables that make another daemon, as the project's files have them now. */
+class Variables {
+  readonly #settings: Settings;
+  readonly #log: Logger;
+  /** As we were started: commands may write to theirs. */
+  readonly #env = { ...process.env };
+  names: readonly string[];
+  environment: Environment;
+
+  constructor(settings: Settings, log: Logger) {
+    this.#settings = settings;
+    this.#log = log;
+    this.names = settings.daemon.env;
+    this.environment = settings.environment;
+  }
+
+  /**
+   * False when the code reads others than this daemon is named by: whose values it has of those is not known, so that
+   * code is not loaded here.
+   */
+  areStill(folders: readonly string[], onOthers = () => {}): boolean {
+    const { home, configFile, commandFolders, bundled, daemon } = this.#settings;
+    const found = lookForNames(folders, configFile);
+    storeNames(home, projectParts({ folders: commandFolders, bundled }, configFile), found.names);
+    this.names = countedNames(daemon.named, found.names);
+    this.environment = markValues(home, this.#env, this.names);
+    if (!found.isWhole)
+      this.#log.warn(
+        "not every file was looked at for the variables it reads; name those that commands read in the setting `env`",
+      );
+    if (this.names.join() === daemon.env.join()) return true;
+    const differing = [
+      ...this.names.filter((name) => !daemon.env.includes(name)),
+      ...daemon.env.filter((name) => !this.names.includes(name)),
+    ];
+    this.#log.info(
+      `the code reads other variables than when this daemon started: ${differing.join(", ")}; its sessions go to the daemons of their values`,
+    );
+    onOthers();
+    return false;
+  }
+}
+
+interface BrokerParts {
+  readonly runtime: Runtime;
+  readonly lifecycle: Lifecycle;
+  readonly leaving: AbortSignal;
+  readonly variables: Variables;
+  readonly log: Logger;
+}
+
+function createBroker({ runtime, lifecycle, leaving, variables, log }: BrokerParts): Broker {
+  const { settings, clock } = runtime;
+  const startedAt = clock.now();
+  return new Broker({
+    key: settings.daemon.key,
+    env: () => variables.names,
+    onConnection: (socket, facts) =>
+      serveStreams(runtime, {
+        input: socket,
+        output: socket,
+        write: (part, onWritten) => socket.write(part, onWritten),
+        ...facts,
+        leaving,
+      }),
+    status: () => ({
+      pid: process.pid,
+      version: settings.version,
+      startedAt,
+      cwd: process.cwd(),
+      folders: foldersOf(runtime),
+      configFile: settings.configFile,
+      socket: lifecycle.socket,
+      running: runtime.running().tasks,
+      calls: runtime.running().calls,
+      graceSeconds: settings.graceSeconds,
+    }),
+    onStop: (isNow) => lifecycle.leave(isNow),
+    hasRoom: hasDescriptorsLeft,
+    isReplaced: () => lifecycle.isReplaced,
+    log,
+  });
+}
+
+/**
+ * Leaves behind what the next front may be told while its daemon starts; what an author has registered by hand is made
+ * for one client, and only a daemon can tell it.
+ */
+function keepAnswers(runtime: Runtime, leaving: AbortSignal): void {
+  const { settings, clock, log, catalog } = runtime;
+  if (settings.mcp !== undefined) return;
+  const keeper = new AnswerKeeper({
+    home: settings.home,
+    whose: { key: settings.daemon.key, version: settings.version },
+    serve: (input, output) =>
+      serveStreams(runtime, {
+        input,
+        output,
+        write: (part, onWritten) => output.write(part, onWritten),
+        isFront: true,
+        leaving,
+      }),
+    clock,
+    log,
+  });
+  keeper.keep();
+  catalog.onChange(() => keeper.keep());
+}
+
+/** One word to whoever started us, then the pipe is closed: a second word has nobody to hear it. */
+function tellStarter(word: string): void {
+  try {
+    writeSync(reportFd, word);
+    closeSync(reportFd);
+  } catch {
+    // The starter is gone; or it was told already.
+  }
+}

@@ -1,0 +1,212 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
+import path from "node:path";
+import { type CatalogEntry, type LoadProblem, loadEntry } from "../command/catalog.ts";
+import type { DescribedCommand } from "../command/command.ts";
+import { discover, type FoundCommand } from "../command/discover.ts";
+import { type Home, writePrivately } from "../paths.ts";
+import { isBundledFile } from "./project.ts";
+
+/**
+ * What help and completion show of a project's commands, kept by whoever loads them, so that nothing has to be run for
+ * a Tab. One file a command folder, in the user's home; an entry counts for the very bytes of the command file it was
+ * made from. What such a file imports may change without it.
+ */
+
+/** A larger file is no command's; a pipe would never end. */
+const maxSourceBytes = 1024 * 1024;
+const maxCommandBytes = 256 * 1024;
+const maxCatalogBytes = 4 * 1024 * 1024;
+const maxCatalogs = 200;
+
+type Loaded = CatalogEntry | LoadProblem;
+
+interface StoredCommand {
+  readonly summary: string;
+  readonly description?: string;
+  readonly inputSchema: DescribedCommand["inputSchema"];
+  readonly positional: readonly string[];
+  readonly examples: readonly string[];
+  readonly asks: boolean;
+  /** The arguments that have a completer of their own. */
+  readonly completers: readonly string[];
+}
+
+/** By the path below the folder. Without a command, the file could not be loaded. */
+type Stored = Readonly<Record<string, { readonly digest: string; readonly command?: StoredCommand }>>;
+
+export class StoredCatalog {
+  readonly #home: Home;
+  readonly #folders: readonly string[];
+  readonly #read = new Map<string, Stored>();
+
+  constructor(home: Home, folders: readonly string[]) {
+    this.#home = home;
+    this.#folders = folders.filter((folder) => !isBundledFile(path.join(folder, "any")));
+  }
+
+  /**
+   * A bundled command, or one of the project's as it was last loaded; undefined when its file has not been loaded as it
+   * is.
+   */
+  async describe(found: FoundCommand): Promise<DescribedCommand | undefined> {
+    if (isBundledFile(found.file)) {
+      const entry = await loadEntry(found);
+      return "command" in entry ? entry.command : undefined;
+    }
+    const command = this.#find(found.file)?.command;
+    return command === undefined ? undefined : toDescribed(command);
+  }
+
+  /** Whether this command file was loaded before, byte by byte. */
+  knows({ file }: FoundCommand): boolean {
+    return this.#find(file) !== undefined;
+  }
+
+  /** Whether every command file of the project is one that was loaded before, byte by byte. */
+  isComplete(): boolean {
+    return this.#folders.flatMap(discover).every((found) => this.knows(found));
+  }
+
+  /** Keeps what was loaded, in place of what was known of the same files. */
+  keep(loaded: readonly Loaded[]): void {
+    try {
+      for (const folder of this.#folders) {
+        const inFolder = loaded.filter(({ file }) => isBelow(file, folder));
+        if (inFolder.length > 0) this.#keepIn(folder, inFolder);
+      }
+    } catch {
+      // Help and completion know less then; an unusable home is reported by whoever needs it.
+    }
+  }
+
+  #find(file: string): Stored[string] | undefined {
+    const folder = this.#folders.find((one) => isBelow(file, one));
+    const stored = folder && this.#open(folder)[path.relative(folder, file)];
+    return stored && stored.digest === digestOf(file) ? stored : undefined;
+  }
+
+  #open(folder: string): Stored {
+    const known = this.#read.get(folder) ?? readCatalog(this.#fileOf(folder));
+    this.#read.set(folder, known);
+    return known;
+  }
+
+  #keepIn(folder: string, loaded: readonly Loaded[]): void {
+    const file = this.#fileOf(folder);
+    const before = readCatalog(file);
+    const stored = new Map(
+      Object.entries(before).filter(
+        ([name]) => statSync(path.join(folder, name), { throwIfNoEntry: false }) !== undefined,
+      ),
+    );
+    for (const item of loaded) {
+      const digest = digestOf(item.file);
+      if (digest !== undefined)
+        stored.set(path.relative(folder, item.file), {
+          digest,
+          ...("command" in item && { command: toStored(item.command) }),
+        });
+    }
+    const next = withinBounds(stored);
+    if (JSON.stringify(next) === JSON.stringify(before)) return;
+    writePrivately(file, JSON.stringify(next));
+    this.#read.delete(folder);
+    removeOldest(this.#home.catalogFolder);
+  }
+
+  #fileOf(folder: string): string {
+    const real = statSync(folder, { throwIfNoEntry: false }) === undefined ? folder : realpathSync(folder);
+    return path.join(this.#home.catalogFolder, `${createHash("sha256").update(real).digest("base64url")}.json`);
+  }
+}
+
+function isBelow(file: string, folder: string): boolean {
+  return file.startsWith(`${folder}${path.sep}`);
+}
+
+function digestOf(file: string): string | undefined {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (stat?.isFile() !== true || stat.size > maxSourceBytes) return undefined;
+  return createHash("sha256").update(readFileSync(file)).digest("base64url");
+}
+
+function toStored({
+  summary,
+  description,
+  inputSchema,
+  positional,
+  examples,
+  confirm,
+  complete,
+}: DescribedCommand): StoredCommand {
+  return {
+    summary,
+    ...(description !== undefined && { description }),
+    inputSchema,
+    positional,
+    examples,
+    asks: confirm !== false,
+    completers: Object.keys(complete),
+  };
+}
+
+function toDescribed({ asks, completers, description, ...command }: StoredCommand): DescribedCommand {
+  // Whose values only its code knows is remembered, and that code is not run.
+  const complete = Object.fromEntries(completers.map((name) => [name, undefined]));
+  return { ...command, description, confirm: asks ? "Go ahead?" : false, complete };
+}
+
+/** What is too large to be kept is forgotten, and shown as if it had never been loaded. */
+function withinBounds(stored: ReadonlyMap<string, Stored[string]>): Stored {
+  let bytes = 0;
+  const kept = [...stored]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .filter(([name, item]) => {
+      const size = name.length + JSON.stringify(item).length;
+      if (size > maxCommandBytes || bytes + size > maxCatalogBytes / 2) return false;
+      bytes += size;
+      return true;
+    });
+  return Object.fromEntries(kept);
+}
+
+/** What is damaged is as good as nothing. */
+function readCatalog(file: string): Stored {
+  try {
+    if (statSync(file).size > maxCatalogBytes) return {};
+    const parsed = JSON.parse(readFileSync(file, "utf8")) as unknown;
+    return Object.fromEntries(Object.entries(parsed as object).filter(([, item]) => isStored(item)));
+  } catch {
+    return {};
+  }
+}
+
+function isStored(item: unknown): boolean {
+  const { digest, command } = (item ?? {}) as Record<string, unknown>;
+  if (typeof digest !== "string") return false;
+  if (command === undefined) return true;
+  const {
+    summary,
+    description = "",
+    inputSchema,
+    positional,
+    examples,
+    completers,
+  } = (command ?? {}) as Record<string, unknown>;
+  const areTexts = [summary, description].every((text) => typeof text === "string");
+  const areLists = [positional, examples, completers].every(
+    (list) => Array.isArray(list) && list.every((text) => typeof text === "string"),
+  );
+  return areTexts && areLists && typeof inputSchema === "object" && inputSchema !== null;
+}
+
+/** Projects come and go; those that were loaded last are remembered. */
+function removeOldest(folder: string): void {
+  const files = readdirSync(folder).map((name) => path.join(folder, name));
+  if (files.length <= maxCatalogs) return;
+  const byAge = files
+    .map((file) => ({ file, at: statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0 }))
+    .sort((a, b) => b.at - a.at);
+  for (const { file } of byAge.slice(maxCatalogs)) rmSync(file, { force: true });
+}

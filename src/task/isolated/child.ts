@@ -1,0 +1,77 @@
+import { systemClock } from "../../clock.ts";
+import { loadEntry } from "../../command/catalog.ts";
+import type { Door, Steps } from "../../command/context.ts";
+import { currentRun, runCommand } from "../../command/run.ts";
+import { Cancelled, ShuttingDown } from "../../errors.ts";
+import { endStrays, killGroup } from "../../system/machine.ts";
+import { limitPrints, surviveCommands } from "../../command/process-guard.ts";
+import { runVariable } from "../../project/project.ts";
+import type { FromChild, ToChild } from "./isolation.ts";
+
+/** The child process of an isolated attempt: runs one command once, speaking to its parent alone, and ends with it. */
+const stop = new AbortController();
+const replies = new Map<number, PromiseWithResolvers<unknown>>();
+let lastId = 0;
+
+// The parent is gone, and with it whoever would end what the command has started.
+const runName = process.env[runVariable];
+process.on("disconnect", () => {
+  if (runName !== undefined) endStrays(process.pid, `${runVariable}=${runName}`);
+  killGroup(process.pid);
+});
+process.on("message", (message) => void hear(message as ToChild));
+surviveCommands(process, { currentRun, onBug: () => process.exit(70) });
+limitPrints(process, { clock: systemClock, who: () => currentRun()?.name });
+
+async function hear(message: ToChild): Promise<void> {
+  if (message.type === "run") await run(message);
+  else if (message.type === "stop")
+    stop.abort(message.reason === "shutdown" ? new ShuttingDown() : new Cancelled(message.message));
+  else if (message.error !== undefined) replies.get(message.id)?.reject(new Error(message.error));
+  else replies.get(message.id)?.resolve(message.value);
+}
+
+async function run({ entry, input, options }: ToChild & { type: "run" }): Promise<void> {
+  const kept = new Map(options.steps);
+  const steps: Steps = {
+    get: (name) => kept.get(name),
+    keep: async (name, json) => void (await request((id) => ({ type: "keep", id, name, json }))),
+    all: () => [...kept],
+  };
+  const door: Door = {
+    announce: (text) => tell({ type: "announce", text }),
+    progress: (report) => tell({ type: "progress", report }),
+    log: (line) => tell({ type: "log", line }),
+    ask: async (question) => (await request((id) => ({ type: "ask", id, question }))) as never,
+  };
+  const loaded = await loadEntry(entry);
+  if ("text" in loaded) return tell({ type: "notLoaded", text: loaded.text });
+  const { home, config, caller, origin, isDebug, attempt } = options;
+  const outcome = await runCommand(loaded.command, input, {
+    name: entry.toolName,
+    clock: systemClock,
+    home,
+    config,
+    ...(caller !== undefined && { caller }),
+    ...(origin !== undefined && { origin }),
+    isDebug,
+    attempt,
+    steps,
+    door,
+    signals: [stop.signal],
+  });
+  const { error: _error, ...sendable } = outcome as typeof outcome & { error?: unknown };
+  tell({ type: "outcome", outcome: sendable as typeof outcome });
+}
+
+function tell(message: FromChild): void {
+  process.send?.(message);
+}
+
+function request(make: (id: number) => FromChild): Promise<unknown> {
+  const id = ++lastId;
+  const reply = Promise.withResolvers<unknown>();
+  replies.set(id, reply);
+  tell(make(id));
+  return reply.promise.finally(() => replies.delete(id));
+}

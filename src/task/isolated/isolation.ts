@@ -1,0 +1,277 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { type Clock, toTimestamp } from "../../clock.ts";
+import type { CatalogEntry } from "../../command/catalog.ts";
+import type { Answer, Caller, LogLine, Origin, ProgressReport, Question } from "../../command/context.ts";
+import type { Outcome, RunOptions } from "../../command/run.ts";
+import { messageOf, ShuttingDown, TimedOut } from "../../errors.ts";
+import { createId } from "../../ids.ts";
+import type { Logger } from "../../log.ts";
+import { callerKey } from "../callers.ts";
+import { childPlaces } from "../limits.ts";
+import { notLoaded } from "../outcome.ts";
+import { FairQueue } from "../shares.ts";
+
+/** What the child is told. */
+export type ToChild =
+  | {
+      readonly type: "run";
+      readonly entry: Pick<CatalogEntry, "file" | "toolName" | "path">;
+      readonly input: unknown;
+      readonly options: ChildOptions;
+    }
+  | { readonly type: "stop"; readonly reason: "cancelled" | "shutdown"; readonly message: string }
+  | { readonly type: "reply"; readonly id: number; readonly value?: unknown; readonly error?: string };
+
+/** What the child says. */
+export type FromChild =
+  | { readonly type: "announce"; readonly text: string }
+  | { readonly type: "progress"; readonly report: ProgressReport }
+  | { readonly type: "log"; readonly line: LogLine }
+  | { readonly type: "ask"; readonly id: number; readonly question: Question }
+  | { readonly type: "keep"; readonly id: number; readonly name: string; readonly json: string }
+  | { readonly type: "notLoaded"; readonly text: string }
+  | { readonly type: "outcome"; readonly outcome: Outcome };
+
+export interface ChildOptions {
+  readonly home: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly caller: Caller | undefined;
+  readonly origin: Origin | undefined;
+  readonly isDebug: boolean;
+  readonly attempt: number;
+  readonly steps: readonly (readonly [string, string])[];
+}
+
+export interface IsolationOptions {
+  readonly clock: Clock;
+  /** The built file that a child begins with. */
+  readonly childFile: string;
+  readonly maxChildren: number;
+  /** Kills a process and all it has started. */
+  readonly killGroup: (pid: number) => void;
+  /** The environment of a child. The run's name is in it, so that all it starts can be found. */
+  readonly env?: (run: string) => Readonly<Record<string, string | undefined>>;
+  /** Ends what a child has started and what has left its group; tells which processes those were. */
+  readonly endStrays?: (pid: number, run: string) => readonly number[];
+  readonly log?: Logger;
+  readonly maxHeapMb?: number;
+  readonly maxResidentMb?: number;
+}
+
+/** A child that was told to stop gets this long before it is killed. */
+const obeyMs = 2_000;
+const memoryCheckMs = 250;
+
+/** Runs attempts in child processes: bounded in memory, killed when they do not obey, harmless when they crash. */
+export function createIsolation(isolation: IsolationOptions): RunIsolated {
+  const children = new FairQueue(childPlaces(isolation.maxChildren));
+  return async (entry, input, options) => {
+    const leave = await children.enter(callerKey(options.caller ?? { kind: "anonymous" }));
+    try {
+      return await new IsolatedRun(isolation, entry, options).run(input);
+    } finally {
+      leave();
+    }
+  };
+}
+
+/** Runs a command in a child process, for a caller: children are shared between callers. */
+export type RunIsolated = (entry: CatalogEntry, input: unknown, options: RunOptions) => Promise<Outcome>;
+
+interface KillReason {
+  readonly cause: "timeout" | "crash" | "cancelled";
+  readonly message: string;
+}
+
+class IsolatedRun {
+  readonly #isolation: IsolationOptions;
+  readonly #entry: CatalogEntry;
+  readonly #options: RunOptions;
+  readonly #name = createId();
+  readonly #strays = new Set<number>();
+  readonly #child: ChildProcess;
+  readonly #ended = Promise.withResolvers<Outcome>();
+  readonly #startedAt: number;
+  readonly #cleanups: (() => void)[] = [];
+  #killedBecause: KillReason | undefined;
+
+  constructor(isolation: IsolationOptions, entry: CatalogEntry, options: RunOptions) {
+    this.#isolation = isolation;
+    this.#entry = entry;
+    this.#options = options;
+    this.#startedAt = isolation.clock.monotonic();
+    const execArgv = [`--max-old-space-size=${isolation.maxHeapMb ?? 512}`];
+    // Its own process group, so that what it starts is killed with it; its output is the operator's, not the
+    // protocol's.
+    const env = isolation.env?.(this.#name);
+    this.#child = fork(isolation.childFile, [], {
+      execArgv,
+      stdio: ["ignore", 2, 2, "ipc"],
+      detached: true,
+      serialization: "json",
+      ...(env && { env }),
+    });
+  }
+
+  async run(input: unknown): Promise<Outcome> {
+    const child = this.#child;
+    child.on("message", (message) => void this.#hear(message as FromChild));
+    child.on("error", (error) =>
+      this.#ended.resolve(this.#failed("crash", `Its process could not be started: ${error.message}.`)),
+    );
+    child.on("exit", (code, signal) => this.#onExit(code, signal));
+    this.#watchSignals();
+    this.#watchDeadline();
+    this.#watchMemory();
+    const { home, config, caller, origin, isDebug = false, attempt = 1 } = this.#options;
+    const { file, toolName, path } = this.#entry;
+    const steps = this.#options.steps?.all() ?? [];
+    this.#tell({
+      type: "run",
+      entry: { file, toolName, path },
+      input,
+      options: { home, config, caller, origin, isDebug, attempt, steps },
+    });
+    const outcome = await this.#ended.promise;
+    for (const clean of this.#cleanups) clean();
+    this.#kill();
+    return this.#withStrays(outcome);
+  }
+
+  /** The command has to know that what it left running does not run on. */
+  #withStrays(outcome: Outcome): Outcome {
+    const count = this.#strays.size;
+    if (count === 0) return outcome;
+    const text = `${count === 1 ? "A process" : `${count} processes`} that it had left behind ${count === 1 ? "was" : "were"} ended.`;
+    this.#isolation.log?.warn(`${this.#entry.toolName}: ${text}`, { pids: [...this.#strays] });
+    // Its own last word stays the last.
+    return {
+      ...outcome,
+      messages: outcome.messages.toSpliced(-1, 0, {
+        type: "warning",
+        text,
+        timestamp: toTimestamp(this.#isolation.clock.now()),
+      }),
+    };
+  }
+
+  async #hear(message: FromChild): Promise<void> {
+    const { door } = this.#options;
+    switch (message.type) {
+      case "announce":
+        return door.announce?.(message.text);
+      case "progress":
+        return door.progress?.(message.report);
+      case "log":
+        return door.log?.(message.line);
+      case "ask":
+        return await this.#reply(message.id, () => this.#ask(message.question));
+      case "keep":
+        return await this.#reply(message.id, () => this.#options.steps?.keep(message.name, message.json));
+      case "notLoaded":
+        return this.#ended.resolve(notLoaded(`${this.#entry.toolName} could not be loaded: ${message.text}`));
+      case "outcome":
+        return this.#ended.resolve(message.outcome);
+    }
+  }
+
+  #ask(question: Question): Promise<Answer> {
+    const { door, signals = [] } = this.#options;
+    if (door.ask === undefined) throw new Error(door.whyNoAnswer ?? "nobody can be asked here");
+    return door.ask(question, AbortSignal.any([...signals]));
+  }
+
+  async #reply(id: number, work: () => unknown): Promise<void> {
+    try {
+      this.#tell({ type: "reply", id, value: await work() });
+    } catch (error) {
+      this.#tell({ type: "reply", id, error: messageOf(error) });
+    }
+  }
+
+  #watchSignals(): void {
+    for (const signal of this.#options.signals ?? []) {
+      const onAbort = () => this.#stop(signal.reason);
+      if (signal.aborted) onAbort();
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.#cleanups.push(() => signal.removeEventListener("abort", onAbort));
+    }
+  }
+
+  #stop(reason: unknown): void {
+    const isShutdown = reason instanceof ShuttingDown;
+    this.#tell({ type: "stop", reason: isShutdown ? "shutdown" : "cancelled", message: messageOf(reason) });
+    this.#killAfter(obeyMs, { cause: "cancelled", message: messageOf(reason) });
+  }
+
+  #watchDeadline(): void {
+    const seconds = this.#entry.command.timeout;
+    if (seconds !== undefined)
+      this.#killAfter(seconds * 1000 + obeyMs, { cause: "timeout", message: new TimedOut(seconds).message });
+  }
+
+  #watchMemory(): void {
+    const maxMb = this.#isolation.maxResidentMb ?? 768;
+    const check = () => {
+      const residentMb = residentMbOf(this.#child.pid);
+      if (residentMb !== undefined && residentMb > maxMb)
+        this.#killNow({ cause: "crash", message: `It used more than ${maxMb} MB of memory and was ended.` });
+      cancel = this.#isolation.clock.after(memoryCheckMs, check);
+    };
+    let cancel = this.#isolation.clock.after(memoryCheckMs, check);
+    this.#cleanups.push(() => cancel());
+  }
+
+  #killAfter(ms: number, because: KillReason): void {
+    this.#cleanups.push(this.#isolation.clock.after(ms, () => this.#killNow(because)));
+  }
+
+  #killNow(because: KillReason): void {
+    this.#killedBecause ??= because;
+    this.#kill();
+  }
+
+  #onExit(code: number | null, signal: NodeJS.Signals | null): void {
+    const because = this.#killedBecause;
+    if (because?.cause === "cancelled")
+      this.#ended.resolve({ ending: "cancelled", message: because.message, ...this.#facts() });
+    else if (because !== undefined) this.#ended.resolve(this.#failed(because.cause, because.message));
+    else this.#ended.resolve(this.#failed("crash", `Its process ended by itself (${signal ?? `exit code ${code}`}).`));
+  }
+
+  #failed(cause: "timeout" | "crash" | "cancelled", message: string): Outcome {
+    return { ending: "failed", cause: cause === "cancelled" ? "crash" : cause, message, ...this.#facts() };
+  }
+
+  #facts() {
+    return { messages: [], log: [], durationMs: this.#isolation.clock.monotonic() - this.#startedAt };
+  }
+
+  #tell(message: ToChild): void {
+    if (this.#child.connected) this.#child.send(message, () => undefined);
+  }
+
+  #kill(): void {
+    const { pid } = this.#child;
+    if (pid === undefined) return;
+    // First while it lives, because then everybody's parent is still known; and again for what was started meanwhile.
+    this.#endStrays(pid);
+    this.#isolation.killGroup(pid);
+    this.#endStrays(pid);
+  }
+
+  #endStrays(pid: number): void {
+    for (const stray of this.#isolation.endStrays?.(pid, this.#name) ?? []) this.#strays.add(stray);
+  }
+}
+
+/** Megabytes a process holds in memory; undefined where the system does not tell. Heap limits do not bound Buffers. */
+function residentMbOf(pid: number | undefined): number | undefined {
+  try {
+    const pages = Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]);
+    return (pages * 4096) / 1024 / 1024;
+  } catch {
+    return undefined;
+  }
+}
