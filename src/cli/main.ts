@@ -3,10 +3,10 @@ import type { DescribedCommand } from "../command/command.ts";
 import type { FoundCommand } from "../command/discover.ts";
 import { closest } from "../command/suggest.ts";
 import { CommandError, Exit, type ExitCode, exitCodeOf, messageOf, UsageError } from "../errors.ts";
-import { printHelp } from "./layout.ts";
-import type { RunFacts } from "./run.ts";
+import { printHelp } from "./screens/layout.ts";
+import type { RunFacts } from "./run-in-terminal.ts";
 import { clean, cleanLines, type Terminal } from "./terminal.ts";
-import { columnsOf } from "./tools-view.ts";
+import { columnsOf } from "./screens/tools-view.ts";
 import {
   beforeDashes,
   commandHelp,
@@ -16,7 +16,7 @@ import {
   rootHelp,
   unknownHelp,
   wantsHelpOf,
-} from "./usage.ts";
+} from "./command-usage.ts";
 
 /** What the command line needs to know of the project; settings themselves are not its business. */
 export interface Project extends RunFacts {
@@ -130,11 +130,11 @@ export async function main(cli: Cli): Promise<ExitCode> {
 async function dispatch(cli: Cli): Promise<ExitCode> {
   const { flags, words, wantsVersion, wantsHelp } = takeGlobals(cli.words);
   const [first] = words;
-  if (first === "_complete") return await (await import("./verbs/complete.ts")).run(words.slice(1), listedVerbs);
+  if (first === "_complete") return await (await import("./entries/answer-shell.ts")).run(words.slice(1), listedVerbs);
   if (first === "_work")
-    return await (await import("./verbs/work.ts")).run({ flags, protectStdout: () => cli.protectStdout() });
+    return await (await import("./entries/work.ts")).run({ flags, protectStdout: () => cli.protectStdout() });
   if (first === "_project")
-    return await (await import("./verbs/project.ts")).run({
+    return await (await import("./entries/print-project.ts")).run({
       flags,
       terminal: cli.terminal,
       protectStdout: () => cli.protectStdout(),
@@ -223,10 +223,10 @@ async function runFound(
     throw new CommandError(`${found.path.join(" ")} could not be loaded from ${entry.file}: ${entry.text}`);
   const parsed = parseTyped(entry, words.slice(entry.path.length));
   if (parsed.asTask !== undefined) {
-    const { runAsTask } = await import("./verbs/as-task.ts");
+    const { runAsTask } = await import("./tasks/as-task.ts");
     return await runAsTask(entry, parsed, cli.terminal, flags);
   }
-  const { runInTerminal } = await import("./run.ts");
+  const { runInTerminal } = await import("./run-in-terminal.ts");
   return await runInTerminal(entry, parsed, cli.terminal, project);
 }
 

@@ -15,7 +15,7 @@ import {
   notesOf,
   type QuestionField,
   refuseText,
-} from "./question-fields.ts";
+} from "./screens/question-fields.ts";
 
 export { clean, cleanLines } from "../screen/shown.ts";
 

@@ -1,6 +1,6 @@
 import type { Command as Program } from "commander";
 import { UsageError } from "../errors.ts";
-import { quietProgram, sentence } from "./usage.ts";
+import { quietProgram, sentence } from "./command-usage.ts";
 
 export type ParsedVerb =
   | { readonly help: string }

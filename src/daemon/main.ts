@@ -17,7 +17,7 @@ import { takeLock } from "../store/sqlite/lock.ts";
 import { storeNames } from "../project/stored-project.ts";
 import type { Environment } from "../task/task.ts";
 import type { GlobalFlags } from "../cli/main.ts";
-import { onStop } from "../cli/verbs/on-stop.ts";
+import { onStop } from "../cli/on-stop.ts";
 
 /** A call that fails at once is answered within this. */
 const answerMs = 100;

@@ -2,7 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { onTestFinished } from "vitest";
-import { quoteWord } from "../../src/cli/target.ts";
+import { quoteWord } from "../../src/cli/remote/server-target.ts";
 import { temporaryFolder } from "./home.ts";
 import { codeCache, executable, quickStart, waitFor } from "./meanwhile.ts";
 

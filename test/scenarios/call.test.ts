@@ -6,7 +6,7 @@ import path from "node:path";
 import { createColors } from "picocolors";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { main } from "../../src/cli/main.ts";
-import { quoteWord } from "../../src/cli/target.ts";
+import { quoteWord } from "../../src/cli/remote/server-target.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import {

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { localCaller } from "../../src/cli/follow.ts";
+import { localCaller } from "../../src/cli/tasks/follow-task.ts";
 import { verbs } from "../../src/cli/main.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { loadSettings } from "../../src/config.ts";

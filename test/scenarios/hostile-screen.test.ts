@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { quoteWord } from "../../src/cli/target.ts";
+import { quoteWord } from "../../src/cli/remote/server-target.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { codeCache, executable, quickStart, runMeanwhile } from "../helpers/meanwhile.ts";
 

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
 import { type IncomingHttpHeaders, request } from "node:http";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { quoteWord } from "../../src/cli/target.ts";
+import { quoteWord } from "../../src/cli/remote/server-target.ts";
 import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import {
   codeCache,

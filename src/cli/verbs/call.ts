@@ -4,15 +4,15 @@ import { orAborted } from "../../client/or-aborted.ts";
 import { systemClock } from "../../clock.ts";
 import { closest } from "../../command/suggest.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
-import { readArguments, readJsonArguments } from "../call-arguments.ts";
-import { printToolResult, type ResultOptions } from "../call-result.ts";
-import { followRemote, leftAlone, type RemoteOptions } from "../follow-remote.ts";
-import { printHelp } from "../layout.ts";
+import { readArguments, readJsonArguments } from "../remote/call-arguments.ts";
+import { printToolResult, type ResultOptions } from "../remote/call-result.ts";
+import { followRemote, leftAlone, type RemoteOptions } from "../remote/follow-remote.ts";
+import { printHelp } from "../screens/layout.ts";
 import type { GlobalFlags, VerbCall } from "../main.ts";
-import { readInputFile } from "../run.ts";
-import { describeTarget, quoteWord, readTarget, type Target, toCommand } from "../target.ts";
+import { readInputFile } from "../run-in-terminal.ts";
+import { describeTarget, quoteWord, readTarget, type Target, toCommand } from "../remote/server-target.ts";
 import { clean, type Terminal } from "../terminal.ts";
-import { beforeDashes } from "../usage.ts";
+import { beforeDashes } from "../command-usage.ts";
 import { parseVerb } from "../verb.ts";
 import {
   answerWords,
@@ -23,7 +23,7 @@ import {
   toolsWords,
   toReach,
   withClient,
-} from "./connect-target.ts";
+} from "../remote/connect-target.ts";
 
 const description = `Call a tool of any MCP server, and follow it to its result.
 

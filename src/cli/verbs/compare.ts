@@ -5,10 +5,10 @@ import { maxReportBytes, readReport } from "../../diagnose/formats/json.ts";
 import type { Report } from "../../diagnose/report.ts";
 import { Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { homeAt } from "../../paths.ts";
-import { printHelp } from "../layout.ts";
+import { printHelp } from "../screens/layout.ts";
 import type { VerbCall } from "../main.ts";
 import { parseVerb } from "../verb.ts";
-import { listKept } from "./kept-reports.ts";
+import { listKept } from "../diagnose/kept-reports.ts";
 
 const description = `Show what changed between two reports of \`meanwhile diagnose --format json\`, older one first.
 Without any, the last diagnosis is compared with the one before it of the same target.

@@ -5,7 +5,7 @@ import { bash } from "../completion/bash.ts";
 import { fish } from "../completion/fish.ts";
 import { isShell, type Shell, shells } from "../completion/shells.ts";
 import { zsh } from "../completion/zsh.ts";
-import { printHelp } from "../layout.ts";
+import { printHelp } from "../screens/layout.ts";
 import type { VerbCall } from "../main.ts";
 import { parseVerb } from "../verb.ts";
 

@@ -17,15 +17,15 @@ import { CommandError, Exit, type ExitCode, messageOf, RuntimeError, UsageError 
 import { addressOf, atAddress } from "../../daemon/front.ts";
 import { type Home, openHome } from "../../paths.ts";
 import { flagWords, type ProjectFlags } from "../../project/project.ts";
-import { printHelp } from "../layout.ts";
-import { LogTail } from "../log-tail.ts";
-import { LogView } from "../log-view.ts";
+import { printHelp } from "../screens/layout.ts";
+import { LogTail } from "../screens/log-tail.ts";
+import { LogView } from "../screens/log-view.ts";
 import type { VerbCall } from "../main.ts";
-import { printData } from "../run.ts";
-import { quoteWord } from "../target.ts";
+import { printData } from "../run-in-terminal.ts";
+import { quoteWord } from "../remote/server-target.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { parseVerb } from "../verb.ts";
-import { isLoadedBefore } from "./loaded-before.ts";
+import { isLoadedBefore } from "../loaded-before.ts";
 
 interface Context {
   readonly call: VerbCall;

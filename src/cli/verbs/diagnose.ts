@@ -11,15 +11,15 @@ import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../../err
 import { homeAt } from "../../paths.ts";
 import { executable, flagWords, packageVersion } from "../../project/project.ts";
 import { ProgressTrack } from "../../task/progress.ts";
-import { readJsonArguments } from "../call-arguments.ts";
-import { printHelp } from "../layout.ts";
+import { readJsonArguments } from "../remote/call-arguments.ts";
+import { printHelp } from "../screens/layout.ts";
 import type { GlobalFlags, VerbCall } from "../main.ts";
-import { quoteWord, readTarget } from "../target.ts";
+import { quoteWord, readTarget } from "../remote/server-target.ts";
 import { clean, StageView, type Terminal } from "../terminal.ts";
-import { beforeDashes } from "../usage.ts";
+import { beforeDashes } from "../command-usage.ts";
 import { collect, parseVerb } from "../verb.ts";
-import { readHeaders } from "./connect-target.ts";
-import { keepReport, keptReports } from "./kept-reports.ts";
+import { readHeaders } from "../remote/connect-target.ts";
+import { keepReport, keptReports } from "../diagnose/kept-reports.ts";
 
 const description = `Say whether an MCP server will survive in the hosts people use, and what to change.
 
@@ -66,7 +66,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   }
   const { options, operands } = parsed;
   const output = readOutput(options);
-  const { followDiagnosis, startDiagnosis } = await import("./diagnose-task.ts");
+  const { followDiagnosis, startDiagnosis } = await import("../diagnose/diagnose-task.ts");
   if (typeof options.task === "string") {
     if (operands.length > 0 || own.length < call.words.length)
       throw new UsageError("--task takes up a diagnosis that was started before; leave the target away.");

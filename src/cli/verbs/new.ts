@@ -6,7 +6,7 @@ import { createId } from "../../ids.ts";
 import { type Home, homeAt } from "../../paths.ts";
 import { findConfigFile } from "../../project/project.ts";
 import { rememberMade } from "../../project/stored-project.ts";
-import { printHelp } from "../layout.ts";
+import { printHelp } from "../screens/layout.ts";
 import type { VerbCall } from "../main.ts";
 import { parseVerb } from "../verb.ts";
 

@@ -6,12 +6,12 @@ import { type Logger, openLog } from "../../log.ts";
 import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../../command/process-guard.ts";
 import { openRuntime, type Runtime, readToken, serveRuntimeOverHttp, serveStreams } from "../../serve.ts";
 import { toName } from "../../setup/launch.ts";
-import { printHelp } from "../layout.ts";
+import { printHelp } from "../screens/layout.ts";
 import type { VerbCall } from "../main.ts";
 import type { Terminal } from "../terminal.ts";
 import { declareProject, parseVerb, toProjectFlags } from "../verb.ts";
-import { httpBanner } from "./http-banner.ts";
-import { onStop } from "./on-stop.ts";
+import { httpBanner } from "../screens/http-banner.ts";
+import { onStop } from "../on-stop.ts";
 
 /** How long open connections may take to close. */
 const closeMs = 3_000;

@@ -13,7 +13,7 @@ import { hosts } from "../../setup/hosts/index.ts";
 import { checkName, isFetchedByNpx, toName, toProjectLaunch, toUserLaunch } from "../../setup/launch.ts";
 import type { Machine } from "../../setup/machine.ts";
 import { SetupRecord } from "../../setup/record.ts";
-import { printHelp } from "../layout.ts";
+import { printHelp } from "../screens/layout.ts";
 import type { VerbCall } from "../main.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 import { collect, declareProject, parseVerb, toProjectFlags } from "../verb.ts";

@@ -4,9 +4,9 @@ import { silentLog } from "../../log.ts";
 import { placeOfProject } from "../../project/stored-project.ts";
 import type { CommandStats } from "../../task/history.ts";
 import { openTasks, placeOf } from "../../runtime/tasks.ts";
-import { printHelp, widthFor } from "../layout.ts";
+import { printHelp, widthFor } from "../screens/layout.ts";
 import type { VerbCall } from "../main.ts";
-import { statsTable } from "../tasks-view.ts";
+import { statsTable } from "../screens/tasks-view.ts";
 import { clean } from "../terminal.ts";
 import { parseVerb } from "../verb.ts";
 

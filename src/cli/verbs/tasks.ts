@@ -13,18 +13,18 @@ import {
 } from "../../task/task.ts";
 import { listTokens, progressOfToken } from "../../task/token-progress.ts";
 import { openTasks, type Tasks } from "../../runtime/tasks.ts";
-import { readAnswer, readStatuses } from "../answer.ts";
-import { followTask, localCaller, printResult } from "../follow.ts";
-import { printHelp, widthFor } from "../layout.ts";
+import { readAnswer, readStatuses } from "../tasks/read-answer.ts";
+import { followTask, localCaller, printResult } from "../tasks/follow-task.ts";
+import { printHelp, widthFor } from "../screens/layout.ts";
 import type { VerbCall } from "../main.ts";
-import { formatData } from "../output.ts";
-import { printData } from "../run.ts";
-import { describeTask, liveTable, taskLines, taskTable, tokenTable } from "../tasks-view.ts";
+import { formatData } from "../screens/output.ts";
+import { printData } from "../run-in-terminal.ts";
+import { describeTask, liveTable, taskLines, taskTable, tokenTable } from "../screens/tasks-view.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { type ParsedVerb, parseVerb } from "../verb.ts";
-import { declareReach } from "./connect-target.ts";
-import { startDetachedWorker } from "./detached.ts";
-import { isLoadedBefore } from "./loaded-before.ts";
+import { declareReach } from "../remote/connect-target.ts";
+import { startDetachedWorker } from "../tasks/detached-worker.ts";
+import { isLoadedBefore } from "../loaded-before.ts";
 
 interface Context {
   readonly tasks: Tasks;
@@ -77,7 +77,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     return Exit.Ok;
   }
   if (parsed.options.target !== undefined) {
-    const { runRemoteTasks } = await import("./remote-tasks.ts");
+    const { runRemoteTasks } = await import("../remote/remote-tasks.ts");
     return await runRemoteTasks(name, { ...parsed, flags: call.flags, terminal: call.terminal });
   }
   if (["header", "tokenEnv", "revision"].some((option) => parsed.options[option] !== undefined))

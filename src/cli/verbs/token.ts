@@ -1,7 +1,7 @@
 import { Exit, type ExitCode } from "../../errors.ts";
 import { openHome } from "../../paths.ts";
 import { readToken } from "../../serve.ts";
-import { printHelp } from "../layout.ts";
+import { printHelp } from "../screens/layout.ts";
 import type { VerbCall } from "../main.ts";
 import { parseVerb } from "../verb.ts";
 

@@ -6,15 +6,15 @@ import { silentLog } from "../../log.ts";
 import { toTool } from "../../mcp/tools.ts";
 import { servedCatalog, takingPlaceOfBundled, unknownLongTools } from "../../project/project-commands.ts";
 import { isTaskModeRecommended, type KnownDurations } from "../../task/history.ts";
-import { printHelp } from "../layout.ts";
+import { printHelp } from "../screens/layout.ts";
 import type { VerbCall } from "../main.ts";
-import { readTarget, type Target, toCommand } from "../target.ts";
+import { readTarget, type Target, toCommand } from "../remote/server-target.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
-import { columnsOf, toolsTable } from "../tools-view.ts";
-import { beforeDashes } from "../usage.ts";
+import { columnsOf, toolsTable } from "../screens/tools-view.ts";
+import { beforeDashes } from "../command-usage.ts";
 import { declareProject, parseVerb, toProjectFlags } from "../verb.ts";
-import { declareReach, toReach } from "./connect-target.ts";
-import { listRemoteTools } from "./remote-tools.ts";
+import { declareReach, toReach } from "../remote/connect-target.ts";
+import { listRemoteTools } from "../remote/remote-tools.ts";
 
 const description = `List the commands as MCP clients see them; exit 1 when a file could not be loaded.
 

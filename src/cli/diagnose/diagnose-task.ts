@@ -1,0 +1,192 @@
+import type { FollowOptions, Progress, TaskState } from "../../client/client.ts";
+import { Detach } from "../../client/detach.ts";
+import { sleep, systemClock } from "../../clock.ts";
+import { loadSettings } from "../../config.ts";
+import { ownCommand } from "../../diagnose/command.ts";
+import type { Report } from "../../diagnose/report.ts";
+import { nameOf } from "../../diagnose/target.ts";
+import { CommandError, TimedOut } from "../../errors.ts";
+import { silentLog } from "../../log.ts";
+import { type EndedTask, isTerminal, type Task } from "../../task/task.ts";
+import { openTasks, type Tasks } from "../../runtime/tasks.ts";
+import { localCaller } from "../tasks/follow-task.ts";
+import { followRemote, leftAlone } from "../remote/follow-remote.ts";
+import type { VerbCall } from "../main.ts";
+import { quoteWord } from "../remote/server-target.ts";
+import { clean } from "../terminal.ts";
+import { startDetachedWorker } from "../tasks/detached-worker.ts";
+import type { Typed } from "../verbs/diagnose.ts";
+
+/**
+ * A diagnosis as a task: durable before anything is printed, done by a process of its own, and taken up again by its
+ * id.
+ */
+
+const defaultPollMs = 1_000;
+
+interface StartOptions {
+  readonly call: VerbCall;
+  readonly ttlMs: number | undefined;
+  readonly pollIntervalMs: number | undefined;
+  readonly isDetached: boolean;
+}
+
+/** Starts a diagnosis; undefined when it is left to itself. */
+export async function startDiagnosis(typed: Typed, options: StartOptions): Promise<Report | undefined> {
+  const { call, ttlMs, isDetached } = options;
+  const entry = ownCommand(typed.tools.length === 0 ? "diagnose" : "diagnose_tools");
+  if (entry === undefined) throw new Error("diagnose has no command of its own");
+  return await withTasks(async (tasks, revive) => {
+    const { target, tools, suites, isFull, budgetMs, memoryMb, isDeterministic } = typed;
+    const input = {
+      target,
+      ...(tools.length > 0 && { tools }),
+      ...(suites !== undefined && { suites }),
+      ...(isFull && { full: true }),
+      ...(budgetMs !== undefined && { budgetSeconds: budgetMs / 1000 }),
+      ...(memoryMb !== undefined && { memoryMb }),
+      ...(isDeterministic && { deterministic: true }),
+      // For whoever takes it up again.
+      ...(options.pollIntervalMs !== undefined && { pollIntervalMs: options.pollIntervalMs }),
+    };
+    const reason = `asked for with --${isDetached ? "detach" : "async"}`;
+    const origin = { door: "terminal", folder: call.terminal.folder } as const;
+    const asked = { entry, input, caller: localCaller, origin, name: "diagnose", reason };
+    const { task } = await tasks.engine.create({ ...asked, ...(ttlMs !== undefined && { ttlMs }) });
+    if (!isDetached)
+      return await follow(task, tasks, { ...options, revive, endpoint: nameOf(target), isQuiet: typed.isQuiet });
+    revive(task);
+    const { terminal } = call;
+    if (!typed.isQuiet) terminal.say(`${terminal.colors.green("✓")} Runs on without you: ${wayBack(task.taskId)}\n`);
+    terminal.print(`${task.taskId}\n`);
+    return undefined;
+  });
+}
+
+interface TakeUpOptions {
+  readonly call: VerbCall;
+  readonly isQuiet: boolean;
+  readonly pollIntervalMs: number | undefined;
+}
+
+/** Takes up a diagnosis by its id, whoever started it. */
+export async function followDiagnosis(taskId: string, options: TakeUpOptions): Promise<Report | undefined> {
+  return await withTasks(async (tasks, revive) => {
+    const task = await tasks.engine.get(localCaller, taskId);
+    if (!/^diagnose(_tools)?$/.test(task.command))
+      throw new CommandError(
+        `The task ${clean(taskId)} is no diagnosis but ${task.command}; meanwhile tasks result ${clean(taskId)} prints what it gave.`,
+      );
+    const { target, pollIntervalMs } = task.input as {
+      readonly target: Typed["target"];
+      readonly pollIntervalMs?: number;
+    };
+    const { terminal } = options.call;
+    if (!options.isQuiet)
+      terminal.say(`${terminal.colors.cyan("›")} Taking up a diagnosis of ${clean(nameOf(target))}\n`);
+    return await follow(task, tasks, {
+      ...options,
+      pollIntervalMs: options.pollIntervalMs ?? pollIntervalMs,
+      ttlMs: task.ttlMs,
+      revive,
+      endpoint: undefined,
+    });
+  });
+}
+
+async function withTasks<T>(work: (tasks: Tasks, revive: (task: Task) => void) => Promise<T>): Promise<T> {
+  // Nothing of the folder we are in is needed, and nothing of it is run, unless it is what is diagnosed.
+  const flags = { scope: "pack" } as const;
+  const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
+  const tasks = openTasks(settings, silentLog);
+  tasks.sweeper.start();
+  try {
+    // The work is done by a process of its own from the first moment, so that this terminal may be closed at any other.
+    return await work(tasks, (task) => {
+      if (task.status === "queued" && task.project === settings.project) startDetachedWorker(settings, flags);
+    });
+  } finally {
+    tasks.sweeper.stop();
+    await tasks.close();
+  }
+}
+
+interface Following {
+  readonly call: VerbCall;
+  readonly isQuiet: boolean;
+  readonly ttlMs: number | undefined;
+  readonly pollIntervalMs: number | undefined;
+  /** Undefined where the story was told before. */
+  readonly endpoint: string | undefined;
+  readonly revive: (task: Task) => void;
+}
+
+async function follow(
+  task: Task,
+  tasks: Tasks,
+  { call, isQuiet, ttlMs, pollIntervalMs, endpoint, revive }: Following,
+): Promise<Report | undefined> {
+  const ended = await followRemote(
+    {
+      terminal: call.terminal,
+      isQuiet,
+      canDetach: true,
+      wayBack,
+      wayToAnswer: wayBack,
+      ...(endpoint === undefined
+        ? { task: toState(task, pollIntervalMs ?? defaultPollMs) }
+        : { story: { endpoint, ttlMs: ttlMs ?? task.ttlMs, pollIntervalMs: pollIntervalMs ?? defaultPollMs } }),
+    },
+    (options) => poll(task, tasks, { ...options, revive, pollMs: pollIntervalMs ?? defaultPollMs }),
+  );
+  if (ended === leftAlone) return undefined;
+  const { outcome } = ended;
+  if (outcome.ending === "completed") return outcome.data as Report;
+  if (outcome.ending === "failed" && outcome.cause === "timeout") throw new TimedOut(0);
+  throw new CommandError(outcome.message);
+}
+
+/** Looks at the task again and again, and at once when it ends. */
+async function poll(
+  task: Task,
+  { engine }: Tasks,
+  options: FollowOptions & { revive: (task: Task) => void; pollMs: number },
+): Promise<EndedTask> {
+  const { signal, onTask, onPoll, onProgress, revive, pollMs } = options;
+  const ended = engine.wait(localCaller, task.taskId, { ...(signal !== undefined && { signal }), onTask: revive });
+  ended.catch(() => undefined);
+  try {
+    let current = task;
+    for (;;) {
+      onTask?.(toState(current, pollMs));
+      if (current.progress !== undefined) onProgress?.(toProgress(current.progress));
+      if (isTerminal(current)) return current as EndedTask;
+      await Promise.race([ended, sleep(systemClock, pollMs, signal)]);
+      onPoll?.();
+      current = await engine.get(localCaller, task.taskId);
+    }
+  } catch (error) {
+    if (signal?.aborted === true && !(signal.reason instanceof Detach)) await engine.cancel(localCaller, task.taskId);
+    throw error;
+  }
+}
+
+function toState(task: Task, pollIntervalMs: number): TaskState {
+  const status = task.status === "queued" ? "working" : task.status;
+  return {
+    taskId: task.taskId,
+    status,
+    ...(!isTerminal(task) && task.progress?.message !== undefined && { statusMessage: task.progress.message }),
+    createdAt: task.createdAt,
+    ttlMs: task.ttlMs,
+    pollIntervalMs,
+  };
+}
+
+function toProgress({ value, total, message }: NonNullable<Task["progress"]>): Progress {
+  return { done: value, ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
+}
+
+function wayBack(taskId: string): string {
+  return `meanwhile diagnose --task ${quoteWord(clean(taskId))}`;
+}

@@ -1,0 +1,163 @@
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { systemClock } from "../../clock.ts";
+import type { Suggestion } from "../../command/command.ts";
+import { completeTaskId } from "../../completion/completers.ts";
+import { filterBy } from "../../completion/filter.ts";
+import { type Environment, readSettings, type Settings } from "../../config.ts";
+import { Exit, type ExitCode } from "../../errors.ts";
+import { takeStdout } from "../../command/process-guard.ts";
+import { findForTerminal, findServed } from "../../project/project-commands.ts";
+import { StoredCatalog } from "../../project/stored-catalog.ts";
+import type { TaskStatus } from "../../task/task.ts";
+import { completeLine, type Project } from "../completion/complete-line.ts";
+import type { Completed } from "../completion/grammar.ts";
+import { isShell, readShell, toAnswer } from "../completion/shells.ts";
+import type { GlobalFlags } from "../main.ts";
+
+/** Somebody has pressed a key and waits: better no answer than a late one. */
+const limitMs = 3_000;
+const completerMs = 2_000;
+const summaryMs = 500;
+const maxTasks = 100;
+
+/**
+ * `meanwhile _complete --shell <shell> -- …`: what the shells' scripts call. Prints what can stand at the cursor, and
+ * nothing else: whatever goes wrong, nothing is said and the exit code is 0.
+ */
+export async function run(words: readonly string[], verbs: Project["verbs"]): Promise<ExitCode> {
+  const print = takeOver();
+  const late = Promise.withResolvers<string>();
+  systemClock.after(limitMs, () => late.resolve(""));
+  const answer = answerShell(words, { verbs, cwd: process.cwd(), env: process.env }).catch(() => "");
+  await print(await Promise.race([answer, late.promise]));
+  return Exit.Ok;
+}
+
+/** Keeps stdout for the answer, and the rest of the process silent. */
+function takeOver(): (text: string) => Promise<void> {
+  const mute = (...parts: unknown[]) => {
+    const done = parts.at(-1);
+    if (typeof done === "function") done();
+    return true;
+  };
+  process.stderr.write = mute as typeof process.stderr.write;
+  const { write } = takeStdout(process);
+  for (const event of ["uncaughtException", "unhandledRejection"]) process.on(event, () => {});
+  process.on("exit", () => {
+    process.exitCode = Exit.Ok;
+  });
+  return (text) => new Promise((resolve) => write(text, () => resolve()));
+}
+
+interface Surroundings {
+  readonly verbs: Project["verbs"];
+  readonly cwd: string;
+  readonly env: Environment;
+}
+
+/** The answer to one script's question. */
+export async function answerShell(words: readonly string[], surroundings: Surroundings): Promise<string> {
+  const [option, shell, dashes, ...rest] = words;
+  if (option !== "--shell" || !isShell(shell) || dashes !== "--") return "";
+  const line = readShell(shell, rest);
+  const completed: Completed = line.isRedirection
+    ? { before: "", offer: { kind: "files" } }
+    : await completeLine(line, toProject(surroundings, { hasDescriptions: shell !== "bash" }));
+  return toAnswer(shell, withFitting(completed, line.current), line);
+}
+
+/**
+ * Only what begins with what was typed, upper or lower case; failing that, the one value that has its letters. A shell
+ * would replace what was typed by what several such values have in common, and that may be less.
+ */
+function withFitting(completed: Completed, current: string): Completed {
+  const { before, offer } = completed;
+  if (offer.kind !== "values") return completed;
+  const typed = current.slice(before.length);
+  const fitting = filterBy(offer.suggestions, typed, ({ value }) => value);
+  const isBegun = fitting.every(({ value }) => value.toLowerCase().startsWith(typed.toLowerCase()));
+  return { before, offer: { kind: "values", suggestions: isBegun || fitting.length === 1 ? fitting : [] } };
+}
+
+function toProject({ verbs, cwd, env }: Surroundings, { hasDescriptions }: { hasDescriptions: boolean }): Project {
+  let known: { readonly settings: Settings; readonly stored: StoredCatalog } | undefined;
+  const open = (flags: GlobalFlags) => {
+    if (known !== undefined) return known;
+    const commands = flags.commands?.map((folder) => folder.replace(/^~(?=\/|$)/, env.HOME ?? homedir()));
+    const { settings } = readSettings({ cwd, env, flags: { ...flags, ...(commands !== undefined && { commands }) } });
+    known = { settings, stored: new StoredCatalog(settings.home, settings.commandFolders) };
+    return known;
+  };
+  return {
+    verbs,
+    async findCommands(flags) {
+      // A config that cannot be read leaves our own verbs.
+      try {
+        return findForTerminal(open(flags).settings);
+      } catch {
+        return [];
+      }
+    },
+    findServed: async (flags) => findServed(open(flags).settings),
+    toolPrefix: async (flags) => open(flags).settings.toolPrefix,
+    describe: async (flags, found) => await open(flags).stored.describe(found),
+    async complete(command, request) {
+      const { completeWithDescriptions } = await import("../../completion/complete.ts");
+      const { suggestions } = await completeWithDescriptions(command.inputSchema, request, {
+        completers: command.complete,
+        limitMs: completerMs,
+      });
+      return suggestions;
+    },
+    summaryOf: async (flags, found) =>
+      hasDescriptions
+        ? await inTime(
+            open(flags)
+              .stored.describe(found)
+              .then((command) => command?.summary),
+          )
+        : undefined,
+    findTasks: async (flags, statuses) => await findTasks(open(flags).settings.storeFile, statuses),
+  };
+}
+
+async function inTime<T>(wanted: Promise<T>): Promise<T | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  const cancel = systemClock.after(summaryMs, () => late.resolve(undefined));
+  try {
+    return await Promise.race([wanted, late.promise]);
+  } finally {
+    cancel();
+  }
+}
+
+/** A look at the tasks makes no store. */
+async function findTasks(
+  storeFile: string,
+  statuses: readonly TaskStatus[] | undefined,
+): Promise<readonly Suggestion[]> {
+  if (!existsSync(storeFile)) return [];
+  const { openSqliteStore } = await import("../../store/sqlite/store.ts");
+  const { localCaller } = await import("../tasks/follow-task.ts");
+  const store = openSqliteStore(storeFile, systemClock);
+  try {
+    const { tasks } = await store.list(
+      { caller: localCaller, now: systemClock.now() },
+      { limit: maxTasks, ...(statuses !== undefined && { statuses }) },
+    );
+    const known = tasks.map(({ taskId, status, command, statusMessage }) => ({
+      taskId,
+      status,
+      statusMessage: [command, statusMessage].filter(Boolean).join(", "),
+    }));
+    const found = await completeTaskId(() => known)("", {
+      arguments: {},
+      context: {},
+      signal: new AbortController().signal,
+    });
+    return found.map((item) => (typeof item === "string" ? { value: item } : item));
+  } finally {
+    await store.close();
+  }
+}

@@ -1,0 +1,74 @@
+import { existsSync } from "node:fs";
+import { sleep, systemClock } from "../../clock.ts";
+import { openLiveCatalog } from "../../command/catalog.ts";
+import { watchLoop } from "../../command/loop-watch.ts";
+import { currentRun, guardBuiltins } from "../../command/run.ts";
+import { loadSettings } from "../../config.ts";
+import { Exit, type ExitCode } from "../../errors.ts";
+import { type Logger, openLog } from "../../log.ts";
+import { keepLogBounded } from "../../daemon/log-file.ts";
+import { describeHarm, limitPrints } from "../../command/process-guard.ts";
+import { servedCatalog } from "../../project/project-commands.ts";
+import { servedFolders } from "../../project/stored-project.ts";
+import { openTasks, type Tasks } from "../../runtime/tasks.ts";
+import { localCaller } from "../tasks/follow-task.ts";
+import type { GlobalFlags } from "../main.ts";
+import { onStop } from "../on-stop.ts";
+
+const retryCheckMs = 500;
+const goneCheckMs = 1_000;
+
+/** Without its database a worker could record nothing any more, so it does not stay for tasks that wait. */
+function leaveWhenGone(storeFile: string, leave: () => void): void {
+  systemClock.after(goneCheckMs, () => (existsSync(storeFile) ? leaveWhenGone(storeFile, leave) : leave()));
+}
+
+/** Tasks that wait for their next attempt keep the worker; a moment passes before it looks again. */
+async function hasRetries(tasks: Tasks): Promise<boolean> {
+  const isLeft = await tasks.engine.hasOwn(localCaller, { statuses: ["queued"] });
+  if (isLeft) await sleep(systemClock, retryCheckMs);
+  return isLeft;
+}
+
+/** The detached worker behind `--detach`: runs this project's tasks until there are none. */
+export async function run(call: { flags: GlobalFlags; protectStdout(): Promise<void> }): Promise<ExitCode> {
+  await call.protectStdout();
+  const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
+  const write = limitPrints(process, {
+    clock: systemClock,
+    who: () => currentRun()?.name,
+    onLeftOut: (sentence) => log.warn(sentence),
+  });
+  const log: Logger = openLog({ level: settings.logLevel, isTerminal: false, write });
+  keepLogBounded({
+    file: settings.home.workerLog,
+    files: settings.logFiles,
+    fd: process.stderr.fd,
+    clock: systemClock,
+  });
+  guardBuiltins((harm) => log.error(describeHarm(harm, "this worker goes on", (name) => catalog.get(name)?.file)));
+  // What comes back while a task waits for it has to be noticed.
+  const catalog = await openLiveCatalog({
+    ...servedCatalog(settings, log),
+    clock: systemClock,
+    isServed: servedFolders(settings),
+  });
+  const tasks = openTasks(settings, log);
+  const worker = tasks.createWorker((name) => catalog.get(name));
+  const stopWatching = watchLoop(systemClock, log);
+  tasks.sweeper.start();
+  worker.start();
+  onStop(() => void worker.stop(settings.graceSeconds * 1000).then(() => process.exit(Exit.Ok)));
+  leaveWhenGone(settings.storeFile, () => {
+    log.error("the database of tasks is gone; this worker leaves");
+    process.exit(Exit.Internal);
+  });
+  do await worker.runUntilIdle();
+  while (await hasRetries(tasks));
+  stopWatching();
+  catalog.close();
+  tasks.sweeper.stop();
+  await worker.stop();
+  await tasks.close();
+  return Exit.Ok;
+}

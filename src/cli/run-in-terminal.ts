@@ -1,0 +1,172 @@
+import { readFileSync } from "node:fs";
+import { systemClock } from "../clock.ts";
+import type { CatalogEntry } from "../command/catalog.ts";
+import type { Door, Origin } from "../command/context.ts";
+import { describePlace, type Place } from "../command/place.ts";
+import { type Outcome, runCommand, summaryLine } from "../command/run.ts";
+import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
+import { type AuthorsEstimate, authorsEstimate } from "../task/history.ts";
+import { ProgressTrack } from "../task/progress.ts";
+import { widthFor } from "./screens/layout.ts";
+import { type Format, formatData } from "./screens/output.ts";
+import { askInTerminal, clean, cleanLines, StageView, type Terminal } from "./terminal.ts";
+import type { Typed } from "./command-usage.ts";
+
+export interface RunFacts {
+  readonly home: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly isDebug: boolean;
+  /** Counts a run for `stats` and the next estimates. Never rejects. */
+  remember?(toolName: string, durationMs: number, said: AuthorsEstimate | undefined): Promise<void>;
+}
+
+/** Runs a command for a person at a terminal, in its four stages. */
+export async function runInTerminal(
+  entry: CatalogEntry,
+  typed: Typed,
+  terminal: Terminal,
+  facts: RunFacts,
+): Promise<ExitCode> {
+  const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
+  const origin: Origin = { door: "terminal", folder: terminal.folder };
+  const stop = new AbortController();
+  const cancel = () => stop.abort(new Cancelled("Cancelled."));
+  const stopListening = terminal.onInterrupt(() => {
+    if (stop.signal.aborted) terminal.leave(Exit.Cancelled);
+    else cancel();
+  });
+  const onOdd = (odd: string) => terminal.say(`${terminal.colors.yellow("!")} ${clean(odd)}\n`);
+  const said = authorsEstimate(entry.command, input, { ...facts, origin }, onOdd);
+  const view = typed.quiet ? undefined : new StageView(terminal);
+  const track = new ProgressTrack({ clock: systemClock, deliver: (update) => view?.progress(update) });
+  let isAsked = false;
+  const onAsk = () => {
+    isAsked = true;
+  };
+  try {
+    const name = entry.path.join(" ");
+    const { home, config, isDebug } = facts;
+    const outcome = await runCommand(entry.command, input, {
+      name,
+      clock: systemClock,
+      home,
+      config,
+      isDebug,
+      caller: { kind: "local" },
+      origin,
+      signals: [stop.signal],
+      door: toDoor({ view, track, cancel, onAsk }, terminal, typed, isDebug),
+    });
+    track.finish();
+    view?.end();
+    const code = await report(outcome, terminal, typed, entry);
+    // After the result, so that nobody waits for it. The time a person takes to answer is not the command's.
+    if (outcome.ending === "completed" && !isAsked) await facts.remember?.(entry.toolName, outcome.durationMs, said);
+    return code;
+  } finally {
+    view?.end();
+    stopListening();
+  }
+}
+
+interface Stage {
+  readonly view: StageView | undefined;
+  readonly track: ProgressTrack;
+  readonly cancel: () => void;
+  readonly onAsk: () => void;
+}
+
+function toDoor(stage: Stage, terminal: Terminal, typed: Typed, isDebug: boolean): Door {
+  const { view, track, cancel, onAsk } = stage;
+  const { colors } = terminal;
+  const door: Door = {
+    announce: (text) => view?.announce(text),
+    progress: (report) => track.report(report),
+    log: (line) => {
+      const isShown = isDebug || line.level === "warn" || line.level === "error";
+      if (isShown) view?.line(`${line.level === "error" ? colors.red("!") : colors.yellow("!")} ${clean(line.text)}`);
+    },
+  };
+  if (!terminal.canAsk && !typed.yes)
+    return { ...door, whyNoAnswer: "there is no terminal to answer in (--yes goes ahead where it asks for leave)" };
+  return {
+    ...door,
+    async ask(question) {
+      if (question.isConfirmation && typed.yes) return { action: "accept", content: { confirm: true } };
+      if (!terminal.canAsk) return { action: "cancel" };
+      onAsk();
+      const answer = await (view === undefined ? askInTerminal(question) : view.pause(() => askInTerminal(question)));
+      if (answer.action === "cancel") cancel();
+      return answer;
+    },
+  };
+}
+
+async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry: CatalogEntry): Promise<ExitCode> {
+  if (outcome.ending === "completed") {
+    return await printCompleted(outcome, {
+      terminal,
+      name: entry.path.join(" "),
+      isQuiet: typed.quiet,
+      format: typed.json ? "json" : typed.yaml ? "yaml" : "plain",
+    });
+  }
+  sayFailure(outcome, terminal);
+  for (const message of outcome.messages) {
+    const { stack } = (message.details ?? {}) as { stack?: string };
+    if (stack !== undefined) terminal.say(`${cleanLines(stack)}\n`);
+  }
+  if (outcome.ending === "cancelled") return Exit.Cancelled;
+  if (outcome.cause === "timeout") return Exit.TimedOut;
+  if (outcome.cause !== "input") return Exit.CommandFailed;
+  terminal.say(`  See: meanwhile ${entry.path.join(" ")} --help\n`);
+  return Exit.Usage;
+}
+
+/** Why it ended, and, where the author's own code threw it, at which line. */
+export function sayFailure(
+  { message, at }: { readonly message: string; readonly at?: Place },
+  terminal: Terminal,
+): void {
+  terminal.say(`${terminal.colors.red("✗")} ${clean(message)}\n`);
+  if (at !== undefined) terminal.say(`  ${terminal.colors.dim(`at ${clean(describePlace(at))}`)}\n`);
+}
+
+/** What a run that came to its end looks like; data that is a no looks like a failure, and is printed all the same. */
+export async function printCompleted(outcome: Completed, options: ResultView): Promise<ExitCode> {
+  const { terminal, name, isQuiet, format } = options;
+  const { colors } = terminal;
+  const saidNo = outcome.saidNo === true;
+  if (!isQuiet || saidNo)
+    terminal.say(`${saidNo ? colors.red("✗") : colors.green("✓")} ${clean(summaryLine(outcome, name))}\n`);
+  printData(await formatData(outcome, format, widthFor(terminal)), terminal);
+  return saidNo ? Exit.CommandFailed : Exit.Ok;
+}
+
+type Completed = Omit<Extract<Outcome, { ending: "completed" }>, "json">;
+
+export interface ResultView {
+  readonly terminal: Terminal;
+  /** What was run, by the name people know it by. */
+  readonly name: string;
+  readonly isQuiet: boolean;
+  readonly format: Format;
+}
+
+/** Data for a person's screen is shown, never obeyed; data for a pipe is left as it is. */
+export function printData(text: string, terminal: Terminal): void {
+  terminal.print(terminal.isDataShown ? cleanLines(text) : text);
+}
+
+export async function readInputFile(file: string | undefined, terminal: Terminal): Promise<Record<string, unknown>> {
+  if (file === undefined) return {};
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(file === "-" ? await terminal.readInput() : readFileSync(file, "utf8"));
+  } catch (cause) {
+    throw new UsageError(`--input ${file} cannot be used: ${messageOf(cause)}`, { cause });
+  }
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
+    throw new UsageError(`--input ${file} must hold one JSON object with the arguments.`);
+  return parsed as Record<string, unknown>;
+}

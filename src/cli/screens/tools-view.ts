@@ -1,0 +1,56 @@
+import type { CatalogEntry } from "../../command/catalog.ts";
+import { wrap } from "../../screen/wrap.ts";
+import { clean, type Terminal } from "../terminal.ts";
+
+/** With less room than this, what a tool does stands below its name. */
+const leastRoom = 24;
+const gap = 2;
+
+interface Row {
+  readonly tool: string;
+  readonly words: string;
+  readonly text: string;
+}
+
+/** How wide printed data may be: a file or a pipe takes any line. */
+export function columnsOf(terminal: Terminal): number {
+  return terminal.isDataShown ? terminal.columns : Number.POSITIVE_INFINITY;
+}
+
+/**
+ * The commands as MCP clients see them: a project's own, then those that come with Meanwhile, no wider than the screen.
+ */
+export function toolsTable(entries: readonly CatalogEntry[], columns: number): string {
+  if (entries.length === 0) return "No commands yet; meanwhile new hello/world writes the first.\n";
+  const own = entries.filter(({ isBundled }) => isBundled !== true);
+  const bundled = entries.filter(({ isBundled }) => isBundled === true);
+  const lay = toLayout(entries.map(toRow), columns);
+  const heads = lay({ tool: "Tool", words: "In the terminal", text: "What it does" });
+  if (bundled.length === 0) return `${heads}${own.map((entry) => lay(toRow(entry))).join("")}`;
+  const groups = [
+    { heading: "Commands of this project", members: own },
+    { heading: "Bundled commands", members: bundled },
+  ].filter(({ members }) => members.length > 0);
+  return `${heads}${groups.map(({ heading, members }) => `\n${heading}\n${members.map((entry) => lay(toRow(entry))).join("")}`).join("")}`;
+}
+
+function toRow({ toolName, path, command }: CatalogEntry): Row {
+  const marks = [command.long ? "long" : "", command.effects === "write" ? "" : command.effects].filter(Boolean);
+  return {
+    tool: toolName,
+    words: `meanwhile ${path.join(" ")}`,
+    text: `${clean(command.summary)}${marks.length === 0 ? "" : ` [${marks.join(", ")}]`}`,
+  };
+}
+
+/** How a row is written: in three columns, in two where those are too wide, or below its name. */
+function toLayout(rows: readonly Row[], columns: number): (row: Row) => string {
+  const toolWidth = Math.max(...rows.map(({ tool }) => tool.length), "Tool".length) + gap;
+  const wordsWidth = Math.max(...rows.map(({ words }) => words.length), "In the terminal".length) + gap;
+  const beside = (head: string, text: string) =>
+    `${head}${wrap(text, columns - head.length).join(`\n${" ".repeat(head.length)}`)}\n`;
+  if (columns - toolWidth - wordsWidth >= leastRoom)
+    return ({ tool, words, text }) => beside(`${tool.padEnd(toolWidth)}${words.padEnd(wordsWidth)}`, text);
+  if (columns - toolWidth >= leastRoom) return ({ tool, text }) => beside(tool.padEnd(toolWidth), text);
+  return ({ tool, text }) => `${tool}\n${beside(" ".repeat(2 * gap), text)}`;
+}

@@ -1,0 +1,102 @@
+import { formatDuration, systemClock } from "../../clock.ts";
+import type { CatalogEntry } from "../../command/catalog.ts";
+import { loadSettings } from "../../config.ts";
+import { Exit, type ExitCode } from "../../errors.ts";
+import { silentLog } from "../../log.ts";
+import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
+import { openTasks, type Tasks } from "../../runtime/tasks.ts";
+import { followTask, localCaller } from "./follow-task.ts";
+import type { GlobalFlags } from "../main.ts";
+import { readInputFile } from "../run-in-terminal.ts";
+import type { Terminal } from "../terminal.ts";
+import type { Typed } from "../command-usage.ts";
+import { startDetachedWorker } from "./detached-worker.ts";
+
+/** `--async` and `--detach`: the run is durable before anything is printed. */
+export async function runAsTask(
+  found: CatalogEntry,
+  typed: Typed,
+  terminal: Terminal,
+  flags: GlobalFlags,
+): Promise<ExitCode> {
+  const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
+  const entry = {
+    ...found,
+    toolName: settings.toolPrefix === "" ? found.toolName : `${settings.toolPrefix}_${found.toolName}`,
+  };
+  const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
+  const tasks = openTasks(settings, silentLog);
+  try {
+    const { task, isJoined } = await tasks.engine.create({
+      entry,
+      input,
+      caller: localCaller,
+      origin: { door: "terminal", folder: terminal.folder },
+      name: entry.path.join(" "),
+      reason: `asked for with --${typed.asTask === "detach" ? "detach" : "async"}`,
+      isNew: typed.isNew,
+      ...(typed.ttl !== undefined && { ttlMs: Number(typed.ttl) }),
+    });
+    if (isJoined && !typed.quiet)
+      terminal.say(`${terminal.colors.yellow("!")} Joined the run started ${ageOf(task)} ago; --new starts another.\n`);
+    // The work is done by a process of its own from the first moment, so that this terminal may be closed at any other.
+    const revive = (current: Task) => {
+      if (current.status === "queued") startDetachedWorker(settings, flags);
+    };
+    if (typed.asTask === "follow") return await follow(task, { typed, terminal, tasks, revive });
+    revive(task);
+    if (typed.yes && entry.command.confirm !== false) await confirm(task, tasks);
+    return detach(task, terminal, typed.quiet);
+  } finally {
+    await tasks.close();
+  }
+}
+
+async function follow(task: Task, { typed, terminal, tasks, revive }: Following): Promise<ExitCode> {
+  if (!typed.quiet) terminal.say(`${terminal.colors.dim(`  Task ${task.taskId}`)}\n`);
+  tasks.sweeper.start();
+  try {
+    const format = typed.json ? "json" : typed.yaml ? "yaml" : "plain";
+    return await followTask(task, {
+      engine: tasks.engine,
+      terminal,
+      isQuiet: typed.quiet,
+      format,
+      isConfirmed: typed.yes,
+      onTask: revive,
+    });
+  } finally {
+    tasks.sweeper.stop();
+  }
+}
+
+interface Following {
+  readonly typed: Typed;
+  readonly terminal: Terminal;
+  readonly tasks: Tasks;
+  /** Starts somebody who runs the task, when nobody does. */
+  readonly revive: (task: Task) => void;
+}
+
+/** `--yes` holds for a task too: the leave is given as soon as it is asked for. */
+async function confirm(task: Task, tasks: Tasks): Promise<void> {
+  const isAsking = (current: Task) =>
+    isTerminal(current) || openQuestions(current).some((question) => question.isConfirmation);
+  const asking = await tasks.engine.wait(localCaller, task.taskId, { until: isAsking });
+  const question = openQuestions(asking).find(({ isConfirmation }) => isConfirmation);
+  if (question !== undefined && !isTerminal(asking))
+    await tasks.engine.answer(localCaller, task.taskId, {
+      [question.key]: { action: "accept", content: { confirm: true } },
+    });
+}
+
+function detach(task: Task, terminal: Terminal, isQuiet: boolean): ExitCode {
+  if (!isQuiet)
+    terminal.say(`${terminal.colors.green("✓")} Runs on without you: meanwhile tasks watch ${task.taskId}\n`);
+  terminal.print(`${task.taskId}\n`);
+  return Exit.Ok;
+}
+
+function ageOf(task: Task): string {
+  return formatDuration(Math.max(0, systemClock.now() - task.createdAt));
+}

@@ -1,0 +1,31 @@
+import type { Answer, Question } from "../../command/context.ts";
+import { UsageError } from "../../errors.ts";
+import { readValue } from "../arguments.ts";
+import { askInTerminal, clean, type Terminal } from "../terminal.ts";
+
+/** An answer from `field=value` words, or from the person at the terminal where there are none. */
+export async function readAnswer(question: Question, words: readonly string[], terminal: Terminal): Promise<Answer> {
+  const fields = (question.schema.properties ?? {}) as Record<string, Question["schema"]>;
+  const names = clean(Object.keys(fields).join(", "));
+  if (words.length === 0) {
+    if (terminal.canAsk) return await askInTerminal(question);
+    const wanted = Object.keys(fields).map((field) => `${clean(field)}=…`);
+    throw new UsageError(`It asks «${clean(question.message)}»: give ${wanted.join(" ")}`);
+  }
+  const content: Record<string, unknown> = {};
+  for (const word of words) {
+    const [, name = "", value = ""] = /^([^=]+)=(.*)$/s.exec(word) ?? [];
+    if (!Object.hasOwn(fields, name))
+      throw new UsageError(`"${clean(word)}": there is no field of that name; it asks for ${names}.`);
+    content[name] = readValue(value, fields[name] ?? {});
+  }
+  return { action: "accept", content };
+}
+
+/** `--status working,failed`. */
+export function readStatuses<Status extends string>(text: string, known: readonly Status[]): Status[] {
+  const wanted = text.split(",").map((word) => word.trim());
+  const unknown = wanted.find((word) => !(known as readonly string[]).includes(word));
+  if (unknown !== undefined) throw new UsageError(`--status: "${clean(unknown)}" is none of ${known.join(", ")}.`);
+  return wanted as Status[];
+}
