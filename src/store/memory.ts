@@ -172,16 +172,11 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return this.#listeners.addForWork(listener);
   }
 
-  async renew(worker: string, leaseMs: number, now: number): Promise<number> {
-    const held = this.#heldBy(worker);
-    for (const row of held) this.#apply(row, { type: "renew", fence: row.task.fence, leaseMs }, now);
-    return held.length;
-  }
-
   keepLeases(worker: string, leaseMs: number, everyMs: number): () => void {
     let cancel = () => {};
     const beat = () => {
-      void this.renew(worker, leaseMs, this.#clock.now());
+      const lease = { worker, until: this.#clock.now() + leaseMs };
+      for (const row of this.#heldBy(worker)) row.task = { ...row.task, lease } as Task;
       cancel = this.#clock.after(everyMs, beat);
     };
     beat();
@@ -350,12 +345,11 @@ export class MemoryStore implements TaskStore, Dispatcher {
   }
 
   #apply(row: Row, event: TaskEvent, now: number): boolean {
-    const transition = apply(row.task, event, now);
-    if (!transition.ok) return false;
-    const hasNews = transition.task.version !== row.task.version;
-    row.task = transition.task;
-    if (isTerminal(row.task)) row.steps.clear();
-    if (hasNews) this.#changed(row.task.taskId);
+    const task = apply(row.task, event, now);
+    if (task === undefined) return false;
+    row.task = task;
+    if (isTerminal(task)) row.steps.clear();
+    this.#changed(task.taskId);
     return true;
   }
 

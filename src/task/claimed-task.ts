@@ -172,7 +172,7 @@ export class ClaimedTask {
     const { store, clock, ended } = this.#options;
     const now = clock.now();
     const settled = apply(this.#task, { type: "settle", fence: this.#claim.fence, outcome }, now);
-    const remember = () => void (settled.ok && isTerminal(settled.task) && ended?.keep(settled.task));
+    const remember = () => void (settled !== undefined && isTerminal(settled) && ended?.keep(settled));
     try {
       const isSettled = await store.settle(this.#claim, outcome, now);
       if (isSettled) remember();

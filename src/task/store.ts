@@ -138,9 +138,10 @@ export interface TaskStore {
   dropToken(scope: Scope, taskId: string): Promise<boolean>;
 
   claim(wish: ClaimWish): Promise<Task | undefined>;
-  /** Renews every lease of a worker; how many it still holds. */
-  renew(worker: string, leaseMs: number, now: number): Promise<number>;
-  /** Keeps a worker's leases alive, also while its event loop is blocked, until the returned function is called. */
+  /**
+   * Renews every lease of a worker, also while its event loop is blocked, until the returned function is called. Nobody
+   * can see a lease, so that is no news.
+   */
   keepLeases(worker: string, leaseMs: number, everyMs: number): () => void | Promise<void>;
   report(claim: Claim, news: { progress?: TaskProgress; statusMessage?: string }, now: number): Promise<boolean>;
   ask(claim: Claim, question: LimitedQuestion, now: number): Promise<TaskQuestion | undefined>;

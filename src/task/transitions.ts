@@ -42,7 +42,6 @@ import {
  */
 export type TaskEvent =
   | { readonly type: "claim"; readonly worker: string; readonly leaseMs: number }
-  | { readonly type: "renew"; readonly fence: number; readonly leaseMs: number }
   | {
       readonly type: "report";
       readonly fence: number;
@@ -64,11 +63,6 @@ export type TaskEvent =
   | { readonly type: "interrupt" }
   | { readonly type: "lapse" }
   | { readonly type: "cancel"; readonly message: string };
-
-/** Why an event does not apply. Somebody else was first, mostly: an answer, not an error. */
-export type Refusal = "terminal" | "fenced" | "notQueued" | "tooEarly" | "notHeld" | "notAsked" | "notCall" | "isCall";
-
-export type Transition = { readonly ok: true; readonly task: Task } | { readonly ok: false; readonly refusal: Refusal };
 
 /** A new task, before anybody has seen it; with a claim, one that is being worked on already. */
 export function begin(fresh: NewTask, claim?: { readonly worker: string; readonly leaseMs: number }): LiveTask {
@@ -93,25 +87,13 @@ export function begin(fresh: NewTask, claim?: { readonly worker: string; readonl
   return { ...queued, status: "working", fence: 1, attempts: 1, lease, startedAt: fresh.createdAt };
 }
 
-/** What becomes of a task, or why nothing does. */
-export function apply(task: Task, event: TaskEvent, now: number): Transition {
-  if (isTerminal(task)) return refuse("terminal");
-  if ("fence" in event && (task.lease === undefined || event.fence !== task.fence)) return refuse("fenced");
+/** What becomes of a task; undefined when the event does not apply: somebody else was first, mostly. */
+export function apply(task: Task, event: TaskEvent, now: number): Task | undefined {
+  if (isTerminal(task)) return undefined;
+  if ("fence" in event && (task.lease === undefined || event.fence !== task.fence)) return undefined;
   switch (event.type) {
     case "claim":
-      if (task.status !== "queued") return refuse("notQueued");
-      if (task.notBefore > now) return refuse("tooEarly");
-      return change(task, now, {
-        status: "working",
-        fence: task.fence + 1,
-        attempts: task.attempts + 1,
-        lease: { worker: event.worker, until: now + event.leaseMs },
-        startedAt: task.startedAt ?? now,
-        statusMessage: undefined,
-      });
-    case "renew":
-      // Nobody can see a lease, so renewing it is no news.
-      return { ok: true, task: { ...task, lease: { worker: task.lease?.worker ?? "", until: now + event.leaseMs } } };
+      return claim(task, event, now);
     case "report":
       return change(task, now, {
         progress: event.progress ?? task.progress,
@@ -126,46 +108,52 @@ export function apply(task: Task, event: TaskEvent, now: number): Transition {
     case "settle":
       return end(task, event.outcome, now);
     case "retry":
-      if (task.isCall) return refuse("isCall");
-      return change(task, now, {
-        status: waitingStatus(task),
-        lease: undefined,
-        notBefore: event.notBefore,
-        statusMessage: event.why,
-      });
+      return release(task, now, { notBefore: event.notBefore, statusMessage: event.why });
     case "giveBack":
-      if (task.isCall) return refuse("isCall");
-      return change(task, now, {
-        status: waitingStatus(task),
-        lease: undefined,
+      return release(task, now, {
         attempts: task.attempts - 1,
         notBefore: now,
         statusMessage: event.why ?? task.statusMessage,
       });
     case "handOut":
-      if (!task.isCall) return refuse("notCall");
+      if (!task.isCall) return undefined;
       return change(task, now, { isCall: false, reason: event.reason, ttlMs: event.ttlMs, rules: event.rules });
     case "interrupt":
       return interrupt(task, now);
     case "lapse": {
       // Who waits for the call is asked for as long as they wait.
-      if (task.isCall) return refuse("isCall");
-      const lapsed = lapsedQuestion(task, now);
-      if (lapsed === undefined) return refuse("notAsked");
-      return end(
-        task,
-        cancelledOutcome(lapsedMessage(lapsed), task.startedAt === undefined ? 0 : now - task.startedAt),
-        now,
-      );
+      const lapsed = task.isCall ? undefined : lapsedQuestion(task, now);
+      return lapsed === undefined ? undefined : cancel(task, lapsedMessage(lapsed), now);
     }
     case "cancel":
-      return end(task, cancelledOutcome(event.message, task.startedAt === undefined ? 0 : now - task.startedAt), now);
+      return cancel(task, event.message, now);
   }
 }
 
-function answer(task: LiveTask, event: { key: string; answer: Answer }, now: number): Transition {
+function claim(task: LiveTask, event: { worker: string; leaseMs: number }, now: number): Task | undefined {
+  if (task.status !== "queued" || task.notBefore > now) return undefined;
+  return change(task, now, {
+    status: "working",
+    fence: task.fence + 1,
+    attempts: task.attempts + 1,
+    lease: { worker: event.worker, until: now + event.leaseMs },
+    startedAt: task.startedAt ?? now,
+    statusMessage: undefined,
+  });
+}
+
+/** Its worker lets go of it; its open questions stay. */
+function release(task: LiveTask, now: number, changes: Partial<LiveTask>): Task | undefined {
+  return task.isCall ? undefined : change(task, now, { ...changes, status: waitingStatus(task), lease: undefined });
+}
+
+function cancel(task: LiveTask, message: string, now: number): Task {
+  return end(task, cancelledOutcome(message, task.startedAt === undefined ? 0 : now - task.startedAt), now);
+}
+
+function answer(task: LiveTask, event: { key: string; answer: Answer }, now: number): Task | undefined {
   const isOpen = openQuestions(task).some((question) => question.key === event.key);
-  if (!isOpen) return refuse("notAsked");
+  if (!isOpen) return undefined;
   const questions = task.questions.map((question) =>
     question.key === event.key ? { ...question, answer: event.answer, answeredAt: now } : question,
   );
@@ -180,20 +168,14 @@ function answer(task: LiveTask, event: { key: string; answer: Answer }, now: num
   });
 }
 
-function interrupt(task: LiveTask, now: number): Transition {
-  if (task.lease === undefined) return refuse("notHeld");
+function interrupt(task: LiveTask, now: number): Task | undefined {
+  if (task.lease === undefined) return undefined;
   // A crash is not the command's own failure: it is counted apart, so that it uses up none of its attempts.
   const counts = { crashes: task.crashes + 1, attempts: task.attempts - 1 };
   if (task.isCall) return end({ ...task, ...counts }, interruptedCallOutcome(), now);
   const mayRunAgain = task.rules.isSafe && counts.crashes < maxCrashes;
   if (mayRunAgain)
-    return change(task, now, {
-      ...counts,
-      status: waitingStatus(task),
-      lease: undefined,
-      notBefore: now,
-      statusMessage: interruptedMessage(counts.crashes),
-    });
+    return release(task, now, { ...counts, notBefore: now, statusMessage: interruptedMessage(counts.crashes) });
   return end({ ...task, ...counts }, interruptedOutcome(task.rules.isSafe, counts.crashes), now);
 }
 
@@ -237,9 +219,9 @@ function waitingStatus(task: LiveTask): "queued" | "input_required" {
   return openQuestions(task).length > 0 ? "input_required" : "queued";
 }
 
-function end(task: LiveTask, outcome: TaskOutcome, now: number): Transition {
+function end(task: LiveTask, outcome: TaskOutcome, now: number): EndedTask {
   const { lease: _lease, ...rest } = task;
-  const ended: EndedTask = {
+  return {
     ...rest,
     status: outcome.ending,
     outcome,
@@ -249,13 +231,8 @@ function end(task: LiveTask, outcome: TaskOutcome, now: number): Transition {
     finishedAt: now,
     expiresAt: now + task.ttlMs,
   };
-  return { ok: true, task: ended };
 }
 
-function change(task: LiveTask, now: number, changes: Partial<LiveTask>): Transition {
-  return { ok: true, task: { ...task, ...changes, version: task.version + 1, updatedAt: now } };
-}
-
-function refuse(refusal: Refusal): Transition {
-  return { ok: false, refusal };
+function change(task: LiveTask, now: number, changes: Partial<LiveTask>): LiveTask {
+  return { ...task, ...changes, version: task.version + 1, updatedAt: now };
 }

@@ -1,10 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { silentLog } from "../../src/log.ts";
 import { openMemoryStore } from "../../src/store/memory.ts";
+import { statements } from "../../src/store/sqlite/statements.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import type { Dispatcher } from "../../src/task/dispatcher.ts";
 import { Engine } from "../../src/task/engine.ts";
@@ -22,9 +24,32 @@ export const stores: readonly (readonly [string, (clock?: Clock) => Store])[] = 
   ["memory", (clock = systemClock) => closedAfterwards(openMemoryStore(clock))],
   [
     "SQLite",
-    (clock = systemClock) => closedAfterwards(openSqliteStore(path.join(temporaryFolder(), "tasks.db"), clock)),
+    (clock = systemClock) => {
+      const file = path.join(temporaryFolder(), "tasks.db");
+      const store = closedAfterwards(openSqliteStore(file, clock));
+      return clock === systemClock ? store : withHeartbeat(store, file, clock);
+    },
   ],
 ];
+
+/** The thread that renews leases goes by the machine's clock; here it is by the test's. */
+function withHeartbeat(store: ReturnType<typeof openSqliteStore>, file: string, clock: Clock): Store {
+  store.keepLeases = (worker, leaseMs, everyMs) => {
+    const db = new Database(file);
+    const renew = db.prepare(statements.renew);
+    let cancel = () => {};
+    const beat = () => {
+      renew.run({ worker, leaseMs, now: clock.now() });
+      cancel = clock.after(everyMs, beat);
+    };
+    beat();
+    return async () => {
+      cancel();
+      db.close();
+    };
+  };
+  return store;
+}
 
 function closedAfterwards<S extends Store>(store: S): S {
   onTestFinished(() => store.close());

@@ -113,7 +113,6 @@ const operation = fc.oneof(
   { weight: 1, arbitrary: fc.record({ type: fc.constant("cancel"), which, asker }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("interruptWorker"), worker }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("interruptLate") }) },
-  { weight: 1, arbitrary: fc.record({ type: fc.constant("renew"), worker }) },
   { weight: 3, arbitrary: fc.record({ type: fc.constant("wait"), ms: fc.nat(250) }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("sweep") }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("prune"), caller }) },
@@ -180,9 +179,8 @@ class Model {
 
   apply(taskId: string, event: TaskEvent): boolean {
     const before = this.tasks.get(taskId);
-    const transition = before === undefined ? undefined : apply(before, event, this.now);
-    if (before === undefined || transition === undefined || !transition.ok) return false;
-    const { task } = transition;
+    const task = before === undefined ? undefined : apply(before, event, this.now);
+    if (before === undefined || task === undefined) return false;
     this.tasks.set(taskId, task);
     if (isTerminal(task)) this.steps.delete(taskId);
     // I3: a fence never falls, and only a claim raises it, by one.
@@ -391,12 +389,6 @@ function stepOf(model: Model, op: Operation): Step | undefined {
       for (const task of model.tasks.values())
         if (!isTerminal(task) && task.lease !== undefined) assert.ok(task.lease.until >= now);
       return { expected, act: async (store) => [...(await store.interrupt({ before: now }, now))].sort() };
-    }
-    case "renew": {
-      const name = `w${op.worker}`;
-      const held = [...model.tasks.values()].filter((task) => !isTerminal(task) && task.lease?.worker === name);
-      for (const { taskId, fence } of held) model.apply(taskId, { type: "renew", fence, leaseMs });
-      return { expected: held.length, act: (store) => store.renew(name, leaseMs, now) };
     }
     case "wait":
       model.clock.advance(op.ms);

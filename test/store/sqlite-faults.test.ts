@@ -488,7 +488,6 @@ describe("F11: a full disk", () => {
         claim: () => store.claim(claimWish("w2", 30_000)),
         ask: () => store.ask(claim, question, now),
         keepStep: () => store.keepStep(claim, "step", "1"),
-        renew: () => store.renew("w1", 60_000, now),
         report: () => store.report(claim, { statusMessage: "Page 3." }, now),
         cancel: () => store.cancel(scope(), "waiting", "No."),
       };

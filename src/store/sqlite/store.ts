@@ -221,10 +221,6 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return this.#watch(this.#listeners.addForWork(listener));
   }
 
-  async renew(worker: string, leaseMs: number, now: number): Promise<number> {
-    return await this.#quickly(() => this.#run("renew", { worker, leaseMs, now }));
-  }
-
   keepLeases(worker: string, leaseMs: number, everyMs: number): () => Promise<void> {
     const entry = import.meta.url.endsWith(".ts") ? "./heartbeat.ts" : "./heartbeat.js";
     const thread = new Thread(new URL(entry, import.meta.url), {

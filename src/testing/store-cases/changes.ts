@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Claim } from "../../task/store.ts";
 import type { StoreCase } from "../store-suite.ts";
-import { accepted, type Bench, done, leaseMs, onStore, question, ttlMs } from "./bench.ts";
+import { accepted, type Bench, done, onStore, question, ttlMs } from "./bench.ts";
 
 /** Whose change the listeners heard of while `act` ran. */
 async function heard(bench: Bench, act: () => Promise<unknown>): Promise<(string | undefined)[]> {
@@ -54,7 +54,6 @@ export const changeCases: readonly StoreCase[] = [
     const ended = await bench.begin();
     await bench.store.settle(ended, done, bench.now);
     const changes = await heard(bench, async () => {
-      await bench.store.renew("w1", leaseMs, bench.now);
       await bench.store.keepStep(claim, "fetch", "1");
       await bench.store.recordDurations([{ command: "c", kind: "time", bucket: 1, count: 1 }]);
       await bench.create({ idempotencyKey: "once" });

@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { sleep, systemClock } from "../../clock.ts";
-import { isTerminal } from "../../task/task.ts";
+import { isTerminal, type Task } from "../../task/task.ts";
+import { FakeClock } from "../fake-clock.ts";
 import type { StoreCase } from "../store-suite.ts";
-import { assertTask, done, leaseMs, makeOneOfEach, onStore, plain, question } from "./bench.ts";
+import { assertTask, done, leaseMs, makeOneOfEach, onStore, plain, question, withStore } from "./bench.ts";
+
+/** Until when somebody has it; 0 when nobody does. */
+const untilOf = (task: Task | undefined) => (task === undefined || isTerminal(task) ? 0 : (task.lease?.until ?? 0));
 
 /** What a worker says that runs nothing. */
 const nobodyFull = { full: [], fullOfEndless: [], turns: [] };
@@ -205,30 +209,42 @@ export const claimingCases: readonly StoreCase[] = [
     assert.equal(new Set(ids).size, 10);
   }),
 
-  onStore("renew: prolongs every lease of this worker, of nobody else, and counts them", async (bench) => {
-    const asking = await bench.begin();
-    await bench.store.ask(asking, question, bench.now);
-    const [working, ended, given] = [await bench.begin(), await bench.begin(), await bench.begin()];
-    await bench.store.settle(ended, done, bench.now);
-    await bench.store.giveBack(given, bench.now);
-    const other = await bench.begin({}, "w2");
-    const until = bench.now + leaseMs;
-    bench.clock.advance(1_000);
-    assert.equal(await bench.store.renew("w1", leaseMs, bench.now), 2);
-    for (const { taskId } of [asking, working])
-      assertTask(await bench.read(taskId), { lease: { worker: "w1", until: until + 1_000 } });
-    assertTask(await bench.read(other.taskId), { lease: { worker: "w2", until } });
-    assertTask(await bench.read(given.taskId), { lease: undefined });
-    assert.equal(await bench.store.renew("nobody", leaseMs, bench.now), 0);
-  }),
-
-  onStore("renew: changes nothing that anybody can see", async (bench) => {
-    const claim = await bench.begin();
-    const { version, updatedAt, fence } = await bench.read(claim.taskId);
-    bench.clock.advance(1_000);
-    await bench.store.renew("w1", leaseMs, bench.now);
-    assertTask(await bench.read(claim.taskId), { version, updatedAt, fence, status: "working" });
-  }),
+  {
+    title: "keepLeases: prolongs every lease of this worker, of nobody else, and changes nothing that anybody can see",
+    run: (open) =>
+      withStore(open, { clock: new FakeClock(systemClock.now()) }, async (bench) => {
+        const [call, asking, working] = [await bench.journal(), await bench.begin(), await bench.begin()];
+        await bench.store.ask(asking, question, bench.now);
+        const [ended, given, other] = [await bench.begin(), await bench.begin(), await bench.begin({}, "w2")];
+        await bench.store.settle(ended, done, bench.now);
+        await bench.store.giveBack(given, bench.now);
+        const read = () =>
+          Promise.all([call, asking, working, ended, given, other].map(({ taskId }) => bench.read(taskId)));
+        const before = await read();
+        const changes: unknown[] = [];
+        const stopListening = bench.store.onChange((taskId) => changes.push(taskId));
+        const until = bench.now + leaseMs;
+        bench.clock.advance(1_000);
+        const stop = bench.store.keepLeases("w1", leaseMs, 20);
+        for (let tries = 0; until === untilOf(await bench.read(working.taskId)); tries++) {
+          assert.ok(tries < 1_000, "no lease was renewed");
+          await sleep(systemClock, 10);
+        }
+        await stop();
+        const after = await read();
+        assert.deepEqual(
+          after.map((task) => untilOf(task) > until),
+          [true, true, true, false, false, false],
+        );
+        const visible = (task: Task) => ({ ...task, lease: undefined });
+        assert.deepEqual(after.map(visible), before.map(visible));
+        assert.deepEqual(changes, []);
+        stopListening();
+        // A renewed lease is not old.
+        assert.deepEqual(await bench.store.interrupt({ before: until + 1 }, bench.now), [other.taskId]);
+        assert.equal(await bench.store.settle(working, done, bench.now), true);
+      }),
+  },
 
   {
     title: "keepLeases: leases are renewed until it is stopped",
@@ -259,10 +275,7 @@ export const claimingCases: readonly StoreCase[] = [
         progressToken: undefined,
       };
       await store.create({ ...fresh, ...rest, createdAt: systemClock.now() }, { joinsEqual: false, maxLive: 1 });
-      const until = async () => {
-        const task = await store.get({ caller: "ada", now: systemClock.now() }, "t");
-        return task === undefined || isTerminal(task) ? 0 : (task.lease?.until ?? 0);
-      };
+      const until = async () => untilOf(await store.get({ caller: "ada", now: systemClock.now() }, "t"));
       await store.claim({ project: "home", worker: "w1", leaseMs: 5_000, now: systemClock.now() });
       const first = await until();
       const stop = store.keepLeases("w1", 5_000, 20);

@@ -124,7 +124,6 @@ export const endingCases: readonly StoreCase[] = [
         assert.equal(await store.answer(bench.scope(), taskId, "q1", accepted), false);
         assert.equal(await store.cancel(bench.scope(), taskId, "Late."), false);
         assert.equal(await bench.claim({ taskId }), undefined);
-        assert.equal(await store.renew("w1", leaseMs, now), 0);
         assert.deepEqual(await store.interrupt({ worker: "w1" }, now), []);
         assert.deepEqual(await store.interrupt({ before: now + 10 * leaseMs }, now), []);
         assert.equal(await store.sweep(now), 0);

@@ -146,15 +146,6 @@ export const interruptingCases: readonly StoreCase[] = [
     assertTask(await bench.read(queued.taskId), { status: "queued", crashes: 0 });
   }),
 
-  onStore("interrupt: a renewed lease is not old", async (bench) => {
-    const claim = await bench.begin();
-    bench.clock.advance(leaseMs - 1);
-    await bench.store.renew("w1", leaseMs, bench.now);
-    bench.clock.advance(leaseMs);
-    assert.deepEqual(await bench.store.interrupt({ before: bench.now }, bench.now), []);
-    assert.equal(await bench.store.settle(claim, done, bench.now), true);
-  }),
-
   onStore("interrupt: by many at once, each task once", async (bench) => {
     for (let n = 0; n < 6; n++) await bench.begin();
     const found = await Promise.all([1, 2, 3].map(() => bench.store.interrupt({ worker: "w1" }, bench.now)));
