@@ -11,3 +11,5 @@ export {
   type StoreCase,
   storeCases,
 } from "./store-suite.ts";
+export { openMemoryStore } from "../store/memory.ts";
+export type { TaskStore } from "../task/store.ts";
