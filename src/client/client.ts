@@ -1,12 +1,12 @@
 import type { TaskGeneration } from "../wire/revisions.ts";
-import { callDetached, callToEnd } from "./call.ts";
-import { Connection } from "./connection.ts";
-import { Askers } from "./questions.ts";
-import type { ClientFacts } from "./roads.ts";
+import { callDetached, callToEnd } from "./call-tool.ts";
+import { checkCall, checkLimits, checkTarget } from "./check-options.ts";
+import { ServerConnection } from "./connection/server-connection.ts";
+import { Askers } from "./follow/asked-questions.ts";
+import type { ClientFacts } from "./follow/find-task.ts";
 import { fromEnding, toHandle } from "./task-handle.ts";
 import { listTasks } from "./task-list.ts";
-import { ToolList } from "./tools.ts";
-import { checkCall, checkLimits, checkTarget } from "./usage.ts";
+import { ToolList } from "./tool-list.ts";
 
 /** Where a server is. */
 export type Target = CommandTarget | UrlTarget | SocketTarget;
@@ -189,19 +189,19 @@ export interface Client {
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
   checkTarget(target);
   checkLimits(options, ["timeoutMs", "retryMs"]);
-  const connection = await Connection.open(target, options);
+  const connection = await ServerConnection.open(target, options);
   const facts: ClientFacts = { connection, askers: new Askers(connection), tools: new ToolList(connection) };
   async function callTool(
     name: string,
     args?: Readonly<Record<string, unknown>>,
-    wish: CallOptions = {},
+    options: CallOptions = {},
   ): Promise<never> {
     checkCall(name, args);
-    checkLimits(wish, ["timeoutMs", "pollIntervalMs", "ttlMs"]);
+    checkLimits(options, ["timeoutMs", "pollIntervalMs", "ttlMs"]);
     const called =
-      wish.detach === true
-        ? fromEnding(await callDetached(facts, name, args ?? {}, wish))
-        : await callToEnd(facts, name, args ?? {}, wish);
+      options.detach === true
+        ? fromEnding(await callDetached(facts, name, args ?? {}, options))
+        : await callToEnd(facts, name, args ?? {}, options);
     return called as never;
   }
   return {

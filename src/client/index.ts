@@ -20,5 +20,5 @@ export {
   type ToolResult,
   type UrlTarget,
 } from "./client.ts";
+export { ConnectionError, InputRequired, ServerError } from "./client-errors.ts";
 export { Detach } from "./detach.ts";
-export { ConnectionError, InputRequired, ServerError } from "./errors.ts";

@@ -1,23 +1,23 @@
 import { RequestError } from "../errors.ts";
-import type { Ending } from "./call.ts";
+import type { Ending } from "./call-tool.ts";
+import { checkLimits } from "./check-options.ts";
 import type { Answer, FollowOptions, TaskHandle, TaskState, ToolResult } from "./client.ts";
-import { follow, Scope } from "./follow.ts";
-import type { Road, Snapshot } from "./road.ts";
-import { type ClientFacts, roadTo } from "./roads.ts";
-import { checkLimits } from "./usage.ts";
+import { type ClientFacts, findTask } from "./follow/find-task.ts";
+import { FollowLimits, follow } from "./follow/follow-task.ts";
+import type { RemoteTask, Snapshot } from "./follow/remote-task.ts";
 
 /** Work by its handle, in whichever way this server lets it be followed. */
 
 /** A task by its id alone. */
 export function toHandle(facts: ClientFacts, taskId: string): TaskHandle {
   // Which tools a server has is found out when it matters.
-  let road: Promise<Road> | undefined;
-  return handleOf(taskId, () => (road ??= roadTo(facts, taskId)));
+  let task: Promise<RemoteTask> | undefined;
+  return handleOf(taskId, () => (task ??= findTask(facts, taskId)));
 }
 
 /** What a detached call came to. */
 export function fromEnding(ending: Ending): TaskHandle {
-  if ("road" in ending) return handleOf(ending.road.taskId, async () => ending.road, ending.first);
+  if ("task" in ending) return handleOf(ending.task.taskId, async () => ending.task, ending.first);
   const { result } = ending;
   const refuse = async () => {
     throw new RequestError(
@@ -28,7 +28,7 @@ export function fromEnding(ending: Ending): TaskHandle {
   return { taskId: undefined, state: refuse, result: async () => result, cancel: refuse, answer: refuse };
 }
 
-function handleOf(taskId: string, find: () => Promise<Road>, first?: Snapshot): TaskHandle {
+function handleOf(taskId: string, find: () => Promise<RemoteTask>, first?: Snapshot): TaskHandle {
   return {
     taskId,
     async state(): Promise<TaskState> {
@@ -36,11 +36,11 @@ function handleOf(taskId: string, find: () => Promise<Road>, first?: Snapshot): 
     },
     async result(options: FollowOptions = {}): Promise<ToolResult> {
       checkLimits(options, ["timeoutMs", "pollIntervalMs"]);
-      const scope = new Scope(options);
+      const limits = new FollowLimits(options);
       try {
-        return await follow(await find(), { options, scope, ...(first !== undefined && { first }) });
+        return await follow(await find(), { options, limits, ...(first !== undefined && { first }) });
       } finally {
-        scope.close();
+        limits.close();
       }
     },
     async cancel(): Promise<void> {

@@ -3,11 +3,11 @@ import { cut } from "../wire/errors.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import { legacyRevision } from "../wire/revisions.ts";
 import type { TaskPage, TaskState } from "./client.ts";
-import { answerMs } from "./connection.ts";
-import { firstTextOf } from "./message.ts";
-import { followUpPrefix } from "./plain-handle.ts";
-import { readTask } from "./road.ts";
-import type { ClientFacts } from "./roads.ts";
+import { answerMs } from "./connection/server-connection.ts";
+import type { ClientFacts } from "./follow/find-task.ts";
+import { followUpPrefix } from "./follow/plain-handle.ts";
+import { readTask } from "./follow/remote-task.ts";
+import { firstTextOf } from "./tool-result.ts";
 
 /** The caller's tasks, newest first: tasks/list of 2025-11-25, or the tool `task_list` where a server has that. */
 export async function listTasks({ connection, tools }: ClientFacts, cursor: string | undefined): Promise<TaskPage> {

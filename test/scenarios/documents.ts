@@ -608,7 +608,7 @@ const cortexdx: readonly Row[] = [
     ["exponential backoff"],
     "the client does it by itself",
     "nobody has to remember it",
-    unit("client/poll", "comes later the less happens, and after five intervals at the latest"),
+    unit("client/connection/pauses", "comes later the less happens, and after five intervals at the latest"),
   ),
   asWritten(["jsonrpc", "id"], "JSON-RPC 2.0", "diagnosis as a task"),
 ];

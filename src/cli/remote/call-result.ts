@@ -1,9 +1,9 @@
 import type { ToolResult } from "../../client/client.ts";
 import { formatDuration } from "../../clock.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
+import { printData } from "../run-in-terminal.ts";
 import { widthFor } from "../screens/layout.ts";
 import { type Format, formatData } from "../screens/output.ts";
-import { printData } from "../run-in-terminal.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 
 interface Message {

@@ -1,6 +1,6 @@
 import type { Command as Program } from "commander";
 import type { Client, Target as ClientTarget } from "../../client/client.ts";
-import { ConnectionError } from "../../client/errors.ts";
+import { ConnectionError } from "../../client/client-errors.ts";
 import { systemClock } from "../../clock.ts";
 import {
   Cancelled,
@@ -14,9 +14,9 @@ import {
 } from "../../errors.ts";
 import { executable, flagWords } from "../../project/project.ts";
 import type { GlobalFlags } from "../main.ts";
-import { describeTarget, quoteWord, type Target } from "./server-target.ts";
 import { clean, cleanLines, StageView, type Terminal } from "../terminal.ts";
 import { collect } from "../verb.ts";
+import { describeTarget, quoteWord, type Target } from "./server-target.ts";
 
 /** How a target is reached, as typed. */
 export interface Reach {

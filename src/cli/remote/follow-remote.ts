@@ -1,13 +1,13 @@
 import type { FollowOptions, Progress, Question, TaskState } from "../../client/client.ts";
+import { InputRequired } from "../../client/client-errors.ts";
 import { Detach } from "../../client/detach.ts";
-import { InputRequired } from "../../client/errors.ts";
 import { systemClock } from "../../clock.ts";
 import { Cancelled, CommandError, Exit, messageOf } from "../../errors.ts";
 import type { ProgressUpdate } from "../../task/progress.ts";
-import { askHowToLeave } from "../tasks/follow-task.ts";
 import { HeldLines } from "../screens/held-lines.ts";
-import { TaskStory, type Wish } from "./task-story.ts";
+import { askHowToLeave } from "../tasks/follow-task.ts";
 import { askInTerminal, clean, StageView, type Terminal } from "../terminal.ts";
+import { TaskStory, type Wish } from "./task-story.ts";
 
 export interface RemoteOptions {
   readonly terminal: Terminal;

@@ -1,15 +1,15 @@
 import type { Client, TaskHandle, TaskState, TaskStatus } from "../../client/client.ts";
 import { formatDuration, systemClock, toTimestamp } from "../../clock.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
-import { readAnswer, readStatuses } from "../tasks/read-answer.ts";
-import { printToolResult } from "./call-result.ts";
-import { followRemote, leftAlone } from "./follow-remote.ts";
-import { toColumns, widthFor } from "../screens/layout.ts";
 import type { GlobalFlags } from "../main.ts";
+import { toColumns, widthFor } from "../screens/layout.ts";
 import { type Format, formatData } from "../screens/output.ts";
-import { quoteWord, readTarget } from "./server-target.ts";
+import { readAnswer, readStatuses } from "../tasks/read-answer.ts";
 import { clean, type Terminal } from "../terminal.ts";
+import { printToolResult } from "./call-result.ts";
 import { answerWords, type Connected, type Reach, taskWords, toReach, withClient } from "./connect-target.ts";
+import { followRemote, leftAlone } from "./follow-remote.ts";
+import { quoteWord, readTarget } from "./server-target.ts";
 
 interface RemoteCall {
   readonly options: Readonly<Record<string, unknown>>;

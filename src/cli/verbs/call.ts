@@ -1,6 +1,6 @@
 import type { Command as Program } from "commander";
 import type { CallOptions, Client, TaskHandle, Tool } from "../../client/client.ts";
-import { orAborted } from "../../client/or-aborted.ts";
+import { orAborted } from "../../client/connection/or-aborted.ts";
 import { systemClock } from "../../clock.ts";
 import { closest } from "../../command/suggest.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";

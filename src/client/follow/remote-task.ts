@@ -1,21 +1,30 @@
-import { type Json, numberOf, textOf } from "../wire/json.ts";
-import type { Answer, Progress, Question, TaskState, TaskStatus, ToolResult } from "./client.ts";
+import { type Json, numberOf, textOf } from "../../wire/json.ts";
+import type { Answer, Progress, Question, TaskState, TaskStatus, ToolResult } from "../client.ts";
 
-/** Work that goes on by itself on a server, in whichever way the server lets it be followed. */
-export interface Road {
+/**
+ * Work that goes on by itself on a server. Each generation has its way to follow it: tasks of 2026-07-28 and of
+ * 2025-11-25, plain handles, and jobs that the server tells of by notifications.
+ */
+export interface RemoteTask {
   readonly taskId: string;
-  /** How it stands. With `wait` the server may take its time, when it has a way of its own to wait. */
-  look(options: { readonly signal?: AbortSignal | undefined; readonly wait?: boolean }): Promise<Snapshot>;
+  /** How it stands. */
+  look(options: LookOptions): Promise<Snapshot>;
   /** True when `look` with `wait` lasts as long as nothing happens. */
   readonly isWaiting: boolean;
   /** Hears of changes without asking. */
   watch(watcher: Watcher): () => void;
-  /** Does its part about a question, once for each. */
-  meet(snapshot: Snapshot, watcher: Watcher): Promise<void>;
+  /** Does its part about what is asked, once for each question. */
+  answerAsked(snapshot: Snapshot, watcher: Watcher): Promise<void>;
   /** What a task that has ended gave. */
   result(snapshot: Snapshot, signal: AbortSignal | undefined): Promise<ToolResult>;
   answer(answers: Readonly<Record<string, Answer>>): Promise<void>;
   cancel(signal?: AbortSignal): Promise<void>;
+}
+
+export interface LookOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** The server may take its time, when it has a way of its own to wait. */
+  readonly wait?: boolean;
 }
 
 export interface Snapshot {

@@ -1,9 +1,9 @@
-import { type Clock, sleep, systemClock } from "../clock.ts";
-import { ConnectionError } from "../wire/errors.ts";
-import { fieldsOf, type Json } from "../wire/json.ts";
-import { type AskOptions, type Link, type LinkEvents, Peer } from "../wire/peer.ts";
-import type { ConnectOptions, ServerFacts, Target } from "./client.ts";
-import { Detach } from "./detach.ts";
+import { type Clock, sleep, systemClock } from "../../clock.ts";
+import { ConnectionError } from "../../wire/errors.ts";
+import { fieldsOf, type Json } from "../../wire/json.ts";
+import { type AskOptions, type Link, type LinkEvents, Peer } from "../../wire/peer.ts";
+import type { ConnectOptions, ServerFacts, Target } from "../client.ts";
+import { Detach } from "../detach.ts";
 import type { HttpLink } from "./http-link.ts";
 import {
   checkRevision,
@@ -15,14 +15,14 @@ import {
   negotiate,
 } from "./negotiate.ts";
 import { orAborted } from "./or-aborted.ts";
-import { nextRetryMs } from "./poll.ts";
+import { nextRetryMs } from "./pauses.ts";
 
 const defaultConnectMs = 30_000;
 const defaultRetryMs = 30_000;
 /** What a server only has to look up is answered within this. */
 export const answerMs = 60_000;
 
-export interface RequestOptions extends Pick<AskOptions, "signal" | "limitMs" | "headers" | "onLate"> {
+interface RequestOptions extends Pick<AskOptions, "signal" | "limitMs" | "headers" | "onLate"> {
   /** Sending it twice does no harm, so it is sent again when nobody knows whether it arrived. */
   readonly isRepeatable?: boolean;
   /** 2026-07-28: whether this request's caller can be asked. */
@@ -41,7 +41,7 @@ const mustCancel = (reason: unknown) => !(reason instanceof Detach);
  * an answer after five silent minutes. What is left of it is JSON-RPC over lines and over Streamable HTTP, which is
  * little, and loads in no time.
  */
-export class Connection {
+export class ServerConnection {
   readonly #target: Target;
   readonly #who: Introduction;
   readonly #options: ConnectOptions;
@@ -61,10 +61,10 @@ export class Connection {
     this.#who = { name: options.name ?? "meanwhile", version: options.version ?? "0", revision: options.revision };
   }
 
-  static async open(target: Target, options: ConnectOptions): Promise<Connection> {
+  static async open(target: Target, options: ConnectOptions): Promise<ServerConnection> {
     checkRevision(options.revision);
     options.signal?.throwIfAborted();
-    const connection = new Connection(target, options);
+    const connection = new ServerConnection(target, options);
     try {
       await connection.#current(options.signal);
       return connection;
@@ -245,7 +245,7 @@ export class Connection {
     const target = this.#target;
     // Each loads what it needs itself: node's HTTP alone takes longer than all the rest.
     if ("url" in target) return (await import("./http-link.ts")).openHttp(target, events);
-    const { startServer, connectLines } = await import("./line-link.ts");
+    const { startServer, connectLines } = await import("./local-link.ts");
     // Who has given up by now must not find a server started.
     this.#closing.signal.throwIfAborted();
     return "command" in target

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import { HttpLink } from "../../src/client/http-link.ts";
-import type { Clock } from "../../src/clock.ts";
-import type { Message } from "../../src/wire/message.ts";
-import { legacy, type Received, serveLoopback, text } from "./loopback.ts";
+import { HttpLink } from "../../../src/client/connection/http-link.ts";
+import type { Clock } from "../../../src/clock.ts";
+import type { Message } from "../../../src/wire/message.ts";
+import { legacy, type Received, serveLoopback, text } from "../loopback.ts";
 
 /** Every wait is over at once, and is remembered. */
 class HastyClock implements Clock {

@@ -1,7 +1,7 @@
-import { type Clock, sleep } from "../clock.ts";
-import type { Message } from "../wire/message.ts";
-import type { ServerEvent } from "../wire/sse.ts";
-import { nextResumeMs } from "./poll.ts";
+import { type Clock, sleep } from "../../clock.ts";
+import type { Message } from "../../wire/message.ts";
+import type { ServerEvent } from "../../wire/sse.ts";
+import { nextResumeMs } from "./pauses.ts";
 
 const defaultRetryMs = 1_000;
 /** How often in a row a stream is opened that brings nothing, before it counts as lost. */

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { connect } from "../../src/client/index.ts";
+import { closest } from "../../src/client/tool-list.ts";
 import { answer, legacy, type Received, serveLoopback, text } from "./loopback.ts";
 
 const tools = [{ name: "echo", inputSchema: { type: "object" }, execution: { taskSupport: "optional" } }];
@@ -33,4 +34,13 @@ test("one who gives up on the list of tools leaves it to the others who wait for
   expect(await second).toMatchObject({ content: [{ text: "done" }] });
   expect(seen.filter((method) => method === "tools/list")).toHaveLength(1);
   expect(seen.filter((method) => method === "tools/call")).toHaveLength(1);
+});
+
+test.each([
+  ["vault_idnex", "vault_index"],
+  ["vaultindex", "vault_index"],
+  ["ehco", "echo"],
+  ["xyz", undefined],
+])("for %s the nearest tool is %s", (name, expected) => {
+  expect(closest(name, ["echo", "vault_index", "vault_status"])).toBe(expected);
 });

@@ -1,7 +1,7 @@
-import { metaKeys } from "../wire/envelope.ts";
-import { fieldsOf, type Json, textOf } from "../wire/json.ts";
-import type { Answer, Question } from "./client.ts";
-import type { Connection } from "./connection.ts";
+import { metaKeys } from "../../wire/envelope.ts";
+import { fieldsOf, type Json, textOf } from "../../wire/json.ts";
+import type { Answer, Question } from "../client.ts";
+import type { ServerConnection } from "../connection/server-connection.ts";
 
 /** What servers ask, and who of those that wait here is asked. */
 
@@ -30,7 +30,7 @@ export class Askers {
   readonly #askers = new Set<Asker>();
   #count = 0;
 
-  constructor(connection: Connection) {
+  constructor(connection: ServerConnection) {
     connection.onQuestion = (params) => this.#answer(params);
   }
 

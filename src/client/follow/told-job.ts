@@ -1,11 +1,11 @@
-import { fieldsOf, type Json, textOf } from "../wire/json.ts";
-import type { Answer, Question, ToolResult } from "./client.ts";
-import type { Connection } from "./connection.ts";
-import { InputRequired } from "./errors.ts";
-import { type PlainFacts, PlainRoad } from "./plain-handle.ts";
-import { fromNotification } from "./progress.ts";
-import { type Askers, askOrFail } from "./questions.ts";
-import type { Road, Snapshot, Watcher } from "./road.ts";
+import { fieldsOf, type Json, textOf } from "../../wire/json.ts";
+import type { Answer, Question, ToolResult } from "../client.ts";
+import { InputRequired } from "../client-errors.ts";
+import type { ServerConnection } from "../connection/server-connection.ts";
+import { type Askers, askOrFail } from "./asked-questions.ts";
+import { type PlainFacts, PlainJob } from "./plain-job.ts";
+import type { LookOptions, RemoteTask, Snapshot, Watcher } from "./remote-task.ts";
+import { fromNotification } from "./reported-progress.ts";
 
 /**
  * Job notifications: the call was answered with a job, and the server tells by itself how it goes on and what came out
@@ -18,7 +18,7 @@ export class JobNews {
   readonly #results = new Map<string, Json>();
   readonly #release: () => void;
 
-  constructor(connection: Connection) {
+  constructor(connection: ServerConnection) {
     this.#release = connection.on("notifications/tool_result", (params) => {
       const jobId = textOf(params.job_id);
       if (jobId !== undefined && this.#results.size < 1_000) this.#results.set(jobId, fieldsOf(params.result));
@@ -34,12 +34,12 @@ export class JobNews {
   }
 }
 
-export class JobRoad implements Road {
+export class ToldJob implements RemoteTask {
   readonly taskId: string;
-  readonly #connection: Connection;
+  readonly #connection: ServerConnection;
   readonly #askers: Askers;
   readonly #news: JobNews;
-  readonly #plain: PlainRoad;
+  readonly #plain: PlainJob;
   readonly #canFollowUp: boolean;
   #isLost = false;
 
@@ -48,7 +48,7 @@ export class JobRoad implements Road {
     this.#connection = facts.connection;
     this.#askers = askers;
     this.#news = news;
-    this.#plain = new PlainRoad(facts);
+    this.#plain = new PlainJob(facts);
     this.#canFollowUp = facts.prefix !== undefined;
   }
 
@@ -60,7 +60,7 @@ export class JobRoad implements Road {
     return this.#canFollowUp && (this.#isLost || !this.#connection.isPushed);
   }
 
-  async look(options: { readonly signal?: AbortSignal | undefined; readonly wait?: boolean }): Promise<Snapshot> {
+  async look(options: LookOptions): Promise<Snapshot> {
     const told = this.#news.resultOf(this.taskId);
     if (told !== undefined) return toEnd(this.taskId, told);
     return this.#canFollowUp
@@ -103,9 +103,9 @@ export class JobRoad implements Road {
     return askOrFail(ask, (error) => watcher.fail(error));
   }
 
-  async meet(snapshot: Snapshot, watcher: Watcher): Promise<void> {
+  async answerAsked(snapshot: Snapshot, watcher: Watcher): Promise<void> {
     // Told about by the server, a question comes as its own request.
-    if (this.#isPolled) await this.#plain.meet(snapshot, watcher);
+    if (this.#isPolled) await this.#plain.answerAsked(snapshot, watcher);
   }
 
   result(): Promise<ToolResult> {

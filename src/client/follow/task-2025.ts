@@ -1,13 +1,14 @@
-import { sleep, systemClock } from "../clock.ts";
-import { RequestError } from "../errors.ts";
-import type { Json } from "../wire/json.ts";
-import type { Answer, Question, ToolResult } from "./client.ts";
-import { answerMs, type Connection } from "./connection.ts";
-import { ConnectionError, InputRequired, ServerError } from "./errors.ts";
-import { toToolResult } from "./message.ts";
-import { fromStatusMessage } from "./progress.ts";
-import { type Askers, askOrFail } from "./questions.ts";
-import { isTerminal, type Road, readTask, type Snapshot, type Watcher } from "./road.ts";
+import { sleep, systemClock } from "../../clock.ts";
+import { RequestError } from "../../errors.ts";
+import { ConnectionError, ServerError } from "../../wire/errors.ts";
+import type { Json } from "../../wire/json.ts";
+import type { Answer, Question, ToolResult } from "../client.ts";
+import { InputRequired } from "../client-errors.ts";
+import { answerMs, type ServerConnection } from "../connection/server-connection.ts";
+import { toToolResult } from "../tool-result.ts";
+import { type Askers, askOrFail } from "./asked-questions.ts";
+import { isTerminal, type LookOptions, type RemoteTask, readTask, type Snapshot, type Watcher } from "./remote-task.ts";
+import { fromStatusMessage } from "./reported-progress.ts";
 
 /**
  * Core tasks of 2025-11-25: tasks/get says how one stands, tasks/result gives what came out of it, for failed ones too.
@@ -18,14 +19,14 @@ import { isTerminal, type Road, readTask, type Snapshot, type Watcher } from "./
 const questionMs = 2_000;
 
 export interface Facts2025 {
-  readonly connection: Connection;
+  readonly connection: ServerConnection;
   readonly askers: Askers;
   readonly taskId: string;
   /** What a task asks, where the server has another way to say it. */
   readonly findQuestions: () => Promise<readonly Question[]>;
 }
 
-export class Road2025 implements Road {
+export class Task2025 implements RemoteTask {
   readonly taskId: string;
   readonly isWaiting = false;
   readonly #facts: Facts2025;
@@ -36,13 +37,7 @@ export class Road2025 implements Road {
     this.taskId = facts.taskId;
   }
 
-  async look({
-    signal,
-    wait = false,
-  }: {
-    readonly signal?: AbortSignal | undefined;
-    readonly wait?: boolean;
-  }): Promise<Snapshot> {
+  async look({ signal, wait = false }: LookOptions): Promise<Snapshot> {
     const snapshot = toSnapshot(await this.#request("tasks/get", signal), this.taskId);
     if (snapshot === undefined)
       throw new ServerError({ code: -32603, message: "tasks/get was not answered with a task" });
@@ -77,7 +72,7 @@ export class Road2025 implements Road {
     return new InputRequired(question, `ask for the result of the task ${this.taskId} again, with somebody to answer.`);
   }
 
-  async meet({ state }: Snapshot, watcher: Watcher): Promise<void> {
+  async answerAsked({ state }: Snapshot, watcher: Watcher): Promise<void> {
     if (!this.#isFetching) {
       this.#isFetching = true;
       void this.#fetch(watcher).finally(() => (this.#isFetching = false));

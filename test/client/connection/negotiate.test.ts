@@ -2,12 +2,12 @@ import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { connect } from "../../src/client/index.ts";
-import { temporaryFolder } from "../helpers/home.ts";
-import { waitFor } from "../helpers/meanwhile.ts";
-import { answer, discovered, legacy, modern, type Received, refuse, serveLoopback, text } from "./loopback.ts";
+import { connect } from "../../../src/client/index.ts";
+import { temporaryFolder } from "../../helpers/home.ts";
+import { waitFor } from "../../helpers/meanwhile.ts";
+import { answer, discovered, legacy, modern, type Received, refuse, serveLoopback, text } from "../loopback.ts";
 
-const odd = path.resolve(import.meta.dirname, "../fixtures/client/odd.ts");
+const odd = path.resolve(import.meta.dirname, "../../fixtures/client/odd.ts");
 
 /** A server with one bad habit, and what it has noted. */
 function oddServer(way: string) {
@@ -155,7 +155,7 @@ describe("a server that ends as it starts", () => {
 
 describe("a server that was started is not left behind", () => {
   const script = (target: object, way: string) => `
-    const { connect } = await import(${JSON.stringify(path.resolve(import.meta.dirname, "../../src/client/index.ts"))});
+    const { connect } = await import(${JSON.stringify(path.resolve(import.meta.dirname, "../../../src/client/index.ts"))});
     const client = await connect(${JSON.stringify(target)});
     ${way}`;
 

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type ConnectOptions, connect } from "../../src/client/index.ts";
-import { answer, discovered, legacy, modern, type Received, refuse, serveLoopback, text } from "./loopback.ts";
+import { type ConnectOptions, connect } from "../../../src/client/index.ts";
+import { answer, discovered, legacy, modern, type Received, refuse, serveLoopback, text } from "../loopback.ts";
 
 async function open(url: string, options?: ConnectOptions) {
   const client = await connect({ url }, options);

@@ -1,16 +1,15 @@
-import { sleep, systemClock } from "../clock.ts";
-import { Cancelled, TimedOut } from "../errors.ts";
-import { cut } from "../wire/errors.ts";
-import type { Answer, FollowOptions, Progress, Question, TaskState, ToolResult } from "./client.ts";
-import { Detach } from "./detach.ts";
-import { ConnectionError } from "./errors.ts";
-import { defaultPollMs, nextPollMs } from "./poll.ts";
-import { ProgressFilter } from "./progress.ts";
-import { inTurn } from "./questions.ts";
-import { isTerminal, type Road, type Snapshot, type Watcher } from "./road.ts";
+import { sleep, systemClock } from "../../clock.ts";
+import { Cancelled, TimedOut } from "../../errors.ts";
+import { ConnectionError, cut } from "../../wire/errors.ts";
+import type { Answer, FollowOptions, Progress, Question, TaskState, ToolResult } from "../client.ts";
+import { defaultPollMs, nextPollMs } from "../connection/pauses.ts";
+import { Detach } from "../detach.ts";
+import { inTurn } from "./asked-questions.ts";
+import { isTerminal, type RemoteTask, type Snapshot, type Watcher } from "./remote-task.ts";
+import { ProgressFilter } from "./reported-progress.ts";
 
-/** The caller's wish to stop: its signal, its time limit, or something that makes going on senseless. */
-export class Scope {
+/** What ends the waiting: the caller's signal, its time limit, or something that makes going on senseless. */
+export class FollowLimits {
   readonly #stop = new AbortController();
   readonly #release: (() => void)[] = [];
   #mustCancel = false;
@@ -51,47 +50,47 @@ export class Scope {
 
 export interface Following {
   readonly options: FollowOptions;
-  readonly scope: Scope;
+  readonly limits: FollowLimits;
   readonly filter?: ProgressFilter;
   readonly first?: Snapshot;
 }
 
 /** Follows work to its end, cancels it when the caller gives up on it. */
-export async function follow(road: Road, following: Following): Promise<ToolResult> {
-  const { scope } = following;
+export async function follow(task: RemoteTask, following: Following): Promise<ToolResult> {
+  const { limits } = following;
   try {
-    return await new Follower(road, following).run();
+    return await new Follower(task, following).run();
   } catch (error) {
-    if (!scope.signal.aborted) throw error instanceof ConnectionError ? lost(road.taskId, error) : error;
-    if (scope.mustCancel) await cancelSoon(road);
-    throw scope.signal.reason;
+    const isLost = error instanceof ConnectionError;
+    const unknown = `What became of the task ${cut(task.taskId, 100)} is not known; ask for it again by its id.`;
+    if (!limits.signal.aborted) throw isLost ? toDoubt(error, unknown) : error;
+    if (limits.mustCancel) await cancelSoon(task);
+    throw limits.signal.reason;
   }
 }
 
 /** The caller has given up, so a server that cannot be told is not waited for long. */
-export async function cancelSoon(road: Road): Promise<void> {
+export async function cancelSoon(task: RemoteTask): Promise<void> {
   const late = new AbortController();
   const stopClock = systemClock.after(cancelMs, () => late.abort(new Error("The server does not answer.")));
-  await road.cancel(late.signal).catch(() => undefined);
+  await task.cancel(late.signal).catch(() => undefined);
   stopClock();
 }
 
-function lost(taskId: string, error: ConnectionError): ConnectionError {
-  return new ConnectionError(
-    `${error.message} What became of the task ${cut(taskId, 100)} is not known; ask for it again by its id.`,
-    {
-      isPassing: false,
-      cause: error,
-      ...(error.status !== undefined && { status: error.status }),
-    },
-  );
+/** A connection that is lost while something was done there: nobody knows what became of it. */
+export function toDoubt(error: ConnectionError, sentence: string): ConnectionError {
+  return new ConnectionError(`${error.message} ${sentence}`, {
+    isPassing: false,
+    cause: error,
+    ...(error.status !== undefined && { status: error.status }),
+  });
 }
 
 class Follower implements Watcher {
   readonly ask: ((question: Question) => Promise<Answer>) | undefined;
-  readonly #road: Road;
+  readonly #task: RemoteTask;
   readonly #options: FollowOptions;
-  readonly #scope: Scope;
+  readonly #limits: FollowLimits;
   readonly #filter: ProgressFilter;
   #latest: Snapshot | undefined;
   #news: Snapshot | undefined;
@@ -100,27 +99,27 @@ class Follower implements Watcher {
   #unchanged = 0;
   #shown = "";
 
-  constructor(road: Road, { options, scope, filter, first }: Following) {
-    this.#road = road;
+  constructor(task: RemoteTask, { options, limits, filter, first }: Following) {
+    this.#task = task;
     this.#options = options;
-    this.#scope = scope;
+    this.#limits = limits;
     this.#filter = filter ?? new ProgressFilter(options.onProgress);
     this.#news = first;
     this.ask = options.onInput === undefined ? undefined : inTurn(options.onInput);
   }
 
   get signal(): AbortSignal {
-    return this.#scope.signal;
+    return this.#limits.signal;
   }
 
   async run(): Promise<ToolResult> {
-    const stop = this.#road.watch(this);
+    const stop = this.#task.watch(this);
     try {
       for (;;) {
         const snapshot = this.#take() ?? (await this.#look());
         const { status } = this.#show(snapshot);
         if (isTerminal(status)) return await this.#end(snapshot);
-        if (status === "input_required") await this.#road.meet(snapshot, this);
+        if (status === "input_required") await this.#task.answerAsked(snapshot, this);
         if (this.#news === undefined) await this.#wait(snapshot.state);
       }
     } finally {
@@ -138,7 +137,7 @@ class Follower implements Watcher {
       this.#filter.tell("notification", progress);
     } catch (error) {
       // The caller's own callback threw; there is nobody else to tell.
-      this.#scope.fail(error);
+      this.#limits.fail(error);
     }
   }
 
@@ -148,7 +147,7 @@ class Follower implements Watcher {
   }
 
   fail(error: unknown): void {
-    this.#scope.fail(error);
+    this.#limits.fail(error);
   }
 
   #take(): Snapshot | undefined {
@@ -160,7 +159,7 @@ class Follower implements Watcher {
   async #look(): Promise<Snapshot> {
     this.#options.onPoll?.();
     // The first look does not wait, so that the caller sees at once what it has come for.
-    return await this.#road.look({ signal: this.signal, wait: this.#latest !== undefined });
+    return await this.#task.look({ signal: this.signal, wait: this.#latest !== undefined });
   }
 
   #show(snapshot: Snapshot): TaskState {
@@ -177,13 +176,13 @@ class Follower implements Watcher {
   async #end(snapshot: Snapshot): Promise<ToolResult> {
     if (snapshot.error !== undefined) throw snapshot.error;
     if (snapshot.state.status === "cancelled") throw new Cancelled(`The task ${snapshot.state.taskId} was cancelled.`);
-    return snapshot.result ?? (await this.#road.result(snapshot, this.signal));
+    return snapshot.result ?? (await this.#task.result(snapshot, this.signal));
   }
 
   async #wait({ pollIntervalMs = this.#options.pollIntervalMs ?? defaultPollMs }: TaskState): Promise<void> {
-    // A road that waits by itself is asked again at once, as long as something has changed.
-    const isBusy = this.#road.isWaiting && this.#unchanged === 0 && this.#latest !== undefined;
-    const waitMs = this.#road.isWaiting
+    // A look that waits by itself is asked again at once, as long as something has changed.
+    const isBusy = this.#task.isWaiting && this.#unchanged === 0 && this.#latest !== undefined;
+    const waitMs = this.#task.isWaiting
       ? isBusy
         ? 0
         : minGapMs

@@ -1,14 +1,14 @@
-import { sleep, systemClock } from "../clock.ts";
-import { cut } from "../wire/errors.ts";
-import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
-import type { Answer, TaskState, ToolResult } from "./client.ts";
-import { answerMs, type Connection } from "./connection.ts";
-import { InputRequired, ServerError } from "./errors.ts";
-import { toToolResult } from "./message.ts";
-import { nextRetryMs } from "./poll.ts";
-import { fromStatusMessage } from "./progress.ts";
-import { toQuestion, toReply } from "./questions.ts";
-import { type Road, readTask, type Snapshot, type Watcher } from "./road.ts";
+import { sleep, systemClock } from "../../clock.ts";
+import { cut, ServerError } from "../../wire/errors.ts";
+import { fieldsOf, isObject, type Json, textOf } from "../../wire/json.ts";
+import type { Answer, TaskState, ToolResult } from "../client.ts";
+import { InputRequired } from "../client-errors.ts";
+import { nextRetryMs } from "../connection/pauses.ts";
+import { answerMs, type ServerConnection } from "../connection/server-connection.ts";
+import { toToolResult } from "../tool-result.ts";
+import { toQuestion, toReply } from "./asked-questions.ts";
+import { type LookOptions, type RemoteTask, readTask, type Snapshot, type Watcher } from "./remote-task.ts";
+import { fromStatusMessage } from "./reported-progress.ts";
 
 /**
  * The tasks extension of 2026-07-28: tasks/get has everything in it, and `subscriptions/listen` tells of changes where
@@ -18,19 +18,19 @@ import { type Road, readTask, type Snapshot, type Watcher } from "./road.ts";
 const maxAsks = 3;
 const maxSubscriptions = 5;
 
-export class Road2026 implements Road {
+export class Task2026 implements RemoteTask {
   readonly taskId: string;
   readonly isWaiting = false;
-  readonly #connection: Connection;
+  readonly #connection: ServerConnection;
   /** Keys are never used again over a task's life, so each is asked once. */
   readonly #answered = new Set<string>();
 
-  constructor(connection: Connection, taskId: string) {
+  constructor(connection: ServerConnection, taskId: string) {
     this.#connection = connection;
     this.taskId = taskId;
   }
 
-  async look({ signal }: { readonly signal?: AbortSignal | undefined }): Promise<Snapshot> {
+  async look({ signal }: LookOptions): Promise<Snapshot> {
     const task = await this.#request("tasks/get", {}, signal);
     const snapshot = toSnapshot(task, this.taskId);
     if (snapshot === undefined)
@@ -74,7 +74,7 @@ export class Road2026 implements Road {
     }
   }
 
-  async meet({ state }: Snapshot, watcher: Watcher): Promise<void> {
+  async answerAsked({ state }: Snapshot, watcher: Watcher): Promise<void> {
     for (const question of state.questions ?? []) {
       if (this.#answered.has(question.key)) continue;
       if (watcher.ask === undefined)

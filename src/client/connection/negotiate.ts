@@ -1,11 +1,11 @@
-import { sleep, systemClock } from "../clock.ts";
-import { RequestError, UsageError } from "../errors.ts";
-import { metaKeys, toEnvelope } from "../wire/envelope.ts";
-import { ConnectionError, cut, ServerError } from "../wire/errors.ts";
-import { fieldsOf, type Json, textOf } from "../wire/json.ts";
-import type { Peer } from "../wire/peer.ts";
-import { legacyRevision, legacyRevisions, modernRevision, revisions, tasksExtension } from "../wire/revisions.ts";
-import type { ServerFacts } from "./client.ts";
+import { sleep, systemClock } from "../../clock.ts";
+import { RequestError, UsageError } from "../../errors.ts";
+import { metaKeys, toEnvelope } from "../../wire/envelope.ts";
+import { ConnectionError, cut, ServerError } from "../../wire/errors.ts";
+import { fieldsOf, type Json, textOf } from "../../wire/json.ts";
+import type { Peer } from "../../wire/peer.ts";
+import { legacyRevision, legacyRevisions, modernRevision, revisions, tasksExtension } from "../../wire/revisions.ts";
+import type { ServerFacts } from "../client.ts";
 
 /**
  * Which revision to speak, found out on one connection: `server/discover` of 2026-07-28 first, then `initialize`.

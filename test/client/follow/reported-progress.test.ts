@@ -1,6 +1,11 @@
 import { describe, expect, test } from "vitest";
-import type { Progress } from "../../src/client/client.ts";
-import { fromHandle, fromNotification, fromStatusMessage, ProgressFilter } from "../../src/client/progress.ts";
+import type { Progress } from "../../../src/client/client.ts";
+import {
+  fromHandle,
+  fromNotification,
+  fromStatusMessage,
+  ProgressFilter,
+} from "../../../src/client/follow/reported-progress.ts";
 
 describe("a status message is read for what it says about progress", () => {
   test.each([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { nextPollMs, nextRetryMs } from "../../src/client/poll.ts";
+import { nextPollMs, nextRetryMs } from "../../../src/client/connection/pauses.ts";
 
 const [low, middle, high] = [() => 0, () => 0.5, () => 0.999_999];
 

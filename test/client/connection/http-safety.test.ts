@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { connect } from "../../src/client/index.ts";
-import { answer, discovered, modern, type Received, refuse, serveLoopback, text } from "./loopback.ts";
+import { connect } from "../../../src/client/index.ts";
+import { answer, discovered, modern, type Received, refuse, serveLoopback, text } from "../loopback.ts";
 
 const secret = "s3cret-and-long-enough";
 

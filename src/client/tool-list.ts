@@ -1,19 +1,19 @@
+import { ConnectionError } from "../wire/errors.ts";
 import { isObject, textOf } from "../wire/json.ts";
 import type { Tool } from "./client.ts";
-import { answerMs, type Connection } from "./connection.ts";
-import { ConnectionError } from "./errors.ts";
-import { orAborted } from "./or-aborted.ts";
+import { orAborted } from "./connection/or-aborted.ts";
+import { answerMs, type ServerConnection } from "./connection/server-connection.ts";
 
 const maxPages = 100;
 const maxTools = 20_000;
 
 /** The server's tools, listed when they are first needed and again when they have changed. */
 export class ToolList {
-  readonly #connection: Connection;
+  readonly #connection: ServerConnection;
   #tools: Promise<readonly Tool[]> | undefined;
   #known: readonly Tool[] | undefined;
 
-  constructor(connection: Connection) {
+  constructor(connection: ServerConnection) {
     this.#connection = connection;
     connection.on("notifications/tools/list_changed", () => this.forget());
   }

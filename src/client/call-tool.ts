@@ -1,22 +1,23 @@
 import { RequestError } from "../errors.ts";
 import { createId } from "../ids.ts";
 import { paramHeaders } from "../wire/envelope.ts";
-import { cut } from "../wire/errors.ts";
+import { ConnectionError, cut, ServerError } from "../wire/errors.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import { legacyRevision, modernRevision } from "../wire/revisions.ts";
 import type { Answer, CallOptions, Question, Tool, ToolResult } from "./client.ts";
-import { ConnectionError, InputRequired, ServerError } from "./errors.ts";
-import { cancelSoon, follow, Scope } from "./follow.ts";
-import { toSnapshot as toSnapshot2025 } from "./follow-2025.ts";
-import { Road2026, toSnapshot as toSnapshot2026 } from "./follow-2026.ts";
-import { JobNews, JobRoad } from "./jobs.ts";
-import { firstTextOf, toToolResult } from "./message.ts";
-import { followUpPrefix, isFollowable, PlainRoad, readHandle, toSnapshot as toPlainSnapshot } from "./plain-handle.ts";
-import { fromNotification, ProgressFilter } from "./progress.ts";
-import { askOrFail, inTurn, toQuestion, toReply } from "./questions.ts";
-import type { Road, Snapshot } from "./road.ts";
-import { type ClientFacts, road2025, roadTo } from "./roads.ts";
-import { closest } from "./tools.ts";
+import { InputRequired } from "./client-errors.ts";
+import { askOrFail, inTurn, toQuestion, toReply } from "./follow/asked-questions.ts";
+import { type ClientFacts, findTask, task2025 } from "./follow/find-task.ts";
+import { cancelSoon, FollowLimits, follow, toDoubt } from "./follow/follow-task.ts";
+import { followUpPrefix, isFollowable, readHandle, toSnapshot as toPlainSnapshot } from "./follow/plain-handle.ts";
+import { PlainJob } from "./follow/plain-job.ts";
+import type { RemoteTask, Snapshot } from "./follow/remote-task.ts";
+import { fromNotification, ProgressFilter } from "./follow/reported-progress.ts";
+import { toSnapshot as toSnapshot2025 } from "./follow/task-2025.ts";
+import { Task2026, toSnapshot as toSnapshot2026 } from "./follow/task-2026.ts";
+import { JobNews, ToldJob } from "./follow/told-job.ts";
+import { closest } from "./tool-list.ts";
+import { firstTextOf, toToolResult } from "./tool-result.ts";
 
 /** One tools/call, from its first message to its result: whatever a server answers with is followed. */
 
@@ -24,7 +25,7 @@ const maxRounds = 20;
 const headerMismatch = -32020;
 
 /** What a call came to: its result, or work that goes on. */
-export type Ending = { readonly result: ToolResult } | { readonly road: Road; readonly first: Snapshot };
+export type Ending = { readonly result: ToolResult } | { readonly task: RemoteTask; readonly first: Snapshot };
 
 /** Calls a tool and follows it to its result. */
 export async function callToEnd(
@@ -33,15 +34,15 @@ export async function callToEnd(
   args: Json,
   options: CallOptions,
 ): Promise<ToolResult> {
-  const scope = new Scope(options);
-  const call = new Call(facts, name, args, options, scope);
+  const limits = new FollowLimits(options);
+  const call = new ToolCall(facts, name, args, options, limits);
   try {
     const ending = await call.begin();
     if ("result" in ending) return ending.result;
-    return await follow(ending.road, { options, scope, filter: call.filter, first: ending.first });
+    return await follow(ending.task, { options, limits, filter: call.filter, first: ending.first });
   } finally {
     call.close();
-    scope.close();
+    limits.close();
   }
 }
 
@@ -52,36 +53,36 @@ export async function callDetached(
   args: Json,
   options: CallOptions,
 ): Promise<Ending> {
-  const scope = new Scope(options);
-  const call = new Call(facts, name, args, { ...options, asTask: true }, scope);
+  const limits = new FollowLimits(options);
+  const call = new ToolCall(facts, name, args, { ...options, asTask: true }, limits);
   try {
     const ending = await call.begin();
-    if ("road" in ending) options.onTask?.(ending.first.state);
+    if ("task" in ending) options.onTask?.(ending.first.state);
     return ending;
   } finally {
     call.close();
-    scope.close();
+    limits.close();
   }
 }
 
-class Call {
+class ToolCall {
   readonly filter: ProgressFilter;
   readonly #facts: ClientFacts;
   readonly #name: string;
   readonly #args: Json;
   readonly #options: CallOptions;
-  readonly #scope: Scope;
+  readonly #limits: FollowLimits;
   readonly #token = createId();
   readonly #ask: ((question: Question) => Promise<Answer>) | undefined;
   readonly #jobs: JobNews;
   readonly #releases: (() => void)[] = [];
 
-  constructor(facts: ClientFacts, name: string, args: Json, options: CallOptions, scope: Scope) {
+  constructor(facts: ClientFacts, name: string, args: Json, options: CallOptions, limits: FollowLimits) {
     this.#facts = facts;
     this.#name = name;
     this.#args = args;
     this.#options = options;
-    this.#scope = scope;
+    this.#limits = limits;
     this.filter = new ProgressFilter(options.onProgress);
     this.#ask = options.onInput === undefined ? undefined : inTurn(options.onInput);
     this.#jobs = new JobNews(facts.connection);
@@ -99,7 +100,7 @@ class Call {
       this.filter.tell("notification", fromNotification(params));
     } catch (error) {
       // The caller's own callback threw; there is nobody else to tell.
-      this.#scope.fail(error);
+      this.#limits.fail(error);
     }
   }
 
@@ -108,10 +109,10 @@ class Call {
     try {
       return connection.dialect.isModern ? await this.#callModern() : await this.#callLegacy();
     } catch (error) {
-      this.#scope.signal.throwIfAborted();
+      this.#limits.signal.throwIfAborted();
       const isInDoubt =
         error instanceof ConnectionError && !error.isUnsent && (error.status === undefined || error.status >= 500);
-      if (isInDoubt) throw interrupted(this.#name, error);
+      if (isInDoubt) throw toDoubt(error, `Whether ${cut(this.#name, 100)} has run is not known.`);
       throw error instanceof ServerError ? await this.#toUnknownTool(error) : error;
     }
   }
@@ -138,7 +139,7 @@ class Call {
     const first = toSnapshot2026(result);
     if (first === undefined)
       throw new RequestError("request", "The server answered with a task that has no id or no status.");
-    return { road: new Road2026(this.#facts.connection, first.state.taskId), first };
+    return { task: new Task2026(this.#facts.connection, first.state.taskId), first };
   }
 
   async #answerAll({ inputRequests, requestState }: Json): Promise<Json> {
@@ -171,7 +172,7 @@ class Call {
     const first = isObject(result.task) ? toSnapshot2025(result.task) : undefined;
     if (first === undefined) return await this.#conclude(result);
     asker.taskId = first.state.taskId;
-    return { road: road2025(this.#facts, first.state.taskId), first };
+    return { task: task2025(this.#facts, first.state.taskId), first };
   }
 
   /** While the call itself is open; nobody to answer means that it cannot go on. */
@@ -180,7 +181,7 @@ class Call {
       if (this.#ask === undefined) throw new InputRequired(question, "call again with `onInput`.");
       return await this.#ask(question);
     };
-    return askOrFail(ask, (error) => this.#scope.fail(error));
+    return askOrFail(ask, (error) => this.#limits.fail(error));
   }
 
   /**
@@ -190,7 +191,7 @@ class Call {
   async #asksForTask(): Promise<boolean> {
     const { connection, tools } = this.#facts;
     if (connection.server.tasks !== legacyRevision) return false;
-    const tool = await tools.find(this.#name, this.#scope.signal);
+    const tool = await tools.find(this.#name, this.#limits.signal);
     const support = tool?.execution?.taskSupport;
     if (support === "required") return true;
     const isLong = fieldsOf(tool?._meta?.["meanwhile/tool"]).async === true;
@@ -214,7 +215,7 @@ class Call {
     const params = { name: this.#name, arguments: this.#args, ...more, _meta };
     // With a key the server knows a repeated call for what it is.
     const options = {
-      signal: this.#scope.signal,
+      signal: this.#limits.signal,
       isRepeatable: idempotencyKey !== undefined,
       canAsk: this.#ask !== undefined,
       onLate: (result: unknown) => this.#cancelLate(fieldsOf(result)),
@@ -226,7 +227,7 @@ class Call {
     } catch (error) {
       if (!(error instanceof ServerError) || error.code !== headerMismatch || known !== undefined) throw error;
       // The tool wants some arguments as headers, too; its schema says which. Nothing was run yet.
-      const tool = await tools.find(this.#name, this.#scope.signal);
+      const tool = await tools.find(this.#name, this.#limits.signal);
       return await connection.request("tools/call", params, {
         ...options,
         headers: paramHeaders(tool?.inputSchema ?? {}, this.#args),
@@ -239,8 +240,8 @@ class Call {
     const taskId =
       textOf(fieldsOf(result.task).taskId) ??
       (result.resultType === "task" ? textOf(result.taskId) : readHandle(result)?.jobId);
-    if (taskId !== undefined && this.#scope.mustCancel)
-      await roadTo(this.#facts, taskId).then(cancelSoon, () => undefined);
+    if (taskId !== undefined && this.#limits.mustCancel)
+      await findTask(this.#facts, taskId).then(cancelSoon, () => undefined);
   }
 
   /** A result, or a handle that looks like one. */
@@ -255,8 +256,8 @@ class Call {
     // A result may happen to look like a handle; one that leads nowhere is just a result.
     if (!isFollowable(handle, listed)) return { result: toToolResult(result) };
     const first = toPlainSnapshot(handle);
-    if (handle.next !== undefined) return { road: new PlainRoad(facts), first };
-    return { road: new JobRoad(facts, askers, this.#jobs), first };
+    if (handle.next !== undefined) return { task: new PlainJob(facts), first };
+    return { task: new ToldJob(facts, askers, this.#jobs), first };
   }
 
   /** Some servers put an unknown tool into a result. */
@@ -273,7 +274,7 @@ class Call {
   }
 
   async #refuseUnlisted(): Promise<void> {
-    const listed: readonly Tool[] = await this.#facts.tools.list(this.#scope.signal);
+    const listed: readonly Tool[] = await this.#facts.tools.list(this.#limits.signal);
     if (listed.some(({ name }) => name === this.#name)) return;
     const guess = closest(
       this.#name,
@@ -288,12 +289,4 @@ class Call {
 
 function looksUnknown(text: string): boolean {
   return /not found|unknown tool/i.test(text);
-}
-
-function interrupted(name: string, error: ConnectionError): ConnectionError {
-  return new ConnectionError(`${error.message} Whether ${cut(name, 100)} has run is not known.`, {
-    isPassing: false,
-    cause: error,
-    ...(error.status !== undefined && { status: error.status }),
-  });
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Tool } from "../../src/client/client.ts";
-import { followUpPrefix, isFollowable, readHandle, toSnapshot } from "../../src/client/plain-handle.ts";
+import type { Tool } from "../../../src/client/client.ts";
+import { followUpPrefix, isFollowable, readHandle, toSnapshot } from "../../../src/client/follow/plain-handle.ts";
 
 const next_action = { tool: "task_result", arguments: { job_id: "j1", wait_seconds: 30, seen: 4 } };
 const handle = {

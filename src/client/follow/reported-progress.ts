@@ -1,5 +1,5 @@
-import { fieldsOf, type Json, numberOf, textOf } from "../wire/json.ts";
-import type { Progress } from "./client.ts";
+import { fieldsOf, type Json, numberOf, textOf } from "../../wire/json.ts";
+import type { Progress } from "../client.ts";
 
 /** Progress from wherever a server puts it. */
 
