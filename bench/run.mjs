@@ -1,7 +1,7 @@
-// npm run bench [-- --quick] [--markdown] [--before <checkout>] [--only
-// stdio|http|task-get|sessions|start|help|own|tasks|completion|front|pack|pack-search] Measures Meanwhile and its peers
-// side by side, and Meanwhile beside itself, and prints a table of each, and one each for tasks, completion, the front
-// and the pack. A missed goal is reported; only what breaks fails.
+// npm run bench [-- --quick] [--markdown] [--before <checkout>] [--only <section>]
+// Sections: stdio, http, task-get, sessions, start, help, own, tasks, completion, front, pack, pack-search.
+// Measures Meanwhile and its peers side by side, and Meanwhile beside itself, and prints a table of each. A missed goal
+// is reported; only what breaks fails.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";

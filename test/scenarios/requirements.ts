@@ -3,11 +3,9 @@
  * on a gap, and scripts/requirements.mjs writes the table of docs/protocol.md.
  *
  * 25-tasks-…  docs/specification/2025-11-25/basic/utilities/tasks.mdx of modelcontextprotocol/modelcontextprotocol at
- * b0f60ba5,
- *             and what its pages on progress and cancellation ask of tasks.
+ *             b0f60ba5, and what its pages on progress and cancellation ask of tasks.
  * 26-tasks-…  specification/draft/tasks.md of modelcontextprotocol/ext-tasks at e434597; 26-tasks-sep-… is what only
- * SEP-2663
- *             (Final, in the same repository) says about the two generations side by side.
+ *             SEP-2663 (Final, in the same repository) says about the two generations side by side.
  *
  * One row a rule: a rule that stands in several sections names them all, a sentence with several rules has several
  * rows.
