@@ -21,9 +21,9 @@ import {
   type ProjectFlags,
   packageVersion,
   projectParts,
-  runVariable,
   type Scope,
 } from "../project/project.ts";
+import { runVariable } from "../system/run-variable.ts";
 import { cleanLines } from "../screen/shown.ts";
 import { forgetConfig, isMade, readStoredConfig, readStoredNames, unloadedNotice } from "../project/stored-project.ts";
 

@@ -28,7 +28,6 @@ import { type Engine, TooManyTasks } from "../task/engine.ts";
 import { sizeOf } from "../task/outcome.ts";
 import type { ProgressUpdate } from "../task/progress.ts";
 import { openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
-import type { ProgressTokens, TrackedToken } from "../task/tokens.ts";
 import { knowsTaskSupport } from "../wire/revisions.ts";
 import { callerKey, isKnown } from "./caller.ts";
 import { announceJob, jobsCapability, toJobAnswer } from "./jobs.ts";
@@ -63,7 +62,6 @@ export interface CallOptions {
   readonly states: RequestStates;
   /** Calls that were sent back with a question, each with what keeps its clock from running out. */
   readonly parked: Map<string, () => void>;
-  readonly tokens: ProgressTokens;
   /** Absent when the follow-up tools are switched off. */
   readonly plain: PlainRoad | undefined;
   readonly hosts: Readonly<Record<string, HostOverride>>;
@@ -534,7 +532,6 @@ export class Call implements CallWatcher {
             connection,
             caller,
             progressToken,
-            tracked: this.#track(),
           }).finally(forget),
       );
       return answer;
@@ -550,7 +547,7 @@ export class Call implements CallWatcher {
     }
     if (as === "task" && connection.tasks2025 !== undefined) {
       const tasks = connection.tasks2025;
-      clock.after(followGapMs, () => void tasks.follow(task, { caller, progressToken, tracked: this.#track() }));
+      clock.after(followGapMs, () => void tasks.follow(task, { caller, progressToken }));
       return tasks.toCreated(task, note);
     }
     if (plain === undefined)
@@ -600,21 +597,11 @@ export class Call implements CallWatcher {
     if (token === undefined) return undefined;
     return new ProgressSender({
       token,
-      tracked: this.#isAsked ? undefined : this.#track(),
       monotonic: () => this.#options.clock.monotonic(),
       send: (params) => {
         if (!request.signal.aborted) request.notify("notifications/progress", params);
       },
     });
-  }
-
-  #track(): TrackedToken | undefined {
-    const { progressToken: token, connection } = this.#request;
-    if (token === undefined) return undefined;
-    const { tokens } = this.#options;
-    tokens.dropWhenClosed(connection, connection.closed);
-    // What we follow from this process is alive as long as the connection is.
-    return tokens.track({ token, connection, tool: this.#entry.toolName, isAlive: () => !connection.closed.aborted });
   }
 
   #toThrown(error: unknown): unknown {

@@ -6,7 +6,6 @@ import type { Engine } from "../task/engine.ts";
 import { outcomeOf } from "../task/outcome.ts";
 import { statusLine, toWords } from "../task/status-line.ts";
 import { isTerminal, openQuestions, type Task } from "../task/task.ts";
-import type { TrackedToken } from "../task/tokens.ts";
 import type { Connection, Result } from "./request.ts";
 import { noteUnlessGone } from "./tasks-2025.ts";
 
@@ -25,7 +24,6 @@ export interface JobOptions {
   readonly connection: Connection;
   readonly caller: string;
   readonly progressToken: string | number | undefined;
-  readonly tracked: TrackedToken | undefined;
 }
 
 /** What the call is answered with. */
@@ -88,13 +86,6 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
     const part = progress?.percentage === undefined ? undefined : progress.percentage / 100;
     if (progress === undefined || part === undefined || part <= sent) return;
     sent = part;
-    options.tracked?.update({
-      value: part,
-      total: 1,
-      message: progress.message,
-      percentage: progress.percentage,
-      context: progress.context,
-    });
     tell(part, progress.message ?? "");
   };
   try {
@@ -116,7 +107,6 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
   } finally {
     stopListening();
     questions?.stop();
-    options.tracked?.drop();
   }
 }
 

@@ -2,7 +2,6 @@ import type { Timing } from "../task/calls.ts";
 import { secondsLeft } from "../task/estimate.ts";
 import { type ProgressUpdate, withoutDust } from "../task/progress.ts";
 import { toWords } from "../task/status-line.ts";
-import type { TrackedToken } from "../task/tokens.ts";
 
 /** SDK clients drop progress that arrives in one piece with the answer: leave this much between them. */
 export const progressGapMs = 25;
@@ -12,7 +11,6 @@ export class ProgressSender {
   readonly #token: string | number | undefined;
   readonly #send: (params: Record<string, unknown>) => void;
   readonly #monotonic: () => number;
-  readonly #tracked: TrackedToken | undefined;
   readonly #related: Record<string, unknown>;
   #value = -1;
   #total: number | undefined;
@@ -24,14 +22,12 @@ export class ProgressSender {
     token: string | number | undefined;
     send: (params: Record<string, unknown>) => void;
     monotonic: () => number;
-    tracked?: TrackedToken | undefined;
     /** Put into every notification's `_meta`. */
     related?: Record<string, unknown>;
   }) {
     this.#token = options.token;
     this.#send = options.send;
     this.#monotonic = options.monotonic;
-    this.#tracked = options.tracked;
     this.#related = options.related ?? {};
   }
 
@@ -67,7 +63,6 @@ export class ProgressSender {
   /** Nothing is sent after this. */
   finish(): void {
     this.#isFinished = true;
-    this.#tracked?.drop();
   }
 
   /** A value that is not above the last one is raised by a millionth; undefined where there is no room left. */
@@ -98,7 +93,6 @@ export class ProgressSender {
       ...(context !== undefined && { context }),
     };
     const _meta = { ...this.#related, ...(Object.keys(details).length > 0 && { "meanwhile/progress": details }) };
-    this.#tracked?.update({ value, total: this.#total, message, percentage, context });
     this.lastSentAt = this.#monotonic();
     this.#send({
       progressToken: this.#token,

@@ -5,7 +5,6 @@ import type { HostOverride } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
 import type { Calls } from "../task/calls.ts";
 import type { CommandStats } from "../task/history.ts";
-import { ProgressTokens } from "../task/tokens.ts";
 import type { Json } from "../wire/json.ts";
 import { type Caller, isKnown } from "./caller.ts";
 import { createCompletions } from "./completions.ts";
@@ -73,7 +72,6 @@ export function createServing(options: ServingOptions): Serving {
     parked,
     plain,
     states: new RequestStates(clock, options.secret),
-    tokens: new ProgressTokens(clock),
   };
   const lists: readonly ListName[] = hasPrompts ? ["tools", "prompts"] : ["tools"];
   const listening = new Listening(new TaskSubscriptions(common), lists);

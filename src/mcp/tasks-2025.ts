@@ -5,7 +5,6 @@ import type { Engine } from "../task/engine.ts";
 import { ProgressReader } from "../task/progress.ts";
 import { toWords } from "../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
-import type { TrackedToken } from "../task/tokens.ts";
 import { type Caller, callerKey, isKnown } from "./caller.ts";
 import { readWithRoom } from "./outbound.ts";
 import type { PollLimit } from "./poll-limit.ts";
@@ -74,20 +73,13 @@ export class Tasks2025 {
   }
 
   /** Tells the connection what becomes of a task it has started. */
-  async follow(
-    task: Task,
-    about: { caller: string; progressToken: string | number | undefined; tracked: TrackedToken | undefined },
-  ): Promise<void> {
+  async follow(task: Task, about: { caller: string; progressToken: string | number | undefined }): Promise<void> {
     const { openEngine, clock } = this.#options;
     const { closed } = this.#connection;
-    if (this.#followed.has(task.taskId)) {
-      about.tracked?.drop();
-      return;
-    }
+    if (this.#followed.has(task.taskId)) return;
     this.#followed.add(task.taskId);
     const sender = new ProgressSender({
       token: about.progressToken,
-      tracked: about.tracked,
       related: relatedTask(task.taskId),
       monotonic: () => clock.monotonic(),
       send: (params) => this.#notify("notifications/progress", params),
@@ -111,11 +103,6 @@ export class Tasks2025 {
       this.#followed.delete(task.taskId);
       sender.finish();
     }
-  }
-
-  /** True when this connection is told about the task already. */
-  isFollowed(taskId: string): boolean {
-    return this.#followed.has(taskId);
   }
 
   /** Shows a task's questions as soon as there is a stream to show them on, and takes back what is open no longer. */

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { RuntimeError, UsageError } from "../errors.ts";
 import { isBundledFile, packageFolder, readConfigText, refusalOfProjectFile, toReal } from "../paths.ts";
+import { runVariable } from "../system/run-variable.ts";
 
 export { isBundledFile, packageFolder };
 
@@ -186,8 +187,6 @@ export interface DaemonParts {
 
 /** How a daemon is told the key it is looked for by: its command line could be read by everybody. */
 export const keyVariable = "MEANWHILE_DAEMON_KEY";
-/** Names the isolated run that a process was started by; daemons are nobody's, whoever started them. */
-export const runVariable = "MEANWHILE_RUN";
 /** Where the home is, is said by where the socket lies; who the host is, is said by each connection. */
 const uncounted: ReadonlySet<string> = new Set(["MEANWHILE_HOME", "MEANWHILE_HOST", keyVariable, runVariable]);
 

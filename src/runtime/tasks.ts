@@ -8,7 +8,8 @@ import { publicSettings, type Settings } from "../config.ts";
 import { ownCommand } from "../diagnose/command.ts";
 import type { Logger } from "../log.ts";
 import { childEnvironment, createWorkerName, endStrays, isKnownDead, killGroup } from "../system/machine.ts";
-import { isPackFolder, packageFolder, runVariable } from "../project/project.ts";
+import { isPackFolder, packageFolder } from "../project/project.ts";
+import { runVariable } from "../system/run-variable.ts";
 import { SqliteStore } from "../store/sqlite/store.ts";
 import { rememberPlace } from "../project/stored-project.ts";
 import { Calls } from "../task/calls.ts";
@@ -26,8 +27,8 @@ import { Worker } from "../task/worker.ts";
 export interface Tasks {
   readonly engine: Engine;
   readonly history: History;
-  /** A worker for this project's tasks, or for one of them. */
-  createWorker(find: (command: string) => CatalogEntry | undefined, only?: { taskId: string }): Worker;
+  /** A worker for this project's tasks. */
+  createWorker(find: (command: string) => CatalogEntry | undefined): Worker;
   /** Answers calls, those that somebody waits for by this worker. */
   createCalls(worker: Worker): Calls;
   readonly sweeper: Sweeper;
@@ -88,7 +89,7 @@ export function openTasks(settings: Settings, log: Logger, options: TasksOptions
     history,
     createCalls: (worker) => new Calls({ engine, worker, history, clock, log, deferral: settings.deferral }),
     sweeper: new Sweeper({ store, clock, log, isDead: isKnownDead, jumps }),
-    createWorker: (find, only) =>
+    createWorker: (find) =>
       new Worker({
         store,
         dispatcher: store,
@@ -107,7 +108,6 @@ export function openTasks(settings: Settings, log: Logger, options: TasksOptions
         ended,
         leaving,
         runApart,
-        ...only,
       }),
     checkStore: () => store.open(),
     async close() {

@@ -21,8 +21,6 @@ export interface WorkerOptions extends Omit<HeldCallOptions, "leaseMs" | "onClai
   readonly concurrency?: number;
   /** Begins when this worker is told to stop; shared with the engine, whose callers wait here. */
   readonly leaving?: Leaving;
-  /** Only this task, whatever else is queued. */
-  readonly taskId?: string;
 }
 
 /** A second of silence is long enough to look again for retries that have become due. */
@@ -243,10 +241,10 @@ export class Worker {
   }
 
   async #takeOne(): Promise<boolean> {
-    const { dispatcher, project, environment, worker, clock, taskId } = this.#options;
+    const { dispatcher, project, environment, worker, clock } = this.#options;
     const shares = this.#shares();
     if (shares === undefined) return false;
-    const wish = {
+    const task = await dispatcher.next({
       project,
       ...(environment !== undefined && { environment: environment() }),
       worker,
@@ -254,8 +252,7 @@ export class Worker {
       now: clock.now(),
       except: this.#absences.held(),
       shares,
-    };
-    const task = await dispatcher.next({ ...wish, ...(taskId !== undefined && { taskId }) });
+    });
     if (task === undefined) return false;
     failpoint("after-claim");
     this.#turns.serve(task.caller);

@@ -313,7 +313,7 @@ const wksLayer: readonly Row[] = [
 ];
 
 const completion = (title: string) => unit("completion/documented", title);
-const tokens = (title: string) => unit("task/tokens", title);
+const tokens = (title: string) => unit("task/token-progress", title);
 
 const erlmcp: readonly Row[] = [
   better(
@@ -326,7 +326,7 @@ const erlmcp: readonly Row[] = [
     ["erlmcp_progress:track_tool_call"],
     "every call with a token is tracked by itself",
     "nobody can forget to",
-    tokens("is listed with its tool and its start, and nothing yet to say"),
+    tokens("a token tells how far its call is"),
   ),
   better(
     ["erlmcp_progress:send_progress", "send_progress"],
@@ -344,8 +344,7 @@ const erlmcp: readonly Row[] = [
     ["erlmcp_progress:check_timeout", "timeout", "{error, timeout}"],
     "progressOf(token) says timeout",
     "a check that changes nothing; a silent call that lives keeps its token",
-    unit(
-      "task/token-progress",
+    tokens(
       "a silent call that somebody works on keeps its token; after half a minute without a worker it is a timeout",
     ),
   ),
@@ -353,7 +352,7 @@ const erlmcp: readonly Row[] = [
     ["erlmcp_progress:cleanup_completed"],
     "a token goes when its call ends, when its client is gone, or after 30 s without a worker",
     "nobody can forget to",
-    tokens("is gone when its call ends; ending twice is as good as once"),
+    tokens("what nobody knows, has ended, is another caller's or has no token is token_not_found"),
   ),
   asWritten(
     ["token_not_found", "{error, token_not_found}"],
@@ -364,17 +363,18 @@ const erlmcp: readonly Row[] = [
     ["no_client_pid"],
     "there is none: a call has its client",
     "the guard of the original made it unreachable, too",
-    tokens("goes with its client, and only with its own"),
+    scenario("progress-tokens", "is gone with it, and the work goes on:"),
   ),
   asWritten(
     ["Client Monitoring"],
     "the token of a client that died is gone at once",
     scenario("progress-tokens", "is gone with it, and the work goes on:"),
   ),
-  asWritten(
+  better(
     ["~500 bytes per token", "1000+ concurrent tokens"],
-    "10,000 tokens of at most 500 bytes",
-    tokens("%s take no more than 500 bytes each, their words included"),
+    "a token is a field of its call's record",
+    "it takes no memory of its own, and outlives the process",
+    tokens("more tokens than fit on a page are all there"),
   ),
   better(
     ["_meta", "duration", "progressToken", "content"],

@@ -292,7 +292,7 @@ describe.each([
         },
       });
       const { task } = await create(endless, {}, { isNew: true });
-      const worker = workerFor(endless, { taskId: task.taskId });
+      const worker = workerFor(endless);
       worker.start();
       await started.promise;
       await worker.stop(0);

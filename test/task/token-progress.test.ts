@@ -12,7 +12,14 @@ const leaseMs = 30_000;
 function setUp() {
   const clock = new FakeClock(Date.UTC(2026, 6, 28));
   const store = openMemoryStore(clock);
-  const engine = new Engine({ store, history: new History(store, clock), clock, log: silentLog, project: "p" });
+  const engine = new Engine({
+    store,
+    history: new History(store, clock),
+    clock,
+    log: silentLog,
+    project: "p",
+    maxLive: 2_000,
+  });
   onTestFinished(() => store.close());
   const command = defineCommand({ summary: "x", run: () => ({}) });
   const begin = async (progressToken: string | number | undefined, more: { caller?: string; tool?: string } = {}) => {
@@ -98,7 +105,7 @@ test("several clients may have chosen one token: the newest call is told, and th
 
 test("more tokens than fit on a page are all there", async () => {
   const { begin, tokens, engine } = setUp();
-  const all = Array.from({ length: 99 }, (_, n) => n);
+  const all = Array.from({ length: 1_001 }, (_, n) => n);
   for (const n of all) await begin(n);
   expect((await tokens()).toReversed()).toEqual(all);
   const page = engine.list.bind(engine);

@@ -103,7 +103,7 @@ test("a run whose task was taken from its worker is told so, also before anybody
   });
   const { store, engine, createWorker, create } = setUp(slow);
   const { taskId } = await create();
-  const worker = createWorker({ taskId, concurrency: 1 });
+  const worker = createWorker({ concurrency: 1 });
   worker.start();
   await started.promise;
   await store.interrupt({ worker: "w" }, systemClock.now());

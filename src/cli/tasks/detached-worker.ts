@@ -2,7 +2,8 @@ import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import type { Settings } from "../../config.ts";
 import { ensureHome } from "../../paths.ts";
-import { executable, flagWords, runVariable } from "../../project/project.ts";
+import { executable, flagWords } from "../../project/project.ts";
+import { runVariable } from "../../system/run-variable.ts";
 import type { GlobalFlags } from "../main.ts";
 
 /** Starts a process of its own that runs this project's tasks until nothing is left to do. */

@@ -5,7 +5,7 @@ import { currentRun, runCommand } from "../../command/run.ts";
 import { Cancelled, ShuttingDown } from "../../errors.ts";
 import { endStrays, killGroup } from "../../system/machine.ts";
 import { limitPrints, surviveCommands } from "../../command/process-guard.ts";
-import { runVariable } from "../../project/project.ts";
+import { runVariable } from "../../system/run-variable.ts";
 import type { FromChild, ToChild } from "./isolation.ts";
 
 /** The child process of an isolated attempt: runs one command once, speaking to its parent alone, and ends with it. */
