@@ -21,7 +21,7 @@ import type { CommandStats } from "./task/history.ts";
 import { type Environment, isTerminal, liveStatuses } from "./task/task.ts";
 import type { Worker } from "./task/worker.ts";
 import type { Tasks, TasksOptions } from "./runtime/tasks.ts";
-import type { HttpDoor } from "./transport/http.ts";
+import type { HttpDoor } from "./transport/http/http-door.ts";
 import type { WritePart } from "./transport/outbox.ts";
 
 /** Calls that somebody waits for, and tasks. */
@@ -278,7 +278,7 @@ export async function serveStreams(runtime: Runtime, streams: Streams): Promise<
 /** Opens the HTTP door on a runtime. */
 export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> {
   const { settings, serving, clock, log } = runtime;
-  const { serveHttp } = await import("./transport/http.ts");
+  const { serveHttp } = await import("./transport/http/http-door.ts");
   return await serveHttp({
     serving,
     host: settings.http.host,

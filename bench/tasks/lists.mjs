@@ -3,7 +3,7 @@ import { InMemoryTaskStore } from "@modelcontextprotocol/sdk/experimental/tasks/
 import Database from "better-sqlite3";
 import { systemClock } from "../../src/clock.ts";
 import { toCursor } from "../../src/store/cursor.ts";
-import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { project } from "./engine.mjs";
 
 const callers = 100;

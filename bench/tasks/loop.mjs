@@ -1,7 +1,7 @@
 // node loop.mjs <file> <lanes>: create → claim → settle on a shared file, until the moment its parent says.
 import process from "node:process";
 import { systemClock } from "../../src/clock.ts";
-import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { newTask, project, text } from "./engine.mjs";
 
 const [file, lanes] = process.argv.slice(2);

@@ -9,7 +9,7 @@ import { internalErrorCode, messageOf, ProtocolError, requestErrors } from "../e
 import type { Engine } from "../task/engine.ts";
 import { forCommands } from "../task/runner.ts";
 import { callerKey, isKnown } from "./caller.ts";
-import type { Request, Result } from "./request.ts";
+import type { ClientRequest, Result } from "./request.ts";
 
 /**
  * completion/complete for our prompts, and in a form of our own for a tool's arguments:
@@ -17,7 +17,7 @@ import type { Request, Result } from "./request.ts";
  */
 export interface OwnCompletions {
   /** Undefined when the request is about something that is not ours. */
-  complete(params: unknown, request: Request, authors: AuthorsOwn): Promise<Result> | undefined;
+  complete(params: unknown, request: ClientRequest, authors: AuthorsOwn): Promise<Result> | undefined;
 }
 
 /** What the author has registered by hand. */
@@ -67,7 +67,7 @@ export function createCompletions(options: CompletionsOptions): OwnCompletions {
 function find(
   { catalog, openEngine }: CompletionsOptions,
   name: string,
-  request: Request,
+  request: ClientRequest,
   authors: AuthorsOwn,
 ): Wanted | undefined {
   const command = catalog.get(name)?.command;
@@ -77,7 +77,7 @@ function find(
 }
 
 /** Who cannot be told from others is told of no tasks. */
-async function ownTasks(openEngine: () => Promise<Engine>, { caller }: Request): Promise<string[]> {
+async function ownTasks(openEngine: () => Promise<Engine>, { caller }: ClientRequest): Promise<string[]> {
   if (!isKnown(caller)) return [];
   const { tasks } = await forCommands(async () => await (await openEngine()).list(callerKey(caller)));
   return tasks.map(({ taskId }) => taskId);
@@ -145,7 +145,11 @@ function objectOf(value: unknown, field: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-async function answer({ schema, completers }: Wanted, wanted: CompletionRequest, { signal }: Request): Promise<Result> {
+async function answer(
+  { schema, completers }: Wanted,
+  wanted: CompletionRequest,
+  { signal }: ClientRequest,
+): Promise<Result> {
   // Loaded when first needed: most servers are never asked.
   const { complete } = await import("../completion/complete.ts");
   try {

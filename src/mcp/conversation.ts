@@ -13,16 +13,16 @@ import type { Guest, Guests } from "./guest.ts";
 import { clientOf, IncomingRequest, type Way } from "./incoming.ts";
 import { badParams, objectParam, textParam } from "./params.ts";
 import type { ClientCapabilities } from "./questions.ts";
-import type { AskOptions, Client, Connection, Handler, Request, Result } from "./request.ts";
+import type { AskLimits, ClientIdentity, ClientConnection, Handler, ClientRequest, Result } from "./request.ts";
 import { agreeOn, isBug, methodNotFound, type Router, toRpcError } from "./router.ts";
-import type { Tasks2025 } from "./tasks-2025.ts";
+import type { Tasks2025 } from "./generation/tasks-2025.ts";
 
 type Id = string | number;
 
 /** What all conversations of a server have in common. */
 export interface Served {
   routerFor(caller: Caller): Router;
-  createTasks2025(connection: Connection): Tasks2025;
+  createTasks2025(connection: ClientConnection): Tasks2025;
   /** Where an author has registered things by hand. */
   readonly guests: Guests | undefined;
   readonly clock: Clock;
@@ -31,7 +31,7 @@ export interface Served {
 
 export interface ConversationFacts {
   readonly caller: Caller;
-  readonly door: Request["door"];
+  readonly door: ClientRequest["door"];
   /** For what belongs to no request. */
   readonly way: Way;
   /** Whether `way` reaches the client now. Default: always. */
@@ -52,10 +52,10 @@ export interface ConversationFacts {
 type Era = "open" | "legacy" | "modern";
 
 const closedError = new Error("The connection is closed.");
-const nobody: Client = { revision: "", isModern: false, name: undefined, capabilities: {}, wantsLog: false };
+const nobody: ClientIdentity = { revision: "", isModern: false, name: undefined, capabilities: {}, wantsLog: false };
 
 /** One client: as long as its pipe is open, its session lasts or, since 2026-07-28 over HTTP, its request runs. */
-export class Conversation implements Connection {
+export class Conversation implements ClientConnection {
   readonly #served: Served;
   readonly #facts: ConversationFacts;
   readonly #router: Router;
@@ -112,7 +112,7 @@ export class Conversation implements Connection {
     return this.#jobs;
   }
 
-  get client(): Client {
+  get client(): ClientIdentity {
     return this.#client;
   }
 
@@ -120,7 +120,7 @@ export class Conversation implements Connection {
     return this.#facts.caller;
   }
 
-  get door(): Request["door"] {
+  get door(): ClientRequest["door"] {
     return this.#facts.door;
   }
 
@@ -152,12 +152,12 @@ export class Conversation implements Connection {
    * What the author has registered by hand: of this session alone, or for all clients of the era. A probe of another
    * era decides nothing.
    */
-  guestFor({ isModern }: Client): Promise<Guest> | undefined {
+  guestFor({ isModern }: ClientIdentity): Promise<Guest> | undefined {
     if (this.#guest !== undefined && !isModern) return this.#guest;
     return this.#served.guests?.shared(isModern ? "modern" : "legacy");
   }
 
-  openGuestFor({ isModern }: Client): Guest | undefined {
+  openGuestFor({ isModern }: ClientIdentity): Guest | undefined {
     if (this.#openGuest !== undefined && !isModern) return this.#openGuest;
     return this.#served.guests?.openShared(isModern ? "modern" : "legacy");
   }
@@ -175,14 +175,14 @@ export class Conversation implements Connection {
     this.send({ method, params });
   }
 
-  ask(method: string, params: Json, options: AskOptions): Promise<unknown> {
+  ask(method: string, params: Json, options: AskLimits): Promise<unknown> {
     return this.askBy(this.#facts.way, { method, params }, options);
   }
 
   async askBy(
     way: Way,
     { method, params }: { method: string; params: Json },
-    { signal, timeoutMs }: AskOptions,
+    { signal, timeoutMs }: AskLimits,
   ): Promise<unknown> {
     signal.throwIfAborted();
     if (this.#isClosed) throw closedError;

@@ -5,8 +5,8 @@ import { type Id, InFlight } from "../wire/in-flight.ts";
 import { excerptOf, fieldsOf, isObject, type Json, listOf, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
 import { legacyRevision } from "../wire/revisions.ts";
-import type { ServerFacts } from "./parts.ts";
-import type { Connection, Request, Result } from "./request.ts";
+import type { ServerIdentity } from "./parts.ts";
+import type { ClientConnection, ClientRequest, Result } from "./request.ts";
 import { toRpcError } from "./router.ts";
 
 /**
@@ -46,7 +46,7 @@ export interface Sdk {
 export type GuestHook = (server: object, facts: { readonly era: Era }) => void | Promise<void>;
 
 export interface GuestOptions {
-  readonly facts: ServerFacts;
+  readonly facts: ServerIdentity;
   readonly hook: GuestHook;
   readonly loadSdk: () => Promise<Sdk>;
   readonly log: Logger;
@@ -97,7 +97,7 @@ export class Guests {
   }
 
   /** For a client that has shaken hands as `params` say. */
-  open(connection: Connection, params: Json): Promise<Guest> {
+  open(connection: ClientConnection, params: Json): Promise<Guest> {
     return Guest.open(this.#options, { era: "legacy", connection, params });
   }
 
@@ -114,7 +114,7 @@ export class Guests {
 interface Opening {
   readonly era: Era;
   /** Whose guest it is alone. */
-  readonly connection?: Connection;
+  readonly connection?: ClientConnection;
   readonly params?: Json;
   readonly onClose?: () => void;
 }
@@ -125,7 +125,7 @@ export class Guest {
   readonly #pair: Pair;
   readonly #inFlight = new InFlight<Message>();
   /** Whose requests they are that it works on. */
-  readonly #requests = new Map<Id, Request>();
+  readonly #requests = new Map<Id, ClientRequest>();
   /** Its questions that clients have not answered. */
   readonly #asked = new Map<Id, AbortController>();
   readonly #listens = new Map<Id, (method: string, params: Json) => void>();
@@ -198,7 +198,7 @@ export class Guest {
    * Asks it in the name of a client: what it tells meanwhile goes to that client, and who takes the request back takes
    * it back here.
    */
-  async request(method: string, params: Json, request?: Request): Promise<Result> {
+  async request(method: string, params: Json, request?: ClientRequest): Promise<Result> {
     // A hook may take its time, and the client may have gone meanwhile.
     request?.signal.throwIfAborted();
     if (this.#isClosed) throw new ProtocolError(internalErrorCode, "The server is closing.");
@@ -343,7 +343,7 @@ export class Guest {
    * To the client whose guest it is: on a stream for messages of our own or, where none is open, on that of any of its
    * requests.
    */
-  get #way(): Connection | Request | undefined {
+  get #way(): ClientConnection | ClientRequest | undefined {
     const { connection } = this.#opening;
     if (connection === undefined || connection.canPush) return connection;
     return [...this.#requests.values()].at(-1) ?? connection;

@@ -9,7 +9,7 @@ import type { Guest } from "./guest.ts";
 import type { Outbound } from "./outbound.ts";
 import { badParams } from "./params.ts";
 import type { ClientCapabilities } from "./questions.ts";
-import type { AskOptions, Client, Request } from "./request.ts";
+import type { AskLimits, ClientIdentity, ClientRequest } from "./request.ts";
 
 type Id = string | number;
 
@@ -29,15 +29,15 @@ interface Asked {
   readonly id: Id;
   readonly params: Json;
   readonly meta: Json;
-  readonly client: Client;
+  readonly client: ClientIdentity;
 }
 
 /** A request of a client's. */
-export class IncomingRequest implements Request {
+export class IncomingRequest implements ClientRequest {
   readonly connection: Conversation;
   readonly way: Way;
   readonly id: Id;
-  readonly client: Client;
+  readonly client: ClientIdentity;
   readonly meta: Json;
   readonly #params: Json;
   #stop: AbortController | undefined;
@@ -58,7 +58,7 @@ export class IncomingRequest implements Request {
     return this.connection.caller;
   }
 
-  get door(): Request["door"] {
+  get door(): ClientRequest["door"] {
     return this.connection.door;
   }
 
@@ -78,13 +78,13 @@ export class IncomingRequest implements Request {
     return this.connection.openGuestFor(this.client)?.tools.has(name) === true;
   }
 
-  get hangUp(): Request["hangUp"] {
+  get hangUp(): ClientRequest["hangUp"] {
     const { way } = this;
     return way.hangUp === undefined ? undefined : () => way.hangUp?.();
   }
 
-  get progressToken(): Request["progressToken"] {
-    return this.meta.progressToken as Request["progressToken"];
+  get progressToken(): ClientRequest["progressToken"] {
+    return this.meta.progressToken as ClientRequest["progressToken"];
   }
 
   /** What looks like a message of its own is no answer. */
@@ -113,7 +113,7 @@ export class IncomingRequest implements Request {
     this.connection.send({ method, params }, this.way);
   }
 
-  ask(method: string, params: Json, options: AskOptions): Promise<unknown> {
+  ask(method: string, params: Json, options: AskLimits): Promise<unknown> {
     return this.connection.askBy(this.way, { method, params }, options);
   }
 
@@ -126,7 +126,7 @@ export class IncomingRequest implements Request {
 }
 
 /** Who asks, as every request says since 2026-07-28. */
-export function clientOf(meta: Json): Client {
+export function clientOf(meta: Json): ClientIdentity {
   const info = fieldsOf(meta[metaKeys.clientInfo]);
   return {
     revision: modernRevision,

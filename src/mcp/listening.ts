@@ -2,9 +2,9 @@ import { internalErrorCode, ProtocolError } from "../errors.ts";
 import { metaKeys } from "../wire/envelope.ts";
 import { fieldsOf, type Json } from "../wire/json.ts";
 import { objectParam } from "./params.ts";
-import type { Connection, Request, Result } from "./request.ts";
+import type { ClientConnection, ClientRequest, Result } from "./request.ts";
 import type { TaskSubscriptions } from "./subscriptions.ts";
-import { missingTasks, takesTasks } from "./tasks-2026.ts";
+import { missingTasks, takesTasks } from "./generation/tasks-2026.ts";
 
 /** Of one connection. Over HTTP a listening has one of its own, and its door counts them for each caller. */
 const maxListens = 1_024;
@@ -31,15 +31,15 @@ export class Listening {
   readonly #tasks: TaskSubscriptions;
   /** The lists that can change here. */
   readonly #lists: readonly ListName[];
-  readonly #open = new Map<Request, Listen>();
-  readonly #held = new WeakMap<Connection, Held>();
+  readonly #open = new Map<ClientRequest, Listen>();
+  readonly #held = new WeakMap<ClientConnection, Held>();
 
   constructor(tasks: TaskSubscriptions, names: readonly ListName[]) {
     this.#tasks = tasks;
     this.#lists = names;
   }
 
-  async answer(params: Json, request: Request): Promise<Result> {
+  async answer(params: Json, request: ClientRequest): Promise<Result> {
     const wanted = objectParam(params, "notifications");
     const taskIds = Array.isArray(wanted.taskIds) ? this.#tasks.readIds(wanted.taskIds) : undefined;
     const release = this.#hold(request, taskIds?.length ?? 0);
@@ -62,7 +62,7 @@ export class Listening {
     for (const [{ door }, { end }] of this.#open) if (door === "http") end();
   }
 
-  async #listen(wanted: Json, taskIds: readonly string[] | undefined, request: Request): Promise<Result> {
+  async #listen(wanted: Json, taskIds: readonly string[] | undefined, request: ClientRequest): Promise<Result> {
     if (taskIds !== undefined && !takesTasks(request.client.capabilities)) throw missingTasks();
     const own = taskIds === undefined ? undefined : await this.#tasks.honour(taskIds, request.caller);
     const known = this.#lists.map((list) => lists[list]).filter((name) => wanted[name] === true);
@@ -91,7 +91,7 @@ export class Listening {
     return { _meta: { [metaKeys.subscription]: request.id } };
   }
 
-  #hold({ connection }: Request, taskIds: number): () => void {
+  #hold({ connection }: ClientRequest, taskIds: number): () => void {
     const held = this.#held.get(connection) ?? { listens: 0, taskIds: 0 };
     this.#held.set(connection, held);
     if (held.listens >= maxListens)
@@ -110,6 +110,6 @@ export class Listening {
   }
 }
 
-function tell(request: Request, method: string, params: Json): void {
+function tell(request: ClientRequest, method: string, params: Json): void {
   request.notify(method, { ...params, _meta: { ...fieldsOf(params._meta), [metaKeys.subscription]: request.id } });
 }

@@ -2,7 +2,7 @@ import { getHeapStatistics } from "node:v8";
 import { sizeOf } from "../task/outcome.ts";
 import { isTerminal, type Task } from "../task/task.ts";
 import { weigh } from "../task/weigh.ts";
-import type { Request } from "./request.ts";
+import type { ClientRequest } from "./request.ts";
 
 export { weigh };
 
@@ -84,13 +84,13 @@ export class Backlog {
   }
 }
 
-type Asking = Pick<Request, "id" | "outbound" | "signal" | "connection">;
+type Asking = Pick<ClientRequest, "id" | "outbound" | "signal" | "connection">;
 
 /**
  * One answer's place in a backlog: waited for before the result is written out, where there is none, and given back
  * when the answer has left.
  */
-export class Place {
+export class BacklogPlace {
   readonly #request: Asking;
   readonly #outbound: Outbound | undefined;
   #left: AbortController | undefined;
@@ -165,7 +165,7 @@ export function isLarge(bytes: number): boolean {
 /** Reads a task that is answered with. What finds no room is let go, and read again when there is some. */
 export async function readWithRoom(request: Asking, read: () => Promise<Task>): Promise<Task> {
   let task: Task | undefined = await read();
-  const place = new Place(request);
+  const place = new BacklogPlace(request);
   const bytes = isTerminal(task) ? sizeOf(task.outcome) : 0;
   if (!place.isKnown || !isLarge(bytes)) return task;
   if (!place.hasRoom(bytes)) task = undefined;

@@ -1,7 +1,7 @@
 import type { JsonSchema } from "../command/schema.ts";
 import type { OwnCompletions } from "./completions.ts";
 import type { OwnPrompts } from "./prompts.ts";
-import type { Request, Result } from "./request.ts";
+import type { ClientRequest, Result } from "./request.ts";
 
 /** What a server is made of, beside what its author registers by hand. */
 
@@ -15,15 +15,15 @@ export interface ServerParts {
 
 export interface CommandTools {
   /** The very same list as long as nothing has changed that this client is told. */
-  list(request: Request): Promise<readonly Tool[]>;
+  list(request: ClientRequest): Promise<readonly ListedTool[]>;
   inputSchema(toolName: string): JsonSchema | undefined;
   /** Undefined when no command of that name is known. */
-  call(called: ToolCall, request: Request): Result | Promise<Result> | undefined;
+  call(called: ToolCall, request: ClientRequest): Result | Promise<Result> | undefined;
   /** The error for a name that nobody knows. */
   unknown(toolName: string): Error;
 }
 
-export type Tool = { name: string; inputSchema: JsonSchema; [key: string]: unknown };
+export type ListedTool = { name: string; inputSchema: JsonSchema; [key: string]: unknown };
 
 export interface ToolCall {
   readonly name: string;
@@ -40,7 +40,7 @@ export interface OwnResources {
 }
 
 /** How a server introduces itself. */
-export interface ServerFacts {
+export interface ServerIdentity {
   readonly name: string;
   readonly version: string;
   readonly instructions: string | undefined;

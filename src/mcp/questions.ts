@@ -11,7 +11,7 @@ import type { LimitedQuestion, TaskQuestion } from "../task/task.ts";
 import type { Json } from "../wire/json.ts";
 import { type Caller, callerKey } from "./caller.ts";
 import type { ToolCall } from "./parts.ts";
-import type { Connection, Request } from "./request.ts";
+import type { ClientConnection, ClientRequest } from "./request.ts";
 
 /**
  * How a question reaches the person behind a call.
@@ -30,7 +30,7 @@ const elicitTimeoutMs = 24 * 60 * 60 * 1000;
  */
 export async function elicit(
   question: LimitedQuestion,
-  on: Pick<Request | Connection, "ask">,
+  on: Pick<ClientRequest | ClientConnection, "ask">,
   signal: AbortSignal,
   related?: Record<string, unknown>,
 ): Promise<Answer> {

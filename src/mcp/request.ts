@@ -3,17 +3,17 @@ import type { Caller } from "./caller.ts";
 import type { Guest } from "./guest.ts";
 import type { Outbound } from "./outbound.ts";
 import type { ClientCapabilities } from "./questions.ts";
-import type { Tasks2025 } from "./tasks-2025.ts";
+import type { Tasks2025 } from "./generation/tasks-2025.ts";
 
 /** What our methods know of a request, of the connection it came on and of who asks, whatever carries them. */
 
 export type Result = Json;
 
 /** Answers one method. */
-export type Handler = (params: Json, request: Request) => Result | Promise<Result>;
+export type Handler = (params: Json, request: ClientRequest) => Result | Promise<Result>;
 
 /** Who asks: as said with the request since 2026-07-28, at the handshake before. */
-export interface Client {
+export interface ClientIdentity {
   readonly revision: string;
   readonly isModern: boolean;
   readonly name: string | undefined;
@@ -22,13 +22,13 @@ export interface Client {
   readonly wantsLog: boolean;
 }
 
-export interface AskOptions {
+export interface AskLimits {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
 }
 
 /** One client that is connected; since 2026-07-28 over HTTP as long as its request. */
-export interface Connection {
+export interface ClientConnection {
   /** Aborted when the client is gone, before its requests are. */
   readonly closed: AbortSignal;
   /** Whether a message can reach the client while no request of its own is open. */
@@ -44,20 +44,20 @@ export interface Connection {
   /** Follows the tasks that a client of 2025-11-25 has started here. */
   readonly tasks2025: Tasks2025 | undefined;
   /** Who shook hands; undefined since 2026-07-28. */
-  readonly client: Client;
+  readonly client: ClientIdentity;
   /** Calls back when the client has opened a stream for messages of our own. */
   onStream(listener: () => void): () => void;
   /** Sends on whatever stream is open by itself; who cannot be told is not. */
   notify(method: string, params: Json): void;
   /** Asks on whatever stream is open by itself. */
-  ask(method: string, params: Json, options: AskOptions): Promise<unknown>;
+  ask(method: string, params: Json, options: AskLimits): Promise<unknown>;
 }
 
-export interface Request {
+export interface ClientRequest {
   readonly id: string | number;
   readonly caller: Caller;
-  readonly client: Client;
-  readonly connection: Connection;
+  readonly client: ClientIdentity;
+  readonly connection: ClientConnection;
   readonly door: "stdio" | "http";
   readonly meta: Json;
   readonly progressToken: string | number | undefined;
@@ -82,7 +82,7 @@ export interface Request {
   /** Sends on the stream of this request. */
   notify(method: string, params: Json): void;
   /** Asks on the stream of this request; not since 2026-07-28. */
-  ask(method: string, params: Json, options: AskOptions): Promise<unknown>;
+  ask(method: string, params: Json, options: AskLimits): Promise<unknown>;
   /** Sends a log line, where the client has asked for lines of this level. */
   log(level: string, data: unknown, logger: string): void;
 }

@@ -13,9 +13,9 @@ import {
 import type { Caller } from "./caller.ts";
 import type { Guest } from "./guest.ts";
 import { badParams, textParam } from "./params.ts";
-import type { ServerFacts, ServerParts, ToolCall } from "./parts.ts";
-import type { Handler, Request, Result } from "./request.ts";
-import { tasksCapability } from "./tasks-2025.ts";
+import type { ServerIdentity, ServerParts, ToolCall } from "./parts.ts";
+import type { Handler, ClientRequest, Result } from "./request.ts";
+import { tasksCapability } from "./generation/tasks-2025.ts";
 
 /**
  * Which method is answered by what, in either era. What differs for one connection it brings itself: its handshake, and
@@ -31,7 +31,7 @@ export interface Router {
 }
 
 export interface RouterParts extends ServerParts {
-  readonly facts: ServerFacts;
+  readonly facts: ServerIdentity;
   /** Of 2026-07-28 alone: its tasks, and what can be listened to. */
   readonly modernMethods: Readonly<Record<string, Handler>>;
 }
@@ -163,20 +163,23 @@ function methodsOf({ tools, resources, prompts, completions }: RouterParts): Rea
 }
 
 /** Acts at once where no author has registered anything, and else as soon as it is known what that is. */
-function whenKnown(request: Request, act: (guest?: Guest) => Result | Promise<Result>): Result | Promise<Result> {
+function whenKnown(request: ClientRequest, act: (guest?: Guest) => Result | Promise<Result>): Result | Promise<Result> {
   const opening = request.guest();
   return opening === undefined ? act() : opening.then(act);
 }
 
 /** Asks for what is not ours; where an author has registered nothing, that is an error. */
-async function askGuest(method: string, params: Json, request: Request, missing: ProtocolError): Promise<Result> {
+async function askGuest(method: string, params: Json, request: ClientRequest, missing: ProtocolError): Promise<Result> {
   const guest = await request.guest();
   if (guest?.capabilityOf(method) !== true) throw missing;
   return await guest.request(method, params, request);
 }
 
 /** A list, ours and the author's. Its pages are the author's: ours come with the first. */
-function listed(name: string, list: (request: Request) => readonly unknown[] | Promise<readonly unknown[]>): Handler {
+function listed(
+  name: string,
+  list: (request: ClientRequest) => readonly unknown[] | Promise<readonly unknown[]>,
+): Handler {
   const method = name === "resourceTemplates" ? "resources/templates/list" : `${name}/list`;
   return async (params, request) => {
     if (params.cursor !== undefined) textParam(params, "cursor");

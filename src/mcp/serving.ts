@@ -11,21 +11,21 @@ import { createCompletions } from "./completions.ts";
 import type { Conversation, Served } from "./conversation.ts";
 import type { Guests } from "./guest.ts";
 import { Listening, type ListName } from "./listening.ts";
-import type { ServerFacts } from "./parts.ts";
-import { PlainRoad } from "./plain.ts";
+import type { ServerIdentity } from "./parts.ts";
+import { FollowUpTools } from "./generation/plain.ts";
 import { PollLimit } from "./poll-limit.ts";
 import { createPrompts } from "./prompts.ts";
 import { RequestStates } from "./questions.ts";
-import type { Request } from "./request.ts";
+import type { ClientRequest } from "./request.ts";
 import { createResources } from "./resources.ts";
 import { createRouter } from "./router.ts";
 import { TaskSubscriptions } from "./subscriptions.ts";
-import { Tasks2025 } from "./tasks-2025.ts";
-import { createTasks2026 } from "./tasks-2026.ts";
-import { createTools } from "./tools.ts";
+import { Tasks2025 } from "./generation/tasks-2025.ts";
+import { createTasks2026 } from "./generation/tasks-2026.ts";
+import { createTools } from "./command-tools.ts";
 
 export interface ServingOptions {
-  readonly facts: ServerFacts;
+  readonly facts: ServerIdentity;
   readonly catalog: Catalog;
   /** The tasks, opened when they are first needed. */
   readonly openCalls: () => Calls | Promise<Calls>;
@@ -65,7 +65,7 @@ export function createServing(options: ServingOptions): Serving {
   const openEngine = async () => (await options.openCalls()).engine;
   const find = (name: string): Command | undefined => catalog.get(name)?.command;
   const common = { openEngine, find, clock, log, isDebug, polls: new PollLimit(clock) };
-  const plain = options.hasFollowUpTools ? new PlainRoad({ ...common, toolPrefix: options.toolPrefix }) : undefined;
+  const plain = options.hasFollowUpTools ? new FollowUpTools({ ...common, toolPrefix: options.toolPrefix }) : undefined;
   const parked = new Map<string, () => void>();
   const shared = {
     ...options,
@@ -75,7 +75,7 @@ export function createServing(options: ServingOptions): Serving {
   };
   const lists: readonly ListName[] = hasPrompts ? ["tools", "prompts"] : ["tools"];
   const listening = new Listening(new TaskSubscriptions(common), lists);
-  const listen = (params: Json, request: Request) => listening.answer(params, request);
+  const listen = (params: Json, request: ClientRequest) => listening.answer(params, request);
   const modernMethods = { ...createTasks2026(common), "subscriptions/listen": listen };
   // Whatever a caller is listed, calls, completes or is suggested comes from the catalog of that caller.
   const partsFrom = (visible: Catalog, readVisible: typeof readStats) => {

@@ -5,7 +5,7 @@ import type { Task } from "../task/task.ts";
 import type { Json } from "../wire/json.ts";
 import { type Caller, callerKey } from "./caller.ts";
 import { canElicit } from "./questions.ts";
-import type { Request } from "./request.ts";
+import type { ClientRequest } from "./request.ts";
 import { type FindCommand, toDetailedTask } from "./task-wire.ts";
 
 export interface SubscriptionOptions {
@@ -50,7 +50,7 @@ export class TaskSubscriptions {
 
   /** Tells each task as it is now, and again with every change, until the signal says that it is over. */
   follow(
-    { caller, client }: Request,
+    { caller, client }: ClientRequest,
     taskIds: readonly string[],
     tell: (news: Json) => void,
     signal: AbortSignal,

@@ -10,7 +10,7 @@ import type { Logger } from "../log.ts";
 import { childEnvironment, createWorkerName, endStrays, isKnownDead, killGroup } from "../system/machine.ts";
 import { isPackFolder, packageFolder } from "../project/project.ts";
 import { runVariable } from "../system/run-variable.ts";
-import { SqliteStore } from "../store/sqlite/store.ts";
+import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
 import { rememberPlace } from "../project/stored-project.ts";
 import { Calls } from "../task/calls.ts";
 import { EndedTasks } from "../task/ended.ts";

@@ -2,7 +2,7 @@ import path from "node:path";
 import type { Command } from "../command/command.ts";
 import type { Answer, Origin } from "../command/context.ts";
 import { createId } from "../ids.ts";
-import { openMemoryStore } from "../store/memory.ts";
+import { openMemoryStore } from "../store/memory-store.ts";
 import { Engine } from "../task/engine.ts";
 import { History } from "../task/history.ts";
 import type { Task } from "../task/task.ts";

@@ -11,7 +11,7 @@ import { EventReader, type ServerEvent } from "./sse.ts";
  * `request` does neither.
  */
 
-export interface HttpWish extends Pick<RequestOptions, "lookup" | "maxHeaderSize"> {
+export interface HttpRequest extends Pick<RequestOptions, "lookup" | "maxHeaderSize"> {
   readonly method: "POST" | "GET" | "DELETE" | "OPTIONS" | "PUT" | "HEAD";
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
@@ -24,7 +24,7 @@ export interface HttpWish extends Pick<RequestOptions, "lookup" | "maxHeaderSize
  * Sends a request and resolves with the head of its answer, whatever it is; rejects with what the network said, or with
  * the signal's reason.
  */
-export function sendHttp(url: URL, { body, signal, agent, headers, ...wish }: HttpWish): Promise<IncomingMessage> {
+export function sendHttp(url: URL, { body, signal, agent, headers, ...wish }: HttpRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
     const { request } = url.protocol === "https:" ? https : http;

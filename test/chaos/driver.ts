@@ -8,7 +8,7 @@ import { systemClock } from "../../src/clock.ts";
 import { messageOf } from "../../src/errors.ts";
 import type { FailpointName } from "../../src/failpoint.ts";
 import { silentLog } from "../../src/log.ts";
-import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
+import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { openQuestions } from "../../src/task/task.ts";

@@ -5,7 +5,7 @@ import { systemClock } from "../../src/clock.ts";
 import { CommandError } from "../../src/errors.ts";
 import { armFailpoint } from "../../src/failpoint.ts";
 import { silentLog } from "../../src/log.ts";
-import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { entryOf, type Kind } from "./commands.ts";

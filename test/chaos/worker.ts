@@ -3,7 +3,7 @@ import { systemClock } from "../../src/clock.ts";
 import { armFailpoint } from "../../src/failpoint.ts";
 import { silentLog } from "../../src/log.ts";
 import { createWorkerName, isKnownDead, killGroup } from "../../src/system/machine.ts";
-import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { History } from "../../src/task/history.ts";
 import { createIsolation } from "../../src/task/isolated/isolation.ts";
 import { Sweeper } from "../../src/task/sweeper.ts";

@@ -6,10 +6,10 @@ import type { Catalog, CatalogEntry } from "../../src/command/catalog.ts";
 import type { Command } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
 import { type GuestHook, Guests, type Sdk } from "../../src/mcp/guest.ts";
-import type { Connection } from "../../src/mcp/request.ts";
+import type { ClientConnection } from "../../src/mcp/request.ts";
 import { createServing, type Serving } from "../../src/mcp/serving.ts";
 import { type Runtime, serveStreams } from "../../src/serve.ts";
-import { openMemoryStore } from "../../src/store/memory.ts";
+import { openMemoryStore } from "../../src/store/memory-store.ts";
 import { Calls } from "../../src/task/calls.ts";
 import { type DeferralRules, defaultDeferral } from "../../src/task/deferral.ts";
 import { Engine } from "../../src/task/engine.ts";
@@ -17,7 +17,7 @@ import { History } from "../../src/task/history.ts";
 import { Leaving } from "../../src/task/leaving.ts";
 import { Sweeper } from "../../src/task/sweeper.ts";
 import { Worker } from "../../src/task/worker.ts";
-import { type HttpDoor, serveHttp } from "../../src/transport/http.ts";
+import { type HttpDoor, serveHttp } from "../../src/transport/http/http-door.ts";
 import { FakeClock } from "./fake-clock.ts";
 import {
   type Answer,
@@ -37,7 +37,7 @@ export interface InMemoryServer {
   readonly engine: Engine;
   readonly serving: Serving;
   /** Those with a handshake, as they came. */
-  readonly connections: readonly Connection[];
+  readonly connections: readonly ClientConnection[];
   /** Calls that were sent back with a question. */
   readonly parked: ReadonlyMap<string, unknown>;
   /** A connection over a pair of streams. */
@@ -89,10 +89,10 @@ export function openInMemory(
     clock,
     log: silentLog,
   });
-  const connections: Connection[] = [];
+  const connections: ClientConnection[] = [];
   const { createTasks2025 } = serving.served;
   Object.assign(serving.served, {
-    createTasks2025(connection: Connection) {
+    createTasks2025(connection: ClientConnection) {
       connections.push(connection);
       return createTasks2025(connection);
     },

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { Backlog, Place } from "../../src/mcp/outbound.ts";
-import type { Connection } from "../../src/mcp/request.ts";
+import { Backlog, BacklogPlace } from "../../src/mcp/outbound.ts";
+import type { ClientConnection } from "../../src/mcp/request.ts";
 
 /** A request on a way that never says that an answer has left: none comes for what was taken back. */
 function ask(backlog: Backlog) {
@@ -9,14 +9,14 @@ function ask(backlog: Backlog) {
     id: 1,
     outbound: { backlog, whenLeft: () => left.promise },
     signal: stop.signal,
-    connection: { closed: closed.signal } as Connection,
+    connection: { closed: closed.signal } as ClientConnection,
   };
   const lose = () => {
     closed.abort();
     stop.abort();
     left.resolve(false);
   };
-  return { place: new Place(request), cancel: () => stop.abort(), lose };
+  return { place: new BacklogPlace(request), cancel: () => stop.abort(), lose };
 }
 
 test("a request that is taken back while it waits for room leaves none taken, and nobody waits for its answer to leave", async () => {

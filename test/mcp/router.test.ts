@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { defineCommand } from "../../src/command/command.ts";
 import { anonymous, localUser } from "../../src/mcp/caller.ts";
-import type { Request } from "../../src/mcp/request.ts";
+import type { ClientRequest } from "../../src/mcp/request.ts";
 import { WrittenResult, writeMessage } from "../../src/wire/message.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { openInMemory } from "../helpers/in-memory.ts";
@@ -12,7 +12,7 @@ test("the tools are listed once for each kind of client, and written once for ea
   const list = async (caller: typeof localUser, revision: string) => {
     const router = server.serving.served.routerFor(caller);
     const isModern = revision === "2026-07-28";
-    const request = { caller, client: { revision, isModern }, guest: () => undefined } as unknown as Request;
+    const request = { caller, client: { revision, isModern }, guest: () => undefined } as unknown as ClientRequest;
     const result = await (isModern ? router.modern : router.legacy).get("tools/list")?.({}, request);
     return router.finish("tools/list", result ?? {}, isModern);
   };

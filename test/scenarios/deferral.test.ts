@@ -3,7 +3,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
-import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { bucketOf } from "../../src/task/quantiles.ts";
 import { type CallResult, connect, modernV2, newestV1, sdks, type TransportName } from "../helpers/clients.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";

@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { type Caller, localUser, anonymous as stranger } from "../../src/mcp/caller.ts";
-import { Connections } from "../../src/transport/connections.ts";
-import { Exchange, OpenStreams } from "../../src/transport/exchange.ts";
+import { Connections } from "../../src/transport/http/connections.ts";
+import { HttpExchange, OpenStreams } from "../../src/transport/http/http-exchange.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { cleanUp } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
@@ -136,12 +136,12 @@ test("streams and tasks that are listened to are counted for each caller, until 
 });
 
 /** A stream to a client, and a way to write to it as somebody does who does not wait. */
-async function openStream(begin = (exchange: Exchange) => exchange.openStream()) {
+async function openStream(begin = (exchange: HttpExchange) => exchange.openStream()) {
   const clock = new FakeClock();
-  let exchange: Exchange | undefined;
+  let exchange: HttpExchange | undefined;
   const over = Promise.withResolvers<void>();
   const server = createServer((_request, response) => {
-    exchange = new Exchange({ response, clock, streams: new OpenStreams(clock) });
+    exchange = new HttpExchange({ response, clock, streams: new OpenStreams(clock) });
     exchange.onClose(() => over.resolve());
     begin(exchange);
   });
@@ -202,7 +202,7 @@ test("one that has a little unread for long is closed; one that is read goes on,
 });
 
 test("an answer of 30 MiB that nobody reads is closed after 10 seconds without a part taken, and one that is read arrives whole", async () => {
-  const answer = (exchange: Exchange) =>
+  const answer = (exchange: HttpExchange) =>
     exchange.answer(200, { id: 1, result: { text: "x".repeat(30 * 1024 * 1024) } });
   const unread = await openStream(answer);
   let isClosed = false;

@@ -1,7 +1,7 @@
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
-import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { bucketOf } from "../../src/task/quantiles.ts";
 import { writeFiles } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";

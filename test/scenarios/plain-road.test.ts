@@ -70,7 +70,7 @@ describe("task_result", () => {
     });
     for (const waitedMs of await Promise.all(waits)) {
       expect(waitedMs).toBeGreaterThan(2_200);
-      // How long exactly is held on a clock that stands still, in test/mcp/tools.test.ts.
+      // How long exactly is held on a clock that stands still, in test/mcp/command-tools.test.ts.
       expect(waitedMs, "not the hour that was asked for").toBeLessThan(30_000);
     }
     const asked = [JSON.stringify(next_action.arguments)];

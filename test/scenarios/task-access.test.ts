@@ -6,7 +6,7 @@ import { loadSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
 import type { Caller } from "../../src/mcp/caller.ts";
 import { openRuntime, readToken } from "../../src/serve.ts";
-import { serveHttp } from "../../src/transport/http.ts";
+import { serveHttp } from "../../src/transport/http/http-door.ts";
 import { taskGenerations } from "../../src/wire/revisions.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { isEnded, openTraces, startTask, taskWhen } from "../helpers/place.ts";

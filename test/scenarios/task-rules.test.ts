@@ -9,7 +9,7 @@ import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import { createId } from "../../src/ids.ts";
-import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { createRandom, pick } from "../chaos/random.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { rounds } from "../helpers/long.ts";

@@ -5,8 +5,8 @@ import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { onTestFinished, test } from "vitest";
-import { openMemoryStore } from "../../src/store/memory.ts";
-import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { openMemoryStore } from "../../src/store/memory-store.ts";
+import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { retryAt } from "../../src/task/retry.ts";
 import type { Claim, TaskStore } from "../../src/task/store.ts";
 import {

@@ -20,7 +20,7 @@ import { type Clock, sleep, systemClock } from "../../src/clock.ts";
 import { RuntimeError } from "../../src/errors.ts";
 import { isAtLeast, toRuntimeError } from "../../src/store/sqlite/connection.ts";
 import { tasks as firstSchema } from "../../src/store/sqlite/migrations/001-tasks.ts";
-import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
+import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import type { Claim } from "../../src/task/store.ts";
 import { isTerminal, type NewTask, type TaskOutcome } from "../../src/task/task.ts";
 import { temporaryFolder } from "../helpers/home.ts";

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from "../../src/clock.ts";
 import { type Catalog, openLiveCatalog } from "../../src/command/catalog.ts";
 import { silentLog } from "../../src/log.ts";
 import { killGroup } from "../../src/system/machine.ts";
-import { openMemoryStore } from "../../src/store/memory.ts";
+import { openMemoryStore } from "../../src/store/memory-store.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { createIsolation } from "../../src/task/isolated/isolation.ts";

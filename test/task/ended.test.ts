@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { defineCommand } from "../../src/command/command.ts";
 import { RuntimeError } from "../../src/errors.ts";
 import { silentLog } from "../../src/log.ts";
-import { openMemoryStore } from "../../src/store/memory.ts";
+import { openMemoryStore } from "../../src/store/memory-store.ts";
 import { EndedTasks } from "../../src/task/ended.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { defineCommand } from "../../src/command/command.ts";
-import { openMemoryStore } from "../../src/store/memory.ts";
+import { openMemoryStore } from "../../src/store/memory-store.ts";
 import { secondsLeft } from "../../src/task/estimate.ts";
 import { History } from "../../src/task/history.ts";
 import { ProgressTrack, type ProgressUpdate } from "../../src/task/progress.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
-import { openMemoryStore } from "../../src/store/memory.ts";
+import { openMemoryStore } from "../../src/store/memory-store.ts";
 import { History, isTaskModeRecommended } from "../../src/task/history.ts";
 import { bucketOf } from "../../src/task/quantiles.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
-import { openMemoryStore } from "../../src/store/memory.ts";
+import { openMemoryStore } from "../../src/store/memory-store.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { listTokens, progressOfToken } from "../../src/task/token-progress.ts";

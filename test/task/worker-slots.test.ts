@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
-import { openMemoryStore } from "../../src/store/memory.ts";
+import { openMemoryStore } from "../../src/store/memory-store.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { Worker } from "../../src/task/worker.ts";

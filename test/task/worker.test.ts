@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../../src/clock.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import type { Outcome } from "../../src/command/run.ts";
 import { silentLog } from "../../src/log.ts";
-import { openMemoryStore } from "../../src/store/memory.ts";
+import { openMemoryStore } from "../../src/store/memory-store.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { Worker, type WorkerOptions } from "../../src/task/worker.ts";

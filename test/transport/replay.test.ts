@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Replay, ReplayMemory } from "../../src/transport/replay.ts";
+import { Replay, ReplayMemory } from "../../src/transport/http/replay.ts";
 import type { Message } from "../../src/wire/message.ts";
 
 const note = (text: string): Message & { jsonrpc: string } => ({

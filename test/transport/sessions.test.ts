@@ -2,9 +2,9 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { type Caller, localUser, anonymous as stranger } from "../../src/mcp/caller.ts";
-import { Exchange, OpenStreams } from "../../src/transport/exchange.ts";
-import { Refusal } from "../../src/transport/refusal.ts";
-import { Sessions } from "../../src/transport/sessions.ts";
+import { HttpExchange, OpenStreams } from "../../src/transport/http/http-exchange.ts";
+import { HttpRefusal } from "../../src/transport/http/http-refusal.ts";
+import { Sessions } from "../../src/transport/http/http-sessions.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { openInMemory, turns } from "../helpers/in-memory.ts";
 
@@ -32,7 +32,7 @@ function setUp() {
       session = headers["mcp-session-id"] ?? "";
       return writeHead(status, headers);
     }) as typeof response.writeHead;
-    const exchange = new Exchange({ response, clock, streams: new OpenStreams(clock) });
+    const exchange = new HttpExchange({ response, clock, streams: new OpenStreams(clock) });
     const over = async () => {
       response.destroy();
       await turns(2);
@@ -40,7 +40,7 @@ function setUp() {
     try {
       sessions.handle({ caller, request, exchange, ...(message !== undefined && { message }) });
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof HttpRefusal)) throw error;
       return { status: error.status, id: "", over };
     }
     await turns(2);

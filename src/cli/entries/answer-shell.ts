@@ -138,7 +138,7 @@ async function findTasks(
   statuses: readonly TaskStatus[] | undefined,
 ): Promise<readonly Suggestion[]> {
   if (!existsSync(storeFile)) return [];
-  const { openSqliteStore } = await import("../../store/sqlite/store.ts");
+  const { openSqliteStore } = await import("../../store/sqlite/sqlite-store.ts");
   const { localCaller } = await import("../tasks/follow-task.ts");
   const store = openSqliteStore(storeFile, systemClock);
   try {

@@ -3,7 +3,7 @@ import { type Catalog, openCatalog } from "../../command/catalog.ts";
 import { loadSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
-import { toTool } from "../../mcp/tools.ts";
+import { toTool } from "../../mcp/command-tools.ts";
 import { servedCatalog, takingPlaceOfBundled, unknownLongTools } from "../../project/project-commands.ts";
 import { isTaskModeRecommended, type KnownDurations } from "../../task/history.ts";
 import { printHelp } from "../screens/layout.ts";

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { systemClock } from "../../clock.ts";
 import { ConnectionError } from "../../wire/errors.ts";
-import { type HttpWish, sendHttp } from "../../wire/http-client.ts";
+import { type HttpRequest, sendHttp } from "../../wire/http-client.ts";
 
 const maxRedirects = 5;
 
@@ -9,7 +9,7 @@ const maxRedirects = 5;
  * Sends a request and resolves with the head of its answer. Redirects are followed on the same origin only, so that no
  * header ever leaves it.
  */
-export async function exchange(url: URL, options: HttpWish): Promise<IncomingMessage> {
+export async function exchange(url: URL, options: HttpRequest): Promise<IncomingMessage> {
   let at = url;
   for (let redirects = 0; ; redirects++) {
     const response = await sendHttp(at, options).catch((cause) =>

@@ -10,7 +10,7 @@ import { parseJson } from "./json.ts";
  */
 
 export interface HttpWish {
-  readonly method?: wire.HttpWish["method"];
+  readonly method?: wire.HttpRequest["method"];
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
   readonly timeoutMs: number;

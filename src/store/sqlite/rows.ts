@@ -45,10 +45,10 @@ export interface TaskRow {
   readonly environment: string | null;
 }
 
-export type Values = Record<string, string | number | null>;
+export type SqlValues = Record<string, string | number | null>;
 
 /** A new task as the database takes it. */
-export function fromTask(task: LiveTask): Values {
+export function fromTask(task: LiveTask): SqlValues {
   return {
     taskId: task.taskId,
     caller: task.caller,
@@ -84,12 +84,12 @@ export function fromEnvironment(environment: Environment | undefined): string | 
   return environment === undefined || Object.keys(environment).length === 0 ? null : JSON.stringify(environment);
 }
 
-export function fromRules(rules: TaskRules): Values {
+export function fromRules(rules: TaskRules): SqlValues {
   return { isSafe: rules.isSafe ? 1 : 0, maxAttempts: rules.maxAttempts, backoffMs: rules.backoffMs };
 }
 
 /** Who may be served now, and in which order, as the database takes it; null stands for nobody. */
-export function fromShares({ full = [], fullOfEndless = [], turns = [] }: Partial<ClaimShares> = {}): Values {
+export function fromShares({ full = [], fullOfEndless = [], turns = [] }: Partial<ClaimShares> = {}): SqlValues {
   const toList = (callers: readonly string[] | "everybody") =>
     callers === "everybody" ? null : JSON.stringify(callers);
   return { full: toList(full), fullOfEndless: toList(fullOfEndless), turns: JSON.stringify(turns) };

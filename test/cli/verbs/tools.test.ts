@@ -6,7 +6,7 @@ import { run } from "../../../src/cli/verbs/tools.ts";
 import type { Terminal } from "../../../src/cli/terminal.ts";
 import { systemClock } from "../../../src/clock.ts";
 import { loadSettings } from "../../../src/config.ts";
-import { openSqliteStore } from "../../../src/store/sqlite/store.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/sqlite-store.ts";
 import { History } from "../../../src/task/history.ts";
 import { temporaryFolder, writeFiles } from "../../helpers/home.ts";
 

@@ -1,15 +1,15 @@
-import type { Clock } from "../clock.ts";
-import type { Answer } from "../command/context.ts";
-import { ProtocolError, RequestError } from "../errors.ts";
-import type { Engine } from "../task/engine.ts";
-import { openQuestions } from "../task/task.ts";
-import { tasksExtension } from "../wire/revisions.ts";
-import { callerKey } from "./caller.ts";
-import { readWithRoom } from "./outbound.ts";
-import type { PollLimit } from "./poll-limit.ts";
-import { type ClientCapabilities, canElicit, toAnswer } from "./questions.ts";
-import type { Handler, Request, Result } from "./request.ts";
-import { type FindCommand, toDetailedTask } from "./task-wire.ts";
+import type { Clock } from "../../clock.ts";
+import type { Answer } from "../../command/context.ts";
+import { ProtocolError, RequestError } from "../../errors.ts";
+import type { Engine } from "../../task/engine.ts";
+import { openQuestions } from "../../task/task.ts";
+import { tasksExtension } from "../../wire/revisions.ts";
+import { callerKey } from "../caller.ts";
+import { readWithRoom } from "../outbound.ts";
+import type { PollLimit } from "../poll-limit.ts";
+import { type ClientCapabilities, canElicit, toAnswer } from "../questions.ts";
+import type { Handler, ClientRequest, Result } from "../request.ts";
+import { type FindCommand, toDetailedTask } from "../task-wire.ts";
 
 /**
  * The tasks extension of 2026-07-28: tasks/get with everything in it, tasks/update, tasks/cancel. The server decides
@@ -19,7 +19,7 @@ import { type FindCommand, toDetailedTask } from "./task-wire.ts";
 /** A capability that the request needs was not declared with it. */
 const missingCapabilityCode = -32021;
 
-export interface TasksOptions {
+export interface Tasks2026Options {
   readonly openEngine: () => Promise<Engine>;
   readonly find: FindCommand;
   readonly clock: Clock;
@@ -39,7 +39,7 @@ export function missingTasks(): ProtocolError {
 }
 
 /** The extension's methods, for clients of 2026-07-28. */
-export function createTasks2026(options: TasksOptions): Readonly<Record<string, Handler>> {
+export function createTasks2026(options: Tasks2026Options): Readonly<Record<string, Handler>> {
   const { openEngine, find, clock, isDebug } = options;
   const methods: Record<string, Handler> = {};
   const handle = (method: string, answer: (params: TaskParams, call: TaskCall) => Promise<Result>) => {
@@ -88,7 +88,7 @@ interface TaskParams {
 }
 
 interface TaskCall {
-  readonly request: Request;
+  readonly request: ClientRequest;
   readonly engine: Engine;
   readonly caller: string;
   readonly capabilities: ClientCapabilities;

@@ -30,11 +30,11 @@ import type { ProgressUpdate } from "../task/progress.ts";
 import { openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import { knowsTaskSupport } from "../wire/revisions.ts";
 import { callerKey, isKnown } from "./caller.ts";
-import { announceJob, jobsCapability, toJobAnswer } from "./jobs.ts";
-import { isLarge, Place } from "./outbound.ts";
+import { announceJob, jobsCapability, toJobAnswer } from "./generation/jobs.ts";
+import { isLarge, BacklogPlace } from "./outbound.ts";
 import type { ToolCall } from "./parts.ts";
-import type { PlainRoad } from "./plain.ts";
-import { ProgressSender, progressGapMs } from "./progress.ts";
+import type { FollowUpTools } from "./generation/plain.ts";
+import { ProgressSender, progressGapMs } from "./progress-sender.ts";
 import {
   askAhead,
   canElicit,
@@ -46,14 +46,14 @@ import {
   toInputRequest,
   withAnswers,
 } from "./questions.ts";
-import type { Client, Request, Result } from "./request.ts";
+import type { ClientIdentity, ClientRequest, Result } from "./request.ts";
 import { errorResult, toCallResult } from "./results.ts";
 import { isBug } from "./router.ts";
 import { toTask2026 } from "./task-wire.ts";
-import { answerUntilFits, wrongTaskSupport } from "./tasks-2025.ts";
-import { missingTasks, takesTasks } from "./tasks-2026.ts";
+import { answerUntilFits, wrongTaskSupport } from "./generation/tasks-2025.ts";
+import { missingTasks, takesTasks } from "./generation/tasks-2026.ts";
 
-export interface CallOptions {
+export interface CommandCallOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly isDebug: boolean;
@@ -63,7 +63,7 @@ export interface CallOptions {
   /** Calls that were sent back with a question, each with what keeps its clock from running out. */
   readonly parked: Map<string, () => void>;
   /** Absent when the follow-up tools are switched off. */
-  readonly plain: PlainRoad | undefined;
+  readonly plain: FollowUpTools | undefined;
   readonly hosts: Readonly<Record<string, HostOverride>>;
   /** No call stays open longer. */
   readonly keepInlineMs: number;
@@ -80,7 +80,7 @@ const taskHint = "meanwhile/task";
 const unparked = new Error("The call is not parked any more.");
 
 /** `params.task` means something in one generation only. */
-export function asksForTask({ task }: ToolCall, { client }: Request): boolean {
+export function asksForTask({ task }: ToolCall, { client }: ClientRequest): boolean {
   if (client.isModern || task === undefined || !knowsTaskSupport(client.revision)) return false;
   if (typeof task !== "object" || task === null || Array.isArray(task))
     throw new ProtocolError(-32602, "`task` must be an object, e.g. { ttl: 60000 }.");
@@ -88,12 +88,12 @@ export function asksForTask({ task }: ToolCall, { client }: Request): boolean {
 }
 
 type NamedLimit = HostLimit & { readonly host: string };
-const namedLimits = new WeakMap<HostProfile, Readonly<Record<Request["door"], NamedLimit>>>();
+const namedLimits = new WeakMap<HostProfile, Readonly<Record<ClientRequest["door"], NamedLimit>>>();
 
 /**
  * What this request's host does with a slow call; one object for a host, so that what was decided by it can be kept.
  */
-function limitOf(options: CallOptions, { connection, client, door }: Request): NamedLimit {
+function limitOf(options: CommandCallOptions, { connection, client, door }: ClientRequest): NamedLimit {
   const profile = findHost(connection.hostName ?? options.hostName ?? client.name, options.hosts);
   const { limits, name: host } = profile;
   const named = namedLimits.get(profile) ?? { stdio: { ...limits.stdio, host }, http: { ...limits.http, host } };
@@ -105,7 +105,7 @@ type Wish = CallRequest["wish"];
 const wishes = new Map<number, Wish>();
 
 /** What a client that asks for nothing could take: one object for all who could take the same. */
-function wishOf(options: CallOptions, { isModern, capabilities, revision }: Client): Wish {
+function wishOf(options: CommandCallOptions, { isModern, capabilities, revision }: ClientIdentity): Wish {
   const canTakeTask = isModern && takesTasks(capabilities);
   const canTakeUnasked = !isModern && knowsTaskSupport(revision);
   const declaresTasks = canTakeTask || (capabilities as { tasks?: unknown }).tasks !== undefined;
@@ -133,7 +133,7 @@ function wishOf(options: CallOptions, { isModern, capabilities, revision }: Clie
  * How long a follow-up tool may wait here; a client that sends a token with this call is taken to send one with the
  * next.
  */
-export function budgetFor(options: CallOptions, request: Request): Budget {
+export function budgetFor(options: CommandCallOptions, request: ClientRequest): Budget {
   return budgetOf(limitOf(options, request), request.progressToken !== undefined, options.keepInlineMs);
 }
 
@@ -141,20 +141,20 @@ export function budgetFor(options: CallOptions, request: Request): Budget {
 type Begun = CallEnding | { readonly result: Result };
 
 /** One tools/call of a command. */
-export class Call implements CallWatcher {
-  readonly #options: CallOptions;
+export class CommandCall implements CallWatcher {
+  readonly #options: CommandCallOptions;
   readonly #entry: CatalogEntry;
   readonly #call: ToolCall;
-  readonly #request: Request;
+  readonly #request: ClientRequest;
   #input: unknown;
   /** There only where the client sent a token. */
   readonly #sender: ProgressSender | undefined;
   #engine: Engine | undefined;
-  #place: Place | undefined;
+  #place: BacklogPlace | undefined;
   /** Aborted once the request has been answered; there only when a question was shown. */
   #answered: AbortController | undefined;
 
-  constructor(options: CallOptions, entry: CatalogEntry, call: ToolCall, request: Request) {
+  constructor(options: CommandCallOptions, entry: CatalogEntry, call: ToolCall, request: ClientRequest) {
     this.#options = options;
     this.#entry = entry;
     this.#call = call;
@@ -409,8 +409,8 @@ export class Call implements CallWatcher {
     for (const question of open) if (this.#engine !== undefined) void this.#elicit(this.#engine, task, question);
   }
 
-  get #myPlace(): Place {
-    this.#place ??= new Place(this.#request);
+  get #myPlace(): BacklogPlace {
+    this.#place ??= new BacklogPlace(this.#request);
     return this.#place;
   }
 

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { sleep } from "../../src/clock.ts";
-import { defineCommand } from "../../src/command/command.ts";
-import { content, image } from "../../src/command/content.ts";
-import { FakeClock } from "../helpers/fake-clock.ts";
-import { openPiped } from "../helpers/in-memory.ts";
-import type { Message } from "../helpers/wire.ts";
+import { sleep } from "../../../src/clock.ts";
+import { defineCommand } from "../../../src/command/command.ts";
+import { content, image } from "../../../src/command/content.ts";
+import { FakeClock } from "../../helpers/fake-clock.ts";
+import { openPiped } from "../../helpers/in-memory.ts";
+import type { Message } from "../../helpers/wire.ts";
 
 const revision = "2025-11-25";
 const takesJobs = { experimental: { "meanwhile/jobs": {} } };

@@ -1,15 +1,15 @@
 import type { IncomingMessage } from "node:http";
-import { RequestError } from "../errors.ts";
-import { createId } from "../ids.ts";
-import { type Caller, callerKey } from "../mcp/caller.ts";
-import { Conversation, type Served } from "../mcp/conversation.ts";
-import type { Way } from "../mcp/incoming.ts";
-import type { Message } from "../wire/message.ts";
-import { assumedRevision, legacyRevisions, modernRevision, takesEmptyEvents } from "../wire/revisions.ts";
+import { RequestError } from "../../errors.ts";
+import { createId } from "../../ids.ts";
+import { type Caller, callerKey } from "../../mcp/caller.ts";
+import { Conversation, type Served } from "../../mcp/conversation.ts";
+import type { Way } from "../../mcp/incoming.ts";
+import type { Message } from "../../wire/message.ts";
+import { assumedRevision, legacyRevisions, modernRevision, takesEmptyEvents } from "../../wire/revisions.ts";
 import { EventWay } from "./event-way.ts";
-import type { Exchange } from "./exchange.ts";
-import { limitsOf, nameOf, tooManyRequests } from "./limits.ts";
-import { Refusal } from "./refusal.ts";
+import type { HttpExchange } from "./http-exchange.ts";
+import { limitsOf, nameOf, tooManyRequests } from "../limits.ts";
+import { HttpRefusal } from "./http-refusal.ts";
 import { Replay, ReplayMemory } from "./replay.ts";
 
 /** How long what was sent is kept for a client that comes back, at least; it is looked for once a minute. */
@@ -23,7 +23,7 @@ const sessionNotFound = -32001;
 interface From {
   readonly caller: Caller;
   readonly request: IncomingMessage;
-  readonly exchange: Exchange;
+  readonly exchange: HttpExchange;
   readonly message?: Message;
 }
 
@@ -102,7 +102,7 @@ export class Sessions {
     const session = this.#sessions.get(id);
     // A session belongs to who began it: for anybody else it does not exist.
     if (session === undefined || callerKey(session.caller) !== callerKey(caller))
-      throw new Refusal(404, "Session not found; begin a new one with initialize.", { code: sessionNotFound });
+      throw new HttpRefusal(404, "Session not found; begin a new one with initialize.", { code: sessionNotFound });
     session.use();
     if (request.method === "DELETE") {
       refuseVersion(request);
@@ -214,7 +214,7 @@ class Session {
   }
 
   /** The handshake. A session that was refused has not begun. */
-  begin(message: Message, exchange: Exchange, onAccepted: () => void): void {
+  begin(message: Message, exchange: HttpExchange, onAccepted: () => void): void {
     const asked = String(message.params?.protocolVersion);
     const refused = new EventWay({ id: "" }, exchange);
     const accepted = this.#createWay(exchange, asked);
@@ -230,22 +230,22 @@ class Session {
     });
   }
 
-  answer(message: Message, exchange: Exchange, revision: string): void {
+  answer(message: Message, exchange: HttpExchange, revision: string): void {
     receive(this.conversation, message, this.#createWay(exchange, revision));
   }
 
   /** For messages of our own; or, for a client that comes back, for what is left of a stream that broke. */
-  openStream(exchange: Exchange, lastEventId: string | string[] | undefined): void {
+  openStream(exchange: HttpExchange, lastEventId: string | string[] | undefined): void {
     exchange.onClose(() => this.use());
     const wanted = lastEventId === undefined ? ownStream : this.#replay.streamOf(String(lastEventId));
     if (wanted === undefined)
-      throw new Refusal(400, "Invalid event ID format: Last-Event-ID names no event of this session.");
+      throw new HttpRefusal(400, "Invalid event ID format: Last-Event-ID names no event of this session.");
     const way =
       wanted === ownStream
         ? this.#own
         : (this.#ways.get(wanted) ?? new EventWay({ id: wanted, replay: this.#replay, headers: this.#headers }));
     if (way.isCarried)
-      throw new Refusal(
+      throw new HttpRefusal(
         409,
         `Conflict: ${way === this.#own ? "Only one SSE stream is allowed per session" : "Stream already has an active connection"}`,
       );
@@ -262,7 +262,7 @@ class Session {
     this.#replay.clear();
   }
 
-  #createWay(exchange: Exchange, revision: string): EventWay {
+  #createWay(exchange: HttpExchange, revision: string): EventWay {
     const onOver = () => {
       this.#ways.delete(way.id);
       this.use();
@@ -286,8 +286,8 @@ function receive(conversation: Conversation, message: Message, way: Way & { open
   });
 }
 
-function withoutSession(): Refusal {
-  return new Refusal(405, "Without a session MCP is asked by POST.", { headers: { allow: "POST" } });
+function withoutSession(): HttpRefusal {
+  return new HttpRefusal(405, "Without a session MCP is asked by POST.", { headers: { allow: "POST" } });
 }
 
 function versionOf({ headers }: IncomingMessage): string {
@@ -297,7 +297,7 @@ function versionOf({ headers }: IncomingMessage): string {
 function refuseVersion({ headers }: IncomingMessage): void {
   const version = headers["mcp-protocol-version"];
   if (version === undefined || legacyRevisions.includes(String(version))) return;
-  throw new Refusal(
+  throw new HttpRefusal(
     400,
     `Bad Request: Unsupported protocol version: ${String(version).slice(0, 100)} (supported versions: ${legacyRevisions.join(", ")})`,
   );
@@ -306,7 +306,7 @@ function refuseVersion({ headers }: IncomingMessage): void {
 function refuseAccept({ headers }: IncomingMessage, types: readonly string[]): void {
   const accepted = (headers.accept ?? "").toLowerCase().split(",");
   if (types.every((type) => accepted.some((range) => range.split(";", 1)[0]?.trim() === type))) return;
-  throw new Refusal(
+  throw new HttpRefusal(
     406,
     `Not Acceptable: Client must accept ${types.length > 1 ? `both ${types.join(" and ")}` : types[0]}`,
   );

@@ -1,8 +1,8 @@
-import type { Way } from "../mcp/incoming.ts";
-import type { Outbound } from "../mcp/outbound.ts";
-import { type Message, writeAnything } from "../wire/message.ts";
-import { toEventText, toMarker } from "../wire/sse.ts";
-import type { Exchange } from "./exchange.ts";
+import type { Way } from "../../mcp/incoming.ts";
+import type { Outbound } from "../../mcp/outbound.ts";
+import { type Message, writeAnything } from "../../wire/message.ts";
+import { toEventText, toMarker } from "../../wire/sse.ts";
+import type { HttpExchange } from "./http-exchange.ts";
 import type { Replay } from "./replay.ts";
 
 /** How long a client that lost its connection is asked to wait before it comes back. */
@@ -27,9 +27,9 @@ export interface EventWayOptions {
 export class EventWay implements Way {
   readonly id: string;
   readonly #options: EventWayOptions;
-  #carrier: Exchange | undefined;
+  #carrier: HttpExchange | undefined;
 
-  constructor(options: EventWayOptions, carrier?: Exchange) {
+  constructor(options: EventWayOptions, carrier?: HttpExchange) {
     this.id = options.id;
     this.#options = options;
     this.#carrier = carrier;
@@ -84,7 +84,7 @@ export class EventWay implements Way {
   }
 
   /** Goes on where the client was, after what it missed. */
-  carryOn(carrier: Exchange, lastEventId: string): void {
+  carryOn(carrier: HttpExchange, lastEventId: string): void {
     const missed = [...(this.#options.replay?.after(lastEventId) ?? [])].map(({ eventId, text }) =>
       toEventText(text, eventId),
     );

@@ -1,17 +1,17 @@
-import type { Clock } from "../clock.ts";
-import { ProtocolError, RequestError, requestErrors } from "../errors.ts";
-import type { Logger } from "../log.ts";
-import type { Engine } from "../task/engine.ts";
-import { ProgressReader } from "../task/progress.ts";
-import { toWords } from "../task/status-line.ts";
-import { isTerminal, openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
-import { type Caller, callerKey, isKnown } from "./caller.ts";
-import { readWithRoom } from "./outbound.ts";
-import type { PollLimit } from "./poll-limit.ts";
-import { ProgressSender } from "./progress.ts";
-import { canElicit, elicit } from "./questions.ts";
-import type { Connection, Handler, Request, Result } from "./request.ts";
-import { type FindCommand, relatedTask, resultOrError, toTask2025 } from "./task-wire.ts";
+import type { Clock } from "../../clock.ts";
+import { ProtocolError, RequestError, requestErrors } from "../../errors.ts";
+import type { Logger } from "../../log.ts";
+import type { Engine } from "../../task/engine.ts";
+import { ProgressReader } from "../../task/progress.ts";
+import { toWords } from "../../task/status-line.ts";
+import { isTerminal, openQuestions, type Task, type TaskQuestion } from "../../task/task.ts";
+import { type Caller, callerKey, isKnown } from "../caller.ts";
+import { readWithRoom } from "../outbound.ts";
+import type { PollLimit } from "../poll-limit.ts";
+import { ProgressSender } from "../progress-sender.ts";
+import { canElicit, elicit } from "../questions.ts";
+import type { ClientConnection, Handler, ClientRequest, Result } from "../request.ts";
+import { type FindCommand, relatedTask, resultOrError, toTask2025 } from "../task-wire.ts";
 
 /**
  * Core tasks of 2025-11-25: the client asks for one with `params.task`, polls tasks/get, and fetches tasks/result,
@@ -40,13 +40,13 @@ export function tasksCapability(caller: Caller): Record<string, unknown> {
 /** One connection's tasks. */
 export class Tasks2025 {
   readonly #options: Tasks2025Options;
-  readonly #connection: Connection;
+  readonly #connection: ClientConnection;
   /** Questions that are on their way to the person, by task and key, each with what takes it back. */
   readonly #shown = new Map<string, AbortController>();
   /** Tasks this connection is told about: each once, however many calls have joined it. */
   readonly #followed = new Set<string>();
 
-  constructor(connection: Connection, options: Tasks2025Options) {
+  constructor(connection: ClientConnection, options: Tasks2025Options) {
     this.#connection = connection;
     this.#options = options;
   }
@@ -220,7 +220,7 @@ export class Tasks2025 {
   }
 
   /** Over the stream of a request that waits for the task. */
-  async #ask(task: Task, question: TaskQuestion, caller: string, request: Request): Promise<void> {
+  async #ask(task: Task, question: TaskQuestion, caller: string, request: ClientRequest): Promise<void> {
     await this.#show(task, question, caller, request.signal, (asked, signal) =>
       elicit(asked, request, signal, relatedTask(task.taskId)),
     );
@@ -331,7 +331,7 @@ interface Waiting {
 }
 
 interface TaskCall {
-  readonly request: Request;
+  readonly request: ClientRequest;
   readonly engine: Engine;
   readonly key: string;
 }

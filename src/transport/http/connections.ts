@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import type { Clock } from "../clock.ts";
-import { RequestError } from "../errors.ts";
-import { type Caller, callerKey } from "../mcp/caller.ts";
-import { Backlog } from "../mcp/outbound.ts";
-import { limitsOf, nameOf, tooManyRequests } from "./limits.ts";
+import type { Clock } from "../../clock.ts";
+import { RequestError } from "../../errors.ts";
+import { type Caller, callerKey } from "../../mcp/caller.ts";
+import { Backlog } from "../../mcp/outbound.ts";
+import { limitsOf, nameOf, tooManyRequests } from "../limits.ts";
 import { Pace } from "./pace.ts";
 
 /** Connections that have not said who they are: beyond these, those that have been silent for a while are closed. */

@@ -6,19 +6,23 @@ import { closest } from "../command/suggest.ts";
 import { CommandError, ProtocolError } from "../errors.ts";
 import { type CommandStats, isTaskModeRecommended } from "../task/history.ts";
 import { knowsTaskSupport } from "../wire/revisions.ts";
-import { asksForTask, budgetFor, Call, type CallOptions } from "./call.ts";
+import { asksForTask, budgetFor, CommandCall, type CommandCallOptions } from "./command-call.ts";
 import { isKnown } from "./caller.ts";
-import type { CommandTools, Tool, ToolCall } from "./parts.ts";
+import type { CommandTools, ListedTool, ToolCall } from "./parts.ts";
 import { errorResult } from "./results.ts";
-import { wrongTaskSupport } from "./tasks-2025.ts";
+import { wrongTaskSupport } from "./generation/tasks-2025.ts";
 
-export interface ToolsOptions extends CallOptions {
+export interface ToolsOptions extends CommandCallOptions {
   readonly catalog: Catalog;
   /** What is known of every command's durations; read once for each revision of the catalog. */
   readonly readStats: () => Promise<readonly CommandStats[]>;
 }
 
-function listFor(commands: readonly Tool[], followUps: readonly Tool[], hasSupport: boolean): readonly Tool[] {
+function listFor(
+  commands: readonly ListedTool[],
+  followUps: readonly ListedTool[],
+  hasSupport: boolean,
+): readonly ListedTool[] {
   const tools = [...commands, ...followUps];
   return hasSupport ? tools : tools.map(({ execution: _support, ...tool }) => tool);
 }
@@ -27,8 +31,8 @@ function listFor(commands: readonly Tool[], followUps: readonly Tool[], hasSuppo
 export function createTools(options: ToolsOptions): CommandTools {
   const { catalog, plain } = options;
   /** What was made of a list for each kind of client. */
-  const listsOf = new WeakMap<readonly Tool[], Map<string, readonly Tool[]>>();
-  let listed: { revision: number; isPartial: boolean; tools: Promise<readonly Tool[]> } | undefined;
+  const listsOf = new WeakMap<readonly ListedTool[], Map<string, readonly ListedTool[]>>();
+  let listed: { revision: number; isPartial: boolean; tools: Promise<readonly ListedTool[]> } | undefined;
   const commandTools = () => {
     if (listed?.revision !== catalog.revision || listed.isPartial)
       listed = { revision: catalog.revision, isPartial: false, tools: listCommands(options) };
@@ -44,7 +48,7 @@ export function createTools(options: ToolsOptions): CommandTools {
   return {
     async list({ caller, client }) {
       const commands = await commandTools();
-      const kept = listsOf.get(commands) ?? new Map<string, readonly Tool[]>();
+      const kept = listsOf.get(commands) ?? new Map<string, readonly ListedTool[]>();
       listsOf.set(commands, kept);
       // Since 2026-07-28 a tool does not say whether it can be a task, and before 2025-11-25 there are none.
       const hasSupport = !client.isModern && knowsTaskSupport(client.revision);
@@ -61,7 +65,7 @@ export function createTools(options: ToolsOptions): CommandTools {
         if (called.name !== entry.toolName && request.isAuthorsTool(called.name)) return undefined;
         const own = toOwnNames(entry, called);
         if (typeof own === "string") return Promise.resolve(errorResult(own, options.clock));
-        return new Call(options, entry, own, request).answer();
+        return new CommandCall(options, entry, own, request).answer();
       }
       const isFollowUp = plain?.inputSchema(called.name) !== undefined;
       if (isFollowUp && asksForTask(called, request)) throw wrongTaskSupport(called.name, "forbidden");
@@ -97,13 +101,13 @@ function toOwnNames(entry: CatalogEntry, request: ToolCall): ToolCall | string {
   }
 }
 
-async function listCommands({ catalog, readStats }: ToolsOptions): Promise<readonly Tool[]> {
+async function listCommands({ catalog, readStats }: ToolsOptions): Promise<readonly ListedTool[]> {
   const known = new Map((await readStats()).map((stats) => [stats.command, stats]));
   return catalog.entries.map((entry) => toTool(entry, known.get(entry.toolName)));
 }
 
 /** A command as tools/list shows it. */
-export function toTool(entry: CatalogEntry, known?: CommandStats): Tool {
+export function toTool(entry: CatalogEntry, known?: CommandStats): ListedTool {
   const { command, toolName } = entry;
   return {
     name: toolName,

@@ -42,7 +42,7 @@ import { fromCursor, toCursor } from "../cursor.ts";
 import { Listeners } from "../listeners.ts";
 import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
 import { type OpenFile, openFiles, refuseReplaced } from "./replaced.ts";
-import { fromEnvironment, fromRules, fromShares, fromTask, type TaskRow, toTask, type Values } from "./rows.ts";
+import { fromEnvironment, fromRules, fromShares, fromTask, type TaskRow, toTask, type SqlValues } from "./rows.ts";
 import { statements } from "./statements.ts";
 
 /** Other processes' changes are looked for this often while someone waits, and this often otherwise. */
@@ -61,7 +61,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
   readonly #clock: Clock;
   readonly #log: Logger;
   #opened: { readonly db: Database.Database; readonly files: readonly OpenFile[] } | undefined;
-  readonly #prepared = new Map<string, Database.Statement<[Values], unknown>>();
+  readonly #prepared = new Map<string, Database.Statement<[SqlValues], unknown>>();
   readonly #listeners = new Listeners();
   #isFull = true;
   #dataVersion = 0;
@@ -458,15 +458,15 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return this.#db.transaction(action).immediate();
   }
 
-  #prepare(name: keyof typeof statements): Database.Statement<[Values], unknown> {
+  #prepare(name: keyof typeof statements): Database.Statement<[SqlValues], unknown> {
     const known = this.#prepared.get(name);
     if (known !== undefined) return known;
-    const prepared = this.#db.prepare<[Values], unknown>(statements[name]);
+    const prepared = this.#db.prepare<[SqlValues], unknown>(statements[name]);
     this.#prepared.set(name, prepared);
     return prepared;
   }
 
-  #run(name: keyof typeof statements, values: Values): number {
+  #run(name: keyof typeof statements, values: SqlValues): number {
     return this.#prepare(name).run(values).changes;
   }
 
@@ -505,7 +505,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
   }
 
   /** The end of a task and of its steps: both or neither. */
-  #end(name: "settle" | "cancel" | "lapse", values: Values & { taskId: string }): Promise<boolean> {
+  #end(name: "settle" | "cancel" | "lapse", values: SqlValues & { taskId: string }): Promise<boolean> {
     const write = () => {
       const changes = this.#run(name, values);
       if (changes > 0) this.#run("dropSteps", { taskId: values.taskId });
@@ -514,17 +514,17 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return this.#told(values.taskId, () => this.#durably(() => this.#transaction(write)));
   }
 
-  #row(name: keyof typeof statements, values: Values): Task | undefined {
+  #row(name: keyof typeof statements, values: SqlValues): Task | undefined {
     const row = this.#first<TaskRow>(name, values);
     return row === undefined ? undefined : toTask(row);
   }
 
   /** Not `.get()`: that stops at the first row, and when the commit that follows fails, it does not say so. */
-  #first<T>(name: keyof typeof statements, values: Values): T | undefined {
+  #first<T>(name: keyof typeof statements, values: SqlValues): T | undefined {
     return (this.#prepare(name).all(values) as T[])[0];
   }
 
-  #ids(name: keyof typeof statements, values: Values): string[] {
+  #ids(name: keyof typeof statements, values: SqlValues): string[] {
     return (this.#prepare(name).all(values) as { task_id: string }[]).map((row) => row.task_id);
   }
 

@@ -1,10 +1,10 @@
 import type { ServerResponse } from "node:http";
-import type { Clock } from "../clock.ts";
-import type { Way } from "../mcp/incoming.ts";
-import { Backlog, type Outbound } from "../mcp/outbound.ts";
-import { type Message, writeAnything } from "../wire/message.ts";
-import { toEventText } from "../wire/sse.ts";
-import { partBytes, unread } from "./limits.ts";
+import type { Clock } from "../../clock.ts";
+import type { Way } from "../../mcp/incoming.ts";
+import { Backlog, type Outbound } from "../../mcp/outbound.ts";
+import { type Message, writeAnything } from "../../wire/message.ts";
+import { toEventText } from "../../wire/sse.ts";
+import { partBytes, unread } from "../limits.ts";
 import { PartWriter } from "./part-writer.ts";
 
 /** The answer to one HTTP request: JSON where one message is all there is, events as soon as there is more. */
@@ -18,22 +18,22 @@ const streamHeaders = {
 /** What is wrong with the request itself is also said in HTTP's own terms. */
 const statuses: Readonly<Record<number, number>> = { [-32601]: 404, [-32022]: 400, [-32021]: 400, [-32020]: 400 };
 
-export interface ExchangeOptions {
+export interface HttpExchangeOptions {
   readonly response: ServerResponse;
   readonly clock: Clock;
   readonly streams: OpenStreams;
 }
 
-export class Exchange implements Way, Outbound {
+export class HttpExchange implements Way, Outbound {
   readonly #response: ServerResponse;
-  readonly #options: ExchangeOptions;
+  readonly #options: HttpExchangeOptions;
   #backlog: Backlog | undefined;
   #writer: PartWriter | undefined;
   #gone: AbortController | undefined;
   #isEnded = false;
   readonly #onClose: (() => void)[] = [];
 
-  constructor(options: ExchangeOptions) {
+  constructor(options: HttpExchangeOptions) {
     const { response } = options;
     this.#options = options;
     this.#response = response;
@@ -165,19 +165,19 @@ const keepAliveMs = 15_000;
 /** The streams of a door that are open. */
 export class OpenStreams {
   readonly #clock: Clock;
-  readonly #open = new Set<Exchange>();
+  readonly #open = new Set<HttpExchange>();
   #cancel: (() => void) | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  add(exchange: Exchange): void {
+  add(exchange: HttpExchange): void {
     this.#open.add(exchange);
     this.#cancel ??= this.#clock.after(keepAliveMs, this.#onTime);
   }
 
-  delete(exchange: Exchange): void {
+  delete(exchange: HttpExchange): void {
     if (!this.#open.delete(exchange) || this.#open.size > 0) return;
     this.#cancel?.();
     this.#cancel = undefined;

@@ -1,21 +1,21 @@
 import { z } from "zod";
-import { type Clock, toTimestamp } from "../clock.ts";
-import { describeArguments, unknownArguments } from "../command/issues.ts";
-import type { Message } from "../command/run.ts";
-import { type JsonSchema, type Schema, toJsonSchema, validate } from "../command/schema.ts";
-import { CommandError, RequestError } from "../errors.ts";
-import type { Budget } from "../host/budget.ts";
-import type { Engine } from "../task/engine.ts";
-import { ProgressReader } from "../task/progress.ts";
-import { statusLine, timeLeft, timingOf } from "../task/status-line.ts";
-import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "../task/task.ts";
-import { type Caller, callerKey, isKnown } from "./caller.ts";
-import { readWithRoom } from "./outbound.ts";
-import type { Tool } from "./parts.ts";
-import { ProgressSender } from "./progress.ts";
-import type { Request, Result } from "./request.ts";
-import { errorResult } from "./results.ts";
-import { type FindCommand, resultOf } from "./task-wire.ts";
+import { type Clock, toTimestamp } from "../../clock.ts";
+import { describeArguments, unknownArguments } from "../../command/issues.ts";
+import type { Message } from "../../command/run.ts";
+import { type JsonSchema, type Schema, toJsonSchema, validate } from "../../command/schema.ts";
+import { CommandError, RequestError } from "../../errors.ts";
+import type { Budget } from "../../host/budget.ts";
+import type { Engine } from "../../task/engine.ts";
+import { ProgressReader } from "../../task/progress.ts";
+import { statusLine, timeLeft, timingOf } from "../../task/status-line.ts";
+import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "../../task/task.ts";
+import { type Caller, callerKey, isKnown } from "../caller.ts";
+import { readWithRoom } from "../outbound.ts";
+import type { ListedTool } from "../parts.ts";
+import { ProgressSender } from "../progress-sender.ts";
+import type { ClientRequest, Result } from "../request.ts";
+import { errorResult } from "../results.ts";
+import { type FindCommand, resultOf } from "../task-wire.ts";
 
 /**
  * The plain road, for clients without tasks: a slow call is answered with a handle, an ordinary tool result that says
@@ -38,7 +38,7 @@ export interface PlainOptions {
 
 /** One follow-up call, and how long its host lets it wait. */
 export interface FollowUpCall {
-  readonly request: Request;
+  readonly request: ClientRequest;
   readonly budget: Budget;
 }
 
@@ -74,10 +74,10 @@ const waitedEnough = new Error("Nobody waits for it here any longer.");
 const job = z.string().min(1).describe("The job_id that the first call was answered with");
 
 /** The tools that follow up plain handles. */
-export class PlainRoad {
+export class FollowUpTools {
   readonly #options: PlainOptions;
   readonly #followUps: ReadonlyMap<string, FollowUp>;
-  readonly #tools: readonly Tool[];
+  readonly #tools: readonly ListedTool[];
 
   constructor(options: PlainOptions) {
     this.#options = options;
@@ -86,7 +86,7 @@ export class PlainRoad {
   }
 
   /** Callers who cannot be told apart have no list to look into. */
-  list(caller: Caller): readonly Tool[] {
+  list(caller: Caller): readonly ListedTool[] {
     return isKnown(caller) ? this.#tools : this.#tools.filter(({ name }) => name !== this.#nameOf("task_list"));
   }
 
@@ -376,7 +376,7 @@ export class PlainRoad {
     } as Result;
   }
 
-  #sender(request: Request): ProgressSender {
+  #sender(request: ClientRequest): ProgressSender {
     const send = (params: Record<string, unknown>) => request.notify("notifications/progress", params);
     return new ProgressSender({ token: request.progressToken, send, monotonic: () => this.#options.clock.monotonic() });
   }
@@ -400,7 +400,7 @@ function waitsUntil({ until }: TaskQuestion): string {
   return until === undefined ? "" : ` It waits for that until ${toTimestamp(until)}, then it ends.`;
 }
 
-function toFollowUpTool(name: string, followUp: FollowUp): Tool {
+function toFollowUpTool(name: string, followUp: FollowUp): ListedTool {
   return {
     name,
     description: followUp.summary,

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import { RequestError } from "../errors.ts";
-import { maxBodyBytes } from "../wire/frames.ts";
+import { RequestError } from "../../errors.ts";
+import { maxBodyBytes } from "../../wire/frames.ts";
 
 /** A client that is still sending reads no answer, so what is too large is read on, up to here, and dropped. */
 const maxDroppedBytes = 16 * maxBodyBytes;

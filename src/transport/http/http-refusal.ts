@@ -1,4 +1,4 @@
-import { internalErrorCode, requestErrors } from "../errors.ts";
+import { internalErrorCode, requestErrors } from "../../errors.ts";
 
 interface RefusalFacts {
   /** As JSON-RPC has it. */
@@ -7,7 +7,7 @@ interface RefusalFacts {
 }
 
 /** An answer below the protocol: wrong door, wrong host, wrong token. */
-export class Refusal extends Error {
+export class HttpRefusal extends Error {
   readonly status: number;
   readonly code: number;
   readonly headers: Readonly<Record<string, string>> | undefined;

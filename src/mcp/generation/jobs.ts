@@ -1,12 +1,12 @@
-import { type Clock, toTimestamp } from "../clock.ts";
-import { toEnvelope } from "../command/envelope.ts";
-import type { Message } from "../command/run.ts";
-import type { Logger } from "../log.ts";
-import type { Engine } from "../task/engine.ts";
-import { outcomeOf } from "../task/outcome.ts";
-import { statusLine, toWords } from "../task/status-line.ts";
-import { isTerminal, openQuestions, type Task } from "../task/task.ts";
-import type { Connection, Result } from "./request.ts";
+import { type Clock, toTimestamp } from "../../clock.ts";
+import { toEnvelope } from "../../command/envelope.ts";
+import type { Message } from "../../command/run.ts";
+import type { Logger } from "../../log.ts";
+import type { Engine } from "../../task/engine.ts";
+import { outcomeOf } from "../../task/outcome.ts";
+import { statusLine, toWords } from "../../task/status-line.ts";
+import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
+import type { ClientConnection, Result } from "../request.ts";
 import { noteUnlessGone } from "./tasks-2025.ts";
 
 /**
@@ -21,7 +21,7 @@ export interface JobOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly isDebug: boolean;
-  readonly connection: Connection;
+  readonly connection: ClientConnection;
   readonly caller: string;
   readonly progressToken: string | number | undefined;
 }
@@ -111,7 +111,7 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
 }
 
 /** Resolves once the client holds a stream open; what is sent before would be lost. */
-async function canPush(connection: Connection): Promise<void> {
+async function canPush(connection: ClientConnection): Promise<void> {
   if (connection.canPush || connection.closed.aborted) return;
   await new Promise<void>((resolve) => {
     const stop = connection.onStream(() => {

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server as NodeServer, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../clock.ts";
 import {
   internalErrorCode,
   isOutOfDescriptors,
@@ -11,20 +11,20 @@ import {
   RuntimeError,
   requestErrors,
   UsageError,
-} from "../errors.ts";
-import type { Logger } from "../log.ts";
-import { anonymous, type Caller, localUser } from "../mcp/caller.ts";
-import { Conversation } from "../mcp/conversation.ts";
-import type { Serving } from "../mcp/serving.ts";
-import { checkMessage, maxIntroductionBytes, parseJson, refuseIntroduction } from "../wire/frames.ts";
-import { fieldsOf, textOf } from "../wire/json.ts";
-import type { Message } from "../wire/message.ts";
-import { checkParamHeaders, checkRouting, isModernMessage } from "../wire/routing.ts";
+} from "../../errors.ts";
+import type { Logger } from "../../log.ts";
+import { anonymous, type Caller, localUser } from "../../mcp/caller.ts";
+import { Conversation } from "../../mcp/conversation.ts";
+import type { Serving } from "../../mcp/serving.ts";
+import { checkMessage, maxIntroductionBytes, parseJson, refuseIntroduction } from "../../wire/frames.ts";
+import { fieldsOf, textOf } from "../../wire/json.ts";
+import type { Message } from "../../wire/message.ts";
+import { checkParamHeaders, checkRouting, isModernMessage } from "../../wire/routing.ts";
 import { readBody } from "./body.ts";
 import { Connections } from "./connections.ts";
-import { Exchange, OpenStreams } from "./exchange.ts";
-import { Refusal } from "./refusal.ts";
-import { Sessions } from "./sessions.ts";
+import { HttpExchange, OpenStreams } from "./http-exchange.ts";
+import { HttpRefusal } from "./http-refusal.ts";
+import { Sessions } from "./http-sessions.ts";
 
 export interface HttpOptions {
   readonly serving: Serving;
@@ -104,7 +104,7 @@ interface Asked {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly caller: Caller;
-  readonly exchange: Exchange;
+  readonly exchange: HttpExchange;
 }
 
 class Endpoint {
@@ -161,7 +161,7 @@ class Endpoint {
 
   /** Never throws: whatever goes wrong is answered. */
   handle(request: IncomingMessage, response: ServerResponse): void {
-    const exchange = new Exchange({ response, clock: this.#options.clock, streams: this.#streams });
+    const exchange = new HttpExchange({ response, clock: this.#options.clock, streams: this.#streams });
     if (!this.#connections.begin(request, exchange)) return;
     try {
       this.#route(request, response, exchange);
@@ -183,7 +183,7 @@ class Endpoint {
     data?: unknown;
     headers?: Readonly<Record<string, string>> | undefined;
   } {
-    if (error instanceof Refusal)
+    if (error instanceof HttpRefusal)
       return { status: error.status, code: error.code, message: error.message, headers: error.headers };
     if (error instanceof RequestError)
       return { status: requestErrors[error.kind].http, code: requestErrors[error.kind].code, message: error.message };
@@ -195,10 +195,10 @@ class Endpoint {
     return { status: 500, code: internalErrorCode, message: "Internal error" };
   }
 
-  #route(request: IncomingMessage, response: ServerResponse, exchange: Exchange): void {
+  #route(request: IncomingMessage, response: ServerResponse, exchange: HttpExchange): void {
     refuseStrangers(request);
     if (this.#crowded.has(request.socket))
-      throw new Refusal(
+      throw new HttpRefusal(
         503,
         "The server has no file descriptors left for another connection; come back in a moment, or have their number raised (ulimit -n).",
       );
@@ -207,7 +207,7 @@ class Endpoint {
     if (route !== undefined) return void route(response);
     // Before anything else is said: who may not come in learns nothing about what is here.
     const caller = this.#callerOf(request);
-    if (path !== "/mcp") throw new Refusal(404, "There is nothing here; MCP is at /mcp.");
+    if (path !== "/mcp") throw new HttpRefusal(404, "There is nothing here; MCP is at /mcp.");
     this.#mcp({ request, response, caller, exchange });
   }
 
@@ -215,17 +215,17 @@ class Endpoint {
     const known = this.#options.identify?.(request);
     if (known !== undefined) return known;
     if (hasTokenInUrl(request))
-      throw new Refusal(401, `A token in the URL is not taken, because URLs are kept and logged; ${cure}.`);
+      throw new HttpRefusal(401, `A token in the URL is not taken, because URLs are kept and logged; ${cure}.`);
     const [authorization, ...more] = allOf(request, "authorization");
-    if (more.length > 0) throw new Refusal(401, `There is more than one Authorization header; ${cure}, once.`);
+    if (more.length > 0) throw new HttpRefusal(401, `There is more than one Authorization header; ${cure}, once.`);
     if (authorization === undefined) {
       if (this.#options.allowAnonymous) return anonymous;
-      throw new Refusal(401, `This server wants to know who calls; ${cure}, or start it with --allow-anonymous.`);
+      throw new HttpRefusal(401, `This server wants to know who calls; ${cure}, or start it with --allow-anonymous.`);
     }
     const given = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
-    if (given === undefined) throw new Refusal(401, `The Authorization header holds no bearer token; ${cure}.`);
+    if (given === undefined) throw new HttpRefusal(401, `The Authorization header holds no bearer token; ${cure}.`);
     if (!isSameSecret(Buffer.from(given), this.#token))
-      throw new Refusal(401, `The bearer token is not this home's; ${cure}.`);
+      throw new HttpRefusal(401, `The bearer token is not this home's; ${cure}.`);
     return localUser;
   }
 
@@ -233,7 +233,7 @@ class Endpoint {
     const { request, response, caller, exchange } = asked;
     const { method } = request;
     if (method !== "POST" && method !== "GET" && method !== "DELETE")
-      throw new Refusal(405, "MCP is asked by POST, GET and DELETE.");
+      throw new HttpRefusal(405, "MCP is asked by POST, GET and DELETE.");
     this.#connections.admit(request, exchange, caller);
     exchange.shareBacklog(this.#connections.backlogOf(caller));
     if (method === "GET") this.#connections.holdStream(caller, exchange);
@@ -290,7 +290,7 @@ class Endpoint {
     if (schema !== undefined) checkParamHeaders(schema, params.arguments, request.headers);
   }
 
-  #holdListening({ params = {} }: Message, caller: Caller, exchange: Exchange): void {
+  #holdListening({ params = {} }: Message, caller: Caller, exchange: HttpExchange): void {
     const { taskIds } = fieldsOf(params.notifications);
     this.#connections.holdStream(caller, exchange);
     if (Array.isArray(taskIds)) this.#connections.holdTaskIds(caller, taskIds.length, exchange);
@@ -302,22 +302,22 @@ function refuseStrangers(request: IncomingMessage): void {
   const { headers, method } = request;
   const { host, origin } = headers;
   if (host === undefined || host === "")
-    throw new Refusal(403, "The Host header must name this machine, e.g. localhost: Missing Host header");
-  if (allOf(request, "host").length > 1) throw new Refusal(400, "There is more than one Host header; send one.");
+    throw new HttpRefusal(403, "The Host header must name this machine, e.g. localhost: Missing Host header");
+  if (allOf(request, "host").length > 1) throw new HttpRefusal(400, "There is more than one Host header; send one.");
   const name = /[/?#@]/.test(host) ? undefined : nameIn(`http://${host}`);
   if (name === undefined)
-    throw new Refusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host header: ${host}`);
+    throw new HttpRefusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host header: ${host}`);
   if (!ownNames.has(name))
-    throw new Refusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host: ${name}`);
+    throw new HttpRefusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host: ${name}`);
   if (origin !== undefined && origin !== "") {
     const from = nameIn(origin);
     if (from === undefined || from === "")
-      throw new Refusal(403, `Requests from other web pages are refused: Invalid Origin header: ${origin}`);
+      throw new HttpRefusal(403, `Requests from other web pages are refused: Invalid Origin header: ${origin}`);
     if (!ownNames.has(from))
-      throw new Refusal(403, `Requests from other web pages are refused: Invalid Origin: ${from}`);
+      throw new HttpRefusal(403, `Requests from other web pages are refused: Invalid Origin: ${from}`);
   }
   const hasBody = method !== "GET" && method !== "HEAD" && method !== "DELETE" && method !== "OPTIONS";
-  if (hasBody && !isJson(headers["content-type"])) throw new Refusal(415, "Content-Type must be application/json.");
+  if (hasBody && !isJson(headers["content-type"])) throw new HttpRefusal(415, "Content-Type must be application/json.");
 }
 
 function isJson(type: string | undefined): boolean {
@@ -352,10 +352,10 @@ function allOf({ rawHeaders }: IncomingMessage, header: string): string[] {
 function pathOf({ url = "/" }: IncomingMessage): string {
   if (url === "/mcp") return url;
   if (url.startsWith("/")) return url.split("?", 1)[0] as string;
-  if (!URL.canParse(url)) throw new Refusal(400, "The target of the request is no path.");
+  if (!URL.canParse(url)) throw new HttpRefusal(400, "The target of the request is no path.");
   const { hostname, pathname } = new URL(url);
   if (!ownNames.has(hostname))
-    throw new Refusal(403, `The target must name this machine, e.g. localhost: Invalid Host: ${hostname}`);
+    throw new HttpRefusal(403, `The target must name this machine, e.g. localhost: Invalid Host: ${hostname}`);
   return pathname;
 }
 
