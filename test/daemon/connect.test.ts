@@ -1,21 +1,21 @@
-import { existsSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { sleep, systemClock } from "../../src/clock.ts";
 import { reachStatus } from "../../src/daemon/connect.ts";
 import { type DaemonStatus, toLine } from "../../src/daemon/greeting.ts";
 import { writeRecord } from "../../src/daemon/record.ts";
 import { openHome } from "../../src/paths.ts";
+import { isRunning } from "../helpers/daemon.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 
 test("a daemon that is on its way, and was started by somebody else, is waited for", async () => {
   const home = openHome({ MEANWHILE_HOME: path.join(temporaryFolder(), "home") });
   const key = "0123456789abcdef";
-  const started = path.join(temporaryFolder(), "started");
+  const pidFile = path.join(temporaryFolder(), "pid");
   // What a daemon says that finds the lock taken.
-  const late = `require("node:fs").writeFileSync(${JSON.stringify(started)}, ""); require("node:fs").writeSync(3, "taken");`;
+  const late = `require("node:fs").writeFileSync(${JSON.stringify(pidFile)}, String(process.pid)); require("node:fs").writeSync(3, "taken");`;
   const answer = reachStatus({
     home,
     key,
@@ -26,8 +26,7 @@ test("a daemon that is on its way, and was started by somebody else, is waited f
     env: process.env,
     cwd: process.cwd(),
   });
-  await waitFor(() => existsSync(started));
-  await sleep(systemClock, 300);
+  await waitFor(() => hasEnded(pidFile));
   const status: DaemonStatus = {
     pid: process.pid,
     version: "0.0.0",
@@ -47,3 +46,11 @@ test("a daemon that is on its way, and was started by somebody else, is waited f
   writeRecord(home, key, { pid: process.pid, socket: status.socket });
   expect(await answer).toMatchObject({ meanwhile: "status", pid: process.pid });
 });
+
+function hasEnded(pidFile: string): boolean {
+  try {
+    return !isRunning(Number(readFileSync(pidFile, "utf8")));
+  } catch {
+    return false; // It has not begun.
+  }
+}

@@ -6,6 +6,7 @@ import { DaemonFull, DaemonUnreachable } from "../../src/daemon/connect.ts";
 import { Pump } from "../../src/daemon/pump.ts";
 import { LineSplitter } from "../../src/wire/lines.ts";
 import { temporaryFolder } from "../helpers/home.ts";
+import { turns } from "../helpers/in-memory.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import type { Message } from "../helpers/wire.ts";
 
@@ -89,11 +90,13 @@ function stopTimers() {
   onTestFinished(() => void vi.useRealTimers());
   return {
     /** Resolves when somebody waits for a time. */
-    isUsed: async () => {
-      while (vi.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
-    },
+    isUsed: () => turnsUntil(() => vi.getTimerCount() > 0),
     pass: (ms: number) => void vi.advanceTimersByTime(ms),
   };
+}
+
+async function turnsUntil(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await turns(1);
 }
 
 /** What passes a pump need not be a message of MCP. */
@@ -256,9 +259,10 @@ test("after a good-bye no daemon is started before there is a use for it", async
   await reply(1, { meanwhile: "bye" });
   const { socket } = await daemon(1);
   socket.end();
-  await waitFor(() => socket.closed);
-  // As long as a first pause, and twice that.
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  const time = stopTimers();
+  await turnsUntil(() => socket.closed);
+  time.pass(60_000);
+  await turns(100);
   expect(daemons).toHaveLength(1);
 });
 
@@ -439,7 +443,7 @@ test("a client that does not read stops the daemon's words, and gets all of them
   const text = "x".repeat(64 * 1024);
   for (let id = 1; id <= 200; id++) await reply(1, { id, result: { text } });
   await waitFor(() => output.writableNeedDrain);
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await turns(1_000);
   expect(socket.writableLength, "what the daemon still holds").toBeGreaterThan(5 * 1024 * 1024);
   expect(output.writableLength + output.readableLength, "what the front holds").toBeLessThan(2 * 1024 * 1024);
   output.resume();

@@ -1,13 +1,15 @@
+import { rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { check as ping } from "../../src/diagnose/suites/protocol/ping.ts";
 import { ask, piped, surveyed } from "../helpers/diagnose.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { turns } from "../helpers/in-memory.ts";
 
 /** A server of 2025-06-18; `first` runs before it listens, and `meets` says what it does with server/discover. */
 function server({ first = "", meets = "" }: { readonly first?: string; readonly meets?: string }) {
   const folder = writeFiles(temporaryFolder(), {
-    "server.mjs": `import { closeSync, openSync, rmSync } from "node:fs";
+    "server.mjs": `import { closeSync, existsSync, openSync, rmSync } from "node:fs";
 ${first}
 const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
 let rest = "";
@@ -54,11 +56,21 @@ test("a server that leaves at a newer handshake is known by the older one", asyn
   expect(facts.tools).toHaveLength(1);
 });
 
-test("a server that takes six seconds to start is waited for, by the survey and by the checks after it", {
-  timeout: 60_000,
-}, async () => {
-  const target = server({ first: "await new Promise((resolve) => setTimeout(resolve, 6_000));" });
-  const facts = await surveyed(target);
+test("a server that takes six seconds to start is waited for, by the survey and by the checks after it", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const gate = path.join(temporaryFolder(), "gate");
+  const target = server({ first: `while (!existsSync(${JSON.stringify(gate)})) await new Promise(setImmediate);` });
+  /** Six seconds pass for whoever waits, then its server starts. */
+  const late = async <T>(waits: number, answer: Promise<T>) => {
+    while (vi.getTimerCount() < waits) await turns();
+    vi.advanceTimersByTime(6_000);
+    writeFileSync(gate, "");
+    const answered = await answer;
+    rmSync(gate);
+    return answered;
+  };
+  const facts = await late(2, surveyed(target));
   expect(facts.legacy?.startMs).toBeGreaterThan(5_000);
-  expect(await ask(ping, target, { facts, requestMs: 2_000 })).toEqual({ outcome: "passed" });
+  expect(await late(1, ask(ping, target, { facts, requestMs: 2_000 }))).toEqual({ outcome: "passed" });
 });

@@ -80,29 +80,18 @@ export async function startGuardedHttp(
   return { ...started, url, token: () => readFileSync(path.join(started.home, "token"), "utf8").trim() };
 }
 
-/** Polls until `look` finds something; time only guards against hanging. */
+/** Looks until there is something, where no event tells of it; time only guards against hanging. */
 export async function waitFor<T>(
-  look: () => T | undefined | false,
+  look: () => T | undefined | false | Promise<T | undefined | false>,
   why: () => string = () => "it never came",
   guardMs = 50_000,
 ): Promise<T> {
   const end = Date.now() + guardMs;
   for (;;) {
-    const found = look();
+    const found = await look();
     if (found !== undefined && found !== false) return found;
     if (Date.now() > end) throw new Error(why());
     await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
-/** Asks until there is something. */
-export async function eventually<T>(ask: () => Promise<T | undefined>, guardMs = 50_000): Promise<T> {
-  const end = Date.now() + guardMs;
-  for (;;) {
-    const found = await ask();
-    if (found !== undefined) return found;
-    if (Date.now() > end) throw new Error("it never came");
-    await new Promise((resolve) => setTimeout(resolve, 30));
   }
 }
 

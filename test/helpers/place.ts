@@ -5,16 +5,7 @@ import { modernRevision } from "../../src/wire/revisions.ts";
 import type { TransportName } from "./clients.ts";
 import { cleanUp, temporaryFolder } from "./home.ts";
 import { serveHttpHere, servePipesHere } from "./in-process.ts";
-import {
-  codeCache,
-  eventually,
-  executable,
-  quickStart,
-  type Started,
-  startHttp,
-  startMeanwhile,
-  waitFor,
-} from "./meanwhile.ts";
+import { codeCache, executable, quickStart, type Started, startHttp, startMeanwhile, waitFor } from "./meanwhile.ts";
 import { type Fields, type Link, overHttp, overStreams, PipeClient, WireClient, type WireOptions } from "./wire.ts";
 
 /** Servers for clients that write their messages by hand, and what such clients do with tasks. */
@@ -186,10 +177,14 @@ export async function taskWhen(
   isRight: (task: Fields) => boolean,
   guardMs?: number,
 ): Promise<Fields> {
-  return await eventually(async () => {
-    const { result } = await client.request("tasks/get", { taskId });
-    return result !== undefined && isRight(result) ? result : undefined;
-  }, guardMs);
+  return await waitFor(
+    async () => {
+      const { result } = await client.request("tasks/get", { taskId });
+      return result !== undefined && isRight(result) ? result : undefined;
+    },
+    undefined,
+    guardMs,
+  );
 }
 
 /** A file that a command leaves its traces in, and the gate it waits at. */

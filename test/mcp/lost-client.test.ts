@@ -3,7 +3,7 @@ import { sleep } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { moving, openInMemory, turns } from "../helpers/in-memory.ts";
-import { eventually, waitFor } from "../helpers/meanwhile.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
 import { WireClient } from "../helpers/wire.ts";
 
 /** A server that outlives its connections, and a command of a minute. */
@@ -50,7 +50,7 @@ test.each([
     clock.advance(10_000);
     await turns();
     drop();
-    const jobs = await eventually(async () => {
+    const jobs = await waitFor(async () => {
       const { structuredContent } = await moving(clock, next.call("task_list"), 1);
       const found = structuredContent?.data.jobs as { job_id: string }[];
       return found.length > 0 ? found : undefined;

@@ -61,12 +61,12 @@ async function connect(options: {
 }
 
 async function dataOf(client: WireClient, taskId: string): Promise<Record<string, number>> {
-  for (;;) {
+  return await waitFor(async () => {
     const task = resultOf(await client.request("tasks/get", { taskId }));
     if (task.status === "completed") return (task.result as Result).structuredContent?.data as Record<string, number>;
     if (task.status !== "working") throw new Error(`The task ended as ${JSON.stringify(task)}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+    return undefined;
+  });
 }
 
 test("after kill -9 of the server the next one goes on with every task where it was, and does nothing twice", {

@@ -19,7 +19,7 @@ import { backWays, ways as printingWays } from "../fixtures/stdout/commands/prin
 import { DaemonHome, daemonProcesses, dataOf, isRunning, kill, ownCommands, residentMiB } from "../helpers/daemon.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { cases, rounds } from "../helpers/long.ts";
-import { eventually, executable, runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { executable, runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
 import { handleOf, overPipes, overStreams, type Result, resultOf, WireClient } from "../helpers/wire.ts";
 
@@ -397,7 +397,7 @@ describe("a client that leaves in mid-call", () => {
       }),
     );
     const back = await home.connect();
-    const jobs = await eventually(async () => {
+    const jobs = await waitFor(async () => {
       const { jobs: found } = dataOf<{ jobs: { job_id: string }[] }>(await back.call("task_list"));
       return found.length === ways.length ? found : undefined;
     });

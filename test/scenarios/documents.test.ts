@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { listProgress, progressOf } from "../../src/index.ts";
 import { callTool } from "../../src/testing/index.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { eventually, runMeanwhile, startGuardedHttp } from "../helpers/meanwhile.ts";
+import { runMeanwhile, startGuardedHttp, waitFor } from "../helpers/meanwhile.ts";
 import { isTitled, titlesIn } from "../helpers/titles.ts";
 import { type Json, overHttp, type Result, resultOf, WireClient } from "../helpers/wire.ts";
 import { type CheckName, checkNames, type DocumentRow, documentRows } from "./documents.ts";
@@ -204,9 +204,7 @@ const checks: Readonly<Record<CheckName, () => Promise<void>>> = {
       { path: path.join(cwd, "..", "notes") },
       { meta: { progressToken: "followed" } },
     );
-    const active = await eventually(async () =>
-      (await listProgress(options)).find(({ token }) => token === "followed"),
-    );
+    const active = await waitFor(async () => (await listProgress(options)).find(({ token }) => token === "followed"));
     expect(await progressOf("followed", options)).toMatchObject({
       ok: true,
       progress: { tool: "wksm_monitor_watch", taskId: active.taskId },
@@ -215,7 +213,7 @@ const checks: Readonly<Record<CheckName, () => Promise<void>>> = {
     await client.call("wksm_task_cancel", { job_id: active.taskId });
     await Promise.race([
       call.answer,
-      eventually(async () => ((await progressOf("followed", options)).ok ? undefined : true)),
+      waitFor(async () => ((await progressOf("followed", options)).ok ? undefined : true)),
     ]);
     expect(await progressOf("followed", options)).toMatchObject({ ok: false, error: "token_not_found" });
   },

@@ -4,7 +4,7 @@ import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { taskGenerations } from "../../src/wire/revisions.ts";
 import { shareAmongTests } from "../helpers/home.ts";
-import { eventually, waitFor } from "../helpers/meanwhile.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
 import { isEnded, openPlace, openTraces, startTask, taskWhen } from "../helpers/place.ts";
 import {
   type Answer,
@@ -55,7 +55,7 @@ describe("E1", () => {
     begun.drop();
 
     const later = await SessionClient.begin(server.url, { headers: place.local() });
-    const found = await eventually(async () => (await listed(later))[0]);
+    const found = await waitFor(async () => (await listed(later))[0]);
     expect(found).toMatchObject({ status: "working" });
     traces.release();
     const { result } = await later.request("tasks/result", { taskId: found.taskId });
@@ -163,7 +163,7 @@ describe("E1", () => {
       stopWriting();
       if (name === "work_hold") await traces.shows("stopped: Cancelled");
       else
-        expect(await eventually(async () => (await listed(core)).find(isEnded))).toMatchObject({
+        expect(await waitFor(async () => (await listed(core)).find(isEnded))).toMatchObject({
           status: "cancelled",
           statusMessage: "The client went away before it got the task's id.",
         });
@@ -199,7 +199,7 @@ describe("E1", () => {
     begun.drop();
     await sleep(300);
     stopWriting();
-    const task = await eventually(async () => (await listed(core))[0]);
+    const task = await waitFor(async () => (await listed(core))[0]);
     traces.release();
     expect(await taskWhen(core, task.taskId, isEnded)).toMatchObject({ status: "completed" });
   });
@@ -519,7 +519,7 @@ describe("E9", () => {
     await traces.shows("started");
     const lastEventId = await waitFor(() => stream.events.at(-1)?.id);
     stream.drop();
-    await eventually(async () => (await listed(core))[0]);
+    await waitFor(async () => (await listed(core))[0]);
     const resumed = await core.openStream(lastEventId);
     expect(resumed.status).toBe(200);
     const answer = await waitFor(() => resumed.messages.find(({ id }) => id === "lost"));
@@ -595,7 +595,7 @@ function withoutServerInfo(result: Fields | undefined): Fields {
 async function holdStore(home: string): Promise<() => void> {
   const db = new Database(path.join(home, "tasks.db"));
   onTestFinished(() => void db.close());
-  await eventually(async () => {
+  await waitFor(async () => {
     try {
       return db.exec("begin immediate");
     } catch {

@@ -1,7 +1,7 @@
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { eventually, waitFor } from "../helpers/meanwhile.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
 import { openPlace, openTraces } from "../helpers/place.ts";
 import { SessionClient, type Stream } from "../helpers/wire.ts";
 
@@ -20,7 +20,7 @@ async function open(more: object = {}) {
   };
   /** Through another door than notifications. */
   const ended = (job_id: string) =>
-    eventually(async () => {
+    waitFor(async () => {
       const { result } = await client.request("tools/call", { name: "task_status", arguments: { job_id } });
       return result?.structuredContent.data.status === "completed" ? true : undefined;
     });
@@ -71,7 +71,7 @@ describe("what a job has asked before its client opened a stream", () => {
     const traces = openTraces();
     const job = await start("ask_many", { file: traces.file, together: ["Which one?"] });
     await traces.shows("started");
-    await eventually(async () => {
+    await waitFor(async () => {
       const { result } = await client.request("tools/call", { name: "task_status", arguments: { job_id: job } });
       return result?.structuredContent.data.status === "input_required" ? true : undefined;
     });

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type TaskGeneration, taskGenerations } from "../../src/wire/revisions.ts";
-import { eventually, type Started, waitFor } from "../helpers/meanwhile.ts";
+import { type Started, waitFor } from "../helpers/meanwhile.ts";
 import { isEnded, openPlace, openTraces, type Place, startTask, taskWhen } from "../helpers/place.ts";
 import { gate, Project, taskIdOf } from "../helpers/project.ts";
 import {
@@ -47,7 +47,7 @@ function rowsOf(home: string): Row[] {
 async function holdStore(home: string): Promise<() => void> {
   const db = new Database(path.join(home, "tasks.db"));
   onTestFinished(() => void db.close());
-  await eventually(async () => {
+  await waitFor(async () => {
     try {
       return db.exec("begin immediate");
     } catch {
@@ -305,7 +305,7 @@ test("`meanwhile tasks show` finds a call by the short id that `tasks list --liv
   const work = gate();
   const call = client.startCall("work_gated", work.input);
   await work.seen("started");
-  const shortId = await eventually(
+  const shortId = await waitFor(
     async () => /^ *([0-9a-f]{8})\b.*work_gated/m.exec((await project.terminal("tasks", "list", "--live")).stdout)?.[1],
   );
   const shown = await project.terminal("tasks", "show", shortId, "--json");

@@ -1,7 +1,7 @@
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { DaemonHome, dataOf, isRunning, kill } from "../helpers/daemon.ts";
-import { eventually, runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
+import { runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
 import {
   type Message,
@@ -55,7 +55,7 @@ async function startCall(client: WireClient, tool: string): Promise<Flying> {
 
 /** The task behind an answer, as it is when it has ended, whichever way its client asks. */
 async function endOf(client: WireClient, taskId: string): Promise<{ ending: "completed" | "failed"; text: string }> {
-  return await eventually(async () => {
+  return await waitFor(async () => {
     const result = await client.call("task_result", { job_id: taskId });
     if (kindOf(result) === "handle") return undefined;
     return {

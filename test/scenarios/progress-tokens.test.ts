@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { listProgress, progressOf } from "../../src/index.ts";
 import { DaemonHome, kill } from "../helpers/daemon.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
-import { eventually, waitFor } from "../helpers/meanwhile.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
 import { gate, Project, taskIdOf } from "../helpers/project.ts";
 
 /** Progress by token, for whoever is not the client: the terminal, and an author's own code. */
@@ -20,7 +20,7 @@ describe("a live call that a client follows by a token", () => {
     const { project, client, options } = await open();
     const work = gate();
     const { answer } = client.startCall("work_gated", work.input, { meta: { progressToken: "abc-1" } });
-    const listed = await eventually(async () => (await listProgress(options)).find(({ token }) => token === "abc-1"));
+    const listed = await waitFor(async () => (await listProgress(options)).find(({ token }) => token === "abc-1"));
     expect(listed).toMatchObject({ tool: "work_gated", status: "working" });
     expect(await progressOf("abc-1", options)).toMatchObject({
       ok: true,
@@ -37,14 +37,14 @@ describe("a live call that a client follows by a token", () => {
     expect(json(one)).toMatchObject({ token: "abc-1", tool: "work_gated", taskId: listed.taskId });
     work.open();
     await answer;
-    await eventually(async () => ((await listProgress(options)).length === 0 ? true : undefined));
+    await waitFor(async () => ((await listProgress(options)).length === 0 ? true : undefined));
     expect(await progressOf("abc-1", options)).toMatchObject({ ok: false, error: "token_not_found" });
   });
 
   test("says how far it is", async () => {
     const { client, options } = await open();
     const { answer } = client.startCall("work_sync", {}, { meta: { progressToken: 12 }, task: {} });
-    const told = await eventually(async () => {
+    const told = await waitFor(async () => {
       const found = await progressOf(12, options);
       return found.ok && found.progress.percentage !== undefined ? found.progress : undefined;
     });
@@ -92,16 +92,16 @@ describe("the token of a client that is dead", () => {
     living.startCall("work_gated", works[1]?.input, { meta: { progressToken: "alive" }, ...how });
     for (const work of works) await work.seen("started");
     const tokens = async () => (await listProgress(options)).map(({ token }) => token).toSorted();
-    const [dead] = await eventually(async () => {
+    const [dead] = await waitFor(async () => {
       const all = await listProgress(options);
       return all.length === 2 ? all.filter(({ token }) => token === "dead") : undefined;
     });
     kill(dying.front.child.pid as number);
-    await eventually(async () => ((await tokens()).join() === "alive" ? true : undefined));
+    await waitFor(async () => ((await tokens()).join() === "alive" ? true : undefined));
     expect(await progressOf("dead", options)).toMatchObject({ ok: false, error: "token_not_found" });
     for (const work of works) work.open();
     for (const work of works) await work.seen("ended");
-    const { stdout } = await eventually(async () => {
+    const { stdout } = await waitFor(async () => {
       const shown = await place.terminal("tasks", "show", dead?.taskId ?? "", "--json");
       return shown.stdout.includes('"completed"') ? shown : undefined;
     });

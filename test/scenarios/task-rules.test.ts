@@ -13,15 +13,7 @@ import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { createRandom, pick } from "../chaos/random.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { rounds } from "../helpers/long.ts";
-import {
-  codeCache,
-  eventually,
-  executable,
-  killNine,
-  quickStart,
-  type Started,
-  waitFor,
-} from "../helpers/meanwhile.ts";
+import { codeCache, executable, killNine, quickStart, type Started, waitFor } from "../helpers/meanwhile.ts";
 import { isEnded, openPlace, openTraces, type Place, startTask, taskWhen } from "../helpers/place.ts";
 import {
   type Answer,
@@ -171,7 +163,7 @@ test("T6: whatever is seen of a task, its statuses follow the allowed paths, and
   await sleep(200);
   for (const { release } of gates) release();
   const open = new Set(made);
-  await eventually(async () => {
+  await waitFor(async () => {
     for (const taskId of made.slice(-asking.length)) await answerAll(both.modern, taskId, random);
     for (const taskId of open)
       if (isEnded((await both.modern.request("tasks/get", { taskId })).result ?? {})) open.delete(taskId);
@@ -365,7 +357,7 @@ async function read(
 async function standStill({ child }: Started, { home }: Place): Promise<void> {
   const db = new Database(path.join(home, "tasks.db"), { timeout: 0 });
   onTestFinished(() => void db.close());
-  await eventually(async () => {
+  await waitFor(async () => {
     child.kill("SIGSTOP");
     await sleep(10);
     try {

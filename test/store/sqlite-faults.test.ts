@@ -16,7 +16,7 @@ import path from "node:path";
 import { createInterface } from "node:readline";
 import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, type TestContext, test } from "vitest";
-import { type Clock, sleep, systemClock } from "../../src/clock.ts";
+import { type Clock, systemClock } from "../../src/clock.ts";
 import { RuntimeError } from "../../src/errors.ts";
 import { isAtLeast, toRuntimeError } from "../../src/store/sqlite/connection.ts";
 import { tasks as firstSchema } from "../../src/store/sqlite/migrations/001-tasks.ts";
@@ -24,6 +24,7 @@ import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/sqlite
 import type { Claim } from "../../src/task/store.ts";
 import { isTerminal, type NewTask, type TaskOutcome } from "../../src/task/task.ts";
 import { temporaryFolder } from "../helpers/home.ts";
+import { waitFor } from "../helpers/meanwhile.ts";
 
 /** Faults of files, disks and other processes, on real files. Numbers are those of the fault matrix. */
 const fixtures = path.resolve(import.meta.dirname, "../fixtures/store");
@@ -56,6 +57,11 @@ const begun = { ...options, claim: { worker: "w1", leaseMs: 30_000 } };
 const terms = { reason: "slow", ttlMs: 60_000, rules: { isSafe: true, maxAttempts: 1, backoffMs: 0 } };
 const scope = () => ({ caller: "ada", now: systemClock.now() });
 const claimWish = (worker: string, leaseMs: number) => ({ project: "home", worker, leaseMs, now: systemClock.now() });
+
+async function leaseUntil(store: SqliteStore, taskId: string): Promise<number> {
+  const task = await store.get(scope(), taskId);
+  return task === undefined || isTerminal(task) ? 0 : (task.lease?.until ?? 0);
+}
 
 function open(file: string, clock: Clock = systemClock): SqliteStore {
   const store = openSqliteStore(file, clock);
@@ -409,8 +415,9 @@ describe("F15: files that go away or may not be written", () => {
     const file = path.join(temporaryFolder(), "tasks.db");
     const store = open(file);
     rmSync(file);
-    onTestFinished(store.keepLeases("w1", 1_000, 20));
-    await sleep(systemClock, 500);
+    const stop = store.keepLeases("w1", 1_000, 20);
+    // It has begun before it hears that it shall stop.
+    await stop();
     expect(existsSync(file)).toBe(false);
   });
 
@@ -567,22 +574,18 @@ describe("F13: somebody else keeps the database locked", () => {
     onTestFinished(store.keepLeases("w1", 10_000, 1_000));
     const { line } = start("hold-lock.ts", file, "3000");
     expect(await line()).toBe("locked");
-    const leaseUntil = async () => {
-      const task = await store.get(scope(), "before");
-      return task === undefined || isTerminal(task) ? 0 : (task.lease?.until ?? 0);
-    };
-    const before = await leaseUntil();
+    const before = await leaseUntil(store, "before");
     let isOver = false;
     const created = store.create(fresh("meanwhile"), options).then(({ kind }) => {
       isOver = true;
       return kind;
     });
     let ticks = 0;
-    for (; !isOver; await sleep(systemClock, 10)) ticks += 1;
+    await waitFor(() => (ticks++, isOver));
     expect(await created).toBe("created");
     // Three seconds in which nothing else had to wait for longer than one try.
     expect(ticks).toBeGreaterThan(10);
-    while ((await leaseUntil()) === before) await sleep(systemClock, 10);
+    await waitFor(async () => (await leaseUntil(store, "before")) !== before);
   });
 
   test("a lock that does not end is an error that says so, and nothing was done", patience, async () => {
@@ -618,15 +621,15 @@ test("F14: beside three greedy writers, leases are still renewed in time", patie
   for (const { line } of writers) expect(await line()).toBe("writing");
   onTestFinished(store.keepLeases("w1", leaseMs, 1_000));
   let last = systemClock.now();
-  let beats = 0;
   let longest = 0;
-  for (let seen = 0; beats < 3; await sleep(systemClock, 10)) {
-    const task = await store.get(scope(), "t1");
-    const until = task === undefined || isTerminal(task) ? 0 : (task.lease?.until ?? 0);
-    longest = Math.max(longest, systemClock.now() - last);
-    if (until === seen) continue;
-    if (seen !== 0) beats += 1;
-    [seen, last] = [until, systemClock.now()];
+  let seen = 0;
+  for (let beats = 0; beats < 4; beats++) {
+    seen = await waitFor(async () => {
+      const until = await leaseUntil(store, "t1");
+      longest = Math.max(longest, systemClock.now() - last);
+      return until !== seen && until;
+    });
+    last = systemClock.now();
   }
   expect(longest).toBeLessThan(leaseMs);
 });
@@ -636,13 +639,10 @@ test("F04: leases are renewed while the event loop stands still", patience, asyn
   const store = open(file);
   await store.create(fresh("t1"), options);
   await store.claim(claimWish("w1", 60_000));
-  const renewedAt = async () => {
-    const task = await store.get(scope(), "t1");
-    return task === undefined || isTerminal(task) ? 0 : (task.lease?.until ?? 0) - 60_000;
-  };
+  const renewedAt = async () => (await leaseUntil(store, "t1")) - 60_000;
   const first = await renewedAt();
   onTestFinished(store.keepLeases("w1", 60_000, 50));
-  while ((await renewedAt()) === first) await sleep(systemClock, 10);
+  await waitFor(async () => (await renewedAt()) !== first);
   const blockedAt = systemClock.now();
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
   expect(await renewedAt()).toBeGreaterThan(blockedAt + 500);

@@ -345,12 +345,14 @@ describe.each([
   test("sixteen run at a time, and all of fifty end", async () => {
     let now = 0;
     let most = 0;
+    const sixteen = Promise.withResolvers<void>();
     const busy = defineCommand({
       summary: "x",
       effects: "read",
       async run() {
         most = Math.max(most, ++now);
-        await new Promise((resolve) => setTimeout(resolve, 5));
+        if (now === 16) setImmediate(sixteen.resolve);
+        await sixteen.promise;
         now--;
         return {};
       },

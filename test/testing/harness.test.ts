@@ -58,9 +58,14 @@ test("A retry comes when its time has come, and time is moved by hand.", async (
 
 test("After a crash safe work runs again, with its steps remembered; unsafe work ends as interrupted.", async () => {
   let downloads = 0;
+  const bothHang = Promise.withResolvers<void>();
+  const hang = () => {
+    if (downloads === 2) bothHang.resolve();
+    return new Promise(() => {});
+  };
   const run = async (_input: unknown, task: { step<T>(name: string, work: () => T): Promise<T>; attempt: number }) => {
     await task.step("download", () => ++downloads);
-    if (task.attempt === 1) await new Promise(() => {});
+    if (task.attempt === 1) await hang();
     return { downloads };
   };
   const harness = open({
@@ -70,10 +75,9 @@ test("After a crash safe work runs again, with its steps remembered; unsafe work
   const safe = await harness.create("safe");
   const unsafe = await harness.create("unsafe");
   void harness.settle();
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await bothHang.promise;
   await harness.crash();
-  void harness.settle();
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await harness.settle();
   expect(await harness.get(safe)).toMatchObject({ status: "completed", crashes: 1 });
   expect(await harness.get(unsafe)).toMatchObject({ status: "failed", outcome: { cause: "interrupted" } });
   expect(downloads).toBe(2);

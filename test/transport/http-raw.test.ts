@@ -17,8 +17,8 @@ export default defineCommand({ summary: "Add", effects: "read", input: z.object(
   "good/long.ts": `import { defineCommand } from "meanwhile";
 export default defineCommand({ summary: "Much", effects: "read", run: () => ({ text: "x".repeat(3_000_000) }) });`,
   "good/nap.ts": `import { defineCommand } from "meanwhile";
-import { setTimeout } from "node:timers/promises";
-export default defineCommand({ summary: "Nap", effects: "read", run: async () => { await setTimeout(50); return {}; } });`,
+import { setImmediate as turn } from "node:timers/promises";
+export default defineCommand({ summary: "Nap", effects: "read", run: async () => { for (let turns = 100; turns > 0; turns--) await turn(); return {}; } });`,
   "good/hold.ts": `import { defineCommand } from "meanwhile";
 export default defineCommand({ summary: "Holds", effects: "read", run: (_input, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))) });`,
 };

@@ -1,5 +1,6 @@
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type ConnectOptions, connect } from "../../../src/client/index.ts";
+import { turns } from "../../helpers/in-memory.ts";
 import { answer, discovered, legacy, modern, type Received, refuse, serveLoopback, text } from "../loopback.ts";
 
 async function open(url: string, options?: ConnectOptions) {
@@ -146,7 +147,7 @@ describe("a call that is taken back while its answer is on the way", () => {
       modern({
         "tools/call": (call) => {
           caller.abort();
-          setTimeout(() => answer(call, { ...task("working"), resultType: "task" }), 50);
+          answer(call, { ...task("working"), resultType: "task" });
         },
         "tasks/cancel": (call) => {
           cancelled.push(call.message.params?.taskId);
@@ -234,8 +235,11 @@ describe("a task is looked at", () => {
   });
 
   test("hardly at all while the server tells of changes by itself", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
     let looks = 0;
     let streams = 0;
+    let tell: (task: object) => void = () => undefined;
     const { url } = await serveLoopback(
       modern({
         "tools/call": (call) => answer(call, { ...task("working"), resultType: "task" }),
@@ -250,21 +254,28 @@ describe("a task is looked at", () => {
             response.write(`data: ${JSON.stringify({ jsonrpc: "2.0", method, params: { ...params, _meta } })}\n\n`);
           response.writeHead(200, { "content-type": "text/event-stream" });
           say("notifications/subscriptions/acknowledged", { notifications: { taskIds: ["t1"] } });
-          for (const part of [25, 50, 75])
-            setTimeout(
-              () => say("notifications/tasks", task("working", { statusMessage: `Page (${part}%)` })),
-              part * 6,
-            );
-          setTimeout(() => say("notifications/tasks", task("completed", { result: text("told") })), 600);
+          tell = (news) => say("notifications/tasks", news);
+          tell(task("working", { statusMessage: "Page (25%)" }));
         },
       }),
     );
     const seen: number[] = [];
-    const result = await (await open(url)).callTool("slow", {}, { onProgress: ({ done: part }) => seen.push(part) });
+    const onProgress = async ({ done: part }: { readonly done: number }) => {
+      seen.push(part);
+      await turns();
+      // Seven times as long as the server said between two looks.
+      vi.advanceTimersByTime(150);
+      tell(
+        part === 75
+          ? task("completed", { result: text("told") })
+          : task("working", { statusMessage: `Page (${part + 25}%)` }),
+      );
+    };
+    const result = await (await open(url)).callTool("slow", {}, { onProgress });
     expect(result).toMatchObject({ content: [{ text: "told" }] });
     expect(seen).toEqual([25, 50, 75]);
     expect(streams).toBe(1);
-    expect(looks).toBeLessThan(5);
+    expect(looks).toBe(0);
   });
 
   test("again after its server was away", async () => {

@@ -1,8 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
-import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Facts } from "../../../src/diagnose/facts.ts";
 import { weighStart } from "../../../src/diagnose/suites/performance/cold-start.ts";
 import { toFigures } from "../../../src/diagnose/suites/performance/figures.ts";
@@ -117,6 +116,8 @@ test("the largest tools are named where they are larger than the others", async 
 });
 
 test("a tool that is not quick is found out once, for all checks that look for a quick one", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  onTestFinished(() => void vi.useRealTimers());
   const calls: string[] = [];
   const server = createServer(async (req, res) => {
     const { id, method, params } = JSON.parse((await buffer(req)).toString() || "{}") as {
@@ -126,7 +127,7 @@ test("a tool that is not quick is found out once, for all checks that look for a
     };
     if (method === "tools/call") {
       calls.push(params?.name ?? "");
-      await sleep(350);
+      vi.advanceTimersByTime(350);
     }
     const hello = {
       protocolVersion: "2025-11-25",
