@@ -24,6 +24,13 @@ describe("a unified diff", () => {
     expect(unifiedDiff("x\n", "x\n", names)).toBe("");
   });
 
+  test("of files that share too little shows the one removed and the other added", () => {
+    const lines = (letter: string) => Array.from({ length: 1500 }, (_, at) => `${letter}${at}\n`).join("");
+    const diff = unifiedDiff(lines("a"), lines("b"), names);
+    expect(diff).toMatch(/^--- a\n\+\+\+ b\n@@ -1,1500 \+1,1500 @@\n(-a\d+\n){1500}(\+b\d+\n){1500}$/);
+    expect(applyDiff(lines("a"), diff)).toBe(lines("b"));
+  });
+
   test("turns the one text into the other, whatever they are", () => {
     const text = fc
       .array(fc.constantFrom("a\n", "b\n", "c\n", "d\n", "\n"), { maxLength: 30 })

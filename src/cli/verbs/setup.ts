@@ -7,7 +7,6 @@ import { type Flags, readSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { executable, isPackFolder } from "../../project/project.ts";
 import { applyChange, type Change, findEntry, planAdd, planRemove, type Target } from "../../setup/change.ts";
-import { unifiedDiff } from "../../setup/diff.ts";
 import { fileOf, type Host, isInstalled, type Launch, type Scope } from "../../setup/host.ts";
 import { hosts } from "../../setup/hosts/index.ts";
 import { checkName, isFetchedByNpx, toName, toProjectLaunch, toUserLaunch } from "../../setup/launch.ts";
@@ -78,7 +77,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
     parsed.operands.length > 0 ? parsed.operands.map(hostNamed) : hostsWith(setup, options.remove === true);
   if (chosen.length === 0) return nothingToDo(setup, options.remove === true);
   const targets = [...new Set(chosen)].map((host) => toTarget(setup, host));
-  return changeAll(setup, targets, {
+  return await changeAll(setup, targets, {
     isRemoval: options.remove === true,
     isReplacing: options.replace === true,
     isDryRun,
@@ -249,7 +248,7 @@ interface How {
   readonly isDryRun: boolean;
 }
 
-function changeAll(setup: Setup, targets: readonly Target[], how: How): ExitCode {
+async function changeAll(setup: Setup, targets: readonly Target[], how: How): Promise<ExitCode> {
   const { terminal, launch } = setup;
   const { red, dim } = terminal.colors;
   let failed = 0;
@@ -261,7 +260,7 @@ function changeAll(setup: Setup, targets: readonly Target[], how: How): ExitCode
         ? planRemove(target, setup.record, entry)
         : planAdd(target, setup.record, { entry, isReplacing });
       const isFound = isInstalled(target.host, setup.machine);
-      if (how.isDryRun) showDiff(setup, change);
+      if (how.isDryRun) await showDiff(setup, change);
       else report(setup, change, { isFound, backup: applyChange(change, setup.record).backup });
     } catch (error) {
       failed++;
@@ -301,7 +300,7 @@ function remarks(setup: Setup): string {
   return `${values}${isDependency ? "" : "         Whoever uses the project needs it there: npm install --save-dev meanwhile\n"}`;
 }
 
-function showDiff(setup: Setup, { kind, before, bytes, target }: Change): void {
+async function showDiff(setup: Setup, { kind, before, bytes, target }: Change): Promise<void> {
   const { terminal } = setup;
   if (kind === "unchanged" || kind === "absent") {
     terminal.say(`${target.host.title}: nothing to change in ${shorten(target.file, setup)}\n`);
@@ -312,6 +311,7 @@ function showDiff(setup: Setup, { kind, before, bytes, target }: Change): void {
     before: before.bytes === undefined ? nowhere : before.file,
     after: bytes === undefined ? nowhere : before.file,
   };
+  const { unifiedDiff } = await import("../../setup/diff.ts");
   const diff = unifiedDiff(before.bytes?.toString("utf8") ?? "", bytes?.toString("utf8") ?? "", names);
   terminal.print(
     isPainted(terminal) ? cleanLines(diff).replaceAll(/^.*$/gm, (line) => paintLine(line, terminal)) : diff,
