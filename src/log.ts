@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import type { DestinationStream, Logger as Pino } from "pino";
-import { cleanLines } from "./screen/shown.ts";
+import { cleanLines } from "./screen/clean.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 export const logLevels: readonly LogLevel[] = ["debug", "info", "warn", "error"];

@@ -2,7 +2,7 @@ import { Option, Command as Program } from "commander";
 import type { DescribedCommand } from "../command/command.ts";
 import type { FoundCommand } from "../command/discover.ts";
 import { UsageError } from "../errors.ts";
-import { wrap } from "../screen/wrap.ts";
+import { wrap } from "../screen/width.ts";
 import { describeOff, type Parameter, readValue, toParameters } from "./arguments.ts";
 import { clean } from "./terminal.ts";
 

@@ -1,10 +1,10 @@
 import { createColors } from "picocolors";
 import { type Clock, formatDuration, systemClock } from "../clock.ts";
 import type { Answer, Question } from "../command/context.ts";
-import { clean, toShown } from "../screen/shown.ts";
+import { clean, cleanKeepingColors } from "../screen/clean.ts";
+import { cut } from "../screen/width.ts";
 import { secondsLeft } from "../task/estimate.ts";
 import type { ProgressUpdate } from "../task/progress.ts";
-import { cut } from "../screen/wrap.ts";
 
 import {
   type Choice,
@@ -17,7 +17,7 @@ import {
   refuseText,
 } from "./screens/question-fields.ts";
 
-export { clean, cleanLines } from "../screen/shown.ts";
+export { clean, cleanLines } from "../screen/clean.ts";
 
 /** The person's end of the line: data out, words and progress beside it, keys in. */
 export interface Terminal {
@@ -64,8 +64,8 @@ export function openTerminal(write: (text: string) => unknown, options: { noColo
     get folder() {
       return process.cwd();
     },
-    print: (text) => write(stdout.isTTY === true ? toShown(text, { hasColor }) : text),
-    say: (text) => stderr.write(toShown(text, { hasColor })),
+    print: (text) => write(stdout.isTTY === true ? cleanKeepingColors(text, { hasColor }) : text),
+    say: (text) => stderr.write(cleanKeepingColors(text, { hasColor })),
     erase: (lines = 0) => stderr.write(lines === 0 ? "\r\x1b[2K" : `\x1b[${lines}A\x1b[0J`),
     async readInput() {
       const parts: Buffer[] = [];

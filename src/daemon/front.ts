@@ -24,7 +24,7 @@ import {
   type Scope,
 } from "../project/project.ts";
 import { runVariable } from "../system/run-variable.ts";
-import { cleanLines } from "../screen/shown.ts";
+import { cleanLines } from "../screen/clean.ts";
 import { forgetConfig, isMade, readStoredConfig, readStoredNames, unloadedNotice } from "../project/stored-project.ts";
 
 /**

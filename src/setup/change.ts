@@ -1,25 +1,25 @@
 import { isDeepStrictEqual } from "node:util";
 import { CommandError, messageOf } from "../errors.ts";
 import { type ConfigFile, readConfigFile, removeEmptyFolders, replaceFile } from "./config-file.ts";
-import type { Entry, Host, Scope } from "./host.ts";
+import type { Entry, SetupHost, SetupScope } from "./host.ts";
 import { jsonText } from "./json-text.ts";
 import { digestOfEntry, isOurEntry } from "./ownership.ts";
-import { type Deed, digestOf, type SetupRecord } from "./record.ts";
+import { type Deed, digestOf, type SetupRecord } from "./setup-record.ts";
 import type { TextFormat } from "./text-format.ts";
 import { tomlText } from "./toml-text.ts";
 
 /** One host's file, and our name in it. */
-export interface Target {
-  readonly host: Host;
-  readonly scope: Scope;
+export interface SetupTarget {
+  readonly host: SetupHost;
+  readonly scope: SetupScope;
   readonly file: string;
   readonly name: string;
 }
 
 /** What would be done to a file. */
-export interface Change {
+export interface ConfigChange {
   readonly kind: "added" | "updated" | "unchanged" | "removed" | "restored" | "absent";
-  readonly target: Target;
+  readonly target: SetupTarget;
   readonly before: ConfigFile;
   /** The whole file afterwards; nothing when it is removed. */
   readonly bytes: Buffer | undefined;
@@ -37,10 +37,10 @@ export interface Change {
  */
 export type EntryState = "none" | "same" | "other" | "foreign";
 
-const formats: Readonly<Record<Host["format"], TextFormat>> = { json: jsonText, toml: tomlText };
+const formats: Readonly<Record<SetupHost["format"], TextFormat>> = { json: jsonText, toml: tomlText };
 
 /** Looks without touching. Throws when the file cannot be read. */
-export function findEntry(target: Target, record: SetupRecord, entry: Entry): EntryState {
+export function findEntry(target: SetupTarget, record: SetupRecord, entry: Entry): EntryState {
   const { before, config, keys } = open(target);
   const found = at(config, keys);
   if (found === undefined) return "none";
@@ -50,13 +50,13 @@ export function findEntry(target: Target, record: SetupRecord, entry: Entry): En
 
 /** What adding our entry would change. Refuses an entry that setup did not write, unless it is to be replaced. */
 export function planAdd(
-  target: Target,
+  target: SetupTarget,
   record: SetupRecord,
   { entry, isReplacing }: { readonly entry: Entry; readonly isReplacing: boolean },
-): Change {
+): ConfigChange {
   const { before, config, keys, format } = open(target);
   const found = at(config, keys);
-  const unchanged: Change = { kind: "unchanged", target, before, bytes: before.bytes, made: 0 };
+  const unchanged: ConfigChange = { kind: "unchanged", target, before, bytes: before.bytes, made: 0 };
   if (isReplacing ? isDeepStrictEqual(found, entry) : found !== undefined && holds(found, entry)) return unchanged;
   const isForeign = found !== undefined && !isOurEntry(found, record.find(before.file, target.name));
   if (isForeign && !isReplacing)
@@ -76,7 +76,7 @@ export function planAdd(
   };
 }
 
-function notOurs({ host, file, name }: Target, cure: string): CommandError {
+function notOurs({ host, file, name }: SetupTarget, cure: string): CommandError {
   return new CommandError(
     `${file} was left alone: the entry ${name} that ${host.title} has there was not written by setup; ${cure}.`,
   );
@@ -103,9 +103,9 @@ function merge(found: unknown, value: unknown): unknown {
 }
 
 /** What removing our entry would change. One that setup neither wrote nor would write is not ours to remove. */
-export function planRemove(target: Target, record: SetupRecord, entry: Entry): Change {
+export function planRemove(target: SetupTarget, record: SetupRecord, entry: Entry): ConfigChange {
   const { before, config, keys, format } = open(target);
-  const unchanged: Change = { kind: "absent", target, before, bytes: before.bytes, made: 0 };
+  const unchanged: ConfigChange = { kind: "absent", target, before, bytes: before.bytes, made: 0 };
   const found = at(config, keys);
   if (before.bytes === undefined || found === undefined) return unchanged;
   const deed = record.find(before.file, target.name);
@@ -125,7 +125,7 @@ export function planRemove(target: Target, record: SetupRecord, entry: Entry): C
 }
 
 /** The file with the entry in it that was there before ours, out of the backup; everything else stays as it is now. */
-function putBack(target: Target, backup: Buffer | undefined): Buffer {
+function putBack(target: SetupTarget, backup: Buffer | undefined): Buffer {
   const { before, config, keys, format } = open(target);
   const old = backup === undefined ? undefined : format.read(backup.toString("utf8").replace(/^\uFEFF/, ""));
   const earlier = old === undefined ? undefined : at(old, [...target.host.place(old), target.name]);
@@ -149,7 +149,7 @@ function removeWithParents(format: TextFormat, text: string, keys: readonly stri
 }
 
 /** Does it, after keeping a copy. Gives where the copy is; none is needed for a file that is ours alone. */
-export function applyChange(change: Change, record: SetupRecord): { readonly backup: string | undefined } {
+export function applyChange(change: ConfigChange, record: SetupRecord): { readonly backup: string | undefined } {
   const { target, before, bytes, kind } = change;
   if (kind === "unchanged" || kind === "absent") return { backup: undefined };
   record.prepare();
@@ -172,7 +172,7 @@ export function applyChange(change: Change, record: SetupRecord): { readonly bac
 }
 
 function toDeed(
-  { kind, target, before, bytes, made, entry }: Change,
+  { kind, target, before, bytes, made, entry }: ConfigChange,
   earlier: Deed | undefined,
   folders: readonly string[],
 ): Deed {
@@ -197,7 +197,7 @@ function toDeed(
   return { ...rest, ...now };
 }
 
-function open(target: Target) {
+function open(target: SetupTarget) {
   const format = formats[target.host.format];
   const before = readConfigFile(target.file);
   const config = refuseByName(target, () => format.read(before.text));
@@ -206,7 +206,7 @@ function open(target: Target) {
 }
 
 /** A file that cannot be understood is named, and left alone. */
-function refuseByName<T>(target: Target, act: () => T): T {
+function refuseByName<T>(target: SetupTarget, act: () => T): T {
   try {
     return act();
   } catch (error) {
@@ -216,7 +216,7 @@ function refuseByName<T>(target: Target, act: () => T): T {
 }
 
 /** The last guard before anything is written: nothing but our entry may be different. */
-function checkOthers(target: Target, before: unknown, after: unknown, keys: readonly string[]): void {
+function checkOthers(target: SetupTarget, before: unknown, after: unknown, keys: readonly string[]): void {
   if (!isDeepStrictEqual(without(before, keys), without(after, keys))) {
     throw new CommandError(
       `${target.file} was left alone: other settings would have changed, which is a bug of ours; please report it.`,

@@ -11,7 +11,7 @@ export interface Launch {
 export type Entry = Readonly<Record<string, unknown>>;
 
 /** What differs between MCP hosts; one file each in hosts/. */
-export interface Host {
+export interface SetupHost {
   readonly id: string;
   readonly title: string;
   /** Its program, when it has one that a terminal can start. */
@@ -32,9 +32,9 @@ export interface Host {
   readonly projectNext?: string;
 }
 
-export type Scope = "user" | "project";
+export type SetupScope = "user" | "project";
 
-export function isInstalled(host: Host, machine: Machine): boolean {
+export function isInstalled(host: SetupHost, machine: Machine): boolean {
   return (
     host.signs(machine).some((sign) => machine.isThere(sign)) ||
     (host.program !== undefined && isOnPath(machine, host.program))
@@ -42,7 +42,7 @@ export function isInstalled(host: Host, machine: Machine): boolean {
 }
 
 /** The host's file for a scope; nothing when it has none. */
-export function fileOf(host: Host, scope: Scope, machine: Machine): string | undefined {
+export function fileOf(host: SetupHost, scope: SetupScope, machine: Machine): string | undefined {
   return scope === "user" ? host.userFile(machine) : host.projectFile?.(machine);
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Deed } from "./record.ts";
+import type { Deed } from "./setup-record.ts";
 
 /**
  * True for an entry that setup may change: it is as setup left it, or it starts our server. Anything else of that name

@@ -14,7 +14,7 @@ import { reportSchema } from "../../src/diagnose/formats/report-schema.ts";
 import { toSarif } from "../../src/diagnose/formats/sarif.ts";
 import { toTerminal } from "../../src/diagnose/formats/terminal.ts";
 import type { Report } from "../../src/diagnose/report.ts";
-import { wrap } from "../../src/screen/wrap.ts";
+import { wrap } from "../../src/screen/width.ts";
 import { sample, samples, unspoken, withAlike, withMatrix } from "../fixtures/diagnose/reports/samples.ts";
 
 const [good, bad, hostile] = [sample("good"), sample("bad"), sample("hostile")];

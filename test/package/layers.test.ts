@@ -191,7 +191,7 @@ test("a front loads nothing but Node's own modules and a few small files of ours
       "paths",
       "project/project",
       "project/stored-project",
-      "screen/shown",
+      "screen/clean",
       "system/run-variable",
       "wire/envelope",
       "wire/json",

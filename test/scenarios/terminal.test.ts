@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { widthOf } from "../../src/screen/wrap.ts";
+import { widthOf } from "../../src/screen/width.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { cases } from "../helpers/long.ts";
 import { executable, runMeanwhile, startGuardedHttp, waitFor } from "../helpers/meanwhile.ts";

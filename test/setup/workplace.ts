@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { homeAt } from "../../src/paths.ts";
-import { applyChange, type Change, planAdd, planRemove, type Target } from "../../src/setup/change.ts";
-import type { Entry, Host, Launch } from "../../src/setup/host.ts";
+import { applyChange, type ConfigChange, planAdd, planRemove, type SetupTarget } from "../../src/setup/change.ts";
+import type { Entry, Launch, SetupHost } from "../../src/setup/host.ts";
 import { hosts } from "../../src/setup/hosts/index.ts";
 import type { Machine } from "../../src/setup/machine.ts";
-import { SetupRecord } from "../../src/setup/record.ts";
+import { SetupRecord } from "../../src/setup/setup-record.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 
 export const launch: Launch = {
@@ -14,7 +14,7 @@ export const launch: Launch = {
   env: {},
 };
 
-export function hostNamed(id: string): Host {
+export function hostNamed(id: string): SetupHost {
   return hosts.find((host) => host.id === id) ?? expectNever(id);
 }
 
@@ -40,8 +40,8 @@ export function workplace(id: string, content?: string | Buffer) {
     writeFileSync(file, content);
   }
   const record = new SetupRecord(homeAt({ MEANWHILE_HOME: path.join(folder, "home") }));
-  const target: Target = { host, scope: "user", file, name: "meanwhile" };
-  const act = (change: Change) => ({ kind: change.kind, ...applyChange(change, record) });
+  const target: SetupTarget = { host, scope: "user", file, name: "meanwhile" };
+  const act = (change: ConfigChange) => ({ kind: change.kind, ...applyChange(change, record) });
   return {
     folder,
     file,

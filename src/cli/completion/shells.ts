@@ -1,5 +1,5 @@
 import type { Suggestion } from "../../command/command.ts";
-import { cut } from "../../screen/wrap.ts";
+import { cut } from "../../screen/width.ts";
 import { clean } from "../terminal.ts";
 import type { Completed } from "./grammar.ts";
 import { bashEscapable, fishEscapable, type Line, type Quote, readLine } from "./line.ts";

@@ -1,4 +1,4 @@
-import { pad, widthOf, wrap } from "../../screen/wrap.ts";
+import { pad, widthOf, wrap } from "../../screen/width.ts";
 import type { Terminal } from "../terminal.ts";
 
 /** How wide what is printed may be: as wide as a screen, and in a pipe as wide as it likes. */

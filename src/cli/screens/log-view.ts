@@ -1,4 +1,4 @@
-import { cleanLines } from "../../screen/shown.ts";
+import { cleanLines } from "../../screen/clean.ts";
 import { clean, type Terminal } from "../terminal.ts";
 
 /** A line that never ends is shown in pieces of this size. */

@@ -1,5 +1,5 @@
 import type { JsonSchema } from "../../command/schema.ts";
-import { clean } from "../../screen/shown.ts";
+import { clean } from "../../screen/clean.ts";
 
 /** One field of a question, as a person is asked for it. */
 export interface QuestionField {

@@ -1,11 +1,11 @@
 import { formatDuration, toTimestamp } from "../../clock.ts";
+import { cutWords } from "../../screen/width.ts";
 import type { CommandStats } from "../../task/history.ts";
 import { statusLine } from "../../task/status-line.ts";
 import { isTerminal, type Task } from "../../task/task.ts";
 import type { TokenProgress } from "../../task/token-progress.ts";
-import { cutWords } from "../../screen/wrap.ts";
-import { toColumns } from "./layout.ts";
 import { clean } from "../terminal.ts";
+import { toColumns } from "./layout.ts";
 
 export function taskTable(tasks: readonly Task[], now: number, width?: number): string {
   const rows = tasks.map((task) => [task.taskId, task.command, task.status, ageOf(task, now), newsOf(task, now)]);

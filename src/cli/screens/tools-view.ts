@@ -1,5 +1,5 @@
 import type { CatalogEntry } from "../../command/catalog.ts";
-import { wrap } from "../../screen/wrap.ts";
+import { wrap } from "../../screen/width.ts";
 import { clean, type Terminal } from "../terminal.ts";
 
 /** With less room than this, what a tool does stands below its name. */

@@ -6,14 +6,21 @@ import { closest } from "../../command/suggest.ts";
 import { type Flags, readSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { executable, isPackFolder } from "../../project/project.ts";
-import { applyChange, type Change, findEntry, planAdd, planRemove, type Target } from "../../setup/change.ts";
-import { fileOf, type Host, isInstalled, type Launch, type Scope } from "../../setup/host.ts";
+import {
+  applyChange,
+  type ConfigChange,
+  findEntry,
+  planAdd,
+  planRemove,
+  type SetupTarget,
+} from "../../setup/change.ts";
+import { fileOf, isInstalled, type Launch, type SetupHost, type SetupScope } from "../../setup/host.ts";
 import { hosts } from "../../setup/hosts/index.ts";
 import { checkName, isFetchedByNpx, toName, toProjectLaunch, toUserLaunch } from "../../setup/launch.ts";
 import type { Machine } from "../../setup/machine.ts";
-import { SetupRecord } from "../../setup/record.ts";
-import { printHelp } from "../screens/layout.ts";
+import { SetupRecord } from "../../setup/setup-record.ts";
 import type { VerbCall } from "../main.ts";
+import { printHelp } from "../screens/layout.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 import { collect, declareProject, parseVerb, toProjectFlags } from "../verb.ts";
 
@@ -52,7 +59,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   if (options.remove === true && options.env !== undefined)
     throw new UsageError("--env and --remove do not go together; the variables go with the entry.");
   const machine = thisMachine();
-  const scope: Scope = options.project === true ? "project" : "user";
+  const scope: SetupScope = options.project === true ? "project" : "user";
   const launch =
     scope === "user"
       ? userLaunch(settings, flags)
@@ -86,7 +93,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
 
 interface Setup {
   readonly machine: Machine;
-  readonly scope: Scope;
+  readonly scope: SetupScope;
   readonly name: string;
   readonly launch: Launch;
   readonly record: SetupRecord;
@@ -148,7 +155,7 @@ function userLaunch(settings: Settings, flags: Flags): Launch {
   });
 }
 
-function hostNamed(word: string): Host {
+function hostNamed(word: string): SetupHost {
   const host = hosts.find(({ id }) => id === word.toLowerCase());
   if (host !== undefined) return host;
   const ids = hosts.map(({ id }) => id);
@@ -160,7 +167,7 @@ function hostNamed(word: string): Host {
 }
 
 /** Those --all stands for; a project has the files it has, whatever is installed. */
-function hostsWith(setup: Setup, isRemoval: boolean): Host[] {
+function hostsWith(setup: Setup, isRemoval: boolean): SetupHost[] {
   const possible = hosts.filter((host) => fileOf(host, setup.scope, setup.machine) !== undefined);
   if (!isRemoval) return possible.filter((host) => isInstalled(host, setup.machine));
   return possible.filter((host) => stateOf(setup, toTarget(setup, host)) !== "no");
@@ -175,13 +182,13 @@ function nothingToDo({ terminal, name }: Setup, isRemoval: boolean): ExitCode {
   return Exit.Ok;
 }
 
-function toTarget({ scope, machine, name }: Setup, host: Host): Target {
+function toTarget({ scope, machine, name }: Setup, host: SetupHost): SetupTarget {
   const file = fileOf(host, scope, machine);
   if (file === undefined) throw new UsageError(`${host.title} has no file for a project; leave --project out.`);
   return { host, scope, file, name };
 }
 
-function stateOf({ launch, record }: Setup, target: Target): "no" | "yes" | "other" | "foreign" | "broken" {
+function stateOf({ launch, record }: Setup, target: SetupTarget): "no" | "yes" | "other" | "foreign" | "broken" {
   try {
     const state = findEntry(target, record, target.host.toEntry(launch));
     return state === "none" ? "no" : state === "same" ? "yes" : state;
@@ -248,7 +255,7 @@ interface How {
   readonly isDryRun: boolean;
 }
 
-async function changeAll(setup: Setup, targets: readonly Target[], how: How): Promise<ExitCode> {
+async function changeAll(setup: Setup, targets: readonly SetupTarget[], how: How): Promise<ExitCode> {
   const { terminal, launch } = setup;
   const { red, dim } = terminal.colors;
   let failed = 0;
@@ -300,7 +307,7 @@ function remarks(setup: Setup): string {
   return `${values}${isDependency ? "" : "         Whoever uses the project needs it there: npm install --save-dev meanwhile\n"}`;
 }
 
-async function showDiff(setup: Setup, { kind, before, bytes, target }: Change): Promise<void> {
+async function showDiff(setup: Setup, { kind, before, bytes, target }: ConfigChange): Promise<void> {
   const { terminal } = setup;
   if (kind === "unchanged" || kind === "absent") {
     terminal.say(`${target.host.title}: nothing to change in ${shorten(target.file, setup)}\n`);
@@ -326,7 +333,7 @@ function paintLine(line: string, { colors }: Terminal): string {
 
 function report(
   setup: Setup,
-  { kind, target, bytes }: Change,
+  { kind, target, bytes }: ConfigChange,
   { isFound, backup }: { isFound: boolean; backup: string | undefined },
 ): void {
   const { terminal } = setup;

@@ -1,4 +1,4 @@
-import { cut, wrap } from "../../screen/wrap.ts";
+import { cut, wrap } from "../../screen/width.ts";
 import type { Change, Comparison, Side } from "../compare.ts";
 import type { Finding } from "../report.ts";
 import { countWords } from "./groups.ts";

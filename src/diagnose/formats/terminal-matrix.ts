@@ -1,4 +1,4 @@
-import { cut, pad, widthOf, wrap } from "../../screen/wrap.ts";
+import { cut, pad, widthOf, wrap } from "../../screen/width.ts";
 import { shorten } from "./inert.ts";
 import {
   briefly,

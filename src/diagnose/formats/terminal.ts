@@ -1,5 +1,5 @@
 import { formatDuration } from "../../clock.ts";
-import { cut, pad, wrap } from "../../screen/wrap.ts";
+import { cut, pad, wrap } from "../../screen/width.ts";
 import type { Evidence, Severity } from "../check.ts";
 import type { CheckResult, Finding, Report } from "../report.ts";
 import { hasScore, whyNoScore } from "../score.ts";

@@ -1,11 +1,11 @@
-import { type Host, inProject, stdioEntry } from "../host.ts";
+import { inProject, type SetupHost, stdioEntry } from "../host.ts";
 import { folderFrom, join, type Machine } from "../machine.ts";
 
 /**
  * https://code.claude.com/docs/en/mcp (scopes: user in ~/.claude.json, project in .mcp.json);
  * https://github.com/anthropics/claude-code/issues/48448 (CLAUDE_CONFIG_DIR moves .claude.json into that folder).
  */
-export const claudeCode: Host = {
+export const claudeCode: SetupHost = {
   id: "claude-code",
   title: "Claude Code",
   program: "claude",

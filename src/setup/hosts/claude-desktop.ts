@@ -1,4 +1,4 @@
-import { type Host, plainEntry } from "../host.ts";
+import { plainEntry, type SetupHost } from "../host.ts";
 import { folderFrom, join, type Machine, settingsFolder } from "../machine.ts";
 
 /**
@@ -6,7 +6,7 @@ import { folderFrom, join, type Machine, settingsFolder } from "../machine.ts";
  * https://github.com/anthropics/claude-code/issues/26073 (the Windows package reads a folder of its own in place of
  * %APPDATA%).
  */
-export const claudeDesktop: Host = {
+export const claudeDesktop: SetupHost = {
   id: "claude-desktop",
   title: "Claude Desktop",
   signs: (machine) => [folderOf(machine)],

@@ -1,4 +1,4 @@
-import { type Host, plainEntry } from "../host.ts";
+import { plainEntry, type SetupHost } from "../host.ts";
 import { folderFrom, join, type Machine, settingsFolder } from "../machine.ts";
 
 /**
@@ -6,7 +6,7 @@ import { folderFrom, join, type Machine, settingsFolder } from "../machine.ts";
  * CLINE_MCP_SETTINGS_PATH); CLI 3.0.65 also takes CLINE_DIR and CLINE_DATA_DIR. The extension of VS Code keeps a file
  * of the same name in its own storage. No file per project.
  */
-export const cline: Host = {
+export const cline: SetupHost = {
   id: "cline",
   title: "Cline",
   program: "cline",

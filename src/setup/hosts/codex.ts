@@ -1,11 +1,11 @@
-import { type Host, inProject, plainEntry } from "../host.ts";
+import { inProject, plainEntry, type SetupHost } from "../host.ts";
 import { folderFrom, join, type Machine } from "../machine.ts";
 
 /**
  * https://developers.openai.com/codex/mcp ([mcp_servers.<name>]; .codex/config.toml of a project holds once the project
  * is trusted; CODEX_HOME).
  */
-export const codex: Host = {
+export const codex: SetupHost = {
   id: "codex",
   title: "Codex",
   program: "codex",

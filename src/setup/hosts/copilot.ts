@@ -1,11 +1,11 @@
-import { type Host, inProject, stdioEntry } from "../host.ts";
+import { inProject, type SetupHost, stdioEntry } from "../host.ts";
 import { folderFrom, join, type Machine } from "../machine.ts";
 
 /**
  * https://code.visualstudio.com/docs/agents/reference/mcp-configuration (mcp-config.json in $COPILOT_HOME or ~/.copilot; .mcp.json of a workspace,
  * which Claude Code reads too, so that the entry has to suit both: type is stdio, not local).
  */
-export const copilot: Host = {
+export const copilot: SetupHost = {
   id: "copilot",
   title: "Copilot CLI",
   program: "copilot",

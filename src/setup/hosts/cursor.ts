@@ -1,7 +1,7 @@
-import { type Host, inHome, inProject, stdioEntry } from "../host.ts";
+import { inHome, inProject, type SetupHost, stdioEntry } from "../host.ts";
 
 /** https://cursor.com/docs/mcp (~/.cursor/mcp.json for everything, .cursor/mcp.json for a project). */
-export const cursor: Host = {
+export const cursor: SetupHost = {
   id: "cursor",
   title: "Cursor",
   program: "cursor",

@@ -1,10 +1,10 @@
-import { type Host, inHome, inProject, plainEntry } from "../host.ts";
+import { inHome, inProject, plainEntry, type SetupHost } from "../host.ts";
 
 /**
  * https://geminicli.com/docs/reference/configuration (~/.gemini/settings.json, .gemini/settings.json of a project; key
  * mcpServers).
  */
-export const gemini: Host = {
+export const gemini: SetupHost = {
   id: "gemini",
   title: "Gemini CLI",
   program: "gemini",

@@ -1,4 +1,4 @@
-import type { Host } from "../host.ts";
+import type { SetupHost } from "../host.ts";
 import { claudeCode } from "./claude-code.ts";
 import { claudeDesktop } from "./claude-desktop.ts";
 import { cline } from "./cline.ts";
@@ -12,7 +12,7 @@ import { windsurf } from "./windsurf.ts";
 import { zed } from "./zed.ts";
 
 /** Every host that setup knows. */
-export const hosts: readonly Host[] = [
+export const hosts: readonly SetupHost[] = [
   claudeCode,
   claudeDesktop,
   codex,

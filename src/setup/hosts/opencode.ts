@@ -1,4 +1,4 @@
-import type { Entry, Host, Launch } from "../host.ts";
+import type { Entry, Launch, SetupHost } from "../host.ts";
 import { firstThere, folderFrom, join, type Machine } from "../machine.ts";
 
 /**
@@ -6,7 +6,7 @@ import { firstThere, folderFrom, join, type Machine } from "../machine.ts";
  * OPENCODE_CONFIG) and https://opencode.ai/docs/migrate-v1 (version 2 reads what version 1 reads, and has mcp.servers
  * beside it).
  */
-export const opencode: Host = {
+export const opencode: SetupHost = {
   id: "opencode",
   title: "opencode",
   program: "opencode",

@@ -1,11 +1,11 @@
-import { type Host, inProject, stdioEntry } from "../host.ts";
+import { inProject, type SetupHost, stdioEntry } from "../host.ts";
 import { join, type Machine, settingsFolder } from "../machine.ts";
 
 /**
  * https://code.visualstudio.com/docs/agents/reference/mcp-configuration (mcp.json of the user's profile,
  * .vscode/mcp.json of a workspace; the key is `servers`).
  */
-export const vscode: Host = {
+export const vscode: SetupHost = {
   id: "vscode",
   title: "VS Code",
   program: "code",

@@ -1,7 +1,7 @@
-import { type Host, inHome, plainEntry } from "../host.ts";
+import { inHome, plainEntry, type SetupHost } from "../host.ts";
 
 /** https://docs.windsurf.com/windsurf/cascade/mcp (one file for everything; none per project). */
-export const windsurf: Host = {
+export const windsurf: SetupHost = {
   id: "windsurf",
   title: "Windsurf",
   program: "windsurf",

@@ -1,4 +1,4 @@
-import { type Host, inProject, plainEntry } from "../host.ts";
+import { inProject, plainEntry, type SetupHost } from "../host.ts";
 import { folderFrom, join, type Machine } from "../machine.ts";
 
 /**
@@ -6,7 +6,7 @@ import { folderFrom, join, type Machine } from "../machine.ts";
  * is; ~/.config also on macOS); https://github.com/zed-industries/zed/pull/27633 and #44887 (.zed/settings.json of a
  * project, once the project is trusted).
  */
-export const zed: Host = {
+export const zed: SetupHost = {
   id: "zed",
   title: "Zed",
   program: "zed",

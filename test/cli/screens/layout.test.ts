@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { toColumns, wrapHelp } from "../../../src/cli/screens/layout.ts";
-import { cutWords } from "../../../src/screen/wrap.ts";
+import { cutWords } from "../../../src/screen/width.ts";
 
 describe("columns", () => {
   const rows = [

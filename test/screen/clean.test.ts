@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { openLog } from "../../src/log.ts";
-import { clean, cleanLines, toShown } from "../../src/screen/shown.ts";
+import { clean, cleanKeepingColors, cleanLines } from "../../src/screen/clean.ts";
 
 /** Everything that moves a cursor, recolours, retitles, reaches a clipboard, or turns text around. */
 const everyControl = Array.from({ length: 0xa0 }, (_, code) => String.fromCharCode(code)).filter((sign) =>
@@ -25,9 +25,9 @@ describe("what others wrote", () => {
 
   test("keeps our own six colours and nothing else among our words, and those only where there are colours", () => {
     const ours = "\x1b[31m✗\x1b[39m \x1b[1mno\x1b[22m\n";
-    expect(toShown(ours, { hasColor: true })).toBe(ours);
-    expect(toShown(ours, { hasColor: false })).toBe(" [31m✗ [39m  [1mno [22m\n");
-    expect(toShown("\x1b[8mhidden\x1b[2J\x1b]0;title\x07\u009b31m\u202e\x1b[31", { hasColor: true })).toBe(
+    expect(cleanKeepingColors(ours, { hasColor: true })).toBe(ours);
+    expect(cleanKeepingColors(ours, { hasColor: false })).toBe(" [31m✗ [39m  [1mno [22m\n");
+    expect(cleanKeepingColors("\x1b[8mhidden\x1b[2J\x1b]0;title\x07\u009b31m\u202e\x1b[31", { hasColor: true })).toBe(
       " [8mhidden [2J ]0;title 31m\ufffd [31",
     );
   });

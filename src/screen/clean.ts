@@ -24,7 +24,7 @@ export function cleanLines(text: string): string {
 const ownColors = /(\x1b\[(?:1|2|22|31|32|33|36|39)m)/;
 
 /** The same for lines of our own, whose colours stay. */
-export function toShown(text: string, { hasColor }: { readonly hasColor: boolean }): string {
+export function cleanKeepingColors(text: string, { hasColor }: { readonly hasColor: boolean }): string {
   if (!hasColor) return cleanLines(text);
   return text
     .split(ownColors)
