@@ -40,7 +40,7 @@ import {
 } from "./project/stored-project.ts";
 import { type DeferralRules, defaultDeferral } from "./task/deferral.ts";
 import { defaultQuestionMs } from "./task/limits.ts";
-import type { Environment as Marks } from "./task/task.ts";
+import type { EnvironmentMarks as Marks } from "./task/task.ts";
 
 /** Called for every MCP server that is made, to add resources, prompts and tools of one's own. */
 export type ServerHook = (server: McpServer, facts: { readonly era: "legacy" | "modern" }) => void | Promise<void>;

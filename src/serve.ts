@@ -18,7 +18,7 @@ import { servedCatalog, unknownLongTools } from "./project/project-commands.ts";
 import { servedFolders } from "./project/stored-project.ts";
 import type { Calls } from "./task/calls.ts";
 import type { CommandStats } from "./task/history.ts";
-import { type Environment, isTerminal, liveStatuses } from "./task/task.ts";
+import { type EnvironmentMarks, isTerminal, liveStatuses } from "./task/task.ts";
 import type { Worker } from "./task/worker.ts";
 import type { Tasks, TasksOptions } from "./runtime/tasks.ts";
 import type { HttpDoor } from "./transport/http/http-door.ts";
@@ -62,7 +62,7 @@ export interface RuntimeOptions {
   /** Asked before changed commands are loaded; see `LiveCatalogOptions`. */
   readonly mayReload?: (folders: readonly string[]) => boolean;
   /** What this process has of the variables that the project's code reads. Default: what the settings say. */
-  readonly environment?: () => Environment;
+  readonly environment?: () => EnvironmentMarks;
   /** Hears which commands run, as long as the event loop turns. */
   readonly onCommands?: (names: readonly string[]) => void;
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { systemClock } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Door, Origin } from "../command/context.ts";
-import { describePlace, type Place } from "../command/place.ts";
+import { describePlace, type SourcePlace } from "../command/place.ts";
 import { type Outcome, runCommand, summaryLine } from "../command/run.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
 import { type AuthorsEstimate, authorsEstimate } from "../task/history.ts";
@@ -125,7 +125,7 @@ async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry:
 
 /** Why it ended, and, where the author's own code threw it, at which line. */
 export function sayFailure(
-  { message, at }: { readonly message: string; readonly at?: Place },
+  { message, at }: { readonly message: string; readonly at?: SourcePlace },
   terminal: Terminal,
 ): void {
   terminal.say(`${terminal.colors.red("✗")} ${clean(message)}\n`);

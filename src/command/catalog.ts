@@ -8,7 +8,7 @@ import { settleBuiltins } from "./builtins.ts";
 import { type Command, isCommand } from "./command.ts";
 import { discover, type FoundCommand, maxToolNameLength } from "./discover.ts";
 import { forgetModules, importsOutside, loadModule } from "./load.ts";
-import { type Place, placeOf } from "./place.ts";
+import { type SourcePlace, placeOf } from "./place.ts";
 import { watchFolders } from "./watch.ts";
 
 const loadTimeoutMs = 10_000;
@@ -335,7 +335,7 @@ function isTsconfigPath(name: string, folder: string): boolean {
 }
 
 /** A line of the file itself, or of another that it imports, by the way from one to the other. */
-function whereIn(file: string, place: Place | undefined): string {
+function whereIn(file: string, place: SourcePlace | undefined): string {
   if (place === undefined) return "";
   const way = path.relative(path.dirname(realpathSync(file)), place.file);
   return way === path.basename(file) ? ` (line ${place.line})` : ` (${way}:${place.line})`;

@@ -1,5 +1,5 @@
 import type { LogLine } from "./context.ts";
-import type { Message, Outcome } from "./run.ts";
+import type { RunMessage, Outcome } from "./run.ts";
 import type { JsonSchema } from "./schema.ts";
 
 /** The one shape every command answers in, at every door. */
@@ -7,7 +7,7 @@ export interface Envelope {
   readonly success: boolean;
   /** The command's output; `{}` on failure. */
   readonly data: unknown;
-  readonly messages: readonly Message[];
+  readonly messages: readonly RunMessage[];
   readonly log?: readonly LogLine[];
 }
 

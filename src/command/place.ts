@@ -2,7 +2,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** Where in an author's files something went wrong. */
-export interface Place {
+export interface SourcePlace {
   readonly file: string;
   readonly line: number;
   readonly column?: number;
@@ -18,7 +18,7 @@ const maxLines = 100;
 /**
  * The first place in the stack that is no package's, not Node's and not ours. A syntax error has it on its first line.
  */
-export function placeOf(error: unknown): Place | undefined {
+export function placeOf(error: unknown): SourcePlace | undefined {
   if (!(error instanceof Error)) return undefined;
   const lines = stackOf(error).split("\n");
   for (const [at, text] of lines.slice(0, maxLines).entries()) {
@@ -32,7 +32,7 @@ export function placeOf(error: unknown): Place | undefined {
 }
 
 /** `commands/report/build.ts:12:5`, from the working folder where the file lies below it. */
-export function describePlace({ file, line, column }: Place): string {
+export function describePlace({ file, line, column }: SourcePlace): string {
   const below = path.relative("", file);
   const shown = below.startsWith("..") || path.isAbsolute(below) ? file : below;
   return [shown, line, ...(column === undefined ? [] : [column])].join(":");

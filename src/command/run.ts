@@ -17,10 +17,10 @@ import {
   unknownOrigin,
 } from "./context.ts";
 import { describeArguments, describeIssue, unknownArguments } from "./issues.ts";
-import { type Place, placeOf } from "./place.ts";
+import { type SourcePlace, placeOf } from "./place.ts";
 import { type JsonSchema, toFlatSchema, type Validated, validate } from "./schema.ts";
 
-export interface Message {
+export interface RunMessage {
   readonly type: "error" | "warning" | "info" | "status" | "success";
   readonly text: string;
   readonly timestamp: string;
@@ -29,7 +29,7 @@ export interface Message {
 
 /** A completed run in one line: what `summarize` said, or that it is done. */
 export function summaryLine(
-  outcome: Pick<RunFacts, "messages" | "durationMs"> & { readonly saidNo?: true },
+  outcome: Pick<RunRecord, "messages" | "durationMs"> & { readonly saidNo?: true },
   name: string,
 ): string {
   const said = outcome.messages.at(-1);
@@ -43,7 +43,7 @@ function finished(name: string, durationMs: number): string {
 }
 
 /** How a run ended, in our own shape, which every door turns into its own. */
-export type Outcome = RunFacts &
+export type Outcome = RunRecord &
   (
     | ({ readonly ending: "completed" } & Given)
     | {
@@ -51,7 +51,7 @@ export type Outcome = RunFacts &
         readonly cause: FailureCause;
         readonly message: string;
         readonly error?: unknown;
-        readonly at?: Place;
+        readonly at?: SourcePlace;
         readonly rpc?: RpcError;
       }
     | { readonly ending: "cancelled"; readonly message: string }
@@ -66,8 +66,8 @@ interface Given {
   readonly saidNo?: true;
 }
 
-export interface RunFacts {
-  readonly messages: readonly Message[];
+export interface RunRecord {
+  readonly messages: readonly RunMessage[];
   readonly log: readonly LogLine[];
   readonly durationMs: number;
 }
@@ -573,7 +573,7 @@ const confirmation: JsonSchema = {
 class Recorder {
   readonly #options: RunOptions;
   readonly #startedAt: number;
-  readonly #messages: Message[] = [];
+  readonly #messages: RunMessage[] = [];
   readonly #log: LogLine[] = [];
   #ended: Outcome | undefined;
   #returnedAt: number | undefined;
@@ -588,11 +588,11 @@ class Recorder {
     this.isOpen = false;
   }
 
-  message(type: Message["type"], text: string, details?: unknown): void {
+  message(type: RunMessage["type"], text: string, details?: unknown): void {
     if (this.#messages.length < maxLogLines) this.#push(type, text, details);
   }
 
-  #push(type: Message["type"], text: string, details?: unknown): void {
+  #push(type: RunMessage["type"], text: string, details?: unknown): void {
     const timestamp = toTimestamp(this.#options.clock.now());
     this.#messages.push(
       details === undefined ? { type, text, timestamp } : { type, text, timestamp, details: toPlain(details) },
@@ -664,7 +664,7 @@ class Recorder {
     return Math.round(((this.#returnedAt ?? this.#options.clock.monotonic()) - this.#startedAt) * 1000) / 1000;
   }
 
-  #facts(durationMs: number): RunFacts {
+  #facts(durationMs: number): RunRecord {
     return { messages: this.#messages, log: this.#log, durationMs };
   }
 }

@@ -15,7 +15,7 @@ import { countedNames, fingerprint, isPackFolder, keyVariable, projectParts } fr
 import { openRuntime, type Runtime, serveStreams } from "../serve.ts";
 import { takeLock } from "../store/sqlite/lock.ts";
 import { storeNames } from "../project/stored-project.ts";
-import type { Environment } from "../task/task.ts";
+import type { EnvironmentMarks } from "../task/task.ts";
 import type { GlobalFlags } from "../cli/main.ts";
 import { onStop } from "../cli/on-stop.ts";
 
@@ -166,7 +166,7 @@ class Variables {
   /** As we were started: commands may write to theirs. */
   readonly #env = { ...process.env };
   names: readonly string[];
-  environment: Environment;
+  environment: EnvironmentMarks;
 
   constructor(settings: Settings, log: Logger) {
     this.#settings = settings;

@@ -101,7 +101,7 @@ function limitOf(options: CommandCallOptions, { connection, client, door }: Clie
   return named[door];
 }
 
-type Wish = CallRequest["wish"];
+type Wish = CallRequest["client"];
 const wishes = new Map<number, Wish>();
 
 /** What a client that asks for nothing could take: one object for all who could take the same. */
@@ -368,7 +368,7 @@ export class CommandCall implements CallWatcher {
       input: this.#input,
       caller: callerKey(this.#request.caller),
       origin: this.#origin,
-      wish: asked === undefined ? wish : { ...wish, asked },
+      client: asked === undefined ? wish : { ...wish, asked },
       limit: limitOf(this.#options, this.#request),
       progressToken: this.#request.progressToken,
       isNew: meta["meanwhile/new"] === true,

@@ -1,7 +1,7 @@
 import { type Clock, toTimestamp } from "../clock.ts";
 import type { Command } from "../command/command.ts";
 import { toEnvelope, toEnvelopeText } from "../command/envelope.ts";
-import type { Message, Outcome } from "../command/run.ts";
+import type { RunMessage, Outcome } from "../command/run.ts";
 import type { Result } from "./request.ts";
 
 export interface AboutCall {
@@ -9,7 +9,7 @@ export interface AboutCall {
   readonly progressToken: string | number | undefined;
   readonly taskId?: string | undefined;
   /** A sentence to put among the messages. */
-  readonly note?: Message | undefined;
+  readonly note?: RunMessage | undefined;
 }
 
 /** An outcome as tools/call answers it. Of a command that is gone only its envelope is left. */

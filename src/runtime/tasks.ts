@@ -20,7 +20,7 @@ import { createIsolation } from "../task/isolated/isolation.ts";
 import { JumpWatch } from "../task/jumps.ts";
 import { Leaving } from "../task/leaving.ts";
 import { Sweeper } from "../task/sweeper.ts";
-import type { Environment } from "../task/task.ts";
+import type { EnvironmentMarks } from "../task/task.ts";
 import { Worker } from "../task/worker.ts";
 
 /** The engine on its database, and the parts that keep it going. */
@@ -40,7 +40,7 @@ export interface Tasks {
 export interface TasksOptions {
   readonly clock?: Clock;
   /** What this process has of the variables that the project's code reads. Default: what the settings say. */
-  readonly environment?: () => Environment;
+  readonly environment?: () => EnvironmentMarks;
   /** Opens the database when it is first needed, and tries again when it could not be. Default: at once, or throws. */
   readonly isPatient?: boolean;
 }

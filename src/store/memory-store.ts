@@ -5,20 +5,20 @@ import { BadCursor } from "../task/limits.ts";
 import type {
   Claim,
   ClaimShares,
-  ClaimWish,
+  ClaimRequest,
   Created,
   CreateOptions,
   DurationCount,
   KeptTasks,
   ListFilter,
-  Page,
-  Scope,
+  TaskPage,
+  CallerScope,
   TaskStore,
 } from "../task/store.ts";
 import {
   differingNames,
   type EndedTask,
-  type Environment,
+  type EnvironmentMarks,
   isExpired,
   isTerminal,
   type LimitedQuestion,
@@ -82,12 +82,12 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return { kind: "created", task: copyOf(row) };
   }
 
-  async get(scope: Scope, taskId: string): Promise<Task | undefined> {
+  async get(scope: CallerScope, taskId: string): Promise<Task | undefined> {
     const row = this.#own(scope, taskId);
     return row === undefined ? undefined : copyOf(row);
   }
 
-  async list(scope: Scope, filter: ListFilter): Promise<Page> {
+  async list(scope: CallerScope, filter: ListFilter): Promise<TaskPage> {
     const before = filter.cursor === undefined ? Number.POSITIVE_INFINITY : fromCursor(scope.caller, filter.cursor);
     if (before === undefined) throw new BadCursor();
     const rows = [...this.#rows.values()]
@@ -111,7 +111,12 @@ export class MemoryStore implements TaskStore, Dispatcher {
     };
   }
 
-  async findEqual(scope: Scope, project: string, digest: string, environment?: Environment): Promise<Task | undefined> {
+  async findEqual(
+    scope: CallerScope,
+    project: string,
+    digest: string,
+    environment?: EnvironmentMarks,
+  ): Promise<Task | undefined> {
     const equal = this.#equal({ caller: scope.caller, project, digest, environment });
     return equal === undefined ? undefined : copyOf(equal);
   }
@@ -122,15 +127,15 @@ export class MemoryStore implements TaskStore, Dispatcher {
     );
   }
 
-  async answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean> {
+  async answer(scope: CallerScope, taskId: string, key: string, answer: Answer): Promise<boolean> {
     return this.#applyOwn(scope, taskId, { type: "answer", key, answer: toJson(answer) });
   }
 
-  async cancel(scope: Scope, taskId: string, message: string): Promise<boolean> {
+  async cancel(scope: CallerScope, taskId: string, message: string): Promise<boolean> {
     return this.#applyOwn(scope, taskId, { type: "cancel", message });
   }
 
-  async dropToken(scope: Scope, taskId: string): Promise<boolean> {
+  async dropToken(scope: CallerScope, taskId: string): Promise<boolean> {
     const row = this.#rows.get(taskId);
     if (
       row === undefined ||
@@ -143,8 +148,8 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return true;
   }
 
-  async claim(wish: ClaimWish): Promise<Task | undefined> {
-    const { project, now, taskId, except = [], shares } = wish;
+  async claim(request: ClaimRequest): Promise<Task | undefined> {
+    const { project, now, taskId, except = [], shares } = request;
     const turns = new Map(shares?.turns);
     const turnOf = ({ task }: Row) => (taskId === undefined ? (turns.get(task.caller) ?? 0) : 0);
     const ready = [...this.#rows.values()]
@@ -155,17 +160,17 @@ export class MemoryStore implements TaskStore, Dispatcher {
           task.notBefore <= now &&
           !except.includes(task.taskId),
       )
-      .filter(({ task }) => differingNames(task.environment, wish.environment).length === 0)
+      .filter(({ task }) => differingNames(task.environment, request.environment).length === 0)
       .filter(({ task }) => (taskId === undefined ? mayRun(task, shares) : task.taskId === taskId))
       .sort((a, b) => turnOf(a) - turnOf(b) || a.task.notBefore - b.task.notBefore || a.number - b.number)[0];
     if (ready === undefined) return undefined;
-    return this.#apply(ready, { type: "claim", worker: wish.worker, leaseMs: wish.leaseMs }, wish.now)
+    return this.#apply(ready, { type: "claim", worker: request.worker, leaseMs: request.leaseMs }, request.now)
       ? copyOf(ready)
       : undefined;
   }
 
-  next(wish: ClaimWish): Promise<Task | undefined> {
-    return this.claim(wish);
+  next(request: ClaimRequest): Promise<Task | undefined> {
+    return this.claim(request);
   }
 
   onWork(listener: () => void): () => void {
@@ -268,7 +273,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return this.#remove(({ task }) => isExpired(task, now)).length;
   }
 
-  async prune(scope: Scope, taskId?: string): Promise<number> {
+  async prune(scope: CallerScope, taskId?: string): Promise<number> {
     const ids = this.#remove(
       ({ task }) => task.caller === scope.caller && isTerminal(task) && task.taskId === (taskId ?? task.taskId),
     );
@@ -303,7 +308,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
     this.#listeners.clear();
   }
 
-  #own(scope: Scope, taskId: string): Row | undefined {
+  #own(scope: CallerScope, taskId: string): Row | undefined {
     const row = this.#rows.get(taskId);
     return row === undefined || row.task.caller !== scope.caller || isExpired(row.task, scope.now) ? undefined : row;
   }
@@ -334,7 +339,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return [...this.#rows.values()].filter(({ task }) => !isTerminal(task) && task.lease?.worker === worker);
   }
 
-  #applyOwn(scope: Scope, taskId: string, event: TaskEvent): boolean {
+  #applyOwn(scope: CallerScope, taskId: string, event: TaskEvent): boolean {
     const row = this.#own(scope, taskId);
     return row !== undefined && this.#apply(row, event, scope.now);
   }

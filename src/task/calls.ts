@@ -45,7 +45,7 @@ export interface CallRequest {
   readonly caller: string;
   readonly origin: Origin;
   /** What this client asked for, and what it could take. */
-  readonly wish: {
+  readonly client: {
     /** 2025-11-25 by `params.task`; 2026-07-28 by a hint of ours. */
     readonly asked: { readonly ttlMs: unknown } | undefined;
     readonly canTakeTask: boolean;
@@ -101,7 +101,7 @@ export interface CallsOptions {
   readonly deferral?: DeferralRules | undefined;
 }
 
-interface Decided extends Pick<CallRequest, "wish" | "limit"> {
+interface Decided extends Pick<CallRequest, "client" | "limit"> {
   readonly outlook: Outlook;
   readonly hasProgressToken: boolean;
   readonly decision: Decision;
@@ -148,14 +148,14 @@ export class Calls {
 
   async #defer(request: CallRequest, decision: Decision & { kind: "now" }): Promise<CallEnding> {
     const { engine, worker } = this.#options;
-    const { wish, delivered } = request;
+    const { client, delivered } = request;
     const { task, isJoined, isRepeated } = await engine.create({
       ...toCreation(request, decision.reason),
-      ttlMs: wish.asked?.ttlMs,
+      ttlMs: client.asked?.ttlMs,
       // The first lines of a run may block this process: it does not begin before its id has reached the client.
       onId: delivered === undefined ? undefined : (taskId) => worker.awaitDelivery(taskId, delivered()),
       // 2025-11-25 answers with the task whatever its input is; the refusal is its result.
-      isUnchecked: wish.asked !== undefined && !wish.canTakeTask,
+      isUnchecked: client.asked !== undefined && !client.canTakeTask,
     });
     worker.start();
     await this.#cancelTakenBack(task, request, isJoined);
@@ -210,12 +210,12 @@ export class Calls {
 
   /** The same as long as nothing new is known of client and command, so it is kept. */
   #decide(request: CallRequest, outlook: Outlook): Decision {
-    const { entry, wish, limit } = request;
+    const { entry, client, limit } = request;
     const hasProgressToken = request.progressToken !== undefined;
     const known = this.#decided.get(entry);
     if (
       known?.outlook === outlook &&
-      known.wish === wish &&
+      known.client === client &&
       known.limit === limit &&
       known.hasProgressToken === hasProgressToken
     )
@@ -230,18 +230,18 @@ export class Calls {
         historyP95Ms: p95Ms,
         estimateMs,
         isEndless,
-        isAsked: wish.asked !== undefined,
-        canTakeTask: wish.canTakeTask,
-        canTakeUnasked: wish.canTakeUnasked,
-        declaresTasks: wish.declaresTasks,
-        takesJobs: wish.takesJobs,
-        canFollowUp: wish.canFollowUp,
+        isAsked: client.asked !== undefined,
+        canTakeTask: client.canTakeTask,
+        canTakeUnasked: client.canTakeUnasked,
+        declaresTasks: client.declaresTasks,
+        takesJobs: client.takesJobs,
+        canFollowUp: client.canFollowUp,
         limit,
         hasProgressToken,
       },
       this.#options.deferral,
     );
-    this.#decided.set(entry, { outlook, wish, limit, hasProgressToken, decision });
+    this.#decided.set(entry, { outlook, client, limit, hasProgressToken, decision });
     return decision;
   }
 

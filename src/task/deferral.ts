@@ -40,7 +40,7 @@ export const defaultDeferral: DeferralRules = {
 };
 
 /** What is known of one call when it comes in. */
-export interface CallFacts {
+export interface DeferralFacts {
   readonly toolName: string;
   /** Other names it answers to: a list of tools may hold any of them. */
   readonly aliases?: readonly string[];
@@ -80,7 +80,7 @@ export type Decision =
     };
 
 /** Decides about one call; the same facts and rules always give the same decision. */
-export function decide(facts: CallFacts, rules: DeferralRules = defaultDeferral): Decision {
+export function decide(facts: DeferralFacts, rules: DeferralRules = defaultDeferral): Decision {
   const { toolName, canTakeTask, taskSupport, estimateMs } = facts;
   const long = facts.isEndless ? endless(toolName) : isLong(facts, rules);
   const budget = budgetOf(facts.limit, facts.hasProgressToken, rules.keepInlineMs);
@@ -130,7 +130,7 @@ function endless(toolName: string): { readonly why: string; readonly claim: stri
 
 /** Why a command counts as long, in short and as a claim about it; undefined when it does not. */
 export function isLong(
-  facts: Pick<CallFacts, "toolName" | "aliases" | "declaredLong" | "historyP95Ms">,
+  facts: Pick<DeferralFacts, "toolName" | "aliases" | "declaredLong" | "historyP95Ms">,
   rules: Pick<DeferralRules, "tools" | "longFromMs"> = defaultDeferral,
 ): { readonly why: string; readonly claim: string } | undefined {
   const { toolName, aliases = [], declaredLong, historyP95Ms } = facts;

@@ -1,4 +1,4 @@
-import type { ClaimWish } from "./store.ts";
+import type { ClaimRequest } from "./store.ts";
 import type { Task } from "./task.ts";
 
 /**
@@ -7,7 +7,7 @@ import type { Task } from "./task.ts";
  */
 export interface Dispatcher {
   /** The next task for this worker, claimed; undefined when there is none right now. */
-  next(wish: ClaimWish): Promise<Task | undefined>;
+  next(request: ClaimRequest): Promise<Task | undefined>;
   /** Calls back when there may be work. */
   onWork(listener: () => void): () => void;
 }

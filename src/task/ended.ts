@@ -1,4 +1,4 @@
-import type { Scope } from "./store.ts";
+import type { CallerScope } from "./store.ts";
 import { type EndedTask, isExpired } from "./task.ts";
 import { weigh } from "./weigh.ts";
 
@@ -27,7 +27,7 @@ export class EndedTasks {
     for (const listener of this.#listeners.get(task.taskId) ?? []) listener(task.taskId);
   }
 
-  get(scope: Scope, taskId: string): EndedTask | undefined {
+  get(scope: CallerScope, taskId: string): EndedTask | undefined {
     const task = this.#tasks.get(taskId)?.task;
     return task === undefined || task.caller !== scope.caller || isExpired(task, scope.now) ? undefined : task;
   }

@@ -17,8 +17,15 @@ import type { JumpWatch } from "./jumps.ts";
 import { Leaving } from "./leaving.ts";
 import { checkInputSize, checkTtl, keptOf, maxLiveTasks, maxPageSize, maxWaitingTasks } from "./limits.ts";
 import { rulesOf } from "./retry.ts";
-import type { FullStore, ListFilter, Page, Scope, TaskStore } from "./store.ts";
-import { type Environment, isTerminal, type NewTask, openQuestions, type Task, type TaskQuestion } from "./task.ts";
+import type { FullStore, ListFilter, TaskPage, CallerScope, TaskStore } from "./store.ts";
+import {
+  type EnvironmentMarks,
+  isTerminal,
+  type NewTask,
+  openQuestions,
+  type Task,
+  type TaskQuestion,
+} from "./task.ts";
 
 export interface EngineOptions {
   readonly store: TaskStore;
@@ -28,7 +35,7 @@ export interface EngineOptions {
   /** Tasks of this project are ours to run. */
   readonly project: string;
   /** What this process has of the variables that the project's code reads. */
-  readonly environment?: () => Environment;
+  readonly environment?: () => EnvironmentMarks;
   readonly maxLive?: number;
   /** Shared with who puts the record right when the clock was set. */
   readonly jumps?: JumpWatch;
@@ -205,7 +212,7 @@ export class Engine {
     return task;
   }
 
-  async list(caller: string, filter: Partial<ListFilter> = {}): Promise<Page> {
+  async list(caller: string, filter: Partial<ListFilter> = {}): Promise<TaskPage> {
     const limit = filter.limit ?? maxPageSize;
     if (!Number.isInteger(limit) || limit < 1 || limit > maxPageSize)
       throw new RequestError("params", `\`limit\` must be a whole number from 1 to ${maxPageSize}.`);
@@ -269,7 +276,7 @@ export class Engine {
   /**
    * As the store has it; what has ended is told from memory when the store cannot be asked, or could not be told of it.
    */
-  async #read(scope: Scope, taskId: string): Promise<Task | undefined> {
+  async #read(scope: CallerScope, taskId: string): Promise<Task | undefined> {
     try {
       const task = await this.#options.store.get(scope, taskId);
       if (task === undefined) return undefined;
@@ -283,7 +290,7 @@ export class Engine {
     }
   }
 
-  #scope(caller: string): Scope {
+  #scope(caller: string): CallerScope {
     const { clock, jumps = clock } = this.#options;
     return { caller, now: jumps.now() };
   }

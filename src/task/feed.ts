@@ -1,4 +1,4 @@
-import type { Scope, TaskStore } from "./store.ts";
+import type { CallerScope, TaskStore } from "./store.ts";
 import { isTerminal, type Task } from "./task.ts";
 
 /** What it takes to wait for a task. */
@@ -10,7 +10,7 @@ export type WatchedStore = Pick<TaskStore, "get" | "onChange" | "watchClosely">;
  */
 export async function waitForTask(
   store: WatchedStore,
-  scope: () => Scope,
+  scope: () => CallerScope,
   taskId: string,
   options: { until?: (task: Task) => boolean; signal?: AbortSignal; onTask?: (task: Task) => void } = {},
 ): Promise<Task | undefined> {
@@ -86,7 +86,7 @@ class Feed {
    * The task as it is. Only what was begun after the last change is shared: whoever waits has heard of every one that
    * comes after it.
    */
-  read(scope: () => Scope): Promise<Task | undefined> {
+  read(scope: () => CallerScope): Promise<Task | undefined> {
     if (this.#reading !== undefined) return this.#reading;
     const reading = this.#store.get(scope(), this.#taskId).finally(() => {
       if (this.#reading === reading) this.#reading = undefined;

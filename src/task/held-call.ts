@@ -12,14 +12,14 @@ import { checkTtl, keptOf } from "./limits.ts";
 import type { Paced } from "./paced.ts";
 import { ProgressTrack } from "./progress.ts";
 import { forCommands, KeptSteps, Runner } from "./runner.ts";
-import type { Environment, NewTask, Task } from "./task.ts";
+import type { EnvironmentMarks, NewTask, Task } from "./task.ts";
 
 export interface HeldCallOptions extends AttemptOptions {
   /** Names this process, so that others can tell whether it lives. */
   readonly worker: string;
   readonly leaseMs: number;
   readonly project: string;
-  readonly environment?: () => Environment;
+  readonly environment?: () => EnvironmentMarks;
   /**
    * Calls that are to be put on record or made tasks: many begin at once, and many are lost with their client at once.
    */

@@ -12,7 +12,7 @@ export interface ProgressUpdate {
   readonly context: Readonly<Record<string, unknown>> | undefined;
 }
 
-export interface ProgressOptions {
+export interface ProgressTrackOptions {
   readonly clock: Clock;
   readonly deliver: (update: ProgressUpdate) => void;
   /** At most one update in this time; the last one is never dropped. */
@@ -24,7 +24,7 @@ const nudge = 1e-6;
 
 /** Turns an author's reports into strictly increasing, rate-limited updates; the last value is always delivered. */
 export class ProgressTrack {
-  readonly #options: ProgressOptions;
+  readonly #options: ProgressTrackOptions;
   readonly #intervalMs: number;
   #total: number | undefined;
   #hasScale = false;
@@ -38,7 +38,7 @@ export class ProgressTrack {
   #isPending = false;
   #isFinished = false;
 
-  constructor(options: ProgressOptions) {
+  constructor(options: ProgressTrackOptions) {
     this.#options = options;
     this.#intervalMs = options.intervalMs ?? 100;
   }

@@ -1,6 +1,6 @@
 import type { Answer } from "../command/context.ts";
 import type {
-  Environment,
+  EnvironmentMarks,
   LimitedQuestion,
   NewTask,
   Task,
@@ -18,7 +18,7 @@ export interface Claim {
 }
 
 /** Whose tasks, as of when. Every look-up for a caller goes through one of these. */
-export interface Scope {
+export interface CallerScope {
   readonly caller: string;
   readonly now: number;
 }
@@ -60,7 +60,7 @@ export interface FullStore {
 export interface ListFilter {
   readonly project?: string;
   /** Only those that do not differ from it. */
-  readonly environment?: Environment;
+  readonly environment?: EnvironmentMarks;
   readonly statuses?: readonly TaskStatus[];
   /** Calls that are still being answered, too. Those that ended on record are always listed. */
   readonly withCalls?: boolean;
@@ -68,16 +68,16 @@ export interface ListFilter {
   readonly cursor?: string;
 }
 
-export interface Page {
+export interface TaskPage {
   /** Newest first, without input and outcome. */
   readonly tasks: readonly Task[];
   readonly nextCursor: string | undefined;
 }
 
-export interface ClaimWish {
+export interface ClaimRequest {
   readonly project: string;
   /** What the worker's environment is; tasks that were asked for in one that differs are not for it. */
-  readonly environment?: Environment;
+  readonly environment?: EnvironmentMarks;
   readonly worker: string;
   readonly leaseMs: number;
   readonly now: number;
@@ -120,24 +120,29 @@ export interface DurationCount {
 export interface TaskStore {
   create(task: NewTask, options: CreateOptions): Promise<Created>;
   /** Unknown, expired and somebody else's look the same. */
-  get(scope: Scope, taskId: string): Promise<Task | undefined>;
-  list(scope: Scope, filter: ListFilter): Promise<Page>;
+  get(scope: CallerScope, taskId: string): Promise<Task | undefined>;
+  list(scope: CallerScope, filter: ListFilter): Promise<TaskPage>;
   /** The live, handed-out task of an equal call; the oldest, when there are several. */
-  findEqual(scope: Scope, project: string, digest: string, environment?: Environment): Promise<Task | undefined>;
+  findEqual(
+    scope: CallerScope,
+    project: string,
+    digest: string,
+    environment?: EnvironmentMarks,
+  ): Promise<Task | undefined>;
   /**
    * False when it is certain, and known without reading the tasks anew, that no handed-out task of this command is
    * live, whoever's.
    */
   mayHaveLive(project: string, command: string): boolean;
-  answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean>;
-  cancel(scope: Scope, taskId: string, message: string): Promise<boolean>;
+  answer(scope: CallerScope, taskId: string, key: string, answer: Answer): Promise<boolean>;
+  cancel(scope: CallerScope, taskId: string, message: string): Promise<boolean>;
   /**
    * The client that followed a live task by its token is gone, and the token with it. No news to anybody: nothing about
    * the work has changed.
    */
-  dropToken(scope: Scope, taskId: string): Promise<boolean>;
+  dropToken(scope: CallerScope, taskId: string): Promise<boolean>;
 
-  claim(wish: ClaimWish): Promise<Task | undefined>;
+  claim(request: ClaimRequest): Promise<Task | undefined>;
   /**
    * Renews every lease of a worker, also while its event loop is blocked, until the returned function is called. Nobody
    * can see a lease, so that is no news.
@@ -169,7 +174,7 @@ export interface TaskStore {
   lapse(now: number): Promise<readonly string[]>;
   /** Removes results whose time is over; all ended ones of a caller, or one of them. */
   sweep(now: number): Promise<number>;
-  prune(scope: Scope, taskId?: string): Promise<number>;
+  prune(scope: CallerScope, taskId?: string): Promise<number>;
   /**
    * The clock was set by so much, and is `now`. Ahead: what had ended before keeps the time that it had left; once,
    * however many processes have seen the jump. Back: nothing is kept for longer than its time from now, and what is

@@ -1,7 +1,7 @@
 import type { ContentBlock } from "../command/content.ts";
 import type { Answer, LogLine, Origin, Question } from "../command/context.ts";
-import type { Place } from "../command/place.ts";
-import type { Message } from "../command/run.ts";
+import type { SourcePlace } from "../command/place.ts";
+import type { RunMessage } from "../command/run.ts";
 
 /**
  * Words of the engine, each defined here and used nowhere in another sense.
@@ -31,7 +31,7 @@ export const liveStatuses: readonly LiveStatus[] = ["queued", "working", "input_
 
 /** How a task ended. The neutral shape is stored, so that a later revision of the wire can read it. */
 export type TaskOutcome = {
-  readonly messages: readonly Message[];
+  readonly messages: readonly RunMessage[];
   readonly log: readonly LogLine[];
   readonly durationMs: number;
 } & (
@@ -46,7 +46,7 @@ export type TaskOutcome = {
       readonly cause: TaskFailure;
       readonly message: string;
       /** Where in the author's files it went wrong, for the terminal alone. */
-      readonly at?: Place;
+      readonly at?: SourcePlace;
       /** The JSON-RPC error it ended in, when the command ended in one. */
       readonly rpc?: { readonly code: number; readonly message: string; readonly data?: unknown };
     }
@@ -113,19 +113,19 @@ export interface NewTask {
   /** The token its client follows it by. */
   readonly progressToken: string | number | undefined;
   /** What the code depended on where it was asked for; without one, whoever comes may run it. */
-  readonly environment?: Environment | undefined;
+  readonly environment?: EnvironmentMarks | undefined;
 }
 
 /**
  * The variables that a project's code reads, each with a mark of its value that says nothing about the value itself.
  */
-export type Environment = Readonly<Record<string, string>>;
+export type EnvironmentMarks = Readonly<Record<string, string>>;
 
 /**
  * The variables that both know, with other values. A name that only one of them knows is one that code no longer, or
  * not yet, reads.
  */
-export function differingNames(one: Environment | undefined, other: Environment | undefined): string[] {
+export function differingNames(one: EnvironmentMarks | undefined, other: EnvironmentMarks | undefined): string[] {
   return Object.entries(one ?? {}).flatMap(([name, mark]) =>
     other !== undefined && Object.hasOwn(other, name) && other[name] !== mark ? [name] : [],
   );

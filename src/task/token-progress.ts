@@ -45,9 +45,8 @@ export async function listTokens(engine: Engine, caller: string, now: number): P
 export async function progressOfToken(
   engine: Engine,
   caller: string,
-  wish: { readonly token: string | number; readonly now: number },
+  { token, now }: { readonly token: string | number; readonly now: number },
 ): Promise<TokenAnswer> {
-  const { token, now } = wish;
   // Whoever types a token types text, whichever it is.
   const found = await findTokens(engine, caller, (other) => String(other) === String(token));
   const [progress, ...others] = found.filter((task) => !isStale(task, now)).map((task) => toProgress(task, now));

@@ -93,7 +93,7 @@ function setUp(command: Command, rules: Partial<DeferralRules> = {}) {
     door: Door,
     more: Partial<Omit<CallRequest, "limit" | "wish">> & {
       limit?: HostLimit;
-      wish?: Partial<CallRequest["wish"]>;
+      wish?: Partial<CallRequest["client"]>;
     } = {},
   ) => {
     const { limit = waits, wish, ...others } = more;
@@ -113,7 +113,7 @@ function setUp(command: Command, rules: Partial<DeferralRules> = {}) {
       isLost: () => door.isLost,
       dropped: door.dropped.signal,
       ...others,
-      wish: {
+      client: {
         asked: undefined,
         canTakeTask: false,
         canTakeUnasked: false,
@@ -666,7 +666,7 @@ describe("a question", () => {
         input: {},
         caller,
         origin: { door: "mcp", folder: undefined },
-        wish: {
+        client: {
           asked: undefined,
           canTakeTask: false,
           canTakeUnasked: false,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { findHost } from "../../src/host/profiles.ts";
 import {
-  type CallFacts,
+  type DeferralFacts,
   type Decision,
   type DeferralRules,
   decide,
@@ -14,7 +14,7 @@ const codex = hostNamed("codex-mcp-client");
 const opencode = hostNamed("opencode");
 
 /** A quick command called by a client of Codex's kind: no tasks, a progress token, 300 s. */
-const plain: CallFacts = {
+const plain: DeferralFacts = {
   toolName: "report_build",
   declaredLong: false,
   taskSupport: "optional",
@@ -31,7 +31,7 @@ const plain: CallFacts = {
   hasProgressToken: true,
 };
 const long = { declaredLong: true } as const;
-const call = (facts: Partial<CallFacts>, rules: Partial<DeferralRules> = {}): Decision =>
+const call = (facts: Partial<DeferralFacts>, rules: Partial<DeferralRules> = {}): Decision =>
   decide({ ...plain, ...facts }, { ...defaultDeferral, ...rules });
 const inline = (deferAs: "task" | "handle" | undefined, deferAfterMs: number | undefined, heartbeatMs?: number) => ({
   kind: "inline",
@@ -201,7 +201,7 @@ describe("settings", () => {
   });
 
   test("tools replaces what is declared; history adds", () => {
-    const why = (facts: Partial<CallFacts>, rules: Partial<DeferralRules>) =>
+    const why = (facts: Partial<DeferralFacts>, rules: Partial<DeferralRules>) =>
       isLong({ ...plain, ...facts }, { ...defaultDeferral, ...rules })?.why;
     expect(why(long, {})).toBe("declared long");
     expect(why({}, {})).toBeUndefined();

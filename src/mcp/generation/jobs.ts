@@ -1,6 +1,6 @@
 import { type Clock, toTimestamp } from "../../clock.ts";
 import { toEnvelope } from "../../command/envelope.ts";
-import type { Message } from "../../command/run.ts";
+import type { RunMessage } from "../../command/run.ts";
 import type { Logger } from "../../log.ts";
 import type { Engine } from "../../task/engine.ts";
 import { outcomeOf } from "../../task/outcome.ts";
@@ -31,7 +31,7 @@ export function toJobAnswer(task: Task, clock: Clock, note: string | undefined):
   const estimate = task.estimateMs === undefined ? null : Math.round(task.estimateMs / 100) / 10;
   const timestamp = toTimestamp(clock.now());
   const text = `Operation ${task.status === "queued" ? "queued" : "running"}.${estimate === null ? "" : ` Estimated runtime: ${toWords(estimate)}.`}`;
-  const messages: Message[] = [text, ...(note === undefined ? [] : [note])].map((words) => ({
+  const messages: RunMessage[] = [text, ...(note === undefined ? [] : [note])].map((words) => ({
     type: "info",
     text: words,
     timestamp,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type Clock, toTimestamp } from "../../clock.ts";
 import { describeArguments, unknownArguments } from "../../command/issues.ts";
-import type { Message } from "../../command/run.ts";
+import type { RunMessage } from "../../command/run.ts";
 import { type JsonSchema, type Schema, toJsonSchema, validate } from "../../command/schema.ts";
 import { CommandError, RequestError } from "../../errors.ts";
 import type { Budget } from "../../host/budget.ts";
@@ -367,7 +367,7 @@ export class FollowUpTools {
     { taskId, text }: { readonly taskId?: string; readonly text?: string } = {},
   ): Result {
     const timestamp = toTimestamp(this.#options.clock.now());
-    const messages: Message[] = texts.map((text) => ({ type: "info", text, timestamp }));
+    const messages: RunMessage[] = texts.map((text) => ({ type: "info", text, timestamp }));
     const envelope = { success: true, data, messages };
     return {
       content: [{ type: "text", text: text ?? `${texts.join(" ")}\n${JSON.stringify(envelope)}` }],

@@ -1,5 +1,5 @@
 import type { ClaimShares } from "../../task/store.ts";
-import { type Environment, isTerminal, type LiveTask, type Task, type TaskRules } from "../../task/task.ts";
+import { type EnvironmentMarks, isTerminal, type LiveTask, type Task, type TaskRules } from "../../task/task.ts";
 
 /** A row of the tasks table, as SQLite gives it. */
 export interface TaskRow {
@@ -80,7 +80,7 @@ export function fromTask(task: LiveTask): SqlValues {
 }
 
 /** Without any variables it is the same as none. */
-export function fromEnvironment(environment: Environment | undefined): string | null {
+export function fromEnvironment(environment: EnvironmentMarks | undefined): string | null {
   return environment === undefined || Object.keys(environment).length === 0 ? null : JSON.stringify(environment);
 }
 

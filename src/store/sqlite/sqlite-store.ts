@@ -9,17 +9,17 @@ import type { Dispatcher } from "../../task/dispatcher.ts";
 import { BadCursor } from "../../task/limits.ts";
 import type {
   Claim,
-  ClaimWish,
+  ClaimRequest,
   Created,
   CreateOptions,
   DurationCount,
   ListFilter,
-  Page,
-  Scope,
+  TaskPage,
+  CallerScope,
   TaskStore,
 } from "../../task/store.ts";
 import {
-  type Environment,
+  type EnvironmentMarks,
   type LimitedQuestion,
   lapsedQuestion,
   maxCrashes,
@@ -118,11 +118,11 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return created;
   }
 
-  async get(scope: Scope, taskId: string): Promise<Task | undefined> {
+  async get(scope: CallerScope, taskId: string): Promise<Task | undefined> {
     return await this.#attempt(() => this.#row("get", { ...scope, taskId }));
   }
 
-  async list(scope: Scope, filter: ListFilter): Promise<Page> {
+  async list(scope: CallerScope, filter: ListFilter): Promise<TaskPage> {
     const before = filter.cursor === undefined ? Number.MAX_SAFE_INTEGER : fromCursor(scope.caller, filter.cursor);
     if (before === undefined) throw new BadCursor();
     const values = {
@@ -143,7 +143,12 @@ export class SqliteStore implements TaskStore, Dispatcher {
     };
   }
 
-  async findEqual(scope: Scope, project: string, digest: string, environment?: Environment): Promise<Task | undefined> {
+  async findEqual(
+    scope: CallerScope,
+    project: string,
+    digest: string,
+    environment?: EnvironmentMarks,
+  ): Promise<Task | undefined> {
     return await this.#attempt(() =>
       this.#row("findEqual", { caller: scope.caller, project, digest, environment: fromEnvironment(environment) }),
     );
@@ -180,28 +185,28 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return live.commands;
   }
 
-  async answer(scope: Scope, taskId: string, key: string, answer: Answer): Promise<boolean> {
+  async answer(scope: CallerScope, taskId: string, key: string, answer: Answer): Promise<boolean> {
     const values = { taskId, caller: scope.caller, now: scope.now, key, answer: JSON.stringify(answer) };
     return await this.#told(taskId, () => this.#durably(() => this.#run("answer", values)), true);
   }
 
-  async cancel(scope: Scope, taskId: string, message: string): Promise<boolean> {
+  async cancel(scope: CallerScope, taskId: string, message: string): Promise<boolean> {
     const outcome = JSON.stringify(cancelledOutcome(message, 0));
     return await this.#end("cancel", { taskId, caller: scope.caller, now: scope.now, statusMessage: message, outcome });
   }
 
-  async dropToken(scope: Scope, taskId: string): Promise<boolean> {
+  async dropToken(scope: CallerScope, taskId: string): Promise<boolean> {
     return (await this.#quickly(() => this.#run("dropToken", { taskId, caller: scope.caller }))) > 0;
   }
 
-  async claim(wish: ClaimWish): Promise<Task | undefined> {
-    const { project, worker, leaseMs, now, taskId, except = [], shares } = wish;
+  async claim(request: ClaimRequest): Promise<Task | undefined> {
+    const { project, worker, leaseMs, now, taskId, except = [], shares } = request;
     const facts = {
       project,
       worker,
       leaseMs,
       now,
-      environment: fromEnvironment(wish.environment),
+      environment: fromEnvironment(request.environment),
       except: JSON.stringify(except),
     };
     const task = await this.#quickly(() =>
@@ -213,8 +218,8 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return task;
   }
 
-  next(wish: ClaimWish): Promise<Task | undefined> {
-    return this.claim(wish);
+  next(request: ClaimRequest): Promise<Task | undefined> {
+    return this.claim(request);
   }
 
   onWork(listener: () => void): () => void {
@@ -358,7 +363,7 @@ export class SqliteStore implements TaskStore, Dispatcher {
     return await this.#quickly(() => this.#run("sweep", { now }));
   }
 
-  async prune(scope: Scope, taskId?: string): Promise<number> {
+  async prune(scope: CallerScope, taskId?: string): Promise<number> {
     const ids = await this.#quickly(() => this.#ids("prune", { caller: scope.caller, taskId: taskId ?? null }));
     for (const id of ids) this.#changed(id);
     return ids.length;

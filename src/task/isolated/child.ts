@@ -6,7 +6,7 @@ import { Cancelled, ShuttingDown } from "../../errors.ts";
 import { endStrays, killGroup } from "../../system/machine.ts";
 import { limitPrints, surviveCommands } from "../../command/process-guard.ts";
 import { runVariable } from "../../system/run-variable.ts";
-import type { FromChild, ToChild } from "./isolation.ts";
+import type { FromIsolated, ToIsolated } from "./isolation.ts";
 
 /** The child process of an isolated attempt: runs one command once, speaking to its parent alone, and ends with it. */
 const stop = new AbortController();
@@ -19,11 +19,11 @@ process.on("disconnect", () => {
   if (runName !== undefined) endStrays(process.pid, `${runVariable}=${runName}`);
   killGroup(process.pid);
 });
-process.on("message", (message) => void hear(message as ToChild));
+process.on("message", (message) => void hear(message as ToIsolated));
 surviveCommands(process, { currentRun, onBug: () => process.exit(70) });
 limitPrints(process, { clock: systemClock, who: () => currentRun()?.name });
 
-async function hear(message: ToChild): Promise<void> {
+async function hear(message: ToIsolated): Promise<void> {
   if (message.type === "run") await run(message);
   else if (message.type === "stop")
     stop.abort(message.reason === "shutdown" ? new ShuttingDown() : new Cancelled(message.message));
@@ -31,7 +31,7 @@ async function hear(message: ToChild): Promise<void> {
   else replies.get(message.id)?.resolve(message.value);
 }
 
-async function run({ entry, input, options }: ToChild & { type: "run" }): Promise<void> {
+async function run({ entry, input, options }: ToIsolated & { type: "run" }): Promise<void> {
   const kept = new Map(options.steps);
   const steps: Steps = {
     get: (name) => kept.get(name),
@@ -64,11 +64,11 @@ async function run({ entry, input, options }: ToChild & { type: "run" }): Promis
   tell({ type: "outcome", outcome: sendable as typeof outcome });
 }
 
-function tell(message: FromChild): void {
+function tell(message: FromIsolated): void {
   process.send?.(message);
 }
 
-function request(make: (id: number) => FromChild): Promise<unknown> {
+function request(make: (id: number) => FromIsolated): Promise<unknown> {
   const id = ++lastId;
   const reply = Promise.withResolvers<unknown>();
   replies.set(id, reply);

@@ -13,7 +13,7 @@ import { notLoaded } from "../outcome.ts";
 import { FairQueue } from "../shares.ts";
 
 /** What the child is told. */
-export type ToChild =
+export type ToIsolated =
   | {
       readonly type: "run";
       readonly entry: Pick<CatalogEntry, "file" | "toolName" | "path">;
@@ -24,7 +24,7 @@ export type ToChild =
   | { readonly type: "reply"; readonly id: number; readonly value?: unknown; readonly error?: string };
 
 /** What the child says. */
-export type FromChild =
+export type FromIsolated =
   | { readonly type: "announce"; readonly text: string }
   | { readonly type: "progress"; readonly report: ProgressReport }
   | { readonly type: "log"; readonly line: LogLine }
@@ -116,7 +116,7 @@ class IsolatedRun {
 
   async run(input: unknown): Promise<Outcome> {
     const child = this.#child;
-    child.on("message", (message) => void this.#hear(message as FromChild));
+    child.on("message", (message) => void this.#hear(message as FromIsolated));
     child.on("error", (error) =>
       this.#ended.resolve(this.#failed("crash", `Its process could not be started: ${error.message}.`)),
     );
@@ -156,7 +156,7 @@ class IsolatedRun {
     };
   }
 
-  async #hear(message: FromChild): Promise<void> {
+  async #hear(message: FromIsolated): Promise<void> {
     const { door } = this.#options;
     switch (message.type) {
       case "announce":
@@ -248,7 +248,7 @@ class IsolatedRun {
     return { messages: [], log: [], durationMs: this.#isolation.clock.monotonic() - this.#startedAt };
   }
 
-  #tell(message: ToChild): void {
+  #tell(message: ToIsolated): void {
     if (this.#child.connected) this.#child.send(message, () => undefined);
   }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { sleep, systemClock } from "../../clock.ts";
 import type { Question } from "../../command/context.ts";
-import type { Claim, ClaimWish, Created, CreateOptions, Scope, TaskStore } from "../../task/store.ts";
+import type { Claim, ClaimRequest, Created, CreateOptions, CallerScope, TaskStore } from "../../task/store.ts";
 import type { NewTask, Task, TaskOutcome, TaskStatus } from "../../task/task.ts";
 import { FakeClock } from "../fake-clock.ts";
 import type { OpenStore, StoreCase } from "../store-suite.ts";
@@ -50,7 +50,7 @@ export class Bench {
     return this.clock.now();
   }
 
-  scope(caller = "ada"): Scope {
+  scope(caller = "ada"): CallerScope {
     return { caller, now: this.now };
   }
 
@@ -91,8 +91,8 @@ export class Bench {
     return created.task;
   }
 
-  async claim(wish: Partial<ClaimWish> = {}): Promise<Task | undefined> {
-    return await this.store.claim({ project: "home", worker: "w1", leaseMs, now: this.now, ...wish });
+  async claim(request: Partial<ClaimRequest> = {}): Promise<Task | undefined> {
+    return await this.store.claim({ project: "home", worker: "w1", leaseMs, now: this.now, ...request });
   }
 
   /** A new task and the worker's right to write to it. */
