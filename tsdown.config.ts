@@ -93,6 +93,7 @@ export default defineConfig([
     format: "cjs",
     platform: "node",
     target: "node22.18",
+    outputOptions: { comments: false },
     dts: false,
     clean: false,
   },

@@ -1,14 +1,11 @@
 import {
-  chmodSync,
   existsSync,
   linkSync,
-  lstatSync,
   mkdirSync,
   readFileSync,
   realpathSync,
   renameSync,
   rmSync,
-  type Stats,
   statSync,
   writeFileSync,
 } from "node:fs";
@@ -16,6 +13,7 @@ import { homedir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { RuntimeError } from "./errors.ts";
+import { system } from "./system/system.ts";
 
 /** Everything Meanwhile keeps on a machine lives in one folder of its user. */
 export interface Home {
@@ -71,7 +69,8 @@ export function openHome(env: Environment): Home {
 export function ensureHome(home: Home): void {
   refuse(refusalOfHome(home));
   mkdirSync(home.folder, { recursive: true, mode: 0o700 });
-  if ((statSync(home.folder).mode & 0o077) !== 0) chmodSync(home.folder, 0o700);
+  // The home itself may be a link: its user has named it.
+  system.ensurePrivateFolder(realpathSync(home.folder));
 }
 
 /** The home's salt, known to nobody else; empty where nothing was ever served. */
@@ -108,8 +107,8 @@ export function openStoreFile(home: Home, env: Environment, cwd: string): string
   const file = path.resolve(cwd, env.MEANWHILE_STORE);
   // Whoever may write beside a database can lay a log there, which is carried over into it.
   const parts = [path.dirname(file), file, ...["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`)];
-  for (const part of parts)
-    refuse(refusalOf(part, { isRootTrusted: true, cure: "set MEANWHILE_STORE to a file in a folder of your own" }));
+  const cure = "set MEANWHILE_STORE to a file in a folder of your own";
+  refuse(system.refusalOf(parts.map((part) => ({ file: part, isRootTrusted: true, cure }))));
   return file;
 }
 
@@ -138,53 +137,17 @@ export function refusalOfHome(home: Home): string | undefined {
     ...logs,
     home.packSocket,
   ];
-  const refusals = [
-    ...[home.folder, ...inside].map((part) => refusalOf(part, { isRootTrusted: part !== home.folder, cure })),
+  return system.refusalOf([
+    ...[home.folder, ...inside].map((file) => ({ file, isRootTrusted: file !== home.folder, cure })),
     // Earlier versions, and Node for its cache, have made some of these with whatever the umask left.
-    ...others.map((part) => refusalOf(part, { isRootTrusted: true, mayBeShared: true, cure })),
-  ];
-  return refusals.find((refusal) => refusal !== undefined);
+    ...others.map((file) => ({ file, isRootTrusted: true, mayBeShared: true, cure })),
+  ]);
 }
 
 /** True when a folder for compiled code is this user's alone; anything in it is run. */
 export function isOwnCache(folder: string): boolean {
-  return (
-    refusalOf(path.dirname(folder), { isRootTrusted: false, cure: "" }) === undefined &&
-    refusalOf(folder, { isRootTrusted: false, cure: "" }) === undefined
-  );
-}
-
-/**
- * Says why a project's file or folder must not be loaded from. A project may be shared by a group; what anybody may
- * write, or what a stranger wrote, is nobody's word. A container reads as root what its mounted volume's user wrote:
- * that is taken where nobody else could have put it.
- */
-export function refusalOfProjectFile(file: string): string | undefined {
-  const own = process.getuid?.();
-  const link = look(lstatSync, file);
-  const facts = link?.isSymbolicLink() === true ? look(statSync, file) : link;
-  if (own === undefined || link === undefined) return undefined;
-  const danger = facts?.isDirectory() === true ? "what it holds would be run as you" : "would be run as you";
-  const stranger = [link.uid, facts?.uid ?? own].find((uid) => !isTrusted(uid, own, true));
-  const open = stranger === undefined || own !== 0 ? undefined : openFolderAbove(file);
-  if (stranger !== undefined && (own !== 0 || open !== undefined)) {
-    const where = open === undefined ? "" : ` below ${open}, where anybody may write`;
-    return `${file} belongs to another user (uid ${stranger}, you are ${own})${where}, and ${danger}; work on a copy of your own, or have its owner changed.`;
-  }
-  if (facts !== undefined && (facts.mode & 0o002) !== 0)
-    return `${file} may be written by anybody (mode ${toMode(facts)}), and ${danger}; read it through, then chmod o-w ${file}.`;
-  return undefined;
-}
-
-/** The nearest folder above a file, by its name and by where links lead, that anybody may write. */
-function openFolderAbove(file: string): string | undefined {
-  const above = [path.resolve(file), toReal(file)].flatMap(foldersAbove);
-  return above.find((folder) => ((look(statSync, folder)?.mode ?? 0) & 0o002) !== 0);
-}
-
-function foldersAbove(file: string): string[] {
-  const parent = path.dirname(file);
-  return parent === file ? [] : [parent, ...foldersAbove(parent)];
+  const rules = [path.dirname(folder), folder].map((file) => ({ file, isRootTrusted: false, cure: "" }));
+  return system.refusalOf(rules) === undefined;
 }
 
 export const packageFolder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
@@ -200,52 +163,6 @@ export function isBundledFile(file: string): boolean {
 /** Where links lead; what is not there is where its name says. */
 export function toReal(file: string): string {
   return existsSync(file) ? realpathSync(file) : file;
-}
-
-interface Rule {
-  /** Root could do anything anyway; what it has put into a user's folder is fine. */
-  readonly isRootTrusted: boolean;
-  /** Only whose it is counts, not who else may write it. */
-  readonly mayBeShared?: boolean;
-  readonly cure: string;
-}
-
-/** On Windows there is no owner to ask for. */
-function refusalOf(file: string, { isRootTrusted, mayBeShared = false, cure }: Rule): string | undefined {
-  const own = process.getuid?.();
-  const link = look(lstatSync, file);
-  const facts = link?.isSymbolicLink() === true ? look(statSync, file) : link;
-  if (own === undefined || link === undefined || facts === undefined) return undefined;
-  const stranger = [
-    link.isSymbolicLink() && !isTrusted(link.uid, own, true) ? link.uid : undefined,
-    isTrusted(facts.uid, own, isRootTrusted) ? undefined : facts.uid,
-  ];
-  const uid = stranger.find((found) => found !== undefined);
-  if (uid !== undefined)
-    return `${file} belongs to another user (uid ${uid}, you are ${own}), so nothing in it was read; ${cure}.`;
-  if (!mayBeShared && (facts.mode & 0o022) !== 0)
-    return `${file} may be written by others (mode ${toMode(facts)}), so nothing in it was read; if what is there is yours, chmod go-w ${file}, or ${cure}.`;
-  return undefined;
-}
-
-function isTrusted(uid: number, own: number, isRootTrusted: boolean): boolean {
-  return uid === own || (isRootTrusted && uid === 0);
-}
-
-function toMode({ mode }: Stats): string {
-  return (mode & 0o7777).toString(8).padStart(4, "0");
-}
-
-/** What cannot even be looked at cannot be read either; whoever needs it says so. */
-function look(
-  ask: (file: string, options: { throwIfNoEntry: false }) => Stats | undefined,
-  file: string,
-): Stats | undefined {
-  try {
-    return ask(file, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
-  }
 }
 
 /** Puts a file of this user's alone in its place, whole or not at all. */

@@ -8,7 +8,7 @@ import type { Settings } from "./config.ts";
 import { isStoreError, messageOf, RuntimeError } from "./errors.ts";
 import { createFirstNumber, createId, createSecret } from "./ids.ts";
 import type { Logger } from "./log.ts";
-import { hasDescriptorsLeft } from "./system/machine.ts";
+import { system } from "./system/system.ts";
 import { callerKey, localUser } from "./mcp/caller.ts";
 import { Conversation } from "./mcp/conversation.ts";
 import { type GuestHook, Guests, type Sdk } from "./mcp/guest.ts";
@@ -285,7 +285,7 @@ export async function serveRuntimeOverHttp(runtime: Runtime): Promise<HttpDoor> 
     port: settings.http.port,
     token: runtime.token(),
     allowAnonymous: settings.http.allowAnonymous,
-    hasRoom: hasDescriptorsLeft,
+    hasRoom: system.hasDescriptorsLeft,
     clock,
     log,
   });

@@ -1,19 +1,8 @@
-import {
-  chmodSync,
-  chownSync,
-  lchownSync,
-  mkdirSync,
-  mkdtempSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir, userInfo } from "node:os";
+import { chmodSync, chownSync, lchownSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { RuntimeError } from "../src/errors.ts";
-import { ensureHome, homeAt, openHome, openStoreFile, refusalOfProjectFile } from "../src/paths.ts";
+import { ensureHome, homeAt, openHome, openStoreFile } from "../src/paths.ts";
 import { temporaryFolder, writeFiles } from "./helpers/home.ts";
 
 const nobody = 65_534;
@@ -143,41 +132,6 @@ describe("a store of one's own choice", () => {
       if (!isRoot) return;
       chownSync(path.join(folder, name), nobody, nobody);
       expect(open(file)).toContain(`${path.join(folder, name)} belongs to another user (uid ${nobody}, you are 0)`);
-    },
-  );
-});
-
-describe("a project's config", () => {
-  test("that anybody may write is refused; one that a group shares is taken", () => {
-    const file = path.join(writeFiles(temporaryFolder(), { "meanwhile.config.json": "{}" }), "meanwhile.config.json");
-    chmodSync(file, 0o664);
-    expect(refusalOfProjectFile(file)).toBeUndefined();
-    chmodSync(file, 0o666);
-    expect(refusalOfProjectFile(file)).toBe(
-      `${file} may be written by anybody (mode 0666), and would be run as you; read it through, then chmod o-w ${file}.`,
-    );
-  });
-
-  test.runIf(isRoot)(
-    "of another user is taken by root, who reads mounted volumes, but from no place where anybody may write",
-    () => {
-      const volume = mkdtempSync(path.join(userInfo().homedir, "meanwhile-volume-"));
-      onTestFinished(() => rmSync(volume, { recursive: true }));
-      const name = "project/meanwhile.config.json";
-      const file = path.join(writeFiles(volume, { [name]: "{}" }), name);
-      chownSync(file, nobody, nobody);
-      expect(refusalOfProjectFile(file)).toBeUndefined();
-      chmodSync(volume, 0o1777);
-      const refused = (where: string, below: string) =>
-        `${where} belongs to another user (uid ${nobody}, you are 0) below ${below}, where anybody may write, and would be run as you; work on a copy of your own, or have its owner changed.`;
-      expect(refusalOfProjectFile(file)).toBe(refused(file, volume));
-      chmodSync(volume, 0o755);
-      const link = path.join(temporaryFolder(), "meanwhile.config.json");
-      symlinkSync(file, link);
-      expect(refusalOfProjectFile(link)).toBe(refused(link, tmpdir()));
-      lchownSync(link, nobody, nobody);
-      chownSync(file, 0, 0);
-      expect(refusalOfProjectFile(link)).toBe(refused(link, tmpdir()));
     },
   );
 });

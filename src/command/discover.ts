@@ -1,7 +1,8 @@
 import { readdirSync } from "node:fs";
 import path from "node:path";
 import { RuntimeError } from "../errors.ts";
-import { isBundledFile, refusalOfProjectFile, toReal } from "../paths.ts";
+import { isBundledFile, toReal } from "../paths.ts";
+import { system } from "../system/system.ts";
 
 /** A file that should hold a command, named by where it lies. */
 export interface FoundCommand {
@@ -61,7 +62,7 @@ function refuseStrangers(folder: string): void {
       (entry) => !entry.isDirectory() && codeExtensions.has(path.extname(entry.name)),
     );
     for (const part of [one, ...files.map(({ name }) => path.join(one, name))]) {
-      const refusal = refusalOfProjectFile(part);
+      const refusal = system.refusalOfProjectFile(part);
       if (refusal !== undefined) throw new RuntimeError("CONFIG_INVALID", refusal);
     }
   }

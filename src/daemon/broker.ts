@@ -2,8 +2,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { systemClock } from "../clock.ts";
 import { isOutOfDescriptors, outOfDescriptors } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import { readFirstLine } from "./connect.ts";
-import { type DaemonStatus, type Greeting, type Reply, readGreeting, toLine } from "./greeting.ts";
+import { type DaemonStatus, type Greeting, type DaemonReply, readFirstLine, readGreeting, toLine } from "./greeting.ts";
 
 /** What a front says of its session, when there is a front. */
 export interface SessionFacts {
@@ -135,7 +134,7 @@ export class Broker {
   }
 
   #greet(socket: Socket, greeting: Greeting, helloBytes: number): void {
-    const reply = (message: Reply) => socket.write(toLine(message));
+    const reply = (message: DaemonReply) => socket.write(toLine(message));
     const { key, env, status, onStop } = this.#options;
     if (greeting.meanwhile === "status") {
       // Whoever asks does not count.

@@ -1,9 +1,11 @@
 import { execFile } from "node:child_process";
 import { existsSync, watch } from "node:fs";
 import path from "node:path";
-import { type DaemonAddress, DaemonUnreachable, KeyOutdated, reachDaemon, refuseGone } from "./connect.ts";
-import { readAnswers } from "./kept-answers.ts";
-import { Pump } from "./pump.ts";
+import { reachDaemon } from "./reach/connect.ts";
+import type { DaemonAddress } from "./reach/start.ts";
+import { DaemonUnreachable, KeyOutdated, refuseGone } from "./reach/unreachable.ts";
+import { readAnswers } from "./carry/kept-answers.ts";
+import { Pump } from "./carry/pump.ts";
 import { RuntimeError, UsageError } from "../errors.ts";
 import { ensureSalt, type Home, openHome, readConfigText, readSalt } from "../paths.ts";
 import {

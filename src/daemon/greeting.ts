@@ -1,3 +1,5 @@
+import type { Socket } from "node:net";
+
 /**
  * The few lines that a daemon and our own programs exchange before MCP begins. A connection that begins with
  * anything else is an MCP client's, and is served as it is.
@@ -12,7 +14,7 @@ export type Greeting =
   | { readonly meanwhile: "status" }
   | { readonly meanwhile: "stop"; readonly isNow: boolean };
 
-export type Reply =
+export type DaemonReply =
   /** `env`: the variables whose values make another daemon, by name; which values it has is in its key alone. */
   | { readonly meanwhile: "welcome"; readonly pid: number; readonly env: readonly string[] }
   /** Another daemon must be found or started; or, where this one has no file descriptors to spare, its turn awaited. */
@@ -51,7 +53,7 @@ export interface DaemonStatus {
   readonly graceSeconds: number;
 }
 
-export function toLine(message: Greeting | Reply): string {
+export function toLine(message: Greeting | DaemonReply): string {
   return `${JSON.stringify(message)}\n`;
 }
 
@@ -60,8 +62,27 @@ export function readGreeting(line: Buffer): Greeting | undefined {
   return readOwn(line) as Greeting | undefined;
 }
 
-export function readReply(line: Buffer): Reply | undefined {
-  return readOwn(line) as Reply | undefined;
+export function readReply(line: Buffer): DaemonReply | undefined {
+  return readOwn(line) as DaemonReply | undefined;
+}
+
+const maxLineBytes = 64 * 1024;
+
+/** Hands over the first line, and leaves the rest unread in the stream; undefined when it is too long to be ours. */
+export function readFirstLine(socket: Socket, onLine: (line: Buffer | undefined, all: Buffer) => void): void {
+  let read: Buffer = Buffer.alloc(0);
+  const onData = (chunk: Buffer) => {
+    read = read.length === 0 ? chunk : Buffer.concat([read, chunk]);
+    const end = read.indexOf(0x0a);
+    if (end === -1 && read.length <= maxLineBytes) return;
+    socket.off("data", onData);
+    socket.pause();
+    const line = end === -1 ? undefined : read.subarray(0, end);
+    const rest = end === -1 ? read : read.subarray(end + 1);
+    if (rest.length > 0) socket.unshift(rest);
+    onLine(line, read);
+  };
+  socket.on("data", onData);
 }
 
 const mark = Buffer.from('{"meanwhile":');

@@ -7,7 +7,7 @@ import { isObject, type Json } from "../wire/json.ts";
 import { LineSplitter } from "../wire/lines.ts";
 import { readMessage } from "../wire/message.ts";
 import { legacyRevisions, modernRevision } from "../wire/revisions.ts";
-import { type KeptAnswers, type Whose, writeAnswers } from "./kept-answers.ts";
+import { type KeptAnswers, type Whose, writeAnswers } from "./carry/kept-answers.ts";
 
 export interface KeeperOptions {
   readonly home: Home;

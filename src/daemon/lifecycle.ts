@@ -1,22 +1,12 @@
-import { chmodSync, existsSync, lstatSync, realpathSync, renameSync, rmSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import path from "node:path";
 import type { Clock } from "../clock.ts";
-import { isOutOfDescriptors, outOfDescriptors, RuntimeError } from "../errors.ts";
+import { isOutOfDescriptors, outOfDescriptors } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { Home } from "../paths.ts";
+import { type OwnSocket, system } from "../system/system.ts";
 import type { Broker } from "./broker.ts";
-import {
-  type DaemonRecord,
-  ensurePrivateFolder,
-  fitsSocket,
-  forgetSocketFolder,
-  lockFile,
-  placeSocket,
-  readRecord,
-  refusalOf,
-  removeRecord,
-  writeRecord,
-} from "./record.ts";
+import { type DaemonRecord, lockFile, readRecord, removeRecord, writeRecord } from "./record.ts";
 
 export interface Lock {
   release(): void;
@@ -28,7 +18,7 @@ export interface LifecycleOptions {
   /** Only the bundled commands are served: their socket has a name that everybody knows. */
   readonly isPackAlone: boolean;
   /** What its record says beside where it is. */
-  readonly about?: Pick<DaemonRecord, "project" | "folder" | "flags">;
+  readonly about?: Pick<DaemonRecord, "project" | "folder" | "flags" | "secret">;
   readonly pid: number;
   readonly idleMs: number;
   /** Whether tasks of this project are alive, for whomever. */
@@ -49,9 +39,10 @@ export class Lifecycle {
   readonly #options: LifecycleOptions;
   readonly #left = Promise.withResolvers<{ readonly isNow: boolean }>();
   readonly #locks: Lock[];
-  readonly #socket: string;
+  /** Where it listens. */
+  readonly socket: string;
+  readonly #ownSocket: OwnSocket;
   #broker: Broker | undefined;
-  #inode: number | undefined;
   #isReplaced = false;
   #isExhausted = false;
   #idleSince: number | undefined;
@@ -60,7 +51,7 @@ export class Lifecycle {
   /** Undefined when another daemon of this key is there. */
   static begin(options: LifecycleOptions): Lifecycle | undefined {
     const { home, key, takeLock } = options;
-    ensurePrivateFolder(home.runFolder);
+    system.ensurePrivateFolder(home.runFolder);
     const lock = takeLock(lockFile(home, key));
     return lock === undefined ? undefined : new Lifecycle(options, lock);
   }
@@ -68,20 +59,20 @@ export class Lifecycle {
   private constructor(options: LifecycleOptions, lock: Lock) {
     this.#options = options;
     // The well-known socket belongs to the first who comes: another version's daemon may still have it.
-    const isShort = fitsSocket(options.home.packSocket);
-    const known = options.isPackAlone && isShort ? options.takeLock(lockFile(options.home, "mcp")) : undefined;
+    const { home, key, isPackAlone, takeLock } = options;
+    const known = isPackAlone && system.fitsSocket(home.packSocket) ? takeLock(lockFile(home, "mcp")) : undefined;
     this.#locks = known === undefined ? [lock] : [lock, known];
-    this.#socket = known === undefined ? placeSocket(options.home, options.key) : options.home.packSocket;
-  }
-
-  get socket(): string {
-    return this.#socket;
+    const inHome = path.join(home.runFolder, `${key}.sock`);
+    this.socket = known === undefined ? system.placeSocket(inHome, readRecord(home, key)?.socket) : home.packSocket;
+    // The home itself may be a link: its user has named it.
+    this.#ownSocket = system.ownSocket(this.socket, known === undefined ? undefined : realpathSync(home.folder));
   }
 
   /** Opens the door and says where it is. */
   async open(broker: Broker): Promise<void> {
     this.#broker = broker;
-    await this.#listen(broker);
+    await this.#ownSocket.open((name) => broker.listen(name));
+    this.#writeRecord();
     this.#look();
   }
 
@@ -105,8 +96,7 @@ export class Lifecycle {
     const { home, key, pid } = this.#options;
     this.#cancelLook?.();
     this.#broker?.stopListening();
-    this.#tidy(() => this.#isOwnSocket() && rmSync(this.#socket, { force: true }));
-    forgetSocketFolder(this.#socket);
+    this.#tidy(() => this.#ownSocket.remove());
     this.#tidy(() => removeRecord(home, key, pid));
     for (const lock of this.#locks.splice(0)) lock.release();
     this.#left.resolve({ isNow });
@@ -124,32 +114,9 @@ export class Lifecycle {
     }
   }
 
-  async #listen(broker: Broker): Promise<void> {
-    const { home, pid } = this.#options;
-    const folder = path.dirname(this.#socket);
-    // The home itself may be a link: its user has named it.
-    ensurePrivateFolder(folder === home.folder ? realpathSync(folder) : folder);
-    const refusal = refusalOf(this.#socket);
-    if (refusal !== undefined) throw new RuntimeError("HOME_UNUSABLE", `Cannot listen: ${refusal}.`);
-    // Node removes the name that it listened on when it closes, whoever's socket is there by then: so that is a name of
-    // our own.
-    const aside = path.join(folder, String(pid));
-    rmSync(aside, { force: true });
-    await broker.listen(aside);
-    chmodSync(aside, 0o600);
-    this.#inode = lstatSync(aside).ino;
-    // We hold the lock, so whoever made what is there is gone.
-    renameSync(aside, this.#socket);
-    this.#writeRecord();
-  }
-
   #writeRecord(): void {
     const { home, key, pid, about } = this.#options;
-    writeRecord(home, key, { ...about, pid, socket: this.#socket });
-  }
-
-  #isOwnSocket(): boolean {
-    return this.#inode !== undefined && lstatSync(this.#socket, { throwIfNoEntry: false })?.ino === this.#inode;
+    writeRecord(home, key, { ...about, pid, socket: this.socket });
   }
 
   #look(): void {
@@ -179,7 +146,7 @@ export class Lifecycle {
   async #check(): Promise<boolean> {
     const { home, key, pid, log } = this.#options;
     if (!existsSync(home.folder)) return this.#leaveBecause("the home folder is gone", true);
-    if (!this.#isOwnSocket()) {
+    if (!this.#ownSocket.isThere()) {
       log.info("the daemon leaves: its socket was taken away; the next front starts another daemon");
       this.makeWay();
       return false;

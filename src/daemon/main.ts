@@ -9,7 +9,7 @@ import { Lifecycle, type LifecycleOptions } from "./lifecycle.ts";
 import { Exit, type ExitCode, messageOf } from "../errors.ts";
 import { type Logger, openLog } from "../log.ts";
 import { keepLogBounded } from "./log-file.ts";
-import { hasDescriptorsLeft } from "../system/machine.ts";
+import { system } from "../system/system.ts";
 import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../command/process-guard.ts";
 import { countedNames, fingerprint, isPackFolder, keyVariable, projectParts } from "../project/project.ts";
 import { openRuntime, type Runtime, serveStreams } from "../serve.ts";
@@ -17,7 +17,7 @@ import { takeLock } from "../store/sqlite/lock.ts";
 import { storeNames } from "../project/stored-project.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
 import type { GlobalFlags } from "../cli/main.ts";
-import { onStop } from "../cli/on-stop.ts";
+import { onStop } from "../system/on-stop.ts";
 
 /** A call that fails at once is answered within this. */
 const answerMs = 100;
@@ -237,7 +237,7 @@ function createBroker({ runtime, lifecycle, leaving, variables, log }: BrokerPar
       graceSeconds: settings.graceSeconds,
     }),
     onStop: (isNow) => lifecycle.leave(isNow),
-    hasRoom: hasDescriptorsLeft,
+    hasRoom: system.hasDescriptorsLeft,
     isReplaced: () => lifecycle.isReplaced,
     log,
   });

@@ -1,5 +1,5 @@
 import { messageOf } from "../errors.ts";
-import { killGroup } from "../system/machine.ts";
+import { system } from "../system/system.ts";
 import { type CalledTool, CallLog } from "./calls.ts";
 import type { Verdict } from "./check.ts";
 import type { Facts } from "./facts.ts";
@@ -51,7 +51,7 @@ const events: PipeEvents = {
 
 // The parent is gone, and with it whoever would end what was started here.
 process.on("disconnect", () => {
-  for (const pid of servers) killGroup(pid);
+  for (const pid of servers) system.killGroup(pid);
   process.exit(0);
 });
 process.on("message", (message) => void hear(message as ToChild));

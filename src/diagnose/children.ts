@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { readFileSync } from "node:fs";
 import path from "node:path";
 import { systemClock } from "../clock.ts";
-import { killGroup } from "../system/machine.ts";
+import { watchMemory } from "../system/memory.ts";
+import { system } from "../system/system.ts";
 import { betterOf, type CalledTool } from "./calls.ts";
 import type { FromChild, ToChild } from "./child.ts";
 
@@ -34,7 +34,11 @@ export class CheckChild {
     this.#settle = reply.resolve;
     const stop = (why: string) => reply.resolve({ type: "killed", why });
     const stopTimer = systemClock.after(limitMs, () => stop(`it took longer than ${Math.round(limitMs / 100) / 10} s`));
-    const stopWatch = this.#watchMemory(child, () => stop(`it took more than ${this.#memoryMb} MB of memory`));
+    const stopWatch = watchMemory(child.pid ?? 0, {
+      maxMb: this.#memoryMb,
+      clock: systemClock,
+      onTooMuch: () => stop(`it took more than ${this.#memoryMb} MB of memory`),
+    });
     const onAbort = () => stop("it was cancelled");
     signal?.addEventListener("abort", onAbort, { once: true });
     child.send(message, (error) => {
@@ -60,7 +64,7 @@ export class CheckChild {
     });
     child.kill("SIGKILL");
     await gone;
-    for (const pid of this.#servers) killGroup(pid);
+    for (const pid of this.#servers) system.killGroup(pid);
     this.#servers.clear();
   }
 
@@ -90,27 +94,8 @@ export class CheckChild {
       this.#calls.set(message.call.tool, betterOf(this.#calls.get(message.call.tool), message.call));
     else this.#settle?.(message as Reply);
   }
-
-  /** From outside, because a child that is busy with a bomb does not watch itself. */
-  #watchMemory(child: ChildProcess, onTooMuch: () => void): () => void {
-    let cancel = () => {};
-    const look = () => {
-      if ((residentMb(child.pid) ?? 0) > this.#memoryMb) return onTooMuch();
-      cancel = systemClock.after(100, look);
-    };
-    look();
-    return () => cancel();
-  }
 }
 
 export type Reply =
   | Exclude<FromChild, { readonly type: "started" | "ended" | "called" }>
   | { readonly type: "killed"; readonly why: string };
-
-function residentMb(pid: number | undefined): number | undefined {
-  try {
-    return (Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]) * 4096) / 1024 / 1024;
-  } catch {
-    return undefined;
-  }
-}

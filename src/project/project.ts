@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { RuntimeError, UsageError } from "../errors.ts";
-import { isBundledFile, packageFolder, readConfigText, refusalOfProjectFile, toReal } from "../paths.ts";
+import { isBundledFile, packageFolder, readConfigText, toReal } from "../paths.ts";
 import { runVariable } from "../system/run-variable.ts";
+import { system } from "../system/system.ts";
 
 export { isBundledFile, packageFolder };
 
@@ -64,7 +65,7 @@ export function packageVersion(): string {
 export function findConfigFile(cwd: string, { scope }: ProjectFlags = {}): string | undefined {
   if (scope !== undefined) return undefined;
   const found = configFilesOf(cwd)[0];
-  const refusal = found === undefined ? undefined : refusalOfProjectFile(found);
+  const refusal = found === undefined ? undefined : system.refusalOfProjectFile(found);
   if (refusal !== undefined) throw new RuntimeError("CONFIG_INVALID", refusal);
   return found;
 }

@@ -7,9 +7,12 @@ import type { CatalogEntry } from "../command/catalog.ts";
 import { publicSettings, type Settings } from "../config.ts";
 import { ownCommand } from "../diagnose/command.ts";
 import type { Logger } from "../log.ts";
-import { childEnvironment, createWorkerName, endStrays, isKnownDead, killGroup } from "../system/machine.ts";
-import { isPackFolder, packageFolder } from "../project/project.ts";
+import { childEnvironment } from "../system/environment.ts";
 import { runVariable } from "../system/run-variable.ts";
+import { endStrays } from "../system/strays.ts";
+import { system } from "../system/system.ts";
+import { createWorkerName, isKnownDead } from "../system/worker-name.ts";
+import { isPackFolder, packageFolder } from "../project/project.ts";
 import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
 import { rememberPlace } from "../project/stored-project.ts";
 import { Calls } from "../task/calls.ts";
@@ -73,7 +76,7 @@ export function openTasks(settings: Settings, log: Logger, options: TasksOptions
     clock,
     log,
     childFile: path.join(packageFolder, "dist", "attempt.js"),
-    killGroup,
+    killGroup: system.killGroup,
     env: (run: string) => ({ ...childEnvironment(), [runVariable]: run }),
     endStrays: (pid: number, run: string) => endStrays(pid, `${runVariable}=${run}`),
   };
@@ -88,7 +91,7 @@ export function openTasks(settings: Settings, log: Logger, options: TasksOptions
     engine,
     history,
     createCalls: (worker) => new Calls({ engine, worker, history, clock, log, deferral: settings.deferral }),
-    sweeper: new Sweeper({ store, clock, log, isDead: isKnownDead, jumps }),
+    sweeper: new Sweeper({ store, clock, log, isDead: (worker) => isKnownDead(worker), jumps }),
     createWorker: (find) =>
       new Worker({
         store,

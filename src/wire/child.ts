@@ -1,6 +1,6 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
-import { kill, platform } from "node:process";
 import type { Readable, Writable } from "node:stream";
+import { system } from "../system/system.ts";
 import { ConnectionError, cut } from "./errors.ts";
 import { within } from "./within.ts";
 
@@ -21,7 +21,7 @@ export interface ChildWords {
 export async function startChild({ command, args, cwd, env }: ChildWords): Promise<Child> {
   const child = spawn(command, [...args], {
     stdio: ["pipe", "pipe", "pipe"],
-    detached: platform !== "win32",
+    ...system.ownGroup,
     ...(cwd !== undefined && { cwd }),
     ...(env !== undefined && { env }),
   });
@@ -44,12 +44,7 @@ export async function startChild({ command, args, cwd, env }: ChildWords): Promi
 
 /** Kills it with all that it has started and that has not gone its own way; does nothing when they are gone. */
 export function killChild(child: Child): void {
-  try {
-    if (platform !== "win32" && child.pid !== undefined) kill(-child.pid, "SIGKILL");
-  } catch {
-    // They are gone, or not ours any more.
-  }
-  child.kill("SIGKILL");
+  if (child.pid !== undefined) system.killGroup(child.pid);
 }
 
 export interface Patience {

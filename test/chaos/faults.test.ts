@@ -9,7 +9,7 @@ import { systemClock } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { loadSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
-import { createWorkerName, isKnownDead } from "../../src/system/machine.ts";
+import { createWorkerName, isKnownDead } from "../../src/system/worker-name.ts";
 import { UnknownTask } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { JumpWatch } from "../../src/task/jumps.ts";

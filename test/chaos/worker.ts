@@ -2,7 +2,8 @@ import path from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { armFailpoint } from "../../src/failpoint.ts";
 import { silentLog } from "../../src/log.ts";
-import { createWorkerName, isKnownDead, killGroup } from "../../src/system/machine.ts";
+import { system } from "../../src/system/system.ts";
+import { createWorkerName, isKnownDead } from "../../src/system/worker-name.ts";
 import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { History } from "../../src/task/history.ts";
 import { createIsolation } from "../../src/task/isolated/isolation.ts";
@@ -31,7 +32,7 @@ const worker = new Worker({
   isDebug: false,
   leaseMs,
   concurrency: 6,
-  runIsolated: createIsolation({ clock, childFile, maxChildren: 2, killGroup }),
+  runIsolated: createIsolation({ clock, childFile, maxChildren: 2, killGroup: system.killGroup }),
 });
 const sweeper = new Sweeper({ store, clock, log: silentLog, isDead: isKnownDead, leaseMs });
 worker.start();

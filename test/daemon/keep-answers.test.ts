@@ -4,7 +4,7 @@ import type { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import { AnswerKeeper } from "../../src/daemon/keep-answers.ts";
-import { answersFile, readAnswers } from "../../src/daemon/kept-answers.ts";
+import { answersFile, readAnswers } from "../../src/daemon/carry/kept-answers.ts";
 import { silentLog } from "../../src/log.ts";
 import { homeAt } from "../../src/paths.ts";
 import { revisions } from "../../src/wire/revisions.ts";

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, onTestFinished } from "vitest";
+import { system } from "../../src/system/system.ts";
 import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
 import { runMeanwhile, type Started, startMeanwhile, waitFor } from "./meanwhile.ts";
 import { overPipes, type Result, WireClient, type WireOptions } from "./wire.ts";
@@ -170,14 +171,7 @@ export function processesOf(home: string, verb: string): number[] {
 }
 
 /** A process that has ended and waits for its parent does not run. */
-export function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
-}
+export const isRunning = system.isAlive;
 
 export function residentMiB(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;

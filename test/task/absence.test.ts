@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { type Catalog, openLiveCatalog } from "../../src/command/catalog.ts";
 import { silentLog } from "../../src/log.ts";
-import { killGroup } from "../../src/system/machine.ts";
+import { system } from "../../src/system/system.ts";
 import { openMemoryStore } from "../../src/store/memory-store.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
@@ -123,7 +123,7 @@ test("a process of its own that finds the file half-written waits for the rest, 
   writeFileSync(file, source().slice(0, 60));
   start({
     find: () => entry,
-    runIsolated: createIsolation({ clock: systemClock, childFile, maxChildren: 1, killGroup }),
+    runIsolated: createIsolation({ clock: systemClock, childFile, maxChildren: 1, killGroup: system.killGroup }),
   });
   await vi.waitFor(
     async () => expect(await get()).toMatchObject({ status: "queued", attempts: 0, statusMessage: waits }),

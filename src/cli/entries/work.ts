@@ -13,7 +13,7 @@ import { servedFolders } from "../../project/stored-project.ts";
 import { openTasks, type Tasks } from "../../runtime/tasks.ts";
 import { localCaller } from "../tasks/follow-task.ts";
 import type { GlobalFlags } from "../main.ts";
-import { onStop } from "../on-stop.ts";
+import { onStop } from "../../system/on-stop.ts";
 
 const retryCheckMs = 500;
 const goneCheckMs = 1_000;

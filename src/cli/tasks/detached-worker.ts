@@ -12,6 +12,7 @@ export function startDetachedWorker(settings: Settings, flags: GlobalFlags): voi
   const log = openSync(settings.home.workerLog, "a", 0o600);
   const child = spawn(process.execPath, [executable, ...flagWords(flags), "_work"], {
     detached: true,
+    windowsHide: true,
     stdio: ["ignore", log, log],
     cwd: process.cwd(),
     env: { ...process.env, [runVariable]: undefined },

@@ -1,21 +1,17 @@
 import { watch } from "node:fs";
 import { createColors } from "picocolors";
 import { formatDuration, sleep, systemClock } from "../../clock.ts";
-import {
-  askDaemon,
-  type DaemonAddress,
-  DaemonUnreachable,
-  isAlive,
-  reachStatus,
-  refuseUnwritable,
-  stopDaemon,
-} from "../../daemon/connect.ts";
 import { whatBlocks } from "../../daemon/doing.ts";
 import type { DaemonStatus } from "../../daemon/greeting.ts";
+import { askDaemon, stopDaemon } from "../../daemon/reach/ask.ts";
+import { reachStatus } from "../../daemon/reach/connect.ts";
+import { type DaemonAddress, refuseUnwritable } from "../../daemon/reach/start.ts";
+import { DaemonUnreachable } from "../../daemon/reach/unreachable.ts";
 import { type DaemonRecord, readRecords, removeRecord } from "../../daemon/record.ts";
 import { CommandError, Exit, type ExitCode, messageOf, RuntimeError, UsageError } from "../../errors.ts";
 import { addressOf, atAddress } from "../../daemon/front.ts";
 import { type Home, openHome } from "../../paths.ts";
+import { system } from "../../system/system.ts";
 import { flagWords, type ProjectFlags } from "../../project/project.ts";
 import { printHelp } from "../screens/layout.ts";
 import { LogTail } from "../screens/log-tail.ts";
@@ -139,7 +135,7 @@ async function findDaemons(home: Home): Promise<readonly Found[]> {
       else if (reply?.meanwhile === "status") {
         const { meanwhile: _word, ...told } = reply;
         found.push({ kind: "well", key, record, ...told });
-      } else if (!isAlive(pid)) removeRecord(home, key, pid);
+      } else if (!system.isAlive(pid)) removeRecord(home, key, pid);
     } catch (error) {
       if (!(error instanceof DaemonUnreachable)) throw error;
       found.push({ kind: "refused", key, pid, record, why: error.message });
@@ -300,7 +296,7 @@ async function waitForEnd(
 ): Promise<void> {
   const begin = systemClock.monotonic();
   let isTold = false;
-  while (isAlive(pid)) {
+  while (system.isAlive(pid)) {
     const waitedMs = systemClock.monotonic() - begin;
     if (waitedMs > graceSeconds * 1000 + stopLimitMs)
       throw new CommandError(`Daemon ${pid} was told to stop and still runs; see ${home.daemonLog}.`);

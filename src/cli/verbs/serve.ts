@@ -11,7 +11,7 @@ import type { VerbCall } from "../main.ts";
 import type { Terminal } from "../terminal.ts";
 import { declareProject, parseVerb, toProjectFlags } from "../verb.ts";
 import { httpBanner } from "../screens/http-banner.ts";
-import { onStop } from "../on-stop.ts";
+import { onStop } from "../../system/on-stop.ts";
 
 /** How long open connections may take to close. */
 const closeMs = 3_000;

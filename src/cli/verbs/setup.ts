@@ -19,6 +19,7 @@ import { hosts } from "../../setup/hosts/index.ts";
 import { checkName, isFetchedByNpx, toName, toProjectLaunch, toUserLaunch } from "../../setup/launch.ts";
 import type { Machine } from "../../setup/machine.ts";
 import { SetupRecord } from "../../setup/setup-record.ts";
+import { system } from "../../system/system.ts";
 import type { VerbCall } from "../main.ts";
 import { printHelp } from "../screens/layout.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
@@ -119,9 +120,15 @@ function readVariables(words: readonly string[]): Record<string, string> {
 }
 
 function thisMachine(): Machine {
-  const platform = process.platform === "win32" || process.platform === "darwin" ? process.platform : "linux";
   const list = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
-  return { platform, home: homedir(), project: process.cwd(), env: process.env, isThere: existsSync, list };
+  return {
+    platform: system.platform,
+    home: homedir(),
+    project: process.cwd(),
+    env: process.env,
+    isThere: existsSync,
+    list,
+  };
 }
 
 const foldersOf = (folders: readonly string[]) => folders.map((folder) => path.resolve(folder));
@@ -147,7 +154,7 @@ function userLaunch(settings: Settings, flags: Flags): Launch {
     node: process.execPath,
     executable,
     version: settings.version,
-    isWindows: process.platform === "win32",
+    isWindows: system.platform === "win32",
     folder: isProject ? process.cwd() : home.folder,
     folders: foldersOf(flags.commands ?? []),
     bundled: flags.bundled,

@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { systemClock } from "../../clock.ts";
+import { system } from "../../system/system.ts";
 import { type Child, endChild, killChild, startChild } from "../../wire/child.ts";
 import { LineSplitter } from "../../wire/lines.ts";
 import { within } from "../../wire/within.ts";
@@ -155,20 +155,15 @@ export class Pipe {
    * Memory of the server and of what it has started (`npx` starts the real one), in bytes; undefined where the system
    * does not tell.
    */
-  residentBytes(): number | undefined {
-    const sizes = [this.pid, ...this.leftovers()].map(residentOf);
+  async residentBytes(): Promise<number | undefined> {
+    const sizes = await Promise.all([this.pid, ...this.leftovers()].map(system.memoryOf));
     return sizes[0] === undefined ? undefined : sizes.reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0);
   }
 
   /** Processes of its group that still run: what it has started and not ended. Empty where the system does not tell. */
   leftovers(): number[] {
-    try {
-      return readdirSync("/proc")
-        .map(Number)
-        .filter((pid) => Number.isInteger(pid) && pid !== this.pid && groupOf(pid) === this.pid);
-    } catch {
-      return [];
-    }
+    const started = system.processes().filter(({ pid, group }) => group === this.pid && pid !== this.pid);
+    return started.map(({ pid }) => pid);
   }
 
   /** At once, as a crash would. */
@@ -239,25 +234,5 @@ export class Pipe {
   #flooded(what: string): void {
     this.#flood ??= `It printed ${what}.`;
     this.kill();
-  }
-}
-
-/** The group of a process that runs; undefined for one that has ended. */
-function groupOf(pid: number): number | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const [state, , group] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return state === "Z" ? undefined : Number(group);
-  } catch {
-    return undefined;
-  }
-}
-
-function residentOf(pid: number): number | undefined {
-  try {
-    const kilobytes = /^VmRSS:\s*(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
-    return kilobytes === undefined ? undefined : Number(kilobytes) * 1024;
-  } catch {
-    return undefined;
   }
 }

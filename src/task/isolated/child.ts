@@ -3,7 +3,8 @@ import { loadEntry } from "../../command/catalog.ts";
 import type { Door, Steps } from "../../command/context.ts";
 import { currentRun, runCommand } from "../../command/run.ts";
 import { Cancelled, ShuttingDown } from "../../errors.ts";
-import { endStrays, killGroup } from "../../system/machine.ts";
+import { endStrays } from "../../system/strays.ts";
+import { system } from "../../system/system.ts";
 import { limitPrints, surviveCommands } from "../../command/process-guard.ts";
 import { runVariable } from "../../system/run-variable.ts";
 import type { FromIsolated, ToIsolated } from "./isolation.ts";
@@ -17,7 +18,7 @@ let lastId = 0;
 const runName = process.env[runVariable];
 process.on("disconnect", () => {
   if (runName !== undefined) endStrays(process.pid, `${runVariable}=${runName}`);
-  killGroup(process.pid);
+  system.killGroup(process.pid);
 });
 process.on("message", (message) => void hear(message as ToIsolated));
 surviveCommands(process, { currentRun, onBug: () => process.exit(70) });

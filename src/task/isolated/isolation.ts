@@ -1,5 +1,4 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { type Clock, toTimestamp } from "../../clock.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
 import type { Answer, Caller, LogLine, Origin, ProgressReport, Question } from "../../command/context.ts";
@@ -7,6 +6,8 @@ import type { Outcome, RunOptions } from "../../command/run.ts";
 import { messageOf, ShuttingDown, TimedOut } from "../../errors.ts";
 import { createId } from "../../ids.ts";
 import type { Logger } from "../../log.ts";
+import { watchMemory } from "../../system/memory.ts";
+import { system } from "../../system/system.ts";
 import { callerKey } from "../callers.ts";
 import { childPlaces } from "../limits.ts";
 import { notLoaded } from "../outcome.ts";
@@ -61,7 +62,6 @@ export interface IsolationOptions {
 
 /** A child that was told to stop gets this long before it is killed. */
 const obeyMs = 2_000;
-const memoryCheckMs = 250;
 
 /** Runs attempts in child processes: bounded in memory, killed when they do not obey, harmless when they crash. */
 export function createIsolation(isolation: IsolationOptions): RunIsolated {
@@ -108,7 +108,7 @@ class IsolatedRun {
     this.#child = fork(isolation.childFile, [], {
       execArgv,
       stdio: ["ignore", 2, 2, "ipc"],
-      detached: true,
+      ...system.ownGroup,
       serialization: "json",
       ...(env && { env }),
     });
@@ -212,15 +212,10 @@ class IsolatedRun {
   }
 
   #watchMemory(): void {
-    const maxMb = this.#isolation.maxResidentMb ?? 768;
-    const check = () => {
-      const residentMb = residentMbOf(this.#child.pid);
-      if (residentMb !== undefined && residentMb > maxMb)
-        this.#killNow({ cause: "crash", message: `It used more than ${maxMb} MB of memory and was ended.` });
-      cancel = this.#isolation.clock.after(memoryCheckMs, check);
-    };
-    let cancel = this.#isolation.clock.after(memoryCheckMs, check);
-    this.#cleanups.push(() => cancel());
+    const { clock, maxResidentMb: maxMb = 768 } = this.#isolation;
+    const onTooMuch = () =>
+      this.#killNow({ cause: "crash", message: `It used more than ${maxMb} MB of memory and was ended.` });
+    if (this.#child.pid !== undefined) this.#cleanups.push(watchMemory(this.#child.pid, { maxMb, clock, onTooMuch }));
   }
 
   #killAfter(ms: number, because: KillReason): void {
@@ -263,15 +258,5 @@ class IsolatedRun {
 
   #endStrays(pid: number): void {
     for (const stray of this.#isolation.endStrays?.(pid, this.#name) ?? []) this.#strays.add(stray);
-  }
-}
-
-/** Megabytes a process holds in memory; undefined where the system does not tell. Heap limits do not bound Buffers. */
-function residentMbOf(pid: number | undefined): number | undefined {
-  try {
-    const pages = Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]);
-    return (pages * 4096) / 1024 / 1024;
-  } catch {
-    return undefined;
   }
 }

@@ -58,7 +58,7 @@ async function measure(session: Session, quick: QuickTool, pipe: Pipe | undefine
     if (sizes.length === 2 && !hasGrown(sizes)) break;
     for (let left = count; left > 0; left--)
       if (!isGood(await callTool(session, quick.callable, quick.callable.arguments, 5_000))) return undefined;
-    const bytes = pipe?.residentBytes();
+    const bytes = await pipe?.residentBytes();
     if (bytes === undefined) return undefined;
     sizes.push(bytes);
   }

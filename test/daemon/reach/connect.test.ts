@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { reachStatus } from "../../src/daemon/connect.ts";
-import { type DaemonStatus, toLine } from "../../src/daemon/greeting.ts";
-import { writeRecord } from "../../src/daemon/record.ts";
-import { openHome } from "../../src/paths.ts";
-import { isRunning } from "../helpers/daemon.ts";
-import { temporaryFolder } from "../helpers/home.ts";
-import { waitFor } from "../helpers/meanwhile.ts";
+import { reachStatus } from "../../../src/daemon/reach/connect.ts";
+import { type DaemonStatus, toLine } from "../../../src/daemon/greeting.ts";
+import { writeRecord } from "../../../src/daemon/record.ts";
+import { openHome } from "../../../src/paths.ts";
+import { isRunning } from "../../helpers/daemon.ts";
+import { temporaryFolder } from "../../helpers/home.ts";
+import { waitFor } from "../../helpers/meanwhile.ts";
 
 test("a daemon that is on its way, and was started by somebody else, is waited for", async () => {
   const home = openHome({ MEANWHILE_HOME: path.join(temporaryFolder(), "home") });

@@ -1,6 +1,6 @@
-import { metaKeys } from "../wire/envelope.ts";
-import { fieldsOf, isObject, type Json } from "../wire/json.ts";
-import { legacyRevision, legacyRevisions, modernRevision } from "../wire/revisions.ts";
+import { metaKeys } from "../../wire/envelope.ts";
+import { fieldsOf, isObject, type Json } from "../../wire/json.ts";
+import { legacyRevision, legacyRevisions, modernRevision } from "../../wire/revisions.ts";
 import type { FindAnswer } from "./kept-answers.ts";
 
 /** A request and the text of its result. */

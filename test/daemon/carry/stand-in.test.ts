@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { StandIn } from "../../src/daemon/stand-in.ts";
-import { legacyRevisions, modernRevision } from "../../src/wire/revisions.ts";
+import { StandIn } from "../../../src/daemon/carry/stand-in.ts";
+import { legacyRevisions, modernRevision } from "../../../src/wire/revisions.ts";
 
 const clientInfo = { name: "client", version: "1" };
 const hello = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };

@@ -1,10 +1,10 @@
 import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
-import { systemClock } from "../clock.ts";
-import { RuntimeError } from "../errors.ts";
-import { LineSplitter, maxLineBytes } from "../wire/lines.ts";
-import { DaemonFull, DaemonUnreachable } from "./connect.ts";
-import { readReply } from "./greeting.ts";
+import { systemClock } from "../../clock.ts";
+import { RuntimeError } from "../../errors.ts";
+import { LineSplitter, maxLineBytes } from "../../wire/lines.ts";
+import { DaemonFull, DaemonUnreachable } from "../reach/unreachable.ts";
+import { readReply } from "../greeting.ts";
 import type { FindAnswer } from "./kept-answers.ts";
 import { Session } from "./session.ts";
 import { StandIn, type StoodIn } from "./stand-in.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Session } from "../../src/daemon/session.ts";
+import { Session } from "../../../src/daemon/carry/session.ts";
 
 const line = (message: object) => Buffer.from(JSON.stringify({ jsonrpc: "2.0", ...message }));
 const read = (lines: readonly Buffer[]) =>

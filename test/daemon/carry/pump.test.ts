@@ -2,13 +2,13 @@ import { createConnection, createServer, type Socket } from "node:net";
 import path from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { DaemonFull, DaemonUnreachable } from "../../src/daemon/connect.ts";
-import { Pump } from "../../src/daemon/pump.ts";
-import { LineSplitter } from "../../src/wire/lines.ts";
-import { temporaryFolder } from "../helpers/home.ts";
-import { turns } from "../helpers/in-memory.ts";
-import { waitFor } from "../helpers/meanwhile.ts";
-import type { Message } from "../helpers/wire.ts";
+import { DaemonFull, DaemonUnreachable } from "../../../src/daemon/reach/unreachable.ts";
+import { Pump } from "../../../src/daemon/carry/pump.ts";
+import { LineSplitter } from "../../../src/wire/lines.ts";
+import { temporaryFolder } from "../../helpers/home.ts";
+import { turns } from "../../helpers/in-memory.ts";
+import { waitFor } from "../../helpers/meanwhile.ts";
+import type { Message } from "../../helpers/wire.ts";
 
 interface OpenOptions {
   readonly isReachable?: () => boolean;

@@ -1,9 +1,9 @@
 import { chmodSync, chownSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { answersFile, readAnswers, writeAnswers } from "../../src/daemon/kept-answers.ts";
-import { homeAt } from "../../src/paths.ts";
-import { temporaryFolder } from "../helpers/home.ts";
+import { answersFile, readAnswers, writeAnswers } from "../../../src/daemon/carry/kept-answers.ts";
+import { homeAt } from "../../../src/paths.ts";
+import { temporaryFolder } from "../../helpers/home.ts";
 
 const whose = { key: "k", version: "1.0.0" };
 const text = JSON.stringify({ tools: [{ name: "one" }] });

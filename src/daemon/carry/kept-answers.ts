@@ -1,8 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
-import { type Home, writePrivately } from "../paths.ts";
-import { fieldsOf, isObject } from "../wire/json.ts";
-import { isOurs } from "./record.ts";
+import { type Home, writePrivately } from "../../paths.ts";
+import { fieldsOf, isObject } from "../../wire/json.ts";
+import { system } from "../../system/system.ts";
 
 /**
  * What a daemon answers to every client of a revision alike: its greeting and its lists. It leaves them behind in a
@@ -63,7 +63,7 @@ function readOwn(file: string): string {
   const fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const stat = fstatSync(fd);
-    if (!stat.isFile() || !isOurs(stat.uid) || (stat.mode & 0o077) !== 0 || stat.size > maxBytes)
+    if (!stat.isFile() || !system.isPrivate(stat) || stat.size > maxBytes)
       throw new Error(`${file} is not to be trusted`);
     return readFileSync(fd, "utf8");
   } finally {

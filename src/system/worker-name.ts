@@ -1,0 +1,45 @@
+import { hostname } from "node:os";
+import { createId } from "../ids.ts";
+import { type System, system } from "./system.ts";
+
+/**
+ * Names a worker process so that another process on the same machine can tell for certain whether it still lives:
+ * machine, boot, process id, when that process began, because ids are given out again, and the namespace the id belongs
+ * to, because containers share machine and boot but cannot see each other's processes.
+ */
+interface WorkerName {
+  readonly host: string;
+  readonly boot: string;
+  readonly pid: number;
+  readonly startedAt: string;
+  readonly namespace: string;
+}
+
+/** A fresh name for a worker in this process. */
+export function createWorkerName(on: System = system): string {
+  const id = createId().slice(0, 8);
+  return [hostname(), on.bootId(), process.pid, on.ownStart() ?? "-", on.pidNamespace(), id].join("|");
+}
+
+/** True only when the worker ran on this machine and its process is gone; false whenever that cannot be known. */
+export function isKnownDead(worker: string, on: System = system): boolean {
+  const name = parse(worker);
+  if (name === undefined || name.host !== hostname()) return false;
+  if (name.boot !== on.bootId()) return true;
+  if (name.namespace !== on.pidNamespace()) return false;
+  if (!on.isAlive(name.pid)) return true;
+  return name.startedAt !== "-" && on.beganAt(name.pid, name.startedAt) === false;
+}
+
+function parse(worker: string): WorkerName | undefined {
+  const [host, boot, pid, startedAt, namespace] = worker.split("|");
+  if (
+    host === undefined ||
+    boot === undefined ||
+    startedAt === undefined ||
+    namespace === undefined ||
+    !Number.isInteger(Number(pid))
+  )
+    return undefined;
+  return { host, boot, pid: Number(pid), startedAt, namespace };
+}
