@@ -42,10 +42,14 @@ const zodAsOneFile = {
 
 /** Those that are bundled, each as its licence asks. */
 function licensesOf({ moduleIds }: { readonly moduleIds: readonly string[] }): string {
-  const bundled = ["commander", "picocolors", "zod"].filter((name) =>
-    moduleIds.some((id) => id.includes(`/node_modules/${name}/`)),
-  );
-  return bundled.map((name) => `/*! ${name}\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8")}*/\n`).join("");
+  const folders = moduleIds
+    .map((id) => /^.*\/node_modules\/[^/]+/.exec(id)?.[0])
+    .filter((folder) => folder !== undefined);
+  return [...new Set(folders)].map((folder) => `/*! ${path.basename(folder)}\n${licenseIn(folder)}*/\n`).join("");
+}
+
+function licenseIn(folder: string): string {
+  return readFileSync(globSync(`${folder}/{LICENSE,license}`)[0] as string, "utf8");
 }
 
 /** Whoever has no hook has no SDK: then what a hook is handed is not typed, and nothing else is the worse for it. */
@@ -74,7 +78,7 @@ export default defineConfig([
     dts: { entry: ["src/index.ts", "src/client/index.ts", "src/testing/index.ts", "src/diagnose/index.ts"] },
     clean: true,
     hooks: { "build:done": withoutSdk },
-    deps: { alwaysBundle: ["commander", "picocolors"] },
+    deps: { alwaysBundle: ["commander", "picocolors", /^fast-string/] },
     plugins: [zodAsOneFile],
     outputOptions: {
       banner: licensesOf,
