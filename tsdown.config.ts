@@ -27,7 +27,7 @@ const groups = [
   },
   { name: "server", modules: ["serve", "transport/stdio", "cli/verbs/serve"] },
   { name: "daemon", modules: ["daemon/main"] },
-  { name: "tasks", modules: ["runtime/tasks"] },
+  { name: "tasks", modules: ["runtime/tasks", "store/sqlite/sqlite-store"] },
 ];
 
 /** zod comes as one file: its own hundred take longer to find and open than all of ours. */

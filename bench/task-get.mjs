@@ -18,7 +18,7 @@ export async function makeHome() {
   // Only reading is measured; that the making waits for no disk changes nothing.
   const home = mkdtempSync(path.join(existsSync("/dev/shm") ? "/dev/shm" : os.tmpdir(), "meanwhile-bench-home-"));
   process.on("exit", () => rmSync(home, { recursive: true, force: true }));
-  const tasks = openEngine(path.join(home, "tasks.db"), { maxLive: liveTasks });
+  const tasks = await openEngine(path.join(home, "tasks.db"), { maxLive: liveTasks });
   const taskIds = [];
   for (let at = 0; at < liveTasks; at++)
     taskIds.push((await tasks.create("wait", caller, { text: `number ${at}` })).taskId);

@@ -145,8 +145,8 @@ export async function benchTasks({ isQuick }) {
 /** Creates, and creates with a result, one at a time in this process. */
 async function measureOne(results, { size, scratch, redis, bullmq, round }) {
   const bare = openBare(path.join(scratch, `bare-${round}.db`));
-  const idle = openEngine(path.join(scratch, `idle-${round}.db`));
-  const busy = openEngine(path.join(scratch, `busy-${round}.db`));
+  const idle = await openEngine(path.join(scratch, `idle-${round}.db`));
+  const busy = await openEngine(path.join(scratch, `busy-${round}.db`));
   const sdk = new InMemoryTaskStore();
   const queues = redis && (await bullmq.openBullmq(redis, `meanwhile-bench-${process.pid}-${round}`, text));
   busy.worker.start();
@@ -241,7 +241,7 @@ async function measureMany(results, { size, scratch, redis, bullmq, round }) {
   results.add("bare-rate", "bare SQLite", insertFor(path.join(scratch, `bare-rate-${round}.db`), size.loopMs));
   for (const lanes of [1, 16]) {
     const file = path.join(scratch, `loop-${round}-${lanes}.db`);
-    await openEngine(file).close();
+    await (await openEngine(file)).close();
     await runTogether(at("tasks/loop.mjs"), [file, String(lanes)], { processes, forMs: size.loopMs });
     results.add(`loop-${lanes}`, "Meanwhile", toRate(countEnded(file)));
     if (!redis) continue;

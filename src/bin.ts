@@ -104,7 +104,7 @@ async function rememberRun(
   try {
     const [{ openTasks }, { silentLog }] = await Promise.all([import("./runtime/tasks.ts"), import("./log.ts")]);
     const name = settings.toolPrefix === "" ? toolName : `${settings.toolPrefix}_${toolName}`;
-    const tasks = openTasks(settings, silentLog);
+    const tasks = await openTasks(settings, silentLog);
     tasks.history.add(name, ms, said);
     await tasks.close();
   } catch {

@@ -12,7 +12,15 @@ import { closest } from "./command/suggest.ts";
 import { messageOf, RuntimeError, UsageError } from "./errors.ts";
 import type { HostOverride } from "./host/profiles.ts";
 import { type LogLevel, logLevels } from "./log.ts";
-import { ensureSalt, type Home, openHome, openStoreFile, readConfigText, readSalt, refuseLongConfig } from "./paths.ts";
+import {
+  ensureSalt,
+  type Home,
+  openHome,
+  type ProcessEnvironment,
+  readConfigText,
+  readSalt,
+  refuseLongConfig,
+} from "./paths.ts";
 import {
   type Bundled,
   bundledDomains,
@@ -38,9 +46,10 @@ import {
   storeNames,
   unloadedNotice,
 } from "./project/stored-project.ts";
+import { storeOf } from "./store/open.ts";
 import { type DeferralRules, defaultDeferral } from "./task/deferral.ts";
 import { defaultQuestionMs } from "./task/limits.ts";
-import type { EnvironmentMarks as Marks } from "./task/task.ts";
+import type { EnvironmentMarks } from "./task/task.ts";
 
 /** Called for every MCP server that is made, to add resources, prompts and tools of one's own. */
 export type ServerHook = (server: McpServer, facts: { readonly era: "legacy" | "modern" }) => void | Promise<void>;
@@ -153,8 +162,8 @@ export interface Settings {
   readonly version: string;
   readonly instructions: string | undefined;
   readonly home: Home;
-  /** The file that keeps the tasks. */
-  readonly storeFile: string;
+  /** Where the tasks are kept: what it means is for `store/open.ts` to say. */
+  readonly store: string;
   /** Names this set of folders and its config file: a worker runs only tasks of its own project. */
   readonly project: string;
   /** The process that serves this project to stdio clients. */
@@ -170,7 +179,7 @@ export interface Settings {
     readonly idleMs: number;
   };
   /** Marks of what this process has of the variables that the project's code reads, as it was started. */
-  readonly environment: Marks;
+  readonly environment: EnvironmentMarks;
   readonly configFile: string | undefined;
   readonly commandFolders: readonly string[];
   /** Undefined where nobody has said it: then they are served as long as there is no other command. */
@@ -204,8 +213,6 @@ export interface Flags {
   readonly scope?: Scope;
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 const defaultPack: Required<PackConfig> = {
   roots: [],
   memoryMb: 192,
@@ -224,7 +231,7 @@ const maxGraceSeconds = 600;
 
 interface Surroundings {
   readonly cwd: string;
-  readonly env: Environment;
+  readonly env: ProcessEnvironment;
   readonly flags: Flags;
 }
 
@@ -324,7 +331,7 @@ function toSettings(
     version: packageVersion(),
     instructions: config.instructions,
     home,
-    storeFile: openStoreFile(home, env, cwd),
+    store: storeOf(home, env, cwd),
     project: projectId(projectParts(sources, configFile)),
     daemon: {
       key: daemonKey({ sources, configFile, userConfigFile: home.configFile, env, names, salt: readSalt(home) }),
@@ -373,7 +380,7 @@ export async function projectConfigOf(home: Home, file: string): Promise<Project
 /**
  * Tells values apart without saying anything about them; the same value has the same mark in all processes of a home.
  */
-export function markValues(home: Home, env: Environment, names: readonly string[]): Marks {
+export function markValues(home: Home, env: ProcessEnvironment, names: readonly string[]): EnvironmentMarks {
   const salt = readSalt(home);
   const markOf = (name: string, value: string) =>
     createHmac("sha256", salt).update(`${name}\0${value}`).digest("base64url").slice(0, 22);
@@ -389,7 +396,7 @@ export function publicSettings(settings: Settings): Readonly<Record<string, unkn
     home,
     mcp: _hook,
     version,
-    storeFile,
+    store,
     project,
     daemon,
     configFile,
@@ -408,7 +415,7 @@ export function publicSettings(settings: Settings): Readonly<Record<string, unkn
     ...(bundled !== undefined && { bundled }),
     env,
     deferral: toConfig(deferral),
-    facts: { version, home: home.folder, configFile, storeFile, project, daemon: process, hostName, isDebug },
+    facts: { version, home: home.folder, configFile, storeFile: store, project, daemon: process, hostName, isDebug },
   };
 }
 
@@ -433,7 +440,7 @@ function projectId(parts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("base64url").slice(0, 16);
 }
 
-function deferralFrom(env: Environment, config: DeferralConfig): DeferralRules {
+function deferralFrom(env: ProcessEnvironment, config: DeferralConfig): DeferralRules {
   const toMs = (seconds: number | undefined) => (seconds === undefined ? undefined : seconds * 1000);
   return {
     isAuto: switchFrom(env, "MEANWHILE_AUTO_TASK") ?? config.auto ?? defaultDeferral.isAuto,
@@ -450,14 +457,14 @@ function deferralFrom(env: Environment, config: DeferralConfig): DeferralRules {
   };
 }
 
-function switchFrom(env: Environment, name: string): boolean | undefined {
+function switchFrom(env: ProcessEnvironment, name: string): boolean | undefined {
   const value = env[name];
   if (value === undefined || value === "") return undefined;
   if (value !== "0" && value !== "1") throw new UsageError(`${name} must be 0 or 1, not "${value}".`);
   return value === "1";
 }
 
-function secondsFrom(env: Environment, name: string): number | undefined {
+function secondsFrom(env: ProcessEnvironment, name: string): number | undefined {
   const value = env[name];
   if (value === undefined || value === "") return undefined;
   if (!isSeconds(Number(value)))

@@ -37,10 +37,11 @@ export interface Home {
   readonly packFile: string;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
+/** The variables of a process, by name. */
+export type ProcessEnvironment = Readonly<Record<string, string | undefined>>;
 
 /** Names the home folder and what is in it; touches nothing. */
-export function homeAt(env: Environment): Home {
+export function homeAt(env: ProcessEnvironment): Home {
   const folder = path.resolve(env.MEANWHILE_HOME || path.join(homedir(), ".meanwhile"));
   return {
     folder,
@@ -59,7 +60,7 @@ export function homeAt(env: Environment): Home {
 }
 
 /** The home of this user. Throws before anything in it is read when others may have had their hands in it. */
-export function openHome(env: Environment): Home {
+export function openHome(env: ProcessEnvironment): Home {
   const home = homeAt(env);
   refuse(refusalOfHome(home));
   return home;
@@ -101,18 +102,8 @@ export function ensureSalt(home: Home): void {
   }
 }
 
-/** The file that keeps the tasks. Throws before anything in it is read when others may have had their hands in it. */
-export function openStoreFile(home: Home, env: Environment, cwd: string): string {
-  if (!env.MEANWHILE_STORE) return home.tasksFile;
-  const file = path.resolve(cwd, env.MEANWHILE_STORE);
-  // Whoever may write beside a database can lay a log there, which is carried over into it.
-  const parts = [path.dirname(file), file, ...["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`)];
-  const cure = "set MEANWHILE_STORE to a file in a folder of your own";
-  refuse(system.refusalOf(parts.map((part) => ({ file: part, isRootTrusted: true, cure }))));
-  return file;
-}
-
-function refuse(refusal: string | undefined): void {
+/** Throws what a refusal says, where there is one. */
+export function refuse(refusal: string | undefined): void {
   if (refusal !== undefined) throw new RuntimeError("HOME_UNUSABLE", refusal);
 }
 

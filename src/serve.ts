@@ -20,6 +20,7 @@ import type { Calls } from "./task/calls.ts";
 import type { CommandStats } from "./task/history.ts";
 import { type EnvironmentMarks, isTerminal, liveStatuses } from "./task/task.ts";
 import type { Worker } from "./task/worker.ts";
+import { type Store, storeExists } from "./store/open.ts";
 import type { Tasks, TasksOptions } from "./runtime/tasks.ts";
 import type { HttpDoor } from "./transport/http/http-door.ts";
 import type { WritePart } from "./transport/outbox.ts";
@@ -39,8 +40,6 @@ export interface Runtime {
   readonly log: Logger;
   /** The home's own secret; made where there is none. */
   token(): string;
-  /** Throws when the database of tasks cannot be used. */
-  checkStore(): Promise<void>;
   /**
    * Begins to work on what is queued, as soon as its database can be used. Done by the first call that needs it, where
    * nobody does it before.
@@ -59,6 +58,8 @@ export interface Runtime {
 
 export interface RuntimeOptions {
   readonly clock?: Clock;
+  /** Closed with the runtime. Default: what the settings name, opened when first needed. */
+  readonly store?: Store;
   /** Asked before changed commands are loaded; see `LiveCatalogOptions`. */
   readonly mayReload?: (folders: readonly string[]) => boolean;
   /** What this process has of the variables that the project's code reads. Default: what the settings say. */
@@ -68,12 +69,16 @@ export interface RuntimeOptions {
 }
 
 export async function openRuntime(settings: Settings, log: Logger, options: RuntimeOptions = {}): Promise<Runtime> {
-  const { clock = systemClock, mayReload, environment } = options;
+  const { clock = systemClock, mayReload, environment, store } = options;
   const live = { clock, isServed: servedFolders(settings), ...(mayReload !== undefined && { mayReload }) };
   const catalog = await openLiveCatalog({ ...servedCatalog(settings, log), ...live });
   const unknown = unknownLongTools(settings.deferral.tools, catalog);
   if (unknown !== undefined) log.warn(unknown);
-  const served = new ServedTasks(settings, catalog, log, { clock, ...(environment !== undefined && { environment }) });
+  const served = new ServedTasks(settings, catalog, log, {
+    clock,
+    ...(environment !== undefined && { environment }),
+    ...(store !== undefined && { store }),
+  });
   // Read once: a home that was moved away is not made anew for the sake of its token.
   let known: string | undefined;
   const token = () => (known ??= readToken(settings.home));
@@ -111,7 +116,6 @@ export async function openRuntime(settings: Settings, log: Logger, options: Runt
     clock,
     log,
     token,
-    checkStore: () => served.checkStore(),
     startTasks: async () => {
       await served.calls();
       await served.work();
@@ -165,13 +169,9 @@ class ServedTasks {
     return this.#worker?.running ?? { calls: 0, tasks: 0 };
   }
 
-  async checkStore(): Promise<void> {
-    (await this.#open()).tasks.checkStore();
-  }
-
   async hasLive(): Promise<boolean> {
     if (this.running.tasks > 0) return true;
-    if (this.#opened === undefined && !existsSync(this.#settings.storeFile)) return false;
+    if (!(await this.#isThere())) return false;
     const { tasks } = await this.#open();
     // Nobody stays for what cannot be read.
     return await withoutStore(
@@ -182,7 +182,7 @@ class ServedTasks {
 
   /** How long commands take; nothing is opened for a home that has no tasks yet. */
   async stats(): Promise<readonly CommandStats[]> {
-    if (this.#opened === undefined && !existsSync(this.#settings.storeFile)) return [];
+    if (!(await this.#isThere())) return [];
     const { tasks } = await this.#open();
     return await tasks.history.stats();
   }
@@ -190,7 +190,10 @@ class ServedTasks {
   /** How many of this project's tasks wait for the next process. */
   async close(graceMs: number): Promise<number> {
     const opened = await this.#opened?.catch(() => undefined);
-    if (opened === undefined) return 0;
+    if (opened === undefined) {
+      await this.#options.store?.close();
+      return 0;
+    }
     const { tasks, worker } = opened;
     tasks.sweeper.stop();
     await worker.stop(graceMs);
@@ -199,6 +202,10 @@ class ServedTasks {
     const live = await withoutStore(list, []);
     await tasks.close();
     return live.filter((task) => !isTerminal(task) && task.lease === undefined).length;
+  }
+
+  async #isThere(): Promise<boolean> {
+    return (this.#options.store ?? this.#opened) !== undefined || (await storeExists(this.#settings.store));
   }
 
   #open(): Promise<{ tasks: Tasks; worker: Worker }> {
@@ -212,7 +219,7 @@ class ServedTasks {
 
   async #openOnce(): Promise<{ tasks: Tasks; worker: Worker }> {
     const { openTasks } = await import("./runtime/tasks.ts");
-    const tasks = openTasks(this.#settings, this.#log, { ...this.#options, isPatient: true });
+    const tasks = await openTasks(this.#settings, this.#log, { ...this.#options, isPatient: true });
     const worker = tasks.createWorker((name) => this.#catalog.get(name));
     return { tasks, worker };
   }

@@ -2,8 +2,8 @@ import { chmodSync, chownSync, lchownSync, mkdirSync, statSync, symlinkSync, wri
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { RuntimeError } from "../src/errors.ts";
-import { ensureHome, homeAt, openHome, openStoreFile } from "../src/paths.ts";
-import { temporaryFolder, writeFiles } from "./helpers/home.ts";
+import { ensureHome, homeAt, openHome } from "../src/paths.ts";
+import { temporaryFolder } from "./helpers/home.ts";
 
 const nobody = 65_534;
 const isRoot = process.getuid?.() === 0;
@@ -104,34 +104,4 @@ describe("a home", () => {
       process.umask(before);
     }
   });
-});
-
-describe("a store of one's own choice", () => {
-  const open = (file: string) => refusal(() => openStoreFile(homeAt({}), { MEANWHILE_STORE: file }, "/"));
-
-  test("is taken where nobody else may write", () => {
-    const file = path.join(temporaryFolder(), "tasks.db");
-    expect(open(file)).toBe("");
-    writeFileSync(file, "", { mode: 0o600 });
-    expect(open(file)).toBe("");
-  });
-
-  test.each(["tasks.db", "tasks.db-wal", "tasks.db-shm", "tasks.db-journal"])(
-    "is refused when others may write %s, or its folder, or own it",
-    (name) => {
-      const folder = writeFiles(temporaryFolder(), { [name]: "" });
-      const file = path.join(folder, "tasks.db");
-      chmodSync(path.join(folder, name), 0o666);
-      expect(open(file)).toBe(
-        `${path.join(folder, name)} may be written by others (mode 0666), so nothing in it was read; if what is there is yours, chmod go-w ${path.join(folder, name)}, or set MEANWHILE_STORE to a file in a folder of your own.`,
-      );
-      chmodSync(path.join(folder, name), 0o600);
-      chmodSync(folder, 0o1777);
-      expect(open(file)).toContain(`${folder} may be written by others (mode 1777)`);
-      chmodSync(folder, 0o700);
-      if (!isRoot) return;
-      chownSync(path.join(folder, name), nobody, nobody);
-      expect(open(file)).toContain(`${path.join(folder, name)} belongs to another user (uid ${nobody}, you are 0)`);
-    },
-  );
 });

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { systemClock } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
-import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { openStore } from "../../src/store/open.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { Worker } from "../../src/task/worker.ts";
@@ -31,8 +31,8 @@ const toEntry = (toolName, command) => ({ toolName, path: [toolName], file: "", 
 const entries = { echo: toEntry("echo", echo), wait: toEntry("wait", wait) };
 
 /** A store, its engine and a worker that is not started yet. */
-export function openEngine(file, { concurrency = 16, maxLive } = {}) {
-  const store = openSqliteStore(file, systemClock);
+export async function openEngine(file, { concurrency = 16, maxLive } = {}) {
+  const store = await openStore(file);
   const history = new History(store, systemClock);
   const shared = { store, history, clock: systemClock, log: silentLog, project };
   const engine = new Engine({ ...shared, ...(maxLive !== undefined && { maxLive }) });

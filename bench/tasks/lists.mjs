@@ -1,9 +1,8 @@
 // Pages of a long list: tasks loaded in bulk into the real schema, and as many in the SDK's store.
 import { InMemoryTaskStore } from "@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js";
 import Database from "better-sqlite3";
-import { systemClock } from "../../src/clock.ts";
 import { toCursor } from "../../src/store/cursor.ts";
-import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { openStore } from "../../src/store/open.ts";
 import { project } from "./engine.mjs";
 
 const callers = 100;
@@ -37,9 +36,9 @@ function load(file, count) {
 
 /** A file with `count` tasks, opened; `first` and `deep` read one page each, of another caller every time. */
 export async function openLongList(file, count) {
-  await openSqliteStore(file, systemClock).close();
+  await (await openStore(file)).close();
   load(file, count);
-  const store = openSqliteStore(file, systemClock);
+  const store = await openStore(file);
   const read = async (turn, cursor) => {
     const caller = callerOf(turn);
     const page = await store.list(

@@ -1,11 +1,10 @@
 // node loop.mjs <file> <lanes>: create → claim → settle on a shared file, until the moment its parent says.
 import process from "node:process";
-import { systemClock } from "../../src/clock.ts";
-import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { openStore } from "../../src/store/open.ts";
 import { newTask, project, text } from "./engine.mjs";
 
 const [file, lanes] = process.argv.slice(2);
-const store = openSqliteStore(file, systemClock);
+const store = await openStore(file);
 const worker = `bench ${process.pid}`;
 const outcome = { ending: "completed", data: { text }, messages: [], log: [], durationMs: 0 };
 

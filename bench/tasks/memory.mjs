@@ -6,7 +6,7 @@ import { openEngine, text } from "./engine.mjs";
 const [file, kind, countText] = process.argv.slice(2);
 const count = Number(countText);
 // All at once only where that is the question; otherwise as the server runs.
-const tasks = openEngine(file, { concurrency: kind === "working" ? count : 16, maxLive: count });
+const tasks = await openEngine(file, { concurrency: kind === "working" ? count : 16, maxLive: count });
 tasks.worker.start();
 const measured = kind === "finished" ? await measureFinished() : await measureLive();
 // Nothing is given back or closed: the file is thrown away.

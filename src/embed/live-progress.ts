@@ -1,7 +1,7 @@
-import { existsSync } from "node:fs";
 import { systemClock } from "../clock.ts";
 import { readSettings } from "../config.ts";
 import { silentLog } from "../log.ts";
+import { storeExists } from "../store/open.ts";
 import type { TokenAnswer, TokenProgress } from "../task/token-progress.ts";
 import type { Tasks } from "../runtime/tasks.ts";
 
@@ -43,13 +43,13 @@ async function look<T>(
 ): Promise<T> {
   const env = home === undefined ? process.env : { ...process.env, MEANWHILE_HOME: home };
   const { settings } = readSettings({ cwd: process.cwd(), env, flags: { scope: "pack" } });
-  if (!existsSync(settings.storeFile)) return none;
+  if (!(await storeExists(settings.store))) return none;
   // Loaded when first needed: every command imports `meanwhile`, and few ask.
   const [{ openTasks }, { callerKey, localUser }] = await Promise.all([
     import("../runtime/tasks.ts"),
     import("../mcp/caller.ts"),
   ]);
-  const tasks = openTasks(settings, silentLog);
+  const tasks = await openTasks(settings, silentLog);
   try {
     await tasks.sweeper.interruptDead();
     return await ask(tasks, callerKey(localUser));

@@ -13,7 +13,7 @@ import { endStrays } from "../system/strays.ts";
 import { system } from "../system/system.ts";
 import { createWorkerName, isKnownDead } from "../system/worker-name.ts";
 import { isPackFolder, packageFolder } from "../project/project.ts";
-import { SqliteStore } from "../store/sqlite/sqlite-store.ts";
+import { openStore, type Store } from "../store/open.ts";
 import { rememberPlace } from "../project/stored-project.ts";
 import { Calls } from "../task/calls.ts";
 import { EndedTasks } from "../task/ended.ts";
@@ -35,13 +35,13 @@ export interface Tasks {
   /** Answers calls, those that somebody waits for by this worker. */
   createCalls(worker: Worker): Calls;
   readonly sweeper: Sweeper;
-  /** Throws when the database cannot be used. */
-  checkStore(): void;
   close(): Promise<void>;
 }
 
 export interface TasksOptions {
   readonly clock?: Clock;
+  /** Default: what the settings name. */
+  readonly store?: Store;
   /** What this process has of the variables that the project's code reads. Default: what the settings say. */
   readonly environment?: () => EnvironmentMarks;
   /** Opens the database when it is first needed, and tries again when it could not be. Default: at once, or throws. */
@@ -59,10 +59,9 @@ export function placeOf({ configFile, commandFolders }: Settings): string {
 }
 
 /** Opens the tasks of a home. Nothing is claimed or swept until a worker or the sweeper is started. */
-export function openTasks(settings: Settings, log: Logger, options: TasksOptions = {}): Tasks {
+export async function openTasks(settings: Settings, log: Logger, options: TasksOptions = {}): Promise<Tasks> {
   const { clock = systemClock, environment = () => settings.environment, isPatient = false } = options;
-  const store = new SqliteStore(settings.storeFile, clock, log);
-  if (!isPatient) store.open();
+  const store = options.store ?? (await openStore(settings.store, { clock, log, isPatient }));
   const ended = new EndedTasks();
   const jumps = new JumpWatch(clock);
   const history = new History(store, clock, settings.project, {
@@ -112,7 +111,6 @@ export function openTasks(settings: Settings, log: Logger, options: TasksOptions
         leaving,
         runApart,
       }),
-    checkStore: () => store.open(),
     async close() {
       // Durations are a courtesy.
       await history.flush().catch((error: unknown) => log.debug("durations were not kept", { error }));

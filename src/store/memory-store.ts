@@ -430,7 +430,3 @@ function toJson<T>(value: T): T {
 function copyOf(row: Row): Task {
   return structuredClone(row.task);
 }
-
-export function openMemoryStore(clock: Clock): MemoryStore {
-  return new MemoryStore(clock);
-}

@@ -2,7 +2,7 @@ import path from "node:path";
 import type { Command } from "../command/command.ts";
 import type { Answer, Origin } from "../command/context.ts";
 import { createId } from "../ids.ts";
-import { openMemoryStore } from "../store/memory-store.ts";
+import { MemoryStore } from "../store/memory-store.ts";
 import { Engine } from "../task/engine.ts";
 import { History } from "../task/history.ts";
 import type { Task } from "../task/task.ts";
@@ -40,7 +40,7 @@ export interface HarnessOptions {
 export function createHarness(commands: Readonly<Record<string, Command>>, options: HarnessOptions = {}): Harness {
   const { home = "", origin = { door: "terminal", folder: path.resolve() } } = options;
   const clock = new FakeClock();
-  const store = openMemoryStore(clock);
+  const store = new MemoryStore(clock);
   const history = new History(store, clock);
   const engine = new Engine({ store, history, clock, log, project: "test" });
   const find = (toolName: string) => {

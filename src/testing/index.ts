@@ -11,5 +11,5 @@ export {
   type StoreCase,
   storeCases,
 } from "./store-suite.ts";
-export { openMemoryStore } from "../store/memory-store.ts";
+export { MemoryStore } from "../store/memory-store.ts";
 export type { TaskStore } from "../task/store.ts";

@@ -5,35 +5,31 @@ import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { silentLog } from "../../src/log.ts";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
+import { openStore, type Store } from "../../src/store/open.ts";
 import { statements } from "../../src/store/sqlite/statements.ts";
-import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
-import type { Dispatcher } from "../../src/task/dispatcher.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import type { JumpWatch } from "../../src/task/jumps.ts";
-import type { TaskStore } from "../../src/task/store.ts";
 import type { Task } from "../../src/task/task.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { entryOf, type Kind } from "./commands.ts";
 
-export type Store = TaskStore & Dispatcher;
-
 /** Both stores, as tests of what must hold on either want them; closed after the test. */
-export const stores: readonly (readonly [string, (clock?: Clock) => Store])[] = [
-  ["memory", (clock = systemClock) => closedAfterwards(openMemoryStore(clock))],
+export const stores: readonly (readonly [string, (clock?: Clock) => Promise<Store>])[] = [
+  ["memory", async (clock = systemClock) => closedAfterwards(new MemoryStore(clock))],
   [
     "SQLite",
-    (clock = systemClock) => {
+    async (clock = systemClock) => {
       const file = path.join(temporaryFolder(), "tasks.db");
-      const store = closedAfterwards(openSqliteStore(file, clock));
+      const store = closedAfterwards(await openStore(file, { clock }));
       return clock === systemClock ? store : withHeartbeat(store, file, clock);
     },
   ],
 ];
 
 /** The thread that renews leases goes by the machine's clock; here it is by the test's. */
-function withHeartbeat(store: ReturnType<typeof openSqliteStore>, file: string, clock: Clock): Store {
+function withHeartbeat(store: Store, file: string, clock: Clock): Store {
   store.keepLeases = (worker, leaseMs, everyMs) => {
     const db = new Database(file);
     const renew = db.prepare(statements.renew);
@@ -57,12 +53,12 @@ function closedAfterwards<S extends Store>(store: S): S {
 }
 
 /** An engine on the file that the worker processes of a folder share. */
-export function openStage(folder: string): {
+export async function openStage(folder: string): Promise<{
   readonly store: Store;
   readonly engine: Engine;
   readonly create: (kind: Kind, input: object) => Promise<Task>;
-} {
-  const store = closedAfterwards(openSqliteStore(path.join(folder, "tasks.db"), systemClock));
+}> {
+  const store = closedAfterwards(await openStore(path.join(folder, "tasks.db")));
   const engine = engineOn(store);
   const create = async (kind: Kind, input: object) => {
     const entry = entryOf(kind);

@@ -8,7 +8,7 @@ import { systemClock } from "../../src/clock.ts";
 import { messageOf } from "../../src/errors.ts";
 import type { FailpointName } from "../../src/failpoint.ts";
 import { silentLog } from "../../src/log.ts";
-import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { openStore, type Store } from "../../src/store/open.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { openQuestions } from "../../src/task/task.ts";
@@ -62,7 +62,7 @@ const endMs = 60_000;
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const folder = mkdtempSync(path.join(tmpdir(), "meanwhile-chaos-"));
-  const run = new ChaosRun(folder, options);
+  const run = new ChaosRun(folder, await openStore(path.join(folder, "tasks.db")), options);
   try {
     return await run.run();
   } finally {
@@ -89,7 +89,7 @@ class ChaosRun {
   readonly #options: ChaosOptions;
   readonly #leaseMs: number;
   readonly #random: () => number;
-  readonly #store: SqliteStore;
+  readonly #store: Store;
   readonly #engine: Engine;
   readonly #db: Database.Database;
   readonly #lives = new Map<number, Life>();
@@ -107,14 +107,13 @@ class ChaosRun {
   #lastSample = 0;
   #isOver = false;
 
-  constructor(folder: string, options: ChaosOptions) {
+  constructor(folder: string, store: Store, options: ChaosOptions) {
     this.#folder = folder;
     this.#options = options;
     this.#leaseMs = options.leaseMs ?? 800;
     this.#random = createRandom(options.seed);
     this.#nextSeed = options.seed * 1000;
-    const file = path.join(folder, "tasks.db");
-    this.#store = openSqliteStore(file, systemClock);
+    this.#store = store;
     this.#engine = new Engine({
       store: this.#store,
       history: new History(this.#store, systemClock),
@@ -122,7 +121,7 @@ class ChaosRun {
       log: silentLog,
       project: "chaos",
     });
-    this.#db = new Database(file, { timeout: 10_000 });
+    this.#db = new Database(path.join(folder, "tasks.db"), { timeout: 10_000 });
     this.#db.exec(auditTriggers);
   }
 

@@ -9,6 +9,7 @@ import { systemClock } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { loadSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
+import type { Store } from "../../src/store/open.ts";
 import { createWorkerName, isKnownDead } from "../../src/system/worker-name.ts";
 import { UnknownTask } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
@@ -21,7 +22,7 @@ import { FakeClock } from "../../src/testing/fake-clock.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { cases, rounds } from "../helpers/long.ts";
 import { startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
-import { engineOn, isRunning, openStage, type Store, startWorker, stores } from "./cast.ts";
+import { engineOn, isRunning, openStage, startWorker, stores } from "./cast.ts";
 import { readLines } from "./check.ts";
 import { entryOf, type RunLine } from "./commands.ts";
 
@@ -50,7 +51,7 @@ describe("a worker that is lost", () => {
     "F03 stands still past its lease: another one finishes, and the late result is refused",
     async () => {
       const folder = temporaryFolder();
-      const { store, engine, create } = openStage(folder);
+      const { store, engine, create } = await openStage(folder);
       const leaseMs = 300;
       // The other one is done long before its own lease ends.
       vi.spyOn(store, "keepLeases").mockReturnValue(() => undefined);
@@ -87,7 +88,7 @@ describe("a worker that is lost", () => {
 
   test("F04 blocks its event loop for 9 s: the lease of 3 s is kept, there is one run and one outcome", async () => {
     const folder = temporaryFolder();
-    const { engine, create } = openStage(folder);
+    const { engine, create } = await openStage(folder);
     await Promise.all([startWorker(folder, 3_000), startWorker(folder, 3_000)]);
     const { taskId } = await create("blocks", { key: "k", ms: 9_000 });
     expect(await engine.wait("ada", taskId)).toMatchObject({ status: "completed", fence: 1, crashes: 0 });
@@ -96,7 +97,7 @@ describe("a worker that is lost", () => {
 
   test("F05 is dead, on this machine: its task is taken over at once, although its lease runs for 30 s", async () => {
     const folder = temporaryFolder();
-    const { engine, create } = openStage(folder);
+    const { engine, create } = await openStage(folder);
     const first = await startWorker(folder, 30_000);
     const { taskId } = await create("safe", { key: "k", ms: 60_000 });
     await waitFor(() => attemptsOf(folder, "k", "start").includes(1));
@@ -115,7 +116,7 @@ describe("a worker that is lost", () => {
     "F05 is on another machine: its task is taken over between one lease and 5 s more (%s)",
     async (_name, open) => {
       const clock = new FakeClock();
-      const store = open(clock);
+      const store = await open(clock);
       const engine = engineOn(store, clock);
       const sweeper = startSweeper(store, clock);
       await pass(clock, 60);
@@ -158,7 +159,7 @@ describe("a command that is a danger to its process", () => {
     timeout: 2 * minutes,
   }, async () => {
     const folder = temporaryFolder();
-    const { engine, create } = openStage(folder);
+    const { engine, create } = await openStage(folder);
     const server = await startWorker(folder, 5_000);
     const poison = await Promise.all(
       cases(["abort", "end", "buffers", "heap"] as const, 0, 1, 2).map((how) => create("poison", { how })),
@@ -192,7 +193,7 @@ describe("a command that is a danger to its process", () => {
 
   test("it ignores its cancel: it is killed, and all it has started with it", async () => {
     const folder = temporaryFolder();
-    const { engine, create } = openStage(folder);
+    const { engine, create } = await openStage(folder);
     await startWorker(folder, 5_000);
     const pidFile = path.join(folder, "pids.json");
     const { taskId } = await create("deaf", { pidFile, isDeaf: true });
@@ -209,7 +210,7 @@ describe("a command that is a danger to its process", () => {
 
   test("its worker is killed: it ends too, and all it has started with it", async () => {
     const folder = temporaryFolder();
-    const { create } = openStage(folder);
+    const { create } = await openStage(folder);
     const worker = await startWorker(folder, 5_000);
     const pidFile = path.join(folder, "pids.json");
     await create("deaf", { pidFile, isDeaf: false });
@@ -263,7 +264,7 @@ test.skipIf(!strace)(
   `F12 an fsync that fails: nothing is acknowledged that is not there${strace ? "" : " (not run: no strace)"}`,
   async () => {
     const folder = temporaryFolder();
-    const before = openStage(folder);
+    const before = await openStage(folder);
     const failing = [
       "strace",
       "-f",
@@ -304,7 +305,7 @@ test.skipIf(!strace)(
 
 describe.each(stores)("on %s", (_name, open) => {
   test("F27 of fifty cancels at once exactly one is the one", async () => {
-    const store = open();
+    const store = await open();
     const engine = engineOn(store);
     const { taskId } = await createOn(engine, "safe");
     const answers = await Promise.all(
@@ -321,7 +322,7 @@ describe.each(stores)("on %s", (_name, open) => {
   test(
     "F28 a result against a cancel: one of them wins, and the canceller is told which",
     async () => {
-      const store = open();
+      const store = await open();
       const engine = engineOn(store);
       const wins = { cancel: 0, result: 0 };
       for (let round = 0; round < (givenRounds ?? rounds(150, 1_000)); round++) {
@@ -353,7 +354,7 @@ describe.each(stores)("on %s", (_name, open) => {
 
   test("F29 a result is there until its time is over, then it looks like one that never was; what runs never expires", async () => {
     const clock = new FakeClock();
-    const store = open(clock);
+    const store = await open(clock);
     const engine = engineOn(store, clock);
     const { taskId } = await createOn(engine, "safe", { ttlMs: 50 });
     const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: clock.now() });
@@ -372,7 +373,7 @@ describe.each(stores)("on %s", (_name, open) => {
 
   test("F30 a clock set an hour ahead, then two hours back: no living worker is interrupted, no result is gone too early", async () => {
     const clock = new JumpingClock();
-    const store = open(clock);
+    const store = await open(clock);
     const engine = engineOn(store, clock);
     const ended = await createOn(engine, "safe");
     const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: clock.now() });
@@ -393,7 +394,7 @@ describe.each(stores)("on %s", (_name, open) => {
 
   test("F30 a clock set an hour ahead: a result with ten minutes to live is there for its ten minutes, at every look, and gone after them", async () => {
     const clock = new JumpingClock();
-    const store = open(clock);
+    const store = await open(clock);
     const jumps = new JumpWatch(clock);
     const engine = engineOn(store, clock, jumps);
     const { taskId } = await createOn(engine, "safe", { ttlMs: 10 * minutes });
@@ -416,7 +417,7 @@ describe.each(stores)("on %s", (_name, open) => {
 
   test("F30 a clock set two hours back: what is queued is run at once, and no result lives longer than its time from now", async () => {
     const clock = new JumpingClock();
-    const store = open(clock);
+    const store = await open(clock);
     const engine = engineOn(store, clock);
     const ended = await createOn(engine, "safe", { ttlMs: 10 * minutes });
     const claimed = await store.claim({ project: "chaos", worker: "w", leaseMs: 30_000, now: clock.now() });
@@ -437,7 +438,7 @@ describe.each(stores)("on %s", (_name, open) => {
   test("two callers with 500 tasks each never meet, by any verb; a foreign id is answered as a made-up one", {
     timeout: minutes,
   }, async () => {
-    const store = open();
+    const store = await open();
     const engine = engineOn(store);
     const own: Record<string, string[]> = { ada: [], bob: [] };
     for (let at = 0; at < 500; at++)
@@ -621,7 +622,7 @@ async function openHome(files: Record<string, string>) {
     env: { ...process.env, ...env },
     flags: { commands: [folder], bundled: false },
   });
-  const tasks = openTasks(settings, silentLog);
+  const tasks = await openTasks(settings, silentLog);
   onTestFinished(() => tasks.close());
   const create = async (name: string, input: object) => {
     const command = defineCommand({ summary: "x", idempotent: name === "nap", run: () => ({}) });

@@ -5,7 +5,7 @@ import { systemClock } from "../../src/clock.ts";
 import { CommandError } from "../../src/errors.ts";
 import { armFailpoint } from "../../src/failpoint.ts";
 import { silentLog } from "../../src/log.ts";
-import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { openStore } from "../../src/store/open.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { entryOf, type Kind } from "./commands.ts";
@@ -26,7 +26,7 @@ export interface Ack {
 armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
 const [folder = "", name = "", seed = ""] = process.argv.slice(2);
 const random = createRandom(Number(seed));
-const store = openSqliteStore(path.join(folder, "tasks.db"), systemClock);
+const store = await openStore(path.join(folder, "tasks.db"));
 const engine = new Engine({
   store,
   history: new History(store, systemClock),

@@ -2,9 +2,9 @@ import path from "node:path";
 import { systemClock } from "../../src/clock.ts";
 import { armFailpoint } from "../../src/failpoint.ts";
 import { silentLog } from "../../src/log.ts";
+import { openStore } from "../../src/store/open.ts";
 import { system } from "../../src/system/system.ts";
 import { createWorkerName, isKnownDead } from "../../src/system/worker-name.ts";
-import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
 import { History } from "../../src/task/history.ts";
 import { createIsolation } from "../../src/task/isolated/isolation.ts";
 import { Sweeper } from "../../src/task/sweeper.ts";
@@ -16,7 +16,7 @@ armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "S
 const [folder = "", leaseText = ""] = process.argv.slice(2);
 const leaseMs = Number(leaseText);
 const clock = systemClock;
-const store = openSqliteStore(path.join(folder, "tasks.db"), clock);
+const store = await openStore(path.join(folder, "tasks.db"), { clock });
 const childFile = path.join(import.meta.dirname, "../../src/task/isolated/child.ts");
 const worker = new Worker({
   store,

@@ -292,7 +292,7 @@ describe("task ids", () => {
   test("newest first, with status and command; those that can still be cancelled where that is asked", async () => {
     const { cwd, env, zsh, values } = project();
     const settings = await loadSettings({ cwd, env, flags: {} });
-    const tasks = openTasks(settings, silentLog);
+    const tasks = await openTasks(settings, silentLog);
     const create = (name: string) => {
       const entry = {
         toolName: name,

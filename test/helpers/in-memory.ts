@@ -9,7 +9,7 @@ import { type GuestHook, Guests, type Sdk } from "../../src/mcp/guest.ts";
 import type { ClientConnection } from "../../src/mcp/request.ts";
 import { createServing, type Serving } from "../../src/mcp/serving.ts";
 import { type Runtime, serveStreams } from "../../src/serve.ts";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { Calls } from "../../src/task/calls.ts";
 import { type DeferralRules, defaultDeferral } from "../../src/task/deferral.ts";
 import { Engine } from "../../src/task/engine.ts";
@@ -60,7 +60,7 @@ export function openInMemory(
   { deferral = defaultDeferral, hook }: InMemoryOptions = {},
 ): InMemoryServer {
   const catalog = toCatalog(commands);
-  const store = openMemoryStore(clock);
+  const store = new MemoryStore(clock);
   const history = new History(store, clock);
   const leaving = new Leaving();
   const engine = new Engine({ store, history, clock, log: silentLog, project: "p", leaving });

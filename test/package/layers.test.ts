@@ -19,7 +19,7 @@ const table: Record<string, readonly string[] | "*"> = {
   completion: ["command", "errors.ts", "clock.ts"],
   task: ["command", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
   "task/isolated": ["task", "command", "system", "errors.ts", "clock.ts", "ids.ts", "log.ts"],
-  store: ["command", "task", "errors.ts", "clock.ts", "log.ts", "failpoint.ts"],
+  store: ["command", "task", "system", "errors.ts", "clock.ts", "log.ts", "paths.ts", "failpoint.ts"],
   testing: ["command", "task", "store", "project", "clock.ts", "ids.ts", "errors.ts"],
   mcp: ["wire", "completion", "command", "task", "host", "errors.ts", "clock.ts", "ids.ts", "log.ts", "failpoint.ts"],
   transport: ["mcp", "errors.ts", "clock.ts", "ids.ts", "wire", "log.ts"],
@@ -95,6 +95,7 @@ const table: Record<string, readonly string[] | "*"> = {
     "project",
     "runtime",
     "config.ts",
+    "paths.ts",
     "errors.ts",
     "clock.ts",
     "log.ts",
@@ -106,6 +107,7 @@ const table: Record<string, readonly string[] | "*"> = {
     "cli/diagnose",
     "command",
     "task",
+    "store",
     "client",
     "mcp",
     "daemon",
@@ -215,6 +217,13 @@ test("a front loads nothing but Node's own modules and a few small files of ours
 test("nobody imports the SDK: where an author has a hook it is loaded by name, and its types are the hook's", () => {
   const importers = sources.filter((file) => importsOf(file).some((name) => name.startsWith("@modelcontextprotocol/")));
   expect(importers).toEqual(["src/config.ts"]);
+});
+
+test("nobody outside store knows which database there is; a daemon's lock is one of its kind", () => {
+  const importers = sources.filter(
+    (file) => !file.startsWith("src/store/") && importsOf(file).some((name) => name.includes("/sqlite/")),
+  );
+  expect(importers).toEqual(["src/daemon/main.ts"]);
 });
 
 test("only wire names a revision", () => {

@@ -2,8 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { systemClock } from "../../src/clock.ts";
-import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { openStore } from "../../src/store/open.ts";
 import { bucketOf } from "../../src/task/quantiles.ts";
 import { type CallResult, connect, modernV2, newestV1, sdks, type TransportName } from "../helpers/clients.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -295,7 +294,7 @@ test("the reasons that other rules have are shown by `meanwhile tasks show`, too
     hosts: { idle: { limitSeconds: 0.8, isExtended: true }, brief: { limitSeconds: 3600 } },
     deferral: { keepInlineSeconds: 0.7 },
   });
-  const store = openSqliteStore(path.join(temporaryHome(project), "tasks.db"), systemClock);
+  const store = await openStore(path.join(temporaryHome(project), "tasks.db"));
   await store.recordDurations([
     { command: `${await project.key()}/work_reading`, kind: "time", bucket: bucketOf(12_000), count: 5 },
   ]);

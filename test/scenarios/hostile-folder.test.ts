@@ -402,7 +402,7 @@ describe("a task that waits for a worker", () => {
     const { stdout } = await run("late", "small", "--detach");
     await run("tasks", "result", stdout.trim(), "--wait");
     const settings = await loadSettings({ cwd, env: { MEANWHILE_HOME: home }, flags: {} });
-    const tasks = openTasks(settings, silentLog);
+    const tasks = await openTasks(settings, silentLog);
     const entry = {
       toolName: "late",
       path: ["late"],

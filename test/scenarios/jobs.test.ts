@@ -1,7 +1,6 @@
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { systemClock } from "../../src/clock.ts";
-import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { openStore } from "../../src/store/open.ts";
 import { bucketOf } from "../../src/task/quantiles.ts";
 import { writeFiles } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
@@ -165,7 +164,7 @@ describe("what is known of durations", () => {
   test('_meta["meanwhile/tool"]: async as declared, taskModeRecommended as declared or by history', async () => {
     const project = new Project();
     writeFiles(project.cwd, { "home/.keep": "" });
-    const store = openSqliteStore(path.join(project.home, "tasks.db"), systemClock);
+    const store = await openStore(path.join(project.home, "tasks.db"));
     const key = await project.key();
     const count = (command: string, ms: number, runs: number) => ({
       command: `${key}/${command}`,

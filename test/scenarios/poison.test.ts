@@ -37,7 +37,7 @@ test("a command that exhausts memory ends one server, and no more: it is given u
   const cwd = temporaryFolder();
   const folder = writeFiles(path.join(cwd, "commands"), commands);
   const env = { MEANWHILE_HOME: temporaryFolder(), NODE_OPTIONS: "--max-old-space-size=96" };
-  const tasks = openTasks(
+  const tasks = await openTasks(
     await loadSettings({ cwd, env: { ...process.env, ...env }, flags: { commands: [folder], bundled: false } }),
     silentLog,
   );

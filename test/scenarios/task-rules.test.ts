@@ -9,7 +9,7 @@ import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import { createId } from "../../src/ids.ts";
-import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { openStore } from "../../src/store/open.ts";
 import { createRandom, pick } from "../chaos/random.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
 import { rounds } from "../helpers/long.ts";
@@ -304,7 +304,7 @@ test("T7: a result reads the same every time, also after a restart and after a l
   // The worker stands still; it is taken for dead, and another one does the work.
   const second = await openBoth(place);
   await standStill(first, place);
-  const store = openSqliteStore(path.join(place.home, "tasks.db"), systemClock);
+  const store = await openStore(path.join(place.home, "tasks.db"));
   onTestFinished(() => store.close());
   const [worker] = (await store.workers()).filter((name) => name.split("|")[2] === pid);
   expect(await store.interrupt({ worker: worker as string }, systemClock.now())).toEqual([taskId]);

@@ -1,5 +1,5 @@
 import { test } from "vitest";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { exerciseStore } from "../../src/testing/store-suite.ts";
 
-exerciseStore(test, ({ clock }) => openMemoryStore(clock), { hasPlaces: false });
+exerciseStore(test, ({ clock }) => new MemoryStore(clock), { hasPlaces: false });

@@ -5,8 +5,8 @@ import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { onTestFinished, test } from "vitest";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
-import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
+import { openStore } from "../../src/store/open.ts";
 import { retryAt } from "../../src/task/retry.ts";
 import type { Claim, TaskStore } from "../../src/task/store.ts";
 import {
@@ -583,8 +583,8 @@ test("whatever callers and workers do, both stores show what the rules say, and 
     async (operations) => {
       const model = new Model();
       const stores = {
-        memory: openMemoryStore(model.clock),
-        sqlite: openSqliteStore(path.join(folder, `${++runs}.db`), model.clock),
+        memory: new MemoryStore(model.clock),
+        sqlite: await openStore(path.join(folder, `${++runs}.db`), { clock: model.clock }),
       };
       try {
         for (const [at, op] of operations.entries()) {

@@ -20,7 +20,7 @@ import { type Clock, systemClock } from "../../src/clock.ts";
 import { RuntimeError } from "../../src/errors.ts";
 import { isAtLeast, toRuntimeError } from "../../src/store/sqlite/connection.ts";
 import { tasks as firstSchema } from "../../src/store/sqlite/migrations/001-tasks.ts";
-import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { openStore, type Store } from "../../src/store/open.ts";
 import type { Claim } from "../../src/task/store.ts";
 import { isTerminal, type NewTask, type TaskOutcome } from "../../src/task/task.ts";
 import { temporaryFolder } from "../helpers/home.ts";
@@ -58,13 +58,13 @@ const terms = { reason: "slow", ttlMs: 60_000, rules: { isSafe: true, maxAttempt
 const scope = () => ({ caller: "ada", now: systemClock.now() });
 const claimWish = (worker: string, leaseMs: number) => ({ project: "home", worker, leaseMs, now: systemClock.now() });
 
-async function leaseUntil(store: SqliteStore, taskId: string): Promise<number> {
+async function leaseUntil(store: Store, taskId: string): Promise<number> {
   const task = await store.get(scope(), taskId);
   return task === undefined || isTerminal(task) ? 0 : (task.lease?.until ?? 0);
 }
 
-function open(file: string, clock: Clock = systemClock): SqliteStore {
-  const store = openSqliteStore(file, clock);
+async function open(file: string, clock: Clock = systemClock): Promise<Store> {
+  const store = await openStore(file, { clock });
   onTestFinished(() => store.close());
   return store;
 }
@@ -72,7 +72,7 @@ function open(file: string, clock: Clock = systemClock): SqliteStore {
 /** A database with tasks on many pages, closed. */
 async function makeDatabase(folder: string): Promise<string> {
   const file = path.join(folder, "tasks.db");
-  const store = openSqliteStore(file, systemClock);
+  const store = await openStore(file);
   for (let n = 0; n < 20; n++) await store.create(fresh(`t${n}`, { input: { text: "x".repeat(3_000) } }), options);
   await store.close();
   return file;
@@ -81,7 +81,7 @@ async function makeDatabase(folder: string): Promise<string> {
 /** The same, as a crash leaves it: the last task is in the log alone. */
 async function makeCrashed(folder: string): Promise<string> {
   const source = await makeDatabase(temporaryFolder());
-  const store = openSqliteStore(source, systemClock);
+  const store = await openStore(source);
   await store.create(fresh("last"), options);
   const file = path.join(folder, "tasks.db");
   for (const suffix of ["", "-wal"]) copyFileSync(`${source}${suffix}`, `${file}${suffix}`);
@@ -89,9 +89,9 @@ async function makeCrashed(folder: string): Promise<string> {
   return file;
 }
 
-function refusalOf(file: string): RuntimeError {
+async function refusalOf(file: string): Promise<RuntimeError> {
   try {
-    void openSqliteStore(file, systemClock).close();
+    await (await openStore(file)).close();
   } catch (error) {
     expect(error).toBeInstanceOf(RuntimeError);
     return error as RuntimeError;
@@ -149,7 +149,7 @@ describe("opening", () => {
     db.pragma("user_version = 99");
     db.close();
     const before = readFileSync(file);
-    const refusal = refusalOf(file);
+    const refusal = await refusalOf(file);
     expect(refusal.code).toBe("SCHEMA_NEWER");
     expect(refusal.message).toContain("schema 99");
     expect(readFileSync(file).equals(before)).toBe(true);
@@ -157,7 +157,7 @@ describe("opening", () => {
 
   test("a database of the first schema is brought up to date, and every task in it goes on", async () => {
     const file = makeFirst(temporaryFolder());
-    const store = open(file);
+    const store = await open(file);
     const shown = {
       isCall: false,
       questions: [],
@@ -184,17 +184,17 @@ describe("opening", () => {
     expect(await store.get(scope(), "call")).toMatchObject({ isCall: true, progressToken: 7 });
     await store.close();
     expect(versionOf(file)).toBe(6);
-    expect((await open(file).list(scope(), { limit: 10, withCalls: true })).tasks).toHaveLength(4);
+    expect((await (await open(file)).list(scope(), { limit: 10, withCalls: true })).tasks).toHaveLength(4);
   });
 
-  test("a database that cannot be brought up to date stays as it was", () => {
+  test("a database that cannot be brought up to date stays as it was", async () => {
     const file = makeFirst(temporaryFolder());
     const db = new Database(file);
     // The last change of the migration fails.
     db.exec("drop index tasks_live; create table tasks_live (x)");
     const rows = db.prepare("select * from tasks order by number").all();
     db.close();
-    expect(() => openSqliteStore(file, systemClock)).toThrow("tasks_live");
+    await expect(openStore(file)).rejects.toThrow("tasks_live");
     const after = new Database(file);
     expect(after.prepare("select * from tasks order by number").all()).toEqual(rows);
     after.close();
@@ -233,7 +233,7 @@ describe("opening", () => {
     return version;
   }
 
-  test("another program's database is refused and left alone", () => {
+  test("another program's database is refused and left alone", async () => {
     for (const version of [0, 1, 2]) {
       const file = path.join(temporaryFolder(), "theirs.db");
       const db = new Database(file);
@@ -242,35 +242,38 @@ describe("opening", () => {
       );
       db.close();
       const before = readFileSync(file);
-      const refusal = refusalOf(file);
+      const refusal = await refusalOf(file);
       expect(refusal.code).toBe("STORE_UNAVAILABLE");
       expect(refusal.message).toContain("another program");
       expect(readFileSync(file).equals(before)).toBe(true);
     }
   });
 
-  test("a path that cannot be a file is refused in a sentence", () => {
+  test("a path that cannot be a file is refused in a sentence", async () => {
     const folder = temporaryFolder();
     mkdirSync(path.join(folder, "tasks.db"));
     writeFileSync(path.join(folder, "file"), "");
     for (const file of [path.join(folder, "tasks.db"), path.join(folder, "file", "tasks.db")]) {
-      expect(refusalOf(file)).toMatchObject({ code: "STORE_UNAVAILABLE", message: expect.stringContaining(file) });
+      expect(await refusalOf(file)).toMatchObject({
+        code: "STORE_UNAVAILABLE",
+        message: expect.stringContaining(file),
+      });
     }
   });
 
   test("opening what is up to date writes nothing", async () => {
     const file = await makeDatabase(temporaryFolder());
     const before = readFileSync(file);
-    await openSqliteStore(file, systemClock).close();
+    await (await openStore(file)).close();
     expect(readFileSync(file).equals(before)).toBe(true);
   });
 
   test("after a crash everything acknowledged is there, also what is in the log alone", async () => {
-    const store = open(await makeCrashed(temporaryFolder()));
+    const store = await open(await makeCrashed(temporaryFolder()));
     expect((await store.list(scope(), { limit: 100 })).tasks).toHaveLength(21);
   });
 
-  test("a crash in the middle of the very first write is rolled back", () => {
+  test("a crash in the middle of the very first write is rolled back", async () => {
     const file = path.join(temporaryFolder(), "tasks.db");
     const copy = path.join(temporaryFolder(), "tasks.db");
     const db = new Database(file);
@@ -281,7 +284,7 @@ describe("opening", () => {
     for (const suffix of ["", "-journal"]) copyFileSync(`${file}${suffix}`, `${copy}${suffix}`);
     db.close();
     expect(statSync(`${copy}-journal`).size).toBeGreaterThan(0);
-    open(copy);
+    await open(copy);
   });
 });
 
@@ -307,7 +310,7 @@ describe("F16: a damaged file is refused, and not a byte of it is changed", () =
         damage(file);
         const files = [file, `${file}-wal`].filter((name) => existsSync(name));
         const before = files.map((name) => readFileSync(name));
-        const refusal = refusalOf(file);
+        const refusal = await refusalOf(file);
         expect(refusal.code).toBe("STORE_DAMAGED");
         expect(refusal.message).toContain(file);
         for (const [n, name] of files.entries())
@@ -320,7 +323,7 @@ describe("F16: a damaged file is refused, and not a byte of it is changed", () =
   test.each([1, 4095, 4096])("short of its last %i bytes, after a clean end", async (bytes) => {
     const file = await makeDatabase(temporaryFolder());
     truncateSync(file, statSync(file).size - bytes);
-    expect(refusalOf(file).code).toBe("STORE_DAMAGED");
+    expect((await refusalOf(file)).code).toBe("STORE_DAMAGED");
   });
 
   test("gone, while its log is still there", async () => {
@@ -328,7 +331,10 @@ describe("F16: a damaged file is refused, and not a byte of it is changed", () =
     const log = readFileSync(`${file}-wal`);
     for (const lose of [() => truncateSync(file, 0), () => rmSync(file)]) {
       lose();
-      expect(refusalOf(file)).toMatchObject({ code: "STORE_DAMAGED", message: expect.stringContaining(`${file}-wal`) });
+      expect(await refusalOf(file)).toMatchObject({
+        code: "STORE_DAMAGED",
+        message: expect.stringContaining(`${file}-wal`),
+      });
       expect(readFileSync(`${file}-wal`).equals(log)).toBe(true);
     }
     expect(existsSync(file)).toBe(false);
@@ -377,7 +383,7 @@ describe("F15: files that go away or may not be written", () => {
   for (const [how, lose] of Object.entries(losses)) {
     test(`${how} while it is open: nothing is acknowledged any more`, async () => {
       const file = path.join(temporaryFolder(), "deep", "tasks.db");
-      const store = open(file);
+      const store = await open(file);
       for (const taskId of ["t1", "t2"]) await store.create(fresh(taskId), options);
       const claim = (await store.claim(claimWish("w1", 30_000))) as Claim;
       await store.create(fresh("call", { isCall: true }), begun);
@@ -413,7 +419,7 @@ describe("F15: files that go away or may not be written", () => {
 
   test("the thread that keeps leases puts nothing in the place of a deleted file", async () => {
     const file = path.join(temporaryFolder(), "tasks.db");
-    const store = open(file);
+    const store = await open(file);
     rmSync(file);
     const stop = store.keepLeases("w1", 1_000, 20);
     // It has begun before it hears that it shall stop.
@@ -426,13 +432,13 @@ describe("F15: files that go away or may not be written", () => {
     const file = await makeDatabase(folder);
     execFileSync("mount", ["-o", "remount,ro", folder]);
     for (const name of [file, path.join(folder, "new.db"), path.join(folder, "deeper", "new.db")]) {
-      expect(refusalOf(name), name).toMatchObject({
+      expect(await refusalOf(name), name).toMatchObject({
         code: "STORE_UNAVAILABLE",
         message: expect.stringContaining(name),
       });
     }
     execFileSync("mount", ["-o", "remount,rw", folder]);
-    expect((await open(file).list(scope(), { limit: 100 })).tasks).toHaveLength(20);
+    expect((await (await open(file)).list(scope(), { limit: 100 })).tasks).toHaveLength(20);
   });
 });
 
@@ -470,7 +476,7 @@ describe("F11: a full disk", () => {
     async (context) => {
       const folder = mountDisk(context, 1_000);
       const file = path.join(folder, "tasks.db");
-      const store = open(file);
+      const store = await open(file);
       for (const taskId of ["running", "waiting"]) await store.create(fresh(taskId), options);
       const claim = (await store.claim(claimWish("w1", 30_000))) as Claim;
       writeFileSync(path.join(folder, "filler"), Buffer.alloc(400_000));
@@ -557,7 +563,7 @@ describe("F11: a full disk", () => {
     limit("unlimited:unlimited");
     child.stdin.write("create after\n");
     expect(await line()).toBe("done");
-    const made = (await open(file).list(scope(), { limit: 1_000 })).tasks.map(({ taskId }) => taskId);
+    const made = (await (await open(file)).list(scope(), { limit: 1_000 })).tasks.map(({ taskId }) => taskId);
     expect(made).toEqual(
       ["after", ...answers.slice(0, -1).map((_, n) => `t${n}`)].sort((a, b) => made.indexOf(a) - made.indexOf(b)),
     );
@@ -568,7 +574,7 @@ describe("F11: a full disk", () => {
 describe("F13: somebody else keeps the database locked", () => {
   test("a write waits without stopping anything else, reads do not wait, and the lease is kept", patience, async () => {
     const file = path.join(temporaryFolder(), "tasks.db");
-    const store = open(file);
+    const store = await open(file);
     await store.create(fresh("before"), options);
     await store.claim(claimWish("w1", 10_000));
     onTestFinished(store.keepLeases("w1", 10_000, 1_000));
@@ -591,7 +597,7 @@ describe("F13: somebody else keeps the database locked", () => {
   test("a lock that does not end is an error that says so, and nothing was done", patience, async () => {
     const file = path.join(temporaryFolder(), "tasks.db");
     // The same clock, forty times as fast where it is only measured: the limit is reached in no time.
-    const store = open(file, { ...systemClock, monotonic: () => systemClock.monotonic() * 40 });
+    const store = await open(file, { ...systemClock, monotonic: () => systemClock.monotonic() * 40 });
     const { child, line } = start("hold-lock.ts", file);
     expect(await line()).toBe("locked");
     await expect(store.create(fresh("t1"), options)).rejects.toMatchObject({
@@ -607,13 +613,13 @@ describe("F13: somebody else keeps the database locked", () => {
     const file = await makeDatabase(temporaryFolder());
     const { line } = start("hold-lock.ts", file);
     expect(await line()).toBe("locked");
-    expect((await open(file).list(scope(), { limit: 100 })).tasks).toHaveLength(20);
+    expect((await (await open(file)).list(scope(), { limit: 100 })).tasks).toHaveLength(20);
   });
 });
 
 test("F14: beside three greedy writers, leases are still renewed in time", patience, async () => {
   const file = path.join(temporaryFolder(), "tasks.db");
-  const store = open(file);
+  const store = await open(file);
   await store.create(fresh("t1"), options);
   const leaseMs = 30_000;
   await store.claim(claimWish("w1", leaseMs));
@@ -636,7 +642,7 @@ test("F14: beside three greedy writers, leases are still renewed in time", patie
 
 test("F04: leases are renewed while the event loop stands still", patience, async () => {
   const file = path.join(temporaryFolder(), "tasks.db");
-  const store = open(file);
+  const store = await open(file);
   await store.create(fresh("t1"), options);
   await store.claim(claimWish("w1", 60_000));
   const renewedAt = async () => (await leaseUntil(store, "t1")) - 60_000;
@@ -712,7 +718,7 @@ test("F12: what the disk did not take is not acknowledged", patience, async (con
     expect(await line(), words).toMatch(/^STORE_UNAVAILABLE: .*check the disk/);
   }
   await stop();
-  const store = open(file);
+  const store = await open(file);
   const { tasks } = await store.list(scope(), { limit: 10, withCalls: true });
   expect(tasks).toMatchObject([
     { taskId: "c1", isCall: true },
@@ -727,7 +733,7 @@ test("F12: an end and the removal of its steps are one write, taken or not", pat
   const file = path.join(temporaryFolder(), "tasks.db");
   const { child, line } = start("make-tasks.ts", file);
   expect(await line()).toBe("open");
-  const store = open(file);
+  const store = await open(file);
   for (const verb of ["settle", "cancel"]) {
     for (const words of [`create ${verb}`, `claim ${verb}`, `keepStep ${verb}`]) {
       child.stdin.write(`${words}\n`);

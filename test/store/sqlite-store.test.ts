@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, test } from "vitest";
-import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
+import { openStore } from "../../src/store/open.ts";
 import { exerciseStore } from "../../src/testing/store-suite.ts";
 
 let folder = "";
@@ -13,4 +13,4 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-exerciseStore(test, ({ clock, place = `own-${++count}` }) => openSqliteStore(path.join(folder, `${place}.db`), clock));
+exerciseStore(test, ({ clock, place = `own-${++count}` }) => openStore(path.join(folder, `${place}.db`), { clock }));

@@ -4,8 +4,8 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { type Catalog, openLiveCatalog } from "../../src/command/catalog.ts";
 import { silentLog } from "../../src/log.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { system } from "../../src/system/system.ts";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { createIsolation } from "../../src/task/isolated/isolation.ts";
@@ -29,7 +29,7 @@ async function setUp(clock: Clock, text = source()) {
     clock: systemClock,
     isBundled: () => false,
   });
-  const store = openMemoryStore(clock);
+  const store = new MemoryStore(clock);
   const history = new History(store, clock);
   const engine = new Engine({ store, history, clock, log: silentLog, project: "p" });
   const facts = {

@@ -6,7 +6,7 @@ import { Cancelled, ShuttingDown } from "../../src/errors.ts";
 import type { HostLimit } from "../../src/host/profiles.ts";
 import { silentLog } from "../../src/log.ts";
 import { ProgressSender } from "../../src/mcp/progress-sender.ts";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { type CallEnding, type CallRequest, Calls } from "../../src/task/calls.ts";
 import { type DeferralRules, defaultDeferral } from "../../src/task/deferral.ts";
 import { Engine } from "../../src/task/engine.ts";
@@ -75,7 +75,7 @@ class Door {
 /** An engine that answers calls of one command, its store in memory and its time ours. */
 function setUp(command: Command, rules: Partial<DeferralRules> = {}) {
   const clock = new FakeClock();
-  const store = openMemoryStore(clock);
+  const store = new MemoryStore(clock);
   const history = new History(store, clock);
   const log = { ...silentLog, warn: vi.fn() };
   const engine = new Engine({ store, history, clock, log, project: "p" });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { defineCommand } from "../../src/command/command.ts";
 import { RuntimeError } from "../../src/errors.ts";
 import { silentLog } from "../../src/log.ts";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { EndedTasks } from "../../src/task/ended.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
@@ -14,7 +14,7 @@ import { Bench, done } from "../../src/testing/store-cases/bench.ts";
 const scope = { caller: "ada", now: 0 };
 
 function ended(taskId: string, text = ""): EndedTask {
-  const bench = new Bench(openMemoryStore(new FakeClock(0)), new FakeClock(0));
+  const bench = new Bench(new MemoryStore(new FakeClock(0)), new FakeClock(0));
   const task = begin(bench.fresh({ taskId }), { worker: "w", leaseMs: 1 });
   return {
     ...task,
@@ -45,7 +45,7 @@ test("what is remembered is its caller's alone, and for its time", () => {
 
 test("a task that has ended is told although its database can no longer be read; one that is not known is not made up", async () => {
   const clock = new FakeClock();
-  const store = openMemoryStore(clock);
+  const store = new MemoryStore(clock);
   const engine = new Engine({ store, history: new History(store, clock), clock, log: silentLog, project: "p" });
   const entry = { command: defineCommand({ summary: "x", run: () => ({}) }), toolName: "x", path: ["x"], file: "x.ts" };
   const make = async () => {

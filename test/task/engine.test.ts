@@ -3,28 +3,24 @@ import { z } from "zod";
 import { systemClock } from "../../src/clock.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
-import { openSqliteStore } from "../../src/store/sqlite/sqlite-store.ts";
-import type { Dispatcher } from "../../src/task/dispatcher.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
+import { openStore, type Store } from "../../src/store/open.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
-import type { TaskStore } from "../../src/task/store.ts";
 import { isTerminal, openQuestions, type Task } from "../../src/task/task.ts";
 import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 
-type Store = TaskStore & Dispatcher;
-
 describe.each([
-  ["memory", (): Store => openMemoryStore(systemClock)],
-  ["sqlite", (): Store => openSqliteStore(`${temporaryFolder()}/tasks.db`, systemClock)],
+  ["memory", async (): Promise<Store> => new MemoryStore(systemClock)],
+  ["sqlite", async (): Promise<Store> => await openStore(`${temporaryFolder()}/tasks.db`)],
 ])("the engine on %s", (_name, open) => {
   let store: Store;
   let engine: Engine;
   let history: History;
 
-  beforeEach(() => {
-    store = open();
+  beforeEach(async () => {
+    store = await open();
     history = new History(store, systemClock);
     engine = new Engine({ store, history, clock: systemClock, log: silentLog, project: "p" });
     onTestFinished(async () => {

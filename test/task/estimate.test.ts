@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { defineCommand } from "../../src/command/command.ts";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { secondsLeft } from "../../src/task/estimate.ts";
 import { History } from "../../src/task/history.ts";
 import { ProgressTrack, type ProgressUpdate } from "../../src/task/progress.ts";
@@ -49,7 +49,7 @@ async function foresee(draw: (chance: () => number) => Run, options: { isSized: 
   const { isSized, seed } = options;
   const chance = createChance(seed);
   const clock = new FakeClock();
-  const history = new History(openMemoryStore(clock), clock);
+  const history = new History(new MemoryStore(clock), clock);
   const past = Array.from({ length: 30 }, () => draw(chance));
   for (const run of past) history.add("do_it", msOf(run), isSized ? { work: run.units } : undefined);
   const ahead = Array.from({ length: 30 }, () => draw(chance));

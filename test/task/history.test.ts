@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { History, isTaskModeRecommended } from "../../src/task/history.ts";
 import { bucketOf } from "../../src/task/quantiles.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
@@ -11,7 +11,7 @@ const said = defineCommand({ summary: "x", estimate: () => 45, run: () => ({}) }
 
 function setUp() {
   const clock = new FakeClock();
-  const store = openMemoryStore(clock);
+  const store = new MemoryStore(clock);
   const history = new History(store, clock);
   const durations = vi.spyOn(store, "durations");
   const add = (ms: number, times: number, command = "do_it") => {
@@ -249,7 +249,7 @@ test.for<[shown: string, estimate: unknown]>([
 ])("an estimate of %s counts for nothing and is told once, with the field and the cure", async ([shown, estimate]) => {
   const told: string[] = [];
   const clock = new FakeClock();
-  const history = new History(openMemoryStore(clock), clock, "", {
+  const history = new History(new MemoryStore(clock), clock, "", {
     home: "",
     config: {},
     log: { warn: (text) => told.push(text) },
@@ -268,7 +268,7 @@ test.for<[title: string, estimate: unknown]>([
 ])("%s is no odd estimate", async ([, estimate]) => {
   const told: string[] = [];
   const clock = new FakeClock();
-  const history = new History(openMemoryStore(clock), clock, "", {
+  const history = new History(new MemoryStore(clock), clock, "", {
     home: "",
     config: {},
     log: { warn: (text) => told.push(text) },

@@ -2,12 +2,13 @@ import { expect, test, vi } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
+import type { Store } from "../../src/store/open.ts";
 import { History } from "../../src/task/history.ts";
 import { Paced } from "../../src/task/paced.ts";
 import { FairQueue } from "../../src/task/shares.ts";
 import type { Claim } from "../../src/task/store.ts";
 import { Worker } from "../../src/task/worker.ts";
-import { engineOn, type Store, stores } from "../chaos/cast.ts";
+import { engineOn, stores } from "../chaos/cast.ts";
 
 const command = defineCommand({ summary: "x", run: () => ({}) });
 const entry = { command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
@@ -55,7 +56,7 @@ async function openWaits(store: Store, tasks: number, waitsEach: number) {
 test.each(stores)(
   "with 5,000 waits for 50 tasks, a change calls one listener, not 5,000, and reads its task once (%s)",
   async (_name, open) => {
-    const store = open();
+    const store = await open();
     const { claims, heard, reads, listenerCalls, end } = await openWaits(store, 50, 100);
     const [changed] = claims as [Claim];
     await store.report(changed, { statusMessage: "half way" }, systemClock.now());
@@ -70,7 +71,7 @@ test.each(stores)(
 test.each(stores)(
   "a change of one task that 5,000 wait for is read at most 50 times, and wakes at most 100 in one turn of the event loop (%s)",
   async (_name, open) => {
-    const store = open();
+    const store = await open();
     const { claims, heard, reads, end } = await openWaits(store, 1, 5_000);
     const told = store.report(claims[0] as Claim, { statusMessage: "half way" }, systemClock.now());
     const heardATurn: number[] = [];
@@ -88,7 +89,7 @@ test.each(stores)(
 test.each(stores)(
   "a hundred reports of progress look for work not once: nothing was queued (%s)",
   async (_name, open) => {
-    const store = open();
+    const store = await open();
     const history = new History(store, systemClock);
     const facts = {
       store,

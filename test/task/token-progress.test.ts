@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { listTokens, progressOfToken } from "../../src/task/token-progress.ts";
@@ -11,7 +11,7 @@ const leaseMs = 30_000;
 
 function setUp() {
   const clock = new FakeClock(Date.UTC(2026, 6, 28));
-  const store = openMemoryStore(clock);
+  const store = new MemoryStore(clock);
   const engine = new Engine({
     store,
     history: new History(store, clock),

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { statusLine } from "../../src/task/status-line.ts";
@@ -33,7 +33,7 @@ const entries = [entryOf(asking, "ask"), entryOf(quick, "end")] as const;
 describe("questions that nobody answers", () => {
   function setUp() {
     const clock = new FakeClock();
-    const store = openMemoryStore(clock);
+    const store = new MemoryStore(clock);
     const history = new History(store, clock);
     const engine = new Engine({ store, history, clock, log: silentLog, project: "p" });
     const facts = {

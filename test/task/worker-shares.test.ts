@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { anonymous } from "../../src/task/callers.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
@@ -16,7 +16,7 @@ import { moving, turns } from "../helpers/in-memory.ts";
  */
 function setUp(concurrency?: number) {
   const clock = new FakeClock();
-  const store = openMemoryStore(clock);
+  const store = new MemoryStore(clock);
   const history = new History(store, clock);
   const began: { readonly caller: string; readonly end: () => void }[] = [];
   const order: string[] = [];

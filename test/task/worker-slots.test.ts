@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { Worker } from "../../src/task/worker.ts";
@@ -14,7 +14,7 @@ const places = 16;
 /** A worker with as many places as a server's, for a command that asks and then holds, and one that ends at once. */
 function setUp() {
   const clock = new FakeClock();
-  const store = openMemoryStore(clock);
+  const store = new MemoryStore(clock);
   const history = new History(store, clock);
   const gate = Promise.withResolvers<void>();
   const asking = defineCommand({

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../../src/clock.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import type { Outcome } from "../../src/command/run.ts";
 import { silentLog } from "../../src/log.ts";
-import { openMemoryStore } from "../../src/store/memory-store.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
@@ -11,7 +11,7 @@ import { FakeClock } from "../helpers/fake-clock.ts";
 
 /** A worker for one command, its store in memory. */
 function setUp(command: Command, clock: Clock = systemClock) {
-  const store = openMemoryStore(clock);
+  const store = new MemoryStore(clock);
   const history = new History(store, clock);
   const entry = { command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
   const engine = new Engine({ store, history, clock, log: silentLog, project: "p" });

@@ -98,7 +98,7 @@ async function withTasks<T>(work: (tasks: Tasks, revive: (task: Task) => void) =
   // Nothing of the folder we are in is needed, and nothing of it is run, unless it is what is diagnosed.
   const flags = { scope: "pack" } as const;
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
-  const tasks = openTasks(settings, silentLog);
+  const tasks = await openTasks(settings, silentLog);
   tasks.sweeper.start();
   try {
     // The work is done by a process of its own from the first moment, so that this terminal may be closed at any other.

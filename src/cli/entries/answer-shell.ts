@@ -1,14 +1,15 @@
-import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { systemClock } from "../../clock.ts";
 import type { Suggestion } from "../../command/command.ts";
 import { completeTaskId } from "../../completion/completers.ts";
 import { filterBy } from "../../completion/filter.ts";
-import { type Environment, readSettings, type Settings } from "../../config.ts";
+import { readSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { takeStdout } from "../../command/process-guard.ts";
+import type { ProcessEnvironment } from "../../paths.ts";
 import { findForTerminal, findServed } from "../../project/project-commands.ts";
 import { StoredCatalog } from "../../project/stored-catalog.ts";
+import { openStore, storeExists } from "../../store/open.ts";
 import type { TaskStatus } from "../../task/task.ts";
 import { completeLine, type Project } from "../completion/complete-line.ts";
 import type { Completed } from "../completion/grammar.ts";
@@ -53,7 +54,7 @@ function takeOver(): (text: string) => Promise<void> {
 interface Surroundings {
   readonly verbs: Project["verbs"];
   readonly cwd: string;
-  readonly env: Environment;
+  readonly env: ProcessEnvironment;
 }
 
 /** The answer to one script's question. */
@@ -118,7 +119,7 @@ function toProject({ verbs, cwd, env }: Surroundings, { hasDescriptions }: { has
               .then((command) => command?.summary),
           )
         : undefined,
-    findTasks: async (flags, statuses) => await findTasks(open(flags).settings.storeFile, statuses),
+    findTasks: async (flags, statuses) => await findTasks(open(flags).settings.store, statuses),
   };
 }
 
@@ -133,14 +134,10 @@ async function inTime<T>(wanted: Promise<T>): Promise<T | undefined> {
 }
 
 /** A look at the tasks makes no store. */
-async function findTasks(
-  storeFile: string,
-  statuses: readonly TaskStatus[] | undefined,
-): Promise<readonly Suggestion[]> {
-  if (!existsSync(storeFile)) return [];
-  const { openSqliteStore } = await import("../../store/sqlite/sqlite-store.ts");
+async function findTasks(place: string, statuses: readonly TaskStatus[] | undefined): Promise<readonly Suggestion[]> {
+  if (!(await storeExists(place))) return [];
   const { localCaller } = await import("../tasks/follow-task.ts");
-  const store = openSqliteStore(storeFile, systemClock);
+  const store = await openStore(place);
   try {
     const { tasks } = await store.list(
       { caller: localCaller, now: systemClock.now() },

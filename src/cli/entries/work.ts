@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { sleep, systemClock } from "../../clock.ts";
 import { openLiveCatalog } from "../../command/catalog.ts";
 import { watchLoop } from "../../command/loop-watch.ts";
@@ -10,18 +9,13 @@ import { keepLogBounded } from "../../daemon/log-file.ts";
 import { describeHarm, limitPrints } from "../../command/process-guard.ts";
 import { servedCatalog } from "../../project/project-commands.ts";
 import { servedFolders } from "../../project/stored-project.ts";
+import { onStoreGone } from "../../store/open.ts";
 import { openTasks, type Tasks } from "../../runtime/tasks.ts";
 import { localCaller } from "../tasks/follow-task.ts";
 import type { GlobalFlags } from "../main.ts";
 import { onStop } from "../../system/on-stop.ts";
 
 const retryCheckMs = 500;
-const goneCheckMs = 1_000;
-
-/** Without its database a worker could record nothing any more, so it does not stay for tasks that wait. */
-function leaveWhenGone(storeFile: string, leave: () => void): void {
-  systemClock.after(goneCheckMs, () => (existsSync(storeFile) ? leaveWhenGone(storeFile, leave) : leave()));
-}
 
 /** Tasks that wait for their next attempt keep the worker; a moment passes before it looks again. */
 async function hasRetries(tasks: Tasks): Promise<boolean> {
@@ -53,13 +47,14 @@ export async function run(call: { flags: GlobalFlags; protectStdout(): Promise<v
     clock: systemClock,
     isServed: servedFolders(settings),
   });
-  const tasks = openTasks(settings, log);
+  const tasks = await openTasks(settings, log);
   const worker = tasks.createWorker((name) => catalog.get(name));
   const stopWatching = watchLoop(systemClock, log);
   tasks.sweeper.start();
   worker.start();
   onStop(() => void worker.stop(settings.graceSeconds * 1000).then(() => process.exit(Exit.Ok)));
-  leaveWhenGone(settings.storeFile, () => {
+  // Without its database a worker could record nothing any more, so it does not stay for tasks that wait.
+  onStoreGone(settings.store, systemClock, () => {
     log.error("the database of tasks is gone; this worker leaves");
     process.exit(Exit.Internal);
   });

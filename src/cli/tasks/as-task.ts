@@ -25,7 +25,7 @@ export async function runAsTask(
     toolName: settings.toolPrefix === "" ? found.toolName : `${settings.toolPrefix}_${found.toolName}`,
   };
   const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
-  const tasks = openTasks(settings, silentLog);
+  const tasks = await openTasks(settings, silentLog);
   try {
     const { task, isJoined } = await tasks.engine.create({
       entry,

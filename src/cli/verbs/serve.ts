@@ -5,6 +5,7 @@ import { Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
 import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../../command/process-guard.ts";
 import { openRuntime, type Runtime, readToken, serveRuntimeOverHttp, serveStreams } from "../../serve.ts";
+import { openStore, type Store } from "../../store/open.ts";
 import { toName } from "../../setup/launch.ts";
 import { printHelp } from "../screens/layout.ts";
 import type { VerbCall } from "../main.ts";
@@ -85,9 +86,9 @@ async function overStdio(settings: Settings): Promise<ExitCode> {
 
 async function overHttp(settings: Settings, terminal: Terminal): Promise<ExitCode> {
   takeStdout(process);
-  const runtime = await open(settings);
+  // Nobody is there yet who could be told later that the database cannot be used.
+  const runtime = await open(settings, (log) => openStore(settings.store, { log }));
   const door = await serveRuntimeOverHttp(runtime);
-  await runtime.checkStore();
   await runtime.startTasks();
   const { name, version, home, http } = settings;
   const facts = {
@@ -109,7 +110,7 @@ async function overHttp(settings: Settings, terminal: Terminal): Promise<ExitCod
   return Exit.Ok;
 }
 
-async function open(settings: Settings): Promise<Runtime> {
+async function open(settings: Settings, openFirst?: (log: Logger) => Promise<Store>): Promise<Runtime> {
   // Commands print to stderr, and so do we; only they are held to a limit.
   const write = limitPrints(process, {
     clock: systemClock,
@@ -124,6 +125,6 @@ async function open(settings: Settings): Promise<Runtime> {
   let runtime: Runtime | undefined;
   const advice = "this server should be restarted, since nobody knows what else was changed";
   guardBuiltins((harm) => log.error(describeHarm(harm, advice, (name) => runtime?.catalog.get(name)?.file)));
-  runtime = await openRuntime(settings, log);
+  runtime = await openRuntime(settings, log, openFirst === undefined ? {} : { store: await openFirst(log) });
   return runtime;
 }

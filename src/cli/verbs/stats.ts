@@ -26,7 +26,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   }
   const { settings, notice } = readSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
   if (notice !== undefined) call.terminal.say(`${call.terminal.colors.yellow("!")} ${notice}\n`);
-  const tasks = openTasks(settings, silentLog);
+  const tasks = await openTasks(settings, silentLog);
   const { history } = tasks;
   const isAll = parsed.options.all === true;
   const all = isAll

@@ -1,6 +1,6 @@
 import { type Clock, sleep, systemClock } from "../../clock.ts";
 import type { Answer } from "../../command/context.ts";
-import { type Environment, readSettings, type Settings } from "../../config.ts";
+import { readSettings, type Settings } from "../../config.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import {
@@ -82,10 +82,9 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   }
   if (["header", "tokenEnv", "revision"].some((option) => parsed.options[option] !== undefined))
     throw new UsageError("--header, --token-env and --revision say how to reach a server; name it with --target.");
-  const env: Environment = process.env;
-  const { settings } = readSettings({ cwd: process.cwd(), env, flags: call.flags });
-  const pack = readSettings({ cwd: process.cwd(), env, flags: packAlone }).settings;
-  const tasks = openTasks(settings, silentLog);
+  const { settings } = readSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
+  const pack = readSettings({ cwd: process.cwd(), env: process.env, flags: packAlone }).settings;
+  const tasks = await openTasks(settings, silentLog);
   const revive = toRevive({ call, settings, pack });
   try {
     await tasks.sweeper.interruptDead();

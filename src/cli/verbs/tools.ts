@@ -1,10 +1,10 @@
-import { existsSync } from "node:fs";
 import { type Catalog, openCatalog } from "../../command/catalog.ts";
 import { loadSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { toTool } from "../../mcp/command-tools.ts";
 import { servedCatalog, takingPlaceOfBundled, unknownLongTools } from "../../project/project-commands.ts";
+import { storeExists } from "../../store/open.ts";
 import { isTaskModeRecommended, type KnownDurations } from "../../task/history.ts";
 import { printHelp } from "../screens/layout.ts";
 import type { VerbCall } from "../main.ts";
@@ -75,10 +75,10 @@ async function readKnown(
   terminal: Terminal,
 ): Promise<ReadonlyMap<string, KnownDurations>> {
   const known = new Map<string, KnownDurations>();
-  if (!existsSync(settings.storeFile)) return known;
+  if (!(await storeExists(settings.store))) return known;
   try {
     const { openTasks } = await import("../../runtime/tasks.ts");
-    const tasks = openTasks(settings, silentLog);
+    const tasks = await openTasks(settings, silentLog);
     try {
       for (const { toolName } of catalog.entries) {
         const durations = await tasks.history.known(toolName);

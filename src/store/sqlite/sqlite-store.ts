@@ -4,7 +4,7 @@ import { type Clock, sleep } from "../../clock.ts";
 import type { Answer } from "../../command/context.ts";
 import { isStoreError, RuntimeError } from "../../errors.ts";
 import { failpoint } from "../../failpoint.ts";
-import { type Logger, silentLog } from "../../log.ts";
+import type { Logger } from "../../log.ts";
 import type { Dispatcher } from "../../task/dispatcher.ts";
 import { BadCursor } from "../../task/limits.ts";
 import type {
@@ -593,11 +593,4 @@ export class SqliteStore implements TaskStore, Dispatcher {
 
 function messageOf(outcome: TaskOutcome): string {
   return outcome.ending === "completed" ? "" : outcome.message;
-}
-
-/** Opens the tasks of a file; makes it, 0600, when it is missing. */
-export function openSqliteStore(file: string, clock: Clock): SqliteStore {
-  const store = new SqliteStore(file, clock, silentLog);
-  store.open();
-  return store;
 }

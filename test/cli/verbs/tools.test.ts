@@ -6,7 +6,7 @@ import { run } from "../../../src/cli/verbs/tools.ts";
 import type { Terminal } from "../../../src/cli/terminal.ts";
 import { systemClock } from "../../../src/clock.ts";
 import { loadSettings } from "../../../src/config.ts";
-import { openSqliteStore } from "../../../src/store/sqlite/sqlite-store.ts";
+import { openStore } from "../../../src/store/open.ts";
 import { History } from "../../../src/task/history.ts";
 import { temporaryFolder, writeFiles } from "../../helpers/home.ts";
 
@@ -45,7 +45,7 @@ async function record(
   key: string,
   runs: Readonly<Record<string, readonly number[]>>,
 ): Promise<void> {
-  const store = openSqliteStore(storeFile, systemClock);
+  const store = await openStore(storeFile);
   const history = new History(store, systemClock, key);
   for (const [name, lengths] of Object.entries(runs)) for (const ms of lengths) history.add(name, ms, undefined);
   await history.flush();

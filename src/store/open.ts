@@ -1,0 +1,60 @@
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { type Clock, systemClock } from "../clock.ts";
+import { type Logger, silentLog } from "../log.ts";
+import { type Home, type ProcessEnvironment, refuse } from "../paths.ts";
+import { system } from "../system/system.ts";
+import type { Dispatcher } from "../task/dispatcher.ts";
+import type { TaskStore } from "../task/store.ts";
+
+/**
+ * Which store there is, and how to get at it. A store is named by one word, the setting `store`; that it is the path of
+ * an SQLite file is known here and below alone.
+ */
+
+/** Keeps the tasks, and says which of them is next. */
+export interface Store extends TaskStore, Dispatcher {}
+
+export interface StoreOptions {
+  readonly clock?: Clock;
+  readonly log?: Logger;
+  /** Opens the database when it is first needed, and tries again when it could not be. Default: at once, or throws. */
+  readonly isPatient?: boolean;
+}
+
+const goneCheckMs = 1_000;
+
+/** Opens a store; makes it, for its user alone, when it is missing. */
+export async function openStore(store: string, options: StoreOptions = {}): Promise<Store> {
+  const { clock = systemClock, log = silentLog, isPatient = false } = options;
+  const { SqliteStore } = await import("./sqlite/sqlite-store.ts");
+  const opened = new SqliteStore(store, clock, log);
+  if (!isPatient) opened.open();
+  return opened;
+}
+
+/** Whether there is anything to open yet; makes nothing. */
+export async function storeExists(store: string): Promise<boolean> {
+  return existsSync(store);
+}
+
+/** Calls back, once, when somebody has taken away a store that was there; until the returned function is called. */
+export function onStoreGone(store: string, clock: Clock, listener: () => void): () => void {
+  let cancel = () => {};
+  const look = () => {
+    cancel = clock.after(goneCheckMs, () => (existsSync(store) ? look() : listener()));
+  };
+  look();
+  return () => cancel();
+}
+
+/** The store that the environment names, or the home's. Throws when others may have had their hands in it. */
+export function storeOf(home: Home, env: ProcessEnvironment, cwd: string): string {
+  if (!env.MEANWHILE_STORE) return home.tasksFile;
+  const file = path.resolve(cwd, env.MEANWHILE_STORE);
+  // Whoever may write beside a database can lay a log there, which is carried over into it.
+  const parts = [path.dirname(file), file, ...["-wal", "-shm", "-journal"].map((ending) => `${file}${ending}`)];
+  const cure = "set MEANWHILE_STORE to a file in a folder of your own";
+  refuse(system.refusalOf(parts.map((part) => ({ file: part, isRootTrusted: true, cure }))));
+  return file;
+}
