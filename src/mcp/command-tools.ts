@@ -6,11 +6,12 @@ import { closest } from "../command/suggest.ts";
 import { CommandError, ProtocolError } from "../errors.ts";
 import { type CommandStats, isTaskModeRecommended } from "../task/history.ts";
 import { knowsTaskSupport } from "../wire/revisions.ts";
-import { asksForTask, budgetFor, CommandCall, type CommandCallOptions } from "./command-call.ts";
 import { isKnown } from "./caller.ts";
+import { CommandCall, type CommandCallOptions } from "./command-call.ts";
+import { refuseWrongSupport } from "./generation/task-support.ts";
+import { budgetFor } from "./host-limit.ts";
 import type { CommandTools, ListedTool, ToolCall } from "./parts.ts";
 import { errorResult } from "./results.ts";
-import { wrongTaskSupport } from "./generation/tasks-2025.ts";
 
 export interface ToolsOptions extends CommandCallOptions {
   readonly catalog: Catalog;
@@ -68,7 +69,7 @@ export function createTools(options: ToolsOptions): CommandTools {
         return new CommandCall(options, entry, own, request).answer();
       }
       const isFollowUp = plain?.inputSchema(called.name) !== undefined;
-      if (isFollowUp && asksForTask(called, request)) throw wrongTaskSupport(called.name, "forbidden");
+      if (isFollowUp) refuseWrongSupport({ toolName: called.name, taskSupport: "forbidden" }, called, request);
       const followUp = plain?.call(called.name, called.arguments, { request, budget: budgetFor(options, request) });
       if (followUp !== undefined) return followUp;
       const problem = catalog.problemOf(called.name);

@@ -9,13 +9,20 @@ import type { Message } from "../wire/message.ts";
 import { modernRevision } from "../wire/revisions.ts";
 import { unsupportedRevision } from "../wire/routing.ts";
 import type { Caller } from "./caller.ts";
+import type { Tasks2025 } from "./generation/tasks-2025.ts";
 import type { Guest, Guests } from "./guest.ts";
 import { clientOf, IncomingRequest, type Way } from "./incoming.ts";
 import { badParams, objectParam, textParam } from "./params.ts";
-import type { ClientCapabilities } from "./questions.ts";
-import type { AskLimits, ClientIdentity, ClientConnection, Handler, ClientRequest, Result } from "./request.ts";
+import type {
+  AskLimits,
+  ClientCapabilities,
+  ClientConnection,
+  ClientIdentity,
+  ClientRequest,
+  Handler,
+  Result,
+} from "./request.ts";
 import { agreeOn, isBug, methodNotFound, type Router, toRpcError } from "./router.ts";
-import type { Tasks2025 } from "./generation/tasks-2025.ts";
 
 type Id = string | number;
 

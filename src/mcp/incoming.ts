@@ -8,15 +8,14 @@ import type { Conversation } from "./conversation.ts";
 import type { Guest } from "./guest.ts";
 import type { Outbound } from "./outbound.ts";
 import { badParams } from "./params.ts";
-import type { ClientCapabilities } from "./questions.ts";
-import type { AskLimits, ClientIdentity, ClientRequest } from "./request.ts";
+import type { AskLimits, ClientCapabilities, ClientIdentity, ClientRequest } from "./request.ts";
 
 type Id = string | number;
 
 /** By which messages go to a client: a pipe, or the answer to one POST. */
 export interface Way {
   send(message: Message): void;
-  readonly outbound: Outbound | undefined;
+  readonly outbound: Outbound;
   /** Over HTTP: aborted when the exchange is over, or broken. */
   readonly exchange: AbortSignal | undefined;
   /** The request was taken back: no answer to it will come. */
@@ -62,7 +61,7 @@ export class IncomingRequest implements ClientRequest {
     return this.connection.door;
   }
 
-  get outbound(): Outbound | undefined {
+  get outbound(): Outbound {
     return this.way.outbound;
   }
 

@@ -1,10 +1,10 @@
 import { internalErrorCode, ProtocolError } from "../errors.ts";
 import { metaKeys } from "../wire/envelope.ts";
 import { fieldsOf, type Json } from "../wire/json.ts";
+import { missingTasks, takesTasks } from "./generation/tasks-2026.ts";
 import { objectParam } from "./params.ts";
 import type { ClientConnection, ClientRequest, Result } from "./request.ts";
 import type { TaskSubscriptions } from "./subscriptions.ts";
-import { missingTasks, takesTasks } from "./generation/tasks-2026.ts";
 
 /** Of one connection. Over HTTP a listening has one of its own, and its door counts them for each caller. */
 const maxListens = 1_024;

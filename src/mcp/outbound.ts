@@ -1,4 +1,5 @@
 import { getHeapStatistics } from "node:v8";
+import type { EndedCall } from "../task/ended-call.ts";
 import { sizeOf } from "../task/outcome.ts";
 import { isTerminal, type Task } from "../task/task.ts";
 import { weigh } from "../task/weigh.ts";
@@ -92,7 +93,7 @@ type Asking = Pick<ClientRequest, "id" | "outbound" | "signal" | "connection">;
  */
 export class BacklogPlace {
   readonly #request: Asking;
-  readonly #outbound: Outbound | undefined;
+  readonly #outbound: Outbound;
   #left: AbortController | undefined;
   #giveBack: (() => void) | undefined;
   #isUsed = false;
@@ -102,19 +103,14 @@ export class BacklogPlace {
     this.#outbound = request.outbound;
   }
 
-  /** False where nothing is known of the way. */
-  get isKnown(): boolean {
-    return this.#outbound !== undefined;
-  }
-
   hasRoom(bytes: number): boolean {
-    return this.#giveBack !== undefined || this.#outbound?.backlog.hasRoom(bytes) !== false;
+    return this.#giveBack !== undefined || this.#outbound.backlog.hasRoom(bytes);
   }
 
   /** Waits with a result that is not written out yet; undefined when there is room, or too much waits already. */
   wait(data: unknown): Promise<void> | undefined {
-    const backlog = this.#outbound?.backlog;
-    if (backlog === undefined || backlog.isEmpty || this.#giveBack !== undefined) return undefined;
+    const { backlog } = this.#outbound;
+    if (backlog.isEmpty || this.#giveBack !== undefined) return undefined;
     const bytes = weigh(data);
     if (!isLarge(bytes) || backlog.hasRoom(bytes) || waiting + bytes > waitingBytes) return undefined;
     waiting += bytes;
@@ -126,9 +122,9 @@ export class BacklogPlace {
     this.#left ??= new AbortController();
     // A request that is taken back while it waits has no answer, and so needs no room.
     const signal = AbortSignal.any([this.#left.signal, this.#request.signal]);
-    const giveBack = await this.#outbound?.backlog.take(bytes, signal);
+    const giveBack = await this.#outbound.backlog.take(bytes, signal);
     // Room that came at the moment of leaving is given back as well.
-    if (signal.aborted) giveBack?.();
+    if (signal.aborted) giveBack();
     else this.#giveBack = giveBack;
   }
 
@@ -141,7 +137,7 @@ export class BacklogPlace {
     const onAbort = () => void (connection.closed.aborted || takenBack.resolve(true));
     if (signal.aborted) onAbort();
     else signal.addEventListener("abort", onAbort, { once: true });
-    const hasLeft = (await Promise.race([this.#outbound?.whenLeft(id), takenBack.promise])) !== false;
+    const hasLeft = await Promise.race([this.#outbound.whenLeft(id), takenBack.promise]);
     signal.removeEventListener("abort", onAbort);
     this.#giveBack?.();
     this.#giveBack = undefined;
@@ -167,9 +163,34 @@ export async function readWithRoom(request: Asking, read: () => Promise<Task>): 
   let task: Task | undefined = await read();
   const place = new BacklogPlace(request);
   const bytes = isTerminal(task) ? sizeOf(task.outcome) : 0;
-  if (!place.isKnown || !isLarge(bytes)) return task;
+  if (!isLarge(bytes)) return task;
   if (!place.hasRoom(bytes)) task = undefined;
   await place.take(bytes);
   void place.whenLeft();
   return task ?? (await read());
+}
+
+/**
+ * What finds no room on its way to the client waits on the disk; and what is on record stays there until the answer has
+ * left.
+ */
+export async function makeRoom(ending: EndedCall, bytes: number, request: ClientRequest, place: BacklogPlace) {
+  const { signal, door, client } = request;
+  // What was taken back is answered by nothing, so there is nothing to wait for.
+  if (signal.aborted) return ending.finish(!ending.isOnRecord || !isLost(request));
+  if (!ending.isOnRecord && !isLarge(bytes)) return ending.finish(true);
+  if (isLarge(bytes) && !place.hasRoom(bytes)) await ending.setAside();
+  if (isLarge(bytes)) await place.take(bytes);
+  let isThere = false;
+  void place.whenLeft().then((hasLeft) => {
+    // On 2026-07-28 over HTTP a client that is lost has cancelled.
+    ending.finish(isThere && (hasLeft || (door === "http" && client.isModern)));
+  });
+  await ending.recall();
+  isThere = true;
+}
+
+/** False for one that has cancelled, as a client of 2026-07-28 over HTTP does that is lost. */
+function isLost({ door, client, connection, exchange }: ClientRequest): boolean {
+  return door === "stdio" ? connection.closed.aborted : !client.isModern && exchange?.aborted === true;
 }

@@ -1,9 +1,8 @@
 import type { Json } from "../wire/json.ts";
 import type { Caller } from "./caller.ts";
+import type { Tasks2025 } from "./generation/tasks-2025.ts";
 import type { Guest } from "./guest.ts";
 import type { Outbound } from "./outbound.ts";
-import type { ClientCapabilities } from "./questions.ts";
-import type { Tasks2025 } from "./generation/tasks-2025.ts";
 
 /** What our methods know of a request, of the connection it came on and of who asks, whatever carries them. */
 
@@ -11,6 +10,12 @@ export type Result = Json;
 
 /** Answers one method. */
 export type Handler = (params: Json, request: ClientRequest) => Result | Promise<Result>;
+
+export interface ClientCapabilities {
+  readonly elicitation?: { readonly form?: object; readonly url?: object };
+  readonly extensions?: Readonly<Record<string, unknown>>;
+  readonly experimental?: Readonly<Record<string, unknown>>;
+}
 
 /** Who asks: as said with the request since 2026-07-28, at the handshake before. */
 export interface ClientIdentity {
@@ -68,8 +73,8 @@ export interface ClientRequest {
   readonly signal: AbortSignal;
   /** Over HTTP: aborted when the exchange that carries the request is over, or broken. */
   readonly exchange: AbortSignal | undefined;
-  /** The way by which it is answered; undefined where nothing is known of it. */
-  readonly outbound: Outbound | undefined;
+  /** The way by which it is answered. */
+  readonly outbound: Outbound;
   /** What the author has registered by hand, for clients like this one; undefined where that is nothing. */
   guest(): Promise<Guest> | undefined;
   /** Whether a tool of this name is among it, as far as that is known by now. */

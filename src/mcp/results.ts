@@ -1,7 +1,9 @@
 import { type Clock, toTimestamp } from "../clock.ts";
 import type { Command } from "../command/command.ts";
 import { toEnvelope, toEnvelopeText } from "../command/envelope.ts";
-import type { RunMessage, Outcome } from "../command/run.ts";
+import type { Outcome, RunMessage } from "../command/run.ts";
+import type { CallEnding } from "../task/calls.ts";
+import { type Caller, isKnown } from "./caller.ts";
 import type { Result } from "./request.ts";
 
 export interface AboutCall {
@@ -43,4 +45,16 @@ export function errorResult(text: string, clock: Clock): Result {
     structuredContent: { success: false, data: {}, messages },
     isError: true,
   } as Result;
+}
+
+/** What a client is told whose call goes on without it, as a task or as nothing. */
+export function whereItWent(left: CallEnding & { kind: "left" }, toolName: string, caller: Caller): string {
+  const { taskId, isSafe } = left;
+  // The tasks of callers who cannot be told apart are not in the terminal's list.
+  const where = isKnown(caller) ? `; get its result with: meanwhile tasks result ${taskId}` : ".";
+  if (taskId !== undefined) return `The server is stopping. ${toolName} goes on as task ${taskId}${where}`;
+  const advice = isSafe
+    ? "so it was ended; call again"
+    : "so its outcome will not be known here; check what it has done before you call again";
+  return `The server is stopping, and ${toolName} could not be made a task, ${advice}.`;
 }

@@ -11,11 +11,11 @@ import {
   tasksExtension,
 } from "../wire/revisions.ts";
 import type { Caller } from "./caller.ts";
+import { tasksCapability } from "./generation/tasks-2025.ts";
 import type { Guest } from "./guest.ts";
 import { badParams, textParam } from "./params.ts";
 import type { ServerIdentity, ServerParts, ToolCall } from "./parts.ts";
-import type { Handler, ClientRequest, Result } from "./request.ts";
-import { tasksCapability } from "./generation/tasks-2025.ts";
+import type { ClientRequest, Handler, Result } from "./request.ts";
 
 /**
  * Which method is answered by what, in either era. What differs for one connection it brings itself: its handshake, and

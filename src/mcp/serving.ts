@@ -7,22 +7,23 @@ import type { Calls } from "../task/calls.ts";
 import type { CommandStats } from "../task/history.ts";
 import type { Json } from "../wire/json.ts";
 import { type Caller, isKnown } from "./caller.ts";
+import { createTools } from "./command-tools.ts";
 import { createCompletions } from "./completions.ts";
 import type { Conversation, Served } from "./conversation.ts";
+import { FollowUpTools } from "./generation/plain.ts";
+import { Tasks2025 } from "./generation/tasks-2025.ts";
+import { createTasks2026 } from "./generation/tasks-2026.ts";
 import type { Guests } from "./guest.ts";
 import { Listening, type ListName } from "./listening.ts";
+import { ParkedCalls } from "./parked-calls.ts";
 import type { ServerIdentity } from "./parts.ts";
-import { FollowUpTools } from "./generation/plain.ts";
 import { PollLimit } from "./poll-limit.ts";
 import { createPrompts } from "./prompts.ts";
-import { RequestStates } from "./questions.ts";
 import type { ClientRequest } from "./request.ts";
+import { RequestStates } from "./request-states.ts";
 import { createResources } from "./resources.ts";
 import { createRouter } from "./router.ts";
 import { TaskSubscriptions } from "./subscriptions.ts";
-import { Tasks2025 } from "./generation/tasks-2025.ts";
-import { createTasks2026 } from "./generation/tasks-2026.ts";
-import { createTools } from "./command-tools.ts";
 
 export interface ServingOptions {
   readonly facts: ServerIdentity;
@@ -50,7 +51,7 @@ export interface Serving {
   readonly served: Served;
   readonly listening: Listening;
   /** Calls that were sent back with a question. */
-  readonly parked: ReadonlyMap<string, () => void>;
+  readonly parked: ParkedCalls;
   /** Those over pipes that are going on. */
   readonly conversations: Set<Conversation>;
   /** The schema of a tool's arguments, as its caller sees it. */
@@ -66,7 +67,7 @@ export function createServing(options: ServingOptions): Serving {
   const find = (name: string): Command | undefined => catalog.get(name)?.command;
   const common = { openEngine, find, clock, log, isDebug, polls: new PollLimit(clock) };
   const plain = options.hasFollowUpTools ? new FollowUpTools({ ...common, toolPrefix: options.toolPrefix }) : undefined;
-  const parked = new Map<string, () => void>();
+  const parked = new ParkedCalls(options);
   const shared = {
     ...options,
     parked,

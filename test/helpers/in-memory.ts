@@ -39,7 +39,7 @@ export interface InMemoryServer {
   /** Those with a handshake, as they came. */
   readonly connections: readonly ClientConnection[];
   /** Calls that were sent back with a question. */
-  readonly parked: ReadonlyMap<string, unknown>;
+  readonly parked: { readonly size: number };
   /** A connection over a pair of streams. */
   openPipe(): Link;
   /** The HTTP door; who calls has the home's token. */

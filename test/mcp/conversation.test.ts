@@ -3,6 +3,7 @@ import { RequestError } from "../../src/errors.ts";
 import { silentLog } from "../../src/log.ts";
 import { localUser } from "../../src/mcp/caller.ts";
 import { Conversation, type Served } from "../../src/mcp/conversation.ts";
+import { Backlog } from "../../src/mcp/outbound.ts";
 import type { Handler } from "../../src/mcp/request.ts";
 import type { Message } from "../../src/wire/message.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
@@ -23,7 +24,8 @@ test("what is thrown by mistake is told to the log, and nothing of it to the cli
     log: { ...silentLog, error },
     clock: new FakeClock(),
   } as unknown as Served;
-  const way = { send: (message: Message) => void sent.push(message), outbound: undefined, exchange: undefined };
+  const outbound = { backlog: new Backlog(), whenLeft: async () => true };
+  const way = { send: (message: Message) => void sent.push(message), outbound, exchange: undefined };
   const connection = new Conversation(served, { caller: localUser, door: "stdio", way });
   connection.receive({ id: 1, method: "bug" });
   connection.receive({ id: 2, method: "no" });

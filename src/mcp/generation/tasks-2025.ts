@@ -1,5 +1,5 @@
 import type { Clock } from "../../clock.ts";
-import { ProtocolError, RequestError, requestErrors } from "../../errors.ts";
+import { RequestError } from "../../errors.ts";
 import type { Logger } from "../../log.ts";
 import type { Engine } from "../../task/engine.ts";
 import { ProgressReader } from "../../task/progress.ts";
@@ -9,8 +9,8 @@ import { type Caller, callerKey, isKnown } from "../caller.ts";
 import { readWithRoom } from "../outbound.ts";
 import type { PollLimit } from "../poll-limit.ts";
 import { ProgressSender } from "../progress-sender.ts";
-import { canElicit, elicit } from "../questions.ts";
-import type { ClientConnection, Handler, ClientRequest, Result } from "../request.ts";
+import { answerUntilFits, canElicit, elicit } from "../questions.ts";
+import type { ClientConnection, ClientRequest, Handler, Result } from "../request.ts";
 import { type FindCommand, relatedTask, resultOrError, toTask2025 } from "../task-wire.ts";
 
 /**
@@ -279,42 +279,6 @@ const questionClosed = new Error("The question is no longer open.");
 
 function idOf(taskId: string, key: string): string {
   return `${taskId} ${key}`;
-}
-
-const maxAnswers = 3;
-
-/** Asks, and asks again with the reason when the answer does not fit; gives up as dismissed. */
-export async function answerUntilFits(
-  engine: Engine,
-  caller: string,
-  taskId: string,
-  question: TaskQuestion,
-  ask: (question: TaskQuestion) => ReturnType<typeof elicit>,
-): Promise<void> {
-  let words = question;
-  for (let tries = 1; ; tries++) {
-    const answer = await ask(words);
-    try {
-      await engine.answer(caller, taskId, { [question.key]: answer });
-      return;
-    } catch (error) {
-      if (!(error instanceof RequestError) || answer.action !== "accept") throw error;
-      if (tries === maxAnswers) {
-        await engine.answer(caller, taskId, { [question.key]: { action: "cancel" } });
-        return;
-      }
-      words = { ...question, message: `${question.message} (${error.message})` };
-    }
-  }
-}
-
-/** The error for a tool that is called with, or without, a task against what it declares. */
-export function wrongTaskSupport(toolName: string, support: "required" | "forbidden"): ProtocolError {
-  const text =
-    support === "required"
-      ? `${toolName} runs only as a task; call it with params.task.`
-      : `${toolName} cannot run as a task; call it without params.task.`;
-  return new ProtocolError(requestErrors.method.code, text);
 }
 
 interface TaskParams {

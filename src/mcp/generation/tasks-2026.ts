@@ -7,8 +7,8 @@ import { tasksExtension } from "../../wire/revisions.ts";
 import { callerKey } from "../caller.ts";
 import { readWithRoom } from "../outbound.ts";
 import type { PollLimit } from "../poll-limit.ts";
-import { type ClientCapabilities, canElicit, toAnswer } from "../questions.ts";
-import type { Handler, ClientRequest, Result } from "../request.ts";
+import { canElicit, toAnswer } from "../questions.ts";
+import type { ClientCapabilities, ClientRequest, Handler, Result } from "../request.ts";
 import { type FindCommand, toDetailedTask } from "../task-wire.ts";
 
 /**

@@ -35,8 +35,9 @@ export class EventWay implements Way {
     this.#carrier = carrier;
   }
 
-  get outbound(): Outbound | undefined {
-    return this.#carrier;
+  /** Of requests alone, and theirs has been carried from the first. */
+  get outbound(): Outbound {
+    return this.#carrier as HttpExchange;
   }
 
   get exchange(): AbortSignal | undefined {

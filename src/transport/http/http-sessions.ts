@@ -6,9 +6,9 @@ import { Conversation, type Served } from "../../mcp/conversation.ts";
 import type { Way } from "../../mcp/incoming.ts";
 import type { Message } from "../../wire/message.ts";
 import { assumedRevision, legacyRevisions, modernRevision, takesEmptyEvents } from "../../wire/revisions.ts";
+import { limitsOf, nameOf, tooManyRequests } from "../limits.ts";
 import { EventWay } from "./event-way.ts";
 import type { HttpExchange } from "./http-exchange.ts";
-import { limitsOf, nameOf, tooManyRequests } from "../limits.ts";
 import { HttpRefusal } from "./http-refusal.ts";
 import { Replay, ReplayMemory } from "./replay.ts";
 

@@ -1,0 +1,115 @@
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import type { Clock } from "../clock.ts";
+import { createId } from "../ids.ts";
+import { digestOf } from "../task/digest.ts";
+import type { TaskQuestion } from "../task/task.ts";
+import { type Caller, callerKey } from "./caller.ts";
+import { badParams } from "./params.ts";
+import type { ToolCall } from "./parts.ts";
+import { toInputRequest } from "./questions.ts";
+import type { Result } from "./request.ts";
+
+export const stateLivesMs = 60 * 60 * 1000;
+const maxStateLength = 64 * 1024;
+
+/** What a state leads back to. */
+export type Resumed = { readonly taskId: string } | { readonly asked: readonly TaskQuestion[] };
+
+interface Payload {
+  readonly caller: string;
+  readonly digest: string;
+  readonly until: number;
+  /** Only the process that asked ahead of a run takes its answers, so that none can be used twice. */
+  readonly process?: string;
+  readonly taskId?: string;
+  readonly asked?: readonly TaskQuestion[];
+}
+
+/** Signs and reads `requestState`: for one caller, one tool with one set of arguments, one hour, one use. */
+export class RequestStates {
+  readonly #clock: Clock;
+  readonly #secret: () => string;
+  readonly #process = createId();
+  readonly #used = new Map<string, number>();
+
+  /** `secret` is asked for when it is first needed. */
+  constructor(clock: Clock, secret: () => string) {
+    this.#clock = clock;
+    this.#secret = secret;
+  }
+
+  sign(to: Resumed, call: ToolCall, caller: Caller): string {
+    const payload: Payload = {
+      ...bindingOf(call, caller),
+      until: this.#clock.now() + stateLivesMs,
+      ...("taskId" in to ? { taskId: to.taskId } : { asked: to.asked, process: this.#process }),
+    };
+    const text = `${Buffer.from(JSON.stringify(payload)).toString("base64url")}.${randomBytes(12).toString("base64url")}`;
+    return `${text}.${this.#tag(text).toString("base64url")}`;
+  }
+
+  /** What a client is sent away with: questions, and the state that leads back. */
+  toInputRequired(asked: readonly TaskQuestion[], to: Resumed, call: ToolCall, caller: Caller): Result {
+    const open = asked.filter(({ answer }) => answer === undefined);
+    // The state that leads back is void before the question is.
+    const until = this.#clock.now() + stateLivesMs;
+    const limited = open.map((question) => ({ ...question, until: Math.min(question.until ?? until, until) }));
+    return {
+      resultType: "input_required",
+      inputRequests: Object.fromEntries(limited.map((question) => [question.key, toInputRequest(question)])),
+      requestState: this.sign(to, call, caller),
+    };
+  }
+
+  /** Throws for anything that is not, or no longer, a state of ours for this very call. */
+  resume(state: unknown, call: ToolCall, caller: Caller): Resumed {
+    const payload = this.#read(state);
+    const binding = bindingOf(call, caller);
+    const isOurs =
+      payload !== undefined &&
+      payload.caller === binding.caller &&
+      payload.digest === binding.digest &&
+      payload.until > this.#clock.now();
+    const isHere = payload?.process === undefined || payload.process === this.#process;
+    const nonce = String(state).split(".")[1] ?? "";
+    if (!isOurs || !isHere || this.#used.has(nonce))
+      throw badParams("Invalid or expired requestState", { reason: "invalid_request_state" });
+    this.#forgetOld();
+    this.#used.set(nonce, payload.until);
+    return payload.taskId === undefined ? { asked: payload.asked ?? [] } : { taskId: payload.taskId };
+  }
+
+  #forgetOld(): void {
+    const now = this.#clock.now();
+    for (const [nonce, until] of this.#used) {
+      if (until > now) break;
+      this.#used.delete(nonce);
+    }
+  }
+
+  #read(state: unknown): Payload | undefined {
+    if (typeof state !== "string" || state.length > maxStateLength) return undefined;
+    const end = state.lastIndexOf(".");
+    const text = state.slice(0, end);
+    const given = Buffer.from(state.slice(end + 1), "base64url");
+    const expected = this.#tag(text);
+    const isGenuine =
+      end > 0 &&
+      given.length === expected.length &&
+      timingSafeEqual(given, expected) &&
+      given.toString("base64url") === state.slice(end + 1);
+    return isGenuine
+      ? (JSON.parse(Buffer.from(text.split(".")[0] ?? "", "base64url").toString("utf8")) as Payload)
+      : undefined;
+  }
+
+  #tag(text: string): Buffer {
+    return createHmac("sha256", createHash("sha256").update(`meanwhile request state ${this.#secret()}`).digest())
+      .update(text)
+      .digest();
+  }
+}
+
+function bindingOf(call: ToolCall, caller: Caller): { caller: string; digest: string } {
+  return { caller: callerKey(caller), digest: digestOf(call.name, call.arguments ?? {}) };
+}
