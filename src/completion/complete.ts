@@ -6,15 +6,15 @@ import { messageOf } from "../errors.ts";
 import { CompletionFailed } from "./completion-failed.ts";
 import { filterBy } from "./filter.ts";
 import { type Path, parsePath, resolveContext, valueAt } from "./references.ts";
-import { openScope, type Scope } from "./schema-branches.ts";
+import { openSchema, type SchemaView } from "./schema-branches.ts";
+import { schemaAt } from "./schema-names.ts";
 import {
   type Candidate,
+  type CandidateRequest,
   type Candidates,
   candidatesOf,
   describe,
   maxValues,
-  type Request,
-  schemaAt,
 } from "./schema-values.ts";
 
 export interface CompletionRequest {
@@ -82,20 +82,20 @@ export async function completeWithDescriptions(
   options.signal?.throwIfAborted();
   const { partial = "", arguments: given = {}, context = {}, argument } = request;
   checkRequest(partial, argument);
-  const scope = openScope(schema);
-  const known: Request = {
+  const view = openSchema(schema);
+  const known: CandidateRequest = {
     partial,
     arguments: given,
     context,
     today: toTimestamp((options.clock ?? systemClock).now()).slice(0, 10),
   };
   try {
-    const target = argument ?? findArgumentBeingTyped(scope, known);
+    const target = argument ?? findArgumentBeingTyped(view, known);
     const completer = target === undefined ? undefined : completerOf(options.completers, target);
     if (target !== undefined && completer !== undefined)
       return toCompletion(await runCompleter(completer, target, known, options), partial);
     return toCompletion(
-      target === undefined ? candidatesOf(scope, schema, known, given) : valuesAt(scope, target, known),
+      target === undefined ? candidatesOf(view, schema, known, given) : valuesAt(view, target, known),
       partial,
     );
   } catch (error) {
@@ -120,15 +120,15 @@ function checkRequest(partial: string, argument: string | undefined): void {
  * A request may leave the argument out and give its value so far both as `partial` and among the arguments.
  * Then that argument is meant, unless what was typed begins the name of one.
  */
-function findArgumentBeingTyped(scope: Scope, request: Request): string | undefined {
+function findArgumentBeingTyped(view: SchemaView, request: CandidateRequest): string | undefined {
   const { partial } = request;
   if (partial === "") return undefined;
   const typed = Object.entries(request.arguments).filter(
     ([name, value]) => value === partial && parsePath(name)?.length === 1,
   );
   const name = typed[0]?.[0];
-  if (name === undefined || schemaAt(scope, scope.root, [name], {}) === undefined) return undefined;
-  const names = candidatesOf(scope, scope.root, request, {}).items;
+  if (name === undefined || schemaAt(view, view.root, [name], {}) === undefined) return undefined;
+  const names = candidatesOf(view, view.root, request, {}).items;
   return names.some(({ text }) => text.startsWith(partial)) ? undefined : name;
 }
 
@@ -140,24 +140,28 @@ function completerOf(completers: CompletionOptions["completers"], argument: stri
   return undefined;
 }
 
-function valuesAt(scope: Scope, argument: string, request: Request): Candidates {
-  const { path, schema } = findArgument(scope, argument, request);
+function valuesAt(view: SchemaView, argument: string, request: CandidateRequest): Candidates {
+  const { path, schema } = findArgument(view, argument, request);
   if (path === undefined || schema === undefined)
-    throw new CompletionFailed("argument", unknownArgument(scope, argument, request), { argument });
-  return candidatesOf(scope, schema, request, valueAt(request.arguments, path));
+    throw new CompletionFailed("argument", unknownArgument(view, argument, request), { argument });
+  return candidatesOf(view, schema, request, valueAt(request.arguments, path));
 }
 
-function findArgument(scope: Scope, argument: string, request: Request): { path: Path | undefined; schema: unknown } {
+function findArgument(
+  view: SchemaView,
+  argument: string,
+  request: CandidateRequest,
+): { path: Path | undefined; schema: unknown } {
   // A property may be called `a.b`.
   for (const path of [[argument], parsePath(argument)]) {
-    const schema = path && schemaAt(scope, scope.root, path, request.arguments);
+    const schema = path && schemaAt(view, view.root, path, request.arguments);
     if (schema !== undefined) return { path, schema };
   }
   return { path: undefined, schema: undefined };
 }
 
-function unknownArgument(scope: Scope, argument: string, request: Request): string {
-  const names = candidatesOf(scope, scope.root, { ...request, partial: "" }, {}).items.map(({ text }) => text);
+function unknownArgument(view: SchemaView, argument: string, request: CandidateRequest): string {
+  const names = candidatesOf(view, view.root, { ...request, partial: "" }, {}).items.map(({ text }) => text);
   const near = closest(argument, names);
   const known =
     names.length === 0 ? "it takes none" : `known: ${names.slice(0, 20).join(", ")}${names.length > 20 ? ", …" : ""}`;
@@ -167,7 +171,7 @@ function unknownArgument(scope: Scope, argument: string, request: Request): stri
 async function runCompleter(
   completer: Completer,
   argument: string,
-  request: Request,
+  request: CandidateRequest,
   options: CompletionOptions,
 ): Promise<Candidates> {
   const { limitMs = defaultLimitMs, clock = systemClock, signal } = options;

@@ -1,5 +1,5 @@
 import type { JsonSchema } from "../command/schema.ts";
-import { listOf, mapOf, patternOf, resolveRef, type Scope, spend, toSchema } from "./schema-branches.ts";
+import { listOf, mapOf, patternOf, resolveRef, type SchemaView, spend, toSchema } from "./schema-branches.ts";
 
 /**
  * Whether a value is valid against a schema, as draft 2020-12 has it, for the few values a completion looks at.
@@ -8,23 +8,23 @@ import { listOf, mapOf, patternOf, resolveRef, type Scope, spend, toSchema } fro
  * lets no object or list pass.
  */
 export function accepts(
-  scope: Scope,
+  view: SchemaView,
   schema: unknown,
   value: unknown,
   depth = 0,
   followed: readonly unknown[] = [],
 ): boolean {
   if (typeof schema === "boolean") return schema;
-  if (depth > MAX_DEPTH) spend(scope, Number.POSITIVE_INFINITY);
-  spend(scope);
+  if (depth > MAX_DEPTH) spend(view, Number.POSITIVE_INFINITY);
+  spend(view);
   const current = toSchema(schema);
   return (
     hasType(current, value) &&
-    isListed(scope, current, value) &&
-    (typeof value !== "string" || acceptsText(scope, current, value)) &&
+    isListed(view, current, value) &&
+    (typeof value !== "string" || acceptsText(view, current, value)) &&
     (typeof value !== "number" || acceptsNumber(current, value)) &&
-    (typeof value !== "object" || value === null || acceptsInside(scope, current, value, depth)) &&
-    acceptsCombined(scope, current, value, depth, followed)
+    (typeof value !== "object" || value === null || acceptsInside(view, current, value, depth)) &&
+    acceptsCombined(view, current, value, depth, followed)
   );
 }
 
@@ -52,11 +52,11 @@ function hasType(schema: JsonSchema, value: unknown): boolean {
 
 const plainMembers = new WeakMap<object, Set<unknown>>();
 
-function isListed(scope: Scope, schema: JsonSchema, value: unknown): boolean {
-  if (schema.const !== undefined && !isEqual(scope, schema.const, value)) return false;
+function isListed(view: SchemaView, schema: JsonSchema, value: unknown): boolean {
+  if (schema.const !== undefined && !isEqual(view, schema.const, value)) return false;
   if (schema.enum === undefined) return true;
   const members = listOf(schema, "enum");
-  if (typeof value === "object" && value !== null) return members.some((member) => isEqual(scope, member, value));
+  if (typeof value === "object" && value !== null) return members.some((member) => isEqual(view, member, value));
   let plain = plainMembers.get(members);
   if (plain === undefined) {
     plain = new Set(members);
@@ -65,13 +65,13 @@ function isListed(scope: Scope, schema: JsonSchema, value: unknown): boolean {
   return plain.has(value);
 }
 
-function acceptsText(scope: Scope, schema: JsonSchema, text: string): boolean {
+function acceptsText(view: SchemaView, schema: JsonSchema, text: string): boolean {
   if (schema.minLength !== undefined || schema.maxLength !== undefined) {
     const length = Array.from(text).length;
     if (length < numberOf(schema.minLength, 0) || length > numberOf(schema.maxLength, Number.POSITIVE_INFINITY))
       return false;
   }
-  return typeof schema.pattern !== "string" || patternOf(scope, schema.pattern).matches(text, scope) !== false;
+  return typeof schema.pattern !== "string" || patternOf(view, schema.pattern).matches(text, view) !== false;
 }
 
 function acceptsNumber(schema: JsonSchema, value: number): boolean {
@@ -95,34 +95,34 @@ function numberOf(value: unknown, otherwise: number): number {
   return typeof value === "number" ? value : otherwise;
 }
 
-function acceptsInside(scope: Scope, schema: JsonSchema, value: object, depth: number): boolean {
+function acceptsInside(view: SchemaView, schema: JsonSchema, value: object, depth: number): boolean {
   if (schema.unevaluatedProperties !== undefined || schema.unevaluatedItems !== undefined) return false;
   return Array.isArray(value)
-    ? acceptsList(scope, schema, value, depth)
-    : acceptsObject(scope, schema, value as Record<string, unknown>, depth);
+    ? acceptsList(view, schema, value, depth)
+    : acceptsObject(view, schema, value as Record<string, unknown>, depth);
 }
 
-function acceptsList(scope: Scope, schema: JsonSchema, items: readonly unknown[], depth: number): boolean {
+function acceptsList(view: SchemaView, schema: JsonSchema, items: readonly unknown[], depth: number): boolean {
   if (items.length < numberOf(schema.minItems, 0) || items.length > numberOf(schema.maxItems, Number.POSITIVE_INFINITY))
     return false;
   if (
     schema.uniqueItems === true &&
-    items.some((item, index) => items.slice(0, index).some((other) => isEqual(scope, item, other)))
+    items.some((item, index) => items.slice(0, index).some((other) => isEqual(view, item, other)))
   )
     return false;
   const places = listOf(schema, "prefixItems");
   if (
     !items.every((item, index) =>
-      accepts(scope, places[index] ?? (index < places.length ? true : (schema.items ?? true)), item, depth + 1),
+      accepts(view, places[index] ?? (index < places.length ? true : (schema.items ?? true)), item, depth + 1),
     )
   )
     return false;
   if (schema.contains === undefined) return true;
-  const count = items.filter((item) => accepts(scope, schema.contains, item, depth + 1)).length;
+  const count = items.filter((item) => accepts(view, schema.contains, item, depth + 1)).length;
   return count >= numberOf(schema.minContains, 1) && count <= numberOf(schema.maxContains, Number.POSITIVE_INFINITY);
 }
 
-function acceptsObject(scope: Scope, schema: JsonSchema, value: Record<string, unknown>, depth: number): boolean {
+function acceptsObject(view: SchemaView, schema: JsonSchema, value: Record<string, unknown>, depth: number): boolean {
   const names = Object.keys(value);
   if (
     names.length < numberOf(schema.minProperties, 0) ||
@@ -139,18 +139,18 @@ function acceptsObject(scope: Scope, schema: JsonSchema, value: Record<string, u
       return false;
   }
   for (const [name, described] of Object.entries(mapOf(schema, "dependentSchemas"))) {
-    if (Object.hasOwn(value, name) && !accepts(scope, described, value, depth + 1)) return false;
+    if (Object.hasOwn(value, name) && !accepts(view, described, value, depth + 1)) return false;
   }
   const properties = mapOf(schema, "properties");
   const patterns = Object.entries(mapOf(schema, "patternProperties"));
   return names.every((name) => {
     const described = patterns
-      .filter(([pattern]) => patternOf(scope, pattern).matches(name, scope) === true)
+      .filter(([pattern]) => patternOf(view, pattern).matches(name, view) === true)
       .map(([, inner]) => inner);
     if (Object.hasOwn(properties, name)) described.push(properties[name]);
     if (described.length === 0) described.push(schema.additionalProperties ?? true);
-    if (schema.propertyNames !== undefined && !accepts(scope, schema.propertyNames, name, depth + 1)) return false;
-    return described.every((inner) => accepts(scope, inner, value[name], depth + 1));
+    if (schema.propertyNames !== undefined && !accepts(view, schema.propertyNames, name, depth + 1)) return false;
+    return described.every((inner) => accepts(view, inner, value[name], depth + 1));
   });
 }
 
@@ -159,16 +159,16 @@ function acceptsObject(scope: Scope, schema: JsonSchema, value: Record<string, u
  * nothing.
  */
 function acceptsCombined(
-  scope: Scope,
+  view: SchemaView,
   schema: JsonSchema,
   value: unknown,
   depth: number,
   followed: readonly unknown[],
 ): boolean {
-  const fits = (inner: unknown) => accepts(scope, inner, value, depth + 1, followed);
+  const fits = (inner: unknown) => accepts(view, inner, value, depth + 1, followed);
   if (schema.$ref !== undefined) {
-    const target = resolveRef(scope, schema.$ref);
-    if (followed.includes(target) || !accepts(scope, target, value, depth + 1, [...followed, target])) return false;
+    const target = resolveRef(view, schema.$ref);
+    if (followed.includes(target) || !accepts(view, target, value, depth + 1, [...followed, target])) return false;
   }
   if (!listOf(schema, "allOf").every(fits)) return false;
   if (schema.anyOf !== undefined && !optionsFor(listOf(schema, "anyOf"), value).some(fits)) return false;
@@ -202,8 +202,8 @@ function indexByConst(options: readonly unknown[]): Map<unknown, unknown[]> | un
   return index;
 }
 
-function isEqual(scope: Scope, a: unknown, b: unknown): boolean {
-  spend(scope);
+function isEqual(view: SchemaView, a: unknown, b: unknown): boolean {
+  spend(view);
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b;
   if (Array.isArray(a) !== Array.isArray(b)) return false;
   const names = Object.keys(a);
@@ -211,6 +211,11 @@ function isEqual(scope: Scope, a: unknown, b: unknown): boolean {
   return names.every(
     (name) =>
       Object.hasOwn(b, name) &&
-      isEqual(scope, (a as Record<string, unknown>)[name], (b as Record<string, unknown>)[name]),
+      isEqual(view, (a as Record<string, unknown>)[name], (b as Record<string, unknown>)[name]),
   );
+}
+
+/** Texts stay as they are; anything else is written as JSON. */
+export function textOf(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -85,12 +85,12 @@ async function toMessage(
       requestErrors.params.code,
       `${toolName} needs ${missing.map((name) => `\`${name}\``).join(", ")}.`,
     );
-  const [{ accepts }, { openScope }] = await Promise.all([
+  const [{ accepts }, { openSchema }] = await Promise.all([
     import("../completion/schema-accepts.ts"),
     import("../completion/schema-branches.ts"),
   ]);
   const fits = (name: string, value: unknown) =>
-    accepts(openScope(command.inputSchema), properties[name] ?? true, value);
+    accepts(openSchema(command.inputSchema), properties[name] ?? true, value);
   const input = Object.fromEntries(
     Object.entries(given).map(([name, text]) => [name, fromText(text, (value) => fits(name, value))]),
   );
