@@ -1,6 +1,7 @@
 import { existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { type Clock, systemClock } from "./clock.ts";
+import { localKey, localUser } from "./command/caller.ts";
 import { type Catalog, openLiveCatalog } from "./command/catalog.ts";
 import { loadAsOf } from "./command/load.ts";
 import { watchLoop } from "./command/loop-watch.ts";
@@ -8,20 +9,19 @@ import type { Settings } from "./config.ts";
 import { isStoreError, messageOf, RuntimeError } from "./errors.ts";
 import { createFirstNumber, createId, createSecret } from "./ids.ts";
 import type { Logger } from "./log.ts";
-import { system } from "./system/system.ts";
-import { callerKey, localUser } from "./mcp/caller.ts";
 import { Conversation } from "./mcp/conversation.ts";
 import { type GuestHook, Guests, type Sdk } from "./mcp/guest.ts";
 import { createServing, type Serving } from "./mcp/serving.ts";
 import { ensureHome, type Home, toWorkingFolder } from "./paths.ts";
 import { servedCatalog, unknownLongTools } from "./project/project-commands.ts";
 import { servedFolders } from "./project/stored-project.ts";
+import type { Tasks, TasksOptions } from "./runtime/tasks.ts";
+import { type Store, storeExists } from "./store/open.ts";
+import { system } from "./system/system.ts";
 import type { Calls } from "./task/calls.ts";
 import type { CommandStats } from "./task/history.ts";
 import { type EnvironmentMarks, isTerminal, liveStatuses } from "./task/task.ts";
 import type { Worker } from "./task/worker.ts";
-import { type Store, storeExists } from "./store/open.ts";
-import type { Tasks, TasksOptions } from "./runtime/tasks.ts";
 import type { HttpDoor } from "./transport/http/http-door.ts";
 import type { WritePart } from "./transport/outbox.ts";
 
@@ -174,10 +174,7 @@ class ServedTasks {
     if (!(await this.#isThere())) return false;
     const { tasks } = await this.#open();
     // Nobody stays for what cannot be read.
-    return await withoutStore(
-      () => tasks.engine.hasOwn(callerKey(localUser), { statuses: liveStatuses, withCalls: true }),
-      false,
-    );
+    return await withoutStore(() => tasks.engine.hasOwn(localKey, { statuses: liveStatuses, withCalls: true }), false);
   }
 
   /** How long commands take; nothing is opened for a home that has no tasks yet. */
@@ -198,7 +195,7 @@ class ServedTasks {
     tasks.sweeper.stop();
     await worker.stop(graceMs);
     const { project } = this.#settings;
-    const list = async () => (await tasks.engine.list(callerKey(localUser), { project, statuses: liveStatuses })).tasks;
+    const list = async () => (await tasks.engine.list(localKey, { project, statuses: liveStatuses })).tasks;
     const live = await withoutStore(list, []);
     await tasks.close();
     return live.filter((task) => !isTerminal(task) && task.lease === undefined).length;

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { systemClock } from "../clock.ts";
+import { localUser } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Door, Origin } from "../command/context.ts";
 import { describePlace, type SourcePlace } from "../command/place.ts";
@@ -7,10 +8,10 @@ import { type Outcome, runCommand, summaryLine } from "../command/run.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
 import { type AuthorsEstimate, authorsEstimate } from "../task/history.ts";
 import { ProgressTrack } from "../task/progress.ts";
+import type { Typed } from "./command-usage.ts";
 import { widthFor } from "./screens/layout.ts";
 import { type Format, formatData } from "./screens/output.ts";
 import { askInTerminal, clean, cleanLines, StageView, type Terminal } from "./terminal.ts";
-import type { Typed } from "./command-usage.ts";
 
 export interface RunFacts {
   readonly home: string;
@@ -52,7 +53,7 @@ export async function runInTerminal(
       home,
       config,
       isDebug,
-      caller: { kind: "local" },
+      caller: localUser,
       origin,
       signals: [stop.signal],
       door: toDoor({ view, track, cancel, onAsk }, terminal, typed, isDebug),

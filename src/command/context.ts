@@ -1,3 +1,4 @@
+import type { Caller } from "./caller.ts";
 import type { InferOutput, JsonSchema, Schema } from "./schema.ts";
 
 /** How far a run is: a percentage, a count, or only words; each with a message and free context. */
@@ -24,12 +25,6 @@ export interface CommandLog {
   /** Also one of the result's `messages`, so that the model sees it. */
   error(text: string, details?: unknown): void;
 }
-
-/** Who asks: the user of this machine, somebody without a name, or whom a token names. */
-export type Caller =
-  | { readonly kind: "local" }
-  | { readonly kind: "anonymous" }
-  | { readonly kind: "token"; readonly issuer: string; readonly client: string; readonly subject: string };
 
 /** Where a call came from. It stays the same for every attempt, in whichever process that is. */
 export interface Origin {

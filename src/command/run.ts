@@ -2,11 +2,11 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { type Clock, formatDuration, toTimestamp } from "../clock.ts";
 import { Cancelled, CommandError, Declined, messageOf, ShuttingDown, TimedOut } from "../errors.ts";
 import { keepBuiltins, restoreBuiltins } from "./builtins.ts";
+import { anonymous, type Caller } from "./caller.ts";
 import type { Command } from "./command.ts";
 import { type ContentBlock, contentProblem, isContent } from "./content.ts";
 import {
   type Answer,
-  type Caller,
   type CommandContext,
   type CommandLogLevel,
   type Door,
@@ -17,7 +17,7 @@ import {
   unknownOrigin,
 } from "./context.ts";
 import { describeArguments, describeIssue, unknownArguments } from "./issues.ts";
-import { type SourcePlace, placeOf } from "./place.ts";
+import { placeOf, type SourcePlace } from "./place.ts";
 import { type JsonSchema, toFlatSchema, type Validated, validate } from "./schema.ts";
 
 export interface RunMessage {
@@ -439,7 +439,7 @@ class CommandRun implements Run {
   }
 
   #context(): CommandContext {
-    const { home, config, door, caller = { kind: "anonymous" }, origin = unknownOrigin } = this.#options;
+    const { home, config, door, caller = anonymous, origin = unknownOrigin } = this.#options;
     const record = this.#record;
     const line = (level: CommandLogLevel) => (text: string, details?: unknown) => record.line(level, text, details);
     return {

@@ -1,9 +1,9 @@
 import { systemClock } from "../clock.ts";
 import { readSettings } from "../config.ts";
 import { silentLog } from "../log.ts";
+import type { Tasks } from "../runtime/tasks.ts";
 import { storeExists } from "../store/open.ts";
 import type { TokenAnswer, TokenProgress } from "../task/token-progress.ts";
-import type { Tasks } from "../runtime/tasks.ts";
 
 /**
  * Progress by token, for whoever is not the client: an author's script, a status bar, a test that wants to know how far
@@ -45,14 +45,14 @@ async function look<T>(
   const { settings } = readSettings({ cwd: process.cwd(), env, flags: { scope: "pack" } });
   if (!(await storeExists(settings.store))) return none;
   // Loaded when first needed: every command imports `meanwhile`, and few ask.
-  const [{ openTasks }, { callerKey, localUser }] = await Promise.all([
+  const [{ openTasks }, { localKey }] = await Promise.all([
     import("../runtime/tasks.ts"),
-    import("../mcp/caller.ts"),
+    import("../command/caller.ts"),
   ]);
   const tasks = await openTasks(settings, silentLog);
   try {
     await tasks.sweeper.interruptDead();
-    return await ask(tasks, callerKey(localUser));
+    return await ask(tasks, localKey);
   } finally {
     tasks.sweeper.stop();
     await tasks.close();

@@ -1,4 +1,5 @@
 import { type Clock, sleep, toTimestamp } from "../clock.ts";
+import { callerKey, isKnown } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { CommandLogLevel, LogLine, Origin } from "../command/context.ts";
 import { asksFirst, type Outcome } from "../command/run.ts";
@@ -12,7 +13,6 @@ import type { ProgressUpdate } from "../task/progress.ts";
 import { openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import { askAhead, withAnswers } from "./ask-ahead.ts";
 import { withReferences } from "./call-references.ts";
-import { callerKey, isKnown } from "./caller.ts";
 import { handOver } from "./generation/hand-over.ts";
 import type { FollowUpTools } from "./generation/plain.ts";
 import { asksForTask, refuseWrongSupport, takesOfCall } from "./generation/task-support.ts";

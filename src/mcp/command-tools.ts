@@ -1,4 +1,5 @@
 import { ownArguments } from "../command/aliases.ts";
+import { isKnown } from "../command/caller.ts";
 import type { Catalog, CatalogEntry } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
 import { envelopeSchema } from "../command/envelope.ts";
@@ -6,7 +7,6 @@ import { closest } from "../command/suggest.ts";
 import { CommandError, ProtocolError } from "../errors.ts";
 import { type CommandStats, isTaskModeRecommended } from "../task/history.ts";
 import { knowsTaskSupport } from "../wire/revisions.ts";
-import { isKnown } from "./caller.ts";
 import { CommandCall, type CommandCallOptions } from "./command-call.ts";
 import { refuseWrongSupport } from "./generation/task-support.ts";
 import { budgetFor } from "./host-limit.ts";

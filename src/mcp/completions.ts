@@ -1,4 +1,5 @@
 import { ownArgument, ownArguments } from "../command/aliases.ts";
+import { callerKey, isKnown } from "../command/caller.ts";
 import type { Catalog, CatalogEntry } from "../command/catalog.ts";
 import type { Completer } from "../command/command.ts";
 import type { JsonSchema } from "../command/schema.ts";
@@ -8,7 +9,6 @@ import { CompletionFailed } from "../completion/completion-failed.ts";
 import { internalErrorCode, messageOf, ProtocolError, requestErrors } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { forCommands } from "../task/runner.ts";
-import { callerKey, isKnown } from "./caller.ts";
 import type { ClientRequest, Result } from "./request.ts";
 
 /**

@@ -1,4 +1,5 @@
 import type { Clock } from "../clock.ts";
+import type { Caller } from "../command/caller.ts";
 import { internalErrorCode, ProtocolError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { describeIssue, envelopeIssueOf, hasClaim, isModernClaim, logLevels } from "../wire/claim.ts";
@@ -8,7 +9,6 @@ import { fieldsOf, type Json, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
 import { modernRevision } from "../wire/revisions.ts";
 import { unsupportedRevision } from "../wire/routing.ts";
-import type { Caller } from "./caller.ts";
 import type { Tasks2025 } from "./generation/tasks-2025.ts";
 import type { Guest, Guests } from "./guest.ts";
 import { clientOf, IncomingRequest, type Way } from "./incoming.ts";

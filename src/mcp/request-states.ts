@@ -1,9 +1,9 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../clock.ts";
+import { type Caller, callerKey } from "../command/caller.ts";
 import { createId } from "../ids.ts";
 import { digestOf } from "../task/digest.ts";
 import type { TaskQuestion } from "../task/task.ts";
-import { type Caller, callerKey } from "./caller.ts";
 import { badParams } from "./params.ts";
 import type { ToolCall } from "./parts.ts";
 import { toInputRequest } from "./questions.ts";

@@ -1,5 +1,5 @@
+import type { Caller } from "../command/caller.ts";
 import type { Json } from "../wire/json.ts";
-import type { Caller } from "./caller.ts";
 import type { Tasks2025 } from "./generation/tasks-2025.ts";
 import type { Guest } from "./guest.ts";
 import type { Outbound } from "./outbound.ts";

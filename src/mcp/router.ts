@@ -1,3 +1,4 @@
+import type { Caller } from "../command/caller.ts";
 import { internalErrorCode, ProtocolError, RequestError, RuntimeError, requestErrors } from "../errors.ts";
 import { metaKeys } from "../wire/envelope.ts";
 import { excerptOf, type Json, listOf } from "../wire/json.ts";
@@ -10,7 +11,6 @@ import {
   modernRevision,
   tasksExtension,
 } from "../wire/revisions.ts";
-import type { Caller } from "./caller.ts";
 import { tasksCapability } from "./generation/tasks-2025.ts";
 import type { Guest } from "./guest.ts";
 import { badParams, textParam } from "./params.ts";

@@ -1,4 +1,5 @@
 import type { Clock } from "../clock.ts";
+import { type Caller, isKnown } from "../command/caller.ts";
 import { type Catalog, withoutBundled } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
 import type { HostOverride } from "../host/profiles.ts";
@@ -6,7 +7,6 @@ import type { Logger } from "../log.ts";
 import type { Calls } from "../task/calls.ts";
 import type { CommandStats } from "../task/history.ts";
 import type { Json } from "../wire/json.ts";
-import { type Caller, isKnown } from "./caller.ts";
 import { createTools } from "./command-tools.ts";
 import { createCompletions } from "./completions.ts";
 import type { Conversation, Served } from "./conversation.ts";

@@ -1,9 +1,9 @@
 import type { Clock } from "../clock.ts";
+import { type Caller, callerKey } from "../command/caller.ts";
 import { RequestError } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import type { Task } from "../task/task.ts";
 import type { Json } from "../wire/json.ts";
-import { type Caller, callerKey } from "./caller.ts";
 import { canElicit } from "./questions.ts";
 import type { ClientRequest } from "./request.ts";
 import { type FindCommand, toDetailedTask } from "./task-wire.ts";

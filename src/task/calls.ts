@@ -1,11 +1,11 @@
 import type { Clock } from "../clock.ts";
+import { anonymousKey, whose } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { LogLine, Origin } from "../command/context.ts";
 import type { Outcome } from "../command/run.ts";
 import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.ts";
 import type { HostLimit } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
-import { anonymous, nameOf } from "./callers.ts";
 import { type Decision, type DeferralRules, decide } from "./deferral.ts";
 import { EndedCall, type EndedCallOptions } from "./ended-call.ts";
 import type { CreateRequest, Engine } from "./engine.ts";
@@ -350,7 +350,7 @@ export class Calls {
   async #dismissUnanswerable(task: Task, { caller, whenAsked }: CallRequest): Promise<Task> {
     const { engine } = this.#options;
     const keys = openQuestions(task).filter(({ isConfirmation }) => isConfirmation);
-    if (caller !== anonymous || whenAsked === "park" || keys.length === 0) return task;
+    if (caller !== anonymousKey || whenAsked === "park" || keys.length === 0) return task;
     for (const { key } of keys) await engine.answer(caller, task.taskId, { [key]: { action: "cancel" } });
     return await engine.get(caller, task.taskId);
   }
@@ -502,7 +502,7 @@ const longChars = 64 * 1024;
 class TooManyCalls extends CommandError {
   constructor(held: number, caller: string) {
     super(
-      `There are ${held} running calls of ${nameOf(caller)} already, the most there may be; wait for one to end, or cancel one.`,
+      `There are ${held} running calls of ${whose(caller)} already, the most there may be; wait for one to end, or cancel one.`,
     );
   }
 }

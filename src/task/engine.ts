@@ -1,4 +1,5 @@
 import type { Clock } from "../clock.ts";
+import { anonymousKey, whose } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import { type Answer, type Origin, unknownOrigin } from "../command/context.ts";
 import { describeIssue } from "../command/issues.ts";
@@ -8,7 +9,6 @@ import { CommandError, InputError, isStoreError, RequestError } from "../errors.
 import { failpoint } from "../failpoint.ts";
 import { createId } from "../ids.ts";
 import type { Logger } from "../log.ts";
-import { anonymous, nameOf } from "./callers.ts";
 import { digestOf } from "./digest.ts";
 import { EndedTasks } from "./ended.ts";
 import { type WatchedStore, waitForTask } from "./feed.ts";
@@ -17,7 +17,7 @@ import type { JumpWatch } from "./jumps.ts";
 import { Leaving } from "./leaving.ts";
 import { checkInputSize, checkTtl, keptOf, maxLiveTasks, maxPageSize, maxWaitingTasks } from "./limits.ts";
 import { rulesOf } from "./retry.ts";
-import type { FullStore, ListFilter, TaskPage, CallerScope, TaskStore } from "./store.ts";
+import type { CallerScope, FullStore, ListFilter, TaskPage, TaskStore } from "./store.ts";
 import {
   type EnvironmentMarks,
   isTerminal,
@@ -167,7 +167,7 @@ export class Engine {
 
   /** Equal calls that change something are one run, where callers can be told apart. */
   joinsEqual({ entry: { command }, caller, isNew }: Pick<CreateRequest, "entry" | "caller" | "isNew">): boolean {
-    return command.dedupe && command.effects !== "read" && caller !== anonymous && isNew !== true;
+    return command.dedupe && command.effects !== "read" && caller !== anonymousKey && isNew !== true;
   }
 
   /** False when there is certainly no run that a call would have to join; knowing that costs no look at the tasks. */
@@ -305,7 +305,7 @@ async function refuseAnswer(schema: JsonSchema, content: Readonly<Record<string,
 
 /** Callers who cannot be told apart must not learn each other's ids. */
 function cureOf({ taskId, command, caller }: Task): string {
-  return caller === anonymous
+  return caller === anonymousKey
     ? "answer or cancel one."
     : `answer the oldest, ${command} (${taskId}), or end it with task_cancel, tasks/cancel or: meanwhile tasks cancel ${taskId}`;
 }
@@ -315,8 +315,8 @@ export class TooManyTasks extends CommandError {
   constructor({ live, oldest }: FullStore, caller: string) {
     super(
       oldest === undefined
-        ? `There are ${live} tasks of ${nameOf(caller)} already, the most there may be; wait for one to end, or cancel one.`
-        : `There are ${live} tasks of ${nameOf(caller)} that wait for an answer, the most there may be; ${cureOf(oldest)}`,
+        ? `There are ${live} tasks of ${whose(caller)} already, the most there may be; wait for one to end, or cancel one.`
+        : `There are ${live} tasks of ${whose(caller)} that wait for an answer, the most there may be; ${cureOf(oldest)}`,
     );
   }
 }

@@ -1,5 +1,5 @@
+import { anonymousKey } from "../command/caller.ts";
 import { CommandError, InputError, RequestError } from "../errors.ts";
-import { anonymous } from "./callers.ts";
 import type { ShareLimits } from "./shares.ts";
 import type { KeptTasks } from "./store.ts";
 
@@ -54,7 +54,7 @@ export class BadCursor extends RequestError {
  * by name.
  */
 export function checkTtl(ttlMs: unknown, caller: string, name = "ttl"): number {
-  const most = caller === anonymous ? ofStrangers.ttlMs : maxTtlMs;
+  const most = caller === anonymousKey ? ofStrangers.ttlMs : maxTtlMs;
   if (ttlMs === undefined) return Math.min(defaultTtlMs, most);
   const isUsable = typeof ttlMs === "number" && Number.isSafeInteger(ttlMs) && ttlMs > 0;
   if (!isUsable) throw new RequestError("params", `\`${name}\` must be a positive whole number of milliseconds.`);
@@ -74,7 +74,7 @@ export function questionLimitMs(
 
 /** Refuses arguments that are too large to be kept for this caller. */
 export function checkInputSize(input: unknown, caller: string): void {
-  if (caller !== anonymous) return;
+  if (caller !== anonymousKey) return;
   const bytes = Buffer.byteLength(JSON.stringify(input ?? {}));
   if (bytes <= ofStrangers.inputBytes) return;
   throw new InputError(
@@ -84,7 +84,7 @@ export function checkInputSize(input: unknown, caller: string): void {
 
 /** What is kept of a caller's ended tasks; undefined for all of them until their time is over. */
 export function keptOf(caller: string): KeptTasks | undefined {
-  return caller === anonymous ? ofStrangers.kept : undefined;
+  return caller === anonymousKey ? ofStrangers.kept : undefined;
 }
 
 /** Refuses a result that a store could not keep or a client could not read. */

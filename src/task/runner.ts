@@ -1,10 +1,10 @@
 import { type Clock, sleep } from "../clock.ts";
+import { toCaller } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Door, Origin, Steps } from "../command/context.ts";
 import { type Outcome, type RunOptions, runCommand } from "../command/run.ts";
 import { CommandError, isStoreError } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import { toCaller } from "./callers.ts";
 import { authorsEstimate, type History } from "./history.ts";
 import type { RunIsolated } from "./isolated/isolation.ts";
 import { checkStorable } from "./limits.ts";

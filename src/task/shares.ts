@@ -1,4 +1,4 @@
-import { anonymous } from "./callers.ts";
+import { anonymousKey } from "../command/caller.ts";
 
 /** How places are shared between callers. */
 export interface ShareLimits {
@@ -32,7 +32,7 @@ function mostOf(
   { total, each = total, anonymous: strangers, guaranteed }: ShareLimits,
 ): number {
   const mostNow = taken < total ? each : taken < 1.5 * total ? guaranteed : taken < 2 * total ? 1 : 0;
-  return Math.min(caller === anonymous ? strangers : each, mostNow);
+  return Math.min(caller === anonymousKey ? strangers : each, mostNow);
 }
 
 /** How many of these each caller has. */

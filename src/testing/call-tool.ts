@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { systemClock, toTimestamp } from "../clock.ts";
 import { ownArguments } from "../command/aliases.ts";
+import { localUser } from "../command/caller.ts";
 import { type Catalog, type CatalogEntry, openCatalog } from "../command/catalog.ts";
 import type { Answer, Origin, ProgressReport, Question } from "../command/context.ts";
 import { type Envelope, toEnvelope } from "../command/envelope.ts";
@@ -82,7 +83,7 @@ async function run(entry: CatalogEntry, { name, args, options }: Called): Promis
       clock: systemClock,
       home: options.home ?? ownHome ?? "",
       config,
-      caller: { kind: "local" },
+      caller: localUser,
       origin,
       door: {
         ...(onProgress !== undefined && { progress: onProgress }),

@@ -1,5 +1,5 @@
+import { type Caller, callerKey, isKnown, whose } from "../command/caller.ts";
 import { RequestError } from "../errors.ts";
-import { type Caller, isKnown } from "../mcp/caller.ts";
 
 /** What one caller may hold of the HTTP door at a time. */
 export interface DoorLimits {
@@ -80,14 +80,9 @@ export const partBytes = 1024 * 1024;
  */
 export const replayBytes = { session: 4 * 1024 * 1024, all: 64 * 1024 * 1024, stub: 500 };
 
-/** Whose something is, in a sentence to them. */
-export function nameOf(caller: Caller): string {
-  return isKnown(caller) ? "yours" : "callers without a credential";
-}
-
 export function tooManyRequests(caller: Caller, running: number): RequestError {
   return new RequestError(
     "busy",
-    `There are ${running} requests of ${nameOf(caller)} without an answer already, the most there may be; wait for one to end.`,
+    `There are ${running} requests of ${whose(callerKey(caller))} without an answer already, the most there may be; wait for one to end.`,
   );
 }

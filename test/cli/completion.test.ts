@@ -4,15 +4,15 @@ import { pathToFileURL } from "node:url";
 import { createColors } from "picocolors";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { answerShell } from "../../src/cli/entries/answer-shell.ts";
+import { commandHelp } from "../../src/cli/command-usage.ts";
 import { toCommandWords } from "../../src/cli/completion/command-words.ts";
 import type { Grammar } from "../../src/cli/completion/grammar.ts";
 import { bashEscapable, fishEscapable, readLine } from "../../src/cli/completion/line.ts";
 import { globalFlags, toVerbWords } from "../../src/cli/completion/verb-words.ts";
-import { localCaller } from "../../src/cli/tasks/follow-task.ts";
+import { answerShell } from "../../src/cli/entries/answer-shell.ts";
 import { main, type VerbName } from "../../src/cli/main.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
-import { commandHelp } from "../../src/cli/command-usage.ts";
+import { localKey } from "../../src/command/caller.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import { loadSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
@@ -300,11 +300,11 @@ describe("task ids", () => {
         file: "x.ts",
         command: defineCommand({ summary: "x", run: () => ({}) }),
       };
-      return tasks.engine.create({ entry, input: {}, caller: localCaller, name, reason: "test" });
+      return tasks.engine.create({ entry, input: {}, caller: localKey, name, reason: "test" });
     };
     const { task: first } = await create("first");
     const { task: second } = await create("second");
-    await tasks.engine.cancel(localCaller, first.taskId, "No longer needed.");
+    await tasks.engine.cancel(localKey, first.taskId, "No longer needed.");
     await tasks.close();
     const ids = [second.taskId, first.taskId];
     const [heading, ...lines] = await zsh("tasks", "show", "");

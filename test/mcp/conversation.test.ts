@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
+import { localUser } from "../../src/command/caller.ts";
 import { RequestError } from "../../src/errors.ts";
 import { silentLog } from "../../src/log.ts";
-import { localUser } from "../../src/mcp/caller.ts";
 import { Conversation, type Served } from "../../src/mcp/conversation.ts";
 import { Backlog } from "../../src/mcp/outbound.ts";
 import type { Handler } from "../../src/mcp/request.ts";

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
+import { anonymous, localUser } from "../../src/command/caller.ts";
 import { defineCommand } from "../../src/command/command.ts";
-import { anonymous, localUser } from "../../src/mcp/caller.ts";
 import type { ClientRequest } from "../../src/mcp/request.ts";
 import { WrittenResult, writeMessage } from "../../src/wire/message.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";

@@ -13,8 +13,8 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { localCaller } from "../../src/cli/tasks/follow-task.ts";
 import { verbs } from "../../src/cli/main.ts";
+import { localKey } from "../../src/command/caller.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { loadSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
@@ -412,7 +412,7 @@ describe("a task that waits for a worker", () => {
     const { task } = await tasks.engine.create({
       entry,
       input: { kind: "large" },
-      caller: localCaller,
+      caller: localKey,
       name: "late",
       reason: "test",
     });

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect, test } from "vitest";
-import { type Caller, localUser, anonymous as stranger } from "../../src/mcp/caller.ts";
+import { type Caller, localUser, anonymous as stranger } from "../../src/command/caller.ts";
 import { Connections } from "../../src/transport/http/connections.ts";
 import { HttpExchange, OpenStreams } from "../../src/transport/http/http-exchange.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";

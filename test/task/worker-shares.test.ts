@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { anonymousKey } from "../../src/command/caller.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
-import { anonymous } from "../../src/task/callers.ts";
 import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { FairQueue, Turns, whoIsFull } from "../../src/task/shares.ts";
@@ -83,10 +83,10 @@ test("one caller alone has all places, and the first tasks of another start at o
 
 test("however many wait, callers who cannot be told apart have half of the places together", async () => {
   const { create, runningOf } = setUp();
-  await create(anonymous, 100);
-  expect(runningOf(anonymous)).toBe(8);
+  await create(anonymousKey, 100);
+  expect(runningOf(anonymousKey)).toBe(8);
   await create("local", 100);
-  expect([runningOf(anonymous), runningOf("local")]).toEqual([8, 8]);
+  expect([runningOf(anonymousKey), runningOf("local")]).toEqual([8, 8]);
 });
 
 test("however many callers there are, there are no more than twice as many places, the last of them for who has none", async () => {
@@ -110,16 +110,16 @@ test("with one place callers take turns, however much one of them has queued bef
 
 test("endless tasks take none of the ordinary places, and have few of their own", async () => {
   const { create, runningOf } = setUp();
-  await create(anonymous, 20, "watch");
-  expect(runningOf(anonymous)).toBe(4);
+  await create(anonymousKey, 20, "watch");
+  expect(runningOf(anonymousKey)).toBe(4);
   await create("ada", 20, "watch");
   expect(runningOf("ada")).toBe(12);
   await create("bob", 3, "watch");
   expect(runningOf("bob")).toBe(2);
   await create("ada", 16);
   expect(runningOf("ada")).toBe(12 + 16);
-  await create(anonymous, 16);
-  expect(runningOf(anonymous)).toBe(4 + 4);
+  await create(anonymousKey, 16);
+  expect(runningOf(anonymousKey)).toBe(4 + 4);
 });
 
 test("who waits for a child process gets one before who has one already, and who has none is not kept out", async () => {
@@ -131,8 +131,8 @@ test("who waits for a child process gets one before who has one already, and who
       inside.push(name);
       leave.set(name, out);
     });
-  enter(anonymous, "s1");
-  enter(anonymous, "s2");
+  enter(anonymousKey, "s1");
+  enter(anonymousKey, "s2");
   enter("ada", "a1");
   enter("ada", "a2");
   enter("bob", "b1");

@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { type Caller, localUser, anonymous as stranger } from "../../src/mcp/caller.ts";
+import { type Caller, localUser, anonymous as stranger } from "../../src/command/caller.ts";
 import { HttpExchange, OpenStreams } from "../../src/transport/http/http-exchange.ts";
 import { HttpRefusal } from "../../src/transport/http/http-refusal.ts";
 import { Sessions } from "../../src/transport/http/http-sessions.ts";

@@ -1,20 +1,20 @@
 import type { FollowOptions, Progress, TaskState } from "../../client/client.ts";
 import { Detach } from "../../client/detach.ts";
 import { sleep, systemClock } from "../../clock.ts";
+import { localKey } from "../../command/caller.ts";
 import { loadSettings } from "../../config.ts";
 import { ownCommand } from "../../diagnose/command.ts";
 import type { Report } from "../../diagnose/report.ts";
 import { nameOf } from "../../diagnose/target.ts";
 import { CommandError, TimedOut } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
-import { type EndedTask, isTerminal, type Task } from "../../task/task.ts";
 import { openTasks, type Tasks } from "../../runtime/tasks.ts";
-import { localCaller } from "../tasks/follow-task.ts";
-import { followRemote, leftAlone } from "../remote/follow-remote.ts";
+import { type EndedTask, isTerminal, type Task } from "../../task/task.ts";
 import type { VerbCall } from "../main.ts";
+import { followRemote, leftAlone } from "../remote/follow-remote.ts";
 import { quoteWord } from "../remote/server-target.ts";
-import { clean } from "../terminal.ts";
 import { startDetachedWorker } from "../tasks/detached-worker.ts";
+import { clean } from "../terminal.ts";
 import type { Typed } from "../verbs/diagnose.ts";
 
 /**
@@ -51,7 +51,7 @@ export async function startDiagnosis(typed: Typed, options: StartOptions): Promi
     };
     const reason = `asked for with --${isDetached ? "detach" : "async"}`;
     const origin = { door: "terminal", folder: call.terminal.folder } as const;
-    const asked = { entry, input, caller: localCaller, origin, name: "diagnose", reason };
+    const asked = { entry, input, caller: localKey, origin, name: "diagnose", reason };
     const { task } = await tasks.engine.create({ ...asked, ...(ttlMs !== undefined && { ttlMs }) });
     if (!isDetached)
       return await follow(task, tasks, { ...options, revive, endpoint: nameOf(target), isQuiet: typed.isQuiet });
@@ -72,7 +72,7 @@ interface TakeUpOptions {
 /** Takes up a diagnosis by its id, whoever started it. */
 export async function followDiagnosis(taskId: string, options: TakeUpOptions): Promise<Report | undefined> {
   return await withTasks(async (tasks, revive) => {
-    const task = await tasks.engine.get(localCaller, taskId);
+    const task = await tasks.engine.get(localKey, taskId);
     if (!/^diagnose(_tools)?$/.test(task.command))
       throw new CommandError(
         `The task ${clean(taskId)} is no diagnosis but ${task.command}; meanwhile tasks result ${clean(taskId)} prints what it gave.`,
@@ -153,7 +153,7 @@ async function poll(
   options: FollowOptions & { revive: (task: Task) => void; pollMs: number },
 ): Promise<EndedTask> {
   const { signal, onTask, onPoll, onProgress, revive, pollMs } = options;
-  const ended = engine.wait(localCaller, task.taskId, { ...(signal !== undefined && { signal }), onTask: revive });
+  const ended = engine.wait(localKey, task.taskId, { ...(signal !== undefined && { signal }), onTask: revive });
   ended.catch(() => undefined);
   try {
     let current = task;
@@ -163,10 +163,10 @@ async function poll(
       if (isTerminal(current)) return current as EndedTask;
       await Promise.race([ended, sleep(systemClock, pollMs, signal)]);
       onPoll?.();
-      current = await engine.get(localCaller, task.taskId);
+      current = await engine.get(localKey, task.taskId);
     }
   } catch (error) {
-    if (signal?.aborted === true && !(signal.reason instanceof Detach)) await engine.cancel(localCaller, task.taskId);
+    if (signal?.aborted === true && !(signal.reason instanceof Detach)) await engine.cancel(localKey, task.taskId);
     throw error;
   }
 }

@@ -1,11 +1,11 @@
 import { homedir } from "node:os";
 import { systemClock } from "../../clock.ts";
 import type { Suggestion } from "../../command/command.ts";
+import { takeStdout } from "../../command/process-guard.ts";
 import { completeTaskId } from "../../completion/completers.ts";
 import { filterBy } from "../../completion/filter.ts";
 import { readSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
-import { takeStdout } from "../../command/process-guard.ts";
 import type { ProcessEnvironment } from "../../paths.ts";
 import { findForTerminal, findServed } from "../../project/project-commands.ts";
 import { StoredCatalog } from "../../project/stored-catalog.ts";
@@ -136,11 +136,11 @@ async function inTime<T>(wanted: Promise<T>): Promise<T | undefined> {
 /** A look at the tasks makes no store. */
 async function findTasks(place: string, statuses: readonly TaskStatus[] | undefined): Promise<readonly Suggestion[]> {
   if (!(await storeExists(place))) return [];
-  const { localCaller } = await import("../tasks/follow-task.ts");
+  const { localKey } = await import("../../command/caller.ts");
   const store = await openStore(place);
   try {
     const { tasks } = await store.list(
-      { caller: localCaller, now: systemClock.now() },
+      { caller: localKey, now: systemClock.now() },
       { limit: maxTasks, ...(statuses !== undefined && { statuses }) },
     );
     const known = tasks.map(({ taskId, status, command, statusMessage }) => ({

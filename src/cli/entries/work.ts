@@ -1,25 +1,25 @@
 import { sleep, systemClock } from "../../clock.ts";
+import { localKey } from "../../command/caller.ts";
 import { openLiveCatalog } from "../../command/catalog.ts";
 import { watchLoop } from "../../command/loop-watch.ts";
+import { describeHarm, limitPrints } from "../../command/process-guard.ts";
 import { currentRun, guardBuiltins } from "../../command/run.ts";
 import { loadSettings } from "../../config.ts";
+import { keepLogBounded } from "../../daemon/log-file.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
-import { keepLogBounded } from "../../daemon/log-file.ts";
-import { describeHarm, limitPrints } from "../../command/process-guard.ts";
 import { servedCatalog } from "../../project/project-commands.ts";
 import { servedFolders } from "../../project/stored-project.ts";
-import { onStoreGone } from "../../store/open.ts";
 import { openTasks, type Tasks } from "../../runtime/tasks.ts";
-import { localCaller } from "../tasks/follow-task.ts";
-import type { GlobalFlags } from "../main.ts";
+import { onStoreGone } from "../../store/open.ts";
 import { onStop } from "../../system/on-stop.ts";
+import type { GlobalFlags } from "../main.ts";
 
 const retryCheckMs = 500;
 
 /** Tasks that wait for their next attempt keep the worker; a moment passes before it looks again. */
 async function hasRetries(tasks: Tasks): Promise<boolean> {
-  const isLeft = await tasks.engine.hasOwn(localCaller, { statuses: ["queued"] });
+  const isLeft = await tasks.engine.hasOwn(localKey, { statuses: ["queued"] });
   if (isLeft) await sleep(systemClock, retryCheckMs);
   return isLeft;
 }

@@ -1,16 +1,17 @@
 import { formatDuration, systemClock } from "../../clock.ts";
+import { localKey } from "../../command/caller.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
 import { loadSettings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
-import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
 import { openTasks, type Tasks } from "../../runtime/tasks.ts";
-import { followTask, localCaller } from "./follow-task.ts";
+import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
+import type { Typed } from "../command-usage.ts";
 import type { GlobalFlags } from "../main.ts";
 import { readInputFile } from "../run-in-terminal.ts";
 import type { Terminal } from "../terminal.ts";
-import type { Typed } from "../command-usage.ts";
 import { startDetachedWorker } from "./detached-worker.ts";
+import { followTask } from "./follow-task.ts";
 
 /** `--async` and `--detach`: the run is durable before anything is printed. */
 export async function runAsTask(
@@ -30,7 +31,7 @@ export async function runAsTask(
     const { task, isJoined } = await tasks.engine.create({
       entry,
       input,
-      caller: localCaller,
+      caller: localKey,
       origin: { door: "terminal", folder: terminal.folder },
       name: entry.path.join(" "),
       reason: `asked for with --${typed.asTask === "detach" ? "detach" : "async"}`,
@@ -82,10 +83,10 @@ interface Following {
 async function confirm(task: Task, tasks: Tasks): Promise<void> {
   const isAsking = (current: Task) =>
     isTerminal(current) || openQuestions(current).some((question) => question.isConfirmation);
-  const asking = await tasks.engine.wait(localCaller, task.taskId, { until: isAsking });
+  const asking = await tasks.engine.wait(localKey, task.taskId, { until: isAsking });
   const question = openQuestions(asking).find(({ isConfirmation }) => isConfirmation);
   if (question !== undefined && !isTerminal(asking))
-    await tasks.engine.answer(localCaller, task.taskId, {
+    await tasks.engine.answer(localKey, task.taskId, {
       [question.key]: { action: "accept", content: { confirm: true } },
     });
 }

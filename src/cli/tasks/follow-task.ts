@@ -1,13 +1,11 @@
+import { localKey } from "../../command/caller.ts";
 import type { Answer } from "../../command/context.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import type { Engine } from "../../task/engine.ts";
 import { type EndedTask, isTerminal, openQuestions, type Task, type TaskQuestion } from "../../task/task.ts";
-import type { Format } from "../screens/output.ts";
 import { printCompleted, sayFailure } from "../run-in-terminal.ts";
+import type { Format } from "../screens/output.ts";
 import { askInTerminal, clean, StageView, type Terminal } from "../terminal.ts";
-
-/** Whoever sits at this machine. */
-export const localCaller = "local";
 
 export interface FollowOptions {
   readonly engine: Engine;
@@ -68,7 +66,7 @@ export async function followTask(task: Task, options: FollowOptions): Promise<Ex
     }
   };
   try {
-    const ended = await engine.wait(localCaller, task.taskId, { signal: leave.signal, onTask });
+    const ended = await engine.wait(localKey, task.taskId, { signal: leave.signal, onTask });
     view?.end();
     return await printResult(ended as EndedTask, options);
   } catch (error) {
@@ -90,7 +88,7 @@ async function chooseHowToLeave(
   view: StageView | undefined,
 ): Promise<HowToLeave> {
   const choice = await askHowToLeave(terminal, view);
-  if (choice === "cancel") await engine.cancel(localCaller, task.taskId);
+  if (choice === "cancel") await engine.cancel(localKey, task.taskId);
   return choice;
 }
 
@@ -127,7 +125,7 @@ async function answerQuestion(
   const { terminal, engine } = options;
   const answer = await giveAnswer(question, options, view);
   if (answer?.action === "cancel" && options.isWatching === true) return true;
-  if (answer !== undefined) await engine.answer(localCaller, taskId, { [question.key]: answer });
+  if (answer !== undefined) await engine.answer(localKey, taskId, { [question.key]: answer });
   else terminal.say(`  It asks «${clean(question.message)}»: meanwhile tasks answer ${taskId}\n`);
   return false;
 }

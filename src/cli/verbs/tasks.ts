@@ -1,8 +1,10 @@
 import { type Clock, sleep, systemClock } from "../../clock.ts";
+import { localKey } from "../../command/caller.ts";
 import type { Answer } from "../../command/context.ts";
 import { readSettings, type Settings } from "../../config.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
+import { openTasks, type Tasks } from "../../runtime/tasks.ts";
 import {
   differingNames,
   isTerminal,
@@ -12,19 +14,18 @@ import {
   type TaskStatus,
 } from "../../task/task.ts";
 import { listTokens, progressOfToken } from "../../task/token-progress.ts";
-import { openTasks, type Tasks } from "../../runtime/tasks.ts";
-import { readAnswer, readStatuses } from "../tasks/read-answer.ts";
-import { followTask, localCaller, printResult } from "../tasks/follow-task.ts";
-import { printHelp, widthFor } from "../screens/layout.ts";
+import { isLoadedBefore } from "../loaded-before.ts";
 import type { VerbCall } from "../main.ts";
-import { formatData } from "../screens/output.ts";
+import { declareReach } from "../remote/connect-target.ts";
 import { printData } from "../run-in-terminal.ts";
+import { printHelp, widthFor } from "../screens/layout.ts";
+import { formatData } from "../screens/output.ts";
 import { describeTask, liveTable, taskLines, taskTable, tokenTable } from "../screens/tasks-view.ts";
+import { startDetachedWorker } from "../tasks/detached-worker.ts";
+import { followTask, printResult } from "../tasks/follow-task.ts";
+import { readAnswer, readStatuses } from "../tasks/read-answer.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { type ParsedVerb, parseVerb } from "../verb.ts";
-import { declareReach } from "../remote/connect-target.ts";
-import { startDetachedWorker } from "../tasks/detached-worker.ts";
-import { isLoadedBefore } from "../loaded-before.ts";
 
 interface Context {
   readonly tasks: Tasks;
@@ -166,7 +167,7 @@ async function list({ tasks, terminal, clock, options }: Context): Promise<ExitC
     throw new UsageError("--live and --status exclude each other; --live is every task that has not ended.");
   const statuses = typeof options.status === "string" ? toStatuses(options.status) : isLive ? liveStatuses : undefined;
   const limit = options.limit === undefined ? 20 : Number(options.limit);
-  const page = await tasks.engine.list(localCaller, {
+  const page = await tasks.engine.list(localKey, {
     limit,
     ...(statuses && { statuses }),
     withCalls: isLive,
@@ -191,12 +192,12 @@ function toStatuses(text: string): TaskStatus[] {
 async function find({ tasks, operands }: Context): Promise<Task> {
   const wanted = operands[0] ?? "";
   if (wanted.length < 36 && /^[0-9a-f-]{4,}$/.test(wanted)) {
-    const { tasks: newest } = await tasks.engine.list(localCaller, { withCalls: true });
+    const { tasks: newest } = await tasks.engine.list(localKey, { withCalls: true });
     const fits = newest.filter((task) => task.taskId.startsWith(wanted));
     if (fits.length > 1) throw new UsageError(`${fits.length} tasks begin with ${wanted}; type more of the id.`);
-    if (fits[0] !== undefined) return await tasks.engine.get(localCaller, fits[0].taskId);
+    if (fits[0] !== undefined) return await tasks.engine.get(localKey, fits[0].taskId);
   }
-  return await tasks.engine.get(localCaller, wanted);
+  return await tasks.engine.get(localKey, wanted);
 }
 
 async function show(context: Context): Promise<ExitCode> {
@@ -211,12 +212,12 @@ async function progress({ tasks, terminal, clock, options, operands }: Context):
   const [token] = operands;
   const format = options.json === true ? "json" : "yaml";
   if (token === undefined) {
-    const all = await listTokens(tasks.engine, localCaller, clock.now());
+    const all = await listTokens(tasks.engine, localKey, clock.now());
     if (options.json === true) terminal.print(await formatData({ data: all }, "json"));
     else terminal.print(all.length === 0 ? "Nothing that runs has a progress token.\n" : tokenTable(all));
     return Exit.Ok;
   }
-  const answer = await progressOfToken(tasks.engine, localCaller, { token, now: clock.now() });
+  const answer = await progressOfToken(tasks.engine, localKey, { token, now: clock.now() });
   if (!answer.ok)
     throw new CommandError(
       `${answer.message}${answer.error === "timeout" ? "" : " `meanwhile tasks progress` lists those there are."}`,
@@ -235,14 +236,14 @@ async function result(context: Context): Promise<ExitCode> {
   const found = await find(context);
   if (options.wait === true) tasks.sweeper.start();
   const task =
-    options.wait === true ? await tasks.engine.wait(localCaller, found.taskId, { onTask: context.revive }) : found;
+    options.wait === true ? await tasks.engine.wait(localKey, found.taskId, { onTask: context.revive }) : found;
   if (!isTerminal(task)) throw new CommandError(`It has not ended yet (${task.status}); --wait waits for it.`);
   return await printResult(task, { terminal, isQuiet: true, format: options.json === true ? "json" : "plain" });
 }
 
 async function cancel(context: Context): Promise<ExitCode> {
   const task = await find(context);
-  const isCancelled = await context.tasks.engine.cancel(localCaller, task.taskId, "Cancelled in the terminal.");
+  const isCancelled = await context.tasks.engine.cancel(localKey, task.taskId, "Cancelled in the terminal.");
   const { green } = context.terminal.colors;
   if (!isCancelled) throw new CommandError(`It has ended already (${task.status}), so there is nothing to cancel.`);
   context.terminal.say(`${green("✓")} Cancelled ${task.command}\n`);
@@ -256,15 +257,15 @@ async function answer(context: Context): Promise<ExitCode> {
   if (question === undefined || isTerminal(task)) throw new CommandError("It asks nothing right now.");
   const given: Answer =
     context.options.decline === true ? { action: "decline" } : await readAnswer(question, operands.slice(1), terminal);
-  if (!(await tasks.engine.answer(localCaller, task.taskId, { [question.key]: given })))
+  if (!(await tasks.engine.answer(localKey, task.taskId, { [question.key]: given })))
     throw new CommandError("Somebody else has answered it meanwhile.");
-  context.revive(await tasks.engine.get(localCaller, task.taskId));
+  context.revive(await tasks.engine.get(localKey, task.taskId));
   terminal.say(`${terminal.colors.green("✓")} Answered «${clean(question.message)}»\n`);
   return Exit.Ok;
 }
 
 async function prune({ tasks, terminal }: Context): Promise<ExitCode> {
-  const count = await tasks.engine.prune(localCaller);
+  const count = await tasks.engine.prune(localKey);
   terminal.say(`${terminal.colors.green("✓")} Forgot ${count} ended task${count === 1 ? "" : "s"}\n`);
   return Exit.Ok;
 }
@@ -293,7 +294,7 @@ async function watchAll({ tasks, terminal, clock }: Context): Promise<ExitCode> 
   let drawn = 0;
   try {
     while (!stop.signal.aborted) {
-      const { tasks: page } = await tasks.engine.list(localCaller, { limit: 20 });
+      const { tasks: page } = await tasks.engine.list(localKey, { limit: 20 });
       if (terminal.isLive) drawn = redraw(page, drawn, terminal, clock.now());
       else {
         for (const task of page.filter((item) => seen.get(item.taskId) !== item.version))

@@ -1,10 +1,10 @@
 import type { Clock } from "../../clock.ts";
+import { callerKey } from "../../command/caller.ts";
 import { RequestError } from "../../errors.ts";
 import type { Budget } from "../../host/budget.ts";
 import type { Logger } from "../../log.ts";
 import { type CallEnding, undelivered } from "../../task/calls.ts";
 import type { Engine } from "../../task/engine.ts";
-import { callerKey } from "../caller.ts";
 import { cancelLostTask } from "../parked-calls.ts";
 import { canElicit } from "../questions.ts";
 import type { ClientRequest, Result } from "../request.ts";

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type Clock, toTimestamp } from "../../clock.ts";
+import { type Caller, callerKey, isKnown } from "../../command/caller.ts";
 import { describeArguments, unknownArguments } from "../../command/issues.ts";
 import type { RunMessage } from "../../command/run.ts";
 import { type JsonSchema, type Schema, toJsonSchema, validate } from "../../command/schema.ts";
@@ -9,7 +10,6 @@ import type { Engine } from "../../task/engine.ts";
 import { ProgressReader } from "../../task/progress.ts";
 import { statusLine, timeLeft, timingOf } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "../../task/task.ts";
-import { type Caller, callerKey, isKnown } from "../caller.ts";
 import { readWithRoom } from "../outbound.ts";
 import type { ListedTool } from "../parts.ts";
 import { ProgressSender } from "../progress-sender.ts";

@@ -1,11 +1,11 @@
 import type { Clock } from "../../clock.ts";
+import { type Caller, callerKey, isKnown } from "../../command/caller.ts";
 import { RequestError } from "../../errors.ts";
 import type { Logger } from "../../log.ts";
 import type { Engine } from "../../task/engine.ts";
 import { ProgressReader } from "../../task/progress.ts";
 import { toWords } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task, type TaskQuestion } from "../../task/task.ts";
-import { type Caller, callerKey, isKnown } from "../caller.ts";
 import { readWithRoom } from "../outbound.ts";
 import type { PollLimit } from "../poll-limit.ts";
 import { ProgressSender } from "../progress-sender.ts";

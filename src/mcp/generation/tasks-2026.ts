@@ -1,10 +1,10 @@
 import type { Clock } from "../../clock.ts";
+import { callerKey } from "../../command/caller.ts";
 import type { Answer } from "../../command/context.ts";
 import { ProtocolError, RequestError } from "../../errors.ts";
 import type { Engine } from "../../task/engine.ts";
 import { openQuestions } from "../../task/task.ts";
 import { tasksExtension } from "../../wire/revisions.ts";
-import { callerKey } from "../caller.ts";
 import { readWithRoom } from "../outbound.ts";
 import type { PollLimit } from "../poll-limit.ts";
 import { canElicit, toAnswer } from "../questions.ts";

@@ -1,14 +1,14 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { type Clock, toTimestamp } from "../../clock.ts";
+import { anonymous, type Caller, callerKey } from "../../command/caller.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
-import type { Answer, Caller, LogLine, Origin, ProgressReport, Question } from "../../command/context.ts";
+import type { Answer, LogLine, Origin, ProgressReport, Question } from "../../command/context.ts";
 import type { Outcome, RunOptions } from "../../command/run.ts";
 import { messageOf, ShuttingDown, TimedOut } from "../../errors.ts";
 import { createId } from "../../ids.ts";
 import type { Logger } from "../../log.ts";
 import { watchMemory } from "../../system/memory.ts";
 import { system } from "../../system/system.ts";
-import { callerKey } from "../callers.ts";
 import { childPlaces } from "../limits.ts";
 import { notLoaded } from "../outcome.ts";
 import { FairQueue } from "../shares.ts";
@@ -67,7 +67,7 @@ const obeyMs = 2_000;
 export function createIsolation(isolation: IsolationOptions): RunIsolated {
   const children = new FairQueue(childPlaces(isolation.maxChildren));
   return async (entry, input, options) => {
-    const leave = await children.enter(callerKey(options.caller ?? { kind: "anonymous" }));
+    const leave = await children.enter(callerKey(options.caller ?? anonymous));
     try {
       return await new IsolatedRun(isolation, entry, options).run(input);
     } finally {

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../../clock.ts";
+import { type Caller, callerKey, isKnown, whose } from "../../command/caller.ts";
 import { RequestError } from "../../errors.ts";
-import { type Caller, callerKey } from "../../mcp/caller.ts";
 import { Backlog } from "../../mcp/outbound.ts";
-import { limitsOf, nameOf, tooManyRequests } from "../limits.ts";
+import { limitsOf, tooManyRequests } from "../limits.ts";
 import { Pace } from "./pace.ts";
 
 /** Connections that have not said who they are: beyond these, those that have been silent for a while are closed. */
@@ -101,7 +101,7 @@ export class Connections {
     if (open >= limitsOf(caller).streams)
       throw new RequestError(
         "busy",
-        `There are ${open} open streams of ${nameOf(caller)} already, the most there may be; close one, then open another.`,
+        `There are ${open} open streams of ${whose(callerKey(caller))} already, the most there may be; close one, then open another.`,
       );
     hold(this.#streams, key, 1, over);
   }
@@ -114,7 +114,7 @@ export class Connections {
     if (held + ids > most)
       throw new RequestError(
         "busy",
-        `There are ${held} tasks that are listened to by ${nameOf(caller)}, of ${most} at a time; listen to fewer.`,
+        `There are ${held} tasks that are listened to by ${whose(callerKey(caller))}, of ${most} at a time; listen to fewer.`,
       );
     hold(this.#taskIds, key, ids, over);
   }
@@ -126,7 +126,7 @@ export class Connections {
     if ((this.#bodies.get(key) ?? 0) + bytes > limitsOf(caller).bodyBytes)
       throw new RequestError(
         "busy",
-        `What ${nameOf(caller) === "yours" ? "you have" : "callers without a credential have"} sent and not been answered is as much as it may be; wait for an answer.`,
+        `What ${isKnown(caller) ? "you have" : "callers without a credential have"} sent and not been answered is as much as it may be; wait for an answer.`,
       );
     hold(this.#bodies, key, bytes, over);
   }

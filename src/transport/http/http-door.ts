@@ -2,6 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server as NodeServer, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../../clock.ts";
+import { anonymous, type Caller, localUser } from "../../command/caller.ts";
 import {
   internalErrorCode,
   isOutOfDescriptors,
@@ -13,7 +14,6 @@ import {
   UsageError,
 } from "../../errors.ts";
 import type { Logger } from "../../log.ts";
-import { anonymous, type Caller, localUser } from "../../mcp/caller.ts";
 import { Conversation } from "../../mcp/conversation.ts";
 import type { Serving } from "../../mcp/serving.ts";
 import { checkMessage, maxIntroductionBytes, parseJson, refuseIntroduction } from "../../wire/frames.ts";

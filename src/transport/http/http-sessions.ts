@@ -1,12 +1,12 @@
 import type { IncomingMessage } from "node:http";
+import { type Caller, callerKey, whose } from "../../command/caller.ts";
 import { RequestError } from "../../errors.ts";
 import { createId } from "../../ids.ts";
-import { type Caller, callerKey } from "../../mcp/caller.ts";
 import { Conversation, type Served } from "../../mcp/conversation.ts";
 import type { Way } from "../../mcp/incoming.ts";
 import type { Message } from "../../wire/message.ts";
 import { assumedRevision, legacyRevisions, modernRevision, takesEmptyEvents } from "../../wire/revisions.ts";
-import { limitsOf, nameOf, tooManyRequests } from "../limits.ts";
+import { limitsOf, tooManyRequests } from "../limits.ts";
 import { EventWay } from "./event-way.ts";
 import type { HttpExchange } from "./http-exchange.ts";
 import { HttpRefusal } from "./http-refusal.ts";
@@ -140,7 +140,7 @@ export class Sessions {
     if (own.length < limitsOf(caller).sessions || own.some(({ isIdle }) => isIdle)) return;
     throw new RequestError(
       "busy",
-      `There are ${own.length} sessions of ${nameOf(caller)} already, all of them in use; end one with DELETE, then begin another.`,
+      `There are ${own.length} sessions of ${whose(callerKey(caller))} already, all of them in use; end one with DELETE, then begin another.`,
     );
   }
 
