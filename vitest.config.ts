@@ -6,14 +6,6 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 // Compiled code is kept for all that is started in here, the files' own processes too; an empty home would compile everything anew.
 process.env.NODE_COMPILE_CACHE ??= path.join(tmpdir(), "meanwhile-test-code");
 
-/** Whole processes, sockets and packages: what they start may take longer. */
-const system = [
-  "test/scenarios/**/*.test.ts",
-  "test/conformance/**/*.test.ts",
-  "test/package/**/*.test.ts",
-  "test/chaos/**/*.test.ts",
-];
-
 /** Files that mostly wait begin first: begun last, everybody would wait for them. */
 const slow = [
   "ninety-seconds",
@@ -50,29 +42,12 @@ export default defineConfig({
     sequence: { sequencer: SlowFirst },
     // Many of these tests wait for processes: six files at a time, also on two cores.
     maxWorkers: 6,
-    // Without isolation a file is handed to a process that has loaded our code for another: whatever it opens it closes, too.
-    projects: [
-      {
-        test: {
-          name: "unit",
-          include: ["test/**/*.test.ts"],
-          exclude: system,
-          isolate: false,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-          experimental: { viteModuleRunner: false },
-        },
-      },
-      {
-        test: {
-          name: "system",
-          include: system,
-          isolate: false,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-          experimental: { viteModuleRunner: false },
-        },
-      },
-    ],
+    // Without isolation a file is handed to a process that has loaded our code for another: whatever it opens it closes,
+    // too. All files are one project: vitest starts a new process wherever the next file is of another.
+    include: ["test/**/*.test.ts"],
+    isolate: false,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    experimental: { viteModuleRunner: false },
   },
 });

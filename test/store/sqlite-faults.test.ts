@@ -587,7 +587,10 @@ describe("F13: somebody else keeps the database locked", () => {
       return kind;
     });
     let ticks = 0;
-    await waitFor(() => (ticks++, isOver));
+    await waitFor(() => {
+      ticks += 1;
+      return isOver;
+    });
     expect(await created).toBe("created");
     // Three seconds in which nothing else had to wait for longer than one try.
     expect(ticks).toBeGreaterThan(10);
