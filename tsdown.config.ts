@@ -66,7 +66,7 @@ export default defineConfig([
       client: "src/client/index.ts",
       testing: "src/testing/index.ts",
       diagnose: "src/diagnose/index.ts",
-      "diagnose-child": "src/diagnose/child.ts",
+      "diagnose-child": "src/diagnose/process/check-child.ts",
       bin: "src/bin.ts",
       attempt: "src/task/isolated/child.ts",
       heartbeat: "src/store/sqlite/heartbeat.ts",

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
-import { diagnose } from "../src/diagnose/diagnose.ts";
+import { runDiagnosis } from "../src/diagnose/run-diagnosis.ts";
 import { checks } from "../src/diagnose/suites/index.ts";
 import { allBreaks, startFixture } from "../test/fixtures/diagnose/server.mjs";
 
@@ -26,16 +26,16 @@ function transportOf(name) {
 
 async function findingsOf(name) {
   const { tools, isFull = checkOf(name)?.isThorough === true, isOpen } = allBreaks[name];
-  const wish = { tools, isFull, isDeterministic: true, budgetMs: 280_000, version: "0" };
+  const options = { tools, isFull, isDeterministic: true, budgetMs: 280_000, version: "0" };
   if (transportOf(name) === "stdio") {
     const argv = [process.execPath, fixture, "--state", path.join(folder, encodeURIComponent(name)), "--break", name];
-    return await diagnose({ ...wish, target: { kind: "stdio", argv } });
+    return await runDiagnosis({ ...options, target: { kind: "stdio", argv } });
   }
   const { url, close } = await startFixture({ breaks: [name], tokens: isOpen === true ? [] : tokens });
   try {
     const [headers, otherHeaders] = tokens.map((token) => ({ authorization: `Bearer ${token}` }));
-    return await diagnose({
-      ...wish,
+    return await runDiagnosis({
+      ...options,
       target: { kind: "http", url, headers, otherHeaders, policy: { allowsPrivate: false, allowsLoopback: true } },
     });
   } finally {

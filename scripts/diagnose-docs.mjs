@@ -35,16 +35,18 @@ function checkSection({ id, question, severity, why, remedy, source, transport, 
 }
 
 /**
- * What its findings may weigh, worst first: `major or minor`. A check's code, and what it shares with others of its
- * suite, name them all.
+ * What its findings may weigh, worst first: `major or minor`. A check's code, and what its suite asks with, name them
+ * all.
  */
 function severitiesOf(id, severity) {
   const own = readFileSync(path.join(suites, `${id}.ts`), "utf8");
-  const shared = [...own.matchAll(/ from "\.\/([a-z0-9-]+\.ts)"/g)].map(([, file]) =>
-    readFileSync(path.join(suites, path.dirname(id), file), "utf8"),
+  const shared = new RegExp(` from "(../../asking/${path.dirname(id)}/[a-z0-9-]+\\.ts)"`, "g");
+  const texts = [...own.matchAll(shared)].map(([, file]) =>
+    readFileSync(path.resolve(suites, path.dirname(id), file), "utf8"),
   );
-  const texts = [own, ...shared.filter((text) => !text.includes("export const check: Check"))];
-  const found = severities.filter((one) => one === severity || texts.some((text) => text.includes(`"${one}"`)));
+  const found = severities.filter(
+    (one) => one === severity || [own, ...texts].some((text) => text.includes(`"${one}"`)),
+  );
   return found.join(", ").replace(/, (?=[a-z]+$)/, " or ");
 }
 

@@ -1,4 +1,4 @@
-import type { Probe } from "./probe.ts";
+import type { Probe } from "./asking/probe.ts";
 
 /**
  * A check asks one question of a server and says what it saw. Each is one small file, has a stable id

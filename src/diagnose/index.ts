@@ -1,16 +1,16 @@
-export type { CalledTool } from "./calls.ts";
+export type { CalledTool } from "./asking/tool-calls.ts";
 export type { Evidence, Severity, SuiteName } from "./check.ts";
-export { diagnoseServer } from "./command.ts";
+export { diagnoseServer } from "./diagnose-command.ts";
+export type { ToolToCall as ToolWish } from "./diagnosis-target.ts";
+export { type DiagnoseOptions, diagnose } from "./public.ts";
 export {
-  type Change,
   type Comparison,
   compareReports as compare,
+  type FindingChange as Change,
   type NewFinding,
   type Side,
   type Unjudged,
   type Unseen,
-} from "./compare.ts";
-export type { Step } from "./diagnose.ts";
-export { type DiagnoseOptions, diagnose } from "./public.ts";
-export type { CheckResult, Finding, Report, ReportTarget, Score, SkippedChecks } from "./report.ts";
-export type { ToolWish } from "./target.ts";
+} from "./report/compare-reports.ts";
+export type { CheckResult, Finding, Report, ReportTarget, Score, SkippedChecks } from "./report/report.ts";
+export type { DiagnosisStep as Step } from "./run-diagnosis.ts";

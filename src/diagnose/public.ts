@@ -1,15 +1,15 @@
+import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import path from "node:path";
 import { UsageError } from "../errors.ts";
-import { packageVersion } from "../project/project.ts";
-import type { DiagnoseOptions as RunOptions } from "./diagnose.ts";
-import type { Report } from "./report.ts";
-import { checkUrl, type Target } from "./target.ts";
+import { checkUrl, type DiagnosisTarget } from "./diagnosis-target.ts";
+import type { Report } from "./report/report.ts";
+import type { DiagnosisOptions } from "./run-diagnosis.ts";
 
 /** What to diagnose, and how. Exactly one of `url` and `command`. */
 export interface DiagnoseOptions
   extends Pick<
-    RunOptions,
+    DiagnosisOptions,
     "suites" | "isFull" | "tools" | "budgetMs" | "memoryMb" | "isDeterministic" | "privateFolder" | "signal" | "onStep"
   > {
   /** A server with an address. */
@@ -36,16 +36,24 @@ export interface DiagnoseOptions
 export async function diagnose(options: DiagnoseOptions): Promise<Report> {
   const target = toTarget(options);
   // Whoever only lists the commands of the pack does not pay for the checks.
-  const { diagnose: run } = await import("./diagnose.ts");
-  return await run({
+  const { runDiagnosis } = await import("./run-diagnosis.ts");
+  const { version } = createRequire(import.meta.url)("meanwhile/package.json") as { version: string };
+  return await runDiagnosis({
     privateFolder: path.join(homedir(), ".meanwhile"),
     ...options,
     target,
-    version: packageVersion(),
+    version,
   });
 }
 
-function toTarget({ url, headers = {}, otherHeaders, allowPrivate = false, command, cwd }: DiagnoseOptions): Target {
+function toTarget({
+  url,
+  headers = {},
+  otherHeaders,
+  allowPrivate = false,
+  command,
+  cwd,
+}: DiagnoseOptions): DiagnosisTarget {
   if (url !== undefined && command === undefined) {
     const { href, hostname } = checkUrl(url);
     const allowsLoopback = allowPrivate || /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);

@@ -5,7 +5,7 @@ import { getHeapStatistics } from "node:v8";
 import { type Clock, systemClock } from "../clock.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import { publicSettings, type Settings } from "../config.ts";
-import { ownCommand } from "../diagnose/command.ts";
+import { ownCommand } from "../diagnose/diagnose-command.ts";
 import type { Logger } from "../log.ts";
 import { childEnvironment } from "../system/environment.ts";
 import { runVariable } from "../system/run-variable.ts";

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { severities, suiteNames } from "../../src/diagnose/check.ts";
@@ -26,4 +26,10 @@ test("every check has an id of its own, a question, a reason, a remedy and a sou
     for (const text of [why, remedy]) expect(text, id).toMatch(/^[A-Z`].{20,}\.$/s);
     expect(source.length, id).toBeGreaterThan(5);
   }
+});
+
+test("a suite's folder holds its checks, each in the file that its id names, and nothing else but their list", () => {
+  const files = globSync("*/*.ts", { cwd: path.join(root, "src/diagnose/suites") });
+  const named = files.map((file) => file.replace(/\.ts$/, "")).filter((file) => !file.endsWith("/index"));
+  expect(named.toSorted()).toEqual(checks.map(({ id }) => id).toSorted());
 });

@@ -4,14 +4,14 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { diagnose } from "../../src/diagnose/diagnose.ts";
+import type { DiagnosisTarget, ToolToCall } from "../../src/diagnose/diagnosis-target.ts";
 import { toHtml } from "../../src/diagnose/formats/html.ts";
 import { toJson } from "../../src/diagnose/formats/json.ts";
 import { toMarkdown } from "../../src/diagnose/formats/markdown.ts";
 import { toSarif } from "../../src/diagnose/formats/sarif.ts";
 import { toTerminal } from "../../src/diagnose/formats/terminal.ts";
-import type { Report } from "../../src/diagnose/report.ts";
-import type { Target, ToolWish } from "../../src/diagnose/target.ts";
+import type { Report } from "../../src/diagnose/report/report.ts";
+import { runDiagnosis } from "../../src/diagnose/run-diagnosis.ts";
 import { startFixture } from "../fixtures/diagnose/server.mjs";
 import { piped, reached } from "../helpers/diagnose.ts";
 import { shareAmongTests, temporaryFolder } from "../helpers/home.ts";
@@ -56,7 +56,7 @@ async function freePort(): Promise<number> {
 }
 
 /** Starts a server that listens on a port it is told by a variable. */
-async function listening(words: readonly string[], portVariable: string): Promise<Target> {
+async function listening(words: readonly string[], portVariable: string): Promise<DiagnosisTarget> {
   const port = await freePort();
   const child = spawn(process.execPath, [quickStart, ...words], {
     env: { ...process.env, NODE_COMPILE_CACHE: codeCache, [portVariable]: String(port) },
@@ -72,7 +72,7 @@ async function listening(words: readonly string[], portVariable: string): Promis
   return reached(`http://127.0.0.1:${port}/mcp`);
 }
 
-async function goodOne(): Promise<Target> {
+async function goodOne(): Promise<DiagnosisTarget> {
   const { url, close } = await startFixture({ tokens: ["one-caller", "another-caller"] });
   fixtures.push(close);
   return reached(url, { authorization: "Bearer one-caller" }, { authorization: "Bearer another-caller" });
@@ -81,7 +81,7 @@ async function goodOne(): Promise<Target> {
 /** What servers of ours are started in: one folder for all, the tests run at the same time. */
 const places = shareAmongTests(() => temporaryFolder());
 
-async function ownHttp(): Promise<Target> {
+async function ownHttp(): Promise<DiagnosisTarget> {
   const place = await places();
   const home = path.join(place, "over-http");
   const child = spawn(process.execPath, [quickStart, executable, ...ownWords, "serve", "--http", "--port", "0"], {
@@ -112,8 +112,8 @@ const wanted = process.env.MEANWHILE_GOLDEN ?? (isLong ? "all" : undefined);
 
 const servers: readonly {
   name: string;
-  open: () => Target | Promise<Target>;
-  tools?: readonly ToolWish[];
+  open: () => DiagnosisTarget | Promise<DiagnosisTarget>;
+  tools?: readonly ToolToCall[];
   isCostly?: boolean;
 }[] = [
   { name: "the good fixture over HTTP", open: goodOne },
@@ -192,7 +192,7 @@ describe.concurrent("the quick set finds exactly what is written down, with a re
     "$name",
     { timeout: 120_000 },
     async ({ name, open, tools }) => {
-      const report = await diagnose({
+      const report = await runDiagnosis({
         target: await open(),
         tools,
         isDeterministic: true,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { secretsOf } from "../../src/diagnose/target.ts";
+import { secretsOf } from "../../src/diagnose/diagnosis-target.ts";
 import { printable, redact } from "../../src/diagnose/text.ts";
 import { reached } from "../helpers/diagnose.ts";
 

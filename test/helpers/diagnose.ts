@@ -1,14 +1,14 @@
 import path from "node:path";
+import type { Facts } from "../../src/diagnose/asking/facts.ts";
+import type { SessionPool } from "../../src/diagnose/asking/session-pool.ts";
 import type { Check, Verdict } from "../../src/diagnose/check.ts";
-import type { Facts } from "../../src/diagnose/facts.ts";
-import { runCheck, runSurvey } from "../../src/diagnose/job.ts";
-import type { SessionPool } from "../../src/diagnose/probe.ts";
-import type { Target, ToolWish } from "../../src/diagnose/target.ts";
+import type { DiagnosisTarget, ToolToCall } from "../../src/diagnose/diagnosis-target.ts";
+import { runCheck, runSurvey } from "../../src/diagnose/process/run-check.ts";
 
 const nobody = { onStart() {}, onEnd() {} };
 
 interface AskOptions {
-  readonly tools?: readonly ToolWish[];
+  readonly tools?: readonly ToolToCall[];
   readonly isFull?: boolean;
   readonly requestMs?: number;
   /** Where a file may be laid that no server should hand out. */
@@ -16,7 +16,7 @@ interface AskOptions {
 }
 
 /** A server that is started by a command line: a fixture by its name, or any words. */
-export function piped(...words: string[]): Target {
+export function piped(...words: string[]): DiagnosisTarget {
   const [first = "", ...rest] = words;
   const isFixture = first.endsWith(".mjs") && !path.isAbsolute(first);
   return {
@@ -32,13 +32,13 @@ export function reached(
   url: string,
   headers: Record<string, string> = {},
   otherHeaders?: Record<string, string>,
-): Target {
+): DiagnosisTarget {
   return { kind: "http", url, headers, otherHeaders, policy: { allowsPrivate: false, allowsLoopback: true } };
 }
 
 /** Learns about a server, in this process. */
 export function surveyed(
-  target: Target,
+  target: DiagnosisTarget,
   { tools = [], isFull = true, requestMs = 5_000 }: AskOptions = {},
 ): Promise<Facts> {
   return runSurvey({ target, tools, isFull, requestMs }, nobody);
@@ -47,7 +47,7 @@ export function surveyed(
 /** Asks one question of a server, in this process and without the bounds of a child. */
 export async function ask(
   check: Check,
-  target: Target,
+  target: DiagnosisTarget,
   {
     tools = [],
     isFull = true,

@@ -1,6 +1,6 @@
+import { SessionPool } from "../../src/diagnose/asking/session-pool.ts";
 import type { Check, Verdict } from "../../src/diagnose/check.ts";
-import { SessionPool } from "../../src/diagnose/probe.ts";
-import type { Target } from "../../src/diagnose/target.ts";
+import type { DiagnosisTarget } from "../../src/diagnose/diagnosis-target.ts";
 import { allBreaks } from "../fixtures/diagnose/server.mjs";
 import { ask } from "./diagnose.ts";
 import { isLong } from "./long.ts";
@@ -10,7 +10,7 @@ export type Verdicts = Readonly<Record<string, Verdict>>;
 /** Asks every check of a suite, one after the other; as in a diagnosis, gentle ones share a server that was started. */
 export async function askAll(
   suite: readonly Check[],
-  target: Target,
+  target: DiagnosisTarget,
   options: NonNullable<Parameters<typeof ask>[2]>,
 ): Promise<Verdicts> {
   const verdicts: Record<string, Verdict> = {};

@@ -4,7 +4,7 @@ import { createColors } from "picocolors";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { main } from "../../src/cli/main.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
-import type { Report } from "../../src/diagnose/report.ts";
+import type { Report } from "../../src/diagnose/report/report.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { noProject } from "../helpers/no-project.ts";

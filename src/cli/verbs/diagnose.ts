@@ -4,9 +4,9 @@ import type { Command as Program } from "commander";
 import { systemClock } from "../../clock.ts";
 import { closest } from "../../command/suggest.ts";
 import { type Severity, type SuiteName, severities, suiteNames } from "../../diagnose/check.ts";
-import type { Report } from "../../diagnose/report.ts";
-import { hasScore, reaches } from "../../diagnose/score.ts";
-import { checkUrl, type Target, type ToolWish } from "../../diagnose/target.ts";
+import type { Report } from "../../diagnose/report/report.ts";
+import { hasScore, reaches } from "../../diagnose/report/score.ts";
+import { checkUrl, type DiagnosisTarget, type ToolToCall } from "../../diagnose/diagnosis-target.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { homeAt } from "../../paths.ts";
 import { executable, flagWords, packageVersion } from "../../project/project.ts";
@@ -44,10 +44,10 @@ The last ${keptReports} reports are kept in the home's folder reports; \`meanwhi
 
 /** What the words mean. */
 export interface Typed {
-  readonly target: Target;
+  readonly target: DiagnosisTarget;
   readonly suites: readonly SuiteName[] | undefined;
   readonly isFull: boolean;
-  readonly tools: readonly ToolWish[];
+  readonly tools: readonly ToolToCall[];
   readonly budgetMs: number | undefined;
   readonly memoryMb: number | undefined;
   readonly isDeterministic: boolean;
@@ -195,7 +195,7 @@ function readList<T extends string>(text: unknown, known: readonly T[], flag: st
   return known.filter((word) => words.includes(word));
 }
 
-function readTools({ tool, args }: Readonly<Record<string, unknown>>): ToolWish[] {
+function readTools({ tool, args }: Readonly<Record<string, unknown>>): ToolToCall[] {
   const names = (tool as string[] | undefined) ?? [];
   if (typeof args !== "string") return names.map((name) => ({ name }));
   const [name] = names;
@@ -236,7 +236,7 @@ function toTarget(
   behind: readonly string[] | undefined,
   options: Readonly<Record<string, unknown>>,
   flags: GlobalFlags,
-): Target {
+): DiagnosisTarget {
   const headers = readHeaders((options.header as string[] | undefined) ?? [], "--header");
   const otherHeaders = readHeaders((options.otherHeader as string[] | undefined) ?? [], "--other-header");
   const tokenVariable = options.tokenEnv as string | undefined;
@@ -258,7 +258,11 @@ function toTarget(
   };
 }
 
-function readOperand(operands: readonly string[], behind: readonly string[] | undefined, flags: GlobalFlags): Target {
+function readOperand(
+  operands: readonly string[],
+  behind: readonly string[] | undefined,
+  flags: GlobalFlags,
+): DiagnosisTarget {
   const [word, ...rest] = operands;
   if (rest.length > 0) throw new UsageError(`There is one target, not ${operands.length}; a command stands behind --.`);
   if (behind !== undefined) {
@@ -305,7 +309,7 @@ function tokenOf(variable: string): string {
 
 /** In this terminal, with a bar. */
 async function runHere(typed: Typed, terminal: Terminal): Promise<Report> {
-  const { diagnose } = await import("../../diagnose/diagnose.ts");
+  const { runDiagnosis } = await import("../../diagnose/run-diagnosis.ts");
   const stop = new AbortController();
   const stopListening = terminal.onInterrupt(() => {
     if (stop.signal.aborted) terminal.leave(Exit.Cancelled);
@@ -314,7 +318,7 @@ async function runHere(typed: Typed, terminal: Terminal): Promise<Report> {
   const view = typed.isQuiet ? undefined : new StageView(terminal, { clock: systemClock });
   const track = new ProgressTrack({ clock: systemClock, deliver: (update) => view?.progress(update) });
   try {
-    return await diagnose({
+    return await runDiagnosis({
       ...typed,
       signal: stop.signal,
       version: packageVersion(),

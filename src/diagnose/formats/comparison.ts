@@ -1,11 +1,11 @@
 import { cut, wrap } from "../../screen/width.ts";
-import type { Change, Comparison, Side } from "../compare.ts";
-import type { Finding } from "../report.ts";
+import type { Comparison, FindingChange, Side } from "../report/compare-reports.ts";
+import type { Finding } from "../report/report.ts";
 import { countWords } from "./groups.ts";
 import { oneLine, shorten } from "./inert.ts";
 import { code, prose, table } from "./markdown-text.ts";
 import { toPlainJson } from "./plain-json.ts";
-import { type Page, paintSeverity, type TerminalOptions, toPage } from "./terminal.ts";
+import { paintSeverity, type TerminalOptions, type TerminalPage, toPage } from "./terminal.ts";
 
 const firstLook = "its check came to no answer before";
 
@@ -44,7 +44,7 @@ export function comparisonToJson(comparison: Comparison): string {
 export function comparisonToMarkdown(comparison: Comparison): string {
   const { before, after, points, warnings, new: fresh, worse, unseen, gone, better } = comparison;
   const row = ({ severity, title, id }: Finding, note = "") => [severity, prose(title), code(id), prose(note)];
-  const change = ({ finding, before: was }: Change) => row(finding, `${was} before`);
+  const change = ({ finding, before: was }: FindingChange) => row(finding, `${was} before`);
   const part = (title: string, rows: readonly string[][]) =>
     rows.length === 0
       ? []
@@ -76,7 +76,7 @@ export function comparisonToMarkdown(comparison: Comparison): string {
   return `${blocks.join("\n\n")}\n`;
 }
 
-function drawHead({ before, after, points }: Comparison, { colors, width }: Page): string[] {
+function drawHead({ before, after, points }: Comparison, { colors, width }: TerminalPage): string[] {
   const paint = points === undefined || points === 0 ? colors.dim : points < 0 ? colors.red : colors.green;
   const isSame = nameOf(before) === nameOf(after);
   return [
@@ -103,7 +103,7 @@ function signed(points: number): string {
   return points < 0 ? `−${-points}` : points > 0 ? `+${points}` : "±0";
 }
 
-function drawFinding({ severity, id, title }: Finding, { colors, width }: Page, note?: string): string[] {
+function drawFinding({ severity, id, title }: Finding, { colors, width }: TerminalPage, note?: string): string[] {
   return [
     `  ${paintSeverity(severity, colors)}  ${colors.dim(cut(clean(id), width - severity.length - 6))}`,
     ...hanging("    ", title, width),
@@ -111,7 +111,7 @@ function drawFinding({ severity, id, title }: Finding, { colors, width }: Page, 
   ];
 }
 
-function drawChange({ finding, before }: Change, page: Page): string[] {
+function drawChange({ finding, before }: FindingChange, page: TerminalPage): string[] {
   return drawFinding(finding, page, `${before} before`);
 }
 

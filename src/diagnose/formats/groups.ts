@@ -1,7 +1,7 @@
-import { callOutcomes } from "../calls.ts";
+import { callOutcomes } from "../asking/tool-calls.ts";
 import type { Severity, SuiteName } from "../check.ts";
-import type { CheckResult, Finding, Report } from "../report.ts";
-import { isJudged, severityRank } from "../score.ts";
+import type { CheckResult, Finding, Report } from "../report/report.ts";
+import { isJudged, severityRank } from "../report/score.ts";
 
 /** Findings that a person reads as one: the same check, weight and cure, with several subjects. */
 export interface FindingGroup {

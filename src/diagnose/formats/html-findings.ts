@@ -1,5 +1,5 @@
 import type { Evidence } from "../check.ts";
-import type { Finding, Report } from "../report.ts";
+import type { Finding, Report } from "../report/report.ts";
 import { type FindingGroup, groupFindings, tellNothing, tellUncalled } from "./groups.ts";
 import { html, type Markup, preformatted, sentence } from "./html-markup.ts";
 import { linesOf, oneLine, shorten } from "./inert.ts";

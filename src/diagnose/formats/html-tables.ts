@@ -1,5 +1,5 @@
 import { formatDuration } from "../../clock.ts";
-import type { CheckResult } from "../report.ts";
+import type { CheckResult } from "../report/report.ts";
 import { drawEvidence } from "./html-findings.ts";
 import { html, type Markup, sentence } from "./html-markup.ts";
 import {

@@ -1,7 +1,7 @@
 import { formatDuration } from "../../clock.ts";
-import type { Report } from "../report.ts";
-import { hasScore, whyNoScore } from "../score.ts";
-import { groupSkipped } from "../skipped.ts";
+import type { Report } from "../report/report.ts";
+import { hasScore, whyNoScore } from "../report/score.ts";
+import { groupSkipped } from "../report/skipped.ts";
 import { countBySeverity, countBySuite, countWords, outcomes, tellCalls, tellSkipped } from "./groups.ts";
 import { drawFindings } from "./html-findings.ts";
 import { html, type Markup, sentence } from "./html-markup.ts";

@@ -1,5 +1,5 @@
 import { UsageError } from "../../errors.ts";
-import type { Report } from "../report.ts";
+import type { Report } from "../report/report.ts";
 import { oneLine, shorten } from "./inert.ts";
 import { toPlainJson } from "./plain-json.ts";
 import { reportSchema } from "./report-schema.ts";

@@ -1,4 +1,4 @@
-import type { CheckResult } from "../report.ts";
+import type { CheckResult } from "../report/report.ts";
 import { oneLine } from "./inert.ts";
 
 /** Which host copes with which tool: what a check may leave in `data.matrix`, made short. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { callOutcomes } from "../calls.ts";
+import { callOutcomes } from "../asking/tool-calls.ts";
 import { severities, suiteNames } from "../check.ts";
-import type { Report } from "../report.ts";
+import type { Report } from "../report/report.ts";
 
 /** What a report of version 1 looks like. docs/diagnose.schema.json is made of this; a test holds the two together. */
 

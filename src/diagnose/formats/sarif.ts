@@ -1,8 +1,8 @@
 import { toTimestamp } from "../../clock.ts";
 import type { Severity } from "../check.ts";
-import type { CheckResult, Finding, Report } from "../report.ts";
-import { hasScore, whyNoScore } from "../score.ts";
-import { groupSkipped } from "../skipped.ts";
+import type { CheckResult, Finding, Report } from "../report/report.ts";
+import { hasScore, whyNoScore } from "../report/score.ts";
+import { groupSkipped } from "../report/skipped.ts";
 import { checks as ourChecks } from "../suites/index.ts";
 import { countWords } from "./groups.ts";
 import { linesOf, oneLine, shorten } from "./inert.ts";

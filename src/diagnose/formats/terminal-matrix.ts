@@ -10,7 +10,7 @@ import {
   tellLeftOut,
   toolsFrom,
 } from "./matrix.ts";
-import type { Colors, Page } from "./terminal.ts";
+import type { Colors, TerminalPage } from "./terminal.ts";
 
 const maxNameWidth = 22;
 const maxCellWidth = 32;
@@ -19,7 +19,7 @@ const minCellWidth = 14;
 const gap = 2;
 
 /** A table of hosts and tools that fits the page: with many tools, those that fare worst. */
-export function drawMatrix(matrix: Matrix, page: Page): string[] {
+export function drawMatrix(matrix: Matrix, page: TerminalPage): string[] {
   const { colors, width } = page;
   const hanging = (text: string) => wrap(text, width - 4).map((line, at) => `${at === 0 ? "  " : "    "}${line}`);
   const alike = matrix.everywhere.flatMap((one) =>
@@ -30,7 +30,7 @@ export function drawMatrix(matrix: Matrix, page: Page): string[] {
   return [colors.bold("Hosts"), ...table, ...alike, ...(left === undefined ? [] : hanging(left).map(colors.dim))];
 }
 
-function drawTable(matrix: Matrix, { colors, width }: Page): string[] {
+function drawTable(matrix: Matrix, { colors, width }: TerminalPage): string[] {
   const nameWidth = Math.min(maxNameWidth, Math.max(...matrix.rows.map(({ name }) => widthOf(name)), 4));
   const { shown, widths } = choose(matrix, width - nameWidth - 2);
   const hidden = toolsFrom(matrix, shown) + matrix.hidden;
@@ -64,7 +64,7 @@ function drawTable(matrix: Matrix, { colors, width }: Page): string[] {
 }
 
 /** What the signs mean, in as many lines as it takes. */
-function drawLegend(states: readonly CellState[], { colors, width }: Pick<Page, "colors" | "width">): string[] {
+function drawLegend(states: readonly CellState[], { colors, width }: Pick<TerminalPage, "colors" | "width">): string[] {
   const lines: { readonly painted: string; readonly places: number }[] = [];
   for (const state of states) {
     const words = `${cellLooks[state].sign} ${cellLooks[state].meaning}`;

@@ -1,9 +1,9 @@
 import { formatDuration } from "../../clock.ts";
 import { cut, pad, wrap } from "../../screen/width.ts";
 import type { Evidence, Severity } from "../check.ts";
-import type { CheckResult, Finding, Report } from "../report.ts";
-import { hasScore, whyNoScore } from "../score.ts";
-import { groupSkipped } from "../skipped.ts";
+import type { CheckResult, Finding, Report } from "../report/report.ts";
+import { hasScore, whyNoScore } from "../report/score.ts";
+import { groupSkipped } from "../report/skipped.ts";
 import {
   countBySuite,
   countWords,
@@ -48,13 +48,13 @@ const shownPerGroup = 3;
 const shownEvidence = 2;
 const evidenceLines = 4;
 
-export interface Page {
+export interface TerminalPage {
   readonly colors: Colors;
   readonly width: number;
   readonly isFull: boolean;
 }
 
-export function toPage(options: TerminalOptions): Page {
+export function toPage(options: TerminalOptions): TerminalPage {
   return {
     colors: options.colors ?? noColors,
     width: Math.max(minWidth, options.width ?? 80),
@@ -82,12 +82,12 @@ export function toTerminal(report: Report, options: TerminalOptions = {}): strin
 }
 
 /** Whoever named a call wants to know first that it did not work. */
-function drawHeadline({ headline }: Report, { colors, width }: Page): string[] {
+function drawHeadline({ headline }: Report, { colors, width }: TerminalPage): string[] {
   if (headline === undefined) return [];
   return indent(wrap(text(headline), width - 2), "✗ ", "  ").map((line) => colors.bold(colors.red(line)));
 }
 
-function drawHead(report: Report, page: Page): string[] {
+function drawHead(report: Report, page: TerminalPage): string[] {
   const { target, isFull, durationMs, incomplete } = report;
   const { colors, width } = page;
   const called = tellCalls(report);
@@ -143,7 +143,7 @@ export function paintSeverity(severity: Severity, colors: Colors): string {
   return severity === "minor" ? colors.yellow(text) : colors.cyan(text);
 }
 
-function drawFindings(report: Report, page: Page): string[] {
+function drawFindings(report: Report, page: TerminalPage): string[] {
   const { colors } = page;
   if (report.findings.length > 0)
     return groupFindings(report.findings).flatMap((group, at) => [
@@ -154,12 +154,12 @@ function drawFindings(report: Report, page: Page): string[] {
   return [isFine ? colors.green(`✓ ${nothing}`) : colors.yellow(`! ${nothing}`)];
 }
 
-function drawUncalled(report: Report, { colors }: Page): string[] {
+function drawUncalled(report: Report, { colors }: TerminalPage): string[] {
   const uncalled = tellUncalled(report);
   return uncalled === undefined ? [] : [colors.yellow(`! ${uncalled}`)];
 }
 
-function drawGroup(group: FindingGroup, page: Page): string[] {
+function drawGroup(group: FindingGroup, page: TerminalPage): string[] {
   const { colors, width, isFull } = page;
   const shown = isFull
     ? group.findings
@@ -178,7 +178,7 @@ function drawGroup(group: FindingGroup, page: Page): string[] {
   ];
 }
 
-function drawFinding({ title, evidence }: Finding, { colors, width, isFull }: Page): string[] {
+function drawFinding({ title, evidence }: Finding, { colors, width, isFull }: TerminalPage): string[] {
   const shown = isFull ? evidence : evidence.slice(0, shownEvidence);
   const seen = shown.flatMap((piece) => (isFull ? drawWhole(piece, width - 4) : drawBriefly(piece, width - 4)));
   return [...indent(wrap(text(title), width - 2), "  ").map(colors.bold), ...indent(seen, "    ").map(colors.dim)];
@@ -202,14 +202,14 @@ function namesOf(findings: readonly Finding[]): string {
   return findings.map(({ subject, title }) => subject ?? title).join(", ");
 }
 
-function drawMatrices({ checks }: Report, page: Page): string[][] {
+function drawMatrices({ checks }: Report, page: TerminalPage): string[][] {
   return checks.flatMap((check) => {
     const matrix = matrixOf(check);
     return matrix === undefined ? [] : [drawMatrix(matrix, page)];
   });
 }
 
-function drawSuites(report: Report, page: Page): string[] {
+function drawSuites(report: Report, page: TerminalPage): string[] {
   const { colors } = page;
   const rows = countBySuite(report);
   if (rows.length === 0) return [];
@@ -225,7 +225,7 @@ function drawSuites(report: Report, page: Page): string[] {
 }
 
 /** What was not asked, by the reason. */
-function drawSkipped({ checks }: Report, { colors, width, isFull }: Page): string[] {
+function drawSkipped({ checks }: Report, { colors, width, isFull }: TerminalPage): string[] {
   const groups = groupSkipped(checks);
   const count = tellSkipped(checks);
   if (count === undefined) return [];
@@ -243,7 +243,7 @@ function drawSkipped({ checks }: Report, { colors, width, isFull }: Page): strin
 }
 
 /** Checks that ended early, together where they have the same reason. */
-function drawUnfinished(checks: readonly CheckResult[], { width, isFull }: Page): string[] {
+function drawUnfinished(checks: readonly CheckResult[], { width, isFull }: TerminalPage): string[] {
   const byReason = new Map<string, string[]>();
   for (const { id, note, outcome } of checks) {
     if (outcome !== "unfinished") continue;
@@ -264,7 +264,7 @@ function drawUnfinished(checks: readonly CheckResult[], { width, isFull }: Page)
 }
 
 /** The last line is the one that is still on the screen. */
-function drawEnd(report: Report, { colors, width }: Page): string[] {
+function drawEnd(report: Report, { colors, width }: TerminalPage): string[] {
   const { findings, checks } = report;
   const skipped = tellSkipped(checks);
   const unfinished = checks.filter(({ outcome }) => outcome === "unfinished").length;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { Facts } from "../../../src/diagnose/facts.ts";
+import type { Facts } from "../../../src/diagnose/asking/facts.ts";
 import { completion } from "../../../src/diagnose/suites/completion/index.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { piped, reached, surveyed } from "../../helpers/diagnose.ts";

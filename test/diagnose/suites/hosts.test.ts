@@ -1,11 +1,11 @@
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { Facts, SurveyedTool } from "../../../src/diagnose/asking/facts.ts";
+import { hostsKnown } from "../../../src/diagnose/asking/hosts/host-settings.ts";
+import type { Observation } from "../../../src/diagnose/asking/hosts/observe.ts";
+import { type Prediction, predict } from "../../../src/diagnose/asking/hosts/predict.ts";
 import type { Failed, Passed } from "../../../src/diagnose/check.ts";
-import type { Facts, Tool } from "../../../src/diagnose/facts.ts";
 import { hosts } from "../../../src/diagnose/suites/hosts/index.ts";
-import type { Observation } from "../../../src/diagnose/suites/hosts/observe.ts";
-import { type Prediction, predict } from "../../../src/diagnose/suites/hosts/predict.ts";
-import { hostsKnown } from "../../../src/diagnose/suites/hosts/settings.ts";
 import { check } from "../../../src/diagnose/suites/hosts/slow-call.ts";
 import { knownHosts } from "../../../src/host/profiles.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
@@ -185,16 +185,16 @@ describe("a server whose tools answer quickly", () => {
     const [tool] = facts.tools;
     const many = Array.from(
       { length: 230 },
-      (_, at) => ({ ...tool, name: `tool_${at}`, annotations: {}, taskSupport: undefined }) as Tool,
+      (_, at) => ({ ...tool, name: `tool_${at}`, annotations: {}, taskSupport: undefined }) as SurveyedTool,
     );
-    const wanting = { ...tool, name: "wants_a_task", annotations: {}, taskSupport: "required" } as Tool;
+    const wanting = { ...tool, name: "wants_a_task", annotations: {}, taskSupport: "required" } as SurveyedTool;
     const last = {
       ...tool,
       name: "never_made",
       annotations: {},
       inputSchema: { type: "object" },
       taskSupport: undefined,
-    } as Tool;
+    } as SurveyedTool;
     const tools = [{ name: "never_made", arguments: {} }];
     const verdict = await ask(check, reached(good.url), {
       facts: { ...facts, tools: [...many, wanting, last] },
@@ -255,7 +255,7 @@ test("a tool that is refused without a task is asked for one: the interactive Cl
 });
 
 describe("a prediction", () => {
-  const tool: Tool = {
+  const tool: SurveyedTool = {
     name: "print",
     description: "",
     inputSchema: {},

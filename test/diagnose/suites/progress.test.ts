@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { Facts } from "../../../src/diagnose/asking/facts.ts";
 import type { Check } from "../../../src/diagnose/check.ts";
-import type { Facts } from "../../../src/diagnose/facts.ts";
+import type { DiagnosisTarget } from "../../../src/diagnose/diagnosis-target.ts";
 import { progress } from "../../../src/diagnose/suites/progress/index.ts";
-import type { Target } from "../../../src/diagnose/target.ts";
 import { allBreaks, type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { askAll, askedOf, breaksOf, checkOf, findingsIn, outcomesIn, type Verdicts } from "../../helpers/suite.ts";
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => good.close());
 
-async function askWithPages(asked: readonly Check[], target: Target, known: Facts): Promise<Verdicts> {
+async function askWithPages(asked: readonly Check[], target: DiagnosisTarget, known: Facts): Promise<Verdicts> {
   const [quick, slow] = await Promise.all([
     askAll(
       asked.filter((check) => !isSilence(check)),

@@ -1,9 +1,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { Facts } from "../../../src/diagnose/facts.ts";
+import type { Facts } from "../../../src/diagnose/asking/facts.ts";
+import { misfit } from "../../../src/diagnose/asking/protocol/fits.ts";
 import { check as answers } from "../../../src/diagnose/suites/protocol/answers.ts";
-import { misfit } from "../../../src/diagnose/suites/protocol/fits.ts";
 import { protocol } from "../../../src/diagnose/suites/protocol/index.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";

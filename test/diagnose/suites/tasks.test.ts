@@ -1,9 +1,9 @@
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { Facts } from "../../../src/diagnose/asking/facts.ts";
 import type { Check } from "../../../src/diagnose/check.ts";
-import type { Facts } from "../../../src/diagnose/facts.ts";
+import type { ToolToCall } from "../../../src/diagnose/diagnosis-target.ts";
 import { tasks } from "../../../src/diagnose/suites/tasks/index.ts";
-import type { ToolWish } from "../../../src/diagnose/target.ts";
 import { allBreaks, type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { shareAmongTests, temporaryFolder } from "../../helpers/home.ts";
@@ -29,7 +29,7 @@ async function askOverHttp(
   asked: readonly Check[],
   url: string,
   known: Facts,
-  ending: readonly ToolWish[] = quick,
+  ending: readonly ToolToCall[] = quick,
 ): Promise<Verdicts> {
   const verdicts = await askAll(
     asked.filter(({ id }) => waits.test(id)),

@@ -1,7 +1,4 @@
 import { hasCompletionsCapability } from "../../../wire/revisions.ts";
-import { type Check, failed, passed, skipped } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import type { Session } from "../../wire/session.ts";
 import {
   type Completable,
   complete,
@@ -10,7 +7,10 @@ import {
   nothingToComplete,
   toParams,
   valuesOf,
-} from "./completable.ts";
+} from "../../asking/completion/completable.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { type Check, failed, passed, skipped } from "../../check.ts";
+import type { ProbeSession } from "../../wire/probe-session.ts";
 
 export const check: Check = {
   id: "completion/declared",
@@ -31,7 +31,7 @@ export const check: Check = {
   },
 };
 
-async function askDeclared(probe: Probe, session: Session, completables: readonly Completable[]) {
+async function askDeclared(probe: Probe, session: ProbeSession, completables: readonly Completable[]) {
   const [first] = completables;
   if (first === undefined) return skipped(nothingToComplete);
   const answers = await Promise.all(completables.map((completable) => complete(session, completable, "")));
@@ -49,7 +49,7 @@ async function askDeclared(probe: Probe, session: Session, completables: readonl
   });
 }
 
-async function askUndeclared(probe: Probe, session: Session, completables: readonly Completable[]) {
+async function askUndeclared(probe: Probe, session: ProbeSession, completables: readonly Completable[]) {
   const asked = completables[0] ?? { ref: { type: "ref/prompt", name: "meanwhile-diagnose" }, argument: "value" };
   const answer = await complete(session, asked, "");
   if (valuesOf(answer) === undefined) return passed("The server neither declares completions nor completes.");

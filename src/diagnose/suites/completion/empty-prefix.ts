@@ -1,4 +1,3 @@
-import { type Check, failed, passed, skipped } from "../../check.ts";
 import {
   complete,
   declaresCompletions,
@@ -7,7 +6,8 @@ import {
   toParams,
   undeclared,
   valuesOf,
-} from "./completable.ts";
+} from "../../asking/completion/completable.ts";
+import { type Check, failed, passed, skipped } from "../../check.ts";
 
 const beginnings = ["a", "b", "c", "d", "e", "m", "p", "s", "t", "1"];
 

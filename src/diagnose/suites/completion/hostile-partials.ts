@@ -1,6 +1,3 @@
-import { type Check, failed, passed, skipped, type Verdict } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import type { Answer, Session } from "../../wire/session.ts";
 import {
   type Completable,
   complete,
@@ -9,7 +6,10 @@ import {
   nothingToComplete,
   toParams,
   undeclared,
-} from "./completable.ts";
+} from "../../asking/completion/completable.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { type Check, failed, passed, skipped, type Verdict } from "../../check.ts";
+import type { ProbeAnswer, ProbeSession } from "../../wire/probe-session.ts";
 
 const patienceMs = 2_000;
 
@@ -53,9 +53,9 @@ export const check: Check = {
 
 interface Try {
   readonly probe: Probe;
-  readonly session: Session;
+  readonly session: ProbeSession;
   readonly completable: Completable;
-  readonly usual: Answer;
+  readonly usual: ProbeAnswer;
   readonly limitMs: number;
 }
 
@@ -69,7 +69,7 @@ async function tryOne(
     session.request(session.isModern ? "server/discover" : "ping", {}, { timeoutMs: limitMs }),
   ]);
   const sent = probe.sent({ method: "completion/complete", params: toParams(completable, value) });
-  const isGone = (one: Answer) => one.message === undefined && (one.http?.status ?? 0) === 0;
+  const isGone = (one: ProbeAnswer) => one.message === undefined && (one.http?.status ?? 0) === 0;
   if (isGone(answer) || isGone(other)) {
     const evidence = [
       sent,

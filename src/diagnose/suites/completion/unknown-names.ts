@@ -1,5 +1,3 @@
-import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
-import type { Answer } from "../../wire/session.ts";
 import {
   type Completable,
   complete,
@@ -8,7 +6,9 @@ import {
   toParams,
   undeclared,
   valuesOf,
-} from "./completable.ts";
+} from "../../asking/completion/completable.ts";
+import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
+import type { ProbeAnswer } from "../../wire/probe-session.ts";
 
 /** Invalid params; not supported; and what resources that are not found were answered with before 2026-07-28. */
 const fittingCodes: readonly unknown[] = [-32602, -32601, -32002];
@@ -42,7 +42,7 @@ export const check: Check = {
   },
 };
 
-function findProblem(what: string, answer: Answer): Pick<Fault, "title" | "severity"> | undefined {
+function findProblem(what: string, answer: ProbeAnswer): Pick<Fault, "title" | "severity"> | undefined {
   const values = valuesOf(answer);
   // No suggestion is no harm: the SDKs answer so for an unknown argument.
   if (values !== undefined && values.length > 0)

@@ -1,6 +1,4 @@
 import { fieldsOf } from "../../../wire/json.ts";
-import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
-import type { Answer } from "../../wire/session.ts";
 import {
   complete,
   declaresCompletions,
@@ -9,7 +7,9 @@ import {
   toParams,
   undeclared,
   valuesOf,
-} from "./completable.ts";
+} from "../../asking/completion/completable.ts";
+import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
+import type { ProbeAnswer } from "../../wire/probe-session.ts";
 
 const maxValues = 100;
 
@@ -44,7 +44,7 @@ export const check: Check = {
   },
 };
 
-function findProblem(answer: Answer): Pick<Fault, "title" | "severity"> | undefined {
+function findProblem(answer: ProbeAnswer): Pick<Fault, "title" | "severity"> | undefined {
   const values = valuesOf(answer);
   if (values === undefined) return { title: "The answer to completion/complete has no list `completion.values`" };
   if (!values.every((value) => typeof value === "string")) return { title: "Some suggestions are no strings" };
@@ -63,7 +63,7 @@ function findProblem(answer: Answer): Pick<Fault, "title" | "severity"> | undefi
   return undefined;
 }
 
-function countsOf(answer: Answer): string {
+function countsOf(answer: ProbeAnswer): string {
   const { total, hasMore } = fieldsOf(answer.result?.completion);
   return `${valuesOf(answer)?.length ?? "no"} values, total ${JSON.stringify(total) ?? "not given"}, hasMore ${JSON.stringify(hasMore) ?? "not given"}`;
 }

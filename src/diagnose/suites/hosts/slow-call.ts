@@ -1,10 +1,10 @@
+import type { SurveyedTool } from "../../asking/facts.ts";
+import { hostsKnown } from "../../asking/hosts/host-settings.ts";
+import { isSlow, type Observation, observeTools } from "../../asking/hosts/observe.ts";
+import { isKeptInTime, type Prediction, predict } from "../../asking/hosts/predict.ts";
+import { listCuts, remedyFor } from "../../asking/hosts/remedy.ts";
+import type { Probe } from "../../asking/probe.ts";
 import { type Check, type Fault, failed, passed, type Severity, type Skipped, skipped } from "../../check.ts";
-import type { Tool } from "../../facts.ts";
-import type { Probe } from "../../probe.ts";
-import { isSlow, type Observation, observeTools } from "./observe.ts";
-import { isKeptInTime, type Prediction, predict } from "./predict.ts";
-import { listCuts, remedyFor } from "./remedy.ts";
-import { hostsKnown } from "./settings.ts";
 
 /** A server may have a thousand tools; of the table nobody reads more, and the tools that matter come first. */
 const maxColumns = 200;
@@ -50,13 +50,13 @@ function unasked(why: string): Skipped {
 }
 
 interface Case {
-  readonly tool: Tool;
+  readonly tool: SurveyedTool;
   readonly seen: Observation | undefined;
   /** One a host, in the order of the hosts. */
   readonly predictions: readonly Prediction[];
 }
 
-function toCase(probe: Probe, tool: Tool, seen: Observation | undefined): Case {
+function toCase(probe: Probe, tool: SurveyedTool, seen: Observation | undefined): Case {
   return { tool, seen, predictions: hostsKnown.map((host) => predict(host, { tool, seen }, probe.facts)) };
 }
 

@@ -1,8 +1,8 @@
+import { describeFigures, type Figures, toFigures } from "../../asking/performance/figures.ts";
+import { callTool, findQuickTool, isGood, noQuickTool, type QuickTool } from "../../asking/performance/quick-tool.ts";
+import type { Probe } from "../../asking/probe.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import type { Session } from "../../wire/session.ts";
-import { describeFigures, type Figures, toFigures } from "./figures.ts";
-import { callTool, findQuickTool, isGood, noQuickTool, type QuickTool } from "./quick-tool.ts";
+import type { ProbeSession } from "../../wire/probe-session.ts";
 
 const stallMs = 1_500;
 const maxTotalMs = 8_000;
@@ -30,7 +30,7 @@ export const check: Check = {
   },
 };
 
-async function measure(probe: Probe, session: Session, { callable }: QuickTool): Promise<Figures | undefined> {
+async function measure(probe: Probe, session: ProbeSession, { callable }: QuickTool): Promise<Figures | undefined> {
   const times: number[] = [];
   const endsAt = probe.clock.monotonic() + maxTotalMs;
   for (let left = probe.isFull ? 100 : 20; left > 0 && probe.clock.monotonic() < endsAt; left--) {

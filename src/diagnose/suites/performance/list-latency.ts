@@ -1,5 +1,5 @@
+import { describeFigures, toFigures } from "../../asking/performance/figures.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { describeFigures, toFigures } from "./figures.ts";
 
 const slowMs = 1_000;
 const maxTotalMs = 4_000;

@@ -1,7 +1,7 @@
+import { callTool, findQuickTool, isGood, noQuickTool, type QuickTool } from "../../asking/performance/quick-tool.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import type { Pipe } from "../../wire/pipe.ts";
-import type { Session } from "../../wire/session.ts";
-import { callTool, findQuickTool, isGood, noQuickTool, type QuickTool } from "./quick-tool.ts";
+import type { ProbeSession } from "../../wire/probe-session.ts";
+import type { Pipe } from "../../wire/server-pipe.ts";
 
 const warmUp = 50;
 const calls = 500;
@@ -52,7 +52,7 @@ export const check: Check = {
  * Bytes after the warm-up, after 500 calls and, where those brought much, after 500 more: a heap that settles does not
  * go on growing.
  */
-async function measure(session: Session, quick: QuickTool, pipe: Pipe | undefined): Promise<number[] | undefined> {
+async function measure(session: ProbeSession, quick: QuickTool, pipe: Pipe | undefined): Promise<number[] | undefined> {
   const sizes: number[] = [];
   for (const count of [warmUp, calls, calls]) {
     if (sizes.length === 2 && !hasGrown(sizes)) break;

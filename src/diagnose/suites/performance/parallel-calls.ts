@@ -1,8 +1,9 @@
 import { fieldsOf, type Json, listOf } from "../../../wire/json.ts";
+import type { Callable } from "../../asking/callables.ts";
+import { callTool, findQuickTool, isGood, noQuickTool, type QuickTool } from "../../asking/performance/quick-tool.ts";
+import type { Probe } from "../../asking/probe.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
-import type { Callable, Probe } from "../../probe.ts";
-import type { Answer, Session } from "../../wire/session.ts";
-import { callTool, findQuickTool, isGood, noQuickTool, type QuickTool } from "./quick-tool.ts";
+import type { ProbeAnswer, ProbeSession } from "../../wire/probe-session.ts";
 
 const parallel = 32;
 const starvedMs = 2_000;
@@ -40,15 +41,15 @@ export const check: Check = {
 
 /** What came of 32 calls at once. */
 interface Rush {
-  readonly answers: readonly { readonly answer: Answer; readonly variant: number }[];
+  readonly answers: readonly { readonly answer: ProbeAnswer; readonly variant: number }[];
   /** What each kind of call brings when it is alone; fewer than two when they cannot be told apart. */
   readonly usual: readonly string[];
-  readonly list: Answer;
+  readonly list: ProbeAnswer;
   readonly listAloneMs: number;
   readonly allMs: number;
 }
 
-async function hurry(session: Session, { callable, elapsedMs }: QuickTool): Promise<Rush> {
+async function hurry(session: ProbeSession, { callable, elapsedMs }: QuickTool): Promise<Rush> {
   const variants = variantsOf(callable);
   const timeoutMs = Math.min(Math.max(5_000, elapsedMs * parallel * 2), 15_000);
   const learn = async () => {
@@ -90,7 +91,7 @@ function variantsOf({ tool, arguments: args }: Callable): readonly Json[] {
   return [args];
 }
 
-function contentOf({ result }: Answer): string {
+function contentOf({ result }: ProbeAnswer): string {
   return JSON.stringify([result?.content, result?.structuredContent]);
 }
 
@@ -138,6 +139,6 @@ function findFault(probe: Probe, { answers, usual, list, ...rush }: Rush): Fault
 }
 
 /** A server may say that it is busy. */
-function isTurnedAway({ http }: Answer): boolean {
+function isTurnedAway({ http }: ProbeAnswer): boolean {
   return http?.status === 429 || http?.status === 503;
 }

@@ -1,6 +1,6 @@
 import { sleep } from "../../../clock.ts";
+import { findSpeaker, openPlain, saidWith, stopCalls } from "../../asking/progress/watched-calls.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { findSpeaker, openPlain, saidWith, stopCalls } from "./watch.ts";
 
 /** What was on its way when the cancel came. */
 const graceMs = 300;

@@ -1,8 +1,17 @@
 import { sleep } from "../../../clock.ts";
 import { isObject, type Json, numberOf } from "../../../wire/json.ts";
+import {
+  findSpeaker,
+  isProgress,
+  openPlain,
+  paramsOf,
+  saidWith,
+  stopCalls,
+  type WatchedCall,
+  waitUntil,
+} from "../../asking/progress/watched-calls.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import type { Session } from "../../wire/session.ts";
-import { type Call, findSpeaker, isProgress, openPlain, paramsOf, saidWith, stopCalls, waitUntil } from "./watch.ts";
+import type { ProbeSession } from "../../wire/probe-session.ts";
 
 const listenMs = 300;
 
@@ -40,7 +49,7 @@ export const check: Check = {
 };
 
 /** How long the call takes, by its own first word. */
-function estimateMs(session: Session, { token, startedAt }: Call): number {
+function estimateMs(session: ProbeSession, { token, startedAt }: WatchedCall): number {
   const [first] = saidWith(session, token);
   const { progress, total } = first === undefined ? {} : paramsOf(first.message);
   const part = (numberOf(progress) ?? 0) / (numberOf(total) ?? Number.POSITIVE_INFINITY);
@@ -48,7 +57,7 @@ function estimateMs(session: Session, { token, startedAt }: Call): number {
 }
 
 /** Over pipes by the order of lines, since several can arrive at once. */
-function lateNotes(session: Session, { id, token }: Call, endedAt: number): readonly Json[] {
+function lateNotes(session: ProbeSession, { id, token }: WatchedCall, endedAt: number): readonly Json[] {
   if (session.pipe === undefined)
     return saidWith(session, token).flatMap(({ at, message }) => (at > endedAt ? [message] : []));
   const messages = session.pipe.lines.flatMap(({ json }) => (isObject(json) ? [json] : []));

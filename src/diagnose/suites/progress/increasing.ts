@@ -1,6 +1,13 @@
 import { numberOf } from "../../../wire/json.ts";
+import {
+  nothingSaid,
+  nothingToCall,
+  paramsOf,
+  recordCalls,
+  saidWith,
+  speakerIn,
+} from "../../asking/progress/watched-calls.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { nothingSaid, nothingToCall, paramsOf, recordCalls, saidWith, speakerIn } from "./watch.ts";
 
 export const check: Check = {
   id: "progress/increasing",

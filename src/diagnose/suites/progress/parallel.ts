@@ -1,6 +1,14 @@
 import { numberOf } from "../../../wire/json.ts";
+import {
+  findSpeaker,
+  openPlain,
+  paramsOf,
+  saidWith,
+  startCall,
+  stopCalls,
+  waitUntil,
+} from "../../asking/progress/watched-calls.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { findSpeaker, openPlain, paramsOf, saidWith, startCall, stopCalls, waitUntil } from "./watch.ts";
 
 const enough = 2;
 

@@ -1,6 +1,6 @@
+import { nothingSaid, nothingToCall, recordCalls, saidWith, speakerIn } from "../../asking/progress/watched-calls.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import type { Heard } from "../../wire/session.ts";
-import { nothingSaid, nothingToCall, recordCalls, saidWith, speakerIn } from "./watch.ts";
+import type { Heard } from "../../wire/probe-session.ts";
 
 const windowMs = 1_000;
 /** Ten a second is more than anybody sees; twice that is a stream. */

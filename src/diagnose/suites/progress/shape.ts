@@ -1,6 +1,6 @@
 import { numberOf } from "../../../wire/json.ts";
+import { nothingSaid, nothingToCall, paramsOf, progressOf, recordCalls } from "../../asking/progress/watched-calls.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { nothingSaid, nothingToCall, paramsOf, progressOf, recordCalls } from "./watch.ts";
 
 export const check: Check = {
   id: "progress/shape",

@@ -1,7 +1,14 @@
 import { formatDuration } from "../../../clock.ts";
+import type { Probe } from "../../asking/probe.ts";
+import {
+  nothingToCall,
+  paramsOf,
+  progressOf,
+  recordCalls,
+  saidWith,
+  type WatchedCall,
+} from "../../asking/progress/watched-calls.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import { type Call, nothingToCall, paramsOf, progressOf, recordCalls, saidWith } from "./watch.ts";
 
 /** A call that has run for so long has had the time to say something. */
 const silentMs = 3_000;
@@ -41,7 +48,7 @@ export const check: Check = {
 
 function faultOf(
   probe: Probe,
-  call: Call,
+  call: WatchedCall,
   { now, times }: { readonly now: number; readonly times: readonly number[] },
 ): Fault[] {
   const until = call.ended()?.at ?? now;

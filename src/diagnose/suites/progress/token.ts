@@ -1,6 +1,4 @@
-import { type Check, failed, passed, skipped } from "../../check.ts";
 import {
-  type Call,
   findSpeaker,
   openPlain,
   paramsOf,
@@ -8,8 +6,10 @@ import {
   saidWith,
   startCall,
   stopCalls,
+  type WatchedCall,
   waitUntil,
-} from "./watch.ts";
+} from "../../asking/progress/watched-calls.ts";
+import { type Check, failed, passed, skipped } from "../../check.ts";
 
 const numberToken = 7;
 
@@ -56,7 +56,7 @@ export const check: Check = {
     });
 
     /** As long as the first call needed to say something, and some more. */
-    function likeBefore({ startedAt, token }: Call): number {
+    function likeBefore({ startedAt, token }: WatchedCall): number {
       const [first] = saidWith(session, token);
       return 2 * ((first?.at ?? startedAt) - startedAt) + 2_000;
     }

@@ -1,6 +1,14 @@
 import { sleep } from "../../../clock.ts";
+import {
+  findSpeaker,
+  openPlain,
+  paramsOf,
+  progressOf,
+  startCall,
+  stopCalls,
+  waitUntil,
+} from "../../asking/progress/watched-calls.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { findSpeaker, openPlain, paramsOf, progressOf, startCall, stopCalls, waitUntil } from "./watch.ts";
 
 const settleMs = 100;
 

@@ -1,9 +1,9 @@
 import { messageOf } from "../../../errors.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { explainHttp } from "../../asking/protocol/explain-http.ts";
+import { explainPipe } from "../../asking/protocol/explain-pipe.ts";
+import { revisionsOf } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Fault, failed, passed, type Skipped, skipped } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import { explainHttp } from "./answers-http.ts";
-import { explainPipe } from "./answers-pipe.ts";
-import { revisionsOf } from "./exchange.ts";
 
 export const check: Check = {
   id: "protocol/answers",

@@ -1,9 +1,9 @@
 import { isObject } from "../../../wire/json.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { bodyOf, harmless, headersOf, isAlive, isMessage, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import type { Check, Fault, Severity } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import type { HttpAnswer } from "../../wire/http.ts";
-import type { Session } from "../../wire/session.ts";
-import { bodyOf, harmless, headersOf, isAlive, isMessage, verdictOf } from "./exchange.ts";
+import type { HttpAnswer } from "../../wire/http-exchange.ts";
+import type { ProbeSession } from "../../wire/probe-session.ts";
 
 /**
  * JSON-RPC has an answer for each; MCP has no batches since 2025-06-18, so refusing one is as right as answering it.
@@ -11,7 +11,7 @@ import { bodyOf, harmless, headersOf, isAlive, isMessage, verdictOf } from "./ex
 const cases: readonly {
   readonly subject: string;
   readonly what: string;
-  readonly text: (session: Session) => string;
+  readonly text: (session: ProbeSession) => string;
 }[] = [
   { subject: "broken JSON", what: "Broken JSON", text: () => '{"jsonrpc":"2.0","id":"broken","method":' },
   { subject: "no request", what: "JSON that is no request", text: () => '{"hello":"world"}' },
@@ -73,7 +73,7 @@ export const check: Check = {
   },
 };
 
-function post(probe: Probe, session: Session, body: string): Promise<HttpAnswer> {
+function post(probe: Probe, session: ProbeSession, body: string): Promise<HttpAnswer> {
   return probe.http({
     body,
     headers: headersOf(session, harmless(session)),

@@ -1,10 +1,11 @@
 import { sleep } from "../../../clock.ts";
 import type { Json } from "../../../wire/json.ts";
+import type { Callable } from "../../asking/callables.ts";
+import { likelySlowFirst } from "../../asking/likely-slow.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { cameBack, isAlive } from "../../asking/protocol/raw-requests.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { likelySlowFirst } from "../../likely-slow.ts";
-import type { Callable, Probe } from "../../probe.ts";
-import type { Answer, Session } from "../../wire/session.ts";
-import { cameBack, isAlive } from "./exchange.ts";
+import type { ProbeAnswer, ProbeSession } from "../../wire/probe-session.ts";
 
 const maxCalls = 3;
 /** Shorter calls may have ended before the message reaches the server. */
@@ -31,7 +32,7 @@ export const check: Check = {
     const session = await probe.open({ capabilities: {}, ...(legacy !== undefined && { revision: legacy.revision }) });
     const slow = await findSlow(probe, session);
     if ("why" in slow) return skipped(slow.why);
-    const came = await cancel(probe, session, slow);
+    const outcome = await cancel(probe, session, slow);
     const evidence = [
       probe.sent({ method: "tools/call", params: { name: slow.callable.tool.name } }),
       probe.sent("notifications/cancelled for this call"),
@@ -42,12 +43,12 @@ export const check: Check = {
         severity: "major",
         evidence,
       });
-    if (came?.late.message === undefined) return passed();
-    if (came.afterMs < (came.late.error === undefined ? crossingMs : 0))
+    if (outcome?.late.message === undefined) return passed();
+    if (outcome.afterMs < (outcome.late.error === undefined ? crossingMs : 0))
       return skipped("The call ended at the moment it was cancelled; name a slower tool with --tool.");
     return failed({
       title: "A call is answered after it was cancelled",
-      evidence: [...evidence, cameBack(probe, came.late)],
+      evidence: [...evidence, cameBack(probe, outcome.late)],
     });
   },
 };
@@ -59,7 +60,7 @@ interface Slow {
 }
 
 /** Calls one tool after the other, to its end, until one takes its time. */
-async function findSlow(probe: Probe, session: Session): Promise<Slow | { readonly why: string }> {
+async function findSlow(probe: Probe, session: ProbeSession): Promise<Slow | { readonly why: string }> {
   const callables = likelySlowFirst(probe.callables.filter(({ tool }) => tool.taskSupport !== "required")).slice(
     0,
     maxCalls,
@@ -83,9 +84,9 @@ async function findSlow(probe: Probe, session: Session): Promise<Slow | { readon
 /** Calls it once more, cancels it soon, and waits until it would have ended by itself. */
 async function cancel(
   probe: Probe,
-  session: Session,
+  session: ProbeSession,
   { callable, lengthMs }: Slow,
-): Promise<{ readonly late: Answer; readonly afterMs: number } | undefined> {
+): Promise<{ readonly late: ProbeAnswer; readonly afterMs: number } | undefined> {
   if (cancelsByClosing(session))
     return void (await session.request("tools/call", paramsOf(callable), { timeoutMs: cancelAfterMs }));
   const startedAt = probe.clock.monotonic();
@@ -98,7 +99,7 @@ async function cancel(
 }
 
 /** Over HTTP in 2026-07-28 the connection that is closed says it, and after that nothing can come. */
-function cancelsByClosing({ isModern, pipe }: Session): boolean {
+function cancelsByClosing({ isModern, pipe }: ProbeSession): boolean {
   return isModern && pipe === undefined;
 }
 

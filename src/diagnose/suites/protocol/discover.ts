@@ -1,8 +1,8 @@
 import { metaKeys } from "../../../wire/envelope.ts";
 import { fieldsOf, isObject, textOf } from "../../../wire/json.ts";
 import { modernRevision } from "../../../wire/revisions.ts";
+import { noModern, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Fault, skipped } from "../../check.ts";
-import { noModern, verdictOf } from "./exchange.ts";
 
 export const check: Check = {
   id: "protocol/discover",

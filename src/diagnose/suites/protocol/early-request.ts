@@ -1,9 +1,10 @@
 import { routingHeaders, toEnvelope } from "../../../wire/envelope.ts";
 import type { Json } from "../../../wire/json.ts";
 import { legacyRevision, modernRevision } from "../../../wire/revisions.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { cameBack, firstWords, initialize, noLegacy } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import { type Came, cameBack, firstWords, initialize, noLegacy } from "./exchange.ts";
+import type { RawAnswer } from "../../wire/carriers.ts";
 
 const discover: Json = {
   jsonrpc: "2.0",
@@ -52,14 +53,14 @@ export const check: Check = {
 };
 
 /** Only a server without 2026-07-28 must answer at once: elsewhere nobody waits for this answer. */
-function troubleOf({ message, problem, http }: Came, isProbe: boolean): string | undefined {
+function troubleOf({ message, problem, http }: RawAnswer, isProbe: boolean): string | undefined {
   if (problem?.includes("left") === true) return "ends the server";
   if (http !== undefined && http.status >= 500) return `is answered with HTTP status ${http.status}`;
   const hasAnswer = message !== undefined || (http !== undefined && http.status >= 400);
   return isProbe && !hasAnswer ? "is not answered" : undefined;
 }
 
-async function again(probe: Probe, send: Awaited<ReturnType<typeof firstWords>>, hello: Came) {
+async function again(probe: Probe, send: Awaited<ReturnType<typeof firstWords>>, hello: RawAnswer) {
   const id = hello.http?.headers["mcp-session-id"];
   const headers: Record<string, string> = id === undefined ? {} : { "mcp-session-id": id };
   const second = await send(initialize(legacyRevision, "again"), {

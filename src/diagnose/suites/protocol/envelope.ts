@@ -1,7 +1,7 @@
 import { isObject, type Json } from "../../../wire/json.ts";
+import { listsOf } from "../../asking/protocol/lists-of.ts";
+import { harmless, revisionsToAsk, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import type { Check, Fault, Severity } from "../../check.ts";
-import { harmless, revisionsToAsk, verdictOf } from "./exchange.ts";
-import { listsOf } from "./lists-of.ts";
 
 export const check: Check = {
   id: "protocol/envelope",

@@ -1,8 +1,8 @@
 import { hasVersionHeader } from "../../../wire/revisions.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { firstWords, initialize, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import type { Check, Fault } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import type { HttpAnswer } from "../../wire/http.ts";
-import { firstWords, initialize, verdictOf } from "./exchange.ts";
+import type { HttpAnswer } from "../../wire/http-exchange.ts";
 
 export const check: Check = {
   id: "protocol/http-methods",

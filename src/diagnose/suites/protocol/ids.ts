@@ -1,6 +1,6 @@
 import { isObject } from "../../../wire/json.ts";
+import { harmless } from "../../asking/protocol/raw-requests.ts";
 import { type Check, failed, passed } from "../../check.ts";
-import { harmless } from "./exchange.ts";
 
 /** Official SDKs count from 0; others use texts, also such that look like numbers. */
 const ids = [0, "7", "an-id", Number.MAX_SAFE_INTEGER];
@@ -23,11 +23,11 @@ export const check: Check = {
     );
     const lost = answers.filter(({ id, answer }) => answer.message?.id !== id);
     if (lost.length === 0) return passed();
-    const came =
+    const received =
       session.pipe === undefined
         ? lost.flatMap(({ answer }) => answer.http?.messages ?? [])
         : session.pipe.lines.slice(since).map(({ json }) => json);
-    const seen = came.filter(isObject).map(({ id }) => JSON.stringify(id) ?? "none");
+    const seen = received.filter(isObject).map(({ id }) => JSON.stringify(id) ?? "none");
     // Nobody counts so far; but who loses the others is of no use.
     const isLargeOnly = lost.every(({ id }) => id === Number.MAX_SAFE_INTEGER);
     return failed({

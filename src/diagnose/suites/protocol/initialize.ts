@@ -1,7 +1,7 @@
 import { isObject, type Json, textOf } from "../../../wire/json.ts";
 import { legacyRevision, legacyRevisions } from "../../../wire/revisions.ts";
+import { noLegacy, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Fault, skipped } from "../../check.ts";
-import { noLegacy, verdictOf } from "./exchange.ts";
 
 export const check: Check = {
   id: "protocol/initialize",

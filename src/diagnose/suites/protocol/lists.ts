@@ -1,9 +1,9 @@
 import { type Json, textOf } from "../../../wire/json.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { type ListMethod, listsOf } from "../../asking/protocol/lists-of.ts";
+import { cameBack, errorOf, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Fault, skipped } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import type { Listed, Session } from "../../wire/session.ts";
-import { cameBack, errorOf, verdictOf } from "./exchange.ts";
-import { type ListMethod, listsOf } from "./lists-of.ts";
+import type { Listed, ProbeSession } from "../../wire/probe-session.ts";
 
 export const check: Check = {
   id: "protocol/lists",
@@ -89,7 +89,7 @@ function itemFault(probe: Probe, { method, key }: ListMethod, { items }: Listed)
 /** Only lists of several pages have cursors to get wrong. */
 async function cursorFault(
   probe: Probe,
-  session: Session,
+  session: ProbeSession,
   { method }: ListMethod,
   { pages }: Listed,
 ): Promise<Fault | undefined> {

@@ -1,8 +1,9 @@
 import { sleep } from "../../../clock.ts";
 import { isObject, type Json } from "../../../wire/json.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { cameBack, firstWords, headersOf, initialize, isAlive, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import type { Check, Fault, Severity } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import { type Came, cameBack, firstWords, headersOf, initialize, isAlive, verdictOf } from "./exchange.ts";
+import type { RawAnswer } from "../../wire/carriers.ts";
 
 /** What a server may not know, and a cancellation that comes too late. */
 const notes: readonly { readonly subject: string; readonly note: Json }[] = [
@@ -68,18 +69,18 @@ async function overHttp(probe: Probe): Promise<Fault[]> {
       : { "mcp-protocol-version": legacy.revision, ...(sessionId !== undefined && { "mcp-session-id": sessionId }) };
   const faults: Fault[] = [];
   for (const { subject, note } of legacy === undefined ? notes : [initialized, ...notes]) {
-    const came = await send(note, {
+    const answer = await send(note, {
       headers: legacy === undefined ? { ...headers, "mcp-method": String(note.method) } : headers,
     });
-    const trouble = troubleOf(subject, came);
+    const trouble = troubleOf(subject, answer);
     if (trouble !== undefined)
-      faults.push({ subject, ...trouble, evidence: [probe.sent(note), cameBack(probe, came)] });
-    if (came.http === undefined || came.http.status === 0) break;
+      faults.push({ subject, ...trouble, evidence: [probe.sent(note), cameBack(probe, answer)] });
+    if (answer.http === undefined || answer.http.status === 0) break;
   }
   return faults;
 }
 
-function troubleOf(subject: string, { http }: Came): { title: string; severity?: Severity } | undefined {
+function troubleOf(subject: string, { http }: RawAnswer): { title: string; severity?: Severity } | undefined {
   const what = subject === "initialized" ? "notifications/initialized" : "A notification";
   const status = http?.status ?? 0;
   if (http === undefined || status === 0 || http.ended === "timeout")

@@ -1,5 +1,5 @@
+import { cameBack } from "../../asking/protocol/raw-requests.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { cameBack } from "./exchange.ts";
 
 export const check: Check = {
   id: "protocol/ping",

@@ -1,7 +1,7 @@
 import { metaKeys } from "../../../wire/envelope.ts";
 import { modernRevision } from "../../../wire/revisions.ts";
+import { cameBack, errorOf, noModern, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Fault, passed, skipped } from "../../check.ts";
-import { cameBack, errorOf, noModern, verdictOf } from "./exchange.ts";
 
 export const check: Check = {
   id: "protocol/request-metadata",

@@ -1,8 +1,8 @@
 import type { Json } from "../../../wire/json.ts";
 import { modernRevision } from "../../../wire/revisions.ts";
+import { listsOf } from "../../asking/protocol/lists-of.ts";
+import { noModern, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Fault, type Severity, skipped } from "../../check.ts";
-import { noModern, verdictOf } from "./exchange.ts";
-import { listsOf } from "./lists-of.ts";
 
 export const check: Check = {
   id: "protocol/result-fields",

@@ -1,7 +1,7 @@
 import type { Json } from "../../../wire/json.ts";
 import { modernRevision } from "../../../wire/revisions.ts";
+import { cameBack, errorOf, noModern, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Fault, skipped } from "../../check.ts";
-import { cameBack, errorOf, noModern, verdictOf } from "./exchange.ts";
 
 interface Wrong {
   readonly subject: string;

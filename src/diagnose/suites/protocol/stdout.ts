@@ -1,6 +1,6 @@
 import { isObject } from "../../../wire/json.ts";
+import { isMessage, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Fault, skipped } from "../../check.ts";
-import { isMessage, verdictOf } from "./exchange.ts";
 
 export const check: Check = {
   id: "protocol/stdout",

@@ -1,7 +1,7 @@
 import { isObject, type Json } from "../../../wire/json.ts";
+import type { SurveyedTool } from "../../asking/facts.ts";
+import { verdictOf } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Fault, type Severity, skipped } from "../../check.ts";
-import type { Tool } from "../../facts.ts";
-import { verdictOf } from "./exchange.ts";
 
 const maxFaults = 10;
 const hints = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
@@ -74,7 +74,7 @@ function schemaProblems(field: string, schema: unknown, isObjectOnly: boolean): 
   ];
 }
 
-function nameProblems({ name }: Tool): Problem[] {
+function nameProblems({ name }: SurveyedTool): Problem[] {
   if (/^[A-Za-z0-9_.-]{1,128}$/.test(name)) return [];
   return [
     { what: "has a name with other characters than letters, digits, _ - . or with more than 128", severity: "minor" },

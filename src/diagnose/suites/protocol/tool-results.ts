@@ -1,8 +1,8 @@
 import { isObject, type Json, textOf } from "../../../wire/json.ts";
+import type { Callable } from "../../asking/callables.ts";
+import { misfit } from "../../asking/protocol/fits.ts";
+import { verdictOf } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Fault, skipped } from "../../check.ts";
-import type { Callable } from "../../probe.ts";
-import { verdictOf } from "./exchange.ts";
-import { misfit } from "./fits.ts";
 
 const maxCalls = 3;
 

@@ -1,6 +1,6 @@
+import { cameBack, errorOf, revisionsToAsk, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import type { Check, Fault, Severity } from "../../check.ts";
-import type { Answer } from "../../wire/session.ts";
-import { cameBack, errorOf, revisionsToAsk, verdictOf } from "./exchange.ts";
+import type { ProbeAnswer } from "../../wire/probe-session.ts";
 
 const method = "meanwhile/unknown";
 
@@ -32,7 +32,7 @@ export const check: Check = {
   },
 };
 
-function problemOf(answer: Answer, isModern: boolean): [string, Severity] | undefined {
+function problemOf(answer: ProbeAnswer, isModern: boolean): [string, Severity] | undefined {
   const error = errorOf(answer.message);
   if (answer.message === undefined) return ["An unknown method is not answered", "major"];
   if (error === undefined) return ["An unknown method is answered with a result", "major"];

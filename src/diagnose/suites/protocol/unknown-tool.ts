@@ -1,6 +1,6 @@
 import type { Json } from "../../../wire/json.ts";
+import { cameBack, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Fault, passed, skipped } from "../../check.ts";
-import { cameBack, verdictOf } from "./exchange.ts";
 
 const calls: readonly { readonly subject: string; readonly what: string; readonly params: Json }[] = [
   {

@@ -1,8 +1,8 @@
 import { metaKeys } from "../../../wire/envelope.ts";
 import { fieldsOf, listOf } from "../../../wire/json.ts";
 import { modernRevision } from "../../../wire/revisions.ts";
+import { cameBack, errorOf, noModern, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Fault, passed, skipped } from "../../check.ts";
-import { cameBack, errorOf, noModern, verdictOf } from "./exchange.ts";
 
 const asked = "2099-01-01";
 

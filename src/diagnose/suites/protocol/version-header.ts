@@ -1,6 +1,6 @@
 import { hasVersionHeader } from "../../../wire/revisions.ts";
+import { cameBack, noLegacy } from "../../asking/protocol/raw-requests.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { cameBack, noLegacy } from "./exchange.ts";
 
 const unknown = "2099-01-01";
 

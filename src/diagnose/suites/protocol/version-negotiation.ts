@@ -1,6 +1,6 @@
 import { fieldsOf, textOf } from "../../../wire/json.ts";
+import { cameBack, errorOf, firstWords, initialize, noLegacy } from "../../asking/protocol/raw-requests.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { cameBack, errorOf, firstWords, initialize, noLegacy } from "./exchange.ts";
 
 const asked = "2099-01-01";
 
@@ -16,14 +16,14 @@ export const check: Check = {
   async run(probe) {
     if (probe.facts.legacy === undefined) return skipped(noLegacy);
     const send = await firstWords(probe);
-    const came = await send(initialize(asked), { timeoutMs: probe.requestMs + probe.facts.legacy.startMs });
-    const evidence = [probe.sent(`initialize with protocolVersion ${asked}`), cameBack(probe, came)];
+    const answer = await send(initialize(asked), { timeoutMs: probe.requestMs + probe.facts.legacy.startMs });
+    const evidence = [probe.sent(`initialize with protocolVersion ${asked}`), cameBack(probe, answer)];
     // The page on the lifecycle shows a refusal too, so that is allowed.
-    if (errorOf(came.message) !== undefined) return passed("It refuses the revision with an error.");
-    const offered = textOf(fieldsOf(came.message?.result).protocolVersion);
+    if (errorOf(answer.message) !== undefined) return passed("It refuses the revision with an error.");
+    const offered = textOf(fieldsOf(answer.message?.result).protocolVersion);
     if (offered === asked)
       return failed({ title: "The server claims to speak a revision that does not exist", evidence });
-    if (came.message === undefined)
+    if (answer.message === undefined)
       return failed({ title: "initialize with a newer revision is not answered", evidence });
     return passed(`It offers ${probe.show(offered ?? "nothing", 20)} instead.`);
   },

@@ -1,7 +1,7 @@
 import { createId } from "../../../ids.ts";
+import { cameBack, urlOf, wentOut } from "../../asking/security/door.ts";
+import { noSessions, openLegacy } from "../../asking/security/legacy-session.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { cameBack, urlOf, wentOut } from "./door.ts";
-import { noSessions, openLegacy } from "./legacy-session.ts";
 
 const shown = { "Mcp-Session-Id": "<an id of ours>" };
 

@@ -1,8 +1,8 @@
 import type { Json } from "../../../wire/json.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { findLeaks, findTrace, type Leak } from "../../asking/security/leaks.ts";
 import { type Check, type Fault, failed, passed } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import type { Session } from "../../wire/session.ts";
-import { findLeaks, findTrace, type Leak } from "./leaks.ts";
+import type { ProbeSession } from "../../wire/probe-session.ts";
 
 /**
  * Nothing that the server could run: a tool that cannot exist, and values of the wrong kind. A name of a megabyte does
@@ -61,7 +61,7 @@ interface Told {
   readonly text: string;
 }
 
-async function askBadly(session: Session): Promise<Told[]> {
+async function askBadly(session: ProbeSession): Promise<Told[]> {
   const told: Told[] = [];
   for (const { what, method, params, headers = {} } of badCalls) {
     const answer = await session.request(method, params, { timeoutMs: 2_000, headers });
@@ -76,7 +76,7 @@ const nonsense = [
 ] as const;
 
 /** What is no message at all: over pipes a line, over HTTP a body. */
-async function sendNonsense(probe: Probe, { pipe }: Session): Promise<Told[]> {
+async function sendNonsense(probe: Probe, { pipe }: ProbeSession): Promise<Told[]> {
   if (pipe === undefined)
     return await Promise.all(
       nonsense.map(async ({ what, text: body }) => ({
@@ -91,7 +91,7 @@ async function sendNonsense(probe: Probe, { pipe }: Session): Promise<Told[]> {
 }
 
 /** One tool that may be called, with arguments of the wrong kinds. */
-async function callBadly(probe: Probe, session: Session): Promise<Told[]> {
+async function callBadly(probe: Probe, session: ProbeSession): Promise<Told[]> {
   const { tool } =
     probe.callables.find(({ tool: { inputSchema } }) => Object.keys(inputSchema.properties ?? {}).length > 0) ?? {};
   if (tool === undefined) return [];
@@ -111,7 +111,7 @@ const maxCalls = 5;
 const plainMs = 1_500;
 
 /** Tools that may be called, as they are meant to be: nobody should find a trace in any answer. */
-async function callPlainly(probe: Probe, session: Session): Promise<Told[]> {
+async function callPlainly(probe: Probe, session: ProbeSession): Promise<Told[]> {
   const calls = probe.callables.slice(0, maxCalls).map(async ({ tool, arguments: args }) => {
     const answer = await session.request("tools/call", { name: tool.name, arguments: args }, { timeoutMs: plainMs });
     return {

@@ -1,8 +1,17 @@
+import type { Probe } from "../../asking/probe.ts";
+import {
+  cameBack,
+  credentialsOf,
+  foreignOrigin,
+  knock,
+  placeOf,
+  urlOf,
+  wentOut,
+  withoutCredentials,
+} from "../../asking/security/door.ts";
+import { preflight } from "../../asking/security/preflight.ts";
 import { type Check, failed, passed, type Severity } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import type { HttpAnswer } from "../../wire/http.ts";
-import { cameBack, credentialsOf, foreignOrigin, knock, placeOf, urlOf, wentOut, withoutCredentials } from "./door.ts";
-import { preflight } from "./preflight.ts";
+import type { HttpAnswer } from "../../wire/http-exchange.ts";
 
 export const check: Check = {
   id: "security/foreign-origin",

@@ -1,13 +1,13 @@
 import { createId } from "../../../ids.ts";
 import { isObject, listOf } from "../../../wire/json.ts";
 import { taskGenerations } from "../../../wire/revisions.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { urlOf } from "../../asking/security/door.ts";
+import { steady } from "../../asking/tasks/created-task.ts";
+import { isMade, makeTask } from "../../asking/tasks/make-task.ts";
+import { declares, type Generation, noTasks, type Talk } from "../../asking/tasks/task-generation.ts";
 import { type Check, type Evidence, type Fault, failed, passed, skipped } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import type { Answer, Session } from "../../wire/session.ts";
-import { declares, type Generation, noTasks, type Talk } from "../tasks/generation.ts";
-import { isMade, makeTask } from "../tasks/make.ts";
-import { steady } from "../tasks/task.ts";
-import { urlOf } from "./door.ts";
+import type { ProbeAnswer, ProbeSession } from "../../wire/probe-session.ts";
 
 export const check: Check = {
   id: "security/foreign-task",
@@ -59,17 +59,17 @@ async function judge(
 
 async function findLeak(
   probe: Probe,
-  { theirs, mine, taskId }: { theirs: Session; mine: Session; taskId: string },
+  { theirs, mine, taskId }: { theirs: ProbeSession; mine: ProbeSession; taskId: string },
 ): Promise<Fault | undefined> {
   const unknown = createId();
-  const show = (answer: Answer): Evidence =>
+  const show = (answer: ProbeAnswer): Evidence =>
     probe.received(steady(answer.message ?? answer.problem, [taskId, unknown]));
   const ask = (method: string, id: string) => theirs.request(method, { taskId: id }, { timeoutMs: 2_000 });
   const sent = (method: string) =>
     probe.sent(`${method} of a task that the first caller has made, with the other's credentials`);
   const read = await ask("tasks/get", taskId);
   const never = await ask("tasks/get", unknown);
-  const isAlike = (one: Answer, other: Answer) =>
+  const isAlike = (one: ProbeAnswer, other: ProbeAnswer) =>
     steadyOf(one, [taskId, unknown]) === steadyOf(other, [taskId, unknown]);
   // A server that answers every id alike gives nothing away; that it does is told by tasks/unknown-id.
   if (read.result !== undefined && !isAlike(read, never))
@@ -93,13 +93,13 @@ async function findLeak(
   };
 }
 
-async function findInList(theirs: Session, taskId: string): Promise<Answer | undefined> {
+async function findInList(theirs: ProbeSession, taskId: string): Promise<ProbeAnswer | undefined> {
   if (theirs.isModern) return undefined;
   const { answers } = await theirs.list("tasks/list", "tasks", { maxPages: 5, maxItems: 500, timeoutMs: 3_000 });
   return answers.find(({ result }) => listOf(result?.tasks).some((task) => isObject(task) && task.taskId === taskId));
 }
 
 /** What a caller can tell answers apart by. */
-function steadyOf({ result, error, http }: Answer, ids: readonly string[]): string {
+function steadyOf({ result, error, http }: ProbeAnswer, ids: readonly string[]): string {
   return steady([result, error, http?.status], ids);
 }

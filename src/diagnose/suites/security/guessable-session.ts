@@ -1,5 +1,5 @@
+import { noSessions, openLegacy } from "../../asking/security/legacy-session.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { noSessions, openLegacy } from "./legacy-session.ts";
 
 /** Fewer can be tried out. */
 const enoughBits = 64;

@@ -1,6 +1,6 @@
+import { findHidden } from "../../asking/security/hidden.ts";
+import { maxFaults, textsOf } from "../../asking/security/texts.ts";
 import { type Check, type Fault, failed, passed } from "../../check.ts";
-import { findHidden } from "./hidden.ts";
-import { maxFaults, textsOf } from "./texts.ts";
 
 export const check: Check = {
   id: "security/hidden-text",

@@ -1,5 +1,5 @@
+import { maxFaults, textsOf } from "../../asking/security/texts.ts";
 import { type Check, type Fault, failed, passed } from "../../check.ts";
-import { maxFaults, textsOf } from "./texts.ts";
 
 // What no honest description says. Words like "important", "always" or "must" are not among them.
 const orders: readonly { readonly what: string; readonly pattern: RegExp }[] = [

@@ -1,5 +1,13 @@
+import {
+  cameBack,
+  credentialsOf,
+  knockAsNobody,
+  placeOf,
+  secretNamesIn,
+  urlOf,
+  wentOut,
+} from "../../asking/security/door.ts";
 import { type Check, failed, passed } from "../../check.ts";
-import { cameBack, credentialsOf, knockAsNobody, placeOf, secretNamesIn, urlOf, wentOut } from "./door.ts";
 
 const who = {
   loopback: "every program of every user on this machine",

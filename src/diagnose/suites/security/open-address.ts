@@ -1,5 +1,5 @@
+import { judgeArguments } from "../../asking/security/unrestricted.ts";
 import type { Check } from "../../check.ts";
-import { judgeArguments } from "./unrestricted.ts";
 
 const addressNames =
   /^(?:(?:base|target|source|image|file|page|site|webhook|callback|redirect|remote|server|api|feed|repo|download)_?)?(?:url|uri|urls|uris|href|endpoint|webhook|callback|hostname|host|proxy)$/i;

@@ -1,6 +1,6 @@
+import { foreignOrigin } from "../../asking/security/door.ts";
+import { preflight } from "../../asking/security/preflight.ts";
 import { type Check, failed, passed } from "../../check.ts";
-import { foreignOrigin } from "./door.ts";
-import { preflight } from "./preflight.ts";
 
 export const check: Check = {
   id: "security/open-cors",

@@ -1,11 +1,12 @@
 import { isObject, type Json, textOf } from "../../../wire/json.ts";
+import type { Callable } from "../../asking/callables.ts";
+import type { SurveyedTool } from "../../asking/facts.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { type Canary, layCanary } from "../../asking/security/canary.ts";
+import { argumentsOf } from "../../asking/security/texts.ts";
+import { isUnrestricted, judgeOpen } from "../../asking/security/unrestricted.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
-import type { Tool } from "../../facts.ts";
-import type { Callable, Probe } from "../../probe.ts";
-import type { Session } from "../../wire/session.ts";
-import { type Canary, layCanary } from "./canary.ts";
-import { argumentsOf } from "./texts.ts";
-import { isUnrestricted, judgeOpen } from "./unrestricted.ts";
+import type { ProbeSession } from "../../wire/probe-session.ts";
 
 const pathNames =
   /^(?:(?:input|output|source|target|dest|destination|src|dst|root|base|working|local|absolute|relative|log|config|image|project)_?)?(?:path|paths|file|files|file_?path|file_?paths|filename|file_?name|directory|dir|folder|cwd|workdir)$/i;
@@ -53,7 +54,7 @@ export const check: Check = {
 };
 
 /** The arguments that are paths by their names, formats or descriptions. */
-function pathsOf({ inputSchema }: Tool): string[] {
+function pathsOf({ inputSchema }: SurveyedTool): string[] {
   return argumentsOf(inputSchema)
     .filter(
       ({ name, schema }) =>
@@ -87,7 +88,7 @@ function isReader({ tool, isNamed }: Callable): boolean {
 /** Arguments that a tool takes for a path, as its answers to a text that is none tell. */
 async function askAround(
   readers: readonly Callable[],
-  session: Session,
+  session: ProbeSession,
 ): Promise<(readonly [tool: string, argument: string])[]> {
   const found = await Promise.all(
     readers.map(async ({ tool, arguments: args }) => {
@@ -107,7 +108,7 @@ async function askAround(
  */
 async function tryCanary(
   probe: Probe,
-  session: Session,
+  session: ProbeSession,
   readers: readonly Callable[],
   known: ReadonlyMap<string, ReadonlySet<string>>,
 ): Promise<Fault[]> {
@@ -126,7 +127,7 @@ async function tryCanary(
 
 async function tryTool(
   probe: Probe,
-  session: Session,
+  session: ProbeSession,
   { callable, argument, canary }: { callable: Callable; argument: string; canary: Canary },
 ): Promise<Fault[]> {
   const { tool, arguments: args } = callable;
@@ -160,7 +161,7 @@ function isHere({ target }: Probe): boolean {
   return target.kind === "stdio" || /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(new URL(target.url).hostname);
 }
 
-async function say(session: Session, name: string, args: Json): Promise<string> {
+async function say(session: ProbeSession, name: string, args: Json): Promise<string> {
   const { message } = await session.request("tools/call", { name, arguments: args }, { timeoutMs: callMs });
   return JSON.stringify(message ?? "");
 }

@@ -1,5 +1,5 @@
+import { credentialsOf, placeOf, urlOf } from "../../asking/security/door.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { credentialsOf, placeOf, urlOf } from "./door.ts";
 
 export const check: Check = {
   id: "security/plain-http",

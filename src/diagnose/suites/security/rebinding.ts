@@ -1,5 +1,13 @@
+import {
+  cameBack,
+  credentialsOf,
+  knock,
+  placeOf,
+  urlOf,
+  wentOut,
+  withoutCredentials,
+} from "../../asking/security/door.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import { cameBack, credentialsOf, knock, placeOf, urlOf, wentOut, withoutCredentials } from "./door.ts";
 
 export const check: Check = {
   id: "security/rebinding",

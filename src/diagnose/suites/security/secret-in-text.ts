@@ -1,6 +1,6 @@
+import { maxFaults, textsOf } from "../../asking/security/texts.ts";
 import { type Check, type Fault, failed, passed } from "../../check.ts";
 import { secretPatterns } from "../../text.ts";
-import { maxFaults, textsOf } from "./texts.ts";
 
 export const check: Check = {
   id: "security/secret-in-text",

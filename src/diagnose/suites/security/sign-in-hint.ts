@@ -1,8 +1,8 @@
 import { fieldsOf, listOf } from "../../../wire/json.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { cameBack, knockAsNobody, placeOf, urlOf, wentOut } from "../../asking/security/door.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import { parseJson } from "../../wire/json.ts";
-import { cameBack, knockAsNobody, placeOf, urlOf, wentOut } from "./door.ts";
+import { parseJson } from "../../wire/bounded-json.ts";
 
 export const check: Check = {
   id: "security/sign-in-hint",

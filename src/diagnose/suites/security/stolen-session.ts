@@ -1,4 +1,3 @@
-import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
 import {
   blanked,
   cameBack,
@@ -8,8 +7,9 @@ import {
   urlOf,
   wentOut,
   withoutCredentials,
-} from "./door.ts";
-import { noSessions, openLegacy } from "./legacy-session.ts";
+} from "../../asking/security/door.ts";
+import { noSessions, openLegacy } from "../../asking/security/legacy-session.ts";
+import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
 
 export const check: Check = {
   id: "security/stolen-session",

@@ -1,6 +1,4 @@
-import { type Check, failed, passed, skipped } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import type { HttpAnswer } from "../../wire/http.ts";
+import type { Probe } from "../../asking/probe.ts";
 import {
   credentialsOf,
   knock,
@@ -10,7 +8,9 @@ import {
   urlOf,
   withoutCredentials,
   withoutSecrets,
-} from "./door.ts";
+} from "../../asking/security/door.ts";
+import { type Check, failed, passed, skipped } from "../../check.ts";
+import type { HttpAnswer } from "../../wire/http-exchange.ts";
 
 const fields = ["access_token", "token", "api_key"];
 

@@ -1,6 +1,6 @@
+import type { SurveyedTool } from "../../asking/facts.ts";
+import { maxFaults } from "../../asking/security/texts.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
-import type { Tool } from "../../facts.ts";
-import { maxFaults } from "./texts.ts";
 
 /** As the first word of a name these say what cannot be taken back. */
 const destroys = new Set([
@@ -55,6 +55,6 @@ export const check: Check = {
 };
 
 /** `deleteFile`, `delete_file`, `delete-file` and `delete.file` all begin with delete. */
-function firstWord({ name }: Tool): string {
+function firstWord({ name }: SurveyedTool): string {
   return (/^[A-Z]?[a-z]+/.exec(name)?.[0] ?? "").toLowerCase();
 }

@@ -1,10 +1,17 @@
 import { sleep } from "../../../clock.ts";
 import { fieldsOf } from "../../../wire/json.ts";
+import { isTerminal } from "../../asking/tasks/created-task.ts";
+import { isMade, type MadeTask, makeTask, noTool } from "../../asking/tasks/make-task.ts";
+import {
+  askEach,
+  askTask,
+  exchange,
+  type Judgement,
+  type Problem,
+  type Talk,
+} from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
-import type { Answer } from "../../wire/session.ts";
-import { askEach, askTask, exchange, type Judgement, type Problem, type Talk } from "./generation.ts";
-import { isMade, type Made, makeTask, noTool } from "./make.ts";
-import { isTerminal } from "./task.ts";
+import type { ProbeAnswer } from "../../wire/probe-session.ts";
 
 /** How long a cancelled task is watched for a change of mind. */
 const afterMs = 400;
@@ -40,7 +47,7 @@ export const check: Check = {
 };
 
 /** True when it was over before the cancel came, or may have been, so that nothing can be said. */
-function isOver({ task }: Made, cancelled: Answer, { result }: Answer): boolean {
+function isOver({ task }: MadeTask, cancelled: ProbeAnswer, { result }: ProbeAnswer): boolean {
   if (isTerminal(task)) return true;
   if (result === undefined) return cancelled.error?.code === -32602;
   return (
@@ -50,7 +57,7 @@ function isOver({ task }: Made, cancelled: Answer, { result }: Answer): boolean 
   );
 }
 
-function ackProblems(talk: Talk, { taskId }: Made, cancelled: Answer): Problem[] {
+function ackProblems(talk: Talk, { taskId }: MadeTask, cancelled: ProbeAnswer): Problem[] {
   const evidence = exchange(talk, { method: "tasks/cancel", params: { taskId } }, cancelled);
   if (cancelled.result === undefined) return [{ title: "tasks/cancel of a running task fails", evidence }];
   if (!talk.isModern)
@@ -64,7 +71,7 @@ function ackProblems(talk: Talk, { taskId }: Made, cancelled: Answer): Problem[]
 }
 
 /** Once cancelled, a task is cancelled or gone; in 2026-07-28 it may take its time, or finish first. */
-async function laterProblems(talk: Talk, { taskId }: Made, after: Answer): Promise<Problem[]> {
+async function laterProblems(talk: Talk, { taskId }: MadeTask, after: ProbeAnswer): Promise<Problem[]> {
   const was = after.result?.status;
   const evidence = exchange(talk, { method: "tasks/get", params: { taskId } }, after);
   if (!talk.isModern && after.result !== undefined && was !== "cancelled")
@@ -80,7 +87,7 @@ async function laterProblems(talk: Talk, { taskId }: Made, after: Answer): Promi
   ];
 }
 
-async function againProblems(talk: Talk, { taskId }: Made): Promise<Problem[]> {
+async function againProblems(talk: Talk, { taskId }: MadeTask): Promise<Problem[]> {
   const again = await askTask(talk, "tasks/cancel", taskId);
   const evidence = exchange(talk, { method: "tasks/cancel", params: { taskId } }, again);
   if (again.message === undefined) return [{ title: "A second tasks/cancel is not answered", evidence }];
@@ -94,7 +101,7 @@ async function againProblems(talk: Talk, { taskId }: Made): Promise<Problem[]> {
   return known.result === undefined ? [] : [{ title: "A second tasks/cancel is answered with an error", evidence }];
 }
 
-async function resultProblems(talk: Talk, { taskId }: Made): Promise<Problem[]> {
+async function resultProblems(talk: Talk, { taskId }: MadeTask): Promise<Problem[]> {
   const answer = await askTask(talk, "tasks/result", taskId, resultMs);
   if (answer.message !== undefined) return [];
   return [

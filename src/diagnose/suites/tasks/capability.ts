@@ -1,9 +1,9 @@
 import { fieldsOf, isObject, type Json } from "../../../wire/json.ts";
 import { legacyRevision, tasksExtension } from "../../../wire/revisions.ts";
+import type { Facts } from "../../asking/facts.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { noTasks } from "../../asking/tasks/task-generation.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
-import type { Facts } from "../../facts.ts";
-import type { Probe } from "../../probe.ts";
-import { noTasks } from "./generation.ts";
 
 export const check: Check = {
   id: "tasks/capability",

@@ -1,8 +1,15 @@
+import { fieldProblems } from "../../asking/tasks/created-task.ts";
+import { isMade, type MadeTask, makeTask, type NoTask, noTool } from "../../asking/tasks/make-task.ts";
+import {
+  askEach,
+  askTask,
+  exchange,
+  type Judgement,
+  type Problem,
+  type Talk,
+} from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
-import type { Answer } from "../../wire/session.ts";
-import { askEach, askTask, exchange, type Judgement, type Problem, type Talk } from "./generation.ts";
-import { isMade, type Made, type Missed, makeTask, noTool } from "./make.ts";
-import { fieldProblems } from "./task.ts";
+import type { ProbeAnswer } from "../../wire/probe-session.ts";
 
 export const check: Check = {
   id: "tasks/create",
@@ -26,7 +33,7 @@ export const check: Check = {
 };
 
 /** A call that made no task though it had to, or one that nobody can follow. */
-function missProblem(talk: Talk, { last }: Missed): Problem | undefined {
+function missProblem(talk: Talk, { last }: NoTask): Problem | undefined {
   if (last === undefined) return undefined;
   const { answer, params } = last;
   const evidence = exchange(talk, { method: "tools/call", params }, answer);
@@ -46,7 +53,7 @@ function missProblem(talk: Talk, { last }: Missed): Problem | undefined {
   return undefined;
 }
 
-function creationProblems(talk: Talk, { task, answer, params }: Made): Problem[] {
+function creationProblems(talk: Talk, { task, answer, params }: MadeTask): Problem[] {
   const problems = fieldProblems(talk.generation, task);
   if (!talk.isModern && problems.length === 0 && task.status !== "working") problems.push("its status is not working");
   if (talk.isModern && answer.result?.resultType !== "task") problems.unshift("resultType is not task");
@@ -60,7 +67,7 @@ function creationProblems(talk: Talk, { task, answer, params }: Made): Problem[]
       ];
 }
 
-function getProblems(talk: Talk, { taskId }: Made, asked: Answer): Problem[] {
+function getProblems(talk: Talk, { taskId }: MadeTask, asked: ProbeAnswer): Problem[] {
   const evidence = exchange(talk, { method: "tasks/get", params: { taskId } }, asked);
   if (asked.result === undefined)
     return [{ title: "tasks/get does not know a task that was made a moment ago", evidence }];
@@ -80,7 +87,7 @@ function getProblems(talk: Talk, { taskId }: Made, asked: Answer): Problem[] {
   ];
 }
 
-function taskOf(talk: Talk, { result }: Answer): Readonly<Record<string, unknown>> {
+function taskOf(talk: Talk, { result }: ProbeAnswer): Readonly<Record<string, unknown>> {
   const inner = talk.isModern ? result : result?.task;
   return typeof inner === "object" && inner !== null ? (inner as Readonly<Record<string, unknown>>) : {};
 }

@@ -1,8 +1,8 @@
 import { fieldsOf, type Json } from "../../../wire/json.ts";
+import type { Callable } from "../../asking/callables.ts";
+import { followMade, isMade, makeTask, noTool } from "../../asking/tasks/make-task.ts";
+import { askEach, exchange, type Generation, type Judgement } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
-import type { Callable } from "../../probe.ts";
-import { askEach, exchange, type Generation, type Judgement } from "./generation.ts";
-import { follow, isMade, makeTask, noTool } from "./make.ts";
 
 const followMs = 4_000;
 
@@ -22,7 +22,7 @@ export const check: Check = {
     return askEach(probe, { severity: "major", unless }, async (talk): Promise<Judgement> => {
       const made = await makeTask(talk, { toArguments: wrongArguments });
       if (!isMade(made)) return { problems: [], note: "arguments of a wrong type make no task." };
-      const { end, answer } = await follow(talk, made, followMs);
+      const { end, answer } = await followMade(talk, made, followMs);
       const evidence = [
         probe.sent({ method: "tools/call", params: made.params }),
         ...exchange(talk, { method: "tasks/get" }, answer),

@@ -1,7 +1,7 @@
+import type { Probe } from "../../asking/probe.ts";
+import { followMade, isMade, type MadeTask, makeTask, type NoTask, noTool } from "../../asking/tasks/make-task.ts";
+import { askEach, askTask, type Judgement, type Talk } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import { askEach, askTask, type Judgement, type Talk } from "./generation.ts";
-import { follow, isMade, type Made, type Missed, makeTask, noTool } from "./make.ts";
 
 /** Fewer can be tried out; a random UUID has 122. */
 const guessableBits = 64;
@@ -52,11 +52,11 @@ export const check: Check = {
  * Makes a second task. The same call while the first one runs may be joined to it, which is no second task; so the
  * first is ended then.
  */
-async function makeAnother(talk: Talk, first: Made): Promise<Made | Missed> {
+async function makeAnother(talk: Talk, first: MadeTask): Promise<MadeTask | NoTask> {
   const second = await makeTask(talk);
   if (!isMade(second) || second.taskId !== first.taskId) return second;
   await askTask(talk, "tasks/cancel", first.taskId);
-  const { end } = await follow(talk, first, endsMs);
+  const { end } = await followMade(talk, first, endsMs);
   if (end !== "terminal" && end !== "unknown") return { why: `${joined} and the first did not end; ${nameAnother}` };
   const third = await makeTask(talk);
   // An ended task that is handed out again is the same one, not two.

@@ -1,8 +1,24 @@
 import { sleep } from "../../../clock.ts";
+import { isTerminal, statuses } from "../../asking/tasks/created-task.ts";
+import {
+  type Followed,
+  followMade,
+  isMade,
+  type MadeTask,
+  makeTask,
+  noTool,
+  patienceMs,
+  whyNoEnd,
+} from "../../asking/tasks/make-task.ts";
+import {
+  askEach,
+  askTask,
+  exchange,
+  type Judgement,
+  type Problem,
+  type Talk,
+} from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
-import { askEach, askTask, exchange, type Judgement, type Problem, type Talk } from "./generation.ts";
-import { type Followed, follow, isMade, type Made, makeTask, noTool, patienceMs, whyNoEnd } from "./make.ts";
-import { isTerminal, statuses } from "./task.ts";
 
 /** How long an ended task is watched for a change of mind. */
 const afterMs = 200;
@@ -22,7 +38,7 @@ export const check: Check = {
       const made = await makeTask(talk);
       if (!isMade(made)) return { skip: made.why };
       const untilMs = patienceMs(probe);
-      const followed = await follow(talk, made, untilMs);
+      const followed = await followMade(talk, made, untilMs);
       const problems = [...statusProblems(talk, made, followed), ...lossProblems(talk, made, followed)];
       if (followed.end !== "terminal" || problems.length > 0)
         return problems.length > 0 ? { problems } : { skip: whyNoEnd(followed.end, untilMs) };
@@ -31,7 +47,7 @@ export const check: Check = {
     }),
 };
 
-function statusProblems(talk: Talk, { taskId, task }: Made, { seen }: Followed): Problem[] {
+function statusProblems(talk: Talk, { taskId, task }: MadeTask, { seen }: Followed): Problem[] {
   const of = (title: string, index: number): Problem => ({
     title,
     evidence: [
@@ -56,7 +72,7 @@ function isBefore(time: unknown, other: unknown): boolean {
   return typeof time === "string" && typeof other === "string" && Date.parse(time) < Date.parse(other);
 }
 
-function lossProblems(talk: Talk, { taskId }: Made, { seen, end, answer }: Followed): Problem[] {
+function lossProblems(talk: Talk, { taskId }: MadeTask, { seen, end, answer }: Followed): Problem[] {
   if (end !== "unknown" && end !== "broken") return [];
   // Whether a task is known at all is the question of tasks/create, and how long it is kept that of tasks/ttl.
   if (seen.length === 0) return [];
@@ -69,7 +85,7 @@ function lossProblems(talk: Talk, { taskId }: Made, { seen, end, answer }: Follo
   ];
 }
 
-async function laterProblems(talk: Talk, { taskId }: Made, { seen }: Followed): Promise<Problem[]> {
+async function laterProblems(talk: Talk, { taskId }: MadeTask, { seen }: Followed): Promise<Problem[]> {
   const ended = seen.at(-1)?.task.status;
   const answer = await askTask(talk, "tasks/get", taskId);
   const evidence = exchange(talk, { method: "tasks/get", params: { taskId } }, answer);

@@ -1,9 +1,9 @@
 import { fieldsOf } from "../../../wire/json.ts";
 import { legacyRevision } from "../../../wire/revisions.ts";
+import { fieldProblems, steady } from "../../asking/tasks/created-task.ts";
+import { isMade, makeTask } from "../../asking/tasks/make-task.ts";
+import { askEach, exchange, type Judgement, type Problem, type Talk } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
-import { askEach, exchange, type Judgement, type Problem, type Talk } from "./generation.ts";
-import { isMade, makeTask } from "./make.ts";
-import { fieldProblems, steady } from "./task.ts";
 
 const junkCursor = "meanwhile-no-such-cursor";
 

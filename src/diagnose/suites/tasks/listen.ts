@@ -1,10 +1,10 @@
 import { metaKeys } from "../../../wire/envelope.ts";
 import { fieldsOf, type Json, listOf } from "../../../wire/json.ts";
 import { modernRevision } from "../../../wire/revisions.ts";
+import { isTerminal, steady } from "../../asking/tasks/created-task.ts";
+import { followMade, isMade, makeTask, noTool, patienceMs, whyNoEnd } from "../../asking/tasks/make-task.ts";
+import { askEach, exchange, type Judgement, type Problem, type Talk } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
-import { askEach, exchange, type Judgement, type Problem, type Talk } from "./generation.ts";
-import { follow, isMade, makeTask, noTool, patienceMs, whyNoEnd } from "./make.ts";
-import { isTerminal, steady } from "./task.ts";
 
 const acknowledgedMs = 1_500;
 const pushedMs = 1_500;
@@ -37,7 +37,7 @@ export const check: Check = {
         const promised = listOf(fieldsOf(fieldsOf(ack?.message.params).notifications).taskIds);
         if (!promised.includes(taskId))
           return { skip: "The server does not offer to tell of a task's changes (subscriptions/listen with taskIds)." };
-        const followed = await follow(talk, made, patienceMs(probe));
+        const followed = await followMade(talk, made, patienceMs(probe));
         const ended = followed.seen.at(-1);
         if (followed.end !== "terminal" || ended === undefined)
           return { skip: whyNoEnd(followed.end, patienceMs(probe)) };

@@ -1,7 +1,7 @@
+import { fieldNames, pollMsOf } from "../../asking/tasks/created-task.ts";
+import { isMade, makeTask, noTool } from "../../asking/tasks/make-task.ts";
+import { askEach, exchange, type Judgement } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
-import { askEach, exchange, type Judgement } from "./generation.ts";
-import { isMade, makeTask, noTool } from "./make.ts";
-import { fieldNames, pollMsOf } from "./task.ts";
 
 const minMs = 50;
 const maxMs = 5 * 60_000;

@@ -1,8 +1,8 @@
 import { legacyRevision, modernRevision, taskGenerations, tasksExtension } from "../../../wire/revisions.ts";
+import { likelySlowFirst } from "../../asking/likely-slow.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { declares, noTasks } from "../../asking/tasks/task-generation.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
-import { likelySlowFirst } from "../../likely-slow.ts";
-import type { Probe } from "../../probe.ts";
-import { declares, noTasks } from "./generation.ts";
 
 const maxNamed = 20;
 /** A call that takes longer is under way, and so not refused. */

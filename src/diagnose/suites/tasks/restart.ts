@@ -1,6 +1,6 @@
+import { followMade, isMade, makeTask, noTool } from "../../asking/tasks/make-task.ts";
+import { askEach, askTask, exchange, type Judgement, type Talk } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
-import { askEach, askTask, exchange, type Judgement, type Talk } from "./generation.ts";
-import { follow, isMade, makeTask, noTool } from "./make.ts";
 
 const followMs = 15_000;
 
@@ -29,7 +29,7 @@ export const check: Check = {
       const evidence = exchange(later, { method: "tasks/get", params: { taskId: made.taskId } }, answer);
       if (answer.result === undefined)
         return { problems: [{ title: "A task is lost when the server is killed and started again", evidence }] };
-      const { end, answer: last } = await follow(later, { taskId: made.taskId, task: answer.result }, followMs);
+      const { end, answer: last } = await followMade(later, { taskId: made.taskId, task: answer.result }, followMs);
       if (end === "late" && last.result?.lastUpdatedAt === answer.result.lastUpdatedAt)
         return {
           problems: [

@@ -1,9 +1,25 @@
 import { metaKeys } from "../../../wire/envelope.ts";
 import { fieldsOf, isObject, type Json } from "../../../wire/json.ts";
+import {
+  followMade,
+  isMade,
+  type MadeTask,
+  makeTask,
+  noTool,
+  patienceMs,
+  toolResult,
+  whyNoEnd,
+} from "../../asking/tasks/make-task.ts";
+import {
+  askEach,
+  askTask,
+  exchange,
+  type Judgement,
+  type Problem,
+  type Talk,
+} from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
-import type { Answer } from "../../wire/session.ts";
-import { askEach, askTask, exchange, type Judgement, type Problem, type Talk } from "./generation.ts";
-import { follow, isMade, type Made, makeTask, noTool, patienceMs, toolResult, whyNoEnd } from "./make.ts";
+import type { ProbeAnswer } from "../../wire/probe-session.ts";
 
 export const check: Check = {
   id: "tasks/result",
@@ -25,11 +41,11 @@ export const check: Check = {
 };
 
 /** tasks/result is asked at once, so that it has to wait, and once more after the end. */
-async function judgeLegacy(talk: Talk, made: Made): Promise<Judgement> {
+async function judgeLegacy(talk: Talk, made: MadeTask): Promise<Judgement> {
   const { taskId } = made;
   const untilMs = patienceMs(talk.probe);
   const first = await askTask(talk, "tasks/result", taskId, untilMs);
-  const followed = await follow(talk, made, 0);
+  const followed = await followMade(talk, made, 0);
   const evidence = exchange(talk, { method: "tasks/result", params: { taskId } }, first);
   if (first.message === undefined)
     return followed.end === "terminal"
@@ -49,7 +65,7 @@ async function judgeLegacy(talk: Talk, made: Made): Promise<Judgement> {
   };
 }
 
-function legacyProblems(talk: Talk, taskId: string, answer: Answer): Problem[] {
+function legacyProblems(talk: Talk, taskId: string, answer: ProbeAnswer): Problem[] {
   const evidence = exchange(talk, { method: "tasks/result", params: { taskId } }, answer);
   // A call that ended in an error of the protocol has that error as its result.
   if (answer.result === undefined) return [];
@@ -67,14 +83,14 @@ function legacyProblems(talk: Talk, taskId: string, answer: Answer): Problem[] {
   ];
 }
 
-async function judgeModern(talk: Talk, made: Made): Promise<Judgement> {
+async function judgeModern(talk: Talk, made: MadeTask): Promise<Judgement> {
   const { taskId } = made;
   const untilMs = patienceMs(talk.probe);
-  const followed = await follow(talk, made, untilMs);
+  const followed = await followMade(talk, made, untilMs);
   const ended = followed.seen.at(-1);
   if (followed.end !== "terminal" || ended === undefined) return { skip: whyNoEnd(followed.end, untilMs) };
   const again = await askTask(talk, "tasks/get", taskId);
-  const inner = (answer: Answer) => ({ result: answer.result?.result, error: answer.result?.error });
+  const inner = (answer: ProbeAnswer) => ({ result: answer.result?.result, error: answer.result?.error });
   return {
     problems: [
       ...sameProblems(talk, taskId, inner(ended.answer), again, inner(again)),
@@ -86,7 +102,7 @@ async function judgeModern(talk: Talk, made: Made): Promise<Judgement> {
 function modernProblems(
   talk: Talk,
   taskId: string,
-  { task, answer }: { readonly task: Json; readonly answer: Answer },
+  { task, answer }: { readonly task: Json; readonly answer: ProbeAnswer },
 ): Problem[] {
   const problem = (title: string, more: Partial<Problem> = {}): Problem[] => [
     { title, evidence: exchange(talk, { method: "tasks/get", params: { taskId } }, answer), ...more },
@@ -110,7 +126,7 @@ function modernProblems(
   );
 }
 
-function sameProblems(talk: Talk, taskId: string, first: unknown, again: Answer, second: unknown): Problem[] {
+function sameProblems(talk: Talk, taskId: string, first: unknown, again: ProbeAnswer, second: unknown): Problem[] {
   const evidence = exchange(talk, { method: talk.isModern ? "tasks/get" : "tasks/result", params: { taskId } }, again);
   if (again.message === undefined || (again.error !== undefined && JSON.stringify(first) !== JSON.stringify(second)))
     return [{ title: "A task's result can be fetched only once", evidence }];
@@ -119,7 +135,7 @@ function sameProblems(talk: Talk, taskId: string, first: unknown, again: Answer,
     : [{ title: "A task's result is another one when it is asked for again", evidence }];
 }
 
-function outcomeOf({ result, error }: Answer): unknown {
+function outcomeOf({ result, error }: ProbeAnswer): unknown {
   return result === undefined ? { code: error?.code } : toolResult(result);
 }
 

@@ -1,10 +1,10 @@
 import { fieldsOf } from "../../../wire/json.ts";
 import { legacyRevision } from "../../../wire/revisions.ts";
+import type { Facts, SurveyedTool } from "../../asking/facts.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { declares } from "../../asking/tasks/task-generation.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
-import type { Facts, Tool } from "../../facts.ts";
-import type { Probe } from "../../probe.ts";
 import { legacyFault } from "./capability.ts";
-import { declares } from "./generation.ts";
 
 const values: readonly unknown[] = ["required", "optional", "forbidden"];
 
@@ -39,7 +39,7 @@ export const check: Check = {
   },
 };
 
-function supportOf({ json, taskSupport }: Tool): unknown {
+function supportOf({ json, taskSupport }: SurveyedTool): unknown {
   return fieldsOf(json.execution).taskSupport ?? taskSupport;
 }
 

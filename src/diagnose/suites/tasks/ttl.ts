@@ -1,9 +1,24 @@
 import { sleep } from "../../../clock.ts";
+import type { Probe } from "../../asking/probe.ts";
+import { fieldNames, ttlMsOf } from "../../asking/tasks/created-task.ts";
+import {
+  type Followed,
+  followMade,
+  isMade,
+  type MadeTask,
+  makeTask,
+  noTool,
+  whyNoEnd,
+} from "../../asking/tasks/make-task.ts";
+import {
+  askEach,
+  askTask,
+  exchange,
+  type Judgement,
+  type Problem,
+  type Talk,
+} from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
-import type { Probe } from "../../probe.ts";
-import { askEach, askTask, exchange, type Judgement, type Problem, type Talk } from "./generation.ts";
-import { type Followed, follow, isMade, type Made, makeTask, noTool, whyNoEnd } from "./make.ts";
-import { fieldNames, ttlMsOf } from "./task.ts";
 
 const askedMs = 1_000;
 /**
@@ -29,7 +44,7 @@ export const check: Check = {
     askEach(probe, { severity: "major", unless: noTool(probe) }, async (talk): Promise<Judgement> => {
       const made = await makeTask(talk, { ttl: askedMs });
       if (!isMade(made)) return { skip: made.why };
-      const followed = await follow(talk, made, followMs);
+      const followed = await followMade(talk, made, followMs);
       // Whether it is known at all is the question of tasks/create.
       const gone =
         followed.end === "unknown" && followed.seen.length > 0 ? goneProblem(talk, made, followed) : undefined;
@@ -40,7 +55,7 @@ export const check: Check = {
 };
 
 /** Forgotten while it was followed: too early by its own word, or while it still ran. */
-function goneProblem(talk: Talk, made: Made, { seen, answer }: Followed): Problem | undefined {
+function goneProblem(talk: Talk, made: MadeTask, { seen, answer }: Followed): Problem | undefined {
   const last = seen.at(-1)?.task ?? made.task;
   const { ttlMs, leftMs } = leftOf(talk, made, last);
   const evidence = evidenceOf(talk, made, { ttlMs, answer });
@@ -53,7 +68,7 @@ function goneProblem(talk: Talk, made: Made, { seen, answer }: Followed): Proble
   };
 }
 
-async function judgeKept(talk: Talk, made: Made, { seen }: Followed): Promise<Judgement> {
+async function judgeKept(talk: Talk, made: MadeTask, { seen }: Followed): Promise<Judgement> {
   const { clock, signal } = talk.probe;
   const last = seen.at(-1)?.task ?? made.task;
   const { ttlMs, leftMs } = leftOf(talk, made, last);
@@ -69,8 +84,8 @@ async function judgeKept(talk: Talk, made: Made, { seen }: Followed): Promise<Ju
 
 function leftOf(
   { generation, probe }: { generation: Talk["generation"]; probe: Pick<Probe, "clock"> },
-  made: Made,
-  task: Made["task"],
+  made: MadeTask,
+  task: MadeTask["task"],
 ) {
   const ttlMs = ttlMsOf(generation, task) ?? null;
   const leftMs = ttlMs === null ? Number.POSITIVE_INFINITY : made.at + ttlMs - probe.clock.monotonic();
@@ -79,7 +94,7 @@ function leftOf(
 
 function evidenceOf(
   talk: Talk,
-  made: Made,
+  made: MadeTask,
   { ttlMs, answer }: { readonly ttlMs: number | null; readonly answer: Followed["answer"] },
 ) {
   const field = fieldNames[talk.generation].ttl;

@@ -1,9 +1,9 @@
 import { createId } from "../../../ids.ts";
 import { modernRevision } from "../../../wire/revisions.ts";
+import { likelySlowFirst } from "../../asking/likely-slow.ts";
+import { createdTask } from "../../asking/tasks/created-task.ts";
+import { askEach, exchange, type Judgement, type Talk } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
-import { likelySlowFirst } from "../../likely-slow.ts";
-import { askEach, exchange, type Judgement, type Talk } from "./generation.ts";
-import { createdTask } from "./task.ts";
 
 /** A handle comes at once; what takes longer is a plain call under way. */
 const handleMs = 800;

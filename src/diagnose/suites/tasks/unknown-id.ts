@@ -1,8 +1,8 @@
 import { createId } from "../../../ids.ts";
 import { fieldsOf } from "../../../wire/json.ts";
+import { askEach, exchange, type Problem, type Talk } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
-import type { Answer } from "../../wire/session.ts";
-import { askEach, exchange, type Problem, type Talk } from "./generation.ts";
+import type { ProbeAnswer } from "../../wire/probe-session.ts";
 
 const answerMs = 2_000;
 
@@ -42,7 +42,7 @@ async function ask(talk: Talk, method: string) {
 
 function problemsOf(
   talk: Talk,
-  { method, params, answer }: { readonly method: string; readonly params: object; readonly answer: Answer },
+  { method, params, answer }: { readonly method: string; readonly params: object; readonly answer: ProbeAnswer },
 ): Problem[] {
   const evidence = exchange(talk, { method, params }, answer);
   if (answer.message === undefined)
