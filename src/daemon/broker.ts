@@ -3,6 +3,7 @@ import { systemClock } from "../clock.ts";
 import { isOutOfDescriptors, outOfDescriptors } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { type DaemonStatus, type Greeting, type DaemonReply, readFirstLine, readGreeting, toLine } from "./greeting.ts";
+import { isProved, type Proof, prove } from "./proof.ts";
 
 /** What a front says of its session, when there is a front. */
 export interface SessionFacts {
@@ -25,6 +26,8 @@ export interface BrokerOptions {
   readonly hasRoom?: () => boolean;
   /** True when the daemon leaves though nobody has told it to. */
   readonly isReplaced?: () => boolean;
+  /** Where others can see the socket: who does not prove that it knows this is not served. */
+  readonly secret?: string | undefined;
   readonly log: Logger;
 }
 
@@ -126,6 +129,8 @@ export class Broker {
     readFirstLine(socket, (line, all) => {
       cancelLimit();
       const greeting = line === undefined ? undefined : readGreeting(line);
+      const { secret } = this.#options;
+      if (secret !== undefined && !isProved(secret, "caller", greeting ?? {})) return socket.destroy();
       if (greeting !== undefined) return this.#greet(socket, greeting, (line?.length ?? 0) + 1);
       // Not one of ours: every byte of it is MCP.
       if (line !== undefined) socket.unshift(all.subarray(0, line.length + 1));
@@ -133,9 +138,10 @@ export class Broker {
     });
   }
 
-  #greet(socket: Socket, greeting: Greeting, helloBytes: number): void {
-    const reply = (message: DaemonReply) => socket.write(toLine(message));
-    const { key, env, status, onStop } = this.#options;
+  #greet(socket: Socket, greeting: Greeting & Partial<Proof>, helloBytes: number): void {
+    const { key, env, status, onStop, secret } = this.#options;
+    const shown = secret !== undefined && { proof: prove(secret, "daemon", greeting.nonce ?? "") };
+    const reply = (message: DaemonReply) => socket.write(toLine({ ...message, ...shown }));
     if (greeting.meanwhile === "status") {
       // Whoever asks does not count.
       reply({ meanwhile: "status", ...status(), connections: this.#sockets.size - 1 });

@@ -1,12 +1,13 @@
-import { closeSync, constants, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { closeSync, constants, futimesSync, openSync, readFileSync, rmSync, statSync, writeSync } from "node:fs";
 import path from "node:path";
 import type { Home } from "../paths.ts";
 
-/** What a daemon runs, written down while it can: one whose event loop is blocked cannot say so itself. */
+/**
+ * What a daemon runs, written down while it can: one whose event loop is blocked cannot say so itself. The file's time is
+ * when the loop was last seen to turn, or one of these to begin.
+ */
 interface Doing {
   readonly pid: number;
-  /** When its event loop was last seen to turn, or one of them to begin. */
-  readonly at: number;
   readonly commands: readonly string[];
 }
 
@@ -20,13 +21,14 @@ const doingFile = (home: Home, key: string) => path.join(home.runFolder, `${key}
 
 /**
  * The daemon's side: a file that is kept open, so that a command that begins costs one small write, and only where it
- * was not running already.
+ * was not running already; as long as the same ones run, only the file's time changes.
  */
 export class DoingFile {
   readonly #file: string;
   readonly #pid: number;
   #fd: number | undefined;
   #isEmpty = true;
+  #text = "";
 
   constructor(home: Home, key: string, pid: number) {
     this.#file = doingFile(home, key);
@@ -44,12 +46,11 @@ export class DoingFile {
         constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW,
         0o600,
       );
-      const text = JSON.stringify({
-        pid: this.#pid,
-        at: now,
-        commands: commands.slice(0, maxNamed),
-      } satisfies Doing).padEnd(fileBytes);
-      writeSync(this.#fd, text, 0);
+      const named: Doing = { pid: this.#pid, commands: commands.slice(0, maxNamed) };
+      const text = JSON.stringify(named).padEnd(fileBytes);
+      if (text !== this.#text) writeSync(this.#fd, text, 0);
+      this.#text = text;
+      futimesSync(this.#fd, now / 1000, now / 1000);
     } catch {
       // Then nobody is told.
     }
@@ -69,7 +70,9 @@ export class DoingFile {
  * when that is not known.
  */
 export function whatBlocks(home: Home, key: string, pid: number, now: number): string | undefined {
-  const { pid: whose, at = now, commands = [] } = readDoing(doingFile(home, key));
+  const file = doingFile(home, key);
+  const { pid: whose, commands = [] } = readDoing(file);
+  const at = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? now;
   const ms = now - at;
   if (whose !== pid || ms < blockedMs || commands.length === 0) return undefined;
   return `blocked for ${Math.round(ms / 1000)} s, since ${new Date(at).toTimeString().slice(0, 8)}, while ${commands.join(", ")} ran`;

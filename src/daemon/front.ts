@@ -65,7 +65,7 @@ export function readFrontWords(words: readonly string[]): ProjectFlags | undefin
     else if (word === "serve" && !isServe) isServe = true;
     else if (word !== "--no-color") return undefined;
   }
-  if (!isServe || process.platform === "win32") return undefined;
+  if (!isServe) return undefined;
   return { ...(commands.length > 0 && { commands }), ...(bundled !== undefined && { bundled }) };
 }
 

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import type { Proof } from "./proof.ts";
 
 /**
  * The few lines that a daemon and our own programs exchange before MCP begins. A connection that begins with
@@ -53,16 +54,16 @@ export interface DaemonStatus {
   readonly graceSeconds: number;
 }
 
-export function toLine(message: Greeting | DaemonReply): string {
+export function toLine(message: (Greeting | DaemonReply) & Partial<Proof>): string {
   return `${JSON.stringify(message)}\n`;
 }
 
 /** Reads a line of ours; undefined when it is somebody else's. */
-export function readGreeting(line: Buffer): Greeting | undefined {
+export function readGreeting(line: Buffer): (Greeting & Partial<Proof>) | undefined {
   return readOwn(line) as Greeting | undefined;
 }
 
-export function readReply(line: Buffer): DaemonReply | undefined {
+export function readReply(line: Buffer): (DaemonReply & Partial<Proof>) | undefined {
   return readOwn(line) as DaemonReply | undefined;
 }
 

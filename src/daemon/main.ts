@@ -7,6 +7,7 @@ import { DoingFile } from "./doing.ts";
 import { AnswerKeeper } from "./keep-answers.ts";
 import { Lifecycle, type LifecycleOptions } from "./lifecycle.ts";
 import { Exit, type ExitCode, messageOf } from "../errors.ts";
+import { createSecret } from "../ids.ts";
 import { type Logger, openLog } from "../log.ts";
 import { keepLogBounded } from "./log-file.ts";
 import { system } from "../system/system.ts";
@@ -46,16 +47,17 @@ export async function run({ flags, words }: { flags: GlobalFlags; words: readonl
 
 async function serve(found: Settings, flags: GlobalFlags, report: (word: string) => void): Promise<ExitCode> {
   const settings = toServed(found);
-  const about = aboutOf(found, flags);
+  const secret = system.areSocketsSeen ? createSecret() : undefined;
+  const about = { ...aboutOf(found, flags), ...(secret !== undefined && { secret }) };
   // Sessions of every folder are served: none of them is the one that relative paths mean.
   if (settings.daemon.isPackAlone) process.chdir("/");
+  const out = { write: (text: string): void => void process.stderr.write(text) };
   const log = openLog({
     level: settings.logLevel,
     isTerminal: false,
-    write: (text) => writeLog(text),
+    write: (text) => out.write(text),
     facts: { pid: process.pid },
   });
-  let writeLog = (text: string): void => void process.stderr.write(text);
   let runtime: Runtime | undefined;
   const lifecycle = Lifecycle.begin({
     home: settings.home,
@@ -71,22 +73,7 @@ async function serve(found: Settings, flags: GlobalFlags, report: (word: string)
     report("taken");
     return Exit.Ok;
   }
-  takeStdout(process);
-  writeLog = limitPrints(process, {
-    clock: systemClock,
-    who: () => currentRun()?.name,
-    onLeftOut: (sentence) => log.warn(sentence),
-  });
-  keepLogBounded({
-    file: settings.home.daemonLog,
-    files: settings.logFiles,
-    fd: process.stderr.fd,
-    clock: systemClock,
-  });
-  surviveCommands(process, {
-    currentRun,
-    onBug: (error) => log.error("nobody caught this; please report it", { error }),
-  });
+  out.write = guardProcess(settings, log);
   guardBuiltins((harm) => {
     // What else they have changed is not known: only a fresh process is as it should be.
     log.error(describeHarm(harm, "this daemon is replaced", (name) => runtime?.catalog.get(name)?.file));
@@ -109,22 +96,53 @@ async function serve(found: Settings, flags: GlobalFlags, report: (word: string)
     return Exit.Ok;
   }
   const leaving = new AbortController();
-  broker = createBroker({ runtime, lifecycle, leaving: leaving.signal, variables, log });
+  broker = createBroker({ runtime, lifecycle, leaving: leaving.signal, variables, secret, log });
+  await serveUntilLeft({ runtime, lifecycle, broker, leaving, onReady: () => report("ready"), log });
+  doing.close();
+  return Exit.Ok;
+}
+
+interface ServedParts {
+  readonly runtime: Runtime;
+  readonly lifecycle: Lifecycle;
+  readonly broker: Broker;
+  readonly leaving: AbortController;
+  readonly onReady: () => void;
+  readonly log: Logger;
+}
+
+/** From the moment it listens until its work has ended. */
+async function serveUntilLeft({ runtime, lifecycle, broker, leaving, onReady, log }: ServedParts): Promise<void> {
+  const { version, graceSeconds } = runtime.settings;
   onStop(() => lifecycle.leave());
   await lifecycle.open(broker);
-  report("ready");
-  log.info("the daemon listens", { socket: lifecycle.socket, version: settings.version, folders: foldersOf(runtime) });
+  onReady();
+  log.info("the daemon listens", { socket: lifecycle.socket, version, folders: foldersOf(runtime) });
   await runtime.startTasks();
   keepAnswers(runtime, leaving.signal);
   const { isNow } = await lifecycle.left;
   // Whoever waits for nothing goes to the next daemon at once; the others when they have been told where their calls
   // went.
   leaving.abort();
-  const { waiting } = await runtime.close(isNow ? 0 : settings.graceSeconds * 1000);
+  const { waiting } = await runtime.close(isNow ? 0 : graceSeconds * 1000);
   await broker.closeAll(waiting);
-  doing.close();
   log.info("the daemon has left", { waiting });
-  return Exit.Ok;
+}
+
+/** Keeps what commands print within bounds, and this process alive when they fail; returns how the log is written. */
+function guardProcess({ home, logFiles }: Settings, log: Logger): (text: string) => void {
+  takeStdout(process);
+  const write = limitPrints(process, {
+    clock: systemClock,
+    who: () => currentRun()?.name,
+    onLeftOut: (sentence) => log.warn(sentence),
+  });
+  keepLogBounded({ file: home.daemonLog, files: logFiles, fd: process.stderr.fd, clock: systemClock });
+  surviveCommands(process, {
+    currentRun,
+    onBug: (error) => log.error("nobody caught this; please report it", { error }),
+  });
+  return write;
 }
 
 /** The first front's folder and host are not everybody's. */
@@ -207,10 +225,11 @@ interface BrokerParts {
   readonly lifecycle: Lifecycle;
   readonly leaving: AbortSignal;
   readonly variables: Variables;
+  readonly secret: string | undefined;
   readonly log: Logger;
 }
 
-function createBroker({ runtime, lifecycle, leaving, variables, log }: BrokerParts): Broker {
+function createBroker({ runtime, lifecycle, leaving, variables, secret, log }: BrokerParts): Broker {
   const { settings, clock } = runtime;
   const startedAt = clock.now();
   return new Broker({
@@ -239,6 +258,7 @@ function createBroker({ runtime, lifecycle, leaving, variables, log }: BrokerPar
     onStop: (isNow) => lifecycle.leave(isNow),
     hasRoom: system.hasDescriptorsLeft,
     isReplaced: () => lifecycle.isReplaced,
+    secret,
     log,
   });
 }

@@ -1,5 +1,5 @@
 import { hasDescriptorsLeft, isTaken, posix } from "./posix.ts";
-import { type Programs, systemPrograms } from "./programs.ts";
+import { type Programs, rememberStarts, systemPrograms } from "./programs.ts";
 import type { RunningProcess, System } from "./system.ts";
 
 // By their paths: a host with a window starts its servers with a PATH of its own.
@@ -9,17 +9,20 @@ const sysctl = "/usr/sbin/sysctl";
 /** macOS, by `ps` and `sysctl`. */
 export function createDarwin(programs: Programs = systemPrograms): System {
   const startOf = (pid: number) => programs.ask(ps, ["-o", "lstart=", "-p", String(pid)]).trim() || undefined;
+  // These do not change while we run.
+  let ownStart: string | undefined;
+  let boot: string | undefined;
   let most: number | undefined;
   return {
     ...posix,
     platform: "darwin",
     isAlive: (pid) => isTaken(pid) && !programs.ask(ps, ["-o", "stat=", "-p", String(pid)]).startsWith("Z"),
-    ownStart: () => startOf(process.pid),
-    beganAt(pid, start) {
+    ownStart: () => (ownStart ??= startOf(process.pid)),
+    beganAt: rememberStarts((pid, start) => {
       const began = startOf(pid);
       return began === undefined ? undefined : began === start;
-    },
-    bootId: () => programs.ask(sysctl, ["-n", "kern.bootsessionuuid"]).trim() || "-",
+    }),
+    bootId: () => (boot ??= programs.ask(sysctl, ["-n", "kern.bootsessionuuid"]).trim() || "-"),
     pidNamespace: () => "-",
     processes: () => programs.ask(ps, ["-axo", "pid=,ppid=,pgid=,stat=,lstart="]).split("\n").flatMap(readProcess),
     markedOf(pids, mark) {
@@ -34,7 +37,7 @@ export function createDarwin(programs: Programs = systemPrograms): System {
     },
     memoryCheckMs: 500,
     hasDescriptorsLeft: () => {
-      // What a shell is allowed is what we are; it does not change while we run.
+      // What a shell is allowed is what we are.
       most ??= readLimit(programs.ask("/bin/sh", ["-c", `ulimit -n; ${sysctl} -n kern.maxfilesperproc`]));
       return hasDescriptorsLeft("/dev/fd", () => most ?? Number.POSITIVE_INFINITY);
     },

@@ -8,6 +8,21 @@ export interface Programs {
   askLater(program: string, words: readonly string[]): Promise<string>;
 }
 
+type BeganAt = (pid: number, start: string) => boolean | undefined;
+
+/**
+ * Asks no more about a process once it was who it should be, because workers are looked at every second. Where it has
+ * died and its id was given out again before the next look, its lease tells.
+ */
+export function rememberStarts(ask: BeganAt): BeganAt {
+  const known = new Set<string>();
+  return (pid, start) => {
+    const isKnown = known.has(`${pid} ${start}`) || ask(pid, start);
+    if (isKnown === true) known.add(`${pid} ${start}`);
+    return isKnown;
+  };
+}
+
 /** Dates and numbers are printed in one way, whatever language the user has. */
 const options = (): ExecFileSyncOptionsWithStringEncoding => ({
   encoding: "utf8",

@@ -27,6 +27,7 @@ export function isKnownDead(worker: string, on: System = system): boolean {
   if (name === undefined || name.host !== hostname()) return false;
   if (name.boot !== on.bootId()) return true;
   if (name.namespace !== on.pidNamespace()) return false;
+  if (name.pid === process.pid) return name.startedAt !== (on.ownStart() ?? "-");
   if (!on.isAlive(name.pid)) return true;
   return name.startedAt !== "-" && on.beganAt(name.pid, name.startedAt) === false;
 }

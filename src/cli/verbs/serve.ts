@@ -47,7 +47,7 @@ export async function run(call: VerbCall): Promise<ExitCode> {
   if (port !== undefined && !isPort(port))
     throw new UsageError(`--port must be a whole number from 0 to 65535, not ${String(options.port)}.`);
   const project = toProjectFlags(options, call.flags);
-  if (options.http !== true && options.inProcess !== true && process.platform !== "win32") {
+  if (options.http !== true && options.inProcess !== true) {
     for (const name of ["port", "host", "allowAnonymous"])
       if (options[name] !== undefined) throw new UsageError(`--${toWord(name)} is for --http.`);
     const { runFront } = await import("../../daemon/front.ts");

@@ -3,6 +3,7 @@ import { systemClock } from "../../clock.ts";
 import type { Home } from "../../paths.ts";
 import { system } from "../../system/system.ts";
 import { type DaemonReply, type Greeting, readFirstLine, readReply, toLine } from "../greeting.ts";
+import { isProved, showSecret } from "../proof.ts";
 import { readRecord } from "../record.ts";
 import { DaemonUnreachable } from "./unreachable.ts";
 
@@ -67,6 +68,8 @@ export async function greet(
   if (record === undefined) return undefined;
   const refusal = system.refusalOfSocket(record.socket);
   if (refusal !== undefined) throw new DaemonUnreachable(`The daemon's socket cannot be trusted: ${refusal}.`);
+  const { secret } = record;
+  const shown = secret === undefined ? undefined : showSecret(secret);
   const socket = createConnection(record.socket);
   let isRefused = false;
   const reply = await new Promise<DaemonReply | "silent" | undefined>((resolve) => {
@@ -80,8 +83,13 @@ export async function greet(
       settle(undefined);
     });
     socket.on("close", () => settle(undefined));
-    socket.on("connect", () => socket.write(toLine(greeting)));
-    readFirstLine(socket, (line) => settle(line === undefined ? undefined : readReply(line)));
+    socket.on("connect", () => socket.write(toLine({ ...greeting, ...shown })));
+    readFirstLine(socket, (line) => {
+      const { proof = "", ...answer } = (line === undefined ? undefined : readReply(line)) ?? {};
+      // Somebody else has taken the name of one that is gone.
+      isRefused = secret !== undefined && !isProved(secret, "daemon", { ...shown, proof });
+      settle(isRefused || !("meanwhile" in answer) ? undefined : answer);
+    });
   });
   if (reply === undefined) {
     socket.destroy();
