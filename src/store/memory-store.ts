@@ -3,8 +3,8 @@ import type { Answer } from "../command/context.ts";
 import type { Dispatcher } from "../task/dispatcher.ts";
 import { BadCursor } from "../task/limits.ts";
 import type {
+  CallerScope,
   Claim,
-  ClaimShares,
   ClaimRequest,
   Created,
   CreateOptions,
@@ -12,17 +12,14 @@ import type {
   KeptTasks,
   ListFilter,
   TaskPage,
-  CallerScope,
   TaskStore,
 } from "../task/store.ts";
 import {
   differingNames,
-  type EndedTask,
   type EnvironmentMarks,
   isExpired,
   isTerminal,
   type LimitedQuestion,
-  type LiveTask,
   type NewTask,
   type Task,
   type TaskOutcome,
@@ -33,18 +30,21 @@ import {
 import { apply, begin, type TaskEvent } from "../task/transitions.ts";
 import { fromCursor, toCursor } from "./cursor.ts";
 import { Listeners } from "./listeners.ts";
-
-interface Row {
-  readonly number: number;
-  task: Task;
-  readonly steps: Map<string, string>;
-  /** Of what was put in and what came out, once it has ended. */
-  bytes?: number;
-}
+import {
+  beyond,
+  copyOf,
+  equalTo,
+  fullOf,
+  keptAfter,
+  type MemoryRow,
+  queuedAfter,
+  readyFor,
+  toJson,
+} from "./memory-rows.ts";
 
 /** The reference: the pure rules on a Map. Nothing survives the process. */
 export class MemoryStore implements TaskStore, Dispatcher {
-  readonly #rows = new Map<string, Row>();
+  readonly #rows = new Map<string, MemoryRow>();
   readonly #listeners = new Listeners();
   readonly #durations = new Map<string, DurationCount>();
   readonly #clock: Clock;
@@ -55,7 +55,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
   }
 
   async create(fresh: NewTask, options: CreateOptions): Promise<Created> {
-    const hasSameKey = ({ task }: Row) =>
+    const hasSameKey = ({ task }: MemoryRow) =>
       fresh.idempotencyKey !== undefined &&
       task.idempotencyKey === fresh.idempotencyKey &&
       task.caller === fresh.caller &&
@@ -66,13 +66,13 @@ export class MemoryStore implements TaskStore, Dispatcher {
     );
     const sameKey = own.find(hasSameKey);
     if (sameKey !== undefined) return { kind: "repeated", task: copyOf(sameKey) };
-    const equal = options.joinsEqual && !fresh.isCall ? this.#equal(fresh) : undefined;
+    const equal = options.joinsEqual && !fresh.isCall ? equalTo(fresh, this.#rows.values()) : undefined;
     if (equal !== undefined) return { kind: "joined", task: copyOf(equal) };
     const full = fresh.isCall ? undefined : fullOf(own, options);
     if (full !== undefined) return full;
     if (this.#rows.has(fresh.taskId)) throw new Error("This task id is taken.");
-    const forgotten = options.keeps === undefined ? [] : this.#forgetFirst(fresh.caller, options.keeps);
-    const row: Row = {
+    const forgotten = options.keeps === undefined ? [] : this.#forgetFirst(options.keeps, fresh.caller);
+    const row: MemoryRow = {
       number: ++this.#lastNumber,
       task: begin({ ...fresh, input: toJson(fresh.input ?? {}), questions: toJson(fresh.questions) }, options.claim),
       steps: new Map(),
@@ -117,7 +117,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
     digest: string,
     environment?: EnvironmentMarks,
   ): Promise<Task | undefined> {
-    const equal = this.#equal({ caller: scope.caller, project, digest, environment });
+    const equal = equalTo({ caller: scope.caller, project, digest, environment }, this.#rows.values());
     return equal === undefined ? undefined : copyOf(equal);
   }
 
@@ -149,20 +149,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
   }
 
   async claim(request: ClaimRequest): Promise<Task | undefined> {
-    const { project, now, taskId, except = [], shares } = request;
-    const turns = new Map(shares?.turns);
-    const turnOf = ({ task }: Row) => (taskId === undefined ? (turns.get(task.caller) ?? 0) : 0);
-    const ready = [...this.#rows.values()]
-      .filter(
-        ({ task }) =>
-          task.project === project &&
-          task.status === "queued" &&
-          task.notBefore <= now &&
-          !except.includes(task.taskId),
-      )
-      .filter(({ task }) => differingNames(task.environment, request.environment).length === 0)
-      .filter(({ task }) => (taskId === undefined ? mayRun(task, shares) : task.taskId === taskId))
-      .sort((a, b) => turnOf(a) - turnOf(b) || a.task.notBefore - b.task.notBefore || a.number - b.number)[0];
+    const ready = readyFor(this.#rows.values(), request);
     if (ready === undefined) return undefined;
     return this.#apply(ready, { type: "claim", worker: request.worker, leaseMs: request.leaseMs }, request.now)
       ? copyOf(ready)
@@ -308,26 +295,9 @@ export class MemoryStore implements TaskStore, Dispatcher {
     this.#listeners.clear();
   }
 
-  #own(scope: CallerScope, taskId: string): Row | undefined {
+  #own(scope: CallerScope, taskId: string): MemoryRow | undefined {
     const row = this.#rows.get(taskId);
     return row === undefined || row.task.caller !== scope.caller || isExpired(row.task, scope.now) ? undefined : row;
-  }
-
-  /** The live, handed-out task of an equal call; the oldest one. */
-  #equal({
-    caller,
-    project,
-    digest,
-    environment,
-  }: Pick<NewTask, "caller" | "project" | "digest" | "environment">): Row | undefined {
-    const isEqual = (task: Task) => task.caller === caller && task.project === project && task.digest === digest;
-    return [...this.#rows.values()].find(
-      ({ task }) =>
-        isEqual(task) &&
-        !isTerminal(task) &&
-        !task.isCall &&
-        differingNames(task.environment, environment).length === 0,
-    );
   }
 
   #holds({ taskId, fence }: Claim): boolean {
@@ -335,7 +305,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return task !== undefined && !isTerminal(task) && task.lease !== undefined && task.fence === fence;
   }
 
-  #heldBy(worker: string): Row[] {
+  #heldBy(worker: string): MemoryRow[] {
     return [...this.#rows.values()].filter(({ task }) => !isTerminal(task) && task.lease?.worker === worker);
   }
 
@@ -349,7 +319,7 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return row !== undefined && this.#apply(row, event, now);
   }
 
-  #apply(row: Row, event: TaskEvent, now: number): boolean {
+  #apply(row: MemoryRow, event: TaskEvent, now: number): boolean {
     const task = apply(row.task, event, now);
     if (task === undefined) return false;
     row.task = task;
@@ -358,21 +328,12 @@ export class MemoryStore implements TaskStore, Dispatcher {
     return true;
   }
 
-  /** Removes those of a caller's ended tasks that ended before the ones to keep. */
-  #forgetFirst(caller: string, keeps: KeptTasks): string[] {
-    const finishedAt = ({ task }: Row) => (isTerminal(task) ? task.finishedAt : 0);
-    const ended = [...this.#rows.values()].filter(({ task }) => task.caller === caller && isTerminal(task));
-    ended.sort((a, b) => finishedAt(b) - finishedAt(a) || b.number - a.number);
-    let bytes = 0;
-    const isOver = (row: Row, at: number) => {
-      bytes += bytesOf(row);
-      return bytes > keeps.bytes || at >= keeps.count;
-    };
-    const over = new Set(ended.filter(isOver));
+  #forgetFirst(keeps: KeptTasks, caller: string): string[] {
+    const over = beyond(keeps, caller, this.#rows.values());
     return this.#remove((row) => over.has(row));
   }
 
-  #remove(isOver: (row: Row) => boolean): string[] {
+  #remove(isOver: (row: MemoryRow) => boolean): string[] {
     const ids = [...this.#rows].filter(([, row]) => isOver(row)).map(([taskId]) => taskId);
     for (const taskId of ids) this.#rows.delete(taskId);
     return ids;
@@ -381,52 +342,4 @@ export class MemoryStore implements TaskStore, Dispatcher {
   #changed(taskId: string): void {
     this.#listeners.tell(taskId, this.#rows.get(taskId)?.task.status === "queued");
   }
-}
-
-/** What there is too much of, if there is. */
-function fullOf(
-  own: readonly Row[],
-  { maxLive, maxWaiting = Number.POSITIVE_INFINITY }: CreateOptions,
-): Created | undefined {
-  const live = own.filter(({ task }) => !isTerminal(task) && !task.isCall);
-  const waiting = live.filter(({ task }) => task.status === "input_required");
-  if (live.length - waiting.length >= maxLive) return { kind: "full", live: maxLive };
-  const [oldest] = waiting;
-  return oldest !== undefined && waiting.length >= maxWaiting
-    ? { kind: "full", live: maxWaiting, oldest: copyOf(oldest) }
-    : undefined;
-}
-
-/** False while its caller has as many of its kind running as there may be. */
-function mayRun({ caller, isEndless }: Task, shares: ClaimShares | undefined): boolean {
-  const full = (isEndless ? shares?.fullOfEndless : shares?.full) ?? [];
-  return full !== "everybody" && !full.includes(caller);
-}
-
-/** Who has been put right no longer fits the sum, so that a jump which several have seen counts once. */
-function keptAfter(task: EndedTask, byMs: number, now: number): EndedTask {
-  const { finishedAt, expiresAt, ttlMs } = task;
-  if (byMs <= 0) return { ...task, expiresAt: Math.min(expiresAt, now + ttlMs) };
-  return finishedAt <= now - byMs && expiresAt === finishedAt + ttlMs ? { ...task, expiresAt: expiresAt + byMs } : task;
-}
-
-function queuedAfter(task: LiveTask, byMs: number, now: number): LiveTask {
-  const isEarly = byMs < 0 && task.lease === undefined && task.notBefore > now;
-  return isEarly ? { ...task, notBefore: Math.max(now, task.notBefore + byMs) } : task;
-}
-
-function bytesOf(row: Row): number {
-  const { input, outcome, questions } = row.task as { input: unknown; outcome?: unknown; questions: unknown };
-  row.bytes ??= Buffer.byteLength(JSON.stringify([input, outcome, questions]));
-  return row.bytes;
-}
-
-/** What a database would keep of a value, and nothing that others still hold. */
-function toJson<T>(value: T): T {
-  return JSON.parse(JSON.stringify(value)) as T;
-}
-
-/** What is given out may be changed by whoever gets it. */
-function copyOf(row: Row): Task {
-  return structuredClone(row.task);
 }

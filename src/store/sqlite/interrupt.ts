@@ -1,0 +1,34 @@
+import { maxCrashes, type TaskOutcome } from "../../task/task.ts";
+import { interruptedCallOutcome, interruptedMessage, interruptedOutcome } from "../../task/transitions.ts";
+import type { TaskFile } from "./task-file.ts";
+
+export type Lost = { readonly before: number } | { readonly worker: string };
+
+/** Queues what lost its worker, or gives it up; the ids of both. Part of a transaction. */
+export function interruptLost(file: TaskFile, lost: Lost, now: number): readonly string[] {
+  const which = "worker" in lost ? { worker: lost.worker, before: -1, now } : { worker: "", before: lost.before, now };
+  const crashed = interruptedOutcome(true, maxCrashes);
+  const unknown = interruptedOutcome(false, 1);
+  const call = interruptedCallOutcome();
+  const again = file.ids("requeueLost", {
+    ...which,
+    maxCrashes,
+    once: interruptedMessage(1),
+    often: interruptedMessage(2).replace("2", "#"),
+  });
+  const ended = file.ids("giveUpLost", {
+    ...which,
+    call: JSON.stringify(call),
+    crashed: JSON.stringify(crashed),
+    unknown: JSON.stringify(unknown),
+    callMessage: messageOf(call),
+    crashedMessage: messageOf(crashed),
+    unknownMessage: messageOf(unknown),
+  });
+  for (const taskId of ended) file.run("dropSteps", { taskId });
+  return [...again, ...ended];
+}
+
+function messageOf(outcome: TaskOutcome): string {
+  return outcome.ending === "completed" ? "" : outcome.message;
+}

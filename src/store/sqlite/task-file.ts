@@ -1,0 +1,157 @@
+import type Database from "better-sqlite3";
+import { type Clock, sleep } from "../../clock.ts";
+import { isStoreError, RuntimeError } from "../../errors.ts";
+import type { Logger } from "../../log.ts";
+import type { Task } from "../../task/task.ts";
+import { isBusy, openConnection, toRuntimeError } from "./connection.ts";
+import { type OpenFile, openFiles, refuseReplaced } from "./replaced.ts";
+import { type SqlValues, type TaskRow, toTask } from "./rows.ts";
+import { statements } from "./statements.ts";
+
+/** How long a write waits for other writers before it gives up. */
+const maxBusyMs = 15_000;
+/** How often the log is told of the same trouble. */
+const tellMs = 60_000;
+
+type StatementName = keyof typeof statements;
+
+interface Opened {
+  readonly db: Database.Database;
+  readonly files: readonly OpenFile[];
+}
+
+/** One SQLite file: opened when it is first needed, its statements by name, its writes tried until it is their turn. */
+export class TaskFile {
+  readonly path: string;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #prepared = new Map<string, Database.Statement<[SqlValues], unknown>>();
+  #opened: Opened | undefined;
+  #isFull = true;
+  #isClosed = false;
+  #lastTold: { readonly message: string; readonly at: number } | undefined;
+  /** What SQLite counted of other connections' commits when the file was opened. */
+  versionAtOpen = 0;
+  /** How often somebody here has begun to write. */
+  writes = 0;
+
+  constructor(path: string, clock: Clock, log: Logger) {
+    this.path = path;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  get isOpen(): boolean {
+    return this.#opened !== undefined;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Opens the file, unless it is open. Throws when it cannot be used; the next one who needs it tries again. */
+  open(): Opened {
+    if (this.#opened !== undefined) return this.#opened;
+    if (this.#isClosed) throw new RuntimeError("STORE_UNAVAILABLE", `The task database ${this.path} is closed.`);
+    const db = openConnection(this.path);
+    this.#opened = { db, files: openFiles(this.path) };
+    this.versionAtOpen = this.readVersion();
+    return this.#opened;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#opened?.db.close();
+  }
+
+  /** Commits that must survive a power cut: on disk before they are acknowledged. */
+  durably<T>(action: () => T): Promise<T> {
+    return this.#write(true, action);
+  }
+
+  /** Commits that survive a crash of the process; a power cut may undo them, and nobody was told otherwise. */
+  quickly<T>(action: () => T): Promise<T> {
+    return this.#write(false, action);
+  }
+
+  #write<T>(isFull: boolean, action: () => T): Promise<T> {
+    return this.read(() => {
+      const { files } = this.open();
+      refuseReplaced(files);
+      this.#synchronize(isFull);
+      this.writes += 1;
+      return action();
+    });
+  }
+
+  #synchronize(isFull: boolean): void {
+    if (isFull === this.#isFull) return;
+    this.open().db.pragma(isFull ? "synchronous = FULL" : "synchronous = NORMAL");
+    this.#isFull = isFull;
+  }
+
+  /** Tries again while somebody else is writing, without blocking the event loop meanwhile. */
+  async read<T>(action: () => T): Promise<T> {
+    const startedAt = this.#clock.monotonic();
+    for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, 10)) {
+      try {
+        return action();
+      } catch (error) {
+        if (!isBusy(error) || this.#clock.monotonic() - startedAt > maxBusyMs) {
+          const trouble = toRuntimeError(error, this.path);
+          if (isStoreError(trouble)) this.#tell(trouble);
+          throw trouble;
+        }
+        await sleep(this.#clock, pauseMs);
+      }
+    }
+  }
+
+  /** The operator's word on it, with the path: once a minute, however many want something of the file meanwhile. */
+  #tell({ message }: RuntimeError): void {
+    const at = this.#clock.monotonic();
+    if (this.#isClosed || (this.#lastTold?.message === message && at - this.#lastTold.at < tellMs)) return;
+    this.#lastTold = { message, at };
+    this.#log.error(message);
+  }
+
+  transaction<T>(action: () => T): T {
+    return this.open().db.transaction(action).immediate();
+  }
+
+  /** How many rows have changed. */
+  run(name: StatementName, values: SqlValues): number {
+    return this.#prepare(name).run(values).changes;
+  }
+
+  all<T>(name: StatementName, values: SqlValues): T[] {
+    return this.#prepare(name).all(values) as T[];
+  }
+
+  /** Not `.get()`: that stops at the first row, and when the commit that follows fails, it does not say so. */
+  first<T>(name: StatementName, values: SqlValues): T | undefined {
+    return this.all<T>(name, values)[0];
+  }
+
+  task(name: StatementName, values: SqlValues): Task | undefined {
+    const row = this.first<TaskRow>(name, values);
+    return row === undefined ? undefined : toTask(row);
+  }
+
+  ids(name: StatementName, values: SqlValues): string[] {
+    return this.all<{ task_id: string }>(name, values).map((row) => row.task_id);
+  }
+
+  /** SQLite counts what other connections commit; a new number means that anything may have changed. */
+  readVersion(): number {
+    return this.first<{ data_version: number }>("dataVersion", {})?.data_version ?? 0;
+  }
+
+  #prepare(name: StatementName): Database.Statement<[SqlValues], unknown> {
+    const known = this.#prepared.get(name);
+    if (known !== undefined) return known;
+    const prepared = this.open().db.prepare<[SqlValues], unknown>(statements[name]);
+    this.#prepared.set(name, prepared);
+    return prepared;
+  }
+}
