@@ -86,54 +86,36 @@ export interface IngestWriter {
   remove(ids: readonly number[]): void;
 }
 
+function prepareStatements(db: Database.Database) {
+  return {
+    find: db.prepare("select id, stamp, cut from ingest_files where path = ?"),
+    begin: db
+      .prepare(
+        `insert into ingest_files (path, shown, stamp, cut, source, engine, title, bytes, chunks, ingested_at) values (?, ?, '', ?, ?, ?, ?, ?, 0, ?)
+        on conflict (path) do update set stamp = '', cut = excluded.cut, source = excluded.source, engine = excluded.engine, title = excluded.title,
+          bytes = excluded.bytes, ingested_at = excluded.ingested_at returning id`,
+      )
+      .pluck(),
+    addChunk: db.prepare("insert into ingest_chunks (file, ordinal, line, run) values (?, ?, ?, ?)"),
+    addText: db.prepare("insert into ingest_texts (rowid, text) values (?, ?)"),
+    oldChunks: db.prepare("select id from ingest_chunks where file = ? and run <> ?").pluck(),
+    removeChunk: db.prepare("delete from ingest_chunks where id = ?"),
+    finish: db.prepare("update ingest_files set stamp = ?, chunks = ? where id = ?"),
+    removeFile: db.prepare("delete from ingest_files where id = ?"),
+  };
+}
+
 export function createWriter(db: Database.Database): IngestWriter {
-  const find = db.prepare("select id, stamp, cut from ingest_files where path = ?");
-  const begin = db
-    .prepare(
-      `insert into ingest_files (path, shown, stamp, cut, source, engine, title, bytes, chunks, ingested_at) values (?, ?, '', ?, ?, ?, ?, ?, 0, ?)
-      on conflict (path) do update set stamp = '', cut = excluded.cut, source = excluded.source, engine = excluded.engine, title = excluded.title,
-        bytes = excluded.bytes, ingested_at = excluded.ingested_at returning id`,
-    )
-    .pluck();
-  const addChunk = db.prepare("insert into ingest_chunks (file, ordinal, line, run) values (?, ?, ?, ?)");
-  const addText = db.prepare("insert into ingest_texts (rowid, text) values (?, ?)");
-  const oldChunks = db.prepare("select id from ingest_chunks where file = ? and run <> ?").pluck();
-  const removeChunk = db.prepare("delete from ingest_chunks where id = ?");
-  const finish = db.prepare("update ingest_files set stamp = ?, chunks = ? where id = ?");
-  const removeFile = db.prepare("delete from ingest_files where id = ?");
+  const statements = prepareStatements(db);
   /** Chunks of another run are older ones, or those of a run that was killed. */
   const run = randomInt(2 ** 47);
 
-  /** What there is to write of a file, row by row, so that no transaction has to take all of a large one. */
-  function* rowsOf(file: IngestFile): Generator<undefined, number> {
-    const id = begin.get(
-      file.path,
-      file.shown,
-      file.cut,
-      file.source,
-      file.engine,
-      file.title,
-      file.bytes,
-      Date.now(),
-    ) as number;
-    for (const [ordinal, { text, line }] of file.chunks.entries()) {
-      addText.run(addChunk.run(id, ordinal, line, run).lastInsertRowid, text);
-      yield;
-    }
-    for (const old of oldChunks.all(id, run)) {
-      removeChunk.run(old);
-      yield;
-    }
-    finish.run(file.stamp, file.chunks.length, id);
-    return id;
-  }
-
   function* allRows(files: readonly IngestFile[]): Generator<{ id: number; file: IngestFile } | undefined> {
-    for (const file of files) yield { id: yield* rowsOf(file), file };
+    for (const file of files) yield { id: yield* writeRows(statements, run, file), file };
   }
 
   return {
-    find: (path) => find.get(path) as KnownFile | undefined,
+    find: (path) => statements.find.get(path) as KnownFile | undefined,
     async store(files, onStored) {
       const rows = allRows(files);
       for (let isDone = false; !isDone; ) {
@@ -155,6 +137,7 @@ export function createWriter(db: Database.Database): IngestWriter {
       }
     },
     remove(ids) {
+      const { oldChunks, removeChunk, removeFile } = statements;
       for (const id of ids) {
         const chunks = oldChunks.all(id, -1);
         for (let from = 0; from < chunks.length; from += maxRowsAtOnce)
@@ -163,4 +146,23 @@ export function createWriter(db: Database.Database): IngestWriter {
       }
     },
   };
+}
+
+/** Writes a file row by row, so that no transaction has to take all of a large one. */
+function* writeRows(
+  { begin, addText, addChunk, oldChunks, removeChunk, finish }: ReturnType<typeof prepareStatements>,
+  run: number,
+  { path, shown, cut, source, engine, title, bytes, chunks, stamp }: IngestFile,
+): Generator<undefined, number> {
+  const id = begin.get(path, shown, cut, source, engine, title, bytes, Date.now()) as number;
+  for (const [ordinal, { text, line }] of chunks.entries()) {
+    addText.run(addChunk.run(id, ordinal, line, run).lastInsertRowid, text);
+    yield;
+  }
+  for (const old of oldChunks.all(id, run)) {
+    removeChunk.run(old);
+    yield;
+  }
+  finish.run(stamp, chunks.length, id);
+  return id;
 }

@@ -25,6 +25,24 @@ export interface Decider {
   inFolder(folder: Buffer): (name: Buffer) => boolean;
 }
 
+/** The filters, ready to be asked. */
+interface Rules {
+  readonly home: Buffer;
+  readonly included: readonly Buffer[];
+  readonly excluded: readonly Buffer[];
+  readonly excludesName: ReadonlySet<string>;
+  readonly includesName: ReadonlySet<string>;
+  readonly excludeGlobs: readonly Glob[];
+  readonly includeGlobs: readonly Glob[];
+}
+
+interface Glob {
+  readonly pattern: string;
+  readonly matches: (text: string) => boolean;
+}
+
+const toGlob = (pattern: string): Glob => ({ pattern, matches: compileGlob(pattern) });
+
 /**
  * Builds the decider. In this order: Meanwhile's own folder is always out; the nearest of include_paths and
  * exclude_paths decides, and where none matches a file is in only when include_paths is empty; then exclude_dirnames
@@ -32,81 +50,98 @@ export interface Decider {
  * same.
  */
 export function createDecider(filters: FilterValues, home: Buffer): Decider {
-  const included = filters.include_paths.map(toPath);
-  const excluded = filters.exclude_paths.map(toPath);
-  const excludesName = new Set(filters.exclude_dirnames);
-  const includesName = new Set(filters.include_dirnames);
-  const excludeGlobs = filters.exclude_globs.map((pattern) => ({ pattern, matches: compileGlob(pattern) }));
-  const includeGlobs = filters.include_globs.map((pattern) => ({ pattern, matches: compileGlob(pattern) }));
+  const rules: Rules = {
+    home,
+    included: filters.include_paths.map(toPath),
+    excluded: filters.exclude_paths.map(toPath),
+    excludesName: new Set(filters.exclude_dirnames),
+    includesName: new Set(filters.include_dirnames),
+    excludeGlobs: filters.exclude_globs.map(toGlob),
+    includeGlobs: filters.include_globs.map(toGlob),
+  };
+  const { included, excludesName, includesName, includeGlobs } = rules;
   const hasOverrides = includesName.size > 0 || includeGlobs.length > 0;
-
-  const byPath = (file: Buffer): { isIn: boolean; message: string } => {
-    const nearestIn = longest(included.filter((folder) => isInside(file, folder)));
-    const nearestOut = longest(excluded.filter((folder) => isInside(file, folder)));
-    if (nearestOut !== undefined && nearestOut.length >= (nearestIn?.length ?? -1))
-      return { isIn: false, message: `exclude_paths holds ${showName(nearestOut)}` };
-    if (nearestIn !== undefined) return { isIn: true, message: `include_paths holds ${showName(nearestIn)}` };
-    if (included.length > 0) return { isIn: false, message: "no folder of include_paths holds it" };
-    return { isIn: true, message: "include_paths is empty, so every folder is in" };
-  };
-  const excludedName = (folder: Buffer) => namesOf(folder).find((name) => excludesName.has(name));
-  const firstMatch = (globs: typeof excludeGlobs, file: string, name: string) =>
-    globs.find(({ matches }) => matches(name) || matches(file))?.pattern;
-
-  const inFolder = (folder: Buffer) => {
-    if (isInside(folder, home) || !byPath(folder).isIn) return () => false;
-    const isLetIn = includesName.has(nameOf(folder).toString());
-    const isOut = !isLetIn && excludedName(folder) !== undefined;
-    if (isLetIn || (!isOut && excludeGlobs.length === 0)) return () => true;
-    const prefix = `${folder.toString()}/`;
-    return (bytes: Buffer) => {
-      const name = bytes.toString();
-      const file = prefix + name;
-      if (!isOut && firstMatch(excludeGlobs, file, name) === undefined) return true;
-      return firstMatch(includeGlobs, file, name) !== undefined;
-    };
-  };
-
   return {
-    inFolder,
+    inFolder: (folder) => decideIn(rules, folder),
     skipsFolder(folder) {
       if (isInside(folder, home)) return true;
-      if (!byPath(folder).isIn) return !included.some((path) => isInside(path, folder));
+      if (!byPath(rules, folder).isIn) return !included.some((path) => isInside(path, folder));
       return !hasOverrides && excludesName.has(nameOf(folder).toString());
     },
-    explain(file) {
-      const folder = folderOf(file);
-      const steps: DecisionStep[] = [];
-      const end = (isMonitored: boolean, reason: string): Decision => ({ isMonitored, reason, steps });
-      const note = (isFor: boolean | undefined, message: string) => {
-        steps.push({ symbol: isFor === undefined ? "·" : isFor ? "✓" : "✗", message });
-        return message;
-      };
-      if (isInside(file, home)) return end(false, note(false, "it lies in Meanwhile's own folder"));
-      const { isIn, message } = byPath(folder);
-      note(isIn, message);
-      if (!isIn) return end(false, message);
-      const text = file.toString();
-      const name = nameOf(file).toString();
-      const dirname = excludedName(folder);
-      const glob = firstMatch(excludeGlobs, text, name);
-      note(
-        dirname === undefined ? undefined : false,
-        dirname === undefined ? "no folder on the way is in exclude_dirnames" : `exclude_dirnames holds ${dirname}`,
-      );
-      note(
-        glob === undefined ? undefined : false,
-        glob === undefined ? "no pattern of exclude_globs matches" : `exclude_globs holds ${glob}`,
-      );
-      if (dirname === undefined && glob === undefined) return end(true, message);
-      const parent = nameOf(folder).toString();
-      if (includesName.has(parent)) return end(true, note(true, `include_dirnames holds ${parent}`));
-      const letIn = firstMatch(includeGlobs, text, name);
-      if (letIn !== undefined) return end(true, note(true, `include_globs holds ${letIn}`));
-      note(undefined, "nothing lets it in all the same");
-      return end(false, dirname === undefined ? `exclude_globs holds ${glob}` : `exclude_dirnames holds ${dirname}`);
-    },
+    explain: (file) => explain(rules, file),
   };
+}
+
+function byPath({ included, excluded }: Rules, file: Buffer): { isIn: boolean; message: string } {
+  const nearestIn = longest(included.filter((folder) => isInside(file, folder)));
+  const nearestOut = longest(excluded.filter((folder) => isInside(file, folder)));
+  if (nearestOut !== undefined && nearestOut.length >= (nearestIn?.length ?? -1))
+    return { isIn: false, message: `exclude_paths holds ${showName(nearestOut)}` };
+  if (nearestIn !== undefined) return { isIn: true, message: `include_paths holds ${showName(nearestIn)}` };
+  if (included.length > 0) return { isIn: false, message: "no folder of include_paths holds it" };
+  return { isIn: true, message: "include_paths is empty, so every folder is in" };
+}
+
+function decideIn(rules: Rules, folder: Buffer): (name: Buffer) => boolean {
+  const { excludeGlobs, includeGlobs } = rules;
+  if (isInside(folder, rules.home) || !byPath(rules, folder).isIn) return () => false;
+  const isLetIn = rules.includesName.has(nameOf(folder).toString());
+  const isOut = !isLetIn && excludedName(rules, folder) !== undefined;
+  if (isLetIn || (!isOut && excludeGlobs.length === 0)) return () => true;
+  const prefix = `${folder.toString()}/`;
+  return (bytes) => {
+    const name = bytes.toString();
+    const file = prefix + name;
+    if (!isOut && firstMatch(excludeGlobs, file, name) === undefined) return true;
+    return firstMatch(includeGlobs, file, name) !== undefined;
+  };
+}
+
+function explain(rules: Rules, file: Buffer): Decision {
+  const folder = folderOf(file);
+  const steps: DecisionStep[] = [];
+  const end = (isMonitored: boolean, reason: string): Decision => ({ isMonitored, reason, steps });
+  const note = (isFor: boolean | undefined, message: string) => {
+    steps.push({ symbol: isFor === undefined ? "·" : isFor ? "✓" : "✗", message });
+    return message;
+  };
+  const against = (found: string | undefined, filter: string, otherwise: string) =>
+    found === undefined ? void note(undefined, otherwise) : note(false, `${filter} holds ${found}`);
+  if (isInside(file, rules.home)) return end(false, note(false, "it lies in Meanwhile's own folder"));
+  const { isIn, message } = byPath(rules, folder);
+  note(isIn, message);
+  if (!isIn) return end(false, message);
+  const text = file.toString();
+  const name = nameOf(file).toString();
+  const byName = against(
+    excludedName(rules, folder),
+    "exclude_dirnames",
+    "no folder on the way is in exclude_dirnames",
+  );
+  const byGlob = against(
+    firstMatch(rules.excludeGlobs, text, name),
+    "exclude_globs",
+    "no pattern of exclude_globs matches",
+  );
+  const reason = byName ?? byGlob;
+  if (reason === undefined) return end(true, message);
+  const parent = nameOf(folder).toString();
+  if (rules.includesName.has(parent)) return end(true, note(true, `include_dirnames holds ${parent}`));
+  const letIn = firstMatch(rules.includeGlobs, text, name);
+  if (letIn !== undefined) return end(true, note(true, `include_globs holds ${letIn}`));
+  note(undefined, "nothing lets it in all the same");
+  return end(false, reason);
+}
+
+function excludedName({ excludesName }: Rules, folder: Buffer): string | undefined {
+  return folder
+    .toString()
+    .split("/")
+    .find((name) => excludesName.has(name));
+}
+
+function firstMatch(globs: readonly Glob[], file: string, name: string): string | undefined {
+  return globs.find(({ matches }) => matches(name) || matches(file))?.pattern;
 }
 
 function longest(paths: readonly Buffer[]): Buffer | undefined {
@@ -114,8 +149,4 @@ function longest(paths: readonly Buffer[]): Buffer | undefined {
     (best, path) => (path.length > (best?.length ?? -1) ? path : best),
     undefined,
   );
-}
-
-function namesOf(folder: Buffer): string[] {
-  return folder.toString().split("/");
 }

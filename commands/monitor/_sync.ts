@@ -1,42 +1,17 @@
 import type Database from "better-sqlite3";
-import { maxRowsAtOnce, maxWriteMs, whyNotStored } from "../_pack/database.ts";
-import { type HashedBatch, hashBatch } from "../_pack/hash-batch.ts";
 import { type FileState, isSameState } from "../_pack/hash-file.ts";
-import { type HashPool, openHashPool } from "../_pack/hash-pool.ts";
-import { folderOf, joinBytes, nameOf, showName } from "../_pack/paths.ts";
+import { folderOf, joinBytes, nameOf } from "../_pack/paths.ts";
 import type { Reach } from "../_pack/reach.ts";
 import { reasonOf } from "../_pack/reason.ts";
-import { Troubles } from "../_pack/trouble.ts";
 import { createPace, type WalkedFile, type WalkedFolder, walkFolders } from "../_pack/walk.ts";
 import { createDecider, type Decider } from "./_decide.ts";
 import { readFilters } from "./_filters.ts";
-import { Held, type HeldFile, type SeenFolder } from "./_held.ts";
+import type { SeenFolder } from "./_held.ts";
 import { priorityIn, readScoring, type Scoring, scoreMark } from "./_priority.ts";
+import { Recorder } from "./_recorder.ts";
+import { SyncResults } from "./_results.ts";
 import { hasMark, readSnapshot, takeSnapshot } from "./_snapshot.ts";
-import { fromKey, type Lowest, type ReadBatch, Tracked, type TrackedFolder, toKey } from "./_tracked.ts";
-
-export interface SyncCounts {
-  processed: number;
-  updated: number;
-  skipped: number;
-  removed: number;
-  bytesRead: number;
-}
-
-export interface SyncResults {
-  readonly counts: SyncCounts;
-  readonly troubles: Troubles;
-}
-
-export function createResults(): SyncResults {
-  return { counts: { processed: 0, updated: 0, skipped: 0, removed: 0, bytesRead: 0 }, troubles: new Troubles() };
-}
-
-/** So many are held, at most, to be read newest first. */
-const maxHeld = 100_000;
-/** As much as this is read sooner than threads have started. */
-const fewFiles = 2_000;
-const fewBytes = 16 * 1024 * 1024;
+import { fromKey, type Lowest, Tracked, type TrackedFolder, toKey } from "./_tracked.ts";
 
 export interface SyncOptions {
   readonly db: Database.Database;
@@ -58,25 +33,26 @@ export interface SyncOptions {
  * time, so a run that is killed and begun again reads only what is left.
  */
 export class Sync {
-  readonly counts: SyncCounts;
-  readonly troubles: Troubles;
+  readonly results: SyncResults;
   readonly #options: SyncOptions;
   readonly #tracked: Tracked;
   readonly #decider: Decider;
   readonly #scoring: Scoring;
   /** New files that come before this one would be forgotten again at once. */
   readonly #floor: Lowest | undefined;
-  #pool: HashPool | undefined;
-  #held = new Held();
-  #seen: SeenFolder[] = [];
-  #unwritten: ReadBatch[] = [];
-  #unwrittenSince = 0;
+  readonly #recorder: Recorder;
   #found = 0;
 
   constructor(options: SyncOptions) {
     this.#options = options;
-    ({ counts: this.counts, troubles: this.troubles } = options.results ?? createResults());
+    this.results = options.results ?? new SyncResults();
     this.#tracked = new Tracked(options.db);
+    this.#recorder = new Recorder({
+      tracked: this.#tracked,
+      results: this.results,
+      signal: options.signal,
+      onRead: () => this.#tell(),
+    });
     this.#decider = createDecider(readFilters(options.db), options.home);
     this.#scoring = readScoring(options.db);
     this.#floor = this.#tracked.lowestBeyond(this.#scoring.settings.maximum_files);
@@ -90,11 +66,11 @@ export class Sync {
       for await (const found of walkFolders(root, { recursive, ...this.#walkOptions(unreadable) })) {
         visited.add(toKey(found.folder));
         this.#compare(found);
-        if (this.#held.length >= maxHeld) await this.#readHeld();
+        if (this.#recorder.isFull) await this.#recorder.readHeld();
         this.#tell();
       }
     }
-    await this.#readHeld();
+    await this.#recorder.readHeld();
     if (recursive || !visited.has(toKey(root))) await this.#forgetUnvisited(root, visited, unreadable);
     await this.#trim();
   }
@@ -104,32 +80,27 @@ export class Sync {
     const folder = folderOf(file);
     const name = nameOf(file);
     this.#found += 1;
-    if (!this.#decider.inFolder(folder)(name)) {
-      this.#skip();
-      this.counts.removed += this.#tracked.removeFile(file);
-      return;
-    }
     const priority = priorityIn(folder, this.#scoring)(name);
-    if (priority < this.#scoring.settings.minimum_priority) {
-      this.#skip();
-      this.counts.removed += this.#tracked.removeFile(file);
+    if (!this.#decider.inFolder(folder)(name) || priority < this.#scoring.settings.minimum_priority) {
+      this.results.skip();
+      this.results.counts.removed += this.#tracked.removeFile(file);
       return;
     }
     const id = this.#tracked.folderId(folder);
     const known = id === undefined ? undefined : this.#tracked.statesIn(id).get(toKey(name));
-    if (known !== undefined && known.priority === priority && isSameState(known, state)) this.#skip();
+    if (known !== undefined && known.priority === priority && isSameState(known, state)) this.results.skip();
     else
-      this.#held.push(
+      this.#recorder.hold(
         { seen: { path: folder, snapshot: noName, files: 0, isWhole: false }, key: toKey(name), priority },
         state,
       );
-    await this.#readHeld();
+    await this.#recorder.readHeld();
     await this.#trim();
   }
 
   /** Forgets a path that is no longer there, and all that was below it. */
   async forget(path: Buffer): Promise<void> {
-    this.counts.removed += this.#tracked.removeFile(path);
+    this.results.counts.removed += this.#tracked.removeFile(path);
     await this.forgetFolder(path);
   }
 
@@ -144,7 +115,7 @@ export class Sync {
   }
 
   async close(): Promise<void> {
-    await this.#pool?.close();
+    await this.#recorder.close();
   }
 
   #walkOptions(unreadable: Set<string>) {
@@ -156,7 +127,7 @@ export class Sync {
       onHidden: (path: Buffer) => {
         unreadable.add(toKey(path));
         this.#found += 1;
-        this.#skip();
+        this.results.skip();
       },
       ...(this.#options.onFolder !== undefined && { onFolder: this.#options.onFolder }),
       skipsFolder: (folder: Buffer, name: Buffer) => this.#decider.skipsFolder(joinBytes(folder, name)),
@@ -165,12 +136,12 @@ export class Sync {
         current = folder;
         if (isIn(name)) return false;
         this.#found += 1;
-        this.#skip();
+        this.results.skip();
         return true;
       },
       onError: (path: Buffer, error: unknown) => {
         if ((error as NodeJS.ErrnoException).code !== "ENOENT") unreadable.add(toKey(path));
-        this.#fail(path, reasonOf(error));
+        this.results.fail(path, reasonOf(error));
       },
     };
   }
@@ -184,12 +155,11 @@ export class Sync {
     const snapshot = takeSnapshot(files, mark);
     const row = this.#tracked.folder(folder);
     if (row?.snapshot?.equals(snapshot)) {
-      this.counts.skipped += files.length;
-      this.counts.processed += files.length;
+      this.results.skip(files.length);
       return;
     }
     const seen: SeenFolder = { path: folder, snapshot, files: files.length, isWhole: failed.length === 0 };
-    if (files.length > 0) this.#seen.push(seen);
+    if (files.length > 0) this.#recorder.see(seen);
     const id = row?.id;
     const known = this.#knownIn(row, mark);
     const repriced: { name: Buffer; priority: number }[] = [];
@@ -198,18 +168,18 @@ export class Sync {
       const state = known.get(key);
       const priority = priorityOf(name);
       known.delete(key);
-      if (state === undefined && this.#floor !== undefined && isLower({ priority, mtimeNs }, this.#floor)) this.#skip();
+      if (state === undefined && this.#floor !== undefined && isLower({ priority, mtimeNs }, this.#floor))
+        this.results.skip();
       else if (state === undefined || !isSameState(state, { size, mtimeNs, inode }))
-        this.#held.push({ seen, key, priority }, { size, mtimeNs, inode });
-      else if (state.priority === undefined || state.priority === priority) this.#skip();
+        this.#recorder.hold({ seen, key, priority }, { size, mtimeNs, inode });
+      else if (state.priority === undefined || state.priority === priority) this.results.skip();
       else repriced.push({ name, priority });
     }
     for (const name of failed) known.delete(toKey(name));
     if (id === undefined) return;
     this.#tracked.setPriorities(id, repriced);
-    this.counts.updated += repriced.length;
-    this.counts.processed += repriced.length;
-    if (known.size > 0) this.counts.removed += this.#tracked.remove(id, [...known.keys()].map(fromKey));
+    this.results.update(repriced.length);
+    if (known.size > 0) this.results.counts.removed += this.#tracked.remove(id, [...known.keys()].map(fromKey));
   }
 
   /** Those that score enough; the others are skipped, and forgotten when they are known. */
@@ -217,7 +187,7 @@ export class Sync {
     const { minimum_priority } = this.#scoring.settings;
     if (minimum_priority === 0) return files;
     const enough = files.filter(({ name }) => priorityOf(name) >= minimum_priority);
-    for (let at = enough.length; at < files.length; at++) this.#skip();
+    this.results.skip(files.length - enough.length);
     return enough;
   }
 
@@ -226,7 +196,7 @@ export class Sync {
     const { minimum_priority, maximum_files } = this.#scoring.settings;
     if (minimum_priority === 0 && maximum_files === 0) return;
     const pace = createPace(this.#options.signal);
-    for (let removed = -1; removed !== 0; this.counts.removed += removed) {
+    for (let removed = -1; removed !== 0; this.results.counts.removed += removed) {
       removed = this.#tracked.removeLowest(minimum_priority, maximum_files);
       if (pace.isOver()) await pace.giveWay();
     }
@@ -237,98 +207,6 @@ export class Sync {
     if (row === undefined) return new Map();
     const { id, snapshot } = row;
     return snapshot !== null && hasMark(snapshot, mark) ? readSnapshot(snapshot) : this.#tracked.statesIn(id);
-  }
-
-  /** Reads what is held, newest first, in as many threads as there are processors. */
-  async #readHeld(): Promise<void> {
-    const held = this.#held;
-    this.#held = new Held();
-    if (held.length > fewFiles || held.bytes > fewBytes) await this.#readInThreads(held);
-    else await this.#readHere(held);
-    this.#write();
-    this.#markWhole();
-    this.#tell();
-  }
-
-  async #readHere(held: Held): Promise<void> {
-    const pace = createPace(this.#options.signal);
-    for (const { files, batch } of held.batches()) {
-      this.#take(files, hashBatch(batch));
-      if (pace.isOver()) await pace.giveWay();
-    }
-  }
-
-  async #readInThreads(held: Held): Promise<void> {
-    this.#pool ??= openHashPool(this.#options.signal);
-    const pool = this.#pool;
-    const running = new Set<Promise<void>>();
-    const failures: unknown[] = [];
-    for (const { files, batch } of held.batches()) {
-      if (running.size >= pool.width) await Promise.race(running);
-      this.#options.signal.throwIfAborted();
-      if (failures.length > 0) throw failures[0];
-      const work: Promise<void> = pool
-        .hash(batch)
-        .then((hashed) => this.#take(files, hashed))
-        .finally(() => running.delete(work));
-      work.catch((error: unknown) => failures.push(error));
-      running.add(work);
-    }
-    await Promise.all(running);
-    if (failures.length > 0) throw failures[0];
-  }
-
-  /**
-   * Keeps a batch as it came until it is written: values made for each of a hundred thousand files would crowd the
-   * memory.
-   */
-  #take(files: readonly HeldFile[], hashed: HashedBatch): void {
-    for (const at of hashed.changed) (files[at] as HeldFile).seen.isWhole = false;
-    for (const [at, reason] of hashed.failures) {
-      const { seen, key } = files[at] as HeldFile;
-      seen.isWhole = false;
-      this.#fail(joinBytes(seen.path, fromKey(key)), reason);
-    }
-    if (this.#unwritten.length === 0) this.#unwrittenSince = performance.now();
-    this.#unwritten.push({ files, hashed });
-    const rows = this.#unwritten.reduce((sum, batch) => sum + batch.files.length, 0);
-    if (rows >= maxRowsAtOnce || performance.now() - this.#unwrittenSince > maxWriteMs) this.#write();
-    this.#tell();
-  }
-
-  /** A disk without room fails the files it has no room for, not the run. */
-  #write(): void {
-    const batches = this.#unwritten;
-    this.#unwritten = [];
-    if (batches.length === 0) return;
-    try {
-      const { rows, bytes } = this.#tracked.put(batches, Date.now());
-      this.counts.updated += rows;
-      this.counts.processed += rows;
-      this.counts.bytesRead += bytes;
-    } catch (error) {
-      const reason = whyNotStored(error);
-      if (reason === undefined) throw error;
-      this.#seen = [];
-      for (const { files, hashed } of batches) {
-        const failed = new Set(hashed.failures.map(([at]) => at));
-        for (const [at, { seen, key }] of files.entries()) {
-          if (!failed.has(at))
-            this.#fail(joinBytes(seen.path, fromKey(key)), `it was read but could not be recorded: ${reason}`);
-        }
-      }
-    }
-  }
-
-  /** Next time, one look at a folder is enough. */
-  #markWhole(): void {
-    const whole = this.#seen.filter(({ isWhole }) => isWhole);
-    this.#seen = [];
-    try {
-      this.#tracked.markWhole(whole);
-    } catch (error) {
-      if (whyNotStored(error) === undefined) throw error; // Without room for it, the next run looks closer.
-    }
   }
 
   /**
@@ -345,7 +223,7 @@ export class Sync {
     while (folders.length > 0) {
       for (const { id, path } of folders) {
         if (visited.has(toKey(path)) || isBehind(path, unreadable, root)) continue;
-        for (let removed = -1; removed !== 0; this.counts.removed += removed) {
+        for (let removed = -1; removed !== 0; this.results.counts.removed += removed) {
           removed = this.#tracked.removeSomeOf(id);
           if (pace.isOver()) await pace.giveWay();
         }
@@ -354,18 +232,8 @@ export class Sync {
     }
   }
 
-  #skip(): void {
-    this.counts.skipped += 1;
-    this.counts.processed += 1;
-  }
-
-  #fail(path: Buffer, reason: string): void {
-    this.counts.processed += 1;
-    this.troubles.add(showName(path), reason);
-  }
-
   #tell(): void {
-    this.#options.onProgress?.(this.counts.processed, this.#found);
+    this.#options.onProgress?.(this.results.counts.processed, this.#found);
   }
 }
 

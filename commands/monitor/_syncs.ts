@@ -1,12 +1,11 @@
 import type Database from "better-sqlite3";
 import { whyNotStored, writeAtOnce } from "../_pack/database.ts";
-import type { SyncCounts } from "./_sync.ts";
+import type { SyncResults } from "./_results.ts";
 
 export interface FinishedSync {
   readonly recursive: boolean;
   readonly durationMs: number;
-  readonly counts: SyncCounts;
-  readonly errors: number;
+  readonly results: SyncResults;
 }
 
 const put = `
@@ -22,9 +21,10 @@ const put = `
 export function rememberSync(
   db: Database.Database,
   path: Buffer,
-  { recursive, durationMs, counts, errors }: FinishedSync,
+  { recursive, durationMs, results }: FinishedSync,
 ): void {
-  const { processed, updated, removed } = counts;
+  const { processed, updated, removed } = results.counts;
+  const errors = results.troubles.total;
   try {
     writeAtOnce(db, () =>
       db.prepare(put).run(path, recursive ? 1 : 0, Date.now(), durationMs, processed, errors, updated, removed),

@@ -75,10 +75,10 @@ export default defineCommand({
       } finally {
         await sync.close();
       }
-      const { processed, updated, skipped, removed, bytesRead } = sync.counts;
+      const { processed, updated, skipped, removed, bytesRead } = sync.results.counts;
       if (processed > 0) task.progress({ done: processed, total: processed, message: `${processed} files` });
       const durationMs = Math.round(performance.now() - startedAt);
-      rememberSync(db, given.path, { recursive, durationMs, counts: sync.counts, errors: sync.troubles.total });
+      rememberSync(db, given.path, { recursive, durationMs, results: sync.results });
       return {
         path: given.shown,
         files_processed: processed,
@@ -87,7 +87,7 @@ export default defineCommand({
         files_removed: removed,
         folders_passed_over: given.kind === "folder" && !recursive ? countFolders(given.path, sync) : 0,
         bytes_read: bytesRead,
-        ...sync.troubles.toOutput(),
+        ...sync.results.troubles.toOutput(),
         duration_seconds: durationMs / 1000,
       };
     });

@@ -1,12 +1,13 @@
 import { lstatSync, readdirSync } from "node:fs";
-import { CommandError, defineCommand } from "meanwhile";
+import { type CommandContext, CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
 import { joinBytes, realPathOf, showName } from "../_pack/paths.ts";
-import { openReach } from "../_pack/reach.ts";
+import { openReach, type Reach } from "../_pack/reach.ts";
 import { troubleFields } from "../_pack/trouble.ts";
+import { SyncResults } from "./_results.ts";
 import { rememberRoot } from "./_roots.ts";
 import { withMonitor } from "./_schema.ts";
-import { createResults, Sync } from "./_sync.ts";
+import { Sync } from "./_sync.ts";
 import { rememberSync } from "./_syncs.ts";
 import { fromKey } from "./_tracked.ts";
 import { WatchedFolders } from "./_watched.ts";
@@ -46,62 +47,16 @@ export default defineCommand({
     const given = reach.resolve(path);
     if (given.kind !== "folder")
       throw new CommandError(`\`path\` ${given.shown} is not a folder; use monitor sync for a single file.`);
-    const root = given.path;
     const startedAt = performance.now();
     const endsAt = seconds === 0 ? Infinity : startedAt + seconds * 1000;
-    const results = createResults();
+    const results = new SyncResults();
     const { counts, troubles } = results;
-    let isTold = false;
-    const watched = new WatchedFolders((folder, error) => {
-      if (isTold) return;
-      isTold = true;
-      const cure =
-        (error as NodeJS.ErrnoException).code === "ENOSPC"
-          ? "raise fs.inotify.max_user_watches"
-          : "it may have vanished";
-      task.log.warn(
-        `${showName(folder)} cannot be watched (${cure}); what is not watched is looked at every ${rescan_seconds} s.`,
-      );
-    });
-    const home = realPathOf(Buffer.from(task.home));
-    const withSync = (act: (sync: Sync) => Promise<void>) =>
-      withMonitor(task.home, async (db) => {
-        const sync = new Sync({
-          db,
-          home,
-          reach,
-          signal: task.signal,
-          results,
-          onFolder: (folder) => watched.add(folder),
-        });
-        try {
-          await act(sync);
-        } finally {
-          await sync.close();
-          // After each pass: however the watch ends, what it has done is known.
-          const durationMs = Math.round(performance.now() - startedAt);
-          rememberSync(db, root, { recursive, durationMs, counts, errors: troubles.total });
-        }
-      });
+    const watched = openWatched(rescan_seconds, task);
     try {
       task.announce(`Watching ${given.shown}`);
-      await withMonitor(task.home, (db) => rememberRoot(db, { path: root, recursive }, task));
-      let ended: "time" | "vanished" | undefined;
-      let rescanAt = 0;
-      while (ended === undefined) {
-        if (performance.now() >= rescanAt) {
-          await withSync((sync) => sync.syncFolder(root, recursive));
-          rescanAt = performance.now() + rescan_seconds * 1000;
-        }
-        task.progress({
-          message: `Watching ${watched.count} folders: ${counts.updated} updated, ${counts.removed} removed`,
-        });
-        const dirty = await watched.next(Math.max(0, Math.min(rescanAt, endsAt) - performance.now()), task.signal);
-        if (dirty.length > 0) await withSync((sync) => syncDirty(sync, dirty, { watched, recursive }));
-        if (!isFolder(root)) ended = "vanished";
-        else if (performance.now() >= endsAt) ended = "time";
-      }
-      if (ended === "vanished") await withSync((sync) => sync.forgetFolder(root));
+      await withMonitor(task.home, (db) => rememberRoot(db, { path: given.path, recursive }, task));
+      const watch = { root: given.path, recursive, watched, reach, results, startedAt };
+      const ended = await watchUntil(watch, { endsAt, rescanMs: rescan_seconds * 1000 }, task);
       const duration_seconds = Math.round(performance.now() - startedAt) / 1000;
       return {
         path: given.shown,
@@ -121,12 +76,74 @@ export default defineCommand({
   },
 });
 
+/** Says once, and of the first alone, that a folder cannot be watched. */
+function openWatched(rescanSeconds: number, { log }: CommandContext): WatchedFolders {
+  let isTold = false;
+  return new WatchedFolders((folder, error) => {
+    if (isTold) return;
+    isTold = true;
+    const cure =
+      (error as NodeJS.ErrnoException).code === "ENOSPC" ? "raise fs.inotify.max_user_watches" : "it may have vanished";
+    log.warn(
+      `${showName(folder)} cannot be watched (${cure}); what is not watched is looked at every ${rescanSeconds} s.`,
+    );
+  });
+}
+
+interface Watch {
+  readonly root: Buffer;
+  readonly recursive: boolean;
+  readonly watched: WatchedFolders;
+  readonly reach: Reach;
+  readonly results: SyncResults;
+  readonly startedAt: number;
+}
+
+/** Syncs all of it every so often, and what has changed in between; says why it ended. */
+async function watchUntil(
+  watch: Watch,
+  { endsAt, rescanMs }: { readonly endsAt: number; readonly rescanMs: number },
+  task: CommandContext,
+): Promise<"time" | "vanished"> {
+  const { root, recursive, watched } = watch;
+  const { counts } = watch.results;
+  for (let rescanAt = 0; ; ) {
+    if (performance.now() >= rescanAt) {
+      await pass(watch, task, (sync) => sync.syncFolder(root, recursive));
+      rescanAt = performance.now() + rescanMs;
+    }
+    task.progress({
+      message: `Watching ${watched.count} folders: ${counts.updated} updated, ${counts.removed} removed`,
+    });
+    const dirty = await watched.next(Math.max(0, Math.min(rescanAt, endsAt) - performance.now()), task.signal);
+    if (dirty.length > 0) await pass(watch, task, (sync) => syncDirty(sync, dirty, watch));
+    if (!isFolder(root)) {
+      await pass(watch, task, (sync) => sync.forgetFolder(root));
+      return "vanished";
+    }
+    if (performance.now() >= endsAt) return "time";
+  }
+}
+
+/** One pass, after which what the watch has done is known, however it ends. */
+async function pass(watch: Watch, task: CommandContext, act: (sync: Sync) => Promise<void>): Promise<void> {
+  const { root, recursive, reach, results, watched, startedAt } = watch;
+  const home = realPathOf(Buffer.from(task.home));
+  await withMonitor(task.home, async (db) => {
+    const onFolder = (folder: Buffer) => watched.add(folder);
+    const sync = new Sync({ db, home, reach, signal: task.signal, results, onFolder });
+    try {
+      await act(sync);
+    } finally {
+      await sync.close();
+      const durationMs = Math.round(performance.now() - startedAt);
+      rememberSync(db, root, { recursive, durationMs, results });
+    }
+  });
+}
+
 /** Compares the folders that changed; what is new below them is walked, what is gone is forgotten. */
-async function syncDirty(
-  sync: Sync,
-  dirty: readonly Buffer[],
-  { watched, recursive }: { watched: WatchedFolders; recursive: boolean },
-): Promise<void> {
+async function syncDirty(sync: Sync, dirty: readonly Buffer[], { watched, recursive }: Watch): Promise<void> {
   for (const folder of dirty) {
     if (!isFolder(folder)) {
       watched.remove(folder);

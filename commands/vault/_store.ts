@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import type Database from "better-sqlite3";
 import { type CommandContext, CommandError } from "meanwhile";
+import { z } from "zod";
 import { ensureSchema, withPack } from "../_pack/database.ts";
 import { isInside, realPathOf, showName } from "../_pack/paths.ts";
 import { openReach } from "../_pack/reach.ts";
@@ -141,6 +142,11 @@ function isThere(folder: Buffer): boolean {
   }
 }
 
+/** Which vault is meant, as `findVault` takes it. */
+export const vaultField = {
+  vault: z.string().default("").describe("The vault's folder; left out: the one you are in, else the one indexed last"),
+};
+
 /**
  * The vault that was meant, by its folder; without one, the one that whoever asked stands in, else the one indexed
  * last.
@@ -176,19 +182,22 @@ function vaultAround(folder: string | undefined, vaults: readonly Vault[]): Vaul
   );
 }
 
-export interface Totals {
-  readonly notes: number;
-  readonly files: number;
-  readonly links: number;
-  readonly resolved_links: number;
-  readonly broken_links: number;
-  readonly external_links: number;
-  readonly embeds: number;
-  readonly tags: number;
-  readonly headings: number;
+/** What is counted of a vault, as commands put it out. */
+export const totalFields = {
+  notes: z.number().int(),
+  files: z.number().int(),
+  links: z.number().int(),
+  resolved_links: z.number().int(),
+  broken_links: z.number().int(),
+  external_links: z.number().int(),
+  embeds: z.number().int(),
+  tags: z.number().int(),
+  headings: z.number().int(),
   /** Notes that another note leads to. */
-  readonly notes_with_backlinks: number;
-}
+  notes_with_backlinks: z.number().int(),
+};
+
+type Totals = Readonly<Record<keyof typeof totalFields, number>>;
 
 /** Counts what is known of a vault. */
 export function countAll(db: Database.Database, vault: number): Totals {

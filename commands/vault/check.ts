@@ -3,7 +3,7 @@ import { z } from "zod";
 import { showName } from "../_pack/paths.ts";
 import { Troubles, troubleFields } from "../_pack/trouble.ts";
 import { refreshVault } from "./_index.ts";
-import { brokenStates, countAll, findVault, warnWhenGone, withVaults } from "./_store.ts";
+import { brokenStates, countAll, findVault, vaultField, warnWhenGone, withVaults } from "./_store.ts";
 
 const reasons: Readonly<Record<string, string>> = {
   no_note: "there is no such note or file",
@@ -16,10 +16,7 @@ export default defineCommand({
   description:
     "Looks at the files as they are now: notes that have changed since the last time are read again. The vault must have been indexed once. Addresses on the web are not tried.",
   input: z.object({
-    vault: z
-      .string()
-      .default("")
-      .describe("The vault's folder; left out: the one you are in, else the one indexed last"),
+    ...vaultField,
     limit: z.number().int().min(1).max(1000).default(100),
   }),
   output: z.object({

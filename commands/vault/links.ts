@@ -3,7 +3,7 @@ import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
 import { showName } from "../_pack/paths.ts";
 import { lastOf, toKey } from "./_names.ts";
-import { findVault, type Vault, withVaults } from "./_store.ts";
+import { findVault, type Vault, vaultField, withVaults } from "./_store.ts";
 
 interface Edge {
   readonly from: string;
@@ -24,10 +24,7 @@ export default defineCommand({
       .enum(["both", "to", "from"])
       .default("both")
       .describe("`to`: backlinks alone; `from`: the note's own links alone"),
-    vault: z
-      .string()
-      .default("")
-      .describe("The vault's folder; left out: the one you are in, else the one indexed last"),
+    ...vaultField,
     limit: z.number().int().min(1).max(1000).default(100),
   }),
   output: z.object({

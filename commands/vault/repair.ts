@@ -12,17 +12,14 @@ import { indexVault, maxNoteBytes } from "./_index.ts";
 import { nameIn } from "./_names.ts";
 import { type Proposal, proposeRepairs } from "./_proposals.ts";
 import { keepCopy, replaceFile } from "./_replace.ts";
-import { findVault, type Vault, withVaults } from "./_store.ts";
+import { findVault, type Vault, vaultField, withVaults } from "./_store.ts";
 
 export default defineCommand({
   summary: "Propose what broken links should lead to, and write it when a person says so",
   description:
     "Gives the nearest name for each broken link that has one, with a plan. Nothing is written unless `apply` is that plan and a person confirms it.",
   input: z.object({
-    vault: z
-      .string()
-      .default("")
-      .describe("The vault's folder; left out: the one you are in, else the one indexed last"),
+    ...vaultField,
     note: z.string().default("").describe("Only this note's links, by its path below the vault"),
     limit: z.number().int().min(1).max(1000).default(100).describe("How many proposals at most"),
     apply: z

@@ -1,29 +1,17 @@
 import { defineCommand } from "meanwhile";
 import { z } from "zod";
 import { showName } from "../_pack/paths.ts";
-import { countAll, findVault, warnWhenGone, withVaults } from "./_store.ts";
+import { countAll, totalFields, findVault, vaultField, warnWhenGone, withVaults } from "./_store.ts";
 
 export default defineCommand({
   summary: "Show what is known of a vault: counts, the most used tags, when it was indexed",
   input: z.object({
-    vault: z
-      .string()
-      .default("")
-      .describe("The vault's folder; left out: the one you are in, else the one indexed last"),
+    ...vaultField,
   }),
   output: z.object({
     root: z.string(),
     indexed_at: z.string().nullable(),
-    notes: z.number().int(),
-    files: z.number().int(),
-    links: z.number().int(),
-    resolved_links: z.number().int(),
-    broken_links: z.number().int(),
-    external_links: z.number().int(),
-    embeds: z.number().int(),
-    tags: z.number().int(),
-    headings: z.number().int(),
-    notes_with_backlinks: z.number().int(),
+    ...totalFields,
     top_tags: z.array(z.object({ tag: z.string(), notes: z.number().int() })),
     vaults: z.array(z.string()),
   }),

@@ -4,7 +4,7 @@ import { openReach } from "../../_pack/reach.ts";
 import { hiddenField, Troubles, troubleFields } from "../../_pack/trouble.ts";
 import { countQuickly } from "../../_pack/walk.ts";
 import { forgetVault, type IndexCounts, indexVault } from "../_index.ts";
-import { countAll, type Vault, withVaults } from "../_store.ts";
+import { countAll, totalFields, type Vault, withVaults } from "../_store.ts";
 
 /** Until history knows better: notes that are read. Looking at one that has not changed takes a tenth of that. */
 const filesPerSecond = 1_000;
@@ -19,16 +19,7 @@ export default defineCommand({
     notes_parsed: z.number().int(),
     notes_unchanged: z.number().int(),
     files_removed: z.number().int(),
-    notes: z.number().int(),
-    files: z.number().int(),
-    links: z.number().int(),
-    resolved_links: z.number().int(),
-    broken_links: z.number().int(),
-    external_links: z.number().int(),
-    embeds: z.number().int(),
-    tags: z.number().int(),
-    headings: z.number().int(),
-    notes_with_backlinks: z.number().int(),
+    ...totalFields,
     ...hiddenField,
     ...troubleFields,
     duration_seconds: z.number(),
