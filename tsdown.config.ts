@@ -18,6 +18,7 @@ const groups = [
       "command/content",
       "completion/(filter|lazily|references)",
       "config",
+      "settings/.*",
       "embed/live-progress",
     ],
   },

@@ -1,11 +1,12 @@
 import { type GlobalFlags, main, type Project } from "./cli/main.ts";
 import { openTerminal } from "./cli/terminal.ts";
-import { loadSettings, publicSettings, readSettings, type Settings } from "./config.ts";
 import { armFailpoint } from "./failpoint.ts";
 import { homeAt, refusalOfHome } from "./paths.ts";
 import { isBundledFile, packageVersion } from "./project/project.ts";
 import { findBundled, findForTerminal, findServed } from "./project/project-commands.ts";
 import { StoredCatalog } from "./project/stored-catalog.ts";
+import { publicSettings } from "./settings/public-settings.ts";
+import { loadSettings, readSettings, type Settings } from "./settings/settings.ts";
 import type { AuthorsEstimate } from "./task/history.ts";
 
 armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));

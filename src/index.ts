@@ -13,7 +13,8 @@ export type { Completion, CompletionOptions, CompletionRequest } from "./complet
 export { filterCompletions } from "./completion/filter.ts";
 export { complete } from "./completion/lazily.ts";
 export { type Resolved, resolveContext, resolveReference } from "./completion/references.ts";
-export { changeableBy, checkConfig, defineConfig, type ServerHook, type UserConfig } from "./config.ts";
+export { defineConfig, type ServerHook, type UserConfig } from "./config.ts";
 export { listProgress, type ProgressOptions, progressOf } from "./embed/live-progress.ts";
 export { CommandError, Declined } from "./errors.ts";
+export { changeableBy, checkConfig } from "./settings/check-config.ts";
 export type { TokenAnswer, TokenProgress } from "./task/token-progress.ts";

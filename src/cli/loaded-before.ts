@@ -1,5 +1,5 @@
-import { readSettings } from "../config.ts";
 import { StoredCatalog } from "../project/stored-catalog.ts";
+import { readSettings } from "../settings/settings.ts";
 import type { GlobalFlags } from "./main.ts";
 
 /**

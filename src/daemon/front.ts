@@ -1,11 +1,6 @@
 import { execFile } from "node:child_process";
 import { existsSync, watch } from "node:fs";
 import path from "node:path";
-import { reachDaemon } from "./reach/connect.ts";
-import type { DaemonAddress } from "./reach/start.ts";
-import { DaemonUnreachable, KeyOutdated, refuseGone } from "./reach/unreachable.ts";
-import { readAnswers } from "./carry/kept-answers.ts";
-import { Pump } from "./carry/pump.ts";
 import { RuntimeError, UsageError } from "../errors.ts";
 import { ensureSalt, type Home, openHome, readConfigText, readSalt } from "../paths.ts";
 import {
@@ -21,13 +16,18 @@ import {
   keyVariable,
   type ProjectConfig,
   type ProjectFlags,
+  type ProjectScope,
   packageVersion,
   projectParts,
-  type Scope,
 } from "../project/project.ts";
-import { runVariable } from "../system/run-variable.ts";
-import { cleanLines } from "../screen/clean.ts";
 import { forgetConfig, isMade, readStoredConfig, readStoredNames, unloadedNotice } from "../project/stored-project.ts";
+import { cleanLines } from "../screen/clean.ts";
+import { runVariable } from "../system/run-variable.ts";
+import { readAnswers } from "./carry/kept-answers.ts";
+import { Pump } from "./carry/pump.ts";
+import { reachDaemon } from "./reach/connect.ts";
+import type { DaemonAddress } from "./reach/start.ts";
+import { DaemonUnreachable, KeyOutdated, refuseGone } from "./reach/unreachable.ts";
 
 /**
  * `meanwhile serve` over stdio: finds out which daemon serves this project, connects to it or starts it, and carries
@@ -129,7 +129,7 @@ function sessionFolder(startedIn = process.cwd()): string | undefined {
 }
 
 /** How much of the working folder is there to be served, now. */
-function scopeOf(flags: ProjectFlags): Scope | undefined {
+function scopeOf(flags: ProjectFlags): ProjectScope | undefined {
   const cwd = process.cwd();
   if (findConfigFile(cwd) !== undefined) return undefined;
   return hasOwnFolders(commandSources(cwd, readUserConfig(openHome(process.env)), flags)) ? "folders" : "pack";

@@ -1,24 +1,25 @@
 import { closeSync, writeSync } from "node:fs";
+import type { GlobalFlags } from "../cli/main.ts";
 import { systemClock } from "../clock.ts";
+import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../command/process-guard.ts";
 import { currentRun, guardBuiltins } from "../command/run.ts";
-import { loadSettings, lookForNames, markValues, type Settings } from "../config.ts";
+import { Exit, type ExitCode, messageOf } from "../errors.ts";
+import { createSecret } from "../ids.ts";
+import { type Logger, openLog } from "../log.ts";
+import { countedNames, fingerprint, isPackFolder, keyVariable, projectParts } from "../project/project.ts";
+import { storeNames } from "../project/stored-project.ts";
+import { openRuntime, type Runtime, serveStreams } from "../serve.ts";
+import { lookForNames, markValues } from "../settings/names-read.ts";
+import { loadSettings, type Settings } from "../settings/settings.ts";
+import { takeLock } from "../store/sqlite/lock.ts";
+import { onStop } from "../system/on-stop.ts";
+import { system } from "../system/system.ts";
+import type { EnvironmentMarks } from "../task/task.ts";
 import { Broker } from "./broker.ts";
 import { DoingFile } from "./doing.ts";
 import { AnswerKeeper } from "./keep-answers.ts";
 import { Lifecycle, type LifecycleOptions } from "./lifecycle.ts";
-import { Exit, type ExitCode, messageOf } from "../errors.ts";
-import { createSecret } from "../ids.ts";
-import { type Logger, openLog } from "../log.ts";
 import { keepLogBounded } from "./log-file.ts";
-import { system } from "../system/system.ts";
-import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../command/process-guard.ts";
-import { countedNames, fingerprint, isPackFolder, keyVariable, projectParts } from "../project/project.ts";
-import { openRuntime, type Runtime, serveStreams } from "../serve.ts";
-import { takeLock } from "../store/sqlite/lock.ts";
-import { storeNames } from "../project/stored-project.ts";
-import type { EnvironmentMarks } from "../task/task.ts";
-import type { GlobalFlags } from "../cli/main.ts";
-import { onStop } from "../system/on-stop.ts";
 
 /** A call that fails at once is answered within this. */
 const answerMs = 100;

@@ -1,7 +1,7 @@
 import { systemClock } from "../clock.ts";
-import { readSettings } from "../config.ts";
 import { silentLog } from "../log.ts";
 import type { Tasks } from "../runtime/tasks.ts";
+import { readSettings } from "../settings/settings.ts";
 import { storeExists } from "../store/open.ts";
 import type { TokenAnswer, TokenProgress } from "../task/token-progress.ts";
 

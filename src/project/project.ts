@@ -23,7 +23,7 @@ export interface ProjectConfig {
 export interface ProjectFlags {
   readonly commands?: readonly string[];
   readonly bundled?: boolean;
-  readonly scope?: Scope;
+  readonly scope?: ProjectScope;
 }
 
 /**
@@ -36,7 +36,7 @@ export type Bundled = boolean | readonly string[];
  * How much of the working folder counts, for our own processes: `folders`, its commands and no config file; `pack`,
  * nothing of it; `bundled`, nothing but the bundled commands, whatever any config says. Without one, all.
  */
-export type Scope = "folders" | "pack" | "bundled";
+export type ProjectScope = "folders" | "pack" | "bundled";
 
 /** Where a project's commands are looked for, and which bundled ones are served. */
 export interface CommandSources {

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { PassThrough, type Readable, type Writable } from "node:stream";
-import { loadSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
 import { openRuntime, type Runtime, serveRuntimeOverHttp, serveStreams } from "../../src/serve.ts";
+import { loadSettings } from "../../src/settings/settings.ts";
 import { cleanUp, temporaryFolder } from "./home.ts";
 
 /**

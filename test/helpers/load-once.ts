@@ -1,7 +1,7 @@
 import { openCatalog } from "../../src/command/catalog.ts";
-import { loadSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
 import { servedCatalog } from "../../src/project/project-commands.ts";
+import { loadSettings } from "../../src/settings/settings.ts";
 
 /** Loads a project's commands as `meanwhile tools` does, so that help and completion know them. */
 export async function loadOnce(project: {

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { loadSettings } from "../../src/config.ts";
+import { loadSettings } from "../../src/settings/settings.ts";
 import { cleanUp, temporaryFolder, writeFiles } from "./home.ts";
 import { serveHttpHere, servePipesHere } from "./in-process.ts";
 import { runMeanwhile, waitFor } from "./meanwhile.ts";

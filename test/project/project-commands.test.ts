@@ -3,9 +3,9 @@ import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import { type Catalog, openCatalog, openLiveCatalog } from "../../src/command/catalog.ts";
-import { type Flags, readSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
 import { findForTerminal, findServed, servedCatalog } from "../../src/project/project-commands.ts";
+import { type Flags, readSettings } from "../../src/settings/settings.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 
 const command =

@@ -16,9 +16,9 @@ import {
   type Target,
   type TaskState,
 } from "../../src/client/index.ts";
-import { loadSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
 import { openRuntime, serveStreams } from "../../src/serve.ts";
+import { loadSettings } from "../../src/settings/settings.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
 import { openTraces } from "../helpers/place.ts";

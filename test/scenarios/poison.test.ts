@@ -1,10 +1,10 @@
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openCatalog } from "../../src/command/catalog.ts";
-import { loadSettings } from "../../src/config.ts";
 import { silentLog } from "../../src/log.ts";
-import { isTerminal } from "../../src/task/task.ts";
 import { openTasks } from "../../src/runtime/tasks.ts";
+import { loadSettings } from "../../src/settings/settings.ts";
+import { isTerminal } from "../../src/task/task.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { startMeanwhile } from "../helpers/meanwhile.ts";
 import { gate } from "../helpers/project.ts";

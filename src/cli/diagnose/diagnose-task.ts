@@ -2,13 +2,13 @@ import type { FollowOptions, Progress, TaskState } from "../../client/client.ts"
 import { Detach } from "../../client/detach.ts";
 import { sleep, systemClock } from "../../clock.ts";
 import { localKey } from "../../command/caller.ts";
-import { loadSettings } from "../../config.ts";
 import { ownCommand } from "../../diagnose/diagnose-command.ts";
-import type { Report } from "../../diagnose/report/report.ts";
 import { nameOf } from "../../diagnose/diagnosis-target.ts";
+import type { Report } from "../../diagnose/report/report.ts";
 import { CommandError, TimedOut } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { openTasks, type Tasks } from "../../runtime/tasks.ts";
+import { loadSettings } from "../../settings/settings.ts";
 import { type EndedTask, isTerminal, type Task } from "../../task/task.ts";
 import type { VerbCall } from "../main.ts";
 import { followRemote, leftAlone } from "../remote/follow-remote.ts";

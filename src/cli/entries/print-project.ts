@@ -1,5 +1,6 @@
-import { loadSettings, projectConfigOf } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
+import { projectConfigOf } from "../../settings/load-config.ts";
+import { loadSettings } from "../../settings/settings.ts";
 import type { GlobalFlags } from "../main.ts";
 import type { Terminal } from "../terminal.ts";
 

@@ -1,10 +1,10 @@
 import { formatDuration, systemClock } from "../../clock.ts";
 import { localKey } from "../../command/caller.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
-import { loadSettings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { openTasks, type Tasks } from "../../runtime/tasks.ts";
+import { loadSettings } from "../../settings/settings.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
 import type { Typed } from "../command-usage.ts";
 import type { GlobalFlags } from "../main.ts";

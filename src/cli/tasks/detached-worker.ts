@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
-import type { Settings } from "../../config.ts";
 import { ensureHome } from "../../paths.ts";
 import { executable, flagWords } from "../../project/project.ts";
+import type { Settings } from "../../settings/settings.ts";
 import { runVariable } from "../../system/run-variable.ts";
 import type { GlobalFlags } from "../main.ts";
 

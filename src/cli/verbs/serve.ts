@@ -1,18 +1,19 @@
 import { systemClock } from "../../clock.ts";
+import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../../command/process-guard.ts";
 import { currentRun, guardBuiltins } from "../../command/run.ts";
-import { isPort, loadSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
-import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../../command/process-guard.ts";
 import { openRuntime, type Runtime, readToken, serveRuntimeOverHttp, serveStreams } from "../../serve.ts";
-import { openStore, type Store } from "../../store/open.ts";
+import { isPort } from "../../settings/check-config.ts";
+import { loadSettings, type Settings } from "../../settings/settings.ts";
 import { toName } from "../../setup/launch.ts";
-import { printHelp } from "../screens/layout.ts";
+import { openStore, type Store } from "../../store/open.ts";
+import { onStop } from "../../system/on-stop.ts";
 import type { VerbCall } from "../main.ts";
+import { httpBanner } from "../screens/http-banner.ts";
+import { printHelp } from "../screens/layout.ts";
 import type { Terminal } from "../terminal.ts";
 import { declareProject, parseVerb, toProjectFlags } from "../verb.ts";
-import { httpBanner } from "../screens/http-banner.ts";
-import { onStop } from "../../system/on-stop.ts";
 
 /** How long open connections may take to close. */
 const closeMs = 3_000;

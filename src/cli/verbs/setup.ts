@@ -3,9 +3,9 @@ import { homedir } from "node:os";
 import path from "node:path";
 import { isVariableName } from "../../command/environment.ts";
 import { closest } from "../../command/suggest.ts";
-import { type Flags, readSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { executable, isPackFolder } from "../../project/project.ts";
+import { type Flags, readSettings, type Settings } from "../../settings/settings.ts";
 import {
   applyChange,
   type ConfigChange,

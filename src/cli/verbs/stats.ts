@@ -1,11 +1,11 @@
-import { readSettings } from "../../config.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { placeOfProject } from "../../project/stored-project.ts";
-import type { CommandStats } from "../../task/history.ts";
 import { openTasks, placeOf } from "../../runtime/tasks.ts";
-import { printHelp, widthFor } from "../screens/layout.ts";
+import { readSettings } from "../../settings/settings.ts";
+import type { CommandStats } from "../../task/history.ts";
 import type { VerbCall } from "../main.ts";
+import { printHelp, widthFor } from "../screens/layout.ts";
 import { statsTable } from "../screens/tasks-view.ts";
 import { clean } from "../terminal.ts";
 import { parseVerb } from "../verb.ts";

@@ -1,10 +1,10 @@
 import { type Clock, sleep, systemClock } from "../../clock.ts";
 import { localKey } from "../../command/caller.ts";
 import type { Answer } from "../../command/context.ts";
-import { readSettings, type Settings } from "../../config.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { openTasks, type Tasks } from "../../runtime/tasks.ts";
+import { readSettings, type Settings } from "../../settings/settings.ts";
 import {
   differingNames,
   isTerminal,

@@ -1,20 +1,20 @@
 import { type Catalog, openCatalog } from "../../command/catalog.ts";
-import { loadSettings, type Settings } from "../../config.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { toTool } from "../../mcp/command-tools.ts";
 import { servedCatalog, takingPlaceOfBundled, unknownLongTools } from "../../project/project-commands.ts";
+import { loadSettings, type Settings } from "../../settings/settings.ts";
 import { storeExists } from "../../store/open.ts";
 import { isTaskModeRecommended, type KnownDurations } from "../../task/history.ts";
-import { printHelp } from "../screens/layout.ts";
-import type { VerbCall } from "../main.ts";
-import { readTarget, type Target, toCommand } from "../remote/server-target.ts";
-import { clean, cleanLines, type Terminal } from "../terminal.ts";
-import { columnsOf, toolsTable } from "../screens/tools-view.ts";
 import { beforeDashes } from "../command-usage.ts";
-import { declareProject, parseVerb, toProjectFlags } from "../verb.ts";
+import type { VerbCall } from "../main.ts";
 import { declareReach, toReach } from "../remote/connect-target.ts";
 import { listRemoteTools } from "../remote/remote-tools.ts";
+import { readTarget, type Target, toCommand } from "../remote/server-target.ts";
+import { printHelp } from "../screens/layout.ts";
+import { columnsOf, toolsTable } from "../screens/tools-view.ts";
+import { clean, cleanLines, type Terminal } from "../terminal.ts";
+import { declareProject, parseVerb, toProjectFlags } from "../verb.ts";
 
 const description = `List the commands as MCP clients see them; exit 1 when a file could not be loaded.
 

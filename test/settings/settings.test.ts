@@ -2,18 +2,14 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { defaultLimits, limitsOf } from "../commands/_pack/limits.ts";
-import {
-  changeableBy,
-  checkConfig,
-  loadSettings,
-  publicSettings,
-  readSettings,
-  type UserConfig,
-} from "../src/config.ts";
-import { UsageError } from "../src/errors.ts";
-import { defaultDeferral } from "../src/task/deferral.ts";
-import { temporaryFolder, writeFiles } from "./helpers/home.ts";
+import { defaultLimits, limitsOf } from "../../commands/_pack/limits.ts";
+import type { UserConfig } from "../../src/config.ts";
+import { UsageError } from "../../src/errors.ts";
+import { checkConfig } from "../../src/settings/check-config.ts";
+import { publicSettings } from "../../src/settings/public-settings.ts";
+import { loadSettings, readSettings } from "../../src/settings/settings.ts";
+import { defaultDeferral } from "../../src/task/deferral.ts";
+import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 
 const load = (
   files: Record<string, string> = {},
@@ -373,40 +369,6 @@ describe("settings without running a config that is code", () => {
         isTold: true,
       });
     }
-  });
-});
-
-describe("who may change a setting", () => {
-  /** Every setting there is: a new one has to be put here, and is closed to tools unless somebody opens it. */
-  const settings: Record<keyof UserConfig, "tool" | "person"> = {
-    name: "tool",
-    instructions: "tool",
-    toolPrefix: "tool",
-    logLevel: "tool",
-    deferral: "tool",
-    hosts: "tool",
-    followUpTools: "tool",
-    errorsAsCompleted: "tool",
-    prompts: "tool",
-    commands: "person",
-    env: "person",
-    bundled: "person",
-    mcp: "person",
-    http: "person",
-    diagnose: "person",
-    pack: "person",
-    graceSeconds: "person",
-    logFiles: "person",
-    questionSeconds: "person",
-  };
-
-  test.each(Object.entries(settings))("%s: %s, and so for all that is inside it", (name, who) => {
-    expect([changeableBy(name), changeableBy(`${name}.x.y`)]).toEqual([who, who]);
-  });
-
-  test("what is no setting, nobody", () => {
-    for (const key of ["", "HTTP", " http", "__proto__", "constructor.name", "toString"])
-      expect(changeableBy(key), key).toBe("nobody");
   });
 });
 

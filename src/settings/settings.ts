@@ -1,0 +1,212 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import type { PackConfig, ServerHook, UserConfig } from "../config.ts";
+import type { HostOverride } from "../host/profiles.ts";
+import type { LogLevel } from "../log.ts";
+import { ensureSalt, type Home, openHome, type ProcessEnvironment, readSalt } from "../paths.ts";
+import {
+  type Bundled,
+  type CommandSources,
+  commandSources,
+  countedNames,
+  daemonKey,
+  findConfigFile,
+  isPackAlone,
+  type ProjectScope,
+  packageVersion,
+  projectParts,
+} from "../project/project.ts";
+import { readStoredConfig, readStoredNames, storeNames, unloadedNotice } from "../project/stored-project.ts";
+import { storeOf } from "../store/open.ts";
+import type { DeferralRules } from "../task/deferral.ts";
+import { defaultQuestionMs } from "../task/limits.ts";
+import type { EnvironmentMarks } from "../task/task.ts";
+import { expandHome } from "./check-config.ts";
+import { deferralFrom, levelFrom, portFrom, secondsFrom } from "./from-environment.ts";
+import { checkStored, isData, loadConfig, readJsonConfig } from "./load-config.ts";
+import { lookForNames, markValues } from "./names-read.ts";
+
+/** Everything decided; nothing optional after this but what may truly be absent. */
+export interface Settings {
+  readonly name: string;
+  readonly version: string;
+  readonly instructions: string | undefined;
+  readonly home: Home;
+  /** Where the tasks are kept: what it means is for `store/open.ts` to say. */
+  readonly store: string;
+  /** Names this set of folders and its config file: a worker runs only tasks of its own project. */
+  readonly project: string;
+  /** The process that serves this project to stdio clients. */
+  readonly daemon: {
+    readonly key: string;
+    readonly isPackAlone: boolean;
+    /**
+     * Variables whose values make another daemon: those that the config names, and those that the project's code reads.
+     */
+    readonly env: readonly string[];
+    /** Those that the config names. */
+    readonly named: readonly string[];
+    readonly idleMs: number;
+  };
+  /** Marks of what this process has of the variables that the project's code reads, as it was started. */
+  readonly environment: EnvironmentMarks;
+  readonly configFile: string | undefined;
+  readonly commandFolders: readonly string[];
+  /** Undefined where nobody has said it: then they are served as long as there is no other command. */
+  readonly bundled: Bundled | undefined;
+  readonly toolPrefix: string;
+  readonly http: { readonly port: number; readonly host: string; readonly allowAnonymous: boolean };
+  readonly logLevel: LogLevel;
+  readonly logFiles: number;
+  readonly isDebug: boolean;
+  readonly deferral: DeferralRules;
+  readonly hosts: Readonly<Record<string, HostOverride>>;
+  /** Who the MCP host is, whatever it calls itself. */
+  readonly hostName: string | undefined;
+  readonly followUpTools: boolean;
+  readonly errorsAsCompleted: boolean;
+  readonly graceSeconds: number;
+  readonly questionSeconds: number;
+  readonly prompts: boolean;
+  readonly diagnose: { readonly allowPrivate: boolean };
+  readonly pack: Required<PackConfig>;
+  readonly mcp: ServerHook | undefined;
+}
+
+/** What the command line said. */
+export interface Flags {
+  readonly commands?: readonly string[];
+  readonly bundled?: boolean;
+  readonly port?: number;
+  readonly host?: string;
+  readonly allowAnonymous?: boolean;
+  readonly scope?: ProjectScope;
+}
+
+const defaultPack: Required<PackConfig> = {
+  roots: [],
+  memoryMb: 192,
+  documentSeconds: 60,
+  documentParts: 10_000,
+  unpackedMb: 32,
+  textMb: 32,
+};
+
+/** How long a daemon stays when nobody needs it. */
+const defaultIdleMs = 15 * 60_000;
+const defaultLogFiles = 3;
+const defaultGraceSeconds = 25;
+
+interface Surroundings {
+  readonly cwd: string;
+  readonly env: ProcessEnvironment;
+  readonly flags: Flags;
+}
+
+/** Settings that were put together without running a project's code. */
+export interface KnownSettings {
+  readonly settings: Settings;
+  /**
+   * Says so where the config is code that nobody has loaded as it is now: its settings are those it had, or the
+   * defaults.
+   */
+  readonly notice: string | undefined;
+}
+
+/**
+ * Flags over environment over the project's file over the user's file over defaults. Runs the project's config, where
+ * it is code.
+ */
+export async function loadSettings(from: Surroundings): Promise<Settings> {
+  const configFile = findConfigFile(from.cwd, from.flags);
+  const home = openHome(from.env);
+  return toSettings(from, configFile, configFile === undefined ? {} : await loadConfig(home, configFile), (sources) => {
+    const { names } = lookForNames(sources.folders, configFile);
+    storeNames(home, projectParts(sources, configFile), names);
+    // Nothing is marked where nothing is read.
+    if (names.length > 0) ensureSalt(home);
+    return names;
+  });
+}
+
+/** The same for all who only look: a config that is code counts as it was when it was last loaded. */
+export function readSettings(from: Surroundings): KnownSettings {
+  const configFile = findConfigFile(from.cwd, from.flags);
+  const home = openHome(from.env);
+  const known = (sources: CommandSources) => readStoredNames(home, projectParts(sources, configFile));
+  if (configFile === undefined) return { settings: toSettings(from, undefined, {}, known), notice: undefined };
+  if (isData(configFile))
+    return { settings: toSettings(from, configFile, readJsonConfig(configFile), known), notice: undefined };
+  const stored = readStoredConfig(home, configFile);
+  const said = checkStored(stored?.said);
+  const isCurrent = stored?.isCurrent === true && said !== undefined;
+  return {
+    settings: toSettings(from, configFile, said ?? {}, known),
+    notice: isCurrent ? undefined : unloadedNotice(configFile, stored !== undefined),
+  };
+}
+
+function toSettings(
+  { cwd, env, flags }: Surroundings,
+  configFile: string | undefined,
+  project: UserConfig,
+  namesRead: (sources: CommandSources) => readonly string[],
+): Settings {
+  const home = openHome(env);
+  const user = existsSync(home.configFile) ? readJsonConfig(home.configFile) : {};
+  const config: UserConfig = {
+    ...user,
+    ...project,
+    http: { ...user.http, ...project.http },
+    deferral: { ...user.deferral, ...project.deferral },
+    hosts: { ...user.hosts, ...project.hosts },
+    pack: { ...user.pack, ...project.pack },
+  };
+  const isDebug = env.MEANWHILE_DEBUG === "1";
+  const sources = commandSources(cwd, config, flags);
+  const named = config.env ?? [];
+  const names = countedNames(named, namesRead(sources));
+  return {
+    name: config.name ?? "meanwhile",
+    version: packageVersion(),
+    instructions: config.instructions,
+    home,
+    store: storeOf(home, env, cwd),
+    project: projectId(projectParts(sources, configFile)),
+    daemon: {
+      key: daemonKey({ sources, configFile, userConfigFile: home.configFile, env, names, salt: readSalt(home) }),
+      isPackAlone: isPackAlone(sources, configFile),
+      env: names,
+      named,
+      idleMs: secondsFrom(env, "MEANWHILE_IDLE_SECONDS") ?? defaultIdleMs,
+    },
+    environment: markValues(home, env, names),
+    configFile,
+    commandFolders: sources.folders,
+    bundled: sources.bundled,
+    toolPrefix: config.toolPrefix ?? "",
+    http: {
+      port: flags.port ?? portFrom(env.MEANWHILE_PORT) ?? config.http?.port ?? 7337,
+      host: flags.host ?? config.http?.host ?? "127.0.0.1",
+      allowAnonymous: flags.allowAnonymous ?? config.http?.allowAnonymous ?? false,
+    },
+    logLevel: levelFrom(env.MEANWHILE_LOG) ?? config.logLevel ?? (isDebug ? "debug" : "info"),
+    logFiles: config.logFiles ?? defaultLogFiles,
+    isDebug,
+    deferral: deferralFrom(env, config.deferral ?? {}),
+    hosts: config.hosts ?? {},
+    hostName: env.MEANWHILE_HOST?.trim() || undefined,
+    followUpTools: config.followUpTools ?? true,
+    errorsAsCompleted: config.errorsAsCompleted ?? false,
+    graceSeconds: config.graceSeconds ?? defaultGraceSeconds,
+    questionSeconds: config.questionSeconds ?? defaultQuestionMs / 1000,
+    prompts: config.prompts ?? true,
+    diagnose: { allowPrivate: config.diagnose?.allowPrivate ?? false },
+    pack: { ...defaultPack, ...config.pack, roots: (config.pack?.roots ?? defaultPack.roots).map(expandHome) },
+    mcp: config.mcp,
+  };
+}
+
+function projectId(parts: readonly string[]): string {
+  return createHash("sha256").update(JSON.stringify(parts)).digest("base64url").slice(0, 16);
+}
