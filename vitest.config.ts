@@ -15,7 +15,7 @@ const slow = [
   "diagnose/golden",
   "scenarios/daemon",
   "scenarios/orderly-stop",
-  "scenarios/task-rules",
+  "scenarios/task-",
   "scenarios/bounded",
   "scenarios/hostile-folder",
   "scenarios/tasks",

@@ -320,7 +320,10 @@ const erlmcp: readonly Row[] = [
     ["erlmcp_progress:generate_token", "erlmcp_server.erl"],
     "the client's own token",
     "the protocol says that the client makes it, so that it knows the token before the work ends",
-    scenario("task-rules", "P1: progress rises with every notification, whatever a command reports, on both revisions"),
+    scenario(
+      "progress-rules",
+      "P1: progress rises with every notification, whatever a command reports, on both revisions",
+    ),
   ),
   better(
     ["erlmcp_progress:track_tool_call"],
@@ -524,7 +527,7 @@ const cortexdx: readonly Row[] = [
     ["crypto.randomUUID()"],
     "task ids of 122 random bits",
     scenario(
-      "task-rules",
+      "task-ids",
       "T1: twenty thousand task ids: none repeats, no beginning is shared, at least 122 random bits, made by node:crypto",
     ),
   ),

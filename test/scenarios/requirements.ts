@@ -86,22 +86,36 @@ const eras = testsOf("test/scenarios/eras.test.ts", {
   e8: "E8: a call that needs a task its client did not opt in to is -32601 on 2025-11-25, and -32021 with HTTP 400 on 2026-07-28",
 });
 
-const rules = testsOf("test/scenarios/task-rules.test.ts", {
-  t1: "T1: twenty thousand task ids: none repeats, no beginning is shared, at least 122 random bits, made by node:crypto",
-  t6: "T6: whatever is seen of a task, its statuses follow the allowed paths, and a terminal one is the last",
-  t7: "T7: a result reads the same every time, also after a restart and after a late worker",
-  t8: "T8: a task whose handle was sent is there after kill -9",
-  t9: "T9: an id that is unknown, malformed or no string is -32602 from every tasks method",
-  t10: "T10: no key is used twice in a task's life, also across a crash",
-  t11: "T11: an answer to a key that is not open is ignored, __proto__ and constructor among them",
-  t12: "T12: every open question is shown, and answering some leaves the others open, also after a restart",
-  t13: "T13: a request without the extension's capability gets no handle, and -32021 from tasks/get, update, cancel and a listen with taskIds",
-  t14: "T14: notifications/cancelled with the id of the call that made a task leaves the task alone",
-  t15: "T15: every answer about a task carries createdAt, lastUpdatedAt and the ttl that holds, whatever was asked for",
-  t21: "T21: a tasks request whose Mcp-Name is missing or names another task is refused with -32020 and HTTP 400",
-  t22: "T22: a tool called against its taskSupport, as a task or not as one, is refused with -32601",
-  p2: "P2: no progress is sent after the end of a call or a task",
-});
+const rules = {
+  ...testsOf("test/scenarios/task-ids.test.ts", {
+    t1: "T1: twenty thousand task ids: none repeats, no beginning is shared, at least 122 random bits, made by node:crypto",
+    t9: "T9: an id that is unknown, malformed or no string is -32602 from every tasks method",
+  }),
+  ...testsOf("test/scenarios/task-states.test.ts", {
+    t6: "T6: whatever is seen of a task, its statuses follow the allowed paths, and a terminal one is the last",
+  }),
+  ...testsOf("test/scenarios/task-durable.test.ts", {
+    t7: "T7: a result reads the same every time, also after a restart and after a late worker",
+    t8: "T8: a task whose handle was sent is there after kill -9",
+  }),
+  ...testsOf("test/scenarios/task-questions.test.ts", {
+    t10: "T10: no key is used twice in a task's life, also across a crash",
+    t11: "T11: an answer to a key that is not open is ignored, __proto__ and constructor among them",
+    t12: "T12: every open question is shown, and answering some leaves the others open, also after a restart",
+  }),
+  ...testsOf("test/scenarios/task-requests.test.ts", {
+    t13: "T13: a request without the extension's capability gets no handle, and -32021 from tasks/get, update, cancel and a listen with taskIds",
+    t14: "T14: notifications/cancelled with the id of the call that made a task leaves the task alone",
+    t21: "T21: a tasks request whose Mcp-Name is missing or names another task is refused with -32020 and HTTP 400",
+    t22: "T22: a tool called against its taskSupport, as a task or not as one, is refused with -32601",
+  }),
+  ...testsOf("test/scenarios/task-ttl.test.ts", {
+    t15: "T15: every answer about a task carries createdAt, lastUpdatedAt and the ttl that holds, whatever was asked for",
+  }),
+  ...testsOf("test/scenarios/progress-rules.test.ts", {
+    p2: "P2: no progress is sent after the end of a call or a task",
+  }),
+};
 
 const access = testsOf("test/scenarios/task-access.test.ts", {
   t2: "T2: only its owner reaches a task",
