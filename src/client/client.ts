@@ -1,11 +1,11 @@
 import type { TaskGeneration } from "../wire/revisions.ts";
-import { callDetached, callToEnd } from "./call-tool.ts";
 import { checkCall, checkLimits, checkTarget } from "./check-options.ts";
 import { ServerConnection } from "./connection/server-connection.ts";
 import { Askers } from "./follow/asked-questions.ts";
 import type { ClientFacts } from "./follow/find-task.ts";
 import { fromEnding, toHandle } from "./task-handle.ts";
 import { listTasks } from "./task-list.ts";
+import { callDetached, callToEnd } from "./tool-call.ts";
 import { ToolList } from "./tool-list.ts";
 
 /** Where a server is. */

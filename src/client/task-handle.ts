@@ -1,10 +1,10 @@
 import { RequestError } from "../errors.ts";
-import type { Ending } from "./call-tool.ts";
 import { checkLimits } from "./check-options.ts";
 import type { Answer, FollowOptions, TaskHandle, TaskState, ToolResult } from "./client.ts";
 import { type ClientFacts, findTask } from "./follow/find-task.ts";
-import { FollowLimits, follow } from "./follow/follow-task.ts";
+import { FollowLimits, follow } from "./follow/follow-to-end.ts";
 import type { RemoteTask, Snapshot } from "./follow/remote-task.ts";
+import type { Ending } from "./tool-call.ts";
 
 /** Work by its handle, in whichever way this server lets it be followed. */
 

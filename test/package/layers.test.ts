@@ -254,7 +254,7 @@ describe("only wire reads messages", () => {
 
   test("for the client and for diagnose, which parse nothing themselves but what stands in a result or in a report", () => {
     const parsing = among(sources, /JSON\.parse\(/).filter((file) => /^src\/(client|diagnose)\//.test(file));
-    expect(parsing.toSorted()).toEqual(["src/client/follow/plain-handle.ts", "src/diagnose/formats/json.ts"]);
+    expect(parsing.toSorted()).toEqual(["src/client/follow/plain-handle.ts", "src/diagnose/formats/json-report.ts"]);
   });
 
   test("and only wire sends a client's requests, or starts a server for one", () => {

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { toTimestamp } from "../../clock.ts";
-import { toJson } from "../../diagnose/formats/json.ts";
+import { toJson } from "../../diagnose/formats/json-report.ts";
 import type { Report } from "../../diagnose/report/report.ts";
 import { ensureHome, type Home } from "../../paths.ts";
 

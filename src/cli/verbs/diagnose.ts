@@ -409,17 +409,17 @@ async function render(report: Report, format: Format, terminal: Terminal): Promi
   switch (format) {
     case "terminal":
       // What goes into a file or a pipe has neither colours nor the width of a window.
-      return (await import("../../diagnose/formats/terminal.ts")).toTerminal(
+      return (await import("../../diagnose/formats/terminal-report.ts")).toTerminal(
         report,
         terminal.isDataShown ? { colors: terminal.colors, width: terminal.columns } : {},
       );
     case "json":
-      return (await import("../../diagnose/formats/json.ts")).toJson(report);
+      return (await import("../../diagnose/formats/json-report.ts")).toJson(report);
     case "markdown":
-      return (await import("../../diagnose/formats/markdown.ts")).toMarkdown(report);
+      return (await import("../../diagnose/formats/markdown-report.ts")).toMarkdown(report);
     case "html":
-      return (await import("../../diagnose/formats/html.ts")).toHtml(report);
+      return (await import("../../diagnose/formats/html-report.ts")).toHtml(report);
     case "sarif":
-      return (await import("../../diagnose/formats/sarif.ts")).toSarif(report);
+      return (await import("../../diagnose/formats/sarif-report.ts")).toSarif(report);
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from "../../clock.ts";
 import type { Evidence } from "../check.ts";
 import type { DiagnosisTarget } from "../diagnosis-target.ts";
-import type { HttpAnswer, HttpExchangeOptions } from "../wire/http-exchange.ts";
+import type { HttpAnswer, HttpExchangeOptions } from "../wire/probe-http.ts";
 import type { ProbeAnswer, ProbeSession, SessionOptions } from "../wire/probe-session.ts";
 import type { Pipe } from "../wire/server-pipe.ts";
 import type { Callable } from "./callables.ts";

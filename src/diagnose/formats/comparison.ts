@@ -5,7 +5,7 @@ import { countWords } from "./groups.ts";
 import { oneLine, shorten } from "./inert.ts";
 import { code, prose, table } from "./markdown-text.ts";
 import { toPlainJson } from "./plain-json.ts";
-import { paintSeverity, type TerminalOptions, type TerminalPage, toPage } from "./terminal.ts";
+import { paintSeverity, type TerminalOptions, type TerminalPage, toPage } from "./terminal-report.ts";
 
 const firstLook = "its check came to no answer before";
 

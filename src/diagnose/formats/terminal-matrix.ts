@@ -10,7 +10,7 @@ import {
   tellLeftOut,
   toolsFrom,
 } from "./matrix.ts";
-import type { Colors, TerminalPage } from "./terminal.ts";
+import type { Colors, TerminalPage } from "./terminal-report.ts";
 
 const maxNameWidth = 22;
 const maxCellWidth = 32;

@@ -1,6 +1,6 @@
 import { isObject, type Json, textOf } from "../../wire/json.ts";
 import { printable } from "../text.ts";
-import type { HttpAnswer, HttpExchangeOptions } from "./http-exchange.ts";
+import type { HttpAnswer, HttpExchangeOptions } from "./probe-http.ts";
 import type { Pipe } from "./server-pipe.ts";
 
 /** What came for a message that was sent as it is. */

@@ -1,5 +1,5 @@
 import type { Json } from "../../wire/json.ts";
-import type { HttpAnswer } from "./http-exchange.ts";
+import type { HttpAnswer } from "./probe-http.ts";
 import type { Pipe } from "./server-pipe.ts";
 
 /** What came for one request. */

@@ -137,16 +137,14 @@ export class Pipe {
     const stopListening = this.onLine((line) => {
       if (fits(line)) found.resolve(line);
     });
-    const stopTimer = systemClock.after(timeoutMs, () => found.resolve(undefined));
     const onAbort = () => found.resolve(undefined);
     signal?.addEventListener("abort", onAbort, { once: true });
     // What it printed last may still be on its way when it ends.
     void this.ended.then(() => systemClock.after(50, () => found.resolve(undefined)));
     try {
-      return await found.promise;
+      return await within(timeoutMs, found.promise);
     } finally {
       stopListening();
-      stopTimer();
       signal?.removeEventListener("abort", onAbort);
     }
   }

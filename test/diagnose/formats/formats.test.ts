@@ -10,12 +10,12 @@ import {
   comparisonToMarkdown,
   comparisonToTerminal,
 } from "../../../src/diagnose/formats/comparison.ts";
-import { toHtml } from "../../../src/diagnose/formats/html.ts";
-import { readReport, toJson } from "../../../src/diagnose/formats/json.ts";
-import { toMarkdown } from "../../../src/diagnose/formats/markdown.ts";
+import { toHtml } from "../../../src/diagnose/formats/html-report.ts";
+import { readReport, toJson } from "../../../src/diagnose/formats/json-report.ts";
+import { toMarkdown } from "../../../src/diagnose/formats/markdown-report.ts";
 import { reportSchema } from "../../../src/diagnose/formats/report-schema.ts";
-import { toSarif } from "../../../src/diagnose/formats/sarif.ts";
-import { toTerminal } from "../../../src/diagnose/formats/terminal.ts";
+import { toSarif } from "../../../src/diagnose/formats/sarif-report.ts";
+import { toTerminal } from "../../../src/diagnose/formats/terminal-report.ts";
 import { compareReports } from "../../../src/diagnose/report/compare-reports.ts";
 import type { Report } from "../../../src/diagnose/report/report.ts";
 import { wrap } from "../../../src/screen/width.ts";

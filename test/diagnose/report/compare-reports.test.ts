@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { main } from "../../../src/cli/main.ts";
 import type { Terminal } from "../../../src/cli/terminal.ts";
 import { comparisonToMarkdown, comparisonToTerminal } from "../../../src/diagnose/formats/comparison.ts";
-import { toJson } from "../../../src/diagnose/formats/json.ts";
+import { toJson } from "../../../src/diagnose/formats/json-report.ts";
 import { compareReports, failsAt } from "../../../src/diagnose/report/compare-reports.ts";
 import type { CheckResult, Finding, Report } from "../../../src/diagnose/report/report.ts";
 import { sample, sampleFile, unspoken } from "../../fixtures/diagnose/reports/samples.ts";

@@ -3,7 +3,7 @@ import http from "node:http";
 import net from "node:net";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { checkAddress, checkUrlHost, guardedLookup, kindOf } from "../../../src/diagnose/wire/addresses.ts";
-import { sendHttp } from "../../../src/diagnose/wire/http-exchange.ts";
+import { sendHttp } from "../../../src/diagnose/wire/probe-http.ts";
 
 const strict = { allowsPrivate: false, allowsLoopback: false };
 const typed = { allowsPrivate: false, allowsLoopback: true };

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { sampleArguments } from "../../../src/diagnose/asking/sample-arguments.ts";
 import { security } from "../../../src/diagnose/suites/security/index.ts";
 import { parseJson } from "../../../src/diagnose/wire/bounded-json.ts";
-import { type HttpAnswer, sendHttp } from "../../../src/diagnose/wire/http-exchange.ts";
+import { type HttpAnswer, sendHttp } from "../../../src/diagnose/wire/probe-http.ts";
 import { Pipe } from "../../../src/diagnose/wire/server-pipe.ts";
 import { startHostile } from "../../fixtures/diagnose/hostile.mjs";
 import { piped, reached, surveyed } from "../../helpers/diagnose.ts";

@@ -1,7 +1,9 @@
 import { fieldsOf, isObject, type Json, listOf, textOf } from "../../../wire/json.ts";
 import { hasCompletionsCapability } from "../../../wire/revisions.ts";
+import { type Evidence, skipped, type Verdict } from "../../check.ts";
 import type { ProbeAnswer, ProbeSession } from "../../wire/probe-session.ts";
 import type { Facts } from "../facts.ts";
+import type { Probe } from "../probe.ts";
 
 /** Something that can be completed: an argument of a prompt, or a variable of a resource template. */
 export interface Completable {
@@ -11,7 +13,7 @@ export interface Completable {
 
 const maxAsked = 5;
 
-export const undeclared = "The server does not declare completions.";
+const undeclared = "The server does not declare completions.";
 export const nothingToComplete =
   "The server declares completions, but has no prompt with an argument and no resource template to complete.";
 
@@ -19,6 +21,16 @@ export const nothingToComplete =
 export function declaresCompletions({ modern, legacy }: Pick<Facts, "modern" | "legacy">): boolean {
   const spoken = modern ?? legacy;
   return spoken?.capabilities.completions !== undefined || !hasCompletionsCapability(spoken?.revision ?? "");
+}
+
+/** Asks where completions are declared; skipped elsewhere. */
+export async function askCompletions(
+  probe: Probe,
+  judge: (session: ProbeSession, completables: readonly Completable[]) => Promise<Verdict>,
+): Promise<Verdict> {
+  if (!declaresCompletions(probe.facts)) return skipped(undeclared);
+  const session = await probe.open();
+  return await judge(session, await findCompletables(session));
 }
 
 /** At most five, prompts first. */
@@ -50,8 +62,12 @@ function ofTemplate({ uriTemplate }: Json): Completable[] {
   return names.map((name) => ({ ref: { type: "ref/resource", uri }, argument: name.replace(/\*$|:\d+$/, "") }));
 }
 
-/** What is sent to complete a value. */
-export function toParams({ ref, argument }: Completable, value: string): Json {
+/** What was sent to complete a value. */
+export function sentFor(probe: Probe, completable: Completable, value: string): Evidence {
+  return probe.sent({ method: "completion/complete", params: toParams(completable, value) });
+}
+
+function toParams({ ref, argument }: Completable, value: string): Json {
   return { ref, argument: { name: argument, value } };
 }
 

@@ -1,4 +1,5 @@
 import { fieldsOf, type Json } from "../../../wire/json.ts";
+import { skipped, type Verdict } from "../../check.ts";
 import type { Heard, ProbeAnswer, ProbeSession } from "../../wire/probe-session.ts";
 import type { Callable } from "../callables.ts";
 import { likelySlowFirst } from "../likely-slow.ts";
@@ -21,7 +22,7 @@ export interface WatchedCall {
 const maxCallMs = 60_000;
 
 /** Opens a conversation of a client without tasks, so that calls are answered themselves. */
-export function openPlain(probe: Probe, revision?: string): Promise<ProbeSession> {
+function openPlain(probe: Probe, revision?: string): Promise<ProbeSession> {
   return probe.open({ capabilities: { elicitation: {} }, ...(revision !== undefined && { revision }) });
 }
 
@@ -101,18 +102,14 @@ export interface Speaker {
 /**
  * Calls the tools that are likeliest to be slow, at the same time, until one says something; a reason when none does.
  */
-export async function findSpeaker(
-  probe: Probe,
-  session: ProbeSession,
-  untilMs = speakMs(probe),
-): Promise<Speaker | { readonly why: string }> {
+async function findSpeaker(probe: Probe, session: ProbeSession): Promise<Speaker | { readonly why: string }> {
   const chosen = likelySlowFirst(probe.callables).slice(0, candidates);
   if (chosen.length === 0) return { why: nothingToCall };
   const calls = chosen.map((callable, index) => startCall(probe, session, callable, `meanwhile-${index + 1}`));
   const findOne = () =>
     calls.find(({ token }) => saidWith(session, token).length > 0) ??
     (progressOf(session).length > 0 ? calls[0] : undefined);
-  await waitUntil(probe, session, { isThere: () => findOne() !== undefined, calls, untilMs });
+  await waitUntil(probe, session, { isThere: () => findOne() !== undefined, calls, untilMs: speakMs(probe) });
   const call = findOne();
   if (call !== undefined) {
     const others = calls.filter((other) => other !== call);
@@ -121,6 +118,17 @@ export async function findSpeaker(
   }
   await stopCalls(session, ...calls);
   return { why: nothingSaid };
+}
+
+/** Has a call judged that has said something, in a conversation of its own; skipped where none says anything. */
+export async function askSpeaker(
+  probe: Probe,
+  judge: (session: ProbeSession, speaker: Speaker) => Promise<Verdict>,
+  revision?: string,
+): Promise<Verdict> {
+  const session = await openPlain(probe, revision);
+  const found = await findSpeaker(probe, session);
+  return "why" in found ? skipped(found.why) : await judge(session, found);
 }
 
 /** How long a call may be silent before it counts as one that says nothing. */
@@ -167,8 +175,19 @@ export function recordCalls(probe: Probe): Promise<Recording | undefined> {
   });
 }
 
+/** Has the call judged that said most of those recorded; skipped where none said anything. */
+export async function askRecorded(
+  probe: Probe,
+  judge: (recording: Recording, call: WatchedCall) => Verdict,
+): Promise<Verdict> {
+  const recording = await recordCalls(probe);
+  if (recording === undefined) return skipped(nothingToCall);
+  const call = speakerIn(recording);
+  return call === undefined ? skipped(nothingSaid) : judge(recording, call);
+}
+
 /** The call that said most; undefined when none said anything. */
-export function speakerIn({ calls, heard }: Recording): WatchedCall | undefined {
+function speakerIn({ calls, heard }: Recording): WatchedCall | undefined {
   const [most] = calls
     .map((call) => ({ call, count: saidWith({ heard }, call.token).length }))
     .sort((one, other) => other.count - one.count);

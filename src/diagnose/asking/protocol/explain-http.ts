@@ -1,6 +1,6 @@
 import { legacyRevision } from "../../../wire/revisions.ts";
 import type { Fault } from "../../check.ts";
-import type { HttpAnswer } from "../../wire/http-exchange.ts";
+import type { HttpAnswer } from "../../wire/probe-http.ts";
 import type { Probe } from "../probe.ts";
 import { initialize } from "./raw-requests.ts";
 

@@ -1,4 +1,4 @@
-import type { HttpAnswer } from "../../wire/http-exchange.ts";
+import type { HttpAnswer } from "../../wire/probe-http.ts";
 import type { Probe } from "../probe.ts";
 import { foreignOrigin } from "./door.ts";
 

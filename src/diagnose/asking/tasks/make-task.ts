@@ -2,12 +2,13 @@ import { sleep } from "../../../clock.ts";
 import { metaKeys } from "../../../wire/envelope.ts";
 import { fieldsOf, type Json, textOf } from "../../../wire/json.ts";
 import { legacyRevision, modernRevision } from "../../../wire/revisions.ts";
+import type { Verdict } from "../../check.ts";
 import type { ProbeAnswer } from "../../wire/probe-session.ts";
 import type { Callable } from "../callables.ts";
 import { likelySlowFirst, mayBeTask } from "../likely-slow.ts";
 import type { Probe } from "../probe.ts";
 import { createdTask, isTerminal, pollMsOf } from "./created-task.ts";
-import { askTask, type Generation, type Talk } from "./task-generation.ts";
+import { askEach, askTask, type EachOptions, type Generation, type Judgement, type Talk } from "./task-generation.ts";
 
 /** A task that the server has made for us. */
 export interface MadeTask {
@@ -66,6 +67,18 @@ export async function makeTask(talk: Talk, options: MakeTaskOptions = {}): Promi
     return { taskId, task, callable, params, answer, at: talk.probe.clock.monotonic() };
   }
   return { why: explain(talk, last), ...(last !== undefined && { last }) };
+}
+
+/** Makes a task in each declared generation, and has it judged; skipped where none can be made. */
+export function askMade(
+  probe: Probe,
+  { ttl, ...options }: EachOptions & Pick<MakeTaskOptions, "ttl">,
+  judge: (talk: Talk, made: MadeTask) => Promise<Judgement>,
+): Promise<Verdict> {
+  return askEach(probe, { unless: noTool(probe), ...options }, async (talk) => {
+    const made = await makeTask(talk, ttl === undefined ? {} : { ttl });
+    return isMade(made) ? await judge(talk, made) : { skip: made.why };
+  });
 }
 
 export function isMade(made: MadeTask | NoTask): made is MadeTask {

@@ -56,7 +56,7 @@ export type Judgement = { readonly problems: readonly Problem[]; readonly note?:
 export const noTasks =
   "The server declares no tasks: neither tasks.requests.tools.call of 2025-11-25 nor the extension io.modelcontextprotocol/tasks of 2026-07-28.";
 
-interface EachOptions {
+export interface EachOptions {
   /** Which of them the question is about. Default: both. */
   readonly only?: Generation;
   /** What is opened in each. */

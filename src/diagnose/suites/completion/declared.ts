@@ -5,7 +5,7 @@ import {
   declaresCompletions,
   findCompletables,
   nothingToComplete,
-  toParams,
+  sentFor,
   valuesOf,
 } from "../../asking/completion/completable.ts";
 import type { Probe } from "../../asking/probe.ts";
@@ -43,7 +43,7 @@ async function askDeclared(probe: Probe, session: ProbeSession, completables: re
     title: "Completions are declared, but nothing can be completed",
     evidence: [
       probe.received({ capabilities: { completions: session.capabilities.completions } }),
-      probe.sent({ method: "completion/complete", params: toParams(first, "") }),
+      sentFor(probe, first, ""),
       probe.received(answers[0]?.error ?? answers[0]?.problem),
     ],
   });
@@ -56,9 +56,6 @@ async function askUndeclared(probe: Probe, session: ProbeSession, completables: 
   return failed({
     severity: "info",
     title: "completion/complete works, but the capability is not declared, so no host asks for it",
-    evidence: [
-      probe.sent({ method: "completion/complete", params: toParams(asked, "") }),
-      probe.received(answer.result),
-    ],
+    evidence: [sentFor(probe, asked, ""), probe.received(answer.result)],
   });
 }

@@ -1,11 +1,9 @@
 import {
+  askCompletions,
   type Completable,
   complete,
-  declaresCompletions,
-  findCompletables,
   nothingToComplete,
-  toParams,
-  undeclared,
+  sentFor,
 } from "../../asking/completion/completable.ts";
 import type { Probe } from "../../asking/probe.ts";
 import { type Check, failed, passed, skipped, type Verdict } from "../../check.ts";
@@ -35,20 +33,18 @@ export const check: Check = {
     "Compare with `startsWith` rather than with a pattern made of the value; bound the value's length; test patterns of your own in a worker with a time limit.",
   source: "MCP 2025-11-25 and 2026-07-28, Completion, Security: implementations MUST validate all completion inputs",
   limitMs: 20_000,
-  run: async (probe) => {
-    if (!declaresCompletions(probe.facts)) return skipped(undeclared);
-    const session = await probe.open();
-    const [first] = await findCompletables(session);
-    if (first === undefined) return skipped(nothingToComplete);
-    const usual = await complete(session, first, "a");
-    if (usual.message === undefined) return skipped("An ordinary value was not answered either.");
-    const limitMs = Math.max(patienceMs, usual.elapsedMs * 10);
-    for (const partial of partials) {
-      const verdict = await tryOne({ probe, session, completable: first, usual, limitMs }, partial);
-      if (verdict !== undefined) return verdict;
-    }
-    return passed();
-  },
+  run: (probe) =>
+    askCompletions(probe, async (session, [first]) => {
+      if (first === undefined) return skipped(nothingToComplete);
+      const usual = await complete(session, first, "a");
+      if (usual.message === undefined) return skipped("An ordinary value was not answered either.");
+      const limitMs = Math.max(patienceMs, usual.elapsedMs * 10);
+      for (const partial of partials) {
+        const verdict = await tryOne({ probe, session, completable: first, usual, limitMs }, partial);
+        if (verdict !== undefined) return verdict;
+      }
+      return passed();
+    }),
 };
 
 interface Try {
@@ -68,7 +64,7 @@ async function tryOne(
     complete(session, completable, value, limitMs),
     session.request(session.isModern ? "server/discover" : "ping", {}, { timeoutMs: limitMs }),
   ]);
-  const sent = probe.sent({ method: "completion/complete", params: toParams(completable, value) });
+  const sent = sentFor(probe, completable, value);
   const isGone = (one: ProbeAnswer) => one.message === undefined && (one.http?.status ?? 0) === 0;
   if (isGone(answer) || isGone(other)) {
     const evidence = [

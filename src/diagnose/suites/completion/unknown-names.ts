@@ -1,13 +1,5 @@
-import {
-  type Completable,
-  complete,
-  declaresCompletions,
-  findCompletables,
-  toParams,
-  undeclared,
-  valuesOf,
-} from "../../asking/completion/completable.ts";
-import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
+import { askCompletions, type Completable, complete, sentFor, valuesOf } from "../../asking/completion/completable.ts";
+import { type Check, type Fault, failed, passed } from "../../check.ts";
 import type { ProbeAnswer } from "../../wire/probe-session.ts";
 
 /** Invalid params; not supported; and what resources that are not found were answered with before 2026-07-28. */
@@ -22,24 +14,22 @@ export const check: Check = {
   remedy: "Look the prompt, template and argument up before anything else, and answer with −32602 when there is none.",
   source: "MCP 2025-11-25 and 2026-07-28, Completion: invalid prompt name SHOULD be answered with −32602",
   isGentle: true,
-  run: async (probe) => {
-    if (!declaresCompletions(probe.facts)) return skipped(undeclared);
-    const session = await probe.open();
-    const [known] = await findCompletables(session);
-    const questions: readonly (Completable & { readonly what: string })[] = [
-      { what: "prompt", ref: { type: "ref/prompt", name: noName }, argument: "value" },
-      { what: "resource template", ref: { type: "ref/resource", uri: `${noName}://{value}` }, argument: "value" },
-      ...(known === undefined ? [] : [{ what: "argument", ref: known.ref, argument: noName }]),
-    ];
-    for (const { what, ...completable } of questions) {
-      const answer = await complete(session, completable, "a");
-      const problem = findProblem(what, answer);
-      if (problem === undefined) continue;
-      const sent = probe.sent({ method: "completion/complete", params: toParams(completable, "a") });
-      return failed({ ...problem, evidence: [sent, probe.received(answer.message ?? answer.problem)] });
-    }
-    return passed();
-  },
+  run: (probe) =>
+    askCompletions(probe, async (session, [known]) => {
+      const questions: readonly (Completable & { readonly what: string })[] = [
+        { what: "prompt", ref: { type: "ref/prompt", name: noName }, argument: "value" },
+        { what: "resource template", ref: { type: "ref/resource", uri: `${noName}://{value}` }, argument: "value" },
+        ...(known === undefined ? [] : [{ what: "argument", ref: known.ref, argument: noName }]),
+      ];
+      for (const { what, ...completable } of questions) {
+        const answer = await complete(session, completable, "a");
+        const problem = findProblem(what, answer);
+        if (problem === undefined) continue;
+        const sent = sentFor(probe, completable, "a");
+        return failed({ ...problem, evidence: [sent, probe.received(answer.message ?? answer.problem)] });
+      }
+      return passed();
+    }),
 };
 
 function findProblem(what: string, answer: ProbeAnswer): Pick<Fault, "title" | "severity"> | undefined {

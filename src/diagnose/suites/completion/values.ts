@@ -1,13 +1,5 @@
 import { fieldsOf } from "../../../wire/json.ts";
-import {
-  complete,
-  declaresCompletions,
-  findCompletables,
-  nothingToComplete,
-  toParams,
-  undeclared,
-  valuesOf,
-} from "../../asking/completion/completable.ts";
+import { askCompletions, complete, nothingToComplete, sentFor, valuesOf } from "../../asking/completion/completable.ts";
 import { type Check, type Fault, failed, passed, skipped } from "../../check.ts";
 import type { ProbeAnswer } from "../../wire/probe-session.ts";
 
@@ -22,26 +14,24 @@ export const check: Check = {
     "Cut `values` to 100 strings, give the number of all matches in `total`, and say `hasMore: true` when there are more than were sent.",
   source: "MCP 2025-11-25 and 2026-07-28, Completion: maximum 100 items per response",
   isGentle: true,
-  run: async (probe) => {
-    if (!declaresCompletions(probe.facts)) return skipped(undeclared);
-    const session = await probe.open();
-    const completables = await findCompletables(session);
-    if (completables.length === 0) return skipped(nothingToComplete);
-    let answered = 0;
-    for (const completable of completables) {
-      const answer = await complete(session, completable, "");
-      if (answer.result === undefined) continue;
-      answered++;
-      const problem = findProblem(answer);
-      if (problem === undefined) continue;
-      const sent = probe.sent({ method: "completion/complete", params: toParams(completable, "") });
-      return failed({
-        ...problem,
-        evidence: [sent, probe.measured(countsOf(answer)), probe.received(answer.result)],
-      } satisfies Fault);
-    }
-    return answered === 0 ? skipped("No argument could be completed.") : passed();
-  },
+  run: (probe) =>
+    askCompletions(probe, async (session, completables) => {
+      if (completables.length === 0) return skipped(nothingToComplete);
+      let answered = 0;
+      for (const completable of completables) {
+        const answer = await complete(session, completable, "");
+        if (answer.result === undefined) continue;
+        answered++;
+        const problem = findProblem(answer);
+        if (problem === undefined) continue;
+        const sent = sentFor(probe, completable, "");
+        return failed({
+          ...problem,
+          evidence: [sent, probe.measured(countsOf(answer)), probe.received(answer.result)],
+        } satisfies Fault);
+      }
+      return answered === 0 ? skipped("No argument could be completed.") : passed();
+    }),
 };
 
 function findProblem(answer: ProbeAnswer): Pick<Fault, "title" | "severity"> | undefined {

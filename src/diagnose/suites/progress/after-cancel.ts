@@ -1,6 +1,7 @@
 import { sleep } from "../../../clock.ts";
-import { findSpeaker, openPlain, saidWith, stopCalls } from "../../asking/progress/watched-calls.ts";
+import { askSpeaker, type Speaker, saidWith, stopCalls } from "../../asking/progress/watched-calls.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
+import type { ProbeSession } from "../../wire/probe-session.ts";
 
 /** What was on its way when the cancel came. */
 const graceMs = 300;
@@ -23,38 +24,37 @@ export const check: Check = {
     // Over HTTP a client of 2026-07-28 cancels by hanging up, and then hears nothing by itself.
     if (transport === "http" && legacy === undefined)
       return skipped("Over HTTP it can be heard only in revisions before 2026-07-28, and the server speaks none.");
-    const session = await openPlain(probe, transport === "http" ? legacy?.revision : undefined);
-    const found = await findSpeaker(probe, session);
-    if ("why" in found) return skipped(found.why);
-    const { call } = found;
-    const said = saidWith(session, call.token);
-    const firstMs = (said[0]?.at ?? call.startedAt) - call.startedAt;
-    if (call.ended() !== undefined)
-      return skipped("The call ended before it could be cancelled; name a slower tool with --tool and --args.");
-    await stopCalls(session, call);
-    await sleep(probe.clock, graceMs, probe.signal);
-    if (call.ended()?.answer.message !== undefined)
-      return skipped("The call ended as it was cancelled; name a slower tool with --tool and --args.");
-    const before = saidWith(session, call.token).length;
-    // As long as it takes this call to say something, but not for ever.
-    await sleep(probe.clock, Math.min(1.5 * firstMs + 300, 6_000), probe.signal);
-    const late = saidWith(session, call.token).slice(before);
-    if (late.length === 0) return passed();
-    // Where protocol/cancellation asks in the same revision, it has seen the answer that such a call ends with.
-    const isAskedThere = legacy === undefined || session.revision === legacy.revision;
-    if (isAskedThere)
-      await Promise.race([
-        call.end,
-        sleep(probe.clock, Math.max(answeredMs - (probe.clock.monotonic() - call.startedAt), 0), probe.signal),
-      ]);
-    if (isAskedThere && call.ended()?.answer.message !== undefined)
-      return passed("The call is not stopped by a cancel; see protocol/cancellation.");
-    return failed({
-      title: "A cancelled call goes on and still reports progress",
-      evidence: [
-        probe.sent({ method: "notifications/cancelled", params: { requestId: "…" } }),
-        ...late.slice(0, 2).map(({ message }) => probe.received(message)),
-      ],
-    });
+    const judge = async (session: ProbeSession, { call }: Speaker) => {
+      const said = saidWith(session, call.token);
+      const firstMs = (said[0]?.at ?? call.startedAt) - call.startedAt;
+      if (call.ended() !== undefined)
+        return skipped("The call ended before it could be cancelled; name a slower tool with --tool and --args.");
+      await stopCalls(session, call);
+      await sleep(probe.clock, graceMs, probe.signal);
+      if (call.ended()?.answer.message !== undefined)
+        return skipped("The call ended as it was cancelled; name a slower tool with --tool and --args.");
+      const before = saidWith(session, call.token).length;
+      // As long as it takes this call to say something, but not for ever.
+      await sleep(probe.clock, Math.min(1.5 * firstMs + 300, 6_000), probe.signal);
+      const late = saidWith(session, call.token).slice(before);
+      if (late.length === 0) return passed();
+      // Where protocol/cancellation asks in the same revision, it has seen the answer that such a call ends with.
+      const isAskedThere = legacy === undefined || session.revision === legacy.revision;
+      if (isAskedThere)
+        await Promise.race([
+          call.end,
+          sleep(probe.clock, Math.max(answeredMs - (probe.clock.monotonic() - call.startedAt), 0), probe.signal),
+        ]);
+      if (isAskedThere && call.ended()?.answer.message !== undefined)
+        return passed("The call is not stopped by a cancel; see protocol/cancellation.");
+      return failed({
+        title: "A cancelled call goes on and still reports progress",
+        evidence: [
+          probe.sent({ method: "notifications/cancelled", params: { requestId: "…" } }),
+          ...late.slice(0, 2).map(({ message }) => probe.received(message)),
+        ],
+      });
+    };
+    return await askSpeaker(probe, judge, transport === "http" ? legacy?.revision : undefined);
   },
 };

@@ -1,9 +1,8 @@
 import { sleep } from "../../../clock.ts";
 import { isObject, type Json, numberOf } from "../../../wire/json.ts";
 import {
-  findSpeaker,
+  askSpeaker,
   isProgress,
-  openPlain,
   paramsOf,
   saidWith,
   stopCalls,
@@ -23,29 +22,26 @@ export const check: Check = {
   remedy: "Send the last progress before the answer, and drop the token and its timers when the call ends.",
   source: "MCP 2025-11-25, Progress: notifications MUST stop after completion; MCP 2026-07-28, Progress.",
   limitMs: 30_000,
-  async run(probe) {
-    const session = await openPlain(probe);
-    const found = await findSpeaker(probe, session);
-    if ("why" in found) return skipped(found.why);
-    const { call } = found;
-    const untilMs = probe.isFull ? 20_000 : 6_000;
-    if (estimateMs(session, call) < untilMs)
-      await waitUntil(probe, session, { isThere: () => call.ended() !== undefined, calls: [call], untilMs });
-    const end = call.ended();
-    if (end === undefined) {
-      await stopCalls(session, call);
-      return skipped(
-        "The call takes too long to wait for its end; name a tool that ends sooner with --tool and --args.",
-      );
-    }
-    await sleep(probe.clock, listenMs, probe.signal);
-    const late = lateNotes(session, call, end.at);
-    if (late.length === 0) return passed();
-    return failed({
-      title: "Progress comes after the call's answer",
-      evidence: [probe.received({ id: "…", result: "…" }), ...late.slice(0, 2).map((note) => probe.received(note))],
-    });
-  },
+  run: (probe) =>
+    askSpeaker(probe, async (session, { call }) => {
+      const untilMs = probe.isFull ? 20_000 : 6_000;
+      if (estimateMs(session, call) < untilMs)
+        await waitUntil(probe, session, { isThere: () => call.ended() !== undefined, calls: [call], untilMs });
+      const end = call.ended();
+      if (end === undefined) {
+        await stopCalls(session, call);
+        return skipped(
+          "The call takes too long to wait for its end; name a tool that ends sooner with --tool and --args.",
+        );
+      }
+      await sleep(probe.clock, listenMs, probe.signal);
+      const late = lateNotes(session, call, end.at);
+      if (late.length === 0) return passed();
+      return failed({
+        title: "Progress comes after the call's answer",
+        evidence: [probe.received({ id: "…", result: "…" }), ...late.slice(0, 2).map((note) => probe.received(note))],
+      });
+    }),
 };
 
 /** How long the call takes, by its own first word. */

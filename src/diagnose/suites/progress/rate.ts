@@ -1,5 +1,5 @@
-import { nothingSaid, nothingToCall, recordCalls, saidWith, speakerIn } from "../../asking/progress/watched-calls.ts";
-import { type Check, failed, passed, skipped } from "../../check.ts";
+import { askRecorded, saidWith } from "../../asking/progress/watched-calls.ts";
+import { type Check, failed, passed } from "../../check.ts";
 import type { Heard } from "../../wire/probe-session.ts";
 
 const windowMs = 1_000;
@@ -15,19 +15,16 @@ export const check: Check = {
   source:
     "MCP 2025-11-25, Progress, Implementation Notes: both parties SHOULD implement rate limiting to prevent flooding.",
   limitMs: 20_000,
-  async run(probe) {
-    const recording = await recordCalls(probe);
-    const call = recording === undefined ? undefined : speakerIn(recording);
-    if (recording === undefined || call === undefined)
-      return skipped(recording === undefined ? nothingToCall : nothingSaid);
-    const most = mostInWindow(saidWith(recording, call.token));
-    if (most <= maxPerSecond) return passed();
-    return failed({
-      title: "Progress floods the client",
-      ...(most > 10 * maxPerSecond && { severity: "major" as const }),
-      evidence: [probe.measured(`${most} notifications within one second.`)],
-    });
-  },
+  run: (probe) =>
+    askRecorded(probe, (recording, call) => {
+      const most = mostInWindow(saidWith(recording, call.token));
+      if (most <= maxPerSecond) return passed();
+      return failed({
+        title: "Progress floods the client",
+        ...(most > 10 * maxPerSecond && { severity: "major" as const }),
+        evidence: [probe.measured(`${most} notifications within one second.`)],
+      });
+    }),
 };
 
 function mostInWindow(said: readonly Heard[]): number {

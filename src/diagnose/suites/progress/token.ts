@@ -1,6 +1,5 @@
 import {
-  findSpeaker,
-  openPlain,
+  askSpeaker,
   paramsOf,
   progressOf,
   saidWith,
@@ -9,7 +8,7 @@ import {
   type WatchedCall,
   waitUntil,
 } from "../../asking/progress/watched-calls.ts";
-import { type Check, failed, passed, skipped } from "../../check.ts";
+import { type Check, failed, passed } from "../../check.ts";
 
 const numberToken = 7;
 
@@ -21,44 +20,41 @@ export const check: Check = {
   remedy: "Send `params._meta.progressToken` of the request back as it came: the same value, and a number as a number.",
   source: "MCP 2025-11-25, Progress, Progress Flow; MCP 2026-07-28, Progress; measured hosts.",
   limitMs: 30_000,
-  async run(probe) {
-    const session = await openPlain(probe);
-    const found = await findSpeaker(probe, session);
-    if ("why" in found) return skipped(found.why);
-    const { call } = found;
-    await stopCalls(session, call);
-    const tokens = new Set<unknown>(["meanwhile-1", "meanwhile-2"]);
-    const isOurs = () => progressOf(session).every(({ message }) => tokens.has(paramsOf(message).progressToken));
-    const strange = (title: string) => {
-      const note = progressOf(session).find(({ message }) => !tokens.has(paramsOf(message).progressToken));
-      return failed({
-        title,
-        evidence: [probe.sent({ _meta: { progressToken: [...tokens].at(-1) } }), probe.received(note?.message)],
+  run: (probe) =>
+    askSpeaker(probe, async (session, { call }) => {
+      await stopCalls(session, call);
+      const tokens = new Set<unknown>(["meanwhile-1", "meanwhile-2"]);
+      const isOurs = () => progressOf(session).every(({ message }) => tokens.has(paramsOf(message).progressToken));
+      const strange = (title: string) => {
+        const note = progressOf(session).find(({ message }) => !tokens.has(paramsOf(message).progressToken));
+        return failed({
+          title,
+          evidence: [probe.sent({ _meta: { progressToken: [...tokens].at(-1) } }), probe.received(note?.message)],
+        });
+      };
+      if (!isOurs()) return strange("Progress comes with another token than its call's");
+      const numbered = startCall(probe, session, call.callable, numberToken);
+      tokens.add(numberToken);
+      await waitUntil(probe, session, {
+        isThere: () => saidWith(session, numberToken).length > 0 || !isOurs(),
+        calls: [numbered],
+        untilMs: likeBefore(call),
       });
-    };
-    if (!isOurs()) return strange("Progress comes with another token than its call's");
-    const numbered = startCall(probe, session, call.callable, numberToken);
-    tokens.add(numberToken);
-    await waitUntil(probe, session, {
-      isThere: () => saidWith(session, numberToken).length > 0 || !isOurs(),
-      calls: [numbered],
-      untilMs: likeBefore(call),
-    });
-    await stopCalls(session, numbered);
-    if (!isOurs()) return strange("Progress of a call whose token is a number comes with another one");
-    if (saidWith(session, numberToken).length > 0) return passed();
-    return failed({
-      title: "A call whose token is a number gets no progress",
-      evidence: [
-        probe.sent({ _meta: { progressToken: numberToken } }),
-        probe.received("(no progress, though a text as token gets some)"),
-      ],
-    });
+      await stopCalls(session, numbered);
+      if (!isOurs()) return strange("Progress of a call whose token is a number comes with another one");
+      if (saidWith(session, numberToken).length > 0) return passed();
+      return failed({
+        title: "A call whose token is a number gets no progress",
+        evidence: [
+          probe.sent({ _meta: { progressToken: numberToken } }),
+          probe.received("(no progress, though a text as token gets some)"),
+        ],
+      });
 
-    /** As long as the first call needed to say something, and some more. */
-    function likeBefore({ startedAt, token }: WatchedCall): number {
-      const [first] = saidWith(session, token);
-      return 2 * ((first?.at ?? startedAt) - startedAt) + 2_000;
-    }
-  },
+      /** As long as the first call needed to say something, and some more. */
+      function likeBefore({ startedAt, token }: WatchedCall): number {
+        const [first] = saidWith(session, token);
+        return 2 * ((first?.at ?? startedAt) - startedAt) + 2_000;
+      }
+    }),
 };

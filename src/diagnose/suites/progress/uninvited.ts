@@ -1,7 +1,6 @@
 import { sleep } from "../../../clock.ts";
 import {
-  findSpeaker,
-  openPlain,
+  askSpeaker,
   paramsOf,
   progressOf,
   startCall,
@@ -21,33 +20,30 @@ export const check: Check = {
   source: "MCP 2025-11-25, Progress, Behavior Requirements; MCP 2026-07-28, Progress.",
   isThorough: true,
   limitMs: 30_000,
-  async run(probe) {
-    const session = await openPlain(probe);
-    const found = await findSpeaker(probe, session);
-    if ("why" in found) return skipped(found.why);
-    const { call, others } = found;
-    await stopCalls(session, call);
-    const isUninvited = () =>
-      progressOf(session).find(
-        ({ message }) => ![call, ...others].some(({ token }) => token === paramsOf(message).progressToken),
-      );
-    // With foreign tokens already on the first call that is for progress/token.
-    if (isUninvited() !== undefined)
-      return skipped("Progress comes with tokens of no call anyway; see progress/token.");
-    const [first] = progressOf(session);
-    const silent = startCall(probe, session, call.callable);
-    const untilMs = 1.2 * ((first?.at ?? call.startedAt) - call.startedAt) + 200;
-    await waitUntil(probe, session, { isThere: () => isUninvited() !== undefined, calls: [silent], untilMs });
-    await sleep(probe.clock, settleMs, probe.signal);
-    await stopCalls(session, silent);
-    const note = isUninvited();
-    if (note === undefined) return passed();
-    return failed({
-      title: "A call without a token gets progress",
-      evidence: [
-        probe.sent({ method: "tools/call", params: { name: call.callable.tool.name } }),
-        probe.received(note.message),
-      ],
-    });
-  },
+  run: (probe) =>
+    askSpeaker(probe, async (session, { call, others }) => {
+      await stopCalls(session, call);
+      const isUninvited = () =>
+        progressOf(session).find(
+          ({ message }) => ![call, ...others].some(({ token }) => token === paramsOf(message).progressToken),
+        );
+      // With foreign tokens already on the first call that is for progress/token.
+      if (isUninvited() !== undefined)
+        return skipped("Progress comes with tokens of no call anyway; see progress/token.");
+      const [first] = progressOf(session);
+      const silent = startCall(probe, session, call.callable);
+      const untilMs = 1.2 * ((first?.at ?? call.startedAt) - call.startedAt) + 200;
+      await waitUntil(probe, session, { isThere: () => isUninvited() !== undefined, calls: [silent], untilMs });
+      await sleep(probe.clock, settleMs, probe.signal);
+      await stopCalls(session, silent);
+      const note = isUninvited();
+      if (note === undefined) return passed();
+      return failed({
+        title: "A call without a token gets progress",
+        evidence: [
+          probe.sent({ method: "tools/call", params: { name: call.callable.tool.name } }),
+          probe.received(note.message),
+        ],
+      });
+    }),
 };

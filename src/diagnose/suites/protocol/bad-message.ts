@@ -2,7 +2,7 @@ import { isObject } from "../../../wire/json.ts";
 import type { Probe } from "../../asking/probe.ts";
 import { bodyOf, harmless, headersOf, isAlive, isMessage, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import type { Check, Fault, Severity } from "../../check.ts";
-import type { HttpAnswer } from "../../wire/http-exchange.ts";
+import type { HttpAnswer } from "../../wire/probe-http.ts";
 import type { ProbeSession } from "../../wire/probe-session.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { bodyOf, harmless, headersOf, revisionsToAsk, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import type { Check, Fault, Severity } from "../../check.ts";
-import type { HttpAnswer } from "../../wire/http-exchange.ts";
+import type { HttpAnswer } from "../../wire/probe-http.ts";
 
 export const check: Check = {
   id: "protocol/content-type",

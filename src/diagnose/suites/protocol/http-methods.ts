@@ -2,7 +2,7 @@ import { hasVersionHeader } from "../../../wire/revisions.ts";
 import type { Probe } from "../../asking/probe.ts";
 import { firstWords, initialize, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import type { Check, Fault } from "../../check.ts";
-import type { HttpAnswer } from "../../wire/http-exchange.ts";
+import type { HttpAnswer } from "../../wire/probe-http.ts";
 
 export const check: Check = {
   id: "protocol/http-methods",

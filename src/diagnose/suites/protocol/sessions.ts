@@ -1,7 +1,7 @@
 import type { Probe } from "../../asking/probe.ts";
 import { bodyOf, headersOf, noLegacy, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Evidence, type Fault, skipped } from "../../check.ts";
-import type { HttpAnswer } from "../../wire/http-exchange.ts";
+import type { HttpAnswer } from "../../wire/probe-http.ts";
 
 const madeUp = "00000000-0000-4000-8000-000000000000";
 

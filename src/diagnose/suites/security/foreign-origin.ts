@@ -11,7 +11,7 @@ import {
 } from "../../asking/security/door.ts";
 import { preflight } from "../../asking/security/preflight.ts";
 import { type Check, failed, passed, type Severity } from "../../check.ts";
-import type { HttpAnswer } from "../../wire/http-exchange.ts";
+import type { HttpAnswer } from "../../wire/probe-http.ts";
 
 export const check: Check = {
   id: "security/foreign-origin",

@@ -10,7 +10,7 @@ import {
   withoutSecrets,
 } from "../../asking/security/door.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
-import type { HttpAnswer } from "../../wire/http-exchange.ts";
+import type { HttpAnswer } from "../../wire/probe-http.ts";
 
 const fields = ["access_token", "token", "api_key"];
 

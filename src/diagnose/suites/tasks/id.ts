@@ -1,6 +1,6 @@
 import type { Probe } from "../../asking/probe.ts";
-import { followMade, isMade, type MadeTask, makeTask, type NoTask, noTool } from "../../asking/tasks/make-task.ts";
-import { askEach, askTask, type Judgement, type Talk } from "../../asking/tasks/task-generation.ts";
+import { askMade, followMade, isMade, type MadeTask, makeTask, type NoTask } from "../../asking/tasks/make-task.ts";
+import { askTask, type Judgement, type Talk } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
 
 /** Fewer can be tried out; a random UUID has 122. */
@@ -21,9 +21,7 @@ export const check: Check = {
   limitMs: 20_000,
   isGentle: true,
   run: (probe) =>
-    askEach(probe, { severity: severityFor(probe), unless: noTool(probe) }, async (talk): Promise<Judgement> => {
-      const first = await makeTask(talk);
-      if (!isMade(first)) return { skip: first.why };
+    askMade(probe, { severity: severityFor(probe) }, async (talk, first): Promise<Judgement> => {
       const second = await makeAnother(talk, first);
       if (!isMade(second)) return { skip: second.why };
       const { bits, what } = look(first.taskId, second.taskId);

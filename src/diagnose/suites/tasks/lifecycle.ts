@@ -1,23 +1,14 @@
 import { sleep } from "../../../clock.ts";
 import { isTerminal, statuses } from "../../asking/tasks/created-task.ts";
 import {
+  askMade,
   type Followed,
   followMade,
-  isMade,
   type MadeTask,
-  makeTask,
-  noTool,
   patienceMs,
   whyNoEnd,
 } from "../../asking/tasks/make-task.ts";
-import {
-  askEach,
-  askTask,
-  exchange,
-  type Judgement,
-  type Problem,
-  type Talk,
-} from "../../asking/tasks/task-generation.ts";
+import { askTask, exchange, type Judgement, type Problem, type Talk } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
 
 /** How long an ended task is watched for a change of mind. */
@@ -34,9 +25,7 @@ export const check: Check = {
   limitMs: 30_000,
   isGentle: true,
   run: (probe) =>
-    askEach(probe, { severity: "major", unless: noTool(probe) }, async (talk): Promise<Judgement> => {
-      const made = await makeTask(talk);
-      if (!isMade(made)) return { skip: made.why };
+    askMade(probe, { severity: "major" }, async (talk, made): Promise<Judgement> => {
       const untilMs = patienceMs(probe);
       const followed = await followMade(talk, made, untilMs);
       const problems = [...statusProblems(talk, made, followed), ...lossProblems(talk, made, followed)];

@@ -1,6 +1,6 @@
 import { fieldNames, pollMsOf } from "../../asking/tasks/created-task.ts";
-import { isMade, makeTask, noTool } from "../../asking/tasks/make-task.ts";
-import { askEach, exchange, type Judgement } from "../../asking/tasks/task-generation.ts";
+import { askMade } from "../../asking/tasks/make-task.ts";
+import { exchange, type Judgement } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
 
 const minMs = 50;
@@ -17,9 +17,7 @@ export const check: Check = {
   isThorough: true,
   isGentle: true,
   run: (probe) =>
-    askEach(probe, { severity: "minor", unless: noTool(probe) }, async (talk): Promise<Judgement> => {
-      const made = await makeTask(talk);
-      if (!isMade(made)) return { skip: made.why };
+    askMade(probe, { severity: "minor" }, async (talk, made): Promise<Judgement> => {
       const field = fieldNames[talk.generation].poll;
       const pollMs = pollMsOf(talk.generation, made.task);
       if (pollMs === undefined) return { problems: [], note: `the task has no ${field}, so clients use their own.` };

@@ -1,5 +1,5 @@
-import { followMade, isMade, makeTask, noTool } from "../../asking/tasks/make-task.ts";
-import { askEach, askTask, exchange, type Judgement, type Talk } from "../../asking/tasks/task-generation.ts";
+import { askMade, followMade } from "../../asking/tasks/make-task.ts";
+import { askTask, exchange, type Judgement, type Talk } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
 
 const followMs = 15_000;
@@ -17,9 +17,7 @@ export const check: Check = {
   isThorough: true,
   limitMs: 40_000,
   run: (probe) =>
-    askEach(probe, { severity: "major", unless: noTool(probe) }, async (talk): Promise<Judgement> => {
-      const made = await makeTask(talk);
-      if (!isMade(made)) return { skip: made.why };
+    askMade(probe, { severity: "major" }, async (talk, made): Promise<Judgement> => {
       talk.session.pipe?.kill();
       await talk.session.pipe?.ended;
       talk.live.clear();

@@ -1,23 +1,7 @@
 import { metaKeys } from "../../../wire/envelope.ts";
 import { fieldsOf, isObject, type Json } from "../../../wire/json.ts";
-import {
-  followMade,
-  isMade,
-  type MadeTask,
-  makeTask,
-  noTool,
-  patienceMs,
-  toolResult,
-  whyNoEnd,
-} from "../../asking/tasks/make-task.ts";
-import {
-  askEach,
-  askTask,
-  exchange,
-  type Judgement,
-  type Problem,
-  type Talk,
-} from "../../asking/tasks/task-generation.ts";
+import { askMade, followMade, type MadeTask, patienceMs, toolResult, whyNoEnd } from "../../asking/tasks/make-task.ts";
+import { askTask, exchange, type Judgement, type Problem, type Talk } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
 import type { ProbeAnswer } from "../../wire/probe-session.ts";
 
@@ -33,9 +17,7 @@ export const check: Check = {
   limitMs: 30_000,
   isGentle: true,
   run: (probe) =>
-    askEach(probe, { severity: "major", unless: noTool(probe) }, async (talk): Promise<Judgement> => {
-      const made = await makeTask(talk);
-      if (!isMade(made)) return { skip: made.why };
+    askMade(probe, { severity: "major" }, async (talk, made): Promise<Judgement> => {
       return talk.isModern ? await judgeModern(talk, made) : await judgeLegacy(talk, made);
     }),
 };

@@ -1,23 +1,8 @@
 import { sleep } from "../../../clock.ts";
 import type { Probe } from "../../asking/probe.ts";
 import { fieldNames, ttlMsOf } from "../../asking/tasks/created-task.ts";
-import {
-  type Followed,
-  followMade,
-  isMade,
-  type MadeTask,
-  makeTask,
-  noTool,
-  whyNoEnd,
-} from "../../asking/tasks/make-task.ts";
-import {
-  askEach,
-  askTask,
-  exchange,
-  type Judgement,
-  type Problem,
-  type Talk,
-} from "../../asking/tasks/task-generation.ts";
+import { askMade, type Followed, followMade, type MadeTask, whyNoEnd } from "../../asking/tasks/make-task.ts";
+import { askTask, exchange, type Judgement, type Problem, type Talk } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";
 
 const askedMs = 1_000;
@@ -41,9 +26,7 @@ export const check: Check = {
   limitMs: 40_000,
   isGentle: true,
   run: (probe) =>
-    askEach(probe, { severity: "major", unless: noTool(probe) }, async (talk): Promise<Judgement> => {
-      const made = await makeTask(talk, { ttl: askedMs });
-      if (!isMade(made)) return { skip: made.why };
+    askMade(probe, { severity: "major", ttl: askedMs }, async (talk, made): Promise<Judgement> => {
       const followed = await followMade(talk, made, followMs);
       // Whether it is known at all is the question of tasks/create.
       const gone =

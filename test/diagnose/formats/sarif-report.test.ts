@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
 import { describe, expect, test } from "vitest";
-import { toSarif } from "../../../src/diagnose/formats/sarif.ts";
+import { toSarif } from "../../../src/diagnose/formats/sarif-report.ts";
 import type { Report } from "../../../src/diagnose/report/report.ts";
 import { checks } from "../../../src/diagnose/suites/index.ts";
 import { sample, samples, unspoken } from "../../fixtures/diagnose/reports/samples.ts";

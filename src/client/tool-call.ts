@@ -8,7 +8,7 @@ import type { Answer, CallOptions, Question, Tool, ToolResult } from "./client.t
 import { InputRequired } from "./client-errors.ts";
 import { askOrFail, inTurn, toQuestion, toReply } from "./follow/asked-questions.ts";
 import { type ClientFacts, findTask, task2025 } from "./follow/find-task.ts";
-import { cancelSoon, FollowLimits, follow, toDoubt } from "./follow/follow-task.ts";
+import { cancelSoon, FollowLimits, follow, toDoubt } from "./follow/follow-to-end.ts";
 import { followUpPrefix, isFollowable, readHandle, toSnapshot as toPlainSnapshot } from "./follow/plain-handle.ts";
 import { PlainJob } from "./follow/plain-job.ts";
 import type { RemoteTask, Snapshot } from "./follow/remote-task.ts";

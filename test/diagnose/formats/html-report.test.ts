@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import packed from "@sparticuz/chromium";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { toHtml } from "../../../src/diagnose/formats/html.ts";
+import { toHtml } from "../../../src/diagnose/formats/html-report.ts";
 import type { Report } from "../../../src/diagnose/report/report.ts";
 import { sample, withAlike, withMatrix } from "../../fixtures/diagnose/reports/samples.ts";
 import { temporaryFolder } from "../../helpers/home.ts";
