@@ -1,5 +1,7 @@
 export type { Answer, ProgressReport, Question } from "../command/context.ts";
 export type { Envelope } from "../command/envelope.ts";
+export { MemoryStore } from "../store/memory-store.ts";
+export type { TaskStore } from "../task/store.ts";
 export { type CallToolOptions, callTool } from "./call-tool.ts";
 export { FakeClock } from "./fake-clock.ts";
 export { createHarness, type Harness } from "./harness.ts";
@@ -11,5 +13,3 @@ export {
   type StoreCase,
   storeCases,
 } from "./store-suite.ts";
-export { MemoryStore } from "../store/memory-store.ts";
-export type { TaskStore } from "../task/store.ts";

@@ -9,6 +9,7 @@ import { creatingCases } from "./store-cases/creating.ts";
 import { durationCases } from "./store-cases/durations.ts";
 import { endingCases } from "./store-cases/ending.ts";
 import { fenceCases } from "./store-cases/fences.ts";
+import { handOutCases } from "./store-cases/handing-out.ts";
 import { interruptingCases } from "./store-cases/interrupting.ts";
 import { listingCases } from "./store-cases/listing.ts";
 import { scopeCases } from "./store-cases/scope.ts";
@@ -52,6 +53,7 @@ export const storeCases: readonly StoreCase[] = [
   ...stepCases,
   ...interruptingCases,
   ...callCases,
+  ...handOutCases,
   ...cleaningCases,
   ...durationCases,
   ...changeCases,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { sleep, systemClock } from "../../clock.ts";
 import type { Question } from "../../command/context.ts";
-import type { Claim, ClaimRequest, Created, CreateOptions, CallerScope, TaskStore } from "../../task/store.ts";
+import type { CallerScope, Claim, ClaimRequest, Created, CreateOptions, TaskStore } from "../../task/store.ts";
 import type { NewTask, Task, TaskOutcome, TaskStatus } from "../../task/task.ts";
 import { FakeClock } from "../fake-clock.ts";
 import type { OpenStore, StoreCase } from "../store-suite.ts";
