@@ -7,7 +7,7 @@ import { outcomeOf } from "../../task/outcome.ts";
 import { statusLine, toWords } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
 import type { ClientConnection, Result } from "../request.ts";
-import { noteUnlessGone } from "./tasks-2025.ts";
+import { noteUnlessGone } from "./note-unless-gone.ts";
 
 /**
  * Job notifications, for clients before 2026-07-28 that declare `experimental["meanwhile/jobs"]`: the call is answered
@@ -51,42 +51,12 @@ export function toJobAnswer(task: Task, clock: Clock, note: string | undefined):
 
 /** Tells the client how the job goes on, to its end or the connection's. */
 export async function announceJob(task: Task, options: JobOptions): Promise<void> {
-  const { engine, clock, connection, caller } = options;
-  const token = options.progressToken ?? task.taskId;
-  const questions = connection.tasks2025?.questionsOf(task, caller);
-  let sent = -1;
-  let asked = 0;
-  // What is said while no stream is open is kept, the newest of it, until there is one.
-  let untold: (() => void) | undefined;
-  const stopListening = connection.onStream(() => {
-    untold?.();
-    untold = undefined;
-  });
-  const tell = (part: number, message: string) => {
-    const timestamp = toTimestamp(clock.now());
-    const say = () =>
-      connection.notify("notifications/progress", {
-        progressToken: token,
-        job_id: task.taskId,
-        progress: part,
-        message,
-        timestamp,
-      });
-    if (connection.canPush) say();
-    else untold = say;
-  };
-  const onTask = (news: Task) => {
-    const { progress } = news;
-    questions?.look(news);
-    if (!isTerminal(news) && openQuestions(news).length > 0 && news.questions.length > asked) {
-      asked = news.questions.length;
-      sent = Math.max(0, sent) + 1e-6;
-      tell(sent, `${statusLine(news, clock.now())} (in a terminal: meanwhile tasks answer ${task.taskId})`);
-    }
-    const part = progress?.percentage === undefined ? undefined : progress.percentage / 100;
-    if (progress === undefined || part === undefined || part <= sent) return;
-    sent = part;
-    tell(part, progress.message ?? "");
+  const { engine, clock, connection, caller, log } = options;
+  const news = new JobNews(task, options);
+  const questions = connection.tasks2025?.questions.follow(task, caller);
+  const onTask = (latest: Task) => {
+    questions?.look(latest);
+    news.tell(latest);
   };
   try {
     await engine.wait(caller, task.taskId, { signal: connection.closed, onTask });
@@ -103,10 +73,50 @@ export async function announceJob(task: Task, options: JobOptions): Promise<void
       timestamp: toTimestamp(clock.now()),
     });
   } catch (error) {
-    noteUnlessGone(error, connection.closed, options.log);
+    noteUnlessGone(error, connection.closed, log);
   } finally {
-    stopListening();
+    news.stop();
     questions?.stop();
+  }
+}
+
+/** The progress of one job: strictly rising. What is said while no stream is open is kept, the newest of it. */
+class JobNews {
+  readonly #taskId: string;
+  readonly #options: JobOptions;
+  readonly stop: () => void;
+  #sent = -1;
+  #asked = 0;
+  #untold: (() => void) | undefined;
+
+  constructor({ taskId }: Task, options: JobOptions) {
+    this.#taskId = taskId;
+    this.#options = options;
+    this.stop = options.connection.onStream(() => {
+      this.#untold?.();
+      this.#untold = undefined;
+    });
+  }
+
+  tell(latest: Task): void {
+    const { progress } = latest;
+    if (!isTerminal(latest) && openQuestions(latest).length > 0 && latest.questions.length > this.#asked) {
+      this.#asked = latest.questions.length;
+      const line = statusLine(latest, this.#options.clock.now());
+      this.#send(Math.max(0, this.#sent) + 1e-6, `${line} (in a terminal: meanwhile tasks answer ${this.#taskId})`);
+    }
+    const part = progress?.percentage === undefined ? undefined : progress.percentage / 100;
+    if (part !== undefined && part > this.#sent) this.#send(part, progress?.message ?? "");
+  }
+
+  #send(progress: number, message: string): void {
+    const { connection, progressToken = this.#taskId, clock } = this.#options;
+    const timestamp = toTimestamp(clock.now());
+    const params = { progressToken, job_id: this.#taskId, progress, message, timestamp };
+    const say = () => connection.notify("notifications/progress", params);
+    this.#sent = progress;
+    if (connection.canPush) say();
+    else this.#untold = say;
   }
 }
 

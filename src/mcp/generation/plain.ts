@@ -8,25 +8,20 @@ import { CommandError, RequestError } from "../../errors.ts";
 import type { Budget } from "../../host/budget.ts";
 import type { Engine } from "../../task/engine.ts";
 import { ProgressReader } from "../../task/progress.ts";
-import { statusLine, timeLeft, timingOf } from "../../task/status-line.ts";
-import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "../../task/task.ts";
+import { statusLine, timingOf } from "../../task/status-line.ts";
+import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
 import { readWithRoom } from "../outbound.ts";
 import type { ListedTool } from "../parts.ts";
 import { ProgressSender } from "../progress-sender.ts";
 import type { ClientRequest, Result } from "../request.ts";
 import { errorResult } from "../results.ts";
 import { type FindCommand, resultOf } from "../task-wire.ts";
+import { describeJob, toJobHandle } from "./job-handle.ts";
 
 /**
- * The plain road, for clients without tasks: a slow call is answered with a handle, an ordinary tool result that says
+ * For clients without tasks: a slow call is answered with a handle, an ordinary tool result that says
  * what to call next, and these tools follow it up. They are never tasks themselves.
  */
-
-/**
- * An estimate of the rest is no promise: a follow-up that comes a moment before the end costs a model one more turn.
- */
-const restMarginPart = 0.25;
-const minRestMs = 10_000;
 
 export interface PlainOptions {
   readonly openEngine: () => Promise<Engine>;
@@ -40,22 +35,6 @@ export interface PlainOptions {
 export interface FollowUpCall {
   readonly request: ClientRequest;
   readonly budget: Budget;
-}
-
-/** A job as data: what it is, how far, and the one thing to do next. */
-interface Handle {
-  readonly job_id: string;
-  readonly status: TaskStatus;
-  readonly estimated_runtime_seconds: number | null;
-  readonly progress: { readonly percentage?: number; readonly message?: string; readonly seconds_left?: number };
-  readonly questions?: readonly {
-    readonly key: string;
-    readonly message: string;
-    readonly schema: JsonSchema;
-    readonly answer_until?: string;
-    readonly only_a_person_may_answer?: true;
-  }[];
-  readonly next_action?: { readonly tool: string; readonly arguments: Readonly<Record<string, unknown>> };
 }
 
 interface FollowUp {
@@ -103,8 +82,9 @@ export class FollowUpTools {
 
   /** What a call that is not done yet is answered with. */
   toHandle(task: Task, call: { readonly budget: Budget; readonly note?: string | undefined }): Result {
-    const handle = this.#handleOf(task, call.budget);
-    const texts = [this.#sentence(task, handle), ...(call.note === undefined ? [] : [call.note])];
+    const now = this.#options.clock.now();
+    const handle = toJobHandle(task, { now, budget: call.budget, nameOf: (name) => this.#nameOf(name) });
+    const texts = [describeJob(task, now, handle.next_action), ...(call.note === undefined ? [] : [call.note])];
     // A model pays for every word it reads: in the text the sentence stands once, and beside it what it takes to go on.
     const { job_id, status, questions, next_action } = handle;
     const needed = { job_id, status, ...(questions !== undefined && { questions }), next_action };
@@ -292,75 +272,6 @@ export class FollowUpTools {
     return this.toHandle(await engine.get(callerKey(call.request.caller), task.taskId), call);
   }
 
-  #handleOf(task: Task, budget: Budget): Handle {
-    const { clock } = this.#options;
-    const left = timeLeft(task, clock.now());
-    const open = isTerminal(task) ? [] : openQuestions(task);
-    const questions = open.map(({ key, message, schema, isConfirmation, until }) => ({
-      key,
-      message,
-      schema,
-      ...(until !== undefined && { answer_until: toTimestamp(until) }),
-      ...(isConfirmation && { only_a_person_may_answer: true as const }),
-    }));
-    return {
-      job_id: task.taskId,
-      status: task.status,
-      estimated_runtime_seconds: task.estimateMs === undefined ? null : Math.round(task.estimateMs / 100) / 10,
-      progress: {
-        ...(task.progress?.percentage !== undefined && { percentage: task.progress.percentage }),
-        ...(task.progress?.message !== undefined && { message: task.progress.message }),
-        ...(left !== undefined && { seconds_left: Math.ceil(left) }),
-      },
-      ...(questions.length > 0 && { questions }),
-      next_action: this.#nextAction(task, budget, left),
-    };
-  }
-
-  #nextAction(task: Task, budget: Budget, secondsLeft: number | undefined): Handle["next_action"] & object {
-    const answerable = isTerminal(task) ? [] : openQuestions(task).filter(({ isConfirmation }) => !isConfirmation);
-    if (answerable.length > 0) {
-      const answers = Object.fromEntries(
-        answerable.map(({ key, schema }) => [
-          key,
-          Object.fromEntries(Object.keys(schema.properties ?? {}).map((field) => [field, "…"])),
-        ]),
-      );
-      return { tool: this.#nameOf("task_answer"), arguments: { job_id: task.taskId, answers } };
-    }
-    const restMs =
-      secondsLeft === undefined
-        ? Number.POSITIVE_INFINITY
-        : Math.max(minRestMs, secondsLeft * 1000 * (1 + restMarginPart));
-    const wait_seconds = Math.max(1, Math.floor(Math.min(budget.handleAfterMs, restMs) / 1000));
-    // `seen` changes with every answer: some hosts stop a model that repeats the same call.
-    return {
-      tool: this.#nameOf("task_result"),
-      arguments: { job_id: task.taskId, wait_seconds, seen: this.#seen(task) },
-    };
-  }
-
-  /** The record's version; a silent task's does not move, so the time does. */
-  #seen(task: Task): number {
-    return isTerminal(task)
-      ? task.version
-      : Math.max(task.version, Math.floor((this.#options.clock.now() - task.createdAt) / 100));
-  }
-
-  #sentence(task: Task, handle: Handle): string {
-    const { clock } = this.#options;
-    const line = statusLine(task, clock.now());
-    if (isTerminal(task))
-      return `${task.command} has ended (${task.status}). Get its result with ${handle.next_action?.tool}.`;
-    const [question] = openQuestions(task);
-    if (question?.isConfirmation === true)
-      return `${task.command} asks «${question.message}». Only a person may answer that: meanwhile tasks answer ${task.taskId}. Then get the result with ${handle.next_action?.tool}.${waitsUntil(question)}`;
-    if (question !== undefined)
-      return `${task.command} asks «${question.message}». Answer with ${handle.next_action?.tool}, filling in the arguments of next_action.${waitsUntil(question)}`;
-    const state = task.status === "queued" ? "is queued" : "is still running";
-    return `${task.command} ${state}${line === "" ? "" : `: ${line}`}. It goes on by itself. Get its result with ${handle.next_action?.tool} and the arguments of next_action.`;
-  }
-
   #answer(
     data: object,
     texts: readonly string[],
@@ -394,10 +305,6 @@ function repeat(clock: Clock, everyMs: number, act: () => void): () => void {
     cancel = clock.after(everyMs, again);
   });
   return () => cancel();
-}
-
-function waitsUntil({ until }: TaskQuestion): string {
-  return until === undefined ? "" : ` It waits for that until ${toTimestamp(until)}, then it ends.`;
 }
 
 function toFollowUpTool(name: string, followUp: FollowUp): ListedTool {

@@ -5,13 +5,14 @@ import type { Logger } from "../../log.ts";
 import type { Engine } from "../../task/engine.ts";
 import { ProgressReader } from "../../task/progress.ts";
 import { toWords } from "../../task/status-line.ts";
-import { isTerminal, openQuestions, type Task, type TaskQuestion } from "../../task/task.ts";
+import { isTerminal, type Task } from "../../task/task.ts";
 import { readWithRoom } from "../outbound.ts";
 import type { PollLimit } from "../poll-limit.ts";
 import { ProgressSender } from "../progress-sender.ts";
-import { answerUntilFits, canElicit, elicit } from "../questions.ts";
 import type { ClientConnection, ClientRequest, Handler, Result } from "../request.ts";
 import { type FindCommand, relatedTask, resultOrError, toTask2025 } from "../task-wire.ts";
+import { noteUnlessGone } from "./note-unless-gone.ts";
+import { ShownQuestions } from "./shown-questions.ts";
 
 /**
  * Core tasks of 2025-11-25: the client asks for one with `params.task`, polls tasks/get, and fetches tasks/result,
@@ -41,14 +42,14 @@ export function tasksCapability(caller: Caller): Record<string, unknown> {
 export class Tasks2025 {
   readonly #options: Tasks2025Options;
   readonly #connection: ClientConnection;
-  /** Questions that are on their way to the person, by task and key, each with what takes it back. */
-  readonly #shown = new Map<string, AbortController>();
+  readonly questions: ShownQuestions;
   /** Tasks this connection is told about: each once, however many calls have joined it. */
   readonly #followed = new Set<string>();
 
   constructor(connection: ClientConnection, options: Tasks2025Options) {
     this.#connection = connection;
     this.#options = options;
+    this.questions = new ShownQuestions(connection, options);
   }
 
   /** The methods. `tasks/list` is there only for callers who have one. */
@@ -93,7 +94,7 @@ export class Tasks2025 {
       status = wire.status;
       questions.look(news);
     };
-    const questions = this.questionsOf(task, about.caller);
+    const questions = this.questions.follow(task, about.caller);
     try {
       await (await openEngine()).wait(about.caller, task.taskId, { signal: closed, onTask });
     } catch (error) {
@@ -103,33 +104,6 @@ export class Tasks2025 {
       this.#followed.delete(task.taskId);
       sender.finish();
     }
-  }
-
-  /** Shows a task's questions as soon as there is a stream to show them on, and takes back what is open no longer. */
-  questionsOf(task: Task, caller: string): { look(news: Task): void; stop(): void } {
-    const connection = this.#connection;
-    let latest = task;
-    const push = () => {
-      if (!connection.canPush || isTerminal(latest)) return;
-      for (const question of openQuestions(latest)) void this.#push(latest, question, caller);
-    };
-    const stop = connection.onStream(push);
-    return {
-      look: (news) => {
-        this.#withdraw(news);
-        // What has ended asks nothing; and its result is nothing to hold on to.
-        if (isTerminal(news)) return void stop();
-        latest = news;
-        push();
-      },
-      stop,
-    };
-  }
-
-  #withdraw(task: Task): void {
-    const open = new Set(isTerminal(task) ? [] : openQuestions(task).map(({ key }) => idOf(task.taskId, key)));
-    for (const [id, shown] of this.#shown)
-      if (id.startsWith(`${task.taskId} `) && !open.has(id)) shown.abort(questionClosed);
   }
 
   #handler(answer: (params: TaskParams, call: TaskCall) => Promise<Result>): Handler {
@@ -150,9 +124,7 @@ export class Tasks2025 {
     const reader = new ProgressReader(task);
     const onTask = (latest: Task) => {
       this.#progress(latest, sender, reader);
-      this.#withdraw(latest);
-      if (!isTerminal(latest))
-        for (const question of openQuestions(latest)) void this.#ask(latest, question, key, request);
+      this.questions.show(latest, key, request);
     };
     try {
       const ended = await readWithRoom(request, () =>
@@ -219,45 +191,6 @@ export class Tasks2025 {
       sender.update(update, { elapsedMs: clock.now() - (task.startedAt ?? clock.now()), estimateMs: task.estimateMs });
   }
 
-  /** Over the stream of a request that waits for the task. */
-  async #ask(task: Task, question: TaskQuestion, caller: string, request: ClientRequest): Promise<void> {
-    await this.#show(task, question, caller, request.signal, (asked, signal) =>
-      elicit(asked, request, signal, relatedTask(task.taskId)),
-    );
-  }
-
-  /** Over the connection itself. */
-  async #push(task: Task, question: TaskQuestion, caller: string): Promise<void> {
-    const connection = this.#connection;
-    await this.#show(task, question, caller, connection.closed, (asked, signal) =>
-      elicit(asked, connection, signal, relatedTask(task.taskId)),
-    );
-  }
-
-  /** Each question is shown once at a time; one that could not be shown may be shown again. */
-  async #show(
-    task: Task,
-    question: TaskQuestion,
-    caller: string,
-    gone: AbortSignal,
-    ask: (question: TaskQuestion, signal: AbortSignal) => ReturnType<typeof elicit>,
-  ): Promise<void> {
-    const id = idOf(task.taskId, question.key);
-    if (this.#shown.has(id) || !canElicit(this.#connection.client.capabilities)) return;
-    const closing = new AbortController();
-    this.#shown.set(id, closing);
-    const signal = AbortSignal.any([gone, closing.signal]);
-    try {
-      await answerUntilFits(await this.#options.openEngine(), caller, task.taskId, question, (asked) =>
-        ask(asked, signal),
-      );
-    } catch (error) {
-      if (!signal.aborted) this.#options.log.debug("a question could not be shown", { error });
-    } finally {
-      this.#shown.delete(id);
-    }
-  }
-
   #toWire(task: Task): Record<string, unknown> {
     return toTask2025(task, this.#options.clock.now(), this.#options.errorsAsCompleted);
   }
@@ -265,20 +198,6 @@ export class Tasks2025 {
   #notify(method: string, params: Record<string, unknown>): void {
     this.#connection.notify(method, params);
   }
-}
-
-/**
- * A connection that is closed, or a task that was pruned, leaves nobody to be told; anything else is the operator's to
- * know.
- */
-export function noteUnlessGone(error: unknown, closed: AbortSignal, log: Logger): void {
-  if (!closed.aborted && !(error instanceof RequestError)) log.warn("a task is no longer followed", { error });
-}
-
-const questionClosed = new Error("The question is no longer open.");
-
-function idOf(taskId: string, key: string): string {
-  return `${taskId} ${key}`;
 }
 
 interface TaskParams {

@@ -1,0 +1,108 @@
+import { toTimestamp } from "../../clock.ts";
+import type { JsonSchema } from "../../command/schema.ts";
+import type { Budget } from "../../host/budget.ts";
+import { statusLine, timeLeft } from "../../task/status-line.ts";
+import { isTerminal, openQuestions, type Task, type TaskQuestion, type TaskStatus } from "../../task/task.ts";
+
+/**
+ * An estimate of the rest is no promise: a follow-up that comes a moment before the end costs a model one more turn.
+ */
+const restMarginPart = 0.25;
+const minRestMs = 10_000;
+
+/** A job as data: what it is, how far, and the one thing to do next. */
+export interface JobHandle {
+  readonly job_id: string;
+  readonly status: TaskStatus;
+  readonly estimated_runtime_seconds: number | null;
+  readonly progress: { readonly percentage?: number; readonly message?: string; readonly seconds_left?: number };
+  readonly questions?: readonly {
+    readonly key: string;
+    readonly message: string;
+    readonly schema: JsonSchema;
+    readonly answer_until?: string;
+    readonly only_a_person_may_answer?: true;
+  }[];
+  readonly next_action: { readonly tool: string; readonly arguments: Readonly<Record<string, unknown>> };
+}
+
+interface HandleFacts {
+  readonly now: number;
+  readonly budget: Budget;
+  /** The name that a follow-up tool goes by here. */
+  readonly nameOf: (tool: string) => string;
+}
+
+/** The handle of a task, for a client whose host waits as long as `budget` says. */
+export function toJobHandle(task: Task, facts: HandleFacts): JobHandle {
+  const left = timeLeft(task, facts.now);
+  const open = isTerminal(task) ? [] : openQuestions(task);
+  const questions = open.map(({ key, message, schema, isConfirmation, until }) => ({
+    key,
+    message,
+    schema,
+    ...(until !== undefined && { answer_until: toTimestamp(until) }),
+    ...(isConfirmation && { only_a_person_may_answer: true as const }),
+  }));
+  return {
+    job_id: task.taskId,
+    status: task.status,
+    estimated_runtime_seconds: task.estimateMs === undefined ? null : Math.round(task.estimateMs / 100) / 10,
+    progress: {
+      ...(task.progress?.percentage !== undefined && { percentage: task.progress.percentage }),
+      ...(task.progress?.message !== undefined && { message: task.progress.message }),
+      ...(left !== undefined && { seconds_left: Math.ceil(left) }),
+    },
+    ...(questions.length > 0 && { questions }),
+    next_action: nextAction(task, left, facts),
+  };
+}
+
+function nextAction(
+  task: Task,
+  secondsLeft: number | undefined,
+  { now, budget, nameOf }: HandleFacts,
+): JobHandle["next_action"] {
+  const answerable = isTerminal(task) ? [] : openQuestions(task).filter(({ isConfirmation }) => !isConfirmation);
+  if (answerable.length > 0) {
+    const answers = Object.fromEntries(
+      answerable.map(({ key, schema }) => [
+        key,
+        Object.fromEntries(Object.keys(schema.properties ?? {}).map((field) => [field, "…"])),
+      ]),
+    );
+    return { tool: nameOf("task_answer"), arguments: { job_id: task.taskId, answers } };
+  }
+  const restMs =
+    secondsLeft === undefined
+      ? Number.POSITIVE_INFINITY
+      : Math.max(minRestMs, secondsLeft * 1000 * (1 + restMarginPart));
+  const wait_seconds = Math.max(1, Math.floor(Math.min(budget.handleAfterMs, restMs) / 1000));
+  // `seen` changes with every answer: some hosts stop a model that repeats the same call.
+  return {
+    tool: nameOf("task_result"),
+    arguments: { job_id: task.taskId, wait_seconds, seen: seenOf(task, now) },
+  };
+}
+
+/** The record's version; a silent task's does not move, so the time does. */
+function seenOf(task: Task, now: number): number {
+  return isTerminal(task) ? task.version : Math.max(task.version, Math.floor((now - task.createdAt) / 100));
+}
+
+/** The same in a sentence, for the model. */
+export function describeJob(task: Task, now: number, { tool }: JobHandle["next_action"]): string {
+  const line = statusLine(task, now);
+  if (isTerminal(task)) return `${task.command} has ended (${task.status}). Get its result with ${tool}.`;
+  const [question] = openQuestions(task);
+  if (question?.isConfirmation === true)
+    return `${task.command} asks «${question.message}». Only a person may answer that: meanwhile tasks answer ${task.taskId}. Then get the result with ${tool}.${waitsUntil(question)}`;
+  if (question !== undefined)
+    return `${task.command} asks «${question.message}». Answer with ${tool}, filling in the arguments of next_action.${waitsUntil(question)}`;
+  const state = task.status === "queued" ? "is queued" : "is still running";
+  return `${task.command} ${state}${line === "" ? "" : `: ${line}`}. It goes on by itself. Get its result with ${tool} and the arguments of next_action.`;
+}
+
+function waitsUntil({ until }: TaskQuestion): string {
+  return until === undefined ? "" : ` It waits for that until ${toTimestamp(until)}, then it ends.`;
+}
