@@ -26,7 +26,7 @@ const groups = [
     name: "cli",
     modules: ["cli/main", "cli/terminal", "project/stored-catalog", "project/project-commands", "failpoint"],
   },
-  { name: "server", modules: ["serve", "transport/stdio", "cli/verbs/serve"] },
+  { name: "server", modules: ["serve", "transport/stdio", "cli/entries/serve-in-process"] },
   { name: "daemon", modules: ["daemon/main"] },
   { name: "tasks", modules: ["runtime/tasks", "store/sqlite/sqlite-store"] },
 ];

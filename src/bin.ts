@@ -1,4 +1,5 @@
-import { type GlobalFlags, main, type Project } from "./cli/main.ts";
+import type { ProjectFlags } from "./project/project.ts";
+import { main, type Project } from "./cli/main.ts";
 import { openTerminal } from "./cli/terminal.ts";
 import { armFailpoint } from "./failpoint.ts";
 import { homeAt, refusalOfHome } from "./paths.ts";
@@ -81,7 +82,7 @@ await Promise.all([
 ]);
 process.exit(code);
 
-function toProject(settings: Settings, flags: GlobalFlags): Project {
+function toProject(settings: Settings, flags: ProjectFlags): Project {
   // Whoever types where the commands are, or that there be no bundled ones, has said whose words they are.
   const isSaid = flags.commands !== undefined || flags.bundled === false;
   return {

@@ -3,6 +3,8 @@ import type { DescribedCommand } from "../command/command.ts";
 import type { FoundCommand } from "../command/discover.ts";
 import { UsageError } from "../errors.ts";
 import { wrap } from "../screen/width.ts";
+import type { Flag } from "./completion/grammar.ts";
+import { commandFlags, globalFlags } from "./flags.ts";
 import { describeOff, type Parameter, readValue, toParameters } from "./arguments.ts";
 import { clean } from "./terminal.ts";
 
@@ -105,15 +107,7 @@ function toProgram(entry: Described, parameters: readonly Parameter[]): Program 
   for (const parameter of parameters)
     for (const option of toOptions(parameter))
       program.addOption(parameter.place === "flag" ? option : option.hideHelp());
-  program.option("--input <file>", "read the arguments from a JSON file, or - for standard input");
-  program.option("--json", "print the result as JSON");
-  program.option("--yaml", "print the result as YAML");
-  program.option("--quiet", "print nothing but the result");
-  program.option("--async", "run as a task that outlives this terminal, and follow it");
-  program.option("--detach", "run as a task, print its id and leave");
-  program.option("--new", "as a task: start another run even if an equal one is live");
-  program.option("--task-ttl <ms>", "as a task: how long its result is kept (default 24 h)");
-  if (command.confirm !== false) program.option("--yes", "go ahead without asking");
+  addFlags(program, commandFlags(command));
   return program;
 }
 
@@ -124,6 +118,19 @@ export function quietProgram(name: string): Program {
     .configureOutput({ writeErr: () => {}, writeOut: () => {} })
     .helpOption("-h, --help", "show this help")
     .allowExcessArguments(false);
+}
+
+/** Has a program read these flags, and show them in its help. */
+export function addFlags(program: Program, flags: readonly Flag[]): void {
+  for (const { word, value, description, isRepeatable } of flags) {
+    const option = new Option([word, value].filter(Boolean).join(" "), description);
+    program.addOption(isRepeatable === true ? option.argParser(collect) : option);
+  }
+}
+
+/** For options that may be given several times. */
+function collect(value: string, previous: readonly string[] | undefined): string[] {
+  return [...(previous ?? []), value];
 }
 
 function toOptions(parameter: Parameter): Option[] {
@@ -138,9 +145,7 @@ function toOptions(parameter: Parameter): Option[] {
     `--${word} <${parameter.choices === undefined ? parameter.valueWord : name}>`,
     describe(parameter),
   );
-  if (parameter.isList)
-    option.argParser((value: string, previous: string[] | undefined) => [...(previous ?? []), value]);
-  return [option];
+  return [parameter.isList ? option.argParser(collect) : option];
 }
 
 function isNeeded({ isRequired, defaultValue }: Parameter): boolean {
@@ -220,14 +225,9 @@ export interface RootHelp {
 
 type Row = readonly [name: string, text: string];
 
-const options: readonly Row[] = [
-  ["-C DIR", "as if started there; comes before everything else"],
-  ["--commands DIR", "a folder of commands; may be given several times"],
-  ["--bundled", "also the commands that come with Meanwhile, beside the project's own"],
-  ["--no-bundled", "without the commands that come with Meanwhile"],
-  ["--no-color", "no colours (also NO_COLOR=1)"],
-  ["--version", "print the version"],
-];
+const options = globalFlags.map(
+  ({ word, value, description }): Row => [[word, value].filter(Boolean).join(" "), description],
+);
 
 /** `meanwhile --help`. Names the commands without loading any. */
 export function rootHelp({ version, verbs, groups, columns }: RootHelp): string {

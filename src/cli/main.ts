@@ -17,6 +17,9 @@ import {
   unknownHelp,
   wantsHelpOf,
 } from "./command-usage.ts";
+import type { ProjectFlags, ProjectScope } from "../project/project.ts";
+import { runVerb } from "./verb.ts";
+import { listedVerbs, type VerbName, verbs } from "./verb-list.ts";
 
 /** What the command line needs to know of the project; settings themselves are not its business. */
 export interface Project extends RunFacts {
@@ -46,70 +49,13 @@ export interface LoadedProject extends Project {
   keep(loaded: CatalogEntry | LoadProblem): void;
 }
 
-const scopes = ["folders", "pack", "bundled"] as const;
-type Scope = (typeof scopes)[number];
-
-/** Options that stand before the command. */
-export interface GlobalFlags {
-  readonly commands?: readonly string[];
-  readonly bundled?: boolean;
-  /** Said by our own processes: how much of the working folder counts. */
-  readonly scope?: Scope;
-}
-
 export interface Cli {
   readonly words: readonly string[];
   readonly terminal: Terminal;
   readonly version: string;
-  readProject(flags: GlobalFlags): KnownProject;
-  loadProject(flags: GlobalFlags): Promise<LoadedProject>;
+  readProject(flags: ProjectFlags): KnownProject;
+  loadProject(flags: ProjectFlags): Promise<LoadedProject>;
   /** Makes stdout ours before an author's code is loaded. */
-  protectStdout(): Promise<void>;
-}
-
-/** Verbs of our own, each in a file of its own that is loaded when it is used. */
-export const verbs = {
-  serve: { summary: "serve the commands to MCP clients: stdio, or --http", load: () => import("./verbs/serve.ts") },
-  call: {
-    summary: "call a tool of any MCP server: call <url | command | socket> <tool> [key=value …]",
-    load: () => import("./verbs/call.ts"),
-  },
-  tools: { summary: "list the commands as MCP clients see them", load: () => import("./verbs/tools.ts") },
-  new: { summary: "write a first version of a command: new <domain>/<name>", load: () => import("./verbs/new.ts") },
-  tasks: { summary: "list, show, follow, answer and cancel tasks", load: () => import("./verbs/tasks.ts") },
-  stats: { summary: "how long commands take", load: () => import("./verbs/stats.ts") },
-  diagnose: {
-    summary: "will this server survive in my host: diagnose <url | . | -- command …>",
-    load: () => import("./verbs/diagnose.ts"),
-  },
-  compare: {
-    summary: "what changed between two reports: compare <before.json> <after.json>",
-    load: () => import("./verbs/compare.ts"),
-  },
-  setup: { summary: "add this server to the MCP hosts on this machine", load: () => import("./verbs/setup.ts") },
-  daemon: {
-    summary: "the process that keeps work alive: daemon status|stop|restart|logs",
-    load: () => import("./verbs/daemon.ts"),
-  },
-  token: {
-    summary: "print the token that makes an HTTP caller the local user",
-    load: () => import("./verbs/token.ts"),
-  },
-  completion: {
-    summary: "print what makes your shell complete all this: completion bash|zsh|fish",
-    load: () => import("./verbs/completion.ts"),
-  },
-} as const;
-
-export type VerbName = keyof typeof verbs;
-
-/** Our own verbs, with what each does. */
-export const listedVerbs = Object.entries(verbs).map(([name, { summary }]) => ({ name: name as VerbName, summary }));
-
-export interface VerbCall {
-  readonly words: readonly string[];
-  readonly flags: GlobalFlags;
-  readonly terminal: Terminal;
   protectStdout(): Promise<void>;
 }
 
@@ -141,11 +87,12 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
     });
   if (first === "_daemon") return await (await import("../daemon/main.ts")).run({ flags, words: words.slice(1) });
   if (first !== undefined && Object.hasOwn(verbs, first) && !wantsHelp) {
-    const verb = await verbs[first as keyof typeof verbs].load();
-    return await verb.run({
+    const { verb } = await verbs[first as VerbName].load();
+    const { terminal } = cli;
+    return await runVerb(first, verb, {
       words: words.slice(1),
       flags,
-      terminal: cli.terminal,
+      terminal,
       protectStdout: () => cli.protectStdout(),
     });
   }
@@ -207,7 +154,7 @@ async function runBundled(
 interface Running {
   readonly project: Project;
   /** Those that name the project to whoever runs it as a task. */
-  readonly flags: GlobalFlags;
+  readonly flags: ProjectFlags;
   readonly onLoad?: (entry: CatalogEntry | LoadProblem) => void;
 }
 
@@ -223,7 +170,7 @@ async function runFound(
     throw new CommandError(`${found.path.join(" ")} could not be loaded from ${entry.file}: ${entry.text}`);
   const parsed = parseTyped(entry, words.slice(entry.path.length));
   if (parsed.asTask !== undefined) {
-    const { runAsTask } = await import("./tasks/as-task.ts");
+    const { runAsTask } = await import("./own/as-task.ts");
     return await runAsTask(entry, parsed, cli.terminal, flags);
   }
   const { runInTerminal } = await import("./run-in-terminal.ts");
@@ -250,7 +197,7 @@ function isProblem(item: CatalogEntry | LoadProblem): item is LoadProblem {
 }
 
 interface Globals {
-  readonly flags: GlobalFlags;
+  readonly flags: ProjectFlags;
   readonly words: readonly string[];
   readonly wantsHelp: boolean;
   readonly wantsVersion: boolean;
@@ -260,7 +207,7 @@ function takeGlobals(all: readonly string[]): Globals {
   const words = [...all];
   const commands: string[] = [];
   let bundled: boolean | undefined;
-  let scope: GlobalFlags["scope"];
+  let scope: ProjectFlags["scope"];
   let wantsHelp = false;
   let wantsVersion = false;
   while (words[0]?.startsWith("-")) {
@@ -277,7 +224,7 @@ function takeGlobals(all: readonly string[]): Globals {
     else if (word === "--version" || word === "-V") wantsVersion = true;
     else if (word !== "--no-color") throw new UsageError(`Unknown option ${word}; meanwhile --help lists them.`);
   }
-  const flags: GlobalFlags = {
+  const flags: ProjectFlags = {
     ...(commands.length > 0 && { commands }),
     ...(bundled !== undefined && { bundled }),
     ...(scope !== undefined && { scope }),
@@ -287,11 +234,13 @@ function takeGlobals(all: readonly string[]): Globals {
   return { flags, words: kept, wantsHelp, wantsVersion };
 }
 
-function toScope(word: string | undefined): Scope {
+function toScope(word: string | undefined): ProjectScope {
   const scope = scopes.find((one) => one === word);
   if (scope === undefined) throw new UsageError(`--scope must be one of ${scopes.join(", ")}.`);
   return scope;
 }
+
+const scopes: readonly ProjectScope[] = ["folders", "pack", "bundled"];
 
 /**
  * A project's own commands, and the bundled ones: those that MCP clients get, and those that are here in the terminal

@@ -1,49 +1,99 @@
-import type { Command as Program } from "commander";
-import { UsageError } from "../errors.ts";
-import { quietProgram, sentence } from "./command-usage.ts";
+import type { ProjectFlags } from "../project/project.ts";
+import { Exit, type ExitCode, UsageError } from "../errors.ts";
+import { addFlags, beforeDashes, quietProgram, sentence } from "./command-usage.ts";
+import type { Flag, Operand } from "./completion/grammar.ts";
+import { printHelp } from "./screens/layout.ts";
+import type { Terminal } from "./terminal.ts";
 
-export type ParsedVerb =
-  | { readonly help: string }
-  | { readonly options: Record<string, unknown>; readonly operands: readonly string[] };
+/**
+ * One of our own verbs, all of it: what is read behind it, what help shows and what is completed there. What does its
+ * work is loaded when it is run, so that a key that is pressed loads next to nothing.
+ */
+export interface Verb {
+  readonly description: string;
+  /** Where help is to show other words than those of the operands. */
+  readonly usage?: string;
+  readonly flags: readonly Flag[];
+  readonly operands?: readonly Operand[];
+  /** Said below its help. */
+  readonly notes?: string;
+  /** Behind `--` stands the command line of a server. */
+  readonly takesServer?: boolean;
+  /** Flags that are no more, and what is said of them. */
+  readonly retired?: Readonly<Record<string, string>>;
+  run(typed: TypedVerb): Promise<ExitCode>;
+}
 
-/** Reads the words after one of our own verbs. */
-export function parseVerb(
-  name: string,
-  description: string,
-  words: readonly string[],
-  declare: (program: Program) => void = () => {},
-): ParsedVerb {
-  const program = quietProgram(`meanwhile ${name}`).description(description);
-  declare(program);
-  if (words.includes("--help") || words.includes("-h")) return { help: program.helpInformation() };
+/** A verb with verbs of its own; `line` is how help shows each of them. */
+export interface VerbGroup {
+  readonly verbs: Readonly<Record<string, Verb & { readonly line: string }>>;
+  readonly notes?: string;
+}
+
+/** A verb as it was typed, with the words behind it. */
+export interface VerbCall {
+  readonly words: readonly string[];
+  readonly flags: ProjectFlags;
+  readonly terminal: Terminal;
+  protectStdout(): Promise<void>;
+}
+
+/** The same, read by its declaration. */
+export interface TypedVerb extends Omit<VerbCall, "words"> {
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly operands: readonly string[];
+  /** The command line behind `--`, where there is one. */
+  readonly server: readonly string[] | undefined;
+}
+
+/** Reads the words behind a verb, and does what they say. */
+export async function runVerb(name: string, verb: Verb | VerbGroup, call: VerbCall): Promise<ExitCode> {
+  if ("verbs" in verb) return await runInGroup(name, verb, call);
+  const { words, ...surroundings } = call;
+  const own = verb.takesServer === true ? beforeDashes(words) : words;
+  const retired = Object.keys(verb.retired ?? {}).find((word) => own.includes(word));
+  if (retired !== undefined) throw new UsageError(`${retired} ${verb.retired?.[retired]}`);
+  const program = quietProgram(`meanwhile ${name}`).description(verb.description);
+  for (const { shown = "", description } of verb.operands ?? []) program.argument(shown, description);
+  if (verb.usage !== undefined) program.usage(verb.usage);
+  addFlags(program, verb.flags);
+  if (own.includes("--help") || own.includes("-h"))
+    return sayHelp(`${program.helpInformation()}${verb.notes ?? ""}`, call);
   try {
-    program.parse([...words], { from: "user" });
+    program.parse([...own], { from: "user" });
   } catch (error) {
     throw new UsageError(`${sentence((error as Error).message)}\n  See: meanwhile ${name} --help`);
   }
-  return { options: program.opts(), operands: program.args };
+  const server = own.length === words.length ? undefined : words.slice(own.length + 1);
+  return await verb.run({ ...surroundings, options: program.opts(), operands: program.args, server });
 }
 
-/** The options that say which commands are meant. */
-export function declareProject(program: Program): void {
-  program.option("--commands <folder>", "a folder of commands; may be given several times", collect);
-  program.option("--bundled", "also the commands that come with Meanwhile, beside the project's own");
-  program.option("--no-bundled", "without the commands that come with Meanwhile");
+async function runInGroup(name: string, { verbs, notes = "" }: VerbGroup, call: VerbCall): Promise<ExitCode> {
+  const [inner = "", ...words] = call.words;
+  if (["", "--help", "-h"].includes(inner)) {
+    const width = Math.max(...Object.values(verbs).map(({ line }) => line.length)) + 2;
+    const rows = Object.values(verbs).map(({ line, description }) => `  ${line.padEnd(width)}${description}\n`);
+    return sayHelp(`Usage: meanwhile ${name} <what>\n\n${rows.join("")}${notes}`, call);
+  }
+  const verb = Object.hasOwn(verbs, inner) ? verbs[inner] : undefined;
+  if (verb === undefined)
+    throw new UsageError(`Unknown command \`${name} ${inner}\`; there are ${Object.keys(verbs).join(", ")}.`);
+  return await runVerb(`${name} ${inner}`, verb, { ...call, words });
 }
 
-/** What they say, behind the verb or before it. */
-export function toProjectFlags(options: Readonly<Record<string, unknown>>, given: ProjectFlags): ProjectFlags {
-  const commands = (options.commands as string[] | undefined) ?? given.commands;
-  const bundled = (options.bundled as boolean | undefined) ?? given.bundled;
+function sayHelp(text: string, { terminal }: VerbCall): ExitCode {
+  printHelp(text, terminal);
+  return Exit.Ok;
+}
+
+/** Whether a flag was typed. */
+export function isGiven(word: string, options: TypedVerb["options"]): boolean {
+  return options[word.slice(2).replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase())] !== undefined;
+}
+
+/** Which commands are meant, by what was said behind the verb or before it. */
+export function toProjectFlags({ options, flags }: Pick<TypedVerb, "options" | "flags">): ProjectFlags {
+  const commands = (options.commands as string[] | undefined) ?? flags.commands;
+  const bundled = (options.bundled as boolean | undefined) ?? flags.bundled;
   return { ...(commands !== undefined && { commands }), ...(bundled !== undefined && { bundled }) };
-}
-
-interface ProjectFlags {
-  readonly commands?: readonly string[];
-  readonly bundled?: boolean;
-}
-
-/** For options that may be given several times. */
-export function collect(value: string, previous: readonly string[] | undefined): string[] {
-  return [...(previous ?? []), value];
 }

@@ -1,5 +1,5 @@
 import { closeSync, writeSync } from "node:fs";
-import type { GlobalFlags } from "../cli/main.ts";
+import type { ProjectFlags } from "../project/project.ts";
 import { systemClock } from "../clock.ts";
 import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../command/process-guard.ts";
 import { currentRun, guardBuiltins } from "../command/run.ts";
@@ -27,7 +27,7 @@ const answerMs = 100;
 const reportFd = 3;
 
 /** The daemon: serves a project to every front that comes, until nobody needs it. */
-export async function run({ flags, words }: { flags: GlobalFlags; words: readonly string[] }): Promise<ExitCode> {
+export async function run({ flags, words }: { flags: ProjectFlags; words: readonly string[] }): Promise<ExitCode> {
   const report = words.includes("--report") ? tellStarter : () => {};
   try {
     const wanted = process.env[keyVariable];
@@ -46,7 +46,7 @@ export async function run({ flags, words }: { flags: GlobalFlags; words: readonl
   }
 }
 
-async function serve(found: Settings, flags: GlobalFlags, report: (word: string) => void): Promise<ExitCode> {
+async function serve(found: Settings, flags: ProjectFlags, report: (word: string) => void): Promise<ExitCode> {
   const settings = toServed(found);
   const secret = system.areSocketsSeen ? createSecret() : undefined;
   const about = { ...aboutOf(found, flags), ...(secret !== undefined && { secret }) };
@@ -159,7 +159,7 @@ function toServed(settings: Settings): Settings {
 /** What its record says, so that it is found by whoever types something else than its starter did. */
 function aboutOf(
   { commandFolders, bundled: served, configFile, daemon }: Settings,
-  { commands, bundled, scope }: GlobalFlags,
+  { commands, bundled, scope }: ProjectFlags,
 ): NonNullable<LifecycleOptions["about"]> {
   return {
     project: fingerprint(projectParts({ folders: commandFolders, bundled: served }, configFile)),

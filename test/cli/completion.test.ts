@@ -1,18 +1,20 @@
+import { localKey } from "../../src/command/caller.ts";
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { createColors } from "picocolors";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { commandHelp } from "../../src/cli/command-usage.ts";
+import { answerShell } from "../../src/cli/entries/answer-shell.ts";
 import { toCommandWords } from "../../src/cli/completion/command-words.ts";
 import type { Grammar } from "../../src/cli/completion/grammar.ts";
 import { bashEscapable, fishEscapable, readLine } from "../../src/cli/completion/line.ts";
-import { globalFlags, toVerbWords } from "../../src/cli/completion/verb-words.ts";
-import { answerShell } from "../../src/cli/entries/answer-shell.ts";
-import { main, type VerbName } from "../../src/cli/main.ts";
+import { globalFlags, helpFlag } from "../../src/cli/flags.ts";
+import { main } from "../../src/cli/main.ts";
+import type { Verb } from "../../src/cli/verb.ts";
+import { type VerbName, verbs } from "../../src/cli/verb-list.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
-import { localKey } from "../../src/command/caller.ts";
+import { commandHelp } from "../../src/cli/command-usage.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
 import { openTasks } from "../../src/runtime/tasks.ts";
@@ -445,25 +447,23 @@ describe("a line is read as its shell reads it", () => {
 });
 
 describe("the words of the grammar are those of --help", () => {
-  const verbWords = toVerbWords(async () => []);
+  const wordsOf = ({ flags }: Verb) => flagsOf({ flags: [...flags, helpFlag], operands: [] });
 
-  test.each(Object.keys(verbWords) as VerbName[])("%s", async (name) => {
-    const { verbs, ...own } = verbWords[name];
+  test.each(Object.keys(verbs) as VerbName[])("%s", async (name) => {
+    const { verb } = await verbs[name].load();
     const { printed } = await type(name, "--help");
-    if (verbs === undefined) expect(flagsOf(own)).toEqual(flagsIn(printed));
-    else {
-      const listed = [...printed.matchAll(/^ {2}(\w+).*? {2,}(.*)$/gm)].map(([, word, summary]) => [word, summary]);
-      expect(Object.entries(verbs).map(([word, { summary }]) => [word, summary])).toEqual(listed);
-    }
-    for (const [inner, grammar] of Object.entries(verbs ?? {}))
-      expect(flagsOf(grammar), inner).toEqual(flagsIn((await type(name, inner, "--help")).printed));
+    if (!("verbs" in verb)) return expect(wordsOf(verb)).toEqual(flagsIn(printed));
+    const listed = [...printed.matchAll(/^ {2}(\w+).*? {2,}(.*)$/gm)].map(([, word, summary]) => [word, summary]);
+    expect(Object.entries(verb.verbs).map(([word, { description }]) => [word, description])).toEqual(listed);
+    for (const [inner, declared] of Object.entries(verb.verbs))
+      expect(wordsOf(declared), inner).toEqual(flagsIn((await type(name, inner, "--help")).printed));
   });
 
   test("every verb has some", async () => {
     const { printed } = await type("--help");
     const listed = /^Commands of Meanwhile\n((?: .*\n)+)/m.exec(printed)?.[1]?.match(/^ {2}\w+/gm) ?? [];
-    expect(Object.keys(verbWords).map((name) => `  ${name}`)).toEqual(listed);
-    for (const { word, description } of globalFlags.slice(0, -1))
+    expect(Object.keys(verbs).map((name) => `  ${name}`)).toEqual(listed);
+    for (const { word, description } of globalFlags)
       expect(printed).toMatch(new RegExp(`${word}.* {2}${description.replace(/[()]/g, "\\$&")}$`, "m"));
   });
 
@@ -471,7 +471,7 @@ describe("the words of the grammar are those of --help", () => {
     ["without arguments", defineCommand({ summary: "x", run: () => ({}) })],
     ["that asks first", defineCommand({ summary: "x", effects: "destroy", run: () => ({}) })],
   ])("a command %s", (_, made) => {
-    expect(flagsOf(toCommandWords(made, async () => []))).toEqual(flagsIn(helpOf(made)));
+    expect(flagsOf(toCommandWords(made))).toEqual(flagsIn(helpOf(made)));
   });
 
   test("a command's own flags", () => {
@@ -483,7 +483,7 @@ describe("the words of the grammar are those of --help", () => {
     });
     const made = defineCommand({ summary: "x", input, run: () => ({}) });
     const withoutText = (flags: unknown[][]) => flags.map(([word, takesValue]) => [word, takesValue]);
-    expect(withoutText(flagsOf(toCommandWords(made, async () => [])))).toEqual(withoutText(flagsIn(helpOf(made))));
+    expect(withoutText(flagsOf(toCommandWords(made)))).toEqual(withoutText(flagsIn(helpOf(made))));
   });
 
   const helpOf = (made: Command) => commandHelp({ command: made, path: ["x"] });

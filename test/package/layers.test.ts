@@ -3,6 +3,12 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { revisions } from "../../src/wire/revisions.ts";
 
+/** What every room of the terminal may import. */
+const cliRoom = [
+  ...["cli", "command", "task", "project", "settings", "system"],
+  ...["paths.ts", "errors.ts", "clock.ts", "log.ts"],
+];
+
 /** Who may import whom. A folder may always import its own files; `*` may import anything. */
 const table: Record<string, readonly string[] | "*"> = {
   "errors.ts": [],
@@ -30,96 +36,29 @@ const table: Record<string, readonly string[] | "*"> = {
   diagnose: ["index.ts", "host", "errors.ts", "clock.ts", "ids.ts", "wire", "system", "screen"],
   setup: ["paths.ts", "errors.ts", "log.ts"],
   // Its root, completion and screens.
-  cli: [
-    "command",
-    "task",
-    "wire",
-    "daemon",
-    "daemon/main.ts",
-    "settings",
-    "project",
-    "errors.ts",
-    "clock.ts",
-    "screen",
-  ],
-  "cli/tasks": [
-    "cli",
-    "command",
-    "task",
-    "system",
-    "runtime",
-    "settings",
-    "project",
-    "paths.ts",
-    "errors.ts",
-    "clock.ts",
-    "log.ts",
-  ],
-  "cli/remote": ["cli", "cli/tasks", "client", "command", "task", "project", "errors.ts", "clock.ts"],
-  "cli/diagnose": [
-    "cli",
-    "cli/tasks",
-    "cli/remote",
-    "cli/verbs",
-    "command",
-    "diagnose",
-    "client",
-    "task",
-    "runtime",
-    "settings",
-    "paths.ts",
-    "errors.ts",
-    "clock.ts",
-    "log.ts",
-  ],
-  "cli/entries": [
-    "cli",
-    "cli/tasks",
-    "command",
-    "completion",
-    "task",
-    "store",
-    "daemon",
-    "system",
-    "project",
-    "runtime",
-    "settings",
-    "paths.ts",
-    "errors.ts",
-    "clock.ts",
-    "log.ts",
-  ],
+  cli: ["command", "task", "wire", "daemon", "daemon/main.ts", "project", "errors.ts", "clock.ts", "screen"],
+  "cli/own": [...cliRoom, "runtime", "store", "mcp"],
+  "cli/remote": [...cliRoom, "cli/own", "client"],
+  "cli/daemons": [...cliRoom, "cli/own", "cli/remote", "daemon", "daemon/front.ts"],
+  "cli/diagnose": [...cliRoom, "cli/own", "cli/remote", "diagnose", "client", "runtime"],
+  "cli/setup": [...cliRoom, "setup"],
+  "cli/entries": [...cliRoom, "cli/own", "completion", "store", "daemon", "setup", "runtime", "serve.ts"],
   "cli/verbs": [
-    "cli",
-    "cli/tasks",
-    "cli/remote",
-    "cli/diagnose",
-    "command",
-    "task",
-    "store",
-    "client",
-    "mcp",
-    "daemon",
+    ...cliRoom,
+    ...["own", "remote", "daemons", "diagnose", "setup", "entries"].map((room) => `cli/${room}`),
     "daemon/front.ts",
-    "system",
     "diagnose",
     "setup",
-    "project",
     "runtime",
     "serve.ts",
-    "settings",
-    "paths.ts",
-    "errors.ts",
-    "clock.ts",
     "ids.ts",
-    "log.ts",
   ],
   project: ["command", "system", "errors.ts", "paths.ts", "log.ts"],
-  "config.ts": ["host", "project", "log.ts"],
-  settings: ["command", "host", "task", "store", "project", "config.ts", "errors.ts", "log.ts", "paths.ts"],
   runtime: "*",
   embed: "*",
   "serve.ts": "*",
+  "config.ts": ["host", "project", "log.ts"],
+  settings: ["command", "host", "task", "store", "project", "config.ts", "errors.ts", "log.ts", "paths.ts"],
   "bin.ts": "*",
   "index.ts": "*",
 };
@@ -278,7 +217,7 @@ test("time and chance come from clock.ts and ids.ts alone", () => {
 
 test("process is read only where the outside is meant to come in", () => {
   const allowed =
-    /^src\/(serve|bin|paths|log)\.ts$|^src\/(system|daemon|runtime|embed|cli\/(verbs|entries|tasks|diagnose))\/|^src\/(diagnose\/process\/check-child|task\/isolated\/child|cli\/(terminal|on-stop|loaded-before)|transport\/stdio|command\/process-guard)\.ts$/;
+    /^src\/(serve|bin|paths|log)\.ts$|^src\/(system|daemon|runtime|embed|cli\/(verbs|entries|own|daemons|diagnose|setup))\/|^src\/(diagnose\/process\/check-child|task\/isolated\/child|cli\/terminal|transport\/stdio|command\/process-guard)\.ts$/;
   const reads = (text: string) =>
     /(?<![\w.(])process\.(?!off\b)\w+/.test(text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$|`[^`]*`|"[^"]*"/gm, ""));
   expect(sources.filter((file) => reads(textOf(file)) && !allowed.test(file))).toEqual([]);

@@ -2,7 +2,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, chownSync, globSync, lstatSync, mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { listedVerbs, type VerbName } from "../../src/cli/main.ts";
+import { listedVerbs, type VerbName } from "../../src/cli/verb-list.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { executable } from "../helpers/meanwhile.ts";
 

@@ -1,3 +1,4 @@
+import { localKey } from "../../src/command/caller.ts";
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -13,8 +14,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { verbs } from "../../src/cli/main.ts";
-import { localKey } from "../../src/command/caller.ts";
+import { verbs } from "../../src/cli/verb-list.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
 import { openTasks } from "../../src/runtime/tasks.ts";

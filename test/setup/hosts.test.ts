@@ -1,7 +1,8 @@
 import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { toVerbWords } from "../../src/cli/completion/verb-words.ts";
+import type { KnownValues } from "../../src/cli/completion/grammar.ts";
+import { verb } from "../../src/cli/verbs/setup.ts";
 import { fileOf, isInstalled } from "../../src/setup/host.ts";
 import { hosts } from "../../src/setup/hosts/index.ts";
 import type { Machine } from "../../src/setup/machine.ts";
@@ -193,8 +194,7 @@ describe("entries", () => {
   const launchPart = { command: launch.command, args: launch.args };
 
   test("the shell completes the hosts there are", async () => {
-    const [operand] = toVerbWords(async () => []).setup.operands;
-    const offer = await operand?.values("", new Map());
+    const offer = await verb.operands?.[0]?.values?.("", new Map(), {} as KnownValues);
     expect(offer).toEqual({ kind: "values", suggestions: hosts.map(({ id }) => ({ value: id })) });
   });
 });

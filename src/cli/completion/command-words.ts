@@ -1,26 +1,17 @@
-import type { DescribedCommand, Suggestion } from "../../command/command.ts";
+import type { DescribedCommand } from "../../command/command.ts";
 import type { JsonSchema } from "../../command/schema.ts";
 import { describeOff, type Parameter, readValue, toParameters } from "../arguments.ts";
-import { type Flag, files, type Given, type Grammar, nothing, toOffer, unknown, type Values } from "./grammar.ts";
-
-/** Asks the completion engine for the values of one argument. */
-export type Complete = (
-  command: DescribedCommand,
-  request: {
-    readonly argument: string;
-    readonly partial: string;
-    readonly arguments: Readonly<Record<string, unknown>>;
-  },
-) => Promise<readonly Suggestion[]>;
+import { commandFlags, helpFlag } from "../flags.ts";
+import { type Flag, type Given, type Grammar, nothing, type OfferAt, toOffer } from "./grammar.ts";
 
 /**
  * The words that may stand behind a command: its arguments, as usage.ts reads them, and the flags that every command
  * has.
  */
-export function toCommandWords(command: DescribedCommand, complete: Complete): Grammar {
+export function toCommandWords(command: DescribedCommand): Grammar {
   const parameters = toParameters(command.inputSchema, command.positional);
-  const valuesOf = (parameter: Parameter): Values => {
-    return async (partial, given) => {
+  const valuesOf = (parameter: Parameter): OfferAt => {
+    return async (partial, given, { complete }) => {
       const { [parameter.name]: own, ...others } = toArguments(parameters, given);
       const known = parameter.isList && own !== undefined ? { ...others, [parameter.name]: own } : others;
       const hasCompleter = Object.hasOwn(command.complete, parameter.name);
@@ -34,30 +25,18 @@ export function toCommandWords(command: DescribedCommand, complete: Complete): G
     };
   };
   return {
-    flags: [...parameters.flatMap((parameter) => toFlags(parameter, valuesOf(parameter))), ...ownFlags(command)],
+    flags: [
+      ...parameters.flatMap((parameter) => toFlags(parameter, valuesOf(parameter))),
+      ...commandFlags(command),
+      helpFlag,
+    ],
     operands: parameters
       .filter(({ place }) => place === "positional")
       .map((parameter) => ({ name: parameter.name, values: valuesOf(parameter), isList: parameter.isList })),
   };
 }
 
-/** A test compares these with --help. */
-function ownFlags(command: DescribedCommand): Flag[] {
-  return [
-    { word: "--input", description: "read the arguments from a JSON file, or - for standard input", values: files },
-    { word: "--json", description: "print the result as JSON" },
-    { word: "--yaml", description: "print the result as YAML" },
-    { word: "--quiet", description: "print nothing but the result" },
-    { word: "--async", description: "run as a task that outlives this terminal, and follow it" },
-    { word: "--detach", description: "run as a task, print its id and leave" },
-    { word: "--new", description: "as a task: start another run even if an equal one is live" },
-    { word: "--task-ttl", description: "as a task: how long its result is kept (default 24 h)", values: unknown },
-    ...(command.confirm === false ? [] : [{ word: "--yes", description: "go ahead without asking" }]),
-    { word: "--help", description: "show this help" },
-  ];
-}
-
-function toFlags(parameter: Parameter, values: Values): Flag[] {
+function toFlags(parameter: Parameter, values: OfferAt): Flag[] {
   const { name, word, description, isList } = parameter;
   if (!parameter.isSwitch)
     return [

@@ -1,69 +1,82 @@
 import type { DescribedCommand, Suggestion } from "../../command/command.ts";
 import type { FoundCommand } from "../../command/discover.ts";
-import type { GlobalFlags, VerbName } from "../main.ts";
-import type { OwnTools } from "./call-words.ts";
-import { type Complete, toCommandWords } from "./command-words.ts";
-import { type Completed, completeWord, type Given, type Grammar, readWords, toOffer } from "./grammar.ts";
-import { type FindTasks, globalFlags, toVerbWords, type VerbWords } from "./verb-words.ts";
+import type { TaskStatus } from "../../task/task.ts";
+import { globalFlags, helpFlag } from "../flags.ts";
+import type { ProjectFlags } from "../../project/project.ts";
+import type { Verb, VerbGroup } from "../verb.ts";
+import { type VerbName, verbs } from "../verb-list.ts";
+import { toCommandWords } from "./command-words.ts";
+import {
+  type Completed,
+  completeWord,
+  type Given,
+  type Grammar,
+  type KnownValues,
+  type LineWords,
+  type OwnTools,
+  readWords,
+  toOffer,
+} from "./grammar.ts";
 
 /** What completion needs to know, looked up when it is needed. */
-export interface Project {
+export interface CompletionFacts {
   readonly verbs: readonly { readonly name: VerbName; readonly summary: string }[];
   /** The files of the commands that can be run where these options are given. */
-  findCommands(flags: GlobalFlags): Promise<readonly FoundCommand[]>;
+  findCommands(flags: ProjectFlags): Promise<readonly FoundCommand[]>;
   /** Those of the commands that are served there. */
-  findServed(flags: GlobalFlags): Promise<readonly FoundCommand[]>;
+  findServed(flags: ProjectFlags): Promise<readonly FoundCommand[]>;
   /** What stands before the name of every tool. */
-  toolPrefix(flags: GlobalFlags): Promise<string>;
+  toolPrefix(flags: ProjectFlags): Promise<string>;
   /** A command as it was last loaded, unless its file is another by now. */
-  describe(flags: GlobalFlags, found: FoundCommand): Promise<DescribedCommand | undefined>;
-  readonly complete: Complete;
-  findTasks(flags: GlobalFlags, ...wanted: Parameters<FindTasks>): ReturnType<FindTasks>;
+  describe(flags: ProjectFlags, found: FoundCommand): Promise<DescribedCommand | undefined>;
+  readonly complete: KnownValues["complete"];
+  findTasks(flags: ProjectFlags, statuses: readonly TaskStatus[] | undefined): Promise<readonly Suggestion[]>;
   /** What a command does, where somebody can read it and it is not long in coming. */
-  summaryOf(flags: GlobalFlags, found: FoundCommand): Promise<string | undefined>;
-}
-
-interface Words {
-  readonly words: readonly string[];
-  /** The one that is being typed. */
-  readonly current: string;
+  summaryOf(flags: ProjectFlags, found: FoundCommand): Promise<string | undefined>;
 }
 
 /** What can stand at the cursor behind `meanwhile`. */
-export async function completeLine(line: Words, project: Project): Promise<Completed> {
+export async function completeLine(line: LineWords, project: CompletionFacts): Promise<Completed> {
   const { current } = line;
   const words = line.words.filter((word, at) => word !== "--no-color" || line.words.slice(0, at).includes("--"));
   const { rest } = readWords(globals, words);
   const leading = words.slice(0, words.length - rest.length);
   const { given, pending } = readWords(globals, leading);
   const flags = toGlobalFlags(given);
+  const known: KnownValues = {
+    findTasks: (statuses) => project.findTasks(flags, statuses),
+    complete: project.complete,
+    tools: toOwnTools(flags, project),
+  };
   const [first, ...others] = rest;
   if (first === undefined && (pending !== undefined || current.startsWith("-")))
-    return await completeWord(globals, leading, current);
-  const verbs = project.verbs.map(({ name, summary }) => ({ value: name, description: summary }));
+    return await completeWord(globals, { words: leading, current }, known);
+  const names = project.verbs.map(({ name, summary }) => ({ value: name, description: summary }));
   if (first === undefined)
-    return inPlace([...verbs, helpVerb, ...(await namesBelow({ words: [], current }, flags, project))]);
+    return inPlace([...names, helpVerb, ...(await namesBelow({ words: [], current }, flags, project))]);
   if (first === "help")
     return inPlace([
-      ...(others.length === 0 ? verbs : []),
+      ...(others.length === 0 ? names : []),
       ...(await namesBelow({ words: others, current }, flags, project)),
     ]);
-  const verbWords = toVerbWords((statuses) => project.findTasks(flags, statuses), toOwnTools(flags, project));
-  if (Object.hasOwn(verbWords, first)) return await completeVerb(verbWords[first as VerbName], others, current);
-  return await completeCommand({ words: rest, current }, flags, project);
+  if (Object.hasOwn(verbs, first)) {
+    const { verb } = await verbs[first as VerbName].load();
+    return await completeVerb(verb, { words: others, current }, known);
+  }
+  return await completeCommand({ words: rest, current }, flags, { project, known });
 }
 
-const globals: Grammar = { flags: globalFlags, operands: [] };
+const globals: Grammar = { flags: [...globalFlags, helpFlag], operands: [] };
 const helpVerb: Suggestion = { value: "help", description: "explain a command" };
 const inPlace = (suggestions: readonly Suggestion[]): Completed => ({ before: "", offer: toOffer(suggestions) });
 
-function toGlobalFlags(given: Given): GlobalFlags {
+function toGlobalFlags(given: Given): ProjectFlags {
   const commands = given.get("--commands");
   const bundled = given.has("--no-bundled") ? false : given.has("--bundled") ? true : undefined;
   return { ...(commands !== undefined && { commands }), ...(bundled !== undefined && { bundled }) };
 }
 
-function toOwnTools(flags: GlobalFlags, project: Project): OwnTools {
+function toOwnTools(flags: ProjectFlags, project: CompletionFacts): OwnTools {
   const named = async () => {
     const prefix = await project.toolPrefix(flags);
     const found = (await project.findServed(flags)).filter(({ problem }) => problem === undefined);
@@ -81,32 +94,34 @@ function toOwnTools(flags: GlobalFlags, project: Project): OwnTools {
       const known = (await named()).find(({ name }) => name === toolName);
       return known && (await project.describe(flags, known.item));
     },
-    complete: project.complete,
   };
 }
 
-async function completeVerb(verb: VerbWords, words: readonly string[], current: string): Promise<Completed> {
-  const [first, ...others] = words;
-  if (verb.verbs === undefined) return await completeWord(verb, words, current);
-  if (first === undefined && !current.startsWith("-"))
-    return inPlace(Object.entries(verb.verbs).map(([value, { summary }]) => ({ value, description: summary })));
+async function completeVerb(verb: Verb | VerbGroup, line: LineWords, known: KnownValues): Promise<Completed> {
+  if (!("verbs" in verb))
+    return await completeWord({ flags: [...verb.flags, helpFlag], operands: verb.operands ?? [] }, line, known);
+  const [first, ...words] = line.words;
+  if (first === undefined && !line.current.startsWith("-"))
+    return inPlace(Object.entries(verb.verbs).map(([value, { description }]) => ({ value, description })));
   const inner = first !== undefined && Object.hasOwn(verb.verbs, first) ? verb.verbs[first] : undefined;
-  return await completeWord(inner ?? verb, inner === undefined ? words : others, current);
+  if (inner === undefined) return await completeWord({ flags: [helpFlag], operands: [] }, line, known);
+  return await completeVerb(inner, { ...line, words }, known);
 }
 
 /** A subcommand's name, or an argument of the command that is there already. */
-async function completeCommand(line: Words, flags: GlobalFlags, project: Project): Promise<Completed> {
+async function completeCommand(
+  line: LineWords,
+  flags: ProjectFlags,
+  { project, known }: { readonly project: CompletionFacts; readonly known: KnownValues },
+): Promise<Completed> {
   const { words, current } = line;
   const names = await namesBelow(line, flags, project);
   const fits = (await project.findCommands(flags)).filter(({ path }) => path.every((part, at) => words[at] === part));
   const match = fits.sort((a, b) => b.path.length - a.path.length)[0];
   const command = match && (await project.describe(flags, match));
   if (match === undefined || command === undefined) return inPlace(names);
-  const completed = await completeWord(
-    toCommandWords(command, project.complete),
-    words.slice(match.path.length),
-    current,
-  );
+  const behind = { words: words.slice(match.path.length), current };
+  const completed = await completeWord(toCommandWords(command), behind, known);
   const { offer } = completed;
   if (offer.kind !== "values") return names.some(({ value }) => value.startsWith(current)) ? inPlace(names) : completed;
   // Flags stand in for arguments where a command has none left, but not for subcommands.
@@ -118,7 +133,11 @@ async function completeCommand(line: Words, flags: GlobalFlags, project: Project
 }
 
 /** The words that lead on to a command; only those that begin with what was typed, where there are such. */
-async function namesBelow({ words, current }: Words, flags: GlobalFlags, project: Project): Promise<Suggestion[]> {
+async function namesBelow(
+  { words, current }: LineWords,
+  flags: ProjectFlags,
+  project: CompletionFacts,
+): Promise<Suggestion[]> {
   const below = (await project.findCommands(flags)).filter(
     ({ path, problem }) => problem === undefined && isBelow(path, words),
   );

@@ -1,4 +1,5 @@
-import type { Suggestion } from "../../command/command.ts";
+import type { DescribedCommand, Suggestion } from "../../command/command.ts";
+import type { TaskStatus } from "../../task/task.ts";
 
 /** What the shell is to offer: these values, or its own files or folders. */
 export type Offer =
@@ -11,8 +12,29 @@ export interface Completed {
   readonly offer: Offer;
 }
 
-/** The values that can stand at a place, from what was typed there and what was given elsewhere. */
-export type Values = (typed: string, given: Given) => Offer | Promise<Offer>;
+/** What can stand at a place, from what was typed there, what was given elsewhere, and what is known of the project. */
+export type OfferAt = (typed: string, given: Given, known: KnownValues) => Offer | Promise<Offer>;
+
+/** Looked up when it is needed; nothing of a project is run for it. */
+export interface KnownValues {
+  /** Tasks with these statuses, or all; newest first. */
+  findTasks(statuses: readonly TaskStatus[] | undefined): Promise<readonly Suggestion[]>;
+  /** Asks the completion engine for the values of one argument. */
+  complete(command: DescribedCommand, request: ArgumentRequest): Promise<readonly Suggestion[]>;
+  readonly tools: OwnTools;
+}
+
+export interface ArgumentRequest {
+  readonly argument: string;
+  readonly partial: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+/** The tools of this project's own server, known without starting it. */
+export interface OwnTools {
+  list(): Promise<readonly Suggestion[]>;
+  describe(toolName: string): Promise<DescribedCommand | undefined>;
+}
 
 /** The words given for each flag and operand, by its name. */
 export type Given = ReadonlyMap<string, readonly string[]>;
@@ -22,9 +44,11 @@ export interface Flag {
   readonly word: string;
   /** The same for flags that say something about the same thing, as --draft and --no-draft do. Default: the word. */
   readonly name?: string;
+  /** What help calls its value: <format>. */
+  readonly value?: string;
   readonly description: string;
   /** Without it the flag takes no value. */
-  readonly values?: Values;
+  readonly values?: OfferAt;
   readonly isRepeatable?: boolean;
   /** Offered only once its first letter was typed. */
   readonly isRare?: boolean;
@@ -32,9 +56,19 @@ export interface Flag {
 
 export interface Operand {
   readonly name: string;
-  readonly values: Values;
+  /** As help shows it: <task>, [hosts...]. */
+  readonly shown?: string;
+  readonly description?: string;
+  /** Without it flags are offered in its place. */
+  readonly values?: OfferAt;
   /** Takes all words that are left. */
   readonly isList?: boolean;
+}
+
+export interface LineWords {
+  /** The whole words before the one that is being typed. */
+  readonly words: readonly string[];
+  readonly current: string;
 }
 
 /** The words that may stand behind a command. */
@@ -43,20 +77,32 @@ export interface Grammar {
   readonly operands: readonly Operand[];
 }
 
+/** A flag by the words that help shows: `--port <number>`. */
+export function flag(shown: string, description: string, more: Partial<Flag> = {}): Flag {
+  const [word = "", value] = shown.split(" ");
+  return { word, description, ...(value !== undefined && { value, values: unknown }), ...more };
+}
+
+/** An operand by the word that help shows: `<task>`, `[hosts...]`. */
+export function operand(shown: string, values?: OfferAt, description = ""): Operand {
+  const name = shown.replaceAll(/[^\w/-]/g, "");
+  return { name, shown, description, isList: shown.includes("..."), ...(values !== undefined && { values }) };
+}
+
 export const nothing: Offer = { kind: "values", suggestions: [] };
-export const files: Values = () => ({ kind: "files" });
-export const folders: Values = () => ({ kind: "folders" });
+export const files: OfferAt = () => ({ kind: "files" });
+export const folders: OfferAt = () => ({ kind: "folders" });
 /** A value that only its author can know. */
-export const unknown: Values = () => nothing;
+export const unknown: OfferAt = () => nothing;
 export const toOffer = (suggestions: readonly Suggestion[]): Offer => ({ kind: "values", suggestions });
 export const choices =
-  (...values: readonly string[]): Values =>
+  (...values: readonly string[]): OfferAt =>
   () =>
     toOffer(values.map((value) => ({ value })));
 
 /** Several of them with commas between, each once. */
 export const commaList =
-  (...values: readonly string[]): Values =>
+  (...values: readonly string[]): OfferAt =>
   (typed) => {
     const before = typed.split(",").slice(0, -1);
     return toOffer(
@@ -105,10 +151,14 @@ export function readWords(grammar: Grammar, words: readonly string[]): Reading {
 }
 
 /** What may stand at the cursor behind these words. */
-export async function completeWord(grammar: Grammar, words: readonly string[], current: string): Promise<Completed> {
+export async function completeWord(
+  grammar: Grammar,
+  { words, current }: LineWords,
+  known: KnownValues,
+): Promise<Completed> {
   const reading = readWords(grammar, words);
   if (reading.pending?.values !== undefined)
-    return { before: "", offer: await reading.pending.values(current, reading.given) };
+    return { before: "", offer: await reading.pending.values(current, reading.given, known) };
   const [, before, typed = ""] = (!reading.isBehindDashes && /^(--[^=]+=)(.*)$/s.exec(current)) || [];
   if (before !== undefined) {
     const flag = grammar.flags.find(({ word }) => `${word}=` === before);
@@ -116,13 +166,13 @@ export async function completeWord(grammar: Grammar, words: readonly string[], c
     const isSwitch =
       flag !== undefined && grammar.flags.some((other) => other !== flag && nameOf(other) === nameOf(flag));
     const values = flag?.values ?? (isSwitch ? choices("true", "false") : unknown);
-    return { before, offer: await values(typed, reading.given) };
+    return { before, offer: await values(typed, reading.given, known) };
   }
   const flags = reading.isBehindDashes ? [] : flagsLeft(grammar, reading.given, current);
   const operand = operandAt(grammar, reading.operands);
   const isFlag = !reading.isBehindDashes && current.startsWith("--");
-  if (operand === undefined || isFlag) return { before: "", offer: toOffer(flags) };
-  const offer = await operand.values(current, reading.given);
+  if (operand?.values === undefined || isFlag) return { before: "", offer: toOffer(flags) };
+  const offer = await operand.values(current, reading.given, known);
   if (reading.isBehindDashes || (offer.kind !== "values" && !current.startsWith("-"))) return { before: "", offer };
   // A word that begins with a dash would be taken for a flag here, unless it is a number.
   const suggestions = offer.kind === "values" ? offer.suggestions.filter(({ value }) => !looksLikeFlag(value)) : [];

@@ -1,21 +1,20 @@
+import { localKey } from "../../command/caller.ts";
 import type { FollowOptions, Progress, TaskState } from "../../client/client.ts";
 import { Detach } from "../../client/detach.ts";
 import { sleep, systemClock } from "../../clock.ts";
-import { localKey } from "../../command/caller.ts";
+import { loadSettings } from "../../settings/settings.ts";
 import { ownCommand } from "../../diagnose/diagnose-command.ts";
-import { nameOf } from "../../diagnose/diagnosis-target.ts";
 import type { Report } from "../../diagnose/report/report.ts";
+import { nameOf } from "../../diagnose/diagnosis-target.ts";
 import { CommandError, TimedOut } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
-import { openTasks, type Tasks } from "../../runtime/tasks.ts";
-import { loadSettings } from "../../settings/settings.ts";
 import { type EndedTask, isTerminal, type Task } from "../../task/task.ts";
-import type { VerbCall } from "../main.ts";
+import { openTasks, type Tasks } from "../../runtime/tasks.ts";
 import { followRemote, leftAlone } from "../remote/follow-remote.ts";
 import { quoteWord } from "../remote/server-target.ts";
-import { startDetachedWorker } from "../tasks/detached-worker.ts";
-import { clean } from "../terminal.ts";
-import type { Typed } from "../verbs/diagnose.ts";
+import { clean, type Terminal } from "../terminal.ts";
+import { startDetachedWorker } from "../own/detached-worker.ts";
+import type { TypedDiagnosis } from "./read-diagnosis.ts";
 
 /**
  * A diagnosis as a task: durable before anything is printed, done by a process of its own, and taken up again by its
@@ -25,15 +24,15 @@ import type { Typed } from "../verbs/diagnose.ts";
 const defaultPollMs = 1_000;
 
 interface StartOptions {
-  readonly call: VerbCall;
+  readonly terminal: Terminal;
   readonly ttlMs: number | undefined;
   readonly pollIntervalMs: number | undefined;
   readonly isDetached: boolean;
 }
 
 /** Starts a diagnosis; undefined when it is left to itself. */
-export async function startDiagnosis(typed: Typed, options: StartOptions): Promise<Report | undefined> {
-  const { call, ttlMs, isDetached } = options;
+export async function startDiagnosis(typed: TypedDiagnosis, options: StartOptions): Promise<Report | undefined> {
+  const { terminal, ttlMs, isDetached } = options;
   const entry = ownCommand(typed.tools.length === 0 ? "diagnose" : "diagnose_tools");
   if (entry === undefined) throw new Error("diagnose has no command of its own");
   return await withTasks(async (tasks, revive) => {
@@ -50,13 +49,12 @@ export async function startDiagnosis(typed: Typed, options: StartOptions): Promi
       ...(options.pollIntervalMs !== undefined && { pollIntervalMs: options.pollIntervalMs }),
     };
     const reason = `asked for with --${isDetached ? "detach" : "async"}`;
-    const origin = { door: "terminal", folder: call.terminal.folder } as const;
+    const origin = { door: "terminal", folder: terminal.folder } as const;
     const asked = { entry, input, caller: localKey, origin, name: "diagnose", reason };
     const { task } = await tasks.engine.create({ ...asked, ...(ttlMs !== undefined && { ttlMs }) });
     if (!isDetached)
       return await follow(task, tasks, { ...options, revive, endpoint: nameOf(target), isQuiet: typed.isQuiet });
     revive(task);
-    const { terminal } = call;
     if (!typed.isQuiet) terminal.say(`${terminal.colors.green("✓")} Runs on without you: ${wayBack(task.taskId)}\n`);
     terminal.print(`${task.taskId}\n`);
     return undefined;
@@ -64,7 +62,7 @@ export async function startDiagnosis(typed: Typed, options: StartOptions): Promi
 }
 
 interface TakeUpOptions {
-  readonly call: VerbCall;
+  readonly terminal: Terminal;
   readonly isQuiet: boolean;
   readonly pollIntervalMs: number | undefined;
 }
@@ -78,10 +76,10 @@ export async function followDiagnosis(taskId: string, options: TakeUpOptions): P
         `The task ${clean(taskId)} is no diagnosis but ${task.command}; meanwhile tasks result ${clean(taskId)} prints what it gave.`,
       );
     const { target, pollIntervalMs } = task.input as {
-      readonly target: Typed["target"];
+      readonly target: TypedDiagnosis["target"];
       readonly pollIntervalMs?: number;
     };
-    const { terminal } = options.call;
+    const { terminal } = options;
     if (!options.isQuiet)
       terminal.say(`${terminal.colors.cyan("›")} Taking up a diagnosis of ${clean(nameOf(target))}\n`);
     return await follow(task, tasks, {
@@ -111,8 +109,8 @@ async function withTasks<T>(work: (tasks: Tasks, revive: (task: Task) => void) =
   }
 }
 
-interface Following {
-  readonly call: VerbCall;
+interface FollowedDiagnosis {
+  readonly terminal: Terminal;
   readonly isQuiet: boolean;
   readonly ttlMs: number | undefined;
   readonly pollIntervalMs: number | undefined;
@@ -124,11 +122,11 @@ interface Following {
 async function follow(
   task: Task,
   tasks: Tasks,
-  { call, isQuiet, ttlMs, pollIntervalMs, endpoint, revive }: Following,
+  { terminal, isQuiet, ttlMs, pollIntervalMs, endpoint, revive }: FollowedDiagnosis,
 ): Promise<Report | undefined> {
   const ended = await followRemote(
     {
-      terminal: call.terminal,
+      terminal,
       isQuiet,
       canDetach: true,
       wayBack,

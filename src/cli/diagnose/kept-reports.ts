@@ -1,7 +1,6 @@
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { toTimestamp } from "../../clock.ts";
-import { toJson } from "../../diagnose/formats/json-report.ts";
 import type { Report } from "../../diagnose/report/report.ts";
 import { ensureHome, type Home } from "../../paths.ts";
 
@@ -13,7 +12,8 @@ export const keptReports = 50;
 const ours = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z-[a-z0-9-]*\.json$/;
 
 /** Writes a report among those that are kept, lets the oldest go, and says where it is. */
-export function keepReport(home: Home, report: Report, now: number): string {
+export async function keepReport(home: Home, report: Report, now: number): Promise<string> {
+  const { toJson } = await import("../../diagnose/formats/json-report.ts");
   ensureHome(home);
   mkdirSync(home.reportsFolder, { recursive: true, mode: 0o700 });
   const file = freeName(home.reportsFolder, report, now);

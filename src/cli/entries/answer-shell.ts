@@ -1,20 +1,20 @@
 import { homedir } from "node:os";
 import { systemClock } from "../../clock.ts";
 import type { Suggestion } from "../../command/command.ts";
-import { takeStdout } from "../../command/process-guard.ts";
 import { completeTaskId } from "../../completion/completers.ts";
 import { filterBy } from "../../completion/filter.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
+import { takeStdout } from "../../command/process-guard.ts";
 import type { ProcessEnvironment } from "../../paths.ts";
 import { findForTerminal, findServed } from "../../project/project-commands.ts";
 import { StoredCatalog } from "../../project/stored-catalog.ts";
 import { readSettings, type Settings } from "../../settings/settings.ts";
 import { openStore, storeExists } from "../../store/open.ts";
 import type { TaskStatus } from "../../task/task.ts";
-import { completeLine, type Project } from "../completion/complete-line.ts";
+import { type CompletionFacts, completeLine } from "../completion/complete-line.ts";
 import type { Completed } from "../completion/grammar.ts";
 import { isShell, readShell, toAnswer } from "../completion/shells.ts";
-import type { GlobalFlags } from "../main.ts";
+import type { ProjectFlags } from "../../project/project.ts";
 
 /** Somebody has pressed a key and waits: better no answer than a late one. */
 const limitMs = 3_000;
@@ -26,7 +26,7 @@ const maxTasks = 100;
  * `meanwhile _complete --shell <shell> -- …`: what the shells' scripts call. Prints what can stand at the cursor, and
  * nothing else: whatever goes wrong, nothing is said and the exit code is 0.
  */
-export async function run(words: readonly string[], verbs: Project["verbs"]): Promise<ExitCode> {
+export async function run(words: readonly string[], verbs: CompletionFacts["verbs"]): Promise<ExitCode> {
   const print = takeOver();
   const late = Promise.withResolvers<string>();
   systemClock.after(limitMs, () => late.resolve(""));
@@ -52,7 +52,7 @@ function takeOver(): (text: string) => Promise<void> {
 }
 
 interface Surroundings {
-  readonly verbs: Project["verbs"];
+  readonly verbs: CompletionFacts["verbs"];
   readonly cwd: string;
   readonly env: ProcessEnvironment;
 }
@@ -81,9 +81,12 @@ function withFitting(completed: Completed, current: string): Completed {
   return { before, offer: { kind: "values", suggestions: isBegun || fitting.length === 1 ? fitting : [] } };
 }
 
-function toProject({ verbs, cwd, env }: Surroundings, { hasDescriptions }: { hasDescriptions: boolean }): Project {
+function toProject(
+  { verbs, cwd, env }: Surroundings,
+  { hasDescriptions }: { hasDescriptions: boolean },
+): CompletionFacts {
   let known: { readonly settings: Settings; readonly stored: StoredCatalog } | undefined;
-  const open = (flags: GlobalFlags) => {
+  const open = (flags: ProjectFlags) => {
     if (known !== undefined) return known;
     const commands = flags.commands?.map((folder) => folder.replace(/^~(?=\/|$)/, env.HOME ?? homedir()));
     const { settings } = readSettings({ cwd, env, flags: { ...flags, ...(commands !== undefined && { commands }) } });

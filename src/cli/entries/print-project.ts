@@ -1,12 +1,12 @@
-import { Exit, type ExitCode } from "../../errors.ts";
 import { projectConfigOf } from "../../settings/load-config.ts";
 import { loadSettings } from "../../settings/settings.ts";
-import type { GlobalFlags } from "../main.ts";
+import { Exit, type ExitCode } from "../../errors.ts";
+import type { ProjectFlags } from "../../project/project.ts";
 import type { Terminal } from "../terminal.ts";
 
 /** For a front that meets a config file written as code: prints the settings that name the project. */
 export async function run(call: {
-  flags: GlobalFlags;
+  flags: ProjectFlags;
   terminal: Terminal;
   protectStdout(): Promise<void>;
 }): Promise<ExitCode> {

@@ -1,19 +1,19 @@
-import { sleep, systemClock } from "../../clock.ts";
 import { localKey } from "../../command/caller.ts";
+import { sleep, systemClock } from "../../clock.ts";
 import { openLiveCatalog } from "../../command/catalog.ts";
 import { watchLoop } from "../../command/loop-watch.ts";
-import { describeHarm, limitPrints } from "../../command/process-guard.ts";
 import { currentRun, guardBuiltins } from "../../command/run.ts";
-import { keepLogBounded } from "../../daemon/log-file.ts";
+import { loadSettings } from "../../settings/settings.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
+import { keepLogBounded } from "../../daemon/log-file.ts";
+import { describeHarm, limitPrints } from "../../command/process-guard.ts";
 import { servedCatalog } from "../../project/project-commands.ts";
 import { servedFolders } from "../../project/stored-project.ts";
-import { openTasks, type Tasks } from "../../runtime/tasks.ts";
-import { loadSettings } from "../../settings/settings.ts";
 import { onStoreGone } from "../../store/open.ts";
+import { openTasks, type Tasks } from "../../runtime/tasks.ts";
+import type { ProjectFlags } from "../../project/project.ts";
 import { onStop } from "../../system/on-stop.ts";
-import type { GlobalFlags } from "../main.ts";
 
 const retryCheckMs = 500;
 
@@ -25,7 +25,7 @@ async function hasRetries(tasks: Tasks): Promise<boolean> {
 }
 
 /** The detached worker behind `--detach`: runs this project's tasks until there are none. */
-export async function run(call: { flags: GlobalFlags; protectStdout(): Promise<void> }): Promise<ExitCode> {
+export async function run(call: { flags: ProjectFlags; protectStdout(): Promise<void> }): Promise<ExitCode> {
   await call.protectStdout();
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
   const write = limitPrints(process, {

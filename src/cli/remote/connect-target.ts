@@ -1,4 +1,3 @@
-import type { Command as Program } from "commander";
 import type { Client, Target as ClientTarget } from "../../client/client.ts";
 import { ConnectionError } from "../../client/client-errors.ts";
 import { systemClock } from "../../clock.ts";
@@ -13,29 +12,21 @@ import {
   UsageError,
 } from "../../errors.ts";
 import { executable, flagWords } from "../../project/project.ts";
-import type { GlobalFlags } from "../main.ts";
+import type { ProjectFlags } from "../../project/project.ts";
 import { clean, cleanLines, StageView, type Terminal } from "../terminal.ts";
-import { collect } from "../verb.ts";
-import { describeTarget, quoteWord, type Target } from "./server-target.ts";
+import { describeTarget, quoteWord, type ServerTarget } from "./server-target.ts";
 
 /** How a target is reached, as typed. */
 export interface Reach {
-  readonly target: Target;
+  readonly target: ServerTarget;
   readonly headers: Readonly<Record<string, string>>;
   readonly tokenVariable: string | undefined;
   readonly revision: string | undefined;
   /** Say which project is this one's own. */
-  readonly flags: GlobalFlags;
+  readonly flags: ProjectFlags;
 }
 
-/** A test compares these with what is completed. */
-export function declareReach(program: Program): void {
-  program.option("--header <header>", "'Name: value', sent with every request; may be given several times", collect);
-  program.option("--token-env <name>", "the environment variable that holds the bearer token");
-  program.option("--revision <revision>", "speak this revision of the protocol and no other, e.g. 2025-11-25");
-}
-
-export function toReach(target: Target, options: Readonly<Record<string, unknown>>, flags: GlobalFlags): Reach {
+export function toReach(target: ServerTarget, options: Readonly<Record<string, unknown>>, flags: ProjectFlags): Reach {
   const headers = readHeaders((options.header as string[] | undefined) ?? []);
   const tokenVariable = options.tokenEnv as string | undefined;
   const isUrl = target.kind === "url";

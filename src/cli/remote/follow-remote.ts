@@ -5,7 +5,7 @@ import { systemClock } from "../../clock.ts";
 import { Cancelled, CommandError, Exit, messageOf } from "../../errors.ts";
 import type { ProgressUpdate } from "../../task/progress.ts";
 import { HeldLines } from "../screens/held-lines.ts";
-import { askHowToLeave } from "../tasks/follow-task.ts";
+import { askHowToLeave } from "../own/follow-task.ts";
 import { askInTerminal, clean, StageView, type Terminal } from "../terminal.ts";
 import { TaskStory, type Wish } from "./task-story.ts";
 

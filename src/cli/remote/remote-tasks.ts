@@ -1,10 +1,10 @@
 import type { Client, TaskHandle, TaskState, TaskStatus } from "../../client/client.ts";
 import { formatDuration, systemClock, toTimestamp } from "../../clock.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
-import type { GlobalFlags } from "../main.ts";
+import type { ProjectFlags } from "../../project/project.ts";
 import { toColumns, widthFor } from "../screens/layout.ts";
 import { type Format, formatData } from "../screens/output.ts";
-import { readAnswer, readStatuses } from "../tasks/read-answer.ts";
+import { readAnswer, readStatuses } from "../own/read-answer.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { printToolResult } from "./call-result.ts";
 import { answerWords, type Connected, type Reach, taskWords, toReach, withClient } from "./connect-target.ts";
@@ -14,7 +14,7 @@ import { quoteWord, readTarget } from "./server-target.ts";
 interface RemoteCall {
   readonly options: Readonly<Record<string, unknown>>;
   readonly operands: readonly string[];
-  readonly flags: GlobalFlags;
+  readonly flags: ProjectFlags;
   readonly terminal: Terminal;
 }
 

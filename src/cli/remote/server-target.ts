@@ -1,14 +1,14 @@
 import { UsageError } from "../../errors.ts";
 
 /** Where a server is, as typed. */
-export type Target =
+export type ServerTarget =
   | { readonly kind: "own" }
   | { readonly kind: "url"; readonly url: string }
   | { readonly kind: "socket"; readonly socket: string }
   | { readonly kind: "command"; readonly command: string; readonly args: readonly string[] };
 
 /** Reads a target in one word: a URL, a socket, `.` for this project's own server, or a command line. */
-export function readTarget(text: string): Target {
+export function readTarget(text: string): ServerTarget {
   if (text.trim() === "")
     throw new UsageError(
       "The target is empty; give a URL, a socket, a command line in quotes, or . for this project's own server.",
@@ -27,14 +27,14 @@ export function readTarget(text: string): Target {
 }
 
 /** A target of several words, as they stand behind `--`. */
-export function toCommand(words: readonly string[]): Target {
+export function toCommand(words: readonly string[]): ServerTarget {
   const [command, ...args] = words;
   if (command === undefined || command === "")
     throw new UsageError("The server's command is empty; it is the program to start, then its arguments.");
   return { kind: "command", command, args };
 }
 
-function toSocket(socket: string): Target {
+function toSocket(socket: string): ServerTarget {
   if (socket === "") throw new UsageError("unix: needs the path of a socket, e.g. unix:/run/server.sock.");
   return { kind: "socket", socket };
 }
@@ -81,7 +81,7 @@ export function splitWords(text: string): string[] {
 }
 
 /** A target as it may be shown: what follows the `?` of a URL may be a secret. */
-export function describeTarget(target: Target): string {
+export function describeTarget(target: ServerTarget): string {
   switch (target.kind) {
     case "own":
       return ".";

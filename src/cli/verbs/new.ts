@@ -1,43 +1,40 @@
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { reservedDomains } from "../../command/discover.ts";
-import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
+import { Exit, messageOf, UsageError } from "../../errors.ts";
 import { createId } from "../../ids.ts";
 import { type Home, homeAt } from "../../paths.ts";
 import { findConfigFile } from "../../project/project.ts";
 import { rememberMade } from "../../project/stored-project.ts";
-import { printHelp } from "../screens/layout.ts";
-import type { VerbCall } from "../main.ts";
-import { parseVerb } from "../verb.ts";
+import { operand, unknown } from "../completion/grammar.ts";
+import type { Verb } from "../verb.ts";
 
-export async function run(call: VerbCall): Promise<ExitCode> {
-  const parsed = parseVerb("new", "Write a first version of a command", call.words, (program) => {
-    program.argument("<domain/name>", "e.g. hello/world → commands/hello/world.ts");
-  });
-  if ("help" in parsed) {
-    printHelp(parsed.help, call.terminal);
+export const verb: Verb = {
+  description: "Write a first version of a command",
+  flags: [],
+  operands: [operand("<domain/name>", unknown, "e.g. hello/world → commands/hello/world.ts")],
+  async run({ operands, flags, terminal }) {
+    const words = checkName(operands[0] ?? "");
+    const folder = path.resolve(flags.commands?.[0] ?? "commands");
+    const file = path.join(folder, ...words.slice(0, -1), `${words.at(-1)}.ts`);
+    if (existsSync(file)) throw new UsageError(`${file} exists already; choose another name, or edit it.`);
+    const isFirst = !existsSync(folder) && flags.commands === undefined && findConfigFile(process.cwd()) === undefined;
+    try {
+      if (isFirst)
+        makeProject(homeAt(process.env), folder, { name: path.relative(folder, file), text: template(words) });
+      else writeNew(file, template(words));
+    } catch (cause) {
+      throw new UsageError(`Cannot write ${file}: ${messageOf(cause)}; go to a folder you may write.`, { cause });
+    }
+    const { colors } = terminal;
+    const shown = path.relative(process.cwd(), file);
+    terminal.say(
+      `${colors.green("✓")} Wrote ${shown}\n  Run it      meanwhile ${words.join(" ")} World\n  As a tool   ${words.join("_").replaceAll("-", "_")}, in every MCP client that is connected\n`,
+    );
+    terminal.print(`${shown}\n`);
     return Exit.Ok;
-  }
-  const words = checkName(parsed.operands[0] ?? "");
-  const folder = path.resolve(call.flags.commands?.[0] ?? "commands");
-  const file = path.join(folder, ...words.slice(0, -1), `${words.at(-1)}.ts`);
-  if (existsSync(file)) throw new UsageError(`${file} exists already; choose another name, or edit it.`);
-  const isFirst =
-    !existsSync(folder) && call.flags.commands === undefined && findConfigFile(process.cwd()) === undefined;
-  try {
-    if (isFirst) makeProject(homeAt(process.env), folder, { name: path.relative(folder, file), text: template(words) });
-    else writeNew(file, template(words));
-  } catch (cause) {
-    throw new UsageError(`Cannot write ${file}: ${messageOf(cause)}; go to a folder you may write.`, { cause });
-  }
-  const { colors } = call.terminal;
-  const shown = path.relative(process.cwd(), file);
-  call.terminal.say(
-    `${colors.green("✓")} Wrote ${shown}\n  Run it      meanwhile ${words.join(" ")} World\n  As a tool   ${words.join("_").replaceAll("-", "_")}, in every MCP client that is connected\n`,
-  );
-  call.terminal.print(`${shown}\n`);
-  return Exit.Ok;
-}
+  },
+};
 
 function writeNew(file: string, text: string): void {
   mkdirSync(path.dirname(file), { recursive: true });

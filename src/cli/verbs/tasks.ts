@@ -1,322 +1,100 @@
-import { type Clock, sleep, systemClock } from "../../clock.ts";
-import { localKey } from "../../command/caller.ts";
-import type { Answer } from "../../command/context.ts";
-import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
-import { silentLog } from "../../log.ts";
-import { openTasks, type Tasks } from "../../runtime/tasks.ts";
-import { readSettings, type Settings } from "../../settings/settings.ts";
-import {
-  differingNames,
-  isTerminal,
-  liveStatuses,
-  openQuestions,
-  type Task,
-  type TaskStatus,
-} from "../../task/task.ts";
-import { listTokens, progressOfToken } from "../../task/token-progress.ts";
-import { isLoadedBefore } from "../loaded-before.ts";
-import type { VerbCall } from "../main.ts";
-import { declareReach } from "../remote/connect-target.ts";
-import { printData } from "../run-in-terminal.ts";
-import { printHelp, widthFor } from "../screens/layout.ts";
-import { formatData } from "../screens/output.ts";
-import { describeTask, liveTable, taskLines, taskTable, tokenTable } from "../screens/tasks-view.ts";
-import { startDetachedWorker } from "../tasks/detached-worker.ts";
-import { followTask, printResult } from "../tasks/follow-task.ts";
-import { readAnswer, readStatuses } from "../tasks/read-answer.ts";
-import { clean, type Terminal } from "../terminal.ts";
-import { type ParsedVerb, parseVerb } from "../verb.ts";
+import { UsageError } from "../../errors.ts";
+import { liveStatuses, type TaskStatus } from "../../task/task.ts";
+import { commaList, flag, nothing, type Operand, operand, toOffer, unknown } from "../completion/grammar.ts";
+import { jsonFlag, reachFlags, targets } from "../flags.ts";
+import { isGiven, type Verb, type VerbGroup } from "../verb.ts";
 
-interface Context {
-  readonly tasks: Tasks;
-  readonly terminal: Terminal;
-  readonly clock: Clock;
-  readonly options: Record<string, unknown>;
-  readonly operands: readonly string[];
-  /** Called with a task that is being waited for: when nobody runs it, somebody is started. */
-  readonly revive: (task: Task) => void;
-}
+type TaskVerb = keyof typeof import("../own/own-tasks.ts").subverbs;
 
-interface Subverb {
-  readonly usage: string;
-  readonly summary: string;
-  readonly run: (context: Context) => Promise<ExitCode>;
-}
+const reach = [
+  flag("--target <target>", "ask this server instead: a URL, a socket, a command line, or .", { values: targets }),
+  ...reachFlags,
+];
 
-const subverbs: Record<string, Subverb> = {
-  list: {
-    usage: "list [--live] [--status s] [--limit n] [--cursor c] [--json]",
-    summary: "your tasks, newest first",
-    run: list,
-  },
-  show: { usage: "show <task> [--json]", summary: "everything about one task, and why it is one", run: show },
-  result: { usage: "result <task> [--wait] [--json]", summary: "what a task gave", run: result },
-  progress: {
-    usage: "progress [token] [--json]",
-    summary: "how far the call is that a client follows by this token; all of them",
-    run: progress,
-  },
-  watch: { usage: "watch [task]", summary: "a live view of your tasks, or follow one to its end", run: watch },
-  cancel: { usage: "cancel <task>", summary: "stop a task", run: cancel },
-  answer: { usage: "answer <task> [field=value …] [--decline]", summary: "answer what a task asks", run: answer },
-  prune: { usage: "prune", summary: "forget the tasks that have ended", run: prune },
-};
-
-export async function run(call: VerbCall): Promise<ExitCode> {
-  const [name = "", ...words] = call.words;
-  const wantsHelp = name === "" || name === "--help" || name === "-h";
-  if (wantsHelp) {
-    printHelp(help(), call.terminal);
-    return Exit.Ok;
-  }
-  const subverb = Object.hasOwn(subverbs, name) ? subverbs[name] : undefined;
-  if (subverb === undefined)
-    throw new UsageError(`Unknown command \`tasks ${name}\`; there are ${Object.keys(subverbs).join(", ")}.`);
-  const parsed = parse(name, subverb, words);
-  if ("help" in parsed) {
-    printHelp(parsed.help, call.terminal);
-    return Exit.Ok;
-  }
-  if (parsed.options.target !== undefined) {
-    const { runRemoteTasks } = await import("../remote/remote-tasks.ts");
-    return await runRemoteTasks(name, { ...parsed, flags: call.flags, terminal: call.terminal });
-  }
-  if (["header", "tokenEnv", "revision"].some((option) => parsed.options[option] !== undefined))
-    throw new UsageError("--header, --token-env and --revision say how to reach a server; name it with --target.");
-  const { settings } = readSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
-  const pack = readSettings({ cwd: process.cwd(), env: process.env, flags: packAlone }).settings;
-  const tasks = await openTasks(settings, silentLog);
-  const revive = toRevive({ call, settings, pack });
-  try {
-    await tasks.sweeper.interruptDead();
-    return await subverb.run({ tasks, terminal: call.terminal, clock: systemClock, revive, ...parsed });
-  } finally {
-    tasks.sweeper.stop();
-    await tasks.close();
-  }
-}
-
-const packAlone = { scope: "bundled" } as const;
-
-interface Reviving {
-  readonly call: VerbCall;
-  readonly settings: Settings;
-  /** Those of the bundled commands alone. */
-  readonly pack: Settings;
-}
-
-/**
- * Starts a worker for a task that nobody runs; one of this project's only when that runs no code that was not run here
- * before.
- */
-function toRevive({ call, settings, pack }: Reviving): (task: Task) => void {
-  let isTold = false;
-  const tell = (why: string) => {
-    const { terminal } = call;
-    if (!isTold) terminal.say(`${terminal.colors.yellow("!")} ${why}\n`);
-    isTold = true;
-  };
-  return ({ status, project, environment }) => {
-    if (status !== "queued") return;
-    if (project === pack.project) return startDetachedWorker(pack, packAlone);
-    if (project !== settings.project) return;
-    const others = differingNames(environment, settings.environment);
-    if (others.length > 0)
-      return tell(
-        `It was asked for with another value of ${others.join(", ")}, so nobody is started to run it here; a session with that value runs it.`,
-      );
-    if (isLoadedBefore(call.flags)) return startDetachedWorker(settings, call.flags);
-    tell(
-      "Its project has changed since it was last loaded, so nobody is started to run it; `meanwhile serve` runs it.",
-    );
-  };
-}
-
-function parse(name: string, subverb: Subverb, words: readonly string[]): ParsedVerb {
-  return parseVerb(`tasks ${name}`, subverb.summary, words, (program) => {
-    if (name === "answer") program.argument("<task>").argument("[answers...]");
-    else if (name === "watch") program.argument("[task]");
-    else if (name === "progress") program.argument("[token]", "a progress token, as the client chose it");
-    else if (subverb.usage.includes("<task>")) program.argument("<task>", "its id, or the beginning of it");
-    if (name === "list")
-      program
-        .option("--live", "what runs now, calls that a client still waits for included")
-        .option("--status <status>", "only these, separated by commas")
-        .option("--limit <number>", "how many (1–100)")
-        .option("--cursor <cursor>", "where the last page ended");
-    if (name === "answer") program.option("--decline", "say no");
-    if (name === "result") program.option("--wait", "wait for the end");
-    if (["list", "show", "result", "progress"].includes(name)) program.option("--json", "print as JSON");
-    program.option("--target <target>", "ask this server instead: a URL, a socket, a command line, or .");
-    declareReach(program);
-  });
-}
-
-function help(): string {
-  const width = Math.max(...Object.values(subverbs).map(({ usage }) => usage.length)) + 2;
-  return `Usage: meanwhile tasks <what>\n\n${Object.values(subverbs)
-    .map(({ usage, summary }) => `  ${usage.padEnd(width)}${summary}\n`)
-    .join("")}
-With --target <url | socket | command line | .> they ask that server.
-`;
-}
-
-async function list({ tasks, terminal, clock, options }: Context): Promise<ExitCode> {
-  const isLive = options.live === true;
-  if (isLive && options.status !== undefined)
-    throw new UsageError("--live and --status exclude each other; --live is every task that has not ended.");
-  const statuses = typeof options.status === "string" ? toStatuses(options.status) : isLive ? liveStatuses : undefined;
-  const limit = options.limit === undefined ? 20 : Number(options.limit);
-  const page = await tasks.engine.list(localKey, {
-    limit,
-    ...(statuses && { statuses }),
-    withCalls: isLive,
-    ...(typeof options.cursor === "string" && { cursor: options.cursor }),
-  });
-  if (options.json === true)
-    terminal.print(
-      `${JSON.stringify({ tasks: page.tasks.map(describeTask), nextCursor: page.nextCursor }, null, 2)}\n`,
-    );
-  else if (page.tasks.length === 0) terminal.print(isLive ? "Nothing runs.\n" : "No tasks.\n");
-  else terminal.print((isLive ? liveTable : taskTable)(page.tasks, clock.now(), widthFor(terminal)));
-  if (page.nextCursor !== undefined && options.json !== true)
-    terminal.say(`  More: meanwhile tasks list --cursor ${page.nextCursor}\n`);
-  return Exit.Ok;
-}
-
-function toStatuses(text: string): TaskStatus[] {
-  return readStatuses(text, [...liveStatuses, "completed", "failed", "cancelled"]);
-}
-
-/** A task by its id, or by the beginning of one that is not ambiguous. */
-async function find({ tasks, operands }: Context): Promise<Task> {
-  const wanted = operands[0] ?? "";
-  if (wanted.length < 36 && /^[0-9a-f-]{4,}$/.test(wanted)) {
-    const { tasks: newest } = await tasks.engine.list(localKey, { withCalls: true });
-    const fits = newest.filter((task) => task.taskId.startsWith(wanted));
-    if (fits.length > 1) throw new UsageError(`${fits.length} tasks begin with ${wanted}; type more of the id.`);
-    if (fits[0] !== undefined) return await tasks.engine.get(localKey, fits[0].taskId);
-  }
-  return await tasks.engine.get(localKey, wanted);
-}
-
-async function show(context: Context): Promise<ExitCode> {
-  const described = describeTask(await find(context));
-  context.terminal.print(
-    await formatData({ data: described }, context.options.json === true ? "json" : "yaml", widthFor(context.terminal)),
+/** A task by its id; another server is not asked for those it has for the sake of a key that was pressed. */
+function task(shown: string, description = "", statuses?: readonly TaskStatus[]): Operand {
+  return operand(
+    shown,
+    async (_, given, known) => (given.has("--target") ? nothing : toOffer(await known.findTasks(statuses))),
+    description,
   );
-  return Exit.Ok;
 }
 
-async function progress({ tasks, terminal, clock, options, operands }: Context): Promise<ExitCode> {
-  const [token] = operands;
-  const format = options.json === true ? "json" : "yaml";
-  if (token === undefined) {
-    const all = await listTokens(tasks.engine, localKey, clock.now());
-    if (options.json === true) terminal.print(await formatData({ data: all }, "json"));
-    else terminal.print(all.length === 0 ? "Nothing that runs has a progress token.\n" : tokenTable(all));
-    return Exit.Ok;
-  }
-  const answer = await progressOfToken(tasks.engine, localKey, { token, now: clock.now() });
-  if (!answer.ok)
-    throw new CommandError(
-      `${answer.message}${answer.error === "timeout" ? "" : " `meanwhile tasks progress` lists those there are."}`,
-    );
-  const { progress: found, others } = answer;
-  if (others.length > 0)
-    terminal.say(
-      `${terminal.colors.yellow("!")} ${others.length + 1} clients have chosen this token; this is the newest call.\n`,
-    );
-  printData(await formatData({ data: found }, format), terminal);
-  return Exit.Ok;
-}
+const byId = "its id, or the beginning of it";
 
-async function result(context: Context): Promise<ExitCode> {
-  const { tasks, terminal, options } = context;
-  const found = await find(context);
-  if (options.wait === true) tasks.sweeper.start();
-  const task =
-    options.wait === true ? await tasks.engine.wait(localKey, found.taskId, { onTask: context.revive }) : found;
-  if (!isTerminal(task)) throw new CommandError(`It has not ended yet (${task.status}); --wait waits for it.`);
-  return await printResult(task, { terminal, isQuiet: true, format: options.json === true ? "json" : "plain" });
-}
-
-async function cancel(context: Context): Promise<ExitCode> {
-  const task = await find(context);
-  const isCancelled = await context.tasks.engine.cancel(localKey, task.taskId, "Cancelled in the terminal.");
-  const { green } = context.terminal.colors;
-  if (!isCancelled) throw new CommandError(`It has ended already (${task.status}), so there is nothing to cancel.`);
-  context.terminal.say(`${green("✓")} Cancelled ${task.command}\n`);
-  return Exit.Ok;
-}
-
-async function answer(context: Context): Promise<ExitCode> {
-  const { tasks, terminal, operands } = context;
-  const task = await find(context);
-  const [question] = openQuestions(task);
-  if (question === undefined || isTerminal(task)) throw new CommandError("It asks nothing right now.");
-  const given: Answer =
-    context.options.decline === true ? { action: "decline" } : await readAnswer(question, operands.slice(1), terminal);
-  if (!(await tasks.engine.answer(localKey, task.taskId, { [question.key]: given })))
-    throw new CommandError("Somebody else has answered it meanwhile.");
-  context.revive(await tasks.engine.get(localKey, task.taskId));
-  terminal.say(`${terminal.colors.green("✓")} Answered «${clean(question.message)}»\n`);
-  return Exit.Ok;
-}
-
-async function prune({ tasks, terminal }: Context): Promise<ExitCode> {
-  const count = await tasks.engine.prune(localKey);
-  terminal.say(`${terminal.colors.green("✓")} Forgot ${count} ended task${count === 1 ? "" : "s"}\n`);
-  return Exit.Ok;
-}
-
-async function watch(context: Context): Promise<ExitCode> {
-  const { tasks, terminal } = context;
-  if (context.operands.length === 0) return await watchAll(context);
-  const task = await find(context);
-  tasks.sweeper.start();
-  return await followTask(task, {
-    engine: tasks.engine,
-    terminal,
-    isQuiet: false,
-    format: "plain",
-    isConfirmed: false,
-    isWatching: true,
-    onTask: context.revive,
-  });
-}
-
-/** Redraws in place on a terminal until Ctrl-C; elsewhere prints one line a change until nothing is live. */
-async function watchAll({ tasks, terminal, clock }: Context): Promise<ExitCode> {
-  const stop = new AbortController();
-  const stopListening = terminal.onInterrupt(() => stop.abort(new Error("stopped")));
-  const seen = new Map<string, number>();
-  let drawn = 0;
-  try {
-    while (!stop.signal.aborted) {
-      const { tasks: page } = await tasks.engine.list(localKey, { limit: 20 });
-      if (terminal.isLive) drawn = redraw(page, drawn, terminal, clock.now());
-      else {
-        for (const task of page.filter((item) => seen.get(item.taskId) !== item.version))
-          terminal.print(taskTable([task], clock.now()).split("\n").slice(1).join("\n"));
-        for (const task of page) seen.set(task.taskId, task.version);
-        if (page.every(isTerminal)) return Exit.Ok;
-      }
-      await sleep(clock, 250, stop.signal).catch(() => undefined);
+const run =
+  (name: TaskVerb): Verb["run"] =>
+  async (typed) => {
+    if (typed.options.target !== undefined) {
+      const { runRemoteTasks } = await import("../remote/remote-tasks.ts");
+      return await runRemoteTasks(name, typed);
     }
-    return Exit.Ok;
-  } finally {
-    stopListening();
-  }
-}
+    if (reachFlags.some(({ word }) => isGiven(word, typed.options)))
+      throw new UsageError("--header, --token-env and --revision say how to reach a server; name it with --target.");
+    const { runOwnTasks } = await import("../own/own-tasks.ts");
+    return await runOwnTasks(name, typed);
+  };
 
-function redraw(page: readonly Task[], drawn: number, terminal: Terminal, now: number): number {
-  const live = page.filter((task) => !isTerminal(task)).length;
-  const heading = `${live} live, ${page.length - live} ended  ${terminal.colors.dim("Ctrl-C leaves")}\n`;
-  // One line more than the screen is high would scroll it on every redraw.
-  const shown = page.slice(0, Math.max(1, terminal.rows - 3));
-  const text = `${heading}${page.length === 0 ? "No tasks.\n" : taskLines(shown, now, terminal.columns)}`;
-  if (drawn > 0) terminal.erase(drawn);
-  terminal.say(text);
-  return text.split("\n").length - 1;
-}
+export const verb: VerbGroup = {
+  verbs: {
+    list: {
+      line: "list [--live] [--status s] [--limit n] [--cursor c] [--json]",
+      description: "your tasks, newest first",
+      flags: [
+        flag("--live", "what runs now, calls that a client still waits for included"),
+        flag("--status <status>", "only these, separated by commas", {
+          values: commaList(...liveStatuses, "completed", "failed", "cancelled"),
+        }),
+        flag("--limit <number>", "how many (1–100)"),
+        flag("--cursor <cursor>", "where the last page ended"),
+        jsonFlag,
+        ...reach,
+      ],
+      run: run("list"),
+    },
+    show: {
+      line: "show <task> [--json]",
+      description: "everything about one task, and why it is one",
+      flags: [jsonFlag, ...reach],
+      operands: [task("<task>", byId)],
+      run: run("show"),
+    },
+    result: {
+      line: "result <task> [--wait] [--json]",
+      description: "what a task gave",
+      flags: [flag("--wait", "wait for the end"), jsonFlag, ...reach],
+      operands: [task("<task>", byId)],
+      run: run("result"),
+    },
+    progress: {
+      line: "progress [token] [--json]",
+      description: "how far the call is that a client follows by this token; all of them",
+      flags: [jsonFlag, ...reach],
+      operands: [operand("[token]", unknown, "a progress token, as the client chose it")],
+      run: run("progress"),
+    },
+    watch: {
+      line: "watch [task]",
+      description: "a live view of your tasks, or follow one to its end",
+      flags: reach,
+      operands: [task("[task]")],
+      run: run("watch"),
+    },
+    cancel: {
+      line: "cancel <task>",
+      description: "stop a task",
+      flags: reach,
+      operands: [task("<task>", byId, liveStatuses)],
+      run: run("cancel"),
+    },
+    answer: {
+      line: "answer <task> [field=value …] [--decline]",
+      description: "answer what a task asks",
+      flags: [flag("--decline", "say no"), ...reach],
+      operands: [task("<task>", "", ["input_required"]), operand("[answers...]", unknown)],
+      run: run("answer"),
+    },
+    prune: { line: "prune", description: "forget the tasks that have ended", flags: reach, run: run("prune") },
+  },
+  notes: "\nWith --target <url | socket | command line | .> they ask that server.\n",
+};

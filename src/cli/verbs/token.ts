@@ -1,17 +1,13 @@
-import { Exit, type ExitCode } from "../../errors.ts";
+import { Exit } from "../../errors.ts";
 import { openHome } from "../../paths.ts";
-import { readToken } from "../../serve.ts";
-import { printHelp } from "../screens/layout.ts";
-import type { VerbCall } from "../main.ts";
-import { parseVerb } from "../verb.ts";
+import type { Verb } from "../verb.ts";
 
-export async function run(call: VerbCall): Promise<ExitCode> {
-  const program = parseVerb(
-    "token",
-    "Print the token that makes an HTTP caller the local user: Authorization: Bearer <token>",
-    call.words,
-  );
-  if ("help" in program) printHelp(program.help, call.terminal);
-  else call.terminal.print(`${readToken(openHome(process.env))}\n`);
-  return Exit.Ok;
-}
+export const verb: Verb = {
+  description: "Print the token that makes an HTTP caller the local user: Authorization: Bearer <token>",
+  flags: [],
+  async run({ terminal }) {
+    const { readToken } = await import("../../serve.ts");
+    terminal.print(`${readToken(openHome(process.env))}\n`);
+    return Exit.Ok;
+  },
+};

@@ -2,8 +2,9 @@ import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { createColors } from "picocolors";
 import { afterEach, expect, test, vi } from "vitest";
+import { runVerb } from "../../../src/cli/verb.ts";
+import { verb } from "../../../src/cli/verbs/tools.ts";
 import type { Terminal } from "../../../src/cli/terminal.ts";
-import { run } from "../../../src/cli/verbs/tools.ts";
 import { systemClock } from "../../../src/clock.ts";
 import { loadSettings } from "../../../src/settings/settings.ts";
 import { openStore } from "../../../src/store/open.ts";
@@ -32,7 +33,7 @@ function project(files: Readonly<Record<string, string>>) {
       say: (text) => (said += text),
     } as Partial<Terminal> as Terminal;
     const words = ["--json", "--no-bundled", "--commands", path.join(folder, "commands")];
-    const code = await run({ words, flags: {}, terminal, protectStdout: async () => {} });
+    const code = await runVerb("tools", verb, { words, flags: {}, terminal, protectStdout: async () => {} });
     return { code, tools: (JSON.parse(printed) as { tools: Record<string, unknown>[] }).tools, said };
   }
   const flags = { bundled: false, commands: [path.join(folder, "commands")] };

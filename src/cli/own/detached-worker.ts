@@ -1,13 +1,12 @@
 import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
-import { ensureHome } from "../../paths.ts";
-import { executable, flagWords } from "../../project/project.ts";
 import type { Settings } from "../../settings/settings.ts";
+import { ensureHome } from "../../paths.ts";
+import { executable, flagWords, type ProjectFlags } from "../../project/project.ts";
 import { runVariable } from "../../system/run-variable.ts";
-import type { GlobalFlags } from "../main.ts";
 
 /** Starts a process of its own that runs this project's tasks until nothing is left to do. */
-export function startDetachedWorker(settings: Settings, flags: GlobalFlags): void {
+export function startDetachedWorker(settings: Settings, flags: ProjectFlags): void {
   ensureHome(settings.home);
   const log = openSync(settings.home.workerLog, "a", 0o600);
   const child = spawn(process.execPath, [executable, ...flagWords(flags), "_work"], {

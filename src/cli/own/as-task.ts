@@ -1,24 +1,24 @@
-import { formatDuration, systemClock } from "../../clock.ts";
 import { localKey } from "../../command/caller.ts";
+import { formatDuration, systemClock } from "../../clock.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
+import { loadSettings } from "../../settings/settings.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
-import { openTasks, type Tasks } from "../../runtime/tasks.ts";
-import { loadSettings } from "../../settings/settings.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
-import type { Typed } from "../command-usage.ts";
-import type { GlobalFlags } from "../main.ts";
+import { openTasks, type Tasks } from "../../runtime/tasks.ts";
+import { followTask } from "./follow-task.ts";
+import type { ProjectFlags } from "../../project/project.ts";
 import { readInputFile } from "../run-in-terminal.ts";
 import type { Terminal } from "../terminal.ts";
+import type { Typed } from "../command-usage.ts";
 import { startDetachedWorker } from "./detached-worker.ts";
-import { followTask } from "./follow-task.ts";
 
 /** `--async` and `--detach`: the run is durable before anything is printed. */
 export async function runAsTask(
   found: CatalogEntry,
   typed: Typed,
   terminal: Terminal,
-  flags: GlobalFlags,
+  flags: ProjectFlags,
 ): Promise<ExitCode> {
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
   const entry = {

@@ -1,0 +1,189 @@
+import { formatDuration, sleep, systemClock } from "../../clock.ts";
+import { atAddress } from "../../daemon/front.ts";
+import { stopDaemon } from "../../daemon/reach/ask.ts";
+import { reachStatus } from "../../daemon/reach/connect.ts";
+import { refuseUnwritable } from "../../daemon/reach/start.ts";
+import { DaemonUnreachable } from "../../daemon/reach/unreachable.ts";
+import { CommandError, Exit, type ExitCode, RuntimeError, UsageError } from "../../errors.ts";
+import { type Home, openHome } from "../../paths.ts";
+import type { ProjectFlags } from "../../project/project.ts";
+import { system } from "../../system/system.ts";
+import { isLoadedBefore } from "../own/loaded-before.ts";
+import { clean, type Terminal } from "../terminal.ts";
+import type { TypedVerb } from "../verb.ts";
+import {
+  chooseDaemon,
+  type FoundDaemon,
+  findDaemons,
+  isOwn,
+  type OwnDaemon,
+  ownAddress,
+  startOf,
+} from "./find-daemons.ts";
+import { printLog } from "./print-log.ts";
+
+interface DaemonCall extends TypedVerb {
+  readonly home: Home;
+  /** Which daemon is meant, where that was said. */
+  readonly pid: number | undefined;
+}
+
+export const subverbs = { status, stop, restart, logs: printLog };
+
+/** How much longer than its grace a daemon may take to end. */
+const stopLimitMs = 15_000;
+const usualGraceSeconds = 25;
+/** Whoever waits this long is told for what. */
+const patienceMs = 2_000;
+const lookMs = 50;
+
+/** `meanwhile daemon …` */
+export async function controlDaemon(name: keyof typeof subverbs, typed: TypedVerb): Promise<ExitCode> {
+  try {
+    return await subverbs[name]({ ...typed, home: openHome(process.env), pid: readPid(name, typed.operands) });
+  } catch (error) {
+    throw error instanceof DaemonUnreachable
+      ? new RuntimeError("HOME_UNUSABLE", error.message, { cause: error })
+      : error;
+  }
+}
+
+function readPid(name: string, [word]: readonly string[]): number | undefined {
+  if (word === undefined) return undefined;
+  if (!/^[1-9]\d*$/.test(word))
+    throw new UsageError(
+      `\`daemon ${name}\` takes the pid of a daemon, as \`meanwhile daemon status\` shows it, not ${word}.`,
+    );
+  return Number(word);
+}
+
+async function status(context: DaemonCall): Promise<ExitCode> {
+  const { home, terminal, options, flags } = context;
+  const daemons = await findDaemons(home);
+  const own = await ownAddress(context);
+  const described = daemons.map((daemon) => ({ ...daemon, isThisProject: isOwn(daemon, own, flags) }));
+  const toJson = ({ key: _key, record, ...daemon }: (typeof described)[number]) => ({
+    ...daemon,
+    folder: record.folder,
+    flags: record.flags,
+  });
+  if (options.json === true) terminal.print(`${JSON.stringify({ daemons: described.map(toJson) }, null, 2)}\n`);
+  else if (described.length === 0) terminal.print("No daemon runs; the next `meanwhile serve` starts one.\n");
+  else terminal.print(described.map((daemon) => describe(daemon, terminal)).join("\n"));
+  return Exit.Ok;
+}
+
+function describe(daemon: FoundDaemon & { isThisProject: boolean }, terminal: Terminal): string {
+  const { bold, dim, green, red } = terminal.colors;
+  const whose = daemon.isThisProject ? "  this project's" : "";
+  if (daemon.kind === "refused") return `${red("●")} ${clean(daemon.why)}${whose}\n`;
+  if (daemon.kind === "silent") {
+    const why = daemon.blocked === undefined ? "" : `, ${clean(daemon.blocked)}`;
+    return `${red("●")} ${bold(`Daemon ${daemon.pid}`)}  does not answer${why}; meanwhile daemon stop --now ends it${whose}\n`;
+  }
+  const count = (number: number, word: string) => `${number} ${word}${number === 1 ? "" : "s"}`;
+  const rows = [
+    ["commands", [...daemon.folders, ...(daemon.configFile === undefined ? [] : [daemon.configFile])].join(", ")],
+    ["socket", daemon.socket],
+    ...(daemon.record.folder === undefined
+      ? []
+      : [["started", [daemon.record.folder, startOf(daemon.record)].filter(Boolean).join("  ")]]),
+    [
+      "serves",
+      `${count(daemon.connections, "client")}, runs ${daemon.calls > 0 ? `${count(daemon.calls, "call")} and ` : ""}${count(daemon.running, "task")}`,
+    ],
+  ];
+  const mark = daemon.isThisProject ? green("●") : "●";
+  const heading = `${mark} ${bold(`Daemon ${daemon.pid}`)}  ${daemon.version}, up ${formatDuration(systemClock.now() - daemon.startedAt)}`;
+  return `${heading}${whose}\n${rows.map(([name = "", text = ""]) => `    ${dim(name.padEnd(10))}${clean(text)}\n`).join("")}`;
+}
+
+async function stop(context: DaemonCall): Promise<ExitCode> {
+  const { home, options, pid } = context;
+  if (options.all === true && pid !== undefined) throw new UsageError("`daemon stop` takes a pid or --all, not both.");
+  const daemons = await findDaemons(home);
+  const chosen = options.all === true ? daemons : [chooseDaemon(context, daemons, await ownAddress(context))];
+  const wanted = chosen.filter((daemon) => daemon !== undefined);
+  if (wanted.length === 0) {
+    const others =
+      daemons.length === 0
+        ? ""
+        : ` ${daemons.length} of other projects or settings run${daemons.length === 1 ? "s" : ""}; --all ends them too.`;
+    throw new CommandError(`No daemon of this project runs.${others}`);
+  }
+  for (const daemon of wanted) await (await tellToStop(context, daemon)).ended();
+  return Exit.Ok;
+}
+
+/**
+ * Tells a daemon to stop; when this resolves, the next one may start. `ended` waits until the process is gone, and says
+ * so.
+ */
+async function tellToStop(
+  { home, options, terminal }: DaemonCall,
+  daemon: FoundDaemon,
+): Promise<{ ended(): Promise<void> }> {
+  if (daemon.kind === "refused") throw new CommandError(daemon.why);
+  const { pid, key } = daemon;
+  const isNow = options.now === true;
+  if (daemon.kind === "silent" && !isNow)
+    throw new CommandError(`Daemon ${pid} does not answer; --now ends it all the same.`);
+  // It listens and does not speak: what it was doing is found and taken up by the next one.
+  if (daemon.kind === "silent") process.kill(pid, "SIGKILL");
+  const { left } = daemon.kind === "silent" ? { left: undefined } : await stopDaemon(home, key, isNow);
+  // Daemons of other versions do not say.
+  const { graceSeconds = usualGraceSeconds } = daemon.kind === "silent" || isNow ? { graceSeconds: 0 } : daemon;
+  const ended = async () => {
+    await waitForEnd(pid, { graceSeconds, home, terminal });
+    const waiting = (await left) ?? 0;
+    const rest = waiting === 0 ? "" : `; ${waiting} task${waiting === 1 ? " waits" : "s wait"} for the next daemon`;
+    terminal.say(`${terminal.colors.green("✓")} Daemon ${pid} has ended${rest}\n`);
+  };
+  return { ended };
+}
+
+async function waitForEnd(
+  pid: number,
+  { graceSeconds, home, terminal }: { graceSeconds: number; home: Home; terminal: Terminal },
+): Promise<void> {
+  const begin = systemClock.monotonic();
+  let isTold = false;
+  while (system.isAlive(pid)) {
+    const waitedMs = systemClock.monotonic() - begin;
+    if (waitedMs > graceSeconds * 1000 + stopLimitMs)
+      throw new CommandError(`Daemon ${pid} was told to stop and still runs; see ${home.daemonLog}.`);
+    if (!isTold && waitedMs > patienceMs && graceSeconds > 0) {
+      isTold = true;
+      terminal.say(`  Daemon ${pid} runs what must not be run twice, for up to ${graceSeconds} s (graceSeconds)\n`);
+    }
+    await sleep(systemClock, lookMs);
+  }
+}
+
+async function restart(context: DaemonCall): Promise<ExitCode> {
+  const { home, terminal } = context;
+  const own = await ownAddress(context);
+  const running = chooseDaemon(context, await findDaemons(home), own);
+  // To start the first one is to run the project's code, which is for those who serve it.
+  if (running === undefined && (own === undefined || !isLoadedBefore(context.flags)))
+    throw new CommandError(
+      "No daemon of this project runs, and its files have not been loaded as they are now; the next `meanwhile serve` does both.",
+    );
+  const flags = running === undefined ? context.flags : flagsAgain(running, own, context.flags);
+  // Who could not be followed by another is not told to stop.
+  refuseUnwritable(home);
+  const told = running === undefined ? undefined : await tellToStop(context, running);
+  const started = await atAddress(flags, reachStatus);
+  if (started === undefined) throw new CommandError(`The new daemon does not answer; see ${home.daemonLog}.`);
+  terminal.say(`${terminal.colors.green("✓")} Daemon ${started.pid} serves ${started.folders.map(clean).join(", ")}\n`);
+  await told?.ended();
+  return Exit.Ok;
+}
+
+/** What the next daemon is started with: as this one was, where that is not what `serve` would do here by itself. */
+function flagsAgain({ key, pid, record }: FoundDaemon, own: OwnDaemon | undefined, flags: ProjectFlags): ProjectFlags {
+  if (own !== undefined && (key === own.key || record.project === own.project)) return flags;
+  if (record.folder !== process.cwd())
+    throw new CommandError(`Daemon ${pid} was started in ${record.folder ?? "another folder"}; restart it from there.`);
+  return record.flags ?? flags;
+}

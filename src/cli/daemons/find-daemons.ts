@@ -1,0 +1,108 @@
+import { systemClock } from "../../clock.ts";
+import { whatBlocks } from "../../daemon/doing.ts";
+import { addressOf } from "../../daemon/front.ts";
+import type { DaemonStatus } from "../../daemon/greeting.ts";
+import { askDaemon } from "../../daemon/reach/ask.ts";
+import type { DaemonAddress } from "../../daemon/reach/start.ts";
+import { DaemonUnreachable } from "../../daemon/reach/unreachable.ts";
+import { type DaemonRecord, readRecords, removeRecord } from "../../daemon/record.ts";
+import { CommandError, messageOf, RuntimeError } from "../../errors.ts";
+import type { Home } from "../../paths.ts";
+import { flagWords, type ProjectFlags } from "../../project/project.ts";
+import { system } from "../../system/system.ts";
+import { quoteWord } from "../remote/server-target.ts";
+import type { TypedVerb } from "../verb.ts";
+
+/** A daemon that has a record: what it tells of itself, or why it does not; and how it was started. */
+export type FoundDaemon = { readonly key: string; readonly pid: number; readonly record: DaemonRecord } & (
+  | ({ readonly kind: "well" } & DaemonStatus)
+  | { readonly kind: "silent"; readonly blocked: string | undefined }
+  | { readonly kind: "refused"; readonly why: string }
+);
+
+/** Every daemon that is there. The record of one that has crashed is of no more use. */
+export async function findDaemons(home: Home): Promise<readonly FoundDaemon[]> {
+  const found: FoundDaemon[] = [];
+  for (const [key, record] of recordsOf(home)) {
+    const { pid } = record;
+    try {
+      const reply = await askDaemon(home, key, { meanwhile: "status" });
+      if (reply === "silent")
+        found.push({ kind: "silent", key, pid, record, blocked: whatBlocks(home, key, pid, systemClock.now()) });
+      else if (reply?.meanwhile === "status") {
+        const { meanwhile: _word, ...told } = reply;
+        found.push({ kind: "well", key, record, ...told });
+      } else if (!system.isAlive(pid)) removeRecord(home, key, pid);
+    } catch (error) {
+      if (!(error instanceof DaemonUnreachable)) throw error;
+      found.push({ kind: "refused", key, pid, record, why: error.message });
+    }
+  }
+  return found;
+}
+
+function recordsOf(home: Home): ReturnType<typeof readRecords> {
+  try {
+    return readRecords(home);
+  } catch (error) {
+    throw new RuntimeError("HOME_UNUSABLE", `Cannot read the home folder ${home.folder}: ${messageOf(error)}.`, {
+      cause: error,
+    });
+  }
+}
+
+/**
+ * What the daemon of this project is found by; undefined where its config cannot be read, which is no reason to say
+ * nothing about daemons.
+ */
+export async function ownAddress({ flags, terminal }: TypedVerb): Promise<OwnDaemon | undefined> {
+  try {
+    return await addressOf(flags, { mayLoad: false });
+  } catch (error) {
+    if (!(error instanceof DaemonUnreachable)) throw error;
+    terminal.say(`${terminal.colors.yellow("!")} Which daemon is this project's is not known: ${error.message}\n`);
+    return undefined;
+  }
+}
+
+export type OwnDaemon = Pick<DaemonAddress, "key" | "project">;
+
+/**
+ * Whether a daemon is this project's, whatever it was started with. Flags that are typed name the project themselves;
+ * without any, everything counts that was started in this folder.
+ */
+export function isOwn({ key, record }: FoundDaemon, own: OwnDaemon | undefined, flags: ProjectFlags): boolean {
+  if (own !== undefined && (key === own.key || record.project === own.project)) return true;
+  const isTyped = flags.commands !== undefined || flags.bundled !== undefined;
+  return !isTyped && record.folder === process.cwd();
+}
+
+/**
+ * The daemon that is meant: the one that was named, or that `serve` would use here and now, or else the only one of
+ * this project.
+ */
+export function chooseDaemon(
+  { flags, pid }: { readonly flags: ProjectFlags; readonly pid: number | undefined },
+  daemons: readonly FoundDaemon[],
+  own: OwnDaemon | undefined,
+): FoundDaemon | undefined {
+  if (pid !== undefined) {
+    const named = daemons.find((daemon) => daemon.pid === pid);
+    if (named === undefined)
+      throw new CommandError(`No daemon ${pid} runs in this home; \`meanwhile daemon status\` shows those that do.`);
+    return named;
+  }
+  const candidates = daemons.filter((daemon) => isOwn(daemon, own, flags));
+  const exact = candidates.find(({ key }) => key === own?.key);
+  if (exact !== undefined || candidates.length < 2) return exact ?? candidates[0];
+  const named = candidates.map((daemon) => `${daemon.pid} (${startOf(daemon.record) || "no flags"})`).join(", ");
+  throw new CommandError(
+    `${candidates.length} daemons of this project run: ${named}; name one by its pid, as \`meanwhile daemon status\` shows it.`,
+  );
+}
+
+/** How a daemon was started, as words of a command line. */
+export function startOf({ flags = {} }: DaemonRecord): string {
+  const { scope: _ours, ...typed } = flags;
+  return flagWords(typed).map(quoteWord).join(" ");
+}

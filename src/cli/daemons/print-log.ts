@@ -1,0 +1,48 @@
+import { watch } from "node:fs";
+import { createColors } from "picocolors";
+import { Exit, type ExitCode } from "../../errors.ts";
+import type { Home } from "../../paths.ts";
+import { printData } from "../run-in-terminal.ts";
+import { LogTail } from "../screens/log-tail.ts";
+import { LogView } from "../screens/log-view.ts";
+import type { TypedVerb } from "../verb.ts";
+
+interface LogCall extends TypedVerb {
+  readonly home: Home;
+}
+
+/** `meanwhile daemon logs`: what the daemons of this home have written, and what they go on to write. */
+export async function printLog({ home, terminal, options }: LogCall): Promise<ExitCode> {
+  const file = home.daemonLog;
+  const tail = new LogTail(file);
+  if (!tail.exists && options.follow !== true) {
+    terminal.say(`No daemon has written anything yet; its log will be ${file}.\n`);
+    return Exit.Ok;
+  }
+  const view =
+    options.json === true ? undefined : new LogView(terminal.isDataShown ? terminal.colors : createColors(false));
+  const print = () =>
+    tail.read((text) => (view === undefined ? printData(text, terminal) : terminal.print(view.take(text))));
+  await print();
+  if (options.follow !== true) {
+    terminal.print(view?.end() ?? "");
+    return Exit.Ok;
+  }
+  const stopped = Promise.withResolvers<void>();
+  const stopListening = terminal.onInterrupt(() => stopped.resolve());
+  let printing = Promise.resolve();
+  let isLooking = false;
+  const watcher = watch(home.folder, (_, name) => {
+    if (name?.startsWith("daemon.log") !== true || isLooking) return;
+    // One more look is enough for all that is written until it begins.
+    isLooking = true;
+    printing = printing.then(() => {
+      isLooking = false;
+      return print();
+    });
+  });
+  await stopped.promise;
+  watcher.close();
+  stopListening();
+  return Exit.Ok;
+}

@@ -1,0 +1,100 @@
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { systemClock } from "../../clock.ts";
+import type { Severity } from "../../diagnose/check.ts";
+import type { Report } from "../../diagnose/report/report.ts";
+import { hasScore, reaches } from "../../diagnose/report/score.ts";
+import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
+import { homeAt } from "../../paths.ts";
+import { clean, type Terminal } from "../terminal.ts";
+import { keepReport } from "./kept-reports.ts";
+
+export const reportFormats = ["terminal", "json", "markdown", "html", "sarif"] as const;
+export type ReportFormat = (typeof reportFormats)[number];
+const extensions = { json: "json", markdown: "md", html: "html", sarif: "sarif" } as const;
+
+/** What becomes of a report. */
+export interface ReportOutput {
+  readonly formats: readonly ReportFormat[];
+  readonly out: string | undefined;
+  readonly failOn: Severity | "never";
+  readonly isQuiet: boolean;
+}
+
+/** Prints or writes the report; undefined where the work goes on without us. */
+export async function writeReport(
+  report: Report | undefined,
+  { formats, out, failOn, isQuiet }: ReportOutput,
+  terminal: Terminal,
+): Promise<ExitCode> {
+  if (report === undefined) return Exit.Ok;
+  if (out === undefined) terminal.print(await render(report, formats[0] ?? "terminal", terminal));
+  else {
+    if (!isQuiet) terminal.print(await render(report, "terminal", terminal));
+    const files = await writeReports(report, formats, { out, terminal });
+    if (!isQuiet) terminal.say(`${terminal.colors.green("✓")} Reports written to: ${clean(files.join(", "))}\n`);
+  }
+  await keep(report, { terminal, isQuiet });
+  return isFailure(report, failOn) ? Exit.CommandFailed : Exit.Ok;
+}
+
+/** Whether a pipeline has to stop. The worst grade stops it whatever was asked for. */
+function isFailure(report: Report, failOn: ReportOutput["failOn"]): boolean {
+  if (hasScore(report) && report.score.grade === "F") return true;
+  if (failOn === "never") return false;
+  // A server that wants credentials was not judged, and that is not fine.
+  const isLocked = report.checks.some(({ id, outcome }) => id === "protocol/answers" && outcome === "skipped");
+  return isLocked || report.headline !== undefined || report.findings.some(({ severity }) => reaches(severity, failOn));
+}
+
+/**
+ * Into the home, so that it can be compared with the next one; a home that cannot be written to costs nobody the
+ * report.
+ */
+async function keep(report: Report, { terminal, isQuiet }: { terminal: Terminal; isQuiet: boolean }): Promise<void> {
+  try {
+    const file = await keepReport(homeAt(process.env), report, systemClock.now());
+    if (!isQuiet) terminal.say(`${terminal.colors.green("✓")} Report kept: ${clean(file)}\n`);
+  } catch (error) {
+    if (!isQuiet)
+      terminal.say(`${terminal.colors.yellow("!")} The report is not kept in the home: ${clean(messageOf(error))}\n`);
+  }
+}
+
+async function writeReports(
+  report: Report,
+  formats: readonly ReportFormat[],
+  { out, terminal }: { out: string; terminal: Terminal },
+): Promise<string[]> {
+  const files: string[] = [];
+  try {
+    for (const format of formats) {
+      if (format === "terminal") continue;
+      const file = path.join(out, `diagnose.${extensions[format]}`);
+      writeFileSync(file, await render(report, format, terminal));
+      files.push(file);
+    }
+  } catch (cause) {
+    throw new UsageError(`--out ${clean(out)} cannot be written: ${messageOf(cause)}`, { cause });
+  }
+  return files;
+}
+
+async function render(report: Report, format: ReportFormat, terminal: Terminal): Promise<string> {
+  switch (format) {
+    case "terminal":
+      // What goes into a file or a pipe has neither colours nor the width of a window.
+      return (await import("../../diagnose/formats/terminal-report.ts")).toTerminal(
+        report,
+        terminal.isDataShown ? { colors: terminal.colors, width: terminal.columns } : {},
+      );
+    case "json":
+      return (await import("../../diagnose/formats/json-report.ts")).toJson(report);
+    case "markdown":
+      return (await import("../../diagnose/formats/markdown-report.ts")).toMarkdown(report);
+    case "html":
+      return (await import("../../diagnose/formats/html-report.ts")).toHtml(report);
+    case "sarif":
+      return (await import("../../diagnose/formats/sarif-report.ts")).toSarif(report);
+  }
+}

@@ -1,0 +1,246 @@
+import { type Clock, sleep, systemClock } from "../../clock.ts";
+import { localKey } from "../../command/caller.ts";
+import type { Answer } from "../../command/context.ts";
+import { readSettings, type Settings } from "../../settings/settings.ts";
+import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
+import { silentLog } from "../../log.ts";
+import {
+  differingNames,
+  isTerminal,
+  liveStatuses,
+  openQuestions,
+  type Task,
+  type TaskStatus,
+} from "../../task/task.ts";
+import { listTokens, progressOfToken } from "../../task/token-progress.ts";
+import { openTasks, type Tasks } from "../../runtime/tasks.ts";
+import { readAnswer, readStatuses } from "./read-answer.ts";
+import { followTask, printResult } from "./follow-task.ts";
+import { widthFor } from "../screens/layout.ts";
+import { formatData } from "../screens/output.ts";
+import { printData } from "../run-in-terminal.ts";
+import { describeTask, liveTable, taskLines, taskTable, tokenTable } from "../screens/tasks-view.ts";
+import { clean, type Terminal } from "../terminal.ts";
+import type { TypedVerb } from "../verb.ts";
+import { startDetachedWorker } from "./detached-worker.ts";
+import { isLoadedBefore } from "./loaded-before.ts";
+
+interface OwnTasks extends TypedVerb {
+  readonly tasks: Tasks;
+  readonly clock: Clock;
+  /** Called with a task that is being waited for: when nobody runs it, somebody is started. */
+  readonly revive: (task: Task) => void;
+}
+
+export const subverbs = { list, show, result, progress, watch, cancel, answer, prune };
+
+/** `meanwhile tasks …`: what is done with the tasks of whoever sits at this machine. */
+export async function runOwnTasks(name: keyof typeof subverbs, call: TypedVerb): Promise<ExitCode> {
+  const { settings } = readSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
+  const pack = readSettings({ cwd: process.cwd(), env: process.env, flags: packAlone }).settings;
+  const tasks = await openTasks(settings, silentLog);
+  const revive = toRevive({ call, settings, pack });
+  try {
+    await tasks.sweeper.interruptDead();
+    return await subverbs[name]({ ...call, tasks, clock: systemClock, revive });
+  } finally {
+    tasks.sweeper.stop();
+    await tasks.close();
+  }
+}
+
+const packAlone = { scope: "bundled" } as const;
+
+interface Reviving {
+  readonly call: TypedVerb;
+  readonly settings: Settings;
+  /** Those of the bundled commands alone. */
+  readonly pack: Settings;
+}
+
+/**
+ * Starts a worker for a task that nobody runs; one of this project's only when that runs no code that was not run here
+ * before.
+ */
+function toRevive({ call, settings, pack }: Reviving): (task: Task) => void {
+  let isTold = false;
+  const tell = (why: string) => {
+    const { terminal } = call;
+    if (!isTold) terminal.say(`${terminal.colors.yellow("!")} ${why}\n`);
+    isTold = true;
+  };
+  return ({ status, project, environment }) => {
+    if (status !== "queued") return;
+    if (project === pack.project) return startDetachedWorker(pack, packAlone);
+    if (project !== settings.project) return;
+    const others = differingNames(environment, settings.environment);
+    if (others.length > 0)
+      return tell(
+        `It was asked for with another value of ${others.join(", ")}, so nobody is started to run it here; a session with that value runs it.`,
+      );
+    if (isLoadedBefore(call.flags)) return startDetachedWorker(settings, call.flags);
+    tell(
+      "Its project has changed since it was last loaded, so nobody is started to run it; `meanwhile serve` runs it.",
+    );
+  };
+}
+
+async function list({ tasks, terminal, clock, options }: OwnTasks): Promise<ExitCode> {
+  const isLive = options.live === true;
+  if (isLive && options.status !== undefined)
+    throw new UsageError("--live and --status exclude each other; --live is every task that has not ended.");
+  const statuses = typeof options.status === "string" ? toStatuses(options.status) : isLive ? liveStatuses : undefined;
+  const limit = options.limit === undefined ? 20 : Number(options.limit);
+  const page = await tasks.engine.list(localKey, {
+    limit,
+    ...(statuses && { statuses }),
+    withCalls: isLive,
+    ...(typeof options.cursor === "string" && { cursor: options.cursor }),
+  });
+  if (options.json === true)
+    terminal.print(
+      `${JSON.stringify({ tasks: page.tasks.map(describeTask), nextCursor: page.nextCursor }, null, 2)}\n`,
+    );
+  else if (page.tasks.length === 0) terminal.print(isLive ? "Nothing runs.\n" : "No tasks.\n");
+  else terminal.print((isLive ? liveTable : taskTable)(page.tasks, clock.now(), widthFor(terminal)));
+  if (page.nextCursor !== undefined && options.json !== true)
+    terminal.say(`  More: meanwhile tasks list --cursor ${page.nextCursor}\n`);
+  return Exit.Ok;
+}
+
+function toStatuses(text: string): TaskStatus[] {
+  return readStatuses(text, [...liveStatuses, "completed", "failed", "cancelled"]);
+}
+
+/** A task by its id, or by the beginning of one that is not ambiguous. */
+async function find({ tasks, operands }: OwnTasks): Promise<Task> {
+  const wanted = operands[0] ?? "";
+  if (wanted.length < 36 && /^[0-9a-f-]{4,}$/.test(wanted)) {
+    const { tasks: newest } = await tasks.engine.list(localKey, { withCalls: true });
+    const fits = newest.filter((task) => task.taskId.startsWith(wanted));
+    if (fits.length > 1) throw new UsageError(`${fits.length} tasks begin with ${wanted}; type more of the id.`);
+    if (fits[0] !== undefined) return await tasks.engine.get(localKey, fits[0].taskId);
+  }
+  return await tasks.engine.get(localKey, wanted);
+}
+
+async function show(context: OwnTasks): Promise<ExitCode> {
+  const described = describeTask(await find(context));
+  context.terminal.print(
+    await formatData({ data: described }, context.options.json === true ? "json" : "yaml", widthFor(context.terminal)),
+  );
+  return Exit.Ok;
+}
+
+async function progress({ tasks, terminal, clock, options, operands }: OwnTasks): Promise<ExitCode> {
+  const [token] = operands;
+  const format = options.json === true ? "json" : "yaml";
+  if (token === undefined) {
+    const all = await listTokens(tasks.engine, localKey, clock.now());
+    if (options.json === true) terminal.print(await formatData({ data: all }, "json"));
+    else terminal.print(all.length === 0 ? "Nothing that runs has a progress token.\n" : tokenTable(all));
+    return Exit.Ok;
+  }
+  const answer = await progressOfToken(tasks.engine, localKey, { token, now: clock.now() });
+  if (!answer.ok)
+    throw new CommandError(
+      `${answer.message}${answer.error === "timeout" ? "" : " `meanwhile tasks progress` lists those there are."}`,
+    );
+  const { progress: found, others } = answer;
+  if (others.length > 0)
+    terminal.say(
+      `${terminal.colors.yellow("!")} ${others.length + 1} clients have chosen this token; this is the newest call.\n`,
+    );
+  printData(await formatData({ data: found }, format), terminal);
+  return Exit.Ok;
+}
+
+async function result(context: OwnTasks): Promise<ExitCode> {
+  const { tasks, terminal, options } = context;
+  const found = await find(context);
+  if (options.wait === true) tasks.sweeper.start();
+  const task =
+    options.wait === true ? await tasks.engine.wait(localKey, found.taskId, { onTask: context.revive }) : found;
+  if (!isTerminal(task)) throw new CommandError(`It has not ended yet (${task.status}); --wait waits for it.`);
+  return await printResult(task, { terminal, isQuiet: true, format: options.json === true ? "json" : "plain" });
+}
+
+async function cancel(context: OwnTasks): Promise<ExitCode> {
+  const task = await find(context);
+  const isCancelled = await context.tasks.engine.cancel(localKey, task.taskId, "Cancelled in the terminal.");
+  const { green } = context.terminal.colors;
+  if (!isCancelled) throw new CommandError(`It has ended already (${task.status}), so there is nothing to cancel.`);
+  context.terminal.say(`${green("✓")} Cancelled ${task.command}\n`);
+  return Exit.Ok;
+}
+
+async function answer(context: OwnTasks): Promise<ExitCode> {
+  const { tasks, terminal, operands } = context;
+  const task = await find(context);
+  const [question] = openQuestions(task);
+  if (question === undefined || isTerminal(task)) throw new CommandError("It asks nothing right now.");
+  const given: Answer =
+    context.options.decline === true ? { action: "decline" } : await readAnswer(question, operands.slice(1), terminal);
+  if (!(await tasks.engine.answer(localKey, task.taskId, { [question.key]: given })))
+    throw new CommandError("Somebody else has answered it meanwhile.");
+  context.revive(await tasks.engine.get(localKey, task.taskId));
+  terminal.say(`${terminal.colors.green("✓")} Answered «${clean(question.message)}»\n`);
+  return Exit.Ok;
+}
+
+async function prune({ tasks, terminal }: OwnTasks): Promise<ExitCode> {
+  const count = await tasks.engine.prune(localKey);
+  terminal.say(`${terminal.colors.green("✓")} Forgot ${count} ended task${count === 1 ? "" : "s"}\n`);
+  return Exit.Ok;
+}
+
+async function watch(context: OwnTasks): Promise<ExitCode> {
+  const { tasks, terminal } = context;
+  if (context.operands.length === 0) return await watchAll(context);
+  const task = await find(context);
+  tasks.sweeper.start();
+  return await followTask(task, {
+    engine: tasks.engine,
+    terminal,
+    isQuiet: false,
+    format: "plain",
+    isConfirmed: false,
+    isWatching: true,
+    onTask: context.revive,
+  });
+}
+
+/** Redraws in place on a terminal until Ctrl-C; elsewhere prints one line a change until nothing is live. */
+async function watchAll({ tasks, terminal, clock }: OwnTasks): Promise<ExitCode> {
+  const stop = new AbortController();
+  const stopListening = terminal.onInterrupt(() => stop.abort(new Error("stopped")));
+  const seen = new Map<string, number>();
+  let drawn = 0;
+  try {
+    while (!stop.signal.aborted) {
+      const { tasks: page } = await tasks.engine.list(localKey, { limit: 20 });
+      if (terminal.isLive) drawn = redraw(page, drawn, terminal, clock.now());
+      else {
+        for (const task of page.filter((item) => seen.get(item.taskId) !== item.version))
+          terminal.print(taskTable([task], clock.now()).split("\n").slice(1).join("\n"));
+        for (const task of page) seen.set(task.taskId, task.version);
+        if (page.every(isTerminal)) return Exit.Ok;
+      }
+      await sleep(clock, 250, stop.signal).catch(() => undefined);
+    }
+    return Exit.Ok;
+  } finally {
+    stopListening();
+  }
+}
+
+function redraw(page: readonly Task[], drawn: number, terminal: Terminal, now: number): number {
+  const live = page.filter((task) => !isTerminal(task)).length;
+  const heading = `${live} live, ${page.length - live} ended  ${terminal.colors.dim("Ctrl-C leaves")}\n`;
+  // One line more than the screen is high would scroll it on every redraw.
+  const shown = page.slice(0, Math.max(1, terminal.rows - 3));
+  const text = `${heading}${page.length === 0 ? "No tasks.\n" : taskLines(shown, now, terminal.columns)}`;
+  if (drawn > 0) terminal.erase(drawn);
+  terminal.say(text);
+  return text.split("\n").length - 1;
+}

@@ -1,0 +1,93 @@
+import type { CallOptions } from "../../client/client.ts";
+import { UsageError } from "../../errors.ts";
+import { readInputFile } from "../run-in-terminal.ts";
+import { clean } from "../terminal.ts";
+import type { TypedVerb } from "../verb.ts";
+import { readJsonArguments } from "./call-arguments.ts";
+import type { ResultOptions } from "./call-result.ts";
+import { type Reach, toReach } from "./connect-target.ts";
+import { describeTarget, quoteWord, readTarget, type ServerTarget, toCommand } from "./server-target.ts";
+
+/** What the words of `meanwhile call` mean. */
+export interface TypedCall {
+  readonly reach: Reach;
+  readonly tool: string;
+  readonly pairs: readonly string[];
+  readonly given: Readonly<Record<string, unknown>>;
+  readonly format: ResultOptions["format"];
+  readonly isQuiet: boolean;
+  readonly asTask: "follow" | "detach" | undefined;
+  readonly timeoutMs: number | undefined;
+  readonly options: Omit<CallOptions, "detach" | "timeoutMs">;
+}
+
+/** Everything that can be wrong with the words is wrong before a server is started or asked. */
+export async function readCall({ options, operands, server, flags, terminal }: TypedVerb): Promise<TypedCall> {
+  const { target, tool, pairs } = readOperands(operands, server);
+  const wrong = pairs.find((pair) => !/^[^=]+=/.test(pair));
+  if (wrong !== undefined) throw new UsageError(`"${clean(wrong)}" is no argument; write it as key=value.`);
+  if (options.detach === true && options.wait === true)
+    throw new UsageError("--detach and --wait exclude each other; --detach leaves at once.");
+  if (options.detach === true && options.async === true)
+    throw new UsageError("--detach and --async exclude each other; --async stays and follows the task.");
+  if (options.json === true && options.yaml === true) throw new UsageError("--json and --yaml exclude each other.");
+  const ttlMs = readWhole(options.taskTtl, "--task-ttl");
+  const pollIntervalMs = readWhole(options.pollInterval, "--poll-interval");
+  const timeoutMs = readSeconds(options.timeout);
+  const key = options.idempotencyKey as string | undefined;
+  if (key === "") throw new UsageError("--idempotency-key is empty; give any text that names this one run.");
+  const reach = toReach(target, options, flags);
+  const file = await readInputFile(options.input as string | undefined, terminal);
+  return {
+    reach,
+    tool,
+    pairs,
+    given: { ...file, ...(typeof options.args === "string" && readJsonArguments(options.args)) },
+    format: options.json === true ? "json" : options.yaml === true ? "yaml" : "plain",
+    isQuiet: options.quiet === true,
+    timeoutMs,
+    asTask: options.detach === true ? "detach" : options.async === true ? "follow" : undefined,
+    options: {
+      ...((options.async === true || options.detach === true) && { asTask: true }),
+      ...(ttlMs !== undefined && { ttlMs }),
+      ...(pollIntervalMs !== undefined && { pollIntervalMs }),
+      ...(options.new === true && { isNew: true }),
+      ...(key !== undefined && { idempotencyKey: key }),
+    },
+  };
+}
+
+function readOperands(
+  operands: readonly string[],
+  server: readonly string[] | undefined,
+): { target: ServerTarget; tool: string; pairs: readonly string[] } {
+  if (server !== undefined) {
+    const [tool, ...pairs] = operands;
+    if (tool === undefined)
+      throw new UsageError("Say which tool to call: meanwhile call <tool> [key=value …] -- <command> [argument …].");
+    return { target: toCommand(server), tool, pairs };
+  }
+  const [target, tool, ...pairs] = operands;
+  if (target === undefined)
+    throw new UsageError("Say which server to call, and which tool: meanwhile call <target> <tool> [key=value …].");
+  const read = readTarget(target);
+  if (tool === undefined)
+    throw new UsageError(`Say which tool to call; meanwhile tools ${quoteWord(describeTarget(read))} lists them.`);
+  return { target: read, tool, pairs };
+}
+
+function readWhole(text: unknown, flag: string): number | undefined {
+  if (typeof text !== "string") return undefined;
+  const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(number) || number <= 0)
+    throw new UsageError(`${flag} must be a positive whole number of milliseconds, not "${clean(text)}".`);
+  return number;
+}
+
+function readSeconds(text: unknown): number | undefined {
+  if (typeof text !== "string") return undefined;
+  const seconds = /^(\d+|\d*\.\d+)$/.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isFinite(seconds) || seconds <= 0)
+    throw new UsageError(`--timeout must be a positive number of seconds, not "${clean(text)}".`);
+  return Math.ceil(seconds * 1000);
+}

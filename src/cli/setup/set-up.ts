@@ -1,0 +1,179 @@
+import { existsSync, readdirSync } from "node:fs";
+import { homedir } from "node:os";
+import path from "node:path";
+import { isVariableName } from "../../command/environment.ts";
+import { closest } from "../../command/suggest.ts";
+import { type Flags, readSettings, type Settings } from "../../settings/settings.ts";
+import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
+import { executable, isPackFolder } from "../../project/project.ts";
+import { applyChange, planAdd, planRemove, type SetupTarget } from "../../setup/change.ts";
+import { fileOf, isInstalled, type Launch, type SetupHost } from "../../setup/host.ts";
+import { hosts } from "../../setup/hosts/index.ts";
+import { checkName, toName, toProjectLaunch, toUserLaunch } from "../../setup/launch.ts";
+import type { Machine } from "../../setup/machine.ts";
+import { SetupRecord } from "../../setup/setup-record.ts";
+import { system } from "../../system/system.ts";
+import { clean, cleanLines } from "../terminal.ts";
+import { toProjectFlags, type TypedVerb } from "../verb.ts";
+import { type Setup, showDiff, showHosts, stateOf, tellChange, tellLaunch, toTarget } from "./show-setup.ts";
+
+/** `meanwhile setup`: adds this server to hosts or takes it away; without a host, lists them. */
+export async function setUp(typed: TypedVerb): Promise<ExitCode> {
+  const { options, operands } = typed;
+  const setup = readSetup(typed);
+  const isDryRun = options.dryRun === true;
+  const isRemoval = options.remove === true;
+  const isReplacing = options.replace === true;
+  if (isReplacing && isRemoval) throw new UsageError("--replace and --remove do not go together; use one of them.");
+  if (operands.length === 0 && options.all !== true && !(isDryRun && !isRemoval)) {
+    if (isRemoval) throw new UsageError("Say from which hosts to take it, or --all; meanwhile setup lists them.");
+    return showHosts(setup);
+  }
+  const chosen = operands.length > 0 ? operands.map(hostNamed) : hostsWith(setup, isRemoval);
+  if (chosen.length === 0) return nothingToDo(setup, isRemoval);
+  const targets = [...new Set(chosen)].map((host) => toTarget(setup, host));
+  return await changeAll(setup, targets, { isRemoval, isReplacing, isDryRun });
+}
+
+/** What the words, and the settings of the project, say. */
+function readSetup(typed: TypedVerb): Setup {
+  const { options, terminal } = typed;
+  const flags = toProjectFlags(typed);
+  const { settings, notice } = readSettings({ cwd: process.cwd(), env: process.env, flags });
+  // What the hosts call it may be said there.
+  if (notice !== undefined && options.name === undefined) terminal.say(`${terminal.colors.yellow("!")} ${notice}\n`);
+  const variables = readVariables((options.env as string[] | undefined) ?? []);
+  if (options.remove === true && options.env !== undefined)
+    throw new UsageError("--env and --remove do not go together; the variables go with the entry.");
+  const machine = thisMachine();
+  const scope = options.project === true ? "project" : "user";
+  const launch =
+    scope === "user"
+      ? userLaunch(settings, flags)
+      : toProjectLaunch({ project: machine.project, folders: foldersOf(flags.commands ?? []), bundled: flags.bundled });
+  return {
+    machine,
+    scope,
+    name: options.name === undefined ? toName(settings.name) : checkName(options.name as string),
+    launch: { ...launch, env: { ...launch.env, ...variables } },
+    record: new SetupRecord(settings.home),
+    terminal,
+  };
+}
+
+/** What was typed as NAME=value. A value may be a secret, so no sentence repeats it. */
+function readVariables(words: readonly string[]): Record<string, string> {
+  const pairs = words.map((word): [string, string] => {
+    const at = word.indexOf("=");
+    const name = at === -1 ? word : word.slice(0, at);
+    if (at === -1 && isVariableName(name))
+      throw new UsageError(
+        `--env ${name} has no value; write --env ${name}=value, or --env ${name}= for an empty one.`,
+      );
+    if (!isVariableName(name))
+      throw new UsageError(
+        `--env: ${JSON.stringify(clean(name))} is not the name of a variable; use letters, digits and _, the first no digit, as in --env ACME_KEY=value.`,
+      );
+    return [name, word.slice(at + 1)];
+  });
+  return Object.fromEntries(pairs);
+}
+
+function thisMachine(): Machine {
+  const list = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
+  return {
+    platform: system.platform,
+    home: homedir(),
+    project: process.cwd(),
+    env: process.env,
+    isThere: existsSync,
+    list,
+  };
+}
+
+const foldersOf = (folders: readonly string[]) => folders.map((folder) => path.resolve(folder));
+
+/**
+ * Started in the project's folder, or in one that is none's, the server finds what there is; only what was typed is
+ * said again.
+ */
+function userLaunch(settings: Settings, flags: Flags): Launch {
+  const { configFile, commandFolders, home } = settings;
+  const own =
+    flags.commands === undefined
+      ? commandFolders.filter((folder) => !isPackFolder(folder))
+      : [path.resolve("commands")];
+  const isHere = (folder: string) => folder.startsWith(path.join(process.cwd(), path.sep)) && existsSync(folder);
+  const isProject = configFile !== undefined || own.some(isHere);
+  const env = Object.fromEntries(
+    ["MEANWHILE_HOME", "MEANWHILE_STORE"].flatMap((name) =>
+      process.env[name] ? [[name, path.resolve(process.env[name])]] : [],
+    ),
+  );
+  return toUserLaunch({
+    node: process.execPath,
+    executable,
+    version: settings.version,
+    isWindows: system.platform === "win32",
+    folder: isProject ? process.cwd() : home.folder,
+    folders: foldersOf(flags.commands ?? []),
+    bundled: flags.bundled,
+    env,
+  });
+}
+
+function hostNamed(word: string): SetupHost {
+  const host = hosts.find(({ id }) => id === word.toLowerCase());
+  if (host !== undefined) return host;
+  const ids = hosts.map(({ id }) => id);
+  const meant = ids.filter((id) => id.startsWith(word.toLowerCase()));
+  const guess = meant.length > 0 ? meant.join(" or ") : closest(word, ids);
+  throw new UsageError(
+    `${JSON.stringify(word)} is not a host I know${guess === undefined ? "" : `; did you mean ${guess}?`}\n  There are: ${ids.join(", ")}`,
+  );
+}
+
+/** Those --all stands for; a project has the files it has, whatever is installed. */
+function hostsWith(setup: Setup, isRemoval: boolean): SetupHost[] {
+  const possible = hosts.filter((host) => fileOf(host, setup.scope, setup.machine) !== undefined);
+  if (!isRemoval) return possible.filter((host) => isInstalled(host, setup.machine));
+  return possible.filter((host) => stateOf(setup, toTarget(setup, host)) !== "no");
+}
+
+function nothingToDo({ terminal, name }: Setup, isRemoval: boolean): ExitCode {
+  terminal.say(
+    isRemoval
+      ? `No host has ${name}.\n`
+      : `No host was found on this machine; name one to write its file all the same.\n`,
+  );
+  return Exit.Ok;
+}
+
+interface How {
+  readonly isRemoval: boolean;
+  readonly isReplacing: boolean;
+  readonly isDryRun: boolean;
+}
+
+async function changeAll(setup: Setup, targets: readonly SetupTarget[], how: How): Promise<ExitCode> {
+  const { terminal, launch } = setup;
+  const { red } = terminal.colors;
+  let failed = 0;
+  for (const target of targets) {
+    try {
+      const entry = target.host.toEntry(launch);
+      const { isReplacing } = how;
+      const change = how.isRemoval
+        ? planRemove(target, setup.record, entry)
+        : planAdd(target, setup.record, { entry, isReplacing });
+      const isFound = isInstalled(target.host, setup.machine);
+      if (how.isDryRun) await showDiff(setup, change);
+      else tellChange(setup, change, { isFound, backup: applyChange(change, setup.record).backup });
+    } catch (error) {
+      failed++;
+      terminal.say(`${red("✗")} ${target.host.title}: ${cleanLines(messageOf(error))}\n`);
+    }
+  }
+  if (!how.isRemoval && failed < targets.length) tellLaunch(setup);
+  return failed === 0 ? Exit.Ok : Exit.CommandFailed;
+}

@@ -1,0 +1,38 @@
+/** Verbs of our own, each in a file of its own that is loaded when it is used. */
+export const verbs = {
+  serve: { summary: "serve the commands to MCP clients: stdio, or --http", load: () => import("./verbs/serve.ts") },
+  call: {
+    summary: "call a tool of any MCP server: call <url | command | socket> <tool> [key=value …]",
+    load: () => import("./verbs/call.ts"),
+  },
+  tools: { summary: "list the commands as MCP clients see them", load: () => import("./verbs/tools.ts") },
+  new: { summary: "write a first version of a command: new <domain>/<name>", load: () => import("./verbs/new.ts") },
+  tasks: { summary: "list, show, follow, answer and cancel tasks", load: () => import("./verbs/tasks.ts") },
+  stats: { summary: "how long commands take", load: () => import("./verbs/stats.ts") },
+  diagnose: {
+    summary: "will this server survive in my host: diagnose <url | . | -- command …>",
+    load: () => import("./verbs/diagnose.ts"),
+  },
+  compare: {
+    summary: "what changed between two reports: compare <before.json> <after.json>",
+    load: () => import("./verbs/compare.ts"),
+  },
+  setup: { summary: "add this server to the MCP hosts on this machine", load: () => import("./verbs/setup.ts") },
+  daemon: {
+    summary: "the process that keeps work alive: daemon status|stop|restart|logs",
+    load: () => import("./verbs/daemon.ts"),
+  },
+  token: {
+    summary: "print the token that makes an HTTP caller the local user",
+    load: () => import("./verbs/token.ts"),
+  },
+  completion: {
+    summary: "print what makes your shell complete all this: completion bash|zsh|fish",
+    load: () => import("./verbs/completion.ts"),
+  },
+} as const;
+
+export type VerbName = keyof typeof verbs;
+
+/** Our own verbs, with what each does. */
+export const listedVerbs = Object.entries(verbs).map(([name, { summary }]) => ({ name: name as VerbName, summary }));
