@@ -5,11 +5,11 @@ import { severities, suiteNames } from "../../src/diagnose/check.ts";
 import { checks } from "../../src/diagnose/suites/index.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
+const { withChecks } = (await import(path.join(root, "scripts/diagnose-docs.mjs"))) as {
+  readonly withChecks: (text: string) => string;
+};
 
-test("docs/diagnose.md lists every check as it is (else: node scripts/diagnose-docs.mjs)", async () => {
-  const { withChecks } = (await import(path.join(root, "scripts/diagnose-docs.mjs"))) as {
-    readonly withChecks: (text: string) => string;
-  };
+test("docs/diagnose.md lists every check as it is (else: node scripts/diagnose-docs.mjs)", () => {
   const text = readFileSync(path.join(root, "docs/diagnose.md"), "utf8");
   expect(text).toBe(withChecks(text));
   for (const { id } of checks) expect(text).toContain(`\`${id}\``);
@@ -32,4 +32,13 @@ test("a suite's folder holds its checks, each in the file that its id names, and
   const files = globSync("*/*.ts", { cwd: path.join(root, "src/diagnose/suites") });
   const named = files.map((file) => file.replace(/\.ts$/, "")).filter((file) => !file.endsWith("/index"));
   expect(named.toSorted()).toEqual(checks.map(({ id }) => id).toSorted());
+});
+
+test("the list of checks says every severity that a finding may have", () => {
+  const text = withChecks("<!-- checks: written by scripts/diagnose-docs.mjs -->");
+  expect(text).toContain("`hosts/slow-call` (major or minor)");
+  expect(text).toContain("`tasks/capability` (blocker, major or minor)");
+  // What it shares with others of its suite counts too.
+  expect(text).toContain("`security/hidden-text` (major or minor)");
+  expect(text).toContain("`protocol/ping` (major)");
 });

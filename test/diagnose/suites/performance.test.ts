@@ -3,7 +3,6 @@ import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Facts } from "../../../src/diagnose/asking/facts.ts";
-import { toFigures } from "../../../src/diagnose/asking/performance/figures.ts";
 import { weighStart } from "../../../src/diagnose/suites/performance/cold-start.ts";
 import { performance } from "../../../src/diagnose/suites/performance/index.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
@@ -163,14 +162,4 @@ test("a start is weighed by what hosts wait", () => {
     "minor",
     "major",
   ]);
-});
-
-test("figures are the median, the 95th percentile and the longest", () => {
-  expect(toFigures(Array.from({ length: 100 }, (_, at) => 100 - at))).toEqual({
-    count: 100,
-    p50Ms: 50,
-    p95Ms: 95,
-    maxMs: 100,
-  });
-  expect(toFigures([7])).toEqual({ count: 1, p50Ms: 7, p95Ms: 7, maxMs: 7 });
 });

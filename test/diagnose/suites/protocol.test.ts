@@ -1,8 +1,5 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Facts } from "../../../src/diagnose/asking/facts.ts";
-import { misfit } from "../../../src/diagnose/asking/protocol/fits.ts";
 import { check as answers } from "../../../src/diagnose/suites/protocol/answers.ts";
 import { protocol } from "../../../src/diagnose/suites/protocol/index.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
@@ -83,7 +80,7 @@ describe("a server that keeps to the protocol", () => {
 
 type Told = { readonly subject?: string; readonly severity?: string; readonly title: string };
 
-/** What each broken server is told. */
+/** What each broken server is told; this table makes the file long, and is read beside the tests that use it. */
 const expected: Readonly<Record<string, readonly Told[]>> = {
   "protocol/answers": [{ title: "There is no MCP server at this path (HTTP status 404)" }],
   "protocol/answers~page": [{ title: "A web page answers, not an MCP server" }],
@@ -359,63 +356,6 @@ test("how tasks are declared is told by the suite about tasks, and not here agai
   expect(outcomesIn(verdicts)).toEqual({ "protocol/initialize": "passed" });
 });
 
-describe("a server that cannot be spoken to is told why", () => {
-  const nobody: Facts = {
-    transport: "http",
-    modern: undefined,
-    legacy: undefined,
-    tools: [],
-    isLocked: false,
-    problem: "no answer",
-  };
-
-  test("where it wants credentials, that is not held against it: it is said how to give them", async () => {
-    const { url, close } = await startFixture({ tokens: ["right-token"] });
-    const [none, wrong] = [
-      await ask(answers, reached(url)),
-      await ask(answers, reached(url, { authorization: "Bearer wrong-token-1234" })),
-    ];
-    await close();
-    const cure = "give --token-env NAME (or --header 'Name: value').";
-    expect(none).toEqual({ outcome: "skipped", why: `It wants credentials: ${cure}` });
-    expect(wrong).toEqual({ outcome: "skipped", why: `It wants other credentials than those given: ${cure}` });
-  });
-
-  test("where it redirects to another host, without what may be secret in the way", async () => {
-    const server = createServer(
-      (_req, res) => void res.writeHead(308, { location: "https://login.example/go?code=hidden-1234" }).end(),
-    );
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const target = reached(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
-    const known = await surveyed(target);
-    const verdict = await ask(answers, target, { facts: known });
-    await new Promise((resolve) => server.close(resolve));
-    expect(known.movedTo).toBeUndefined();
-    expect(verdict).toMatchObject({ findings: [{ title: "The server redirects to another host (HTTP status 308)" }] });
-    expect(JSON.stringify(verdict)).toContain("HTTP 308, Location: https://login.example");
-    expect(JSON.stringify(verdict)).not.toContain("hidden-1234");
-  });
-
-  test("where nothing listens, where the address is not allowed, and where there is no such command", async () => {
-    const { url, close } = await startFixture();
-    await close();
-    const told = async (...[target, known]: [Parameters<typeof ask>[1], Facts]) =>
-      findingsIn({ a: await ask(answers, target, { facts: known }) })[0]?.title;
-    expect(await told(reached(url), nobody)).toBe("Nothing listens at this address");
-    expect(await told(reached("http://169.254.169.254/mcp"), nobody)).toBe("The address may not be spoken to");
-    expect(await told(piped("/no/such/command"), { ...nobody, transport: "stdio" })).toBe(
-      "The server cannot be started",
-    );
-  });
-
-  test("with what it printed, where it left", async () => {
-    const verdict = await ask(answers, piped("server.mjs", "--break", "protocol/answers~leaves"), {
-      facts: { ...nobody, transport: "stdio" },
-    });
-    expect(JSON.stringify(verdict)).toContain("The variable API_KEY is missing.");
-  });
-});
-
 describe("a call that is cancelled", () => {
   const cancellation = protocol.filter(({ id }) => id === "protocol/cancellation");
   const lasting = (ms: number) => ({
@@ -472,28 +412,4 @@ describe("a bad message over stdio", () => {
     );
     expect(found).toEqual(told.map((one) => ({ id, ...one })));
   });
-});
-
-test("structured content is compared with its schema where that is plain, and not judged elsewhere", () => {
-  const schema = {
-    type: "object",
-    properties: {
-      name: { type: "string" },
-      kind: { enum: ["a", "b"] },
-      sizes: { type: "array", items: { type: ["integer", "null"] } },
-      any: { $ref: "#/x" },
-    },
-    required: ["name"],
-    additionalProperties: false,
-  };
-  expect(misfit(schema, { name: "n", kind: "a", sizes: [1, null], any: 7 })).toBeUndefined();
-  expect(misfit(schema, [])).toBe("structuredContent is not of type object");
-  expect(misfit(schema, {})).toBe("structuredContent.name is missing");
-  expect(misfit(schema, { name: 1 })).toBe("structuredContent.name is not of type string");
-  expect(misfit(schema, { name: "n", kind: "c" })).toBe("structuredContent.kind is none of the values of its enum");
-  expect(misfit(schema, { name: "n", sizes: [1, 1.5] })).toBe(
-    "structuredContent.sizes[1] is not of type integer or null",
-  );
-  expect(misfit(schema, { name: "n", more: 1 })).toBe("structuredContent.more is not in the schema");
-  expect(misfit({ anyOf: [{ type: "string" }] }, 1)).toBeUndefined();
 });

@@ -107,7 +107,7 @@ const handedOut: readonly Expected[] = [
   { title: "read_page (path) takes any text as a path" },
 ];
 
-/** What each broken server is told. */
+/** What each broken server is told; this table makes the file long, and is read beside the tests that use it. */
 const expected: Readonly<Record<string, Expected | readonly Expected[]>> = {
   "security/no-credentials": {
     severity: "major",
