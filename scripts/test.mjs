@@ -27,7 +27,9 @@ if (given.includes("--fuzz")) {
   env.MEANWHILE_FUZZ_SEED = process.env.MEANWHILE_FUZZ_SEED ?? String(Date.now() % 2 ** 31);
   env.MEANWHILE_FUZZ_FRAMES = process.env.MEANWHILE_FUZZ_FRAMES ?? "1000000";
 }
-const { status } = spawnSync("vitest", words, { stdio: "inherit", env });
+// By its file: on Windows its name is that of a script, which only a shell can start.
+const vitest = path.resolve(import.meta.dirname, "../node_modules/vitest/vitest.mjs");
+const { status } = spawnSync(process.execPath, [vitest, ...words], { stdio: "inherit", env });
 
 let passed = 0;
 let failed = 0;

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, onTestFinished } from "vitest";
@@ -152,29 +153,45 @@ export async function killWorkers(home: string): Promise<void> {
   );
 }
 
-/** The daemons that run on a home, whatever their records say. Needs /proc; elsewhere the records are all we know. */
+/** The daemons that run on a home, whatever their records say. */
 export const daemonProcesses = (home: string) => processesOf(home, "_daemon");
 
 export function processesOf(home: string, verb: string): number[] {
-  return namesIn("/proc").flatMap((name) => {
-    const pid = Number(name);
-    if (!Number.isInteger(pid)) return [];
-    try {
-      const isMeant = readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(`\0${verb}\0`);
-      const isHere =
-        isMeant && readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(`MEANWHILE_HOME=${home}`);
-      return isHere && isRunning(pid) ? [pid] : [];
-    } catch {
-      return [];
-    }
-  });
+  const found = commandLines().filter(([, words]) => ` ${words} `.includes(` ${verb} `));
+  return [
+    ...system.markedOf(
+      found.map(([pid]) => pid),
+      `MEANWHILE_HOME=${home}`,
+    ),
+  ].filter(isRunning);
+}
+
+/** Every process with its words. */
+function commandLines(): (readonly [number, string])[] {
+  if (system.platform === "linux")
+    return system.processes().map(({ pid }) => [pid, readOr(`/proc/${pid}/cmdline`).replaceAll("\0", " ").trim()]);
+  const lines = spawnSync("ps", ["-axww", "-o", "pid=,command="], { encoding: "utf8" }).stdout.split("\n");
+  return lines.map((line) => [Number.parseInt(line, 10), line]);
+}
+
+function readOr(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
 }
 
 /** A process that has ended and waits for its parent does not run. */
 export const isRunning = system.isAlive;
 
 export function residentMiB(pid: number): number {
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+  return Number(spawnSync("ps", ["-o", "rss=", "-p", String(pid)], { encoding: "utf8" }).stdout) / 1024;
+}
+
+/** The processes that a process has started. */
+export function childrenOf(pid: number): number[] {
+  return system.processes().flatMap((each) => (each.parent === pid ? [each.pid] : []));
 }
 
 /** What a command returned. */

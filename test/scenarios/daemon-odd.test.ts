@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { DaemonHome, daemonProcesses, kill } from "../helpers/daemon.ts";
+import { DaemonHome, daemonProcesses, isRunning, kill } from "../helpers/daemon.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { cases } from "../helpers/long.ts";
 import { runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
@@ -198,7 +198,7 @@ describe("a config file", () => {
     const loader = await waitFor(() => Number(readOr(mark)) || undefined);
     front.child.kill("SIGTERM");
     expect(await front.exited).toBe(0);
-    await waitFor(() => !isAlive(loader));
+    await waitFor(() => !isRunning(loader));
     expect(daemonProcesses(home.home)).toEqual([]);
   });
 });
@@ -208,13 +208,5 @@ function readOr(file: string): string {
     return readFileSync(file, "utf8");
   } catch {
     return "";
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch {
-    return false;
   }
 }

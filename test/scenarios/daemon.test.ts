@@ -16,7 +16,16 @@ import { createConnection } from "node:net";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { backWays, ways as printingWays } from "../fixtures/stdout/commands/print/_ways.ts";
-import { DaemonHome, daemonProcesses, dataOf, isRunning, kill, ownCommands, residentMiB } from "../helpers/daemon.ts";
+import {
+  childrenOf,
+  DaemonHome,
+  daemonProcesses,
+  dataOf,
+  isRunning,
+  kill,
+  ownCommands,
+  residentMiB,
+} from "../helpers/daemon.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { cases, rounds } from "../helpers/long.ts";
 import { executable, runMeanwhile, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
@@ -98,15 +107,6 @@ describe("a host that is killed in mid-task, together with its front", () => {
     await home.hasOneDaemon();
   });
 });
-
-/** The processes that a process has started. */
-function childrenOf(pid: number): number[] {
-  try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);
-  } catch {
-    return [];
-  }
-}
 
 test("many fronts that start at once have one daemon, and none of them takes more than 60 MB", async () => {
   const home = new DaemonHome();

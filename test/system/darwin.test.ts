@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { createDarwin } from "../../src/system/darwin.ts";
 import { answering } from "./recorded.ts";
@@ -62,7 +63,7 @@ test("macOS: how much memory a process holds", async () => {
   expect(await darwin.memoryOf(4)).toBeUndefined();
 });
 
-test.each([
+test.skipIf(!existsSync("/dev/fd")).each([
   ["256\n245760\n", true],
   ["unlimited\n245760\n", true],
   ["16\n245760\n", false],

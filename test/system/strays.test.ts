@@ -39,7 +39,7 @@ test("what has left its parent's group is found by its parent, or by its mark, a
     3,
     { MEANWHILE_RUN: "one" },
   );
-  const other = await startLeader(`${own} sleep 60`, 1, { MEANWHILE_RUN: "one more" });
+  const other = await startLeader(`${own} sleep 60`, 1, { MEANWHILE_RUN: "one-more" });
   const ended = endStrays(marked.pid, "MEANWHILE_RUN=one");
   expect(ended).toEqual(expect.arrayContaining(marked.started));
   await gone(ended);
