@@ -35,6 +35,23 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   });
 }
 
+/** What a promise comes to, when it does so within this time; after that, what `late` gives or throws. */
+export function within<T, L = undefined>(
+  clock: Clock,
+  ms: number,
+  promise: Promise<T>,
+  late?: () => L,
+): Promise<T | L> {
+  const over = Promise.withResolvers<void>();
+  const cancel = clock.after(ms, over.resolve);
+  return Promise.race([promise, over.promise.then(() => late?.() as L)]).finally(cancel);
+}
+
+/** Resolves when the event loop has come round. */
+export function nextTurn(): Promise<undefined> {
+  return new Promise((resolve) => setImmediate(resolve, undefined));
+}
+
 let lastStamp = { ms: 0, text: "1970-01-01T00:00:00.000Z" };
 
 /** The moment as people and protocols write it, e.g. 2026-07-28T12:00:00.000Z. Under load many ask for the same one. */

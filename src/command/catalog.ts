@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import path from "node:path";
-import { type Clock, systemClock } from "../clock.ts";
+import { type Clock, systemClock, within } from "../clock.ts";
 import { messageOf, RuntimeError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { ToolAlias } from "./aliases.ts";
@@ -8,7 +8,7 @@ import { settleBuiltins } from "./builtins.ts";
 import { type Command, isCommand } from "./command.ts";
 import { discover, type FoundCommand, maxToolNameLength } from "./discover.ts";
 import { forgetModules, importsOutside, loadModule } from "./load.ts";
-import { type SourcePlace, placeOf } from "./place.ts";
+import { placeOf, type SourcePlace } from "./place.ts";
 import { watchFolders } from "./watch.ts";
 
 const loadTimeoutMs = 10_000;
@@ -286,7 +286,11 @@ export async function loadEntry(found: FoundCommand): Promise<CatalogEntry | Loa
   const problem = (text: string): LoadProblem => ({ toolName, file, text });
   if (found.problem !== undefined) return problem(found.problem);
   try {
-    const exported = (await inTime(loadModule(file))).default;
+    // A file that waits for something that never comes must not keep the others from being served.
+    const loaded = await within(systemClock, loadTimeoutMs, loadModule(file), () => {
+      throw new Error(`it did not finish loading within ${loadTimeoutMs / 1000} s; a top-level await that never ends?`);
+    });
+    const exported = loaded.default;
     if (!isCommand(exported))
       return problem(
         `its default export is ${exported === undefined ? "missing" : "not a command"}; write: export default defineCommand({ … })`,
@@ -294,21 +298,6 @@ export async function loadEntry(found: FoundCommand): Promise<CatalogEntry | Loa
     return { toolName, path: words, file, command: exported };
   } catch (error) {
     return problem(describeLoadError(error, file));
-  }
-}
-
-/** A file that waits for something that never comes must not keep the others from being served. */
-async function inTime<T>(loading: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const cancel = systemClock.after(loadTimeoutMs, () =>
-    late.reject(
-      new Error(`it did not finish loading within ${loadTimeoutMs / 1000} s; a top-level await that never ends?`),
-    ),
-  );
-  try {
-    return await Promise.race([loading, late.promise]);
-  } finally {
-    cancel();
   }
 }
 

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { type Clock, formatDuration, toTimestamp } from "../clock.ts";
+import { type Clock, formatDuration, nextTurn, toTimestamp } from "../clock.ts";
 import { Cancelled, CommandError, Declined, messageOf, ShuttingDown, TimedOut } from "../errors.ts";
 import { keepBuiltins, restoreBuiltins } from "./builtins.ts";
 import { anonymous, type Caller } from "./caller.ts";
@@ -700,10 +700,6 @@ function countHeavy(): void {
   setImmediate(() => {
     isHeavyTurn = false;
   });
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function toJson(data: unknown, name: string): string {

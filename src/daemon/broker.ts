@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from "node:net";
-import { systemClock } from "../clock.ts";
+import { systemClock, within } from "../clock.ts";
 import { isOutOfDescriptors, outOfDescriptors } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { type DaemonStatus, type Greeting, type DaemonReply, readFirstLine, readGreeting, toLine } from "./greeting.ts";
@@ -86,10 +86,7 @@ export class Broker {
     const closed = Promise.all(
       [...this.#sockets].map((socket) => new Promise((resolve) => socket.once("close", resolve))),
     );
-    const late = Promise.withResolvers<void>();
-    const cancelLimit = systemClock.after(hangUpMs, late.resolve);
-    await Promise.race([closed, late.promise]);
-    cancelLimit();
+    await within(systemClock, hangUpMs, closed);
   }
 
   /** Has every front look for its daemon again. Whoever is no front has no environment of its own, and stays. */

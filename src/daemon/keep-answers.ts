@@ -1,5 +1,5 @@
 import { PassThrough } from "node:stream";
-import type { Clock } from "../clock.ts";
+import { type Clock, within } from "../clock.ts";
 import type { Logger } from "../log.ts";
 import type { Home } from "../paths.ts";
 import { toEnvelope } from "../wire/envelope.ts";
@@ -96,14 +96,14 @@ export class AnswerKeeper {
         askNext();
       }
     });
-    const cancelLimit = clock.after(answerLimitMs, () => done.reject(new Error("the daemon has not answered itself")));
     serve(input, output).then(() => done.reject(new Error("the daemon has hung up on itself")), done.reject);
     try {
       askNext();
-      await done.promise;
+      await within(clock, answerLimitMs, done.promise, () => {
+        throw new Error("the daemon has not answered itself");
+      });
       return results;
     } finally {
-      cancelLimit();
       input.end();
     }
   }

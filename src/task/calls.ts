@@ -1,4 +1,4 @@
-import type { Clock } from "../clock.ts";
+import { type Clock, nextTurn } from "../clock.ts";
 import { anonymousKey, whose } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { LogLine, Origin } from "../command/context.ts";
@@ -537,11 +537,6 @@ function toCreation(request: CallRequest, reason: string): CreateRequest {
     reason,
     ...(idempotencyKey !== undefined && { idempotencyKey }),
   };
-}
-
-/** Resolves when the event loop has come round. */
-function nextTurn(): Promise<undefined> {
-  return new Promise((resolve) => setImmediate(resolve, undefined));
 }
 
 /** Those who wait since this turn of the event loop began, and since the one before it. */

@@ -1,3 +1,4 @@
+import { nextTurn, within } from "../clock.ts";
 import { ownArguments } from "../command/aliases.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import { isStoreError, ShuttingDown } from "../errors.ts";
@@ -113,18 +114,12 @@ export class Worker {
    * process, so it does not begin before.
    */
   awaitDelivery(taskId: string, delivered: Promise<void>): void {
+    const { clock } = this.#options;
     const forget = delivered.finally(() => this.#deliveries.delete(taskId));
     this.#deliveries.set(taskId, {
-      own: this.#within(forget, maxOwnDeliveryMs),
-      others: this.#within(forget, maxDeliveryMs),
+      own: within(clock, maxOwnDeliveryMs, forget),
+      others: within(clock, maxDeliveryMs, forget),
     });
-  }
-
-  /** Resolves as soon as `promise` has, and after this long in any case. */
-  #within(promise: Promise<void>, ms: number): Promise<void> {
-    const late = Promise.withResolvers<void>();
-    const cancel = this.#options.clock.after(ms, late.resolve);
-    return Promise.race([promise, late.promise]).finally(cancel);
   }
 
   /** Runs a task that was made under this worker's claim. */
@@ -298,9 +293,4 @@ function toOwnNames(task: Task, entry: CatalogEntry): Task {
     // Its own check of the input says what is wrong.
     return task;
   }
-}
-
-/** Resolves when the event loop has come round. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

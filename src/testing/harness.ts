@@ -1,4 +1,5 @@
 import path from "node:path";
+import { nextTurn } from "../clock.ts";
 import type { Command } from "../command/command.ts";
 import type { Answer, Origin } from "../command/context.ts";
 import { createId } from "../ids.ts";
@@ -104,7 +105,7 @@ export function createHarness(commands: Readonly<Record<string, Command>>, optio
       // What still runs is told to stop, and let go when it does not: that takes time, and time is ours to move.
       while (!isStopped) {
         clock.advance(1_000);
-        await new Promise(setImmediate);
+        await nextTurn();
       }
       await stopped;
       await store.close();

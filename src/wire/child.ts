@@ -1,8 +1,8 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
+import { systemClock, within } from "../clock.ts";
 import { system } from "../system/system.ts";
 import { ConnectionError, cut } from "./errors.ts";
-import { within } from "./within.ts";
 
 /** A server that is started here and speaks over its pipes. */
 export type Child = ChildProcessByStdio<Writable, Readable, Readable>;
@@ -62,6 +62,7 @@ export async function endChild(
 ): Promise<"closing" | "signal" | "kill"> {
   const leaves = (ms: number) =>
     within(
+      systemClock,
       ms,
       gone.then(() => true),
     );

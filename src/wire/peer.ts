@@ -1,10 +1,9 @@
-import { systemClock } from "../clock.ts";
+import { systemClock, within } from "../clock.ts";
 import { RequestError } from "../errors.ts";
 import { ConnectionError, ServerError } from "./errors.ts";
 import { type Id, InFlight, type Sent } from "./in-flight.ts";
 import { fieldsOf, isObject, type Json } from "./json.ts";
 import type { Message } from "./message.ts";
-import { within } from "./within.ts";
 
 /** Messages to and from the other side, whatever carries them. */
 export interface Link {
@@ -57,6 +56,8 @@ export interface AskOptions extends Pick<SendOptions, "isFresh" | "headers"> {
  */
 const tellMs = 1_000;
 const lateMs = 300;
+
+const nothing = () => undefined;
 
 /** Why nobody waits any more. */
 class GivenUp {
@@ -171,8 +172,8 @@ export class Peer {
   ): Promise<void> {
     const isClosed = isStreamBound && this.link.kind === "url";
     if (!isClosed && this.#why === undefined)
-      await within(tellMs, this.notify("notifications/cancelled", { requestId: id }));
-    const late = onLate === undefined ? undefined : await within(lateMs, result);
+      await within(systemClock, tellMs, this.notify("notifications/cancelled", { requestId: id }).catch(nothing));
+    const late = onLate === undefined ? undefined : await within(systemClock, lateMs, result.catch(nothing));
     if (late !== undefined) await onLate?.(late);
     // Only now, lest the server takes the closing for an accident.
     stop.abort();

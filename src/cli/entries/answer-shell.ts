@@ -1,5 +1,5 @@
 import { homedir } from "node:os";
-import { systemClock } from "../../clock.ts";
+import { systemClock, within } from "../../clock.ts";
 import type { Suggestion } from "../../command/command.ts";
 import { completeTaskId } from "../../completion/completers.ts";
 import { filterBy } from "../../completion/filter.ts";
@@ -28,10 +28,8 @@ const maxTasks = 100;
  */
 export async function run(words: readonly string[], verbs: CompletionFacts["verbs"]): Promise<ExitCode> {
   const print = takeOver();
-  const late = Promise.withResolvers<string>();
-  systemClock.after(limitMs, () => late.resolve(""));
   const answer = answerShell(words, { verbs, cwd: process.cwd(), env: process.env }).catch(() => "");
-  await print(await Promise.race([answer, late.promise]));
+  await print(await within(systemClock, limitMs, answer, () => ""));
   return Exit.Ok;
 }
 
@@ -116,7 +114,9 @@ function toProject(
     },
     summaryOf: async (flags, found) =>
       hasDescriptions
-        ? await inTime(
+        ? await within(
+            systemClock,
+            summaryMs,
             open(flags)
               .stored.describe(found)
               .then((command) => command?.summary),
@@ -124,16 +124,6 @@ function toProject(
         : undefined,
     findTasks: async (flags, statuses) => await findTasks(open(flags).settings.store, statuses),
   };
-}
-
-async function inTime<T>(wanted: Promise<T>): Promise<T | undefined> {
-  const late = Promise.withResolvers<undefined>();
-  const cancel = systemClock.after(summaryMs, () => late.resolve(undefined));
-  try {
-    return await Promise.race([wanted, late.promise]);
-  } finally {
-    cancel();
-  }
 }
 
 /** A look at the tasks makes no store. */

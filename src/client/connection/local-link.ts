@@ -1,10 +1,10 @@
 import { connect as connectSocket } from "node:net";
 import runtime, { env } from "node:process";
+import { systemClock, within } from "../../clock.ts";
 import { type Child, endChild, killChild, startChild } from "../../wire/child.ts";
 import { ConnectionError, cut } from "../../wire/errors.ts";
 import { readLines, writeLine } from "../../wire/line-link.ts";
 import type { Link, LinkEvents } from "../../wire/peer.ts";
-import { within } from "../../wire/within.ts";
 import type { CommandTarget, SocketTarget } from "../client.ts";
 
 /** One message a line: over the pipes of a server that is started here, or over a socket. */
@@ -41,7 +41,7 @@ export async function startServer(
     // A server that takes nothing any more has mostly left, and its end says why.
     send: (message) =>
       writeLine(child.stdin, message).catch((error: unknown) =>
-        within(patienceMs, exited).then(() => Promise.reject(error)),
+        within(systemClock, patienceMs, exited).then(() => Promise.reject(error)),
       ),
     begin: async () => undefined,
     close: async () => void (await endChild(child, { gone: exited, politeMs: patienceMs, signalMs: patienceMs })),

@@ -1,4 +1,4 @@
-import { sleep, systemClock } from "../../clock.ts";
+import { sleep, systemClock, within } from "../../clock.ts";
 import { RequestError } from "../../errors.ts";
 import { ConnectionError, ServerError } from "../../wire/errors.ts";
 import type { Json } from "../../wire/json.ts";
@@ -134,17 +134,15 @@ export class Task2025 implements RemoteTask {
         return answer;
       },
     });
-    const cancelTimer = systemClock.after(answerMs, () =>
-      answered.reject(new RequestError("params", `The server did not ask anything about the task ${this.taskId}.`)),
-    );
     this.result(undefined, stop.signal).then(
       () => answered.resolve(),
       (error: unknown) => answered.reject(error),
     );
     try {
-      await answered.promise;
+      await within(systemClock, answerMs, answered.promise, () => {
+        throw new RequestError("params", `The server did not ask anything about the task ${this.taskId}.`);
+      });
     } finally {
-      cancelTimer();
       unlisten();
       stop.abort();
     }

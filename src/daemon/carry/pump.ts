@@ -1,10 +1,10 @@
 import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
-import { systemClock } from "../../clock.ts";
+import { systemClock, within } from "../../clock.ts";
 import { RuntimeError } from "../../errors.ts";
 import { LineSplitter, maxLineBytes } from "../../wire/lines.ts";
-import { DaemonFull, DaemonUnreachable } from "../reach/unreachable.ts";
 import { readReply } from "../greeting.ts";
+import { DaemonFull, DaemonUnreachable } from "../reach/unreachable.ts";
 import type { FindAnswer } from "./kept-answers.ts";
 import { Session } from "./session.ts";
 import { StandIn, type StoodIn } from "./stand-in.ts";
@@ -89,10 +89,8 @@ export class Pump {
     this.#standIn = new StandIn(find);
     const asked = Promise.withResolvers<void>();
     this.#onAsked = asked.resolve;
-    const cancelLimit = systemClock.after(askLimitMs, asked.resolve);
     this.#read();
-    await asked.promise;
-    cancelLimit();
+    await within(systemClock, askLimitMs, asked.promise);
   }
 
   #read(): void {

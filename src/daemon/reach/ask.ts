@@ -1,5 +1,5 @@
 import { createConnection, type Socket } from "node:net";
-import { systemClock } from "../../clock.ts";
+import { systemClock, within } from "../../clock.ts";
 import type { Home } from "../../paths.ts";
 import { system } from "../../system/system.ts";
 import { type DaemonReply, type Greeting, readFirstLine, readReply, toLine } from "../greeting.ts";
@@ -72,25 +72,21 @@ export async function greet(
   const shown = secret === undefined ? undefined : showSecret(secret);
   const socket = createConnection(record.socket);
   let isRefused = false;
-  const reply = await new Promise<DaemonReply | "silent" | undefined>((resolve) => {
-    const cancelLimit = systemClock.after(answerLimitMs, () => resolve("silent"));
-    const settle = (answer: DaemonReply | undefined) => {
-      cancelLimit();
-      resolve(answer);
-    };
+  const replied = new Promise<DaemonReply | undefined>((resolve) => {
     socket.on("error", ({ code }: NodeJS.ErrnoException) => {
       isRefused = code === "ECONNREFUSED" || code === "ENOENT";
-      settle(undefined);
+      resolve(undefined);
     });
-    socket.on("close", () => settle(undefined));
+    socket.on("close", () => resolve(undefined));
     socket.on("connect", () => socket.write(toLine({ ...greeting, ...shown })));
     readFirstLine(socket, (line) => {
       const { proof = "", ...answer } = (line === undefined ? undefined : readReply(line)) ?? {};
       // Somebody else has taken the name of one that is gone.
       isRefused = secret !== undefined && !isProved(secret, "daemon", { ...shown, proof });
-      settle(isRefused || !("meanwhile" in answer) ? undefined : answer);
+      resolve(isRefused || !("meanwhile" in answer) ? undefined : answer);
     });
   });
+  const reply = await within(systemClock, answerLimitMs, replied, () => "silent" as const);
   if (reply === undefined) {
     socket.destroy();
     // Nobody listens; or who did has ended, or is about to, and has taken its record away.

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { closeSync, constants, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { Readable } from "node:stream";
-import { sleep, systemClock } from "../../clock.ts";
+import { sleep, systemClock, within } from "../../clock.ts";
 import { outOfDescriptors, RuntimeError } from "../../errors.ts";
 import { ensureHome, type Home } from "../../paths.ts";
 import { system } from "../../system/system.ts";
@@ -112,18 +112,14 @@ async function startDaemon(address: DaemonAddress): Promise<void> {
   closeSync(log);
   child.unref();
   const report = child.stdio[3] as Readable & { unref(): void };
-  const said = await new Promise<string>((resolve) => {
+  const reported = new Promise<string>((resolve) => {
     let text = "";
-    const cancelLimit = systemClock.after(startLimitMs, () => resolve("late"));
-    const end = (word = text) => {
-      cancelLimit();
-      resolve(word);
-    };
     report.on("data", (chunk: Buffer) => (text += chunk.toString("utf8")));
-    report.on("error", () => end());
-    report.on("close", () => end());
-    child.on("error", (error) => end(`failed ${error.message}`));
+    report.on("error", () => resolve(text));
+    report.on("close", () => resolve(text));
+    child.on("error", (error) => resolve(`failed ${error.message}`));
   });
+  const said = await within(systemClock, startLimitMs, reported, () => "late");
   report.destroy();
   if (said.startsWith("failed ")) throw new DaemonUnreachable(said.slice("failed ".length).trim());
   if (said.startsWith("another ")) throw new KeyOutdated(JSON.parse(said.slice("another ".length)) as string[]);

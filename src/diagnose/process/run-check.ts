@@ -1,4 +1,4 @@
-import { systemClock } from "../../clock.ts";
+import { systemClock, within } from "../../clock.ts";
 import { TimedOut } from "../../errors.ts";
 import type { Facts } from "../asking/facts.ts";
 import { HandshakeFailed, LiveProbe } from "../asking/live-probe.ts";
@@ -65,12 +65,6 @@ export async function runCheck(
         : "It is asked of servers that are started here only.",
     );
   const over = new AbortController();
-  const late = Promise.withResolvers<never>();
-  const stopTimer = systemClock.after(conditions.limitMs, () => {
-    const reason = new TimedOut(Math.ceil(conditions.limitMs / 100) / 10);
-    over.abort(reason);
-    late.reject(reason);
-  });
   const probe = new LiveProbe({
     ...conditions,
     signal: over.signal,
@@ -81,7 +75,10 @@ export async function runCheck(
   });
   let isSound = false;
   try {
-    const verdict = await Promise.race([check.run(probe), late.promise]);
+    const verdict = await within(systemClock, conditions.limitMs, check.run(probe), () => {
+      over.abort(new TimedOut(Math.ceil(conditions.limitMs / 100) / 10));
+      throw over.signal.reason;
+    });
     isSound = verdict.outcome !== "failed";
     return verdict;
   } catch (error) {
@@ -89,7 +86,6 @@ export async function runCheck(
     if (error instanceof HandshakeFailed) return skipped(error.message);
     throw error;
   } finally {
-    stopTimer();
     await probe.close();
     if (!isSound && check.isGentle === true) await pool?.empty();
   }

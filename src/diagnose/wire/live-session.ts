@@ -1,9 +1,8 @@
-import { systemClock } from "../../clock.ts";
+import { systemClock, within } from "../../clock.ts";
 import { metaKeys, toEnvelope } from "../../wire/envelope.ts";
 import { acceptBoth, subjectHeaders } from "../../wire/http-client.ts";
 import { fieldsOf, isObject, type Json } from "../../wire/json.ts";
 import { isModern, tasksExtension } from "../../wire/revisions.ts";
-import { within } from "../../wire/within.ts";
 import type { Carrier } from "./carriers.ts";
 import { listPages } from "./list-pages.ts";
 import type {
@@ -159,7 +158,7 @@ export class LiveSession implements ProbeSession {
     };
     this.#waiting.add(look);
     try {
-      return await within(timeoutMs, found.promise);
+      return await within(systemClock, timeoutMs, found.promise);
     } finally {
       this.#waiting.delete(look);
     }

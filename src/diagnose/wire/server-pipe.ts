@@ -1,8 +1,7 @@
-import { systemClock } from "../../clock.ts";
+import { systemClock, within } from "../../clock.ts";
 import { system } from "../../system/system.ts";
 import { type Child, endChild, killChild, startChild } from "../../wire/child.ts";
 import { LineSplitter } from "../../wire/lines.ts";
-import { within } from "../../wire/within.ts";
 import { parseJson } from "./bounded-json.ts";
 
 /**
@@ -142,7 +141,7 @@ export class Pipe {
     // What it printed last may still be on its way when it ends.
     void this.ended.then(() => systemClock.after(50, () => found.resolve(undefined)));
     try {
-      return await within(timeoutMs, found.promise);
+      return await within(systemClock, timeoutMs, found.promise);
     } finally {
       stopListening();
       signal?.removeEventListener("abort", onAbort);
@@ -175,7 +174,7 @@ export class Pipe {
   async leave(): Promise<boolean> {
     this.#isLeaving = true;
     this.#child.stdin.end();
-    return (await within(patienceMs, this.ended)) !== undefined;
+    return (await within(systemClock, patienceMs, this.ended)) !== undefined;
   }
 
   /**

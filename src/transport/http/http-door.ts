@@ -1,7 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server as NodeServer, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { Clock } from "../../clock.ts";
+import { type Clock, nextTurn } from "../../clock.ts";
 import { anonymous, type Caller, localUser } from "../../command/caller.ts";
 import {
   internalErrorCode,
@@ -156,7 +156,7 @@ class Endpoint {
     this.#sessions.close();
     this.#options.serving.listening.endHttp();
     // Their last words are written by then.
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
   }
 
   /** Never throws: whatever goes wrong is answered. */
