@@ -18,7 +18,7 @@ const groups = [
       "command/content",
       "completion/(filter|lazily|references)",
       "config",
-      "settings/.*",
+      "settings/[^.]*",
       "embed/live-progress",
     ],
   },
@@ -55,9 +55,10 @@ function licenseIn(folder: string): string {
 
 /** Whoever has no hook has no SDK: then what a hook is handed is not typed, and nothing else is the worse for it. */
 function withoutSdk(): void {
-  const file = "dist/index.d.ts";
-  const text = readFileSync(file, "utf8");
-  writeFileSync(file, text.replace(/^import .* from "@modelcontextprotocol\/server";$/m, "// @ts-ignore\n$&"));
+  for (const file of globSync("dist/*.d.ts")) {
+    const text = readFileSync(file, "utf8");
+    writeFileSync(file, text.replace(/^import .* from "@modelcontextprotocol\/server";$/m, "// @ts-ignore\n$&"));
+  }
 }
 
 export default defineConfig([
