@@ -4,12 +4,13 @@ import type { Catalog, CatalogEntry } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
 import { envelopeSchema } from "../command/envelope.ts";
 import { closest } from "../command/suggest.ts";
-import { CommandError, ProtocolError } from "../errors.ts";
+import { CommandError, type ProtocolError } from "../errors.ts";
 import { type CommandStats, isTaskModeRecommended } from "../task/history.ts";
 import { knowsTaskSupport } from "../wire/revisions.ts";
 import { CommandCall, type CommandCallOptions } from "./command-call.ts";
 import { refuseWrongSupport } from "./generation/task-support.ts";
 import { budgetFor } from "./host-limit.ts";
+import { badParams } from "./params.ts";
 import type { CommandTools, ListedTool, ToolCall } from "./parts.ts";
 import { errorResult } from "./results.ts";
 
@@ -78,17 +79,16 @@ export function createTools(options: ToolsOptions): CommandTools {
         errorResult(`${called.name} could not be loaded from ${problem.file}: ${problem.text}`, options.clock),
       );
     },
-    unknown(toolName) {
-      const guess = closest(
-        toolName,
-        catalog.entries.map((entry) => entry.toolName),
-      );
-      return new ProtocolError(
-        -32602,
-        `Unknown tool ${JSON.stringify(toolName.slice(0, 100))}${guess === undefined ? "; tools/list names them all." : `; did you mean ${guess}?`}`,
-      );
-    },
+    unknown: (toolName) => unknownTool(toolName, catalog),
   };
+}
+
+function unknownTool(toolName: string, catalog: Catalog): ProtocolError {
+  const names = catalog.entries.map((entry) => entry.toolName);
+  const guess = closest(toolName, names);
+  return badParams(
+    `Unknown tool ${JSON.stringify(toolName.slice(0, 100))}${guess === undefined ? "; tools/list names them all." : `; did you mean ${guess}?`}`,
+  );
 }
 
 /** A call under the tool's own name, with its arguments by theirs; a sentence when that cannot be. */

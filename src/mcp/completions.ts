@@ -9,6 +9,8 @@ import { CompletionFailed } from "../completion/completion-failed.ts";
 import { internalErrorCode, messageOf, ProtocolError, requestErrors } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { forCommands } from "../task/runner.ts";
+import { isObject } from "../wire/json.ts";
+import { badParams } from "./params.ts";
 import type { ClientRequest, Result } from "./request.ts";
 
 /**
@@ -52,8 +54,7 @@ export function createCompletions(options: CompletionsOptions): OwnCompletions {
         );
       }
       if (ref?.type === "ref/resource") return undefined;
-      if (ref?.type !== "ref/prompt")
-        throw new ProtocolError(requestErrors.params.code, '`ref.type` must be "ref/prompt" or "ref/resource".');
+      if (ref?.type !== "ref/prompt") throw badParams('`ref.type` must be "ref/prompt" or "ref/resource".');
       const prompt = textOf(ref.name, "ref.name");
       const entry = options.hasPrompts && !authors.isPrompt(prompt) ? options.catalog.get(prompt) : undefined;
       if (entry === undefined) return undefined;
@@ -88,8 +89,7 @@ function refuse({ catalog }: CompletionsOptions, name: string): never {
     name,
     catalog.entries.map((entry) => entry.toolName),
   );
-  throw new ProtocolError(
-    requestErrors.params.code,
+  throw badParams(
     `There is no tool ${JSON.stringify(name.slice(0, 100))}${guess === undefined ? "." : `; did you mean ${guess}?`}`,
   );
 }
@@ -130,19 +130,18 @@ function toOwnNames(entry: CatalogEntry | undefined, calledAs: string, request: 
       ...(given !== undefined && { arguments: ownArguments(entry, calledAs, given) as Record<string, unknown> }),
     };
   } catch (error) {
-    throw new ProtocolError(requestErrors.params.code, messageOf(error));
+    throw badParams(messageOf(error));
   }
 }
 
 function textOf(value: unknown, field: string): string {
-  if (typeof value !== "string") throw new ProtocolError(requestErrors.params.code, `\`${field}\` must be a text.`);
+  if (typeof value !== "string") throw badParams(`\`${field}\` must be a text.`);
   return value;
 }
 
 function objectOf(value: unknown, field: string): Record<string, unknown> {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new ProtocolError(requestErrors.params.code, `\`${field}\` must be an object.`);
-  return value as Record<string, unknown>;
+  if (!isObject(value)) throw badParams(`\`${field}\` must be an object.`);
+  return value;
 }
 
 async function answer(

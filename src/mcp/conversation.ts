@@ -10,7 +10,8 @@ import type { Message } from "../wire/message.ts";
 import { modernRevision } from "../wire/revisions.ts";
 import { unsupportedRevision } from "../wire/routing.ts";
 import type { Tasks2025 } from "./generation/tasks-2025.ts";
-import type { Guest, Guests } from "./guest.ts";
+import type { Guest } from "./guest.ts";
+import type { Guests } from "./guests.ts";
 import { clientOf, IncomingRequest, type Way } from "./incoming.ts";
 import { badParams, objectParam, textParam } from "./params.ts";
 import type {

@@ -1,56 +1,15 @@
-import { internalErrorCode, messageOf, ProtocolError, RuntimeError } from "../errors.ts";
+import { maxResultBytes } from "../command/run.ts";
+import { internalErrorCode, ProtocolError } from "../errors.ts";
 import type { Logger } from "../log.ts";
+import { weigh } from "../task/weigh.ts";
 import { metaKeys, toEnvelope } from "../wire/envelope.ts";
 import { type Id, InFlight } from "../wire/in-flight.ts";
 import { excerptOf, fieldsOf, isObject, type Json, listOf, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
 import { legacyRevision } from "../wire/revisions.ts";
-import type { ServerIdentity } from "./parts.ts";
+import { connectGuest, type GuestEra, type GuestOptions, type GuestPair } from "./guest-server.ts";
 import type { ClientConnection, ClientRequest, Result } from "./request.ts";
 import { toRpcError } from "./router.ts";
-
-/**
- * What an author has registered by hand, on the SDK's server. That server is a guest: it sits at the other end of a
- * pair in memory and is asked as any other would be, for what is not ours. It is loaded where there is a hook, and only
- * there.
- */
-
-type Era = "legacy" | "modern";
-
-/** The guest's end of the pair, as the SDK wants it. */
-interface Pair {
-  onmessage?: (message: unknown, extra?: { readonly closeSSEStream: () => void }) => void;
-  onclose?: () => void;
-  start(): Promise<void>;
-  send(message: unknown, options?: { readonly relatedRequestId?: Id }): Promise<void>;
-  close(): Promise<void>;
-}
-
-interface SdkServer {
-  connect(pair: Pair): Promise<void>;
-}
-
-/** What is used of the SDK. */
-export interface Sdk {
-  readonly McpServer: new (
-    facts: { name: string; version: string },
-    options: { capabilities: object; instructions?: string },
-  ) => SdkServer;
-  readonly serveStdio: (
-    factory: (facts: { era: Era }) => unknown,
-    options: { transport: Pair; onerror: (error: Error) => void; maxSubscriptions: number },
-  ) => unknown;
-}
-
-/** What an author registers things with. */
-export type GuestHook = (server: object, facts: { readonly era: Era }) => void | Promise<void>;
-
-export interface GuestOptions {
-  readonly facts: ServerIdentity;
-  readonly hook: GuestHook;
-  readonly loadSdk: () => Promise<Sdk>;
-  readonly log: Logger;
-}
 
 /** A question to a client ends when the guest says so: it has limits of its own. */
 const askLimitMs = 24 * 60 * 60 * 1000;
@@ -62,67 +21,19 @@ const ownClient = {
   clientInfo: { name: "meanwhile", version: "0" },
 };
 
-/** Makes guests: one for each session that has begun with a handshake, and one of each era for everybody else. */
-export class Guests {
-  readonly #options: GuestOptions;
-  readonly #shared = new Map<Era, Promise<Guest>>();
-  readonly #open = new Map<Era, Guest>();
-
-  constructor(options: GuestOptions) {
-    this.#options = options;
-  }
-
-  shared(era: Era): Promise<Guest> {
-    let guest = this.#shared.get(era);
-    if (guest === undefined) {
-      // An author may close a server; the next client gets another.
-      const onClose = () => {
-        this.#shared.delete(era);
-        this.#open.delete(era);
-      };
-      guest = Guest.open(this.#options, { era, onClose });
-      this.#shared.set(era, guest);
-      // A hook that fails may do better the next time.
-      guest.then(
-        (open) => void this.#open.set(era, open),
-        () => this.#shared.delete(era),
-      );
-    }
-    return guest;
-  }
-
-  /** Once it is there. */
-  openShared(era: Era): Guest | undefined {
-    return this.#open.get(era);
-  }
-
-  /** For a client that has shaken hands as `params` say. */
-  open(connection: ClientConnection, params: Json): Promise<Guest> {
-    return Guest.open(this.#options, { era: "legacy", connection, params });
-  }
-
-  /** The schema of a tool's arguments, as the guest that everybody shares since 2026-07-28 has it, once it is there. */
-  schemaOf(tool: string): Json | undefined {
-    return this.openShared("modern")?.tools.get(tool);
-  }
-
-  close(): void {
-    for (const guest of this.#shared.values()) void guest.then((open) => open.close()).catch(() => undefined);
-  }
-}
-
 interface Opening {
-  readonly era: Era;
+  readonly era: GuestEra;
   /** Whose guest it is alone. */
   readonly connection?: ClientConnection;
   readonly params?: Json;
   readonly onClose?: () => void;
 }
 
+/** What an author has registered by hand: asked as any server would be, at the other end of a pair in memory. */
 export class Guest {
   readonly #opening: Opening;
   readonly #log: Logger;
-  readonly #pair: Pair;
+  readonly #pair: GuestPair;
   readonly #inFlight = new InFlight<Message>();
   /** Whose requests they are that it works on. */
   readonly #requests = new Map<Id, ClientRequest>();
@@ -135,43 +46,11 @@ export class Guest {
   tools: ReadonlyMap<string, Json> = new Map();
   prompts: ReadonlySet<string> = new Set();
 
-  static async open({ facts, hook, loadSdk, log }: GuestOptions, opening: Opening): Promise<Guest> {
-    const { McpServer, serveStdio } = await loadSdk().catch((error: unknown) => {
-      log.error(messageOf(error));
-      throw error;
-    });
-    const guest = new Guest(opening, log);
-    const failed = Promise.withResolvers<never>();
-    failed.promise.catch(() => undefined);
-    const create = async ({ era }: { era: Era }) => {
-      const { name, version, instructions } = facts;
-      const server = new McpServer(
-        { name, version },
-        { capabilities: { logging: {} }, ...(instructions !== undefined && { instructions }) },
-      );
-      try {
-        await hook(server, { era });
-      } catch (error) {
-        log.error("the `mcp` hook of the config file failed, so no client can be served", { error });
-        const failure = new RuntimeError("CONFIG_INVALID", "The `mcp` hook of the config file failed.", {
-          cause: error,
-          forClients: "The `mcp` hook of this server failed; its log says why.",
-        });
-        failed.reject(failure);
-        throw failure;
-      }
-      return server;
-    };
+  static async open(options: GuestOptions, opening: Opening): Promise<Guest> {
+    const guest = new Guest(opening, options.log);
     try {
-      if (opening.era === "legacy") await (await create(opening)).connect(guest.#pair);
-      // How many may listen, our own doors say.
-      else
-        serveStdio(create, {
-          transport: guest.#pair,
-          onerror: (error) => log.debug(`mcp: ${error.message}`),
-          maxSubscriptions: Number.POSITIVE_INFINITY,
-        });
-      await Promise.race([guest.#begin(), failed.promise]);
+      const { failed } = await connectGuest(options, opening.era, guest.#pair);
+      await Promise.race([guest.#begin(), failed]);
     } catch (error) {
       guest.close();
       throw error;
@@ -213,7 +92,7 @@ export class Guest {
     try {
       const { result, error } = await answer;
       if (error !== undefined) throw withoutEcho(toError(error), textOf(params.name) ?? textOf(params.uri));
-      return fieldsOf(result);
+      return bounded(fieldsOf(result), method, textOf(params.name));
     } finally {
       this.#requests.delete(id);
       request?.signal.removeEventListener("abort", onAbort);
@@ -384,4 +263,25 @@ function withoutEcho(error: ProtocolError, name = ""): ProtocolError {
   if (excerpt === name) return error;
   const data = isObject(error.data) && error.data.uri === name ? { ...error.data, uri: excerpt } : error.data;
   return new ProtocolError(error.code, error.message.replaceAll(name, excerpt), data);
+}
+
+/** A result as large as a command's may be; of a larger one the model is told, or else whoever asked. */
+function bounded(result: Result, method: string, name = method): Result {
+  if (!isTooLarge(result)) return result;
+  const most = `${maxResultBytes / 1024 / 1024} MiB`;
+  if (method !== "tools/call")
+    throw new ProtocolError(internalErrorCode, `The answer to ${method} is larger than ${most}.`);
+  const text = `${name} returned more than ${most}; write it to a file and return the path.`;
+  return { content: [{ type: "text", text }], isError: true };
+}
+
+function isTooLarge(result: Result): boolean {
+  // No letter takes more than six bytes, escaped, so most results need not be written to be counted.
+  const few = maxResultBytes / 6;
+  try {
+    return weigh(result, few) >= few && Buffer.byteLength(JSON.stringify(result)) > maxResultBytes;
+  } catch {
+    // Whoever writes it says why it cannot be written.
+    return false;
+  }
 }

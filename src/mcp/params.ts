@@ -1,5 +1,5 @@
 import { ProtocolError, requestErrors } from "../errors.ts";
-import type { Json } from "../wire/json.ts";
+import { isObject, type Json } from "../wire/json.ts";
 
 /** What a client has sent as params, checked where it is read. */
 
@@ -15,7 +15,6 @@ export function textParam(params: Json, field: string): string {
 
 export function objectParam(params: Json, field: string): Json {
   const value = params[field];
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw badParams(`\`${field}\` must be an object.`);
-  return value as Json;
+  if (!isObject(value)) throw badParams(`\`${field}\` must be an object.`);
+  return value;
 }

@@ -1,7 +1,8 @@
 import { ownArguments } from "../command/aliases.ts";
 import type { Catalog, CatalogEntry } from "../command/catalog.ts";
 import type { JsonSchema } from "../command/schema.ts";
-import { messageOf, ProtocolError, requestErrors } from "../errors.ts";
+import { messageOf } from "../errors.ts";
+import { badParams } from "./params.ts";
 import type { Result } from "./request.ts";
 
 /**
@@ -30,10 +31,9 @@ export function createPrompts(catalog: Catalog): OwnPrompts {
     },
     has: (name) => catalog.get(name) !== undefined,
     async get(name, given) {
-      if (!isTexts(given))
-        throw new ProtocolError(requestErrors.params.code, "`arguments` must be an object of texts.");
+      if (!isTexts(given)) throw badParams("`arguments` must be an object of texts.");
       const entry = catalog.get(name);
-      if (entry === undefined) throw new ProtocolError(requestErrors.params.code, `Prompt ${name} not found`);
+      if (entry === undefined) throw badParams(`Prompt ${name} not found`);
       return await toMessage(entry, ownTexts(entry, name, given));
     },
   };
@@ -47,7 +47,7 @@ function ownTexts(
   try {
     return ownArguments(entry, name, given) as Record<string, string>;
   } catch (error) {
-    throw new ProtocolError(requestErrors.params.code, messageOf(error));
+    throw badParams(messageOf(error));
   }
 }
 
@@ -80,11 +80,7 @@ async function toMessage(
 ): Promise<Result> {
   const properties = (command.inputSchema.properties ?? {}) as Record<string, JsonSchema>;
   const missing = ((command.inputSchema.required ?? []) as string[]).filter((name) => !Object.hasOwn(given, name));
-  if (missing.length > 0)
-    throw new ProtocolError(
-      requestErrors.params.code,
-      `${toolName} needs ${missing.map((name) => `\`${name}\``).join(", ")}.`,
-    );
+  if (missing.length > 0) throw badParams(`${toolName} needs ${missing.map((name) => `\`${name}\``).join(", ")}.`);
   const [{ accepts }, { openSchema }] = await Promise.all([
     import("../completion/schema-accepts.ts"),
     import("../completion/schema-branches.ts"),

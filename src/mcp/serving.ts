@@ -5,24 +5,25 @@ import type { Command } from "../command/command.ts";
 import type { HostOverride } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
 import type { Calls } from "../task/calls.ts";
+import type { Engine } from "../task/engine.ts";
 import type { CommandStats } from "../task/history.ts";
 import type { Json } from "../wire/json.ts";
-import { createTools } from "./command-tools.ts";
+import { createTools, type ToolsOptions } from "./command-tools.ts";
 import { createCompletions } from "./completions.ts";
 import type { Conversation, Served } from "./conversation.ts";
 import { FollowUpTools } from "./generation/plain.ts";
 import { Tasks2025 } from "./generation/tasks-2025.ts";
 import { createTasks2026 } from "./generation/tasks-2026.ts";
-import type { Guests } from "./guest.ts";
+import type { Guests } from "./guests.ts";
 import { Listening, type ListName } from "./listening.ts";
 import { ParkedCalls } from "./parked-calls.ts";
-import type { ServerIdentity } from "./parts.ts";
+import type { CommandTools, ServerIdentity } from "./parts.ts";
 import { PollLimit } from "./poll-limit.ts";
 import { createPrompts } from "./prompts.ts";
 import type { ClientRequest } from "./request.ts";
 import { RequestStates } from "./request-states.ts";
 import { createResources } from "./resources.ts";
-import { createRouter } from "./router.ts";
+import { createRouter, type Router, type RouterParts } from "./router.ts";
 import { TaskSubscriptions } from "./subscriptions.ts";
 
 export interface ServingOptions {
@@ -68,33 +69,21 @@ export function createServing(options: ServingOptions): Serving {
   const common = { openEngine, find, clock, log, isDebug, polls: new PollLimit(clock) };
   const plain = options.hasFollowUpTools ? new FollowUpTools({ ...common, toolPrefix: options.toolPrefix }) : undefined;
   const parked = new ParkedCalls(options);
-  const shared = {
-    ...options,
-    parked,
-    plain,
-    states: new RequestStates(clock, options.secret),
-  };
+  const shared = { ...options, parked, plain, states: new RequestStates(clock, options.secret), openEngine };
   const lists: readonly ListName[] = hasPrompts ? ["tools", "prompts"] : ["tools"];
   const listening = new Listening(new TaskSubscriptions(common), lists);
   const listen = (params: Json, request: ClientRequest) => listening.answer(params, request);
   const modernMethods = { ...createTasks2026(common), "subscriptions/listen": listen };
-  // Whatever a caller is listed, calls, completes or is suggested comes from the catalog of that caller.
-  const partsFrom = (visible: Catalog, readVisible: typeof readStats) => {
-    const tools = createTools({ ...shared, catalog: visible });
-    const router = createRouter({
-      tools,
-      resources: createResources(readVisible),
-      prompts: hasPrompts ? createPrompts(visible) : undefined,
-      completions: createCompletions({ catalog: visible, hasPrompts, openEngine }),
-      facts: options.facts,
-      modernMethods,
-    });
-    return { tools, router };
-  };
   const forStrangers = withoutBundled(catalog);
   const readForStrangers = async () =>
     (await readStats()).filter(({ command }) => forStrangers.get(command) !== undefined);
-  const [parts, partsForStrangers] = [partsFrom(catalog, readStats), partsFrom(forStrangers, readForStrangers)];
+  const parts = createParts({ ...shared, modernMethods });
+  const partsForStrangers = createParts({
+    ...shared,
+    catalog: forStrangers,
+    readStats: readForStrangers,
+    modernMethods,
+  });
   const partsFor = (caller: Caller) => (isKnown(caller) ? parts : partsForStrangers);
   const conversations = new Set<Conversation>();
   const listeners = new Set<(changed: readonly ListName[]) => void>();
@@ -122,4 +111,26 @@ export function createServing(options: ServingOptions): Serving {
       guests?.close();
     },
   };
+}
+
+interface PartsOptions
+  extends ToolsOptions,
+    Pick<ServingOptions, "hasPrompts">,
+    Pick<RouterParts, "facts" | "modernMethods"> {
+  readonly openEngine: () => Promise<Engine>;
+}
+
+/** Whatever a caller is listed, calls, completes or is suggested comes from the catalog of that caller. */
+function createParts(options: PartsOptions): { readonly tools: CommandTools; readonly router: Router } {
+  const { catalog, readStats, hasPrompts, openEngine, facts, modernMethods } = options;
+  const tools = createTools(options);
+  const router = createRouter({
+    tools,
+    resources: createResources(readStats),
+    prompts: hasPrompts ? createPrompts(catalog) : undefined,
+    completions: createCompletions({ catalog, hasPrompts, openEngine }),
+    facts,
+    modernMethods,
+  });
+  return { tools, router };
 }

@@ -4,7 +4,8 @@ import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { RuntimeError } from "../../src/errors.ts";
 import { silentLog } from "../../src/log.ts";
-import { type GuestHook, Guests } from "../../src/mcp/guest.ts";
+import type { GuestHook } from "../../src/mcp/guest-server.ts";
+import { Guests } from "../../src/mcp/guests.ts";
 import { toRpcError } from "../../src/mcp/router.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { openInMemory, turns } from "../helpers/in-memory.ts";
@@ -188,6 +189,25 @@ test.each(doors.filter(([, revision]) => revision === "2026-07-28"))(
     drop();
   },
 );
+
+test("what an author's tool or resource gives is bounded as a command's result is: 10 MiB", async () => {
+  const mib = (count: number) => "ä".repeat(count * 512 * 1024);
+  const { connect } = setUp((server) => {
+    server.registerTool("large", { inputSchema: z.object({ mib: z.number() }) }, (given) => text(mib(given.mib)));
+    server.registerResource("big", "notes://big", {}, (uri) => ({ contents: [{ uri: uri.href, text: mib(11) }] }));
+  });
+  const client = await connect("stdio", { revision: "2025-11-25" });
+  expect((await client.call("large", { mib: 9 })).content?.[0]?.text).toBe(mib(9));
+  expect(await client.call("large", { mib: 11 })).toEqual({
+    ...text("large returned more than 10 MiB; write it to a file and return the path."),
+    isError: true,
+  });
+  expect((await client.request("resources/read", { uri: "notes://big" })).error).toEqual({
+    code: -32603,
+    message: "The answer to resources/read is larger than 10 MiB.",
+  });
+  expect(await client.call("by_hand", { word: "still there" })).toMatchObject(text("by hand: still there"));
+});
 
 test("a client that looks who is there before it begins is served as what it is", async () => {
   const { connect, eras } = setUp((server, { era }) => {
