@@ -26,9 +26,9 @@ const groups = [
     name: "cli",
     modules: ["cli/main", "cli/terminal", "project/stored-catalog", "project/project-commands", "failpoint"],
   },
-  { name: "server", modules: ["serve", "transport/stdio", "cli/entries/serve-in-process"] },
+  { name: "server", modules: ["serve", "runtime/runtime", "transport/stdio", "cli/entries/serve-in-process"] },
   { name: "daemon", modules: ["daemon/main"] },
-  { name: "tasks", modules: ["runtime/tasks", "store/sqlite/sqlite-store"] },
+  { name: "tasks", modules: ["runtime/open-tasks", "store/sqlite/sqlite-store"] },
 ];
 
 /** zod comes as one file: its own hundred take longer to find and open than all of ours. */

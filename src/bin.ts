@@ -104,9 +104,9 @@ async function rememberRun(
   said: AuthorsEstimate | undefined,
 ): Promise<void> {
   try {
-    const [{ openTasks }, { silentLog }] = await Promise.all([import("./runtime/tasks.ts"), import("./log.ts")]);
+    const [{ openTasks }, { silentLog }] = await Promise.all([import("./runtime/open-tasks.ts"), import("./log.ts")]);
     const name = settings.toolPrefix === "" ? toolName : `${settings.toolPrefix}_${toolName}`;
-    const tasks = await openTasks(settings, silentLog);
+    const tasks = await openTasks(settings);
     tasks.history.add(name, ms, said);
     await tasks.close();
   } catch {

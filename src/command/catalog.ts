@@ -68,6 +68,17 @@ export async function openCatalog(options: CatalogOptions): Promise<Catalog> {
   return new LoadedCatalog(await loadAll(options));
 }
 
+/** The commands of this very process, by their tools' names. */
+export function catalogOf(commands: Readonly<Record<string, Command>>): Catalog {
+  const entries = Object.entries(commands).map(([toolName, command]) => ({
+    toolName,
+    path: toolName.split("_"),
+    file: "",
+    command,
+  }));
+  return new LoadedCatalog({ entries, problems: [] });
+}
+
 export interface LiveCatalogOptions extends CatalogOptions {
   readonly clock: Clock;
   /**

@@ -7,8 +7,10 @@ import { Exit, type ExitCode, messageOf } from "../errors.ts";
 import { createSecret } from "../ids.ts";
 import { type Logger, openLog } from "../log.ts";
 import { countedNames, fingerprint, isPackFolder, keyVariable, projectParts } from "../project/project.ts";
+import { openServedCatalog } from "../project/project-commands.ts";
 import { storeNames } from "../project/stored-project.ts";
-import { openRuntime, type Runtime, serveStreams } from "../serve.ts";
+import { openRuntime, type Runtime } from "../runtime/runtime.ts";
+import { serveStreams } from "../serve.ts";
 import { lookForNames, markValues } from "../settings/names-read.ts";
 import { loadSettings, type Settings } from "../settings/settings.ts";
 import { takeLock } from "../store/sqlite/lock.ts";
@@ -65,7 +67,7 @@ async function serve(found: Settings, flags: ProjectFlags, report: (word: string
     ...settings.daemon,
     about,
     pid: process.pid,
-    hasLiveTasks: async () => (await runtime?.hasLiveTasks()) ?? false,
+    hasLiveTasks: async () => (await runtime?.tasks.hasLive()) ?? false,
     takeLock,
     clock: systemClock,
     log,
@@ -84,10 +86,12 @@ async function serve(found: Settings, flags: ProjectFlags, report: (word: string
   const variables = new Variables(settings, log);
   const doing = new DoingFile(settings.home, settings.daemon.key, process.pid);
   let broker: Broker | undefined;
-  runtime = await openRuntime(settings, log, {
-    onCommands: (names) => doing.write(names, systemClock.now()),
-    mayReload: (folders) => variables.areStill(folders, () => broker?.sendOn()),
+  const mayReload = (folders: readonly string[]) => variables.areStill(folders, () => broker?.sendOn());
+  runtime = await openRuntime(settings, {
+    log,
+    catalog: await openServedCatalog(settings, { clock: systemClock, log, mayReload }),
     environment: () => variables.environment,
+    onCommands: (names) => doing.write(names, systemClock.now()),
   });
   // A file may have changed between the look at it and its loading.
   if (!variables.areStill(settings.commandFolders)) {
@@ -119,7 +123,7 @@ async function serveUntilLeft({ runtime, lifecycle, broker, leaving, onReady, lo
   await lifecycle.open(broker);
   onReady();
   log.info("the daemon listens", { socket: lifecycle.socket, version, folders: foldersOf(runtime) });
-  await runtime.startTasks();
+  await runtime.tasks.start();
   keepAnswers(runtime, leaving.signal);
   const { isNow } = await lifecycle.left;
   // Whoever waits for nothing goes to the next daemon at once; the others when they have been told where their calls
@@ -252,8 +256,8 @@ function createBroker({ runtime, lifecycle, leaving, variables, secret, log }: B
       folders: foldersOf(runtime),
       configFile: settings.configFile,
       socket: lifecycle.socket,
-      running: runtime.running().tasks,
-      calls: runtime.running().calls,
+      running: runtime.tasks.running.tasks,
+      calls: runtime.tasks.running.calls,
       graceSeconds: settings.graceSeconds,
     }),
     onStop: (isNow) => lifecycle.leave(isNow),

@@ -1,8 +1,7 @@
 import { systemClock } from "../clock.ts";
-import { silentLog } from "../log.ts";
-import type { Tasks } from "../runtime/tasks.ts";
 import { readSettings } from "../settings/settings.ts";
 import { storeExists } from "../store/open.ts";
+import type { Tasks } from "../task/tasks.ts";
 import type { TokenAnswer, TokenProgress } from "../task/token-progress.ts";
 
 /**
@@ -46,10 +45,10 @@ async function look<T>(
   if (!(await storeExists(settings.store))) return none;
   // Loaded when first needed: every command imports `meanwhile`, and few ask.
   const [{ openTasks }, { localKey }] = await Promise.all([
-    import("../runtime/tasks.ts"),
+    import("../runtime/open-tasks.ts"),
     import("../command/caller.ts"),
   ]);
-  const tasks = await openTasks(settings, silentLog);
+  const tasks = await openTasks(settings);
   try {
     await tasks.sweeper.interruptDead();
     return await ask(tasks, localKey);

@@ -1,14 +1,16 @@
-import type { Catalog, CatalogOptions } from "../command/catalog.ts";
+import { type Catalog, type CatalogOptions, type LiveCatalogOptions, openLiveCatalog } from "../command/catalog.ts";
 import { discover, type FoundCommand } from "../command/discover.ts";
 import { closest } from "../command/suggest.ts";
 import type { Logger } from "../log.ts";
 import type { Home } from "../paths.ts";
 import { type Bundled, isBundledFile, packFolder, selectServed, terminalFolders } from "./project.ts";
 import { StoredCatalog } from "./stored-catalog.ts";
+import { servedFolders } from "./stored-project.ts";
 
 /** The settings that say which commands a project has. */
 interface ProjectSettings {
   readonly home: Home;
+  readonly configFile: string | undefined;
   readonly commandFolders: readonly string[];
   readonly bundled: Bundled | undefined;
   readonly toolPrefix: string;
@@ -25,6 +27,14 @@ export function servedCatalog({ home, commandFolders, bundled, toolPrefix }: Pro
     select: (found) => selectServed(found, bundled),
     onLoad: (loaded) => stored.keep(loaded),
   } satisfies CatalogOptions;
+}
+
+/** The commands of a project that are served, kept up to date while their files change. */
+export function openServedCatalog(
+  project: ProjectSettings,
+  options: Pick<LiveCatalogOptions, "clock" | "log" | "mayReload">,
+): Promise<Catalog> {
+  return openLiveCatalog({ ...servedCatalog(project, options.log), ...options, isServed: servedFolders(project) });
 }
 
 /** The command files whose commands MCP clients get; none is loaded. */

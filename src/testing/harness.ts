@@ -1,13 +1,14 @@
 import path from "node:path";
-import { nextTurn } from "../clock.ts";
+import { type Clock, nextTurn } from "../clock.ts";
+import { catalogOf } from "../command/catalog.ts";
 import type { Command } from "../command/command.ts";
 import type { Answer, Origin } from "../command/context.ts";
 import { createId } from "../ids.ts";
+import { silentLog } from "../log.ts";
 import { MemoryStore } from "../store/memory-store.ts";
-import { Engine } from "../task/engine.ts";
-import { History } from "../task/history.ts";
+import type { TaskStore } from "../task/store.ts";
 import type { Task } from "../task/task.ts";
-import { Worker } from "../task/worker.ts";
+import { createTasks } from "../task/tasks.ts";
 import { FakeClock } from "./fake-clock.ts";
 
 /** Commands run as tasks, in memory, on a clock that stands still until it is moved. */
@@ -28,7 +29,6 @@ export interface Harness {
 }
 
 const caller = "tester";
-const log = { debug() {}, info() {}, warn() {}, error() {} };
 
 export interface HarnessOptions {
   /** What `task.home` is. */
@@ -42,73 +42,65 @@ export function createHarness(commands: Readonly<Record<string, Command>>, optio
   const { home = "", origin = { door: "terminal", folder: path.resolve() } } = options;
   const clock = new FakeClock();
   const store = new MemoryStore(clock);
-  const history = new History(store, clock);
-  const engine = new Engine({ store, history, clock, log, project: "test" });
-  const find = (toolName: string) => {
-    const command = Object.hasOwn(commands, toolName) ? commands[toolName] : undefined;
-    return command === undefined ? undefined : { command, toolName, path: toolName.split("_"), file: "" };
-  };
-  const createWorker = () => {
-    const name = createId();
-    return {
-      name,
-      worker: new Worker({
-        store,
-        dispatcher: store,
-        history,
-        find,
-        clock,
-        log,
-        project: "test",
-        worker: name,
-        home,
-        config: {},
-        isDebug: true,
-      }),
-    };
-  };
-  let current = createWorker();
+  const catalog = catalogOf(commands);
+  const tasks = createTasks({
+    store,
+    dispatcher: store,
+    clock,
+    log: silentLog,
+    project: "test",
+    home,
+    config: {},
+    isDebug: true,
+    createWorkerName: createId,
+    isDead: () => false,
+  });
+  const { engine } = tasks;
+  const createWorker = () => tasks.createWorker((name) => catalog.get(name));
+  let worker = createWorker();
   return {
     clock,
     async create(name, input) {
-      const entry = find(name);
+      const entry = catalog.get(name);
       if (entry === undefined)
         throw new Error(`The harness has no command ${name}; it has ${Object.keys(commands).join(", ")}.`);
       return (await engine.create({ entry, input, caller, origin, reason: "test", isNew: true })).task;
     },
     async settle() {
-      current.worker.start();
-      for (;;) {
-        const changed = Promise.withResolvers<void>();
-        const stopListening = store.onChange(() => changed.resolve());
-        const { tasks } = await store.list(
-          { caller, now: clock.now() },
-          { limit: 1_000, statuses: ["queued", "working"] },
-        );
-        const isBusy = tasks.some((task) => task.status === "working" || task.notBefore <= clock.now());
-        if (isBusy) await changed.promise;
-        stopListening();
-        if (!isBusy) return;
-      }
+      worker.start();
+      await untilIdle(store, clock);
     },
     get: (task) => engine.get(caller, task.taskId),
     answer: (task, answers) => engine.answer(caller, task.taskId, answers),
     cancel: (task) => engine.cancel(caller, task.taskId),
     async crash() {
-      const { name } = current;
-      current = createWorker();
+      const { name } = worker;
+      worker = createWorker();
       await store.interrupt({ worker: name }, clock.now());
     },
     async close() {
       let isStopped = false;
-      const stopped = current.worker.stop(0).then(() => (isStopped = true));
+      const stopped = worker.stop(0).then(() => (isStopped = true));
       // What still runs is told to stop, and let go when it does not: that takes time, and time is ours to move.
       while (!isStopped) {
         clock.advance(1_000);
         await nextTurn();
       }
       await stopped;
-      await store.close();
+      await tasks.close();
     },
   };
+}
+
+/** Resolves once nothing runs, and nothing can begin before time is moved. */
+async function untilIdle(store: TaskStore, clock: Clock): Promise<void> {
+  for (;;) {
+    const changed = Promise.withResolvers<void>();
+    const stopListening = store.onChange(() => changed.resolve());
+    const { tasks } = await store.list({ caller, now: clock.now() }, { limit: 1_000, statuses: ["queued", "working"] });
+    const isBusy = tasks.some((task) => task.status === "working" || task.notBefore <= clock.now());
+    if (isBusy) await changed.promise;
+    stopListening();
+    if (!isBusy) return;
+  }
 }

@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
-import { openTasks } from "../../src/runtime/tasks.ts";
+import { openTasks } from "../../src/runtime/open-tasks.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import type { Store } from "../../src/store/open.ts";
 import { createWorkerName, isKnownDead } from "../../src/system/worker-name.ts";
@@ -622,7 +622,7 @@ async function openHome(files: Record<string, string>) {
     env: { ...process.env, ...env },
     flags: { commands: [folder], bundled: false },
   });
-  const tasks = await openTasks(settings, silentLog);
+  const tasks = await openTasks(settings);
   onTestFinished(() => tasks.close());
   const create = async (name: string, input: object) => {
     const command = defineCommand({ summary: "x", idempotent: name === "nap", run: () => ({}) });

@@ -16,8 +16,7 @@ import { type VerbName, verbs } from "../../src/cli/verb-list.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { commandHelp } from "../../src/cli/command-usage.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
-import { silentLog } from "../../src/log.ts";
-import { openTasks } from "../../src/runtime/tasks.ts";
+import { openTasks } from "../../src/runtime/open-tasks.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { loadOnce } from "../helpers/load-once.ts";
@@ -294,7 +293,7 @@ describe("task ids", () => {
   test("newest first, with status and command; those that can still be cancelled where that is asked", async () => {
     const { cwd, env, zsh, values } = project();
     const settings = await loadSettings({ cwd, env, flags: {} });
-    const tasks = await openTasks(settings, silentLog);
+    const tasks = await openTasks(settings);
     const create = (name: string) => {
       const entry = {
         toolName: name,

@@ -3,8 +3,8 @@ import { Client, type JSONRPCMessage, type Transport } from "@modelcontextprotoc
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/index.ts";
-import { silentLog } from "../../src/log.ts";
-import { openRuntime, serveStreams } from "../../src/serve.ts";
+import { openRuntime } from "../../src/runtime/runtime.ts";
+import { serveStreams } from "../../src/serve.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import { readLines, writeLine } from "../../src/wire/line-link.ts";
 import type { Message } from "../../src/wire/message.ts";
@@ -98,7 +98,7 @@ test("The config file hands over the SDK's server for what a command is not.", a
 async function connect(files: Record<string, string>): Promise<Client> {
   const cwd = writeFiles(temporaryFolder(), files);
   const settings = await loadSettings({ cwd, env: { MEANWHILE_HOME: temporaryFolder() }, flags: { bundled: false } });
-  const runtime = await openRuntime(settings, silentLog);
+  const runtime = await openRuntime(settings);
   const toServer = new PassThrough();
   const toClient = new PassThrough();
   const served = serveStreams(runtime, { input: toServer, output: toClient, write: (text) => toClient.write(text) });

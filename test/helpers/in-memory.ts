@@ -1,25 +1,18 @@
 import { PassThrough } from "node:stream";
-import { McpServer } from "@modelcontextprotocol/server";
-import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { onTestFinished } from "vitest";
-import type { Catalog, CatalogEntry } from "../../src/command/catalog.ts";
+import { catalogOf } from "../../src/command/catalog.ts";
 import type { Command } from "../../src/command/command.ts";
-import { silentLog } from "../../src/log.ts";
-import type { GuestHook, Sdk } from "../../src/mcp/guest-server.ts";
-import { Guests } from "../../src/mcp/guests.ts";
 import type { ClientConnection } from "../../src/mcp/request.ts";
-import { createServing, type Serving } from "../../src/mcp/serving.ts";
-import { type Runtime, serveStreams } from "../../src/serve.ts";
+import type { Serving } from "../../src/mcp/serving.ts";
+import { openRuntime } from "../../src/runtime/runtime.ts";
+import { serveRuntimeOverHttp, serveStreams } from "../../src/serve.ts";
+import { readSettings, type Settings } from "../../src/settings/settings.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
-import { Calls } from "../../src/task/calls.ts";
-import { type DeferralRules, defaultDeferral } from "../../src/task/deferral.ts";
-import { Engine } from "../../src/task/engine.ts";
-import { History } from "../../src/task/history.ts";
-import { Leaving } from "../../src/task/leaving.ts";
-import { Sweeper } from "../../src/task/sweeper.ts";
-import { Worker } from "../../src/task/worker.ts";
-import { type HttpDoor, serveHttp } from "../../src/transport/http/http-door.ts";
+import type { DeferralRules } from "../../src/task/deferral.ts";
+import type { Engine } from "../../src/task/engine.ts";
+import type { HttpDoor } from "../../src/transport/http/http-door.ts";
 import { FakeClock } from "./fake-clock.ts";
+import { temporaryFolder } from "./home.ts";
 import {
   type Answer,
   type CallOptions,
@@ -33,7 +26,7 @@ import {
   type WireOptions,
 } from "./wire.ts";
 
-/** A whole server in this process whose time we move: what `openRuntime` puts together, on a store in memory. */
+/** A whole server in this process whose time we move, on a store in memory. */
 export interface InMemoryServer {
   readonly engine: Engine;
   readonly serving: Serving;
@@ -48,48 +41,19 @@ export interface InMemoryServer {
   close(): Promise<void>;
 }
 
-export interface InMemoryOptions {
-  readonly deferral?: DeferralRules;
-  readonly hook?: GuestHook;
-}
-
-const facts = { name: "meanwhile", version: "0", instructions: undefined };
-
-export function openInMemory(
+export async function openInMemory(
   commands: Readonly<Record<string, Command>>,
   clock: FakeClock,
-  { deferral = defaultDeferral, hook }: InMemoryOptions = {},
-): InMemoryServer {
-  const catalog = toCatalog(commands);
-  const store = new MemoryStore(clock);
-  const history = new History(store, clock);
-  const leaving = new Leaving();
-  const engine = new Engine({ store, history, clock, log: silentLog, project: "p", leaving });
-  const find = (name: string) => catalog.get(name);
-  const owner = { project: "p", worker: "w", home: "/", config: {}, isDebug: false };
-  const worker = new Worker({ store, dispatcher: store, history, find, clock, log: silentLog, leaving, ...owner });
-  const calls = new Calls({ engine, worker, history, clock, log: silentLog, deferral });
-  worker.start();
-  const sweeper = new Sweeper({ store, clock, log: silentLog, isDead: () => false });
-  sweeper.start();
-  const serving = createServing({
-    facts,
-    catalog,
-    openCalls: () => calls,
-    readStats: () => history.stats(),
-    secret: () => "a secret of these tests",
-    guests: hook === undefined ? undefined : new Guests({ facts, hook, loadSdk, log: silentLog }),
-    hasPrompts: false,
-    hasFollowUpTools: true,
-    toolPrefix: "",
-    keepInlineMs: 600_000,
-    errorsAsCompleted: false,
-    hosts: {},
-    hostName: undefined,
-    isDebug: false,
-    clock,
-    log: silentLog,
-  });
+  changed: Partial<Settings> = {},
+): Promise<InMemoryServer> {
+  const home = temporaryFolder();
+  const { settings } = readSettings({ cwd: home, env: { MEANWHILE_HOME: home }, flags: { scope: "pack", port: 0 } });
+  const runtime = await openRuntime(
+    { ...settings, prompts: false, ...changed },
+    { clock, catalog: catalogOf(commands), store: new MemoryStore(clock) },
+  );
+  await runtime.tasks.start();
+  const { serving } = runtime;
   const connections: ClientConnection[] = [];
   const { createTasks2025 } = serving.served;
   Object.assign(serving.served, {
@@ -100,14 +64,13 @@ export function openInMemory(
   });
   const doors: HttpDoor[] = [];
   return {
-    engine,
+    engine: (await runtime.tasks.calls()).engine,
     serving,
     connections,
     parked: serving.parked,
     openPipe() {
       const toServer = new PassThrough();
       const toClient = new PassThrough();
-      const runtime = { serving, clock, log: silentLog } as unknown as Runtime;
       const served = serveStreams(runtime, {
         input: toServer,
         output: toClient,
@@ -119,47 +82,14 @@ export function openInMemory(
       });
     },
     async openHttp() {
-      const token = "a-token-of-these-tests";
-      const door = await serveHttp({
-        serving,
-        host: "127.0.0.1",
-        port: 0,
-        token,
-        allowAnonymous: false,
-        clock,
-        log: silentLog,
-      });
+      const door = await serveRuntimeOverHttp(runtime);
       doors.push(door);
-      return overHttp(door.url, { token });
+      return overHttp(door.url, { token: runtime.token() });
     },
     async close() {
       await Promise.all(doors.map((door) => door.close()));
-      serving.close();
-      sweeper.stop();
-      await worker.stop(0);
-      await history.flush();
-      await store.close();
+      await runtime.close(0);
     },
-  };
-}
-
-const loadSdk = async (): Promise<Sdk> => ({ McpServer, serveStdio }) as unknown as Sdk;
-
-function toCatalog(commands: Readonly<Record<string, Command>>): Catalog {
-  const entries: CatalogEntry[] = Object.entries(commands).map(([toolName, command]) => ({
-    toolName,
-    path: toolName.split("_"),
-    file: "",
-    command,
-  }));
-  return {
-    entries,
-    problems: [],
-    revision: 1,
-    get: (toolName) => entries.find((entry) => entry.toolName === toolName),
-    problemOf: () => undefined,
-    onChange: () => () => undefined,
-    close: () => undefined,
   };
 }
 
@@ -215,7 +145,7 @@ export async function openPiped({
   clock = new FakeClock(),
   ...options
 }: PipedOptions): Promise<Piped> {
-  const server = openInMemory(commands, clock, deferral === undefined ? {} : { deferral });
+  const server = await openInMemory(commands, clock, deferral === undefined ? {} : { deferral });
   const link = server.openPipe();
   const client = new WireClient(link, options);
   onTestFinished(async () => {

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { PassThrough, type Readable, type Writable } from "node:stream";
-import { silentLog } from "../../src/log.ts";
-import { openRuntime, type Runtime, serveRuntimeOverHttp, serveStreams } from "../../src/serve.ts";
+import { openRuntime, type Runtime } from "../../src/runtime/runtime.ts";
+import { serveRuntimeOverHttp, serveStreams } from "../../src/serve.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import { cleanUp, temporaryFolder } from "./home.ts";
 
@@ -45,7 +45,7 @@ export interface HttpHere {
 export async function serveHttpHere(words: readonly string[] = [], place: Place = {}): Promise<HttpHere> {
   const { runtime, cwd, home } = await open(words, place);
   const door = await serveRuntimeOverHttp(runtime);
-  await runtime.startTasks();
+  await runtime.tasks.start();
   cleanUp(async () => {
     await runtime.close(0);
     await door.close();
@@ -80,5 +80,5 @@ async function open(words: readonly string[], { cwd = temporaryFolder(), env = {
     port: 0,
   };
   const settings = await loadSettings({ cwd, env: { ...process.env, MEANWHILE_HOME: home, ...env }, flags });
-  return { runtime: await openRuntime(settings, silentLog), cwd, home };
+  return { runtime: await openRuntime(settings), cwd, home };
 }

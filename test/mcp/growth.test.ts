@@ -4,12 +4,12 @@ import { z } from "zod";
 import { sleep } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
-import { type InMemoryServer, moving, openInMemory, turns } from "../helpers/in-memory.ts";
+import { moving, openInMemory, turns } from "../helpers/in-memory.ts";
 import { WireClient, type WireOptions } from "../helpers/wire.ts";
 
 // What is kept for a call, a task or a question goes with it, however long its connection or its process lives.
 
-function setUp(): { clock: FakeClock; server: InMemoryServer; connect: (options: WireOptions) => Promise<WireClient> } {
+async function setUp() {
   const clock = new FakeClock();
   const second = defineCommand({
     summary: "Take a second",
@@ -24,7 +24,7 @@ function setUp(): { clock: FakeClock; server: InMemoryServer; connect: (options:
     effects: "read",
     run: async (_input, task) => await task.ask("Your name?", z.object({ name: z.string() })),
   });
-  const server = openInMemory({ work_second: second, ask_name: ask }, clock);
+  const server = await openInMemory({ work_second: second, ask_name: ask }, clock);
   const clients: WireClient[] = [];
   onTestFinished(async () => {
     for (const client of clients) await moving(clock, client.close());
@@ -39,7 +39,7 @@ function setUp(): { clock: FakeClock; server: InMemoryServer; connect: (options:
 }
 
 test("100 tasks with a progress token, one after the other on one connection: when they have ended, nothing waits for the end of the connection", async () => {
-  const { clock, server, connect } = setUp();
+  const { clock, server, connect } = await setUp();
   const client = await connect({ revision: "2025-11-25" });
   const closed = () => getEventListeners(server.connections[0]?.closed as AbortSignal, "abort").length;
   const before = closed();
@@ -61,7 +61,7 @@ test("100 tasks with a progress token, one after the other on one connection: wh
 });
 
 test("a call that was sent back with a question is forgotten when its task has ended elsewhere, not an hour later", async () => {
-  const { clock, server, connect } = setUp();
+  const { clock, server, connect } = await setUp();
   const client = await connect({ revision: "2026-07-28", capabilities: { elicitation: {} } });
   for (let n = 0; n < 10; n++) {
     const { resultType } = await moving(clock, client.call("ask_name", {}));

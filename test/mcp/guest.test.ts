@@ -4,7 +4,6 @@ import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { RuntimeError } from "../../src/errors.ts";
 import { silentLog } from "../../src/log.ts";
-import type { GuestHook } from "../../src/mcp/guest-server.ts";
 import { Guests } from "../../src/mcp/guests.ts";
 import { toRpcError } from "../../src/mcp/router.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
@@ -16,7 +15,7 @@ const text = (words: string) => ({ content: [{ type: "text" as const, text: word
 const hello = defineCommand({ summary: "Say hello", run: () => ({ hello: "ours" }) });
 
 /** What an author registers, and what becomes of it. */
-function setUp(more: (server: McpServer, facts: { era: string }) => void = () => undefined) {
+async function setUp(more: (server: McpServer, facts: { era: string }) => void = () => undefined) {
   const eras: string[] = [];
   const stopped: string[] = [];
   const hook = (server: McpServer, { era }: { era: string }) => {
@@ -61,7 +60,7 @@ function setUp(more: (server: McpServer, facts: { era: string }) => void = () =>
     }));
     more(server, { era });
   };
-  const server = openInMemory({ say_hello: hello }, new FakeClock(), { hook: hook as unknown as GuestHook });
+  const server = await openInMemory({ say_hello: hello }, new FakeClock(), { mcp: hook });
   const clients: WireClient[] = [];
   onTestFinished(async () => {
     await Promise.all(clients.map((client) => client.close()));
@@ -87,7 +86,7 @@ const namesIn = (list: unknown) => (list as { name: string }[]).map(({ name }) =
 test.each(doors)(
   "what an author registers by hand is listed and asked beside what is ours (%s, %s)",
   async (door, revision) => {
-    const { connect } = setUp();
+    const { connect } = await setUp();
     const client = await connect(door, { revision });
     const { tools } = (await client.request("tools/list")).result as Fields;
     expect(namesIn(tools).filter((name) => !name.startsWith("task_"))).toEqual(
@@ -123,7 +122,7 @@ test.each(doors)(
 );
 
 test("the hook runs once for each session with a handshake, and once for all clients since 2026-07-28", async () => {
-  const { connect, eras } = setUp();
+  const { connect, eras } = await setUp();
   for (const door of ["stdio", "http", "http"] as const)
     await (await connect(door, { revision: "2026-07-28" })).call("by_hand", { word: "x" });
   expect(eras).toEqual(["modern"]);
@@ -137,7 +136,7 @@ test("the hook runs once for each session with a handshake, and once for all cli
 test.each(["stdio", "http"] as const)(
   "a tool of the author's asks the client that called it, and nobody else (%s)",
   async (door) => {
-    const { connect } = setUp();
+    const { connect } = await setUp();
     const [ada, bob] = await Promise.all(
       [1, 2].map(() => connect(door, { revision: "2025-11-25", capabilities: { elicitation: {} } })),
     );
@@ -152,7 +151,7 @@ test.each(["stdio", "http"] as const)(
 test.each(doors)(
   "progress goes to who asked for it, and who takes its call back stops that one alone (%s, %s)",
   async (door, revision) => {
-    const { connect, stopped } = setUp();
+    const { connect, stopped } = await setUp();
     const [ada, bob] = (await Promise.all([1, 2].map(() => connect(door, { revision })))) as [WireClient, WireClient];
     // The same id and the same token: they are told apart all the same.
     const calls = [ada, bob].map((client, at) =>
@@ -172,7 +171,7 @@ test.each(doors.filter(([, revision]) => revision === "2026-07-28"))(
   "what changes of the author's is told to who listens to it (%s, %s)",
   async (door, revision) => {
     let author: McpServer | undefined;
-    const { connect } = setUp((server) => {
+    const { connect } = await setUp((server) => {
       author = server;
       server.server.registerCapabilities({ resources: { subscribe: true } });
     });
@@ -192,7 +191,7 @@ test.each(doors.filter(([, revision]) => revision === "2026-07-28"))(
 
 test("what an author's tool or resource gives is bounded as a command's result is: 10 MiB", async () => {
   const mib = (count: number) => "ä".repeat(count * 512 * 1024);
-  const { connect } = setUp((server) => {
+  const { connect } = await setUp((server) => {
     server.registerTool("large", { inputSchema: z.object({ mib: z.number() }) }, (given) => text(mib(given.mib)));
     server.registerResource("big", "notes://big", {}, (uri) => ({ contents: [{ uri: uri.href, text: mib(11) }] }));
   });
@@ -210,7 +209,7 @@ test("what an author's tool or resource gives is bounded as a command's result i
 });
 
 test("a client that looks who is there before it begins is served as what it is", async () => {
-  const { connect, eras } = setUp((server, { era }) => {
+  const { connect, eras } = await setUp((server, { era }) => {
     server.registerTool("era", { description: "Which", inputSchema: z.object({}) }, () => text(era));
   });
   const client = await connect("stdio", { revision: "2026-07-28" });
@@ -222,7 +221,7 @@ test("a client that looks who is there before it begins is served as what it is"
 test.each(doors)(
   "a result that cannot be written is an error to who asked for it, and the next call works (%s, %s)",
   async (door, revision) => {
-    const { connect } = setUp((server) => {
+    const { connect } = await setUp((server) => {
       server.registerTool("odd", { description: "Odd", inputSchema: z.object({}) }, () => ({
         ...text("odd"),
         _meta: { big: 1n },
@@ -239,7 +238,7 @@ test.each(doors)(
 
 test("a server that its author has closed is made anew for the next client", async () => {
   let author: McpServer | undefined;
-  const { connect } = setUp((server) => (author = server));
+  const { connect } = await setUp((server) => (author = server));
   const client = await connect("stdio", { revision: "2026-07-28" });
   expect(await client.call("by_hand", { word: "x" })).toMatchObject(text("by hand: x"));
   await author?.close();
@@ -266,7 +265,7 @@ test("a hook whose SDK is not there says so, to the log and to whoever asks", as
 
 test("a hook that fails is told to whoever asks, and tried again by the next", async () => {
   let runs = 0;
-  const { connect } = setUp(() => {
+  const { connect } = await setUp(() => {
     runs += 1;
     if (runs === 1) throw new Error("a secret of the author's");
   });

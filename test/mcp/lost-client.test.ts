@@ -7,7 +7,7 @@ import { waitFor } from "../helpers/meanwhile.ts";
 import { WireClient } from "../helpers/wire.ts";
 
 /** A server that outlives its connections, and a command of a minute. */
-function setUp() {
+async function setUp() {
   const clock = new FakeClock();
   let starts = 0;
   let stops = 0;
@@ -20,7 +20,7 @@ function setUp() {
       return { minutes: 1 };
     },
   });
-  const server = openInMemory({ work_minute: minute }, clock);
+  const server = await openInMemory({ work_minute: minute }, clock);
   const clients: WireClient[] = [];
   onTestFinished(async () => {
     for (const client of clients) await moving(clock, client.close());
@@ -43,7 +43,7 @@ test.each([
 ] as const)(
   "a connection over %s that is lost in the middle of a call of %s leaves a task, and its result to the next connection",
   async (door, revision) => {
-    const { clock, connect, starts } = setUp();
+    const { clock, connect, starts } = await setUp();
     const [lost, next] = [await connect(door, revision), await connect(door, revision)];
     const { drop } = lost.startCall("work_minute");
     await waitFor(() => starts() === 1);
@@ -65,7 +65,7 @@ test.each([
 );
 
 test("over HTTP, a closed stream of 2026-07-28 is a cancel: the call is stopped, and leaves nothing", async () => {
-  const { clock, connect, starts, stops } = setUp();
+  const { clock, connect, starts, stops } = await setUp();
   const [lost, next] = [await connect("http", "2026-07-28"), await connect("http", "2026-07-28")];
   const { drop } = lost.startCall("work_minute");
   await waitFor(() => starts() === 1);

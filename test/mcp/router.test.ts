@@ -7,7 +7,10 @@ import { FakeClock } from "../helpers/fake-clock.ts";
 import { openInMemory } from "../helpers/in-memory.ts";
 
 test("the tools are listed once for each kind of client, and written once for each era", async () => {
-  const server = openInMemory({ say_hello: defineCommand({ summary: "Say hello", run: () => ({}) }) }, new FakeClock());
+  const server = await openInMemory(
+    { say_hello: defineCommand({ summary: "Say hello", run: () => ({}) }) },
+    new FakeClock(),
+  );
   onTestFinished(() => server.close());
   const list = async (caller: typeof localUser, revision: string) => {
     const router = server.serving.served.routerFor(caller);

@@ -16,8 +16,8 @@ import {
   type Target,
   type TaskState,
 } from "../../src/client/index.ts";
-import { silentLog } from "../../src/log.ts";
-import { openRuntime, serveStreams } from "../../src/serve.ts";
+import { openRuntime } from "../../src/runtime/runtime.ts";
+import { serveStreams } from "../../src/serve.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
@@ -387,7 +387,7 @@ test("over a socket, a task is followed on although the connection is lost", asy
     env: { MEANWHILE_HOME: path.join(folder, "home") },
     flags: { bundled: false, commands: folders },
   });
-  const runtime = await openRuntime(settings, silentLog);
+  const runtime = await openRuntime(settings);
   const sockets = new Set<Socket>();
   let connections = 0;
   const server = createServer((socket) => {

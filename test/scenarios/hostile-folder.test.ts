@@ -16,8 +16,7 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { verbs } from "../../src/cli/verb-list.ts";
 import { defineCommand } from "../../src/command/command.ts";
-import { silentLog } from "../../src/log.ts";
-import { openTasks } from "../../src/runtime/tasks.ts";
+import { openTasks } from "../../src/runtime/open-tasks.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import { daemonProcesses, kill, killDaemons, killWorkers, processesOf } from "../helpers/daemon.ts";
 import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -402,7 +401,7 @@ describe("a task that waits for a worker", () => {
     const { stdout } = await run("late", "small", "--detach");
     await run("tasks", "result", stdout.trim(), "--wait");
     const settings = await loadSettings({ cwd, env: { MEANWHILE_HOME: home }, flags: {} });
-    const tasks = await openTasks(settings, silentLog);
+    const tasks = await openTasks(settings);
     const entry = {
       toolName: "late",
       path: ["late"],

@@ -2,7 +2,7 @@ import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openCatalog } from "../../src/command/catalog.ts";
 import { silentLog } from "../../src/log.ts";
-import { openTasks } from "../../src/runtime/tasks.ts";
+import { openTasks } from "../../src/runtime/open-tasks.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import { isTerminal } from "../../src/task/task.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -39,7 +39,6 @@ test("a command that exhausts memory ends one server, and no more: it is given u
   const env = { MEANWHILE_HOME: temporaryFolder(), NODE_OPTIONS: "--max-old-space-size=96" };
   const tasks = await openTasks(
     await loadSettings({ cwd, env: { ...process.env, ...env }, flags: { commands: [folder], bundled: false } }),
-    silentLog,
   );
   onTestFinished(() => tasks.close());
   const catalog = await openCatalog({ folders: [folder], toolPrefix: "", log: silentLog });

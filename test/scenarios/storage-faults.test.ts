@@ -4,7 +4,9 @@ import { PassThrough } from "node:stream";
 import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openLog } from "../../src/log.ts";
-import { openRuntime, type Runtime, readToken, serveRuntimeOverHttp, serveStreams } from "../../src/serve.ts";
+import { readToken } from "../../src/runtime/home-token.ts";
+import { openRuntime, type Runtime } from "../../src/runtime/runtime.ts";
+import { serveRuntimeOverHttp, serveStreams } from "../../src/serve.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import { DaemonHome, dataOf, ownCommands } from "../helpers/daemon.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -93,7 +95,7 @@ async function open(harmBefore?: (file: string) => void): Promise<Served> {
   });
   let written = "";
   const log = openLog({ level: "warn", isTerminal: false, write: (text) => (written += text) });
-  const runtime = await openRuntime(settings, log);
+  const runtime = await openRuntime(settings, { log });
   onTestFinished(async () => void (await runtime.close(0)));
   return { runtime, folder, file, log: () => written };
 }
@@ -167,7 +169,7 @@ describe("at every door, of every generation, −32603 with one sentence and no 
     async (_name, fault) => {
       const { runtime, folder, file, log } = await open(fault.when === "before" ? fault.harm : undefined);
       if (fault.when === "running") {
-        await runtime.startTasks();
+        await runtime.tasks.start();
         fault.harm(file);
       }
       for (const [who, { revision, client }] of Object.entries(await clientsOf(runtime))) {

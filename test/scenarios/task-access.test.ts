@@ -3,8 +3,8 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Caller } from "../../src/command/caller.ts";
-import { silentLog } from "../../src/log.ts";
-import { openRuntime, readToken } from "../../src/serve.ts";
+import { readToken } from "../../src/runtime/home-token.ts";
+import { openRuntime } from "../../src/runtime/runtime.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import { serveHttp } from "../../src/transport/http/http-door.ts";
 import { taskGenerations } from "../../src/wire/revisions.ts";
@@ -35,7 +35,7 @@ async function openDoor() {
   const home = temporaryFolder();
   const env = { ...process.env, MEANWHILE_HOME: home };
   const settings = await loadSettings({ cwd: temporaryFolder(), env, flags: { commands: [commands], bundled: false } });
-  const runtime = await openRuntime(settings, silentLog);
+  const runtime = await openRuntime(settings);
   const { serving, clock, log } = runtime;
   const token = readToken(settings.home);
   const door = await serveHttp({

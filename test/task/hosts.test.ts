@@ -316,7 +316,7 @@ async function setUp(host: Host, first: (task: CommandContext) => void = () => u
       return { minutes: 20 };
     },
   });
-  const server = openInMemory({ [tool]: twentyMinutes }, clock);
+  const server = await openInMemory({ [tool]: twentyMinutes }, clock);
   const client = new WireClient(host.door === "stdio" ? server.openPipe() : await server.openHttp(), host);
   onTestFinished(async () => {
     await moving(clock, client.close());

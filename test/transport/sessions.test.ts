@@ -9,9 +9,9 @@ import { FakeClock } from "../helpers/fake-clock.ts";
 import { openInMemory, turns } from "../helpers/in-memory.ts";
 
 /** The sessions of a door without its socket, and what clients do with them. */
-function setUp() {
+async function setUp() {
   const clock = new FakeClock();
-  const server = openInMemory({}, clock);
+  const server = await openInMemory({}, clock);
   const sessions = new Sessions(server.serving.served);
   onTestFinished(async () => {
     sessions.close();
@@ -53,7 +53,7 @@ function setUp() {
 }
 
 test("a stranger's sessions push out the stranger's own, oldest first, and never somebody else's", async () => {
-  const { begin, statusOf } = setUp();
+  const { begin, statusOf } = await setUp();
   const own = await begin(localUser);
   const others: string[] = [];
   for (let n = 0; n < 203; n++) others.push(await begin(stranger));
@@ -63,7 +63,7 @@ test("a stranger's sessions push out the stranger's own, oldest first, and never
 });
 
 test("an open stream protects its session as long as it is open", async () => {
-  const { begin, statusOf, openStream } = setUp();
+  const { begin, statusOf, openStream } = await setUp();
   const [held, dropped] = [await begin(stranger), await begin(stranger)];
   await openStream(stranger, held);
   await (await openStream(stranger, dropped)).over();
@@ -72,7 +72,7 @@ test("an open stream protects its session as long as it is open", async () => {
 });
 
 test("where all are in use the next is refused with the cure, and others are served", async () => {
-  const { begin, statusOf, openStream } = setUp();
+  const { begin, statusOf, openStream } = await setUp();
   const streams: { over: () => Promise<void> }[] = [];
   const ids: string[] = [];
   for (let n = 0; n < 200; n++) {
@@ -90,7 +90,7 @@ test("where all are in use the next is refused with the cure, and others are ser
 });
 
 test("a session that was silent for too long is ended: a stranger's after ten minutes, one of a known caller after an hour; a stream protects it", async () => {
-  const { clock, begin, statusOf, openStream } = setUp();
+  const { clock, begin, statusOf, openStream } = await setUp();
   const [own, used, silent, held] = [
     await begin(localUser),
     await begin(stranger),

@@ -7,9 +7,9 @@ import { ownCommand } from "../../diagnose/diagnose-command.ts";
 import type { Report } from "../../diagnose/report/report.ts";
 import { nameOf } from "../../diagnose/diagnosis-target.ts";
 import { CommandError, TimedOut } from "../../errors.ts";
-import { silentLog } from "../../log.ts";
 import { type EndedTask, isTerminal, type Task } from "../../task/task.ts";
-import { openTasks, type Tasks } from "../../runtime/tasks.ts";
+import { openTasks } from "../../runtime/open-tasks.ts";
+import type { Tasks } from "../../task/tasks.ts";
 import { followRemote, leftAlone } from "../remote/follow-remote.ts";
 import { quoteWord } from "../remote/server-target.ts";
 import { clean, type Terminal } from "../terminal.ts";
@@ -96,7 +96,7 @@ async function withTasks<T>(work: (tasks: Tasks, revive: (task: Task) => void) =
   // Nothing of the folder we are in is needed, and nothing of it is run, unless it is what is diagnosed.
   const flags = { scope: "pack" } as const;
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags });
-  const tasks = await openTasks(settings, silentLog);
+  const tasks = await openTasks(settings);
   tasks.sweeper.start();
   try {
     // The work is done by a process of its own from the first moment, so that this terminal may be closed at any other.

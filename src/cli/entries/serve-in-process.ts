@@ -4,7 +4,9 @@ import type { Settings } from "../../settings/settings.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
 import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../../command/process-guard.ts";
-import { openRuntime, type Runtime, readToken, serveRuntimeOverHttp, serveStreams } from "../../serve.ts";
+import { readToken } from "../../runtime/home-token.ts";
+import { openRuntime, type Runtime } from "../../runtime/runtime.ts";
+import { serveRuntimeOverHttp, serveStreams } from "../../serve.ts";
 import { openStore, type Store } from "../../store/open.ts";
 import { toName } from "../../setup/launch.ts";
 import type { Terminal } from "../terminal.ts";
@@ -35,7 +37,7 @@ export async function serveOverHttp(settings: Settings, terminal: Terminal): Pro
   // Nobody is there yet who could be told later that the database cannot be used.
   const runtime = await open(settings, (log) => openStore(settings.store, { log }));
   const door = await serveRuntimeOverHttp(runtime);
-  await runtime.startTasks();
+  await runtime.tasks.start();
   const { name, version, home, http } = settings;
   const facts = {
     url: door.url,
@@ -71,6 +73,6 @@ async function open(settings: Settings, openFirst?: (log: Logger) => Promise<Sto
   let runtime: Runtime | undefined;
   const advice = "this server should be restarted, since nobody knows what else was changed";
   guardBuiltins((harm) => log.error(describeHarm(harm, advice, (name) => runtime?.catalog.get(name)?.file)));
-  runtime = await openRuntime(settings, log, openFirst === undefined ? {} : { store: await openFirst(log) });
+  runtime = await openRuntime(settings, { log, ...(openFirst !== undefined && { store: await openFirst(log) }) });
   return runtime;
 }

@@ -1,6 +1,5 @@
 import { localKey } from "../../command/caller.ts";
 import { sleep, systemClock } from "../../clock.ts";
-import { openLiveCatalog } from "../../command/catalog.ts";
 import { watchLoop } from "../../command/loop-watch.ts";
 import { currentRun, guardBuiltins } from "../../command/run.ts";
 import { loadSettings } from "../../settings/settings.ts";
@@ -8,10 +7,10 @@ import { Exit, type ExitCode } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
 import { keepLogBounded } from "../../daemon/log-file.ts";
 import { describeHarm, limitPrints } from "../../command/process-guard.ts";
-import { servedCatalog } from "../../project/project-commands.ts";
-import { servedFolders } from "../../project/stored-project.ts";
+import { openServedCatalog } from "../../project/project-commands.ts";
 import { onStoreGone } from "../../store/open.ts";
-import { openTasks, type Tasks } from "../../runtime/tasks.ts";
+import { openTasks } from "../../runtime/open-tasks.ts";
+import type { Tasks } from "../../task/tasks.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { onStop } from "../../system/on-stop.ts";
 
@@ -42,12 +41,8 @@ export async function run(call: { flags: ProjectFlags; protectStdout(): Promise<
   });
   guardBuiltins((harm) => log.error(describeHarm(harm, "this worker goes on", (name) => catalog.get(name)?.file)));
   // What comes back while a task waits for it has to be noticed.
-  const catalog = await openLiveCatalog({
-    ...servedCatalog(settings, log),
-    clock: systemClock,
-    isServed: servedFolders(settings),
-  });
-  const tasks = await openTasks(settings, log);
+  const catalog = await openServedCatalog(settings, { clock: systemClock, log });
+  const tasks = await openTasks(settings, { log });
   const worker = tasks.createWorker((name) => catalog.get(name));
   const stopWatching = watchLoop(systemClock, log);
   tasks.sweeper.start();

@@ -3,9 +3,9 @@ import { formatDuration, systemClock } from "../../clock.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
 import { loadSettings } from "../../settings/settings.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
-import { silentLog } from "../../log.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
-import { openTasks, type Tasks } from "../../runtime/tasks.ts";
+import { openTasks } from "../../runtime/open-tasks.ts";
+import type { Tasks } from "../../task/tasks.ts";
 import { followTask } from "./follow-task.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { readInputFile } from "../run-in-terminal.ts";
@@ -26,7 +26,7 @@ export async function runAsTask(
     toolName: settings.toolPrefix === "" ? found.toolName : `${settings.toolPrefix}_${found.toolName}`,
   };
   const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
-  const tasks = await openTasks(settings, silentLog);
+  const tasks = await openTasks(settings);
   try {
     const { task, isJoined } = await tasks.engine.create({
       entry,

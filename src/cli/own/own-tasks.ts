@@ -3,7 +3,6 @@ import { localKey } from "../../command/caller.ts";
 import type { Answer } from "../../command/context.ts";
 import { readSettings, type Settings } from "../../settings/settings.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
-import { silentLog } from "../../log.ts";
 import {
   differingNames,
   isTerminal,
@@ -13,7 +12,8 @@ import {
   type TaskStatus,
 } from "../../task/task.ts";
 import { listTokens, progressOfToken } from "../../task/token-progress.ts";
-import { openTasks, type Tasks } from "../../runtime/tasks.ts";
+import { openTasks } from "../../runtime/open-tasks.ts";
+import type { Tasks } from "../../task/tasks.ts";
 import { readAnswer, readStatuses } from "./read-answer.ts";
 import { followTask, printResult } from "./follow-task.ts";
 import { widthFor } from "../screens/layout.ts";
@@ -38,7 +38,7 @@ export const subverbs = { list, show, result, progress, watch, cancel, answer, p
 export async function runOwnTasks(name: keyof typeof subverbs, call: TypedVerb): Promise<ExitCode> {
   const { settings } = readSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
   const pack = readSettings({ cwd: process.cwd(), env: process.env, flags: packAlone }).settings;
-  const tasks = await openTasks(settings, silentLog);
+  const tasks = await openTasks(settings);
   const revive = toRevive({ call, settings, pack });
   try {
     await tasks.sweeper.interruptDead();

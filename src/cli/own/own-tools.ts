@@ -38,8 +38,8 @@ async function readKnown(
   const known = new Map<string, KnownDurations>();
   if (!(await storeExists(settings.store))) return known;
   try {
-    const { openTasks } = await import("../../runtime/tasks.ts");
-    const tasks = await openTasks(settings, silentLog);
+    const { openTasks } = await import("../../runtime/open-tasks.ts");
+    const tasks = await openTasks(settings);
     try {
       for (const { toolName } of catalog.entries) {
         const durations = await tasks.history.known(toolName);

@@ -1,6 +1,5 @@
 import { readSettings } from "../../settings/settings.ts";
 import { Exit } from "../../errors.ts";
-import { silentLog } from "../../log.ts";
 import { placeOfProject } from "../../project/stored-project.ts";
 import type { CommandStats } from "../../task/history.ts";
 import { flag } from "../completion/grammar.ts";
@@ -16,8 +15,8 @@ export const verb: Verb = {
   async run({ options, flags, terminal }) {
     const { settings, notice } = readSettings({ cwd: process.cwd(), env: process.env, flags: flags });
     if (notice !== undefined) terminal.say(`${terminal.colors.yellow("!")} ${notice}\n`);
-    const { openTasks, placeOf } = await import("../../runtime/tasks.ts");
-    const tasks = await openTasks(settings, silentLog);
+    const { openTasks, placeOf } = await import("../../runtime/open-tasks.ts");
+    const tasks = await openTasks(settings);
     const { history } = tasks;
     const isAll = options.all === true;
     const all = isAll

@@ -6,7 +6,7 @@ export const verb: Verb = {
   description: "Print the token that makes an HTTP caller the local user: Authorization: Bearer <token>",
   flags: [],
   async run({ terminal }) {
-    const { readToken } = await import("../../serve.ts");
+    const { readToken } = await import("../../runtime/home-token.ts");
     terminal.print(`${readToken(openHome(process.env))}\n`);
     return Exit.Ok;
   },

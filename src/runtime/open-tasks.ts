@@ -1,0 +1,87 @@
+import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import path from "node:path";
+import { getHeapStatistics } from "node:v8";
+import { type Clock, systemClock } from "../clock.ts";
+import { ownCommand } from "../diagnose/diagnose-command.ts";
+import { type Logger, silentLog } from "../log.ts";
+import { isPackFolder, packageFolder } from "../project/project.ts";
+import { rememberPlace } from "../project/stored-project.ts";
+import { publicSettings } from "../settings/public-settings.ts";
+import type { Settings } from "../settings/settings.ts";
+import { openStore, type Store } from "../store/open.ts";
+import { childEnvironment } from "../system/environment.ts";
+import { runVariable } from "../system/run-variable.ts";
+import { endStrays } from "../system/strays.ts";
+import { system } from "../system/system.ts";
+import { createWorkerName, isKnownDead } from "../system/worker-name.ts";
+import type { Dispatcher } from "../task/dispatcher.ts";
+import { createIsolation } from "../task/isolated/isolation.ts";
+import type { EnvironmentMarks } from "../task/task.ts";
+import { createTasks, type Tasks } from "../task/tasks.ts";
+
+export interface OpenTasksOptions {
+  readonly log?: Logger;
+  readonly clock?: Clock;
+  /** Default: what the settings name. */
+  readonly store?: Store;
+  /** Default: the store. */
+  readonly dispatcher?: Dispatcher;
+  /** What this process has of the variables that the project's code reads. Default: what the settings say. */
+  readonly environment?: () => EnvironmentMarks;
+  /** See `openStore`. */
+  readonly isPatient?: boolean;
+}
+
+/** Opens the tasks of a home, with the commands that are ours and run in processes of their own. */
+export async function openTasks(settings: Settings, options: OpenTasksOptions = {}): Promise<Tasks> {
+  const { log = silentLog, clock = systemClock, isPatient = false } = options;
+  const { project, home, isDebug, deferral } = settings;
+  const store = options.store ?? (await openStore(settings.store, { clock, log, isPatient }));
+  rememberPlace(home, project, placeOf(settings));
+  const tasks = createTasks({
+    store,
+    dispatcher: options.dispatcher ?? store,
+    clock,
+    log,
+    project,
+    environment: options.environment ?? (() => settings.environment),
+    home: home.folder,
+    config: publicSettings(settings),
+    isDebug,
+    deferral,
+    questionMs: settings.questionSeconds * 1000,
+    createWorkerName,
+    isDead: (worker) => isKnownDead(worker),
+    ...createIsolations(clock, log),
+  });
+  return { ...tasks, createWorker: (find) => tasks.createWorker((name) => find(name) ?? ownCommand(name)) };
+}
+
+/** Where a project lies, in words for a person. */
+export function placeOf({ configFile, commandFolders }: Settings): string {
+  const own = commandFolders.find((folder) => !isPackFolder(folder) && existsSync(folder));
+  return configFile !== undefined
+    ? path.dirname(configFile)
+    : own !== undefined
+      ? path.dirname(own)
+      : "the bundled commands";
+}
+
+function createIsolations(clock: Clock, log: Logger) {
+  const children = {
+    clock,
+    log,
+    childFile: path.join(packageFolder, "dist", "attempt.js"),
+    killGroup: system.killGroup,
+    env: (run: string) => ({ ...childEnvironment(), [runVariable]: run }),
+    endStrays: (pid: number, run: string) => endStrays(pid, `${runVariable}=${run}`),
+  };
+  // As many as the worker has places: none of them may have to wait for another that never ends.
+  const unbounded = Number.POSITIVE_INFINITY;
+  const maxHeapMb = Math.round(getHeapStatistics().heap_size_limit / 1024 / 1024);
+  return {
+    runIsolated: createIsolation({ ...children, maxChildren: 2 * availableParallelism() }),
+    runApart: createIsolation({ ...children, maxChildren: unbounded, maxHeapMb, maxResidentMb: unbounded }),
+  };
+}

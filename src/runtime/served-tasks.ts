@@ -1,0 +1,130 @@
+import { localKey } from "../command/caller.ts";
+import type { Catalog } from "../command/catalog.ts";
+import { isStoreError } from "../errors.ts";
+import type { Settings } from "../settings/settings.ts";
+import { storeExists } from "../store/open.ts";
+import type { Calls } from "../task/calls.ts";
+import type { CommandStats } from "../task/history.ts";
+import { isTerminal, liveStatuses } from "../task/task.ts";
+import type { Tasks } from "../task/tasks.ts";
+import type { Worker } from "../task/worker.ts";
+import type { OpenTasksOptions } from "./open-tasks.ts";
+
+interface Opened {
+  readonly tasks: Tasks;
+  readonly worker: Worker;
+}
+
+/** The tasks of a server: opened when first needed, so that a server which is only asked who it is touches nothing. */
+export class ServedTasks {
+  readonly #settings: Settings;
+  readonly #catalog: Catalog;
+  readonly #options: OpenTasksOptions;
+  #opened: Promise<Opened> | undefined;
+  #calls: Calls | undefined;
+  #worker: Worker | undefined;
+
+  constructor(settings: Settings, catalog: Catalog, options: OpenTasksOptions) {
+    this.#settings = settings;
+    this.#catalog = catalog;
+    this.#options = options;
+  }
+
+  /** For requests: from the first one on, this process works on what is queued. */
+  calls(): Calls | Promise<Calls> {
+    return this.#calls ?? this.#openCalls();
+  }
+
+  /**
+   * Begins to work on what is queued, as soon as its database can be used. Done by the first call that needs it, where
+   * nobody does it before.
+   */
+  async start(): Promise<void> {
+    await this.calls();
+    await this.#work();
+  }
+
+  /** What this process works on right now: calls that somebody waits for, and tasks. */
+  get running(): { readonly calls: number; readonly tasks: number } {
+    return this.#worker?.running ?? { calls: 0, tasks: 0 };
+  }
+
+  /** Whether tasks of this project are queued, run or wait for an answer. */
+  async hasLive(): Promise<boolean> {
+    if (this.running.tasks > 0) return true;
+    if (!(await this.#isThere())) return false;
+    const { tasks } = await this.#open();
+    // Nobody stays for what cannot be read.
+    return await withoutStore(() => tasks.engine.hasOwn(localKey, { statuses: liveStatuses, withCalls: true }), false);
+  }
+
+  /** How long commands take; nothing is opened for a home that has no tasks yet. */
+  async stats(): Promise<readonly CommandStats[]> {
+    if (!(await this.#isThere())) return [];
+    const { tasks } = await this.#open();
+    return await tasks.history.stats();
+  }
+
+  /** How many of this project's tasks wait for the next process. */
+  async close(graceMs: number): Promise<number> {
+    const opened = await this.#opened?.catch(() => undefined);
+    if (opened === undefined) {
+      await this.#options.store?.close();
+      return 0;
+    }
+    const { tasks, worker } = opened;
+    tasks.sweeper.stop();
+    await worker.stop(graceMs);
+    const { project } = this.#settings;
+    const list = async () => (await tasks.engine.list(localKey, { project, statuses: liveStatuses })).tasks;
+    const live = await withoutStore(list, []);
+    await tasks.close();
+    return live.filter((task) => !isTerminal(task) && task.lease === undefined).length;
+  }
+
+  async #openCalls(): Promise<Calls> {
+    const { tasks, worker } = await this.#open();
+    this.#calls ??= tasks.createCalls(worker);
+    this.#worker = worker;
+    // Whoever has just asked comes first: a call that is done at once does not wait until the queue was looked at.
+    setImmediate(() => void this.#work());
+    return this.#calls;
+  }
+
+  async #work(): Promise<void> {
+    const { tasks, worker } = await this.#open();
+    if (worker.isStopped) return;
+    worker.start();
+    tasks.sweeper.start();
+  }
+
+  async #isThere(): Promise<boolean> {
+    return (this.#options.store ?? this.#opened) !== undefined || (await storeExists(this.#settings.store));
+  }
+
+  #open(): Promise<Opened> {
+    this.#opened ??= this.#openOnce().catch((error: unknown) => {
+      // What could not be loaded, for want of file descriptors for one, may be by the next request.
+      this.#opened = undefined;
+      throw error;
+    });
+    return this.#opened;
+  }
+
+  async #openOnce(): Promise<Opened> {
+    const { openTasks } = await import("./open-tasks.ts");
+    const tasks = await openTasks(this.#settings, { ...this.#options, isPatient: true });
+    const worker = tasks.createWorker((name) => this.#catalog.get(name));
+    return { tasks, worker };
+  }
+}
+
+/** What is the case as far as anybody can know without the database. */
+async function withoutStore<T>(look: () => Promise<T>, instead: T): Promise<T> {
+  try {
+    return await look();
+  } catch (error) {
+    if (isStoreError(error)) return instead;
+    throw error;
+  }
+}

@@ -1,0 +1,73 @@
+import type { Clock } from "../clock.ts";
+import type { CatalogEntry } from "../command/catalog.ts";
+import type { Logger } from "../log.ts";
+import { Calls } from "./calls.ts";
+import { type DeferralRules, defaultDeferral } from "./deferral.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import { EndedTasks } from "./ended.ts";
+import { Engine } from "./engine.ts";
+import { History } from "./history.ts";
+import type { RunIsolated } from "./isolated/isolation.ts";
+import { JumpWatch } from "./jumps.ts";
+import { Leaving } from "./leaving.ts";
+import type { TaskStore } from "./store.ts";
+import { Sweeper } from "./sweeper.ts";
+import type { EnvironmentMarks } from "./task.ts";
+import { Worker } from "./worker.ts";
+
+/** The engine on its store, and the parts that keep it going. */
+export interface Tasks {
+  readonly engine: Engine;
+  readonly history: History;
+  /** A worker for this project's tasks. */
+  createWorker(find: (command: string) => CatalogEntry | undefined): Worker;
+  /** Answers calls, those that somebody waits for by this worker. */
+  createCalls(worker: Worker): Calls;
+  readonly sweeper: Sweeper;
+  /** Closes the store too. */
+  close(): Promise<void>;
+}
+
+/** What tasks are kept in, what their commands are told, and how those are run. */
+export interface TasksParts {
+  readonly store: TaskStore;
+  readonly dispatcher: Dispatcher;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly project: string;
+  readonly environment?: () => EnvironmentMarks;
+  readonly home: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly isDebug: boolean;
+  readonly deferral?: DeferralRules;
+  readonly questionMs?: number;
+  /** A name that no other worker has, nor ever had. */
+  readonly createWorkerName: () => string;
+  /** True when the process of a worker is certainly gone. */
+  readonly isDead: (worker: string) => boolean;
+  /** See `AttemptOptions`. */
+  readonly runIsolated?: RunIsolated;
+  readonly runApart?: RunIsolated;
+}
+
+/** Puts the engine together. Nothing is claimed or swept until a worker or the sweeper is started. */
+export function createTasks(parts: TasksParts): Tasks {
+  const { store, clock, log, project, home, config, deferral = defaultDeferral, isDead } = parts;
+  const ended = new EndedTasks();
+  const jumps = new JumpWatch(clock);
+  const leaving = new Leaving();
+  const history = new History(store, clock, project, { home, config, log });
+  const engine = new Engine({ ...parts, history, jumps, ended, leaving });
+  return {
+    engine,
+    history,
+    createCalls: (worker) => new Calls({ engine, worker, history, clock, log, deferral }),
+    sweeper: new Sweeper({ store, clock, log, isDead, jumps }),
+    createWorker: (find) => new Worker({ ...parts, history, find, worker: parts.createWorkerName(), ended, leaving }),
+    async close() {
+      // Durations are a courtesy.
+      await history.flush().catch((error: unknown) => log.debug("durations were not kept", { error }));
+      await store.close();
+    },
+  };
+}
