@@ -1,10 +1,7 @@
-import type { Clock } from "../clock.ts";
 import type { Caller } from "../command/caller.ts";
-import { internalErrorCode, ProtocolError } from "../errors.ts";
-import type { Logger } from "../log.ts";
-import { describeIssue, envelopeIssueOf, hasClaim, isModernClaim, logLevels } from "../wire/claim.ts";
+import { internalErrorCode } from "../errors.ts";
+import { hasClaim, isModernClaim, logLevels, refuseIssue } from "../wire/claim.ts";
 import { metaKeys } from "../wire/envelope.ts";
-import { InFlight } from "../wire/in-flight.ts";
 import { fieldsOf, type Json, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
 import { modernRevision } from "../wire/revisions.ts";
@@ -13,6 +10,7 @@ import type { Tasks2025 } from "./generation/tasks-2025.ts";
 import type { Guest } from "./guest.ts";
 import type { Guests } from "./guests.ts";
 import { clientOf, IncomingRequest, type Way } from "./incoming.ts";
+import { OwnRequests } from "./own-requests.ts";
 import { badParams, objectParam, textParam } from "./params.ts";
 import type {
   AskLimits,
@@ -24,18 +22,9 @@ import type {
   Result,
 } from "./request.ts";
 import { agreeOn, isBug, methodNotFound, type Router, toRpcError } from "./router.ts";
+import type { Served } from "./serving.ts";
 
 type Id = string | number;
-
-/** What all conversations of a server have in common. */
-export interface Served {
-  routerFor(caller: Caller): Router;
-  createTasks2025(connection: ClientConnection): Tasks2025;
-  /** Where an author has registered things by hand. */
-  readonly guests: Guests | undefined;
-  readonly clock: Clock;
-  readonly log: Logger;
-}
 
 export interface ConversationFacts {
   readonly caller: Caller;
@@ -71,8 +60,7 @@ export class Conversation implements ClientConnection {
   #closed: AbortController | undefined;
   #isClosed = false;
   #jobs: Set<string> | undefined;
-  /** Our own, to the client. */
-  #inFlight: InFlight<Message> | undefined;
+  #own: OwnRequests | undefined;
   #streamListeners: Set<() => void> | undefined;
   #era: Era;
   #client = nobody;
@@ -173,8 +161,7 @@ export class Conversation implements ClientConnection {
   receive(message: Message, way = this.#facts.way): void {
     if (this.#isClosed) return;
     const { id, method, params = {} } = message;
-    // A client may write our number as a text.
-    if (method === undefined) this.#inFlight?.settle(Number(id), message);
+    if (method === undefined) this.#own?.settle(message);
     else if (id === undefined || id === null) this.#heed(method, params);
     else this.#begin(id, method, params, way);
   }
@@ -187,33 +174,11 @@ export class Conversation implements ClientConnection {
     return this.askBy(this.#facts.way, { method, params }, options);
   }
 
-  async askBy(
-    way: Way,
-    { method, params }: { method: string; params: Json },
-    { signal, timeoutMs }: AskLimits,
-  ): Promise<unknown> {
-    signal.throwIfAborted();
+  async askBy(way: Way, question: { method: string; params: Json }, limits: AskLimits): Promise<unknown> {
+    limits.signal.throwIfAborted();
     if (this.#isClosed) throw closedError;
-    this.#inFlight ??= new InFlight((this.#facts.firstId ?? 0) - 1);
-    const { id, answer, fail } = this.#inFlight.open();
-    const giveUp = (reason: unknown) => {
-      this.send({ method: "notifications/cancelled", params: { requestId: id, reason: String(reason) } }, way);
-      fail(reason);
-    };
-    const onAbort = () => giveUp(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    const stopClock = this.#served.clock.after(timeoutMs, () =>
-      giveUp(new Error(`No answer to ${method} came in time.`)),
-    );
-    this.send({ id, method, params }, way);
-    try {
-      const { result, error } = await answer;
-      if (error !== undefined) throw new ProtocolError(error.code, error.message, error.data);
-      return result;
-    } finally {
-      stopClock();
-      signal.removeEventListener("abort", onAbort);
-    }
+    this.#own ??= new OwnRequests(this.#served.clock, this.#facts.firstId ?? 0);
+    return await this.#own.ask(question, (message) => this.send(message, way), limits);
   }
 
   /** The commands have changed, and with them these lists. */
@@ -233,7 +198,7 @@ export class Conversation implements ClientConnection {
     this.#isClosed = true;
     // Before the requests are aborted, so that they can tell a lost client from one that cancels.
     this.#closed?.abort(closedError);
-    this.#inFlight?.failAll(closedError);
+    this.#own?.failAll(closedError);
     for (const request of this.#requests.values()) request.abort(closedError);
     this.#requests.clear();
     this.#openGuest?.close();
@@ -310,8 +275,7 @@ export class Conversation implements ClientConnection {
       throw badParams(
         `Request is missing the required _meta envelope for protocol revision ${modernRevision} (${metaKeys.revision}, ${metaKeys.clientCapabilities})`,
       );
-    const issue = envelopeIssueOf(meta);
-    if (issue !== undefined) throw badParams(describeIssue(issue), { envelope: issue });
+    refuseIssue(meta);
     if (meta[metaKeys.revision] !== modernRevision) throw unsupportedRevision(textOf(meta[metaKeys.revision]));
     if (method !== "server/discover") this.#era = "modern";
     return true;

@@ -10,7 +10,7 @@ import type { CommandStats } from "../task/history.ts";
 import type { Json } from "../wire/json.ts";
 import { createTools, type ToolsOptions } from "./command-tools.ts";
 import { createCompletions } from "./completions.ts";
-import type { Conversation, Served } from "./conversation.ts";
+import type { Conversation } from "./conversation.ts";
 import { FollowUpTools } from "./generation/plain.ts";
 import { Tasks2025 } from "./generation/tasks-2025.ts";
 import { createTasks2026 } from "./generation/tasks-2026.ts";
@@ -20,7 +20,7 @@ import { ParkedCalls } from "./parked-calls.ts";
 import type { CommandTools, ServerIdentity } from "./parts.ts";
 import { PollLimit } from "./poll-limit.ts";
 import { createPrompts } from "./prompts.ts";
-import type { ClientRequest } from "./request.ts";
+import type { ClientConnection, ClientRequest } from "./request.ts";
 import { RequestStates } from "./request-states.ts";
 import { createResources } from "./resources.ts";
 import { createRouter, type Router, type RouterParts } from "./router.ts";
@@ -43,6 +43,16 @@ export interface ServingOptions {
   readonly hosts: Readonly<Record<string, HostOverride>>;
   readonly hostName: string | undefined;
   readonly isDebug: boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** What all conversations of a server have in common. */
+export interface Served {
+  routerFor(caller: Caller): Router;
+  createTasks2025(connection: ClientConnection): Tasks2025;
+  /** Where an author has registered things by hand. */
+  readonly guests: Guests | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }

@@ -1,9 +1,10 @@
+import { ProtocolError, requestErrors } from "../errors.ts";
 import { metaKeys } from "./envelope.ts";
 import { isObject, type Json } from "./json.ts";
 import { isModern, modernRevision } from "./revisions.ts";
 
 /** What is wrong with what a request of 2026-07-28 says about who asks. */
-export interface EnvelopeIssue {
+interface EnvelopeIssue {
   readonly key: string;
   readonly problem: string;
 }
@@ -15,7 +16,7 @@ export function hasClaim(meta: Json): boolean {
   return Object.hasOwn(meta, metaKeys.revision);
 }
 
-export function envelopeIssueOf(meta: Json): EnvelopeIssue | undefined {
+function issueOf(meta: Json): EnvelopeIssue | undefined {
   const issue = (key: string, problem: string) => ({ key, problem });
   const {
     [metaKeys.revision]: revision,
@@ -36,9 +37,16 @@ export function envelopeIssueOf(meta: Json): EnvelopeIssue | undefined {
 
 /** True when a request says, and says it well, that it is of 2026-07-28 or later. */
 export function isModernClaim(meta: Json): boolean {
-  return hasClaim(meta) && envelopeIssueOf(meta) === undefined && isModern(meta[metaKeys.revision] as string);
+  return hasClaim(meta) && issueOf(meta) === undefined && isModern(meta[metaKeys.revision] as string);
 }
 
-export function describeIssue({ key, problem }: EnvelopeIssue): string {
-  return `Invalid _meta envelope for protocol revision ${modernRevision}: ${key}: ${problem}`;
+/** Throws what a request is refused with that says amiss who asks. */
+export function refuseIssue(meta: Json): void {
+  const issue = issueOf(meta);
+  if (issue !== undefined) throw toIssueError(issue);
+}
+
+export function toIssueError(issue: EnvelopeIssue): ProtocolError {
+  const text = `Invalid _meta envelope for protocol revision ${modernRevision}: ${issue.key}: ${issue.problem}`;
+  return new ProtocolError(requestErrors.params.code, text, { envelope: issue });
 }

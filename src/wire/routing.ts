@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { ProtocolError, requestErrors } from "../errors.ts";
-import { describeIssue, envelopeIssueOf, hasClaim, isModernClaim } from "./claim.ts";
+import { hasClaim, isModernClaim, refuseIssue, toIssueError } from "./claim.ts";
 import { markedValue, metaKeys, paramMarks } from "./envelope.ts";
 import { excerptOf, fieldsOf, isObject, type Json, textOf } from "./json.ts";
 import type { Message } from "./message.ts";
@@ -41,9 +41,7 @@ export function isModernMessage({ id, method, params = {} }: Message, headers: H
     if (namesModern) throw missingEnvelope(version, meta);
     return false;
   }
-  const issue = envelopeIssueOf(meta);
-  if (issue !== undefined)
-    throw new ProtocolError(requestErrors.params.code, describeIssue(issue), { envelope: issue });
+  refuseIssue(meta);
   refuseOtherVersion(meta, version);
   refuseOtherMethod(method, headers);
   return true;
@@ -54,10 +52,8 @@ function isModernNotification(method: string, meta: Json | undefined, headers: H
     if (namesModern) refuseOtherMethod(method, headers);
     return namesModern;
   }
-  if (typeof meta[metaKeys.revision] !== "string") {
-    const issue = { key: metaKeys.revision, problem: "expected a protocol version string" };
-    throw new ProtocolError(requestErrors.params.code, describeIssue(issue), { envelope: issue });
-  }
+  if (typeof meta[metaKeys.revision] !== "string")
+    throw toIssueError({ key: metaKeys.revision, problem: "expected a protocol version string" });
   refuseOtherVersion(meta, headerOf(headers, "mcp-protocol-version"));
   if (isModern(meta[metaKeys.revision] as string)) refuseOtherMethod(method, headers);
   return true;

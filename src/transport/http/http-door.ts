@@ -1,8 +1,7 @@
-import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server as NodeServer, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { type Clock, nextTurn } from "../../clock.ts";
-import { anonymous, type Caller, localUser } from "../../command/caller.ts";
+import type { Caller } from "../../command/caller.ts";
 import {
   internalErrorCode,
   isOutOfDescriptors,
@@ -20,6 +19,7 @@ import { checkMessage, maxIntroductionBytes, parseJson, refuseIntroduction } fro
 import { fieldsOf, textOf } from "../../wire/json.ts";
 import type { Message } from "../../wire/message.ts";
 import { checkParamHeaders, checkRouting, isModernMessage } from "../../wire/routing.ts";
+import { type Admission, callerOf, pathOf, refuseStrangers } from "./admission.ts";
 import { readBody } from "./body.ts";
 import { Connections } from "./connections.ts";
 import { HttpExchange, OpenStreams } from "./http-exchange.ts";
@@ -48,9 +48,6 @@ export interface HttpDoor {
 }
 
 const loopback = new Set(["127.0.0.1", "localhost", "::1", "[::1]"]);
-/** The names of this machine that a Host or Origin header may have. */
-const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
-
 /**
  * How long a request's head, and all of it, may take: who sends nothing, or a byte at a time, holds nothing for long.
  */
@@ -111,7 +108,7 @@ class Endpoint {
   readonly #connections: Connections;
   readonly #sessions: Sessions;
   readonly #options: HttpOptions;
-  readonly #token: Buffer;
+  readonly #admission: Admission;
   readonly #streams: OpenStreams;
   /** Those that came when there were too few file descriptors left for one more. */
   readonly #crowded = new WeakSet<Socket>();
@@ -126,7 +123,7 @@ class Endpoint {
     this.#connections = new Connections(options.clock);
     this.#sessions = new Sessions(options.serving.served);
     options.serving.onListsChanged((lists) => this.#sessions.sendListsChanged(lists));
-    this.#token = Buffer.from(options.token);
+    this.#admission = { ...options, token: Buffer.from(options.token) };
     this.#streams = new OpenStreams(options.clock);
   }
 
@@ -206,27 +203,9 @@ class Endpoint {
     const route = this.#routes.get(path);
     if (route !== undefined) return void route(response);
     // Before anything else is said: who may not come in learns nothing about what is here.
-    const caller = this.#callerOf(request);
+    const caller = callerOf(request, this.#admission);
     if (path !== "/mcp") throw new HttpRefusal(404, "There is nothing here; MCP is at /mcp.");
     this.#mcp({ request, response, caller, exchange });
-  }
-
-  #callerOf(request: IncomingMessage): Caller {
-    const known = this.#options.identify?.(request);
-    if (known !== undefined) return known;
-    if (hasTokenInUrl(request))
-      throw new HttpRefusal(401, `A token in the URL is not taken, because URLs are kept and logged; ${cure}.`);
-    const [authorization, ...more] = allOf(request, "authorization");
-    if (more.length > 0) throw new HttpRefusal(401, `There is more than one Authorization header; ${cure}, once.`);
-    if (authorization === undefined) {
-      if (this.#options.allowAnonymous) return anonymous;
-      throw new HttpRefusal(401, `This server wants to know who calls; ${cure}, or start it with --allow-anonymous.`);
-    }
-    const given = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
-    if (given === undefined) throw new HttpRefusal(401, `The Authorization header holds no bearer token; ${cure}.`);
-    if (!isSameSecret(Buffer.from(given), this.#token))
-      throw new HttpRefusal(401, `The bearer token is not this home's; ${cure}.`);
-    return localUser;
   }
 
   #mcp(asked: Asked): void {
@@ -295,80 +274,6 @@ class Endpoint {
     this.#connections.holdStream(caller, exchange);
     if (Array.isArray(taskIds)) this.#connections.holdTaskIds(caller, taskIds.length, exchange);
   }
-}
-
-/** A web page must not reach us through its reader's browser: not by its own origin, not by a rebound name. */
-function refuseStrangers(request: IncomingMessage): void {
-  const { headers, method } = request;
-  const { host, origin } = headers;
-  if (host === undefined || host === "")
-    throw new HttpRefusal(403, "The Host header must name this machine, e.g. localhost: Missing Host header");
-  if (allOf(request, "host").length > 1) throw new HttpRefusal(400, "There is more than one Host header; send one.");
-  const name = /[/?#@]/.test(host) ? undefined : nameIn(`http://${host}`);
-  if (name === undefined)
-    throw new HttpRefusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host header: ${host}`);
-  if (!ownNames.has(name))
-    throw new HttpRefusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host: ${name}`);
-  if (origin !== undefined && origin !== "") {
-    const from = nameIn(origin);
-    if (from === undefined || from === "")
-      throw new HttpRefusal(403, `Requests from other web pages are refused: Invalid Origin header: ${origin}`);
-    if (!ownNames.has(from))
-      throw new HttpRefusal(403, `Requests from other web pages are refused: Invalid Origin: ${from}`);
-  }
-  const hasBody = method !== "GET" && method !== "HEAD" && method !== "DELETE" && method !== "OPTIONS";
-  if (hasBody && !isJson(headers["content-type"])) throw new HttpRefusal(415, "Content-Type must be application/json.");
-}
-
-function isJson(type: string | undefined): boolean {
-  return type === "application/json" || type?.split(";", 1)[0]?.trim().toLowerCase() === "application/json";
-}
-
-/** Names that were looked up, by the header they came in: a client sends the same one again and again. */
-const namesIn = new Map<string, string | undefined>();
-const maxNames = 100;
-
-function nameIn(url: string): string | undefined {
-  if (namesIn.has(url)) return namesIn.get(url);
-  const name = URL.canParse(url) ? new URL(url).hostname : undefined;
-  if (namesIn.size < maxNames && url.length < 100) namesIn.set(url, name);
-  return name;
-}
-
-/** What every caller who is refused for want of a token is told. */
-const cure = "send `Authorization: Bearer …` with what `meanwhile token` prints";
-
-/** All that were sent: node keeps the first of several and drops the rest without a word. */
-function allOf({ rawHeaders }: IncomingMessage, header: string): string[] {
-  const found: string[] = [];
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] as string;
-    if (name.length === header.length && name.toLowerCase() === header) found.push(rawHeaders[at + 1] as string);
-  }
-  return found;
-}
-
-/** A proxy is asked with the whole address: its host counts, as that of a Host header does. */
-function pathOf({ url = "/" }: IncomingMessage): string {
-  if (url === "/mcp") return url;
-  if (url.startsWith("/")) return url.split("?", 1)[0] as string;
-  if (!URL.canParse(url)) throw new HttpRefusal(400, "The target of the request is no path.");
-  const { hostname, pathname } = new URL(url);
-  if (!ownNames.has(hostname))
-    throw new HttpRefusal(403, `The target must name this machine, e.g. localhost: Invalid Host: ${hostname}`);
-  return pathname;
-}
-
-function hasTokenInUrl({ url = "/" }: IncomingMessage): boolean {
-  const at = url.indexOf("?");
-  if (at === -1) return false;
-  const query = new URLSearchParams(url.slice(at + 1));
-  return query.has("access_token") || query.has("token");
-}
-
-/** Compares in a time that tells nothing; an empty secret is none. */
-function isSameSecret(given: Buffer, expected: Buffer): boolean {
-  return expected.length > 0 && given.length === expected.length && timingSafeEqual(given, expected);
 }
 
 const errorHeaders: Readonly<Record<number, Record<string, string>>> = {

@@ -1,0 +1,107 @@
+import { timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { anonymous, type Caller, localUser } from "../../command/caller.ts";
+import type { HttpOptions } from "./http-door.ts";
+import { HttpRefusal } from "./http-refusal.ts";
+
+/** Who may come in by HTTP, and as whom. */
+
+/** The names of this machine that a Host or Origin header may have. */
+const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+export interface Admission extends Pick<HttpOptions, "allowAnonymous" | "identify"> {
+  readonly token: Buffer;
+}
+
+/** Who asks; throws what somebody is refused with who may not come in. */
+export function callerOf(request: IncomingMessage, { token, allowAnonymous, identify }: Admission): Caller {
+  const known = identify?.(request);
+  if (known !== undefined) return known;
+  if (hasTokenInUrl(request))
+    throw new HttpRefusal(401, `A token in the URL is not taken, because URLs are kept and logged; ${cure}.`);
+  const [authorization, ...more] = allOf(request, "authorization");
+  if (more.length > 0) throw new HttpRefusal(401, `There is more than one Authorization header; ${cure}, once.`);
+  if (authorization === undefined) {
+    if (allowAnonymous) return anonymous;
+    throw new HttpRefusal(401, `This server wants to know who calls; ${cure}, or start it with --allow-anonymous.`);
+  }
+  const given = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
+  if (given === undefined) throw new HttpRefusal(401, `The Authorization header holds no bearer token; ${cure}.`);
+  if (!isSameSecret(Buffer.from(given), token))
+    throw new HttpRefusal(401, `The bearer token is not this home's; ${cure}.`);
+  return localUser;
+}
+
+/** A web page must not reach us through its reader's browser: not by its own origin, not by a rebound name. */
+export function refuseStrangers(request: IncomingMessage): void {
+  const { headers, method } = request;
+  const { host, origin } = headers;
+  if (host === undefined || host === "")
+    throw new HttpRefusal(403, "The Host header must name this machine, e.g. localhost: Missing Host header");
+  if (allOf(request, "host").length > 1) throw new HttpRefusal(400, "There is more than one Host header; send one.");
+  const name = /[/?#@]/.test(host) ? undefined : nameIn(`http://${host}`);
+  if (name === undefined)
+    throw new HttpRefusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host header: ${host}`);
+  if (!ownNames.has(name))
+    throw new HttpRefusal(403, `The Host header must name this machine, e.g. localhost: Invalid Host: ${name}`);
+  if (origin !== undefined && origin !== "") {
+    const from = nameIn(origin);
+    if (from === undefined || from === "")
+      throw new HttpRefusal(403, `Requests from other web pages are refused: Invalid Origin header: ${origin}`);
+    if (!ownNames.has(from))
+      throw new HttpRefusal(403, `Requests from other web pages are refused: Invalid Origin: ${from}`);
+  }
+  const hasBody = method !== "GET" && method !== "HEAD" && method !== "DELETE" && method !== "OPTIONS";
+  if (hasBody && !isJson(headers["content-type"])) throw new HttpRefusal(415, "Content-Type must be application/json.");
+}
+
+function isJson(type: string | undefined): boolean {
+  return type === "application/json" || type?.split(";", 1)[0]?.trim().toLowerCase() === "application/json";
+}
+
+/** Names that were looked up, by the header they came in: a client sends the same one again and again. */
+const namesIn = new Map<string, string | undefined>();
+const maxNames = 100;
+
+function nameIn(url: string): string | undefined {
+  if (namesIn.has(url)) return namesIn.get(url);
+  const name = URL.canParse(url) ? new URL(url).hostname : undefined;
+  if (namesIn.size < maxNames && url.length < 100) namesIn.set(url, name);
+  return name;
+}
+
+/** What every caller who is refused for want of a token is told. */
+const cure = "send `Authorization: Bearer …` with what `meanwhile token` prints";
+
+/** All that were sent: node keeps the first of several and drops the rest without a word. */
+function allOf({ rawHeaders }: IncomingMessage, header: string): string[] {
+  const found: string[] = [];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    if (name.length === header.length && name.toLowerCase() === header) found.push(rawHeaders[at + 1] as string);
+  }
+  return found;
+}
+
+/** A proxy is asked with the whole address: its host counts, as that of a Host header does. */
+export function pathOf({ url = "/" }: IncomingMessage): string {
+  if (url === "/mcp") return url;
+  if (url.startsWith("/")) return url.split("?", 1)[0] as string;
+  if (!URL.canParse(url)) throw new HttpRefusal(400, "The target of the request is no path.");
+  const { hostname, pathname } = new URL(url);
+  if (!ownNames.has(hostname))
+    throw new HttpRefusal(403, `The target must name this machine, e.g. localhost: Invalid Host: ${hostname}`);
+  return pathname;
+}
+
+function hasTokenInUrl({ url = "/" }: IncomingMessage): boolean {
+  const at = url.indexOf("?");
+  if (at === -1) return false;
+  const query = new URLSearchParams(url.slice(at + 1));
+  return query.has("access_token") || query.has("token");
+}
+
+/** Compares in a time that tells nothing; an empty secret is none. */
+function isSameSecret(given: Buffer, expected: Buffer): boolean {
+  return expected.length > 0 && given.length === expected.length && timingSafeEqual(given, expected);
+}
