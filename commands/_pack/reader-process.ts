@@ -187,8 +187,9 @@ export class ReaderProcess {
     try {
       process.kill(-this.#child.pid, "SIGKILL");
     } catch {
-      // It ended by itself in this very moment.
+      // It ended by itself in this very moment; or there are no groups here.
     }
+    this.#child.kill("SIGKILL");
   }
 
   #end(because: unknown): void {

@@ -22,7 +22,7 @@ import {
 } from "../project/project.ts";
 import { forgetConfig, isMade, readStoredConfig, readStoredNames, unloadedNotice } from "../project/stored-project.ts";
 import { cleanLines } from "../screen/clean.ts";
-import { runVariable } from "../system/run-variable.ts";
+import { runVariable } from "../system/child-environment.ts";
 import { readAnswers } from "./carry/kept-answers.ts";
 import { Pump } from "./carry/pump.ts";
 import { reachDaemon } from "./reach/connect.ts";

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { RuntimeError, UsageError } from "../errors.ts";
 import { isBundledFile, packageFolder, readConfigText, toReal } from "../paths.ts";
-import { runVariable } from "../system/run-variable.ts";
+import { runVariable } from "../system/child-environment.ts";
 import { system } from "../system/system.ts";
 
 export { isBundledFile, packageFolder };

@@ -3,7 +3,7 @@ import { closeSync, openSync } from "node:fs";
 import type { Settings } from "../../settings/settings.ts";
 import { ensureHome } from "../../paths.ts";
 import { executable, flagWords, type ProjectFlags } from "../../project/project.ts";
-import { runVariable } from "../../system/run-variable.ts";
+import { runVariable } from "../../system/child-environment.ts";
 
 /** Starts a process of its own that runs this project's tasks until nothing is left to do. */
 export function startDetachedWorker(settings: Settings, flags: ProjectFlags): void {

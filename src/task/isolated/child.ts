@@ -6,7 +6,7 @@ import { Cancelled, ShuttingDown } from "../../errors.ts";
 import { endStrays } from "../../system/strays.ts";
 import { system } from "../../system/system.ts";
 import { limitPrints, surviveCommands } from "../../command/process-guard.ts";
-import { runVariable } from "../../system/run-variable.ts";
+import { runVariable } from "../../system/child-environment.ts";
 import type { FromIsolated, ToIsolated } from "./isolation.ts";
 
 /** The child process of an isolated attempt: runs one command once, speaking to its parent alone, and ends with it. */

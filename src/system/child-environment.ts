@@ -1,3 +1,6 @@
+/** Names the isolated run that a process was started by; daemons are nobody's, whoever started them. */
+export const runVariable = "MEANWHILE_RUN";
+
 /** What of our own environment is for whoever we start too: settings, but nothing that is between our own processes. */
 const forChildren: ReadonlySet<string> = new Set([
   "MEANWHILE_HOME",

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { childEnvironment } from "../../src/system/environment.ts";
+import { childEnvironment } from "../../src/system/child-environment.ts";
 
 test("a child gets the environment that it needs, and nothing that is between our own processes", () => {
   Object.assign(process.env, {
