@@ -1,8 +1,8 @@
-import type { ProjectFlags } from "./project/project.ts";
 import { main, type Project } from "./cli/main.ts";
 import { openTerminal } from "./cli/terminal.ts";
 import { armFailpoint } from "./failpoint.ts";
 import { homeAt, refusalOfHome } from "./paths.ts";
+import type { ProjectFlags } from "./project/project.ts";
 import { isBundledFile, packageVersion } from "./project/project.ts";
 import { findBundled, findForTerminal, findServed } from "./project/project-commands.ts";
 import { StoredCatalog } from "./project/stored-catalog.ts";
@@ -67,7 +67,7 @@ const code = await main({
   },
   async protectStdout() {
     const { surviveCommands, takeStdout } = await import("./command/process-guard.ts");
-    const { currentRun } = await import("./command/run.ts");
+    const { currentRun } = await import("./command/running.ts");
     const stdout = takeStdout(process);
     write = (text, done) => stdout.write(text, done);
     surviveCommands(process, { currentRun, onBug: fail });

@@ -1,5 +1,5 @@
 import type { LogLine } from "./context.ts";
-import type { RunMessage, Outcome } from "./run.ts";
+import type { Outcome, RunMessage } from "./outcome.ts";
 import type { JsonSchema } from "./schema.ts";
 
 /** The one shape every command answers in, at every door. */

@@ -1,6 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../log.ts";
-import { commandsSinceLastLook, inspectBuiltins, listenForCommands } from "./run.ts";
+import { inspectBuiltins } from "./guard-builtins.ts";
+import { commandsSinceLastLook, listenForCommands } from "./running.ts";
 
 const tickMs = 250;
 const blockedMs = 1_000;

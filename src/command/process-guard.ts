@@ -1,7 +1,9 @@
 import childProcess, { ChildProcess, type StdioOptions } from "node:child_process";
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
+import type { Harm } from "./guard-builtins.ts";
 import { PrintLimit, type PrintOptions } from "./print-limit.ts";
+import type { Run } from "./running.ts";
 
 /**
  * Commands run in our own process, and it must outlive them. Two things are kept from their reach:
@@ -93,19 +95,13 @@ function redirectChildren(stdout: NodeJS.WriteStream): void {
   }
 }
 
-/** Who is to blame for an error that nobody caught, or for a call of process.exit(). */
-interface Blame {
-  readonly name: string;
-  fail(error: unknown): void;
-}
-
 /**
  * Keeps a command from ending the process: what escapes from it fails its own run only, and process.exit() is refused.
  * What escapes from our own code is handed to `onBug`.
  */
 export function surviveCommands(
   process: NodeJS.Process,
-  options: { currentRun: () => Blame | undefined; onBug: (error: unknown) => void },
+  options: { currentRun: () => Run | undefined; onBug: (error: unknown) => void },
 ): void {
   const onEscape = (error: unknown) => {
     const run = options.currentRun();
@@ -124,11 +120,6 @@ export function surviveCommands(
     run.fail(refusal);
     throw refusal;
   }) as typeof process.exit;
-}
-
-interface Harm {
-  readonly names: readonly string[];
-  readonly changes: readonly string[];
 }
 
 /** What the log says of a command that has changed built-ins, and of what comes of it. */

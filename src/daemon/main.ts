@@ -1,11 +1,12 @@
 import { closeSync, writeSync } from "node:fs";
-import type { ProjectFlags } from "../project/project.ts";
 import { systemClock } from "../clock.ts";
+import { guardBuiltins } from "../command/guard-builtins.ts";
 import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../command/process-guard.ts";
-import { currentRun, guardBuiltins } from "../command/run.ts";
+import { currentRun } from "../command/running.ts";
 import { Exit, type ExitCode, messageOf } from "../errors.ts";
 import { createSecret } from "../ids.ts";
 import { type Logger, openLog } from "../log.ts";
+import type { ProjectFlags } from "../project/project.ts";
 import { countedNames, fingerprint, isPackFolder, keyVariable, projectParts } from "../project/project.ts";
 import { openServedCatalog } from "../project/project-commands.ts";
 import { storeNames } from "../project/stored-project.ts";

@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
+import { askFirst } from "../command/ask.ts";
 import type { Command } from "../command/command.ts";
 import type { Answer, Origin, Question } from "../command/context.ts";
-import { askFirst } from "../command/run.ts";
 import { validate } from "../command/schema.ts";
 import type { TaskQuestion } from "../task/task.ts";
 import { toAnswer } from "./questions.ts";

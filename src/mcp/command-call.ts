@@ -1,14 +1,15 @@
 import { type Clock, sleep, toTimestamp } from "../clock.ts";
+import { asksFirst } from "../command/ask.ts";
 import { callerKey, isKnown } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { CommandLogLevel, LogLine, Origin } from "../command/context.ts";
-import { asksFirst, type Outcome } from "../command/run.ts";
+import type { Outcome } from "../command/outcome.ts";
 import { CommandError, internalErrorCode, isStoreError, messageOf, ProtocolError, RequestError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { CallEnding, CallRequest, Calls, CallWatcher, Timing } from "../task/calls.ts";
 import type { EndedCall } from "../task/ended-call.ts";
 import { type Engine, TooManyTasks } from "../task/engine.ts";
-import { sizeOf } from "../task/outcome.ts";
+import { sizeOf } from "../task/task-outcome.ts";
 import type { ProgressUpdate } from "../task/progress.ts";
 import { openQuestions, type Task, type TaskQuestion } from "../task/task.ts";
 import { askAhead, withAnswers } from "./ask-ahead.ts";

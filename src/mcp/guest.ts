@@ -1,4 +1,4 @@
-import { maxResultBytes } from "../command/run.ts";
+import { maxResultBytes } from "../command/result-json.ts";
 import { internalErrorCode, ProtocolError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { weigh } from "../task/weigh.ts";

@@ -1,6 +1,6 @@
 import { getHeapStatistics } from "node:v8";
 import type { EndedCall } from "../task/ended-call.ts";
-import { sizeOf } from "../task/outcome.ts";
+import { sizeOf } from "../task/task-outcome.ts";
 import { isTerminal, type Task } from "../task/task.ts";
 import { weigh } from "../task/weigh.ts";
 import type { ClientRequest } from "./request.ts";

@@ -1,7 +1,7 @@
 import { toTimestamp } from "../clock.ts";
 import type { Command } from "../command/command.ts";
 import { internalErrorCode, ProtocolError } from "../errors.ts";
-import { outcomeOf } from "../task/outcome.ts";
+import { outcomeOf } from "../task/task-outcome.ts";
 import { statusLine } from "../task/status-line.ts";
 import { type EndedTask, isTerminal, openQuestions, type Task } from "../task/task.ts";
 import { metaKeys } from "../wire/envelope.ts";

@@ -1,11 +1,11 @@
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Answer, Door, ProgressReport, Question } from "../command/context.ts";
-import type { Outcome } from "../command/run.ts";
+import type { Outcome } from "../command/outcome.ts";
 import { ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { ClaimedTask, type ClaimedTaskOptions } from "./claimed-task.ts";
 import type { RunIsolated } from "./isolated/isolation.ts";
-import { notLoaded, notRun, withSentence } from "./outcome.ts";
+import { notLoaded, notRun, withSentence } from "./task-outcome.ts";
 import { KeptSteps, Runner, type RunnerOptions } from "./runner.ts";
 import type { Task } from "./task.ts";
 

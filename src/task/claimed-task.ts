@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { Answer, ProgressReport, Question } from "../command/context.ts";
-import type { Outcome } from "../command/run.ts";
+import type { Outcome } from "../command/outcome.ts";
 import { Cancelled, isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import type { Logger } from "../log.ts";
@@ -8,7 +8,7 @@ import { type Absences, absentMessage } from "./absence.ts";
 import type { EndedTasks } from "./ended.ts";
 import { Inputs } from "./inputs.ts";
 import { questionLimitMs } from "./limits.ts";
-import { crashedOutcome, NotLoaded, toProgress, toTaskOutcome } from "./outcome.ts";
+import { crashedOutcome, NotLoaded, toProgress, toTaskOutcome } from "./task-outcome.ts";
 import { ProgressTrack } from "./progress.ts";
 import { retryAt } from "./retry.ts";
 import { forCommands } from "./runner.ts";

@@ -1,6 +1,6 @@
-import type { Outcome } from "../command/run.ts";
+import type { Outcome } from "../command/outcome.ts";
 import type { HeldCall } from "./held-call.ts";
-import { outcomeOf } from "./outcome.ts";
+import { outcomeOf } from "./task-outcome.ts";
 import { isTerminal, type Task } from "./task.ts";
 
 export interface EndedCallOptions {

@@ -1,5 +1,5 @@
 import type { Answer, Door, LogLine, ProgressReport, Question } from "../command/context.ts";
-import type { Outcome } from "../command/run.ts";
+import type { Outcome } from "../command/outcome.ts";
 import { Cancelled, isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { createId } from "../ids.ts";

@@ -2,13 +2,14 @@ import { type Clock, sleep } from "../clock.ts";
 import { toCaller } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { Door, Origin, Steps } from "../command/context.ts";
-import { type Outcome, type RunOptions, runCommand } from "../command/run.ts";
+import type { Outcome } from "../command/outcome.ts";
+import { type RunOptions, runCommand } from "../command/run.ts";
 import { CommandError, isStoreError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { authorsEstimate, type History } from "./history.ts";
 import type { RunIsolated } from "./isolated/isolation.ts";
 import { checkStorable } from "./limits.ts";
-import { notRun, withSentence } from "./outcome.ts";
+import { notRun, withSentence } from "./task-outcome.ts";
 
 export interface RunnerOptions {
   readonly history: History;

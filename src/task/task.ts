@@ -1,7 +1,7 @@
 import type { ContentBlock } from "../command/content.ts";
 import type { Answer, LogLine, Origin, Question } from "../command/context.ts";
+import type { RunMessage } from "../command/outcome.ts";
 import type { SourcePlace } from "../command/place.ts";
-import type { RunMessage } from "../command/run.ts";
 
 /**
  * Words of the engine, each defined here and used nowhere in another sense.

@@ -1,7 +1,8 @@
 import { systemClock } from "../../src/clock.ts";
 import type { Command } from "../../src/command/command.ts";
 import type { Door, Origin } from "../../src/command/context.ts";
-import { type Outcome, type RunOptions, runCommand } from "../../src/command/run.ts";
+import type { Outcome } from "../../src/command/outcome.ts";
+import { type RunOptions, runCommand } from "../../src/command/run.ts";
 
 const inTerminal: Origin = { door: "terminal", folder: process.cwd() };
 

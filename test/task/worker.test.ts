@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
-import type { Outcome } from "../../src/command/run.ts";
+import type { Outcome } from "../../src/command/outcome.ts";
 import { silentLog } from "../../src/log.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
 import { Engine } from "../../src/task/engine.ts";

@@ -1,5 +1,6 @@
 import { systemClock } from "../../clock.ts";
-import { currentRun, guardBuiltins } from "../../command/run.ts";
+import { currentRun } from "../../command/running.ts";
+import { guardBuiltins } from "../../command/guard-builtins.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";

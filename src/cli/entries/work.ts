@@ -1,7 +1,8 @@
 import { localKey } from "../../command/caller.ts";
 import { sleep, systemClock } from "../../clock.ts";
 import { watchLoop } from "../../command/loop-watch.ts";
-import { currentRun, guardBuiltins } from "../../command/run.ts";
+import { currentRun } from "../../command/running.ts";
+import { guardBuiltins } from "../../command/guard-builtins.ts";
 import { loadSettings } from "../../settings/settings.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";

@@ -1,9 +1,9 @@
 import { type Clock, toTimestamp } from "../../clock.ts";
 import { toEnvelope } from "../../command/envelope.ts";
-import type { RunMessage } from "../../command/run.ts";
+import type { RunMessage } from "../../command/outcome.ts";
 import type { Logger } from "../../log.ts";
 import type { Engine } from "../../task/engine.ts";
-import { outcomeOf } from "../../task/outcome.ts";
+import { outcomeOf } from "../../task/task-outcome.ts";
 import { statusLine, toWords } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
 import type { ClientConnection, Result } from "../request.ts";

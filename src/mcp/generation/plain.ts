@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type Clock, toTimestamp } from "../../clock.ts";
 import { type Caller, callerKey, isKnown } from "../../command/caller.ts";
 import { describeArguments, unknownArguments } from "../../command/issues.ts";
-import type { RunMessage } from "../../command/run.ts";
+import type { RunMessage } from "../../command/outcome.ts";
 import { type JsonSchema, type Schema, toJsonSchema, validate } from "../../command/schema.ts";
 import { CommandError, RequestError } from "../../errors.ts";
 import type { Budget } from "../../host/budget.ts";

@@ -1,7 +1,8 @@
 import { systemClock } from "../../clock.ts";
 import { loadEntry } from "../../command/catalog.ts";
 import type { Door, Steps } from "../../command/context.ts";
-import { currentRun, runCommand } from "../../command/run.ts";
+import { currentRun } from "../../command/running.ts";
+import { runCommand } from "../../command/run.ts";
 import { Cancelled, ShuttingDown } from "../../errors.ts";
 import { endStrays } from "../../system/strays.ts";
 import { system } from "../../system/system.ts";

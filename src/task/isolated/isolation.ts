@@ -3,14 +3,15 @@ import { type Clock, toTimestamp } from "../../clock.ts";
 import { anonymous, type Caller, callerKey } from "../../command/caller.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
 import type { Answer, LogLine, Origin, ProgressReport, Question } from "../../command/context.ts";
-import type { Outcome, RunOptions } from "../../command/run.ts";
+import type { Outcome } from "../../command/outcome.ts";
+import type { RunOptions } from "../../command/run.ts";
 import { messageOf, ShuttingDown, TimedOut } from "../../errors.ts";
 import { createId } from "../../ids.ts";
 import type { Logger } from "../../log.ts";
 import { watchMemory } from "../../system/memory.ts";
 import { system } from "../../system/system.ts";
 import { childPlaces } from "../limits.ts";
-import { notLoaded } from "../outcome.ts";
+import { notLoaded } from "../task-outcome.ts";
 import { FairQueue } from "../shares.ts";
 
 /** What the child is told. */

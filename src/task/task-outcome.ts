@@ -1,5 +1,5 @@
 import { toTimestamp } from "../clock.ts";
-import type { Outcome } from "../command/run.ts";
+import type { Outcome } from "../command/outcome.ts";
 import { CommandError, messageOf } from "../errors.ts";
 import { checkStorable } from "./limits.ts";
 import type { ProgressUpdate } from "./progress.ts";

@@ -1,0 +1,70 @@
+import { formatDuration } from "../clock.ts";
+import type { ContentBlock } from "./content.ts";
+import type { LogLine } from "./context.ts";
+import type { SourcePlace } from "./place.ts";
+
+export interface RunMessage {
+  readonly type: "error" | "warning" | "info" | "status" | "success";
+  readonly text: string;
+  readonly timestamp: string;
+  readonly details?: unknown;
+}
+
+/** How a run ended, in our own shape, which every door turns into its own. */
+export type Outcome = RunRecord &
+  (
+    | ({ readonly ending: "completed" } & Given)
+    | {
+        readonly ending: "failed";
+        readonly cause: FailureCause;
+        readonly message: string;
+        readonly error?: unknown;
+        readonly at?: SourcePlace;
+        readonly rpc?: RpcError;
+      }
+    | { readonly ending: "cancelled"; readonly message: string }
+  );
+
+/** What a run that came to its end has given. */
+export interface Given {
+  readonly data: unknown;
+  readonly json: string;
+  readonly content?: readonly ContentBlock[];
+  /** The data is a no, which a person should not take for a yes. */
+  readonly saidNo?: true;
+}
+
+export interface RunRecord {
+  readonly messages: readonly RunMessage[];
+  readonly log: readonly LogLine[];
+  readonly durationMs: number;
+}
+
+/** A JSON-RPC error, for a command that ends in one. */
+export interface RpcError {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
+
+/**
+ * `input`: the arguments were wrong. `command`: it said no. `output`: it broke its own promise. `crash`: its own
+ * process died. `protocol`: it threw the SDK's ProtocolError.
+ */
+export type FailureCause = "input" | "command" | "output" | "timeout" | "shutdown" | "crash" | "protocol";
+
+/** A completed run in one line: what `summarize` said, or that it is done. */
+export function summaryLine(
+  outcome: Pick<RunRecord, "messages" | "durationMs"> & { readonly saidNo?: true },
+  name: string,
+): string {
+  const said = outcome.messages.at(-1);
+  return said !== undefined && (said.type === "success" || outcome.saidNo === true)
+    ? said.text
+    : finished(name, outcome.durationMs);
+}
+
+/** What is said of a run whose author says nothing. */
+export function finished(name: string, durationMs: number): string {
+  return `${name} finished in ${formatDuration(durationMs)}`;
+}
