@@ -25,24 +25,6 @@ export interface Decider {
   inFolder(folder: Buffer): (name: Buffer) => boolean;
 }
 
-/** The filters, ready to be asked. */
-interface Rules {
-  readonly home: Buffer;
-  readonly included: readonly Buffer[];
-  readonly excluded: readonly Buffer[];
-  readonly excludesName: ReadonlySet<string>;
-  readonly includesName: ReadonlySet<string>;
-  readonly excludeGlobs: readonly Glob[];
-  readonly includeGlobs: readonly Glob[];
-}
-
-interface Glob {
-  readonly pattern: string;
-  readonly matches: (text: string) => boolean;
-}
-
-const toGlob = (pattern: string): Glob => ({ pattern, matches: compileGlob(pattern) });
-
 /**
  * Builds the decider. In this order: Meanwhile's own folder is always out; the nearest of include_paths and
  * exclude_paths decides, and where none matches a file is in only when include_paths is empty; then exclude_dirnames
@@ -50,15 +32,7 @@ const toGlob = (pattern: string): Glob => ({ pattern, matches: compileGlob(patte
  * same.
  */
 export function createDecider(filters: FilterValues, home: Buffer): Decider {
-  const rules: Rules = {
-    home,
-    included: filters.include_paths.map(toPath),
-    excluded: filters.exclude_paths.map(toPath),
-    excludesName: new Set(filters.exclude_dirnames),
-    includesName: new Set(filters.include_dirnames),
-    excludeGlobs: filters.exclude_globs.map(toGlob),
-    includeGlobs: filters.include_globs.map(toGlob),
-  };
+  const rules = toRules(filters, home);
   const { included, excludesName, includesName, includeGlobs } = rules;
   const hasOverrides = includesName.size > 0 || includeGlobs.length > 0;
   return {
@@ -69,6 +43,22 @@ export function createDecider(filters: FilterValues, home: Buffer): Decider {
       return !hasOverrides && excludesName.has(nameOf(folder).toString());
     },
     explain: (file) => explain(rules, file),
+  };
+}
+
+type Rules = ReturnType<typeof toRules>;
+
+/** The filters, ready to be asked. */
+function toRules(filters: FilterValues, home: Buffer) {
+  const toGlob = (pattern: string) => ({ pattern, matches: compileGlob(pattern) });
+  return {
+    home,
+    included: filters.include_paths.map(toPath),
+    excluded: filters.exclude_paths.map(toPath),
+    excludesName: new Set(filters.exclude_dirnames),
+    includesName: new Set(filters.include_dirnames),
+    excludeGlobs: filters.exclude_globs.map(toGlob),
+    includeGlobs: filters.include_globs.map(toGlob),
   };
 }
 
@@ -134,13 +124,11 @@ function explain(rules: Rules, file: Buffer): Decision {
 }
 
 function excludedName({ excludesName }: Rules, folder: Buffer): string | undefined {
-  return folder
-    .toString()
-    .split("/")
-    .find((name) => excludesName.has(name));
+  const names = folder.toString().split("/");
+  return names.find((name) => excludesName.has(name));
 }
 
-function firstMatch(globs: readonly Glob[], file: string, name: string): string | undefined {
+function firstMatch(globs: Rules["includeGlobs"], file: string, name: string): string | undefined {
   return globs.find(({ matches }) => matches(name) || matches(file))?.pattern;
 }
 
