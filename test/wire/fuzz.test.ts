@@ -8,6 +8,7 @@ import { metaKeys, toEnvelope } from "../../src/wire/envelope.ts";
 import { modernRevision, revisions } from "../../src/wire/revisions.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { type HttpHere, serveHttpHere } from "../helpers/in-process.ts";
+import { rounds } from "../helpers/long.ts";
 import { type RawHeaders, RawSocket, toRequest } from "../helpers/raw-socket.ts";
 import type { Fields } from "../helpers/wire.ts";
 
@@ -17,7 +18,7 @@ import type { Fields } from "../helpers/wire.ts";
  *   MEANWHILE_FUZZ_SEED=… MEANWHILE_FUZZ_FRAMES=… npm run check:fuzz
  */
 const seed = Number(process.env.MEANWHILE_FUZZ_SEED ?? 20_261_116);
-const allFrames = Number(process.env.MEANWHILE_FUZZ_FRAMES ?? 20_000);
+const allFrames = Number(process.env.MEANWHILE_FUZZ_FRAMES ?? rounds(10_000, 20_000));
 const guardMs = 60_000 + allFrames * 10;
 
 // ---------------------------------------------------------------- what is sent
