@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { DaemonHome } from "../helpers/daemon.ts";
-import { cleanUp, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { cleanUp, shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { startHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { gate, kindOf, taskIdOf } from "../helpers/project.ts";
 import { overHttp, overPipes, type Result, resultOf, WireClient, type WireOptions } from "../helpers/wire.ts";
@@ -36,14 +36,23 @@ async function begin(client: WireClient): Promise<WireClient> {
   return await client.begin();
 }
 
+/** A server that has let go of every run is as good as a new one. */
+const [daemon, http] = [
+  shareAmongTests(() => ({ home: new DaemonHome(), cwd: folder() })),
+  shareAmongTests(() => startHttp(words, { cwd: folder() })),
+];
+
 const doors: Record<string, (options: WireOptions) => Promise<WireClient>> = {
   "a server of its own": (options) =>
     begin(
       new WireClient(overPipes(startMeanwhile(["serve", "--in-process", ...words], { cwd: folder() }).child), options),
     ),
-  "the daemon": (options) => new DaemonHome().connect({ words, cwd: folder(), ...options }),
+  "the daemon": async (options) => {
+    const { home, cwd } = await daemon();
+    return await home.connect({ words, cwd, ...options });
+  },
   HTTP: async (options) => {
-    const server = await startHttp(words, { cwd: folder() });
+    const server = await http();
     return await begin(new WireClient(overHttp(server.url, { token: server.token() }), options));
   },
 };
@@ -85,9 +94,12 @@ describe.each(Object.entries(doors))("over %s", (_door, connect) => {
 });
 
 test("3 calls sent at once have their 3 ids before the first run begins", async () => {
-  const connect = doors["a server of its own"] as NonNullable<(typeof doors)[string]>;
-  const client = await connect({ revision: "2025-11-25" });
+  const { child } = startMeanwhile(["serve", "--in-process", ...words], { cwd: folder() });
+  const client = await begin(new WireClient(overPipes(child), { revision: "2025-11-25" }));
   const runs = [gate(), gate(), gate()];
+  // In one piece: the server cannot have the first of them without the others.
+  child.stdin.cork();
+  process.nextTick(() => child.stdin.uncork());
   const calls = runs.map((run) => client.startCall("block_loop", run.input, { task: {} }).answer.then(resultOf));
   const ids = await Promise.all(
     calls.map((call, at) => inTime(call, runs[at] as ReturnType<typeof gate>).then(taskIdOf)),

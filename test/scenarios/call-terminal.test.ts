@@ -1,8 +1,10 @@
+import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { temporaryFolder, writeFiles } from "../helpers/home.ts";
-import { runMeanwhile, startHttp, waitFor } from "../helpers/meanwhile.ts";
+import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
+import { serveHttpHere } from "../helpers/in-process.ts";
+import { runMeanwhile, waitFor } from "../helpers/meanwhile.ts";
 import { keys, openScreen } from "../helpers/screen.ts";
 
 /** `meanwhile call` at a real terminal: a pseudo-terminal of 80 × 24, made by script(1). */
@@ -47,15 +49,19 @@ export default defineCommand({
 });
 `;
 
+const served = shareAmongTests(() =>
+  serveHttpHere(["--no-bundled"], {
+    cwd: writeFiles(temporaryFolder(), {
+      "commands/print/pages.ts": slow.replace("LONG", "true"),
+      "commands/print/plain.ts": slow.replace("LONG", "false"),
+      "commands/ask/name.ts": name,
+    }),
+  }),
+);
+
 async function startServer() {
-  const cwd = writeFiles(temporaryFolder(), {
-    "commands/print/pages.ts": slow.replace("LONG", "true"),
-    "commands/print/plain.ts": slow.replace("LONG", "false"),
-    "commands/ask/name.ts": name,
-    "meanwhile.config.json": JSON.stringify({ bundled: false }),
-  });
-  const { url } = await startHttp([], { cwd });
-  const file = path.join(temporaryFolder(), "trace");
+  const { url, home } = await served();
+  const file = path.join(home, `trace-${randomUUID()}`);
   const traces = () => (existsSync(file) ? readFileSync(file, "utf8") : "");
   return {
     url,

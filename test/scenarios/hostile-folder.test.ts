@@ -207,7 +207,7 @@ describe("in a cloned folder nothing of it is run by", () => {
   test.for([...Object.entries(lines), ...others])("%s", async ([, rows]) => {
     const { cwd, run, marks } = hostile();
     writeFileSync(path.join(cwd, "report.json"), "{}");
-    for (const words of cases(rows, 0, rows.length - 1)) {
+    for (const words of cases(rows, rows.length - 1)) {
       const { code, stdout, stderr } = await run(...words);
       expect([0, 1, 2], `${words.join(" ")}: ${stdout}${stderr}`).toContain(code);
       expect(marks(), words.join(" ")).toEqual([]);
