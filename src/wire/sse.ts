@@ -1,4 +1,5 @@
 import { StringDecoder } from "node:string_decoder";
+import { createParser } from "eventsource-parser";
 
 /** One event of a `text/event-stream`. */
 export interface ServerEvent {
@@ -11,67 +12,49 @@ export interface ServerEvent {
 /** Reads a `text/event-stream` in the pieces it comes in. */
 export class EventReader {
   readonly #decoder = new StringDecoder("utf8");
+  readonly #parser: ReturnType<typeof createParser>;
   readonly #maxBytes: number;
-  /**
-   * The parts of a line that has not ended: joined once, so that a line that comes byte by byte is not read over and
-   * over.
-   */
-  #parts: string[] = [];
-  #lines: string[] = [];
-  #isAfterReturn = false;
-  #bytes = 0;
+  #events: ServerEvent[] = [];
+  #id: string | undefined;
+  #retryMs: number | undefined;
+  /** True when the event that is being read has grown larger than anybody reads: nothing more is to be expected. */
+  isTooLarge = false;
 
   constructor(maxBytes = Number.POSITIVE_INFINITY) {
     this.#maxBytes = maxBytes;
+    this.#parser = createParser({
+      // Counted in letters, of which none has more than three bytes.
+      maxBufferSize: maxBytes,
+      onId: (id) => {
+        this.#id = id;
+      },
+      onRetry: (retryMs) => {
+        this.#retryMs = retryMs;
+      },
+      onEvent: ({ data }) => this.#take(data),
+      onError: ({ type }) => {
+        this.isTooLarge ||= type === "max-buffer-size-exceeded";
+      },
+    });
   }
 
-  /** True when the event that is being read has grown larger than anybody reads: nothing more is to be expected. */
-  get isTooLarge(): boolean {
-    return this.#bytes > this.#maxBytes;
-  }
-
-  /** The events that end in this chunk. */
+  /** The events that end in this chunk; what has no data but an id, or how long to wait, is one too. */
   push(chunk: Buffer): ServerEvent[] {
-    const text = this.#decoder.write(chunk);
-    const events: ServerEvent[] = [];
-    let start = 0;
-    this.#bytes += chunk.length;
-    for (const { index } of text.matchAll(/[\r\n]/g)) {
-      const isSecondHalf =
-        text[index] === "\n" && index === start && (index === 0 ? this.#isAfterReturn : text[index - 1] === "\r");
-      if (!isSecondHalf) this.#take(this.#parts.join("") + text.slice(start, index), events, text.length - index);
-      this.#parts = [];
-      start = index + 1;
-    }
-    if (start < text.length) this.#parts.push(text.slice(start));
-    if (text !== "") this.#isAfterReturn = text.endsWith("\r");
+    if (!this.isTooLarge) this.#parser.feed(this.#decoder.write(chunk));
+    if (this.#id !== undefined || this.#retryMs !== undefined) this.#take("");
+    const events = this.#events;
+    this.#events = [];
     return events;
   }
 
-  #take(line: string, events: ServerEvent[], left: number): void {
-    if (line !== "") return void this.#lines.push(line);
-    const event = toEvent(this.#lines);
-    this.#lines = [];
-    this.#bytes = left;
-    if (event !== undefined) events.push(event);
+  #take(data: string): void {
+    this.isTooLarge ||= data.length > this.#maxBytes / 3 && Buffer.byteLength(data) > this.#maxBytes;
+    // A comment that keeps the connection alive says nothing, and neither does an event without data.
+    if (data !== "" || this.#id !== undefined || this.#retryMs !== undefined)
+      this.#events.push({ data, id: this.#id, retryMs: this.#retryMs });
+    this.#id = undefined;
+    this.#retryMs = undefined;
   }
-}
-
-/** Undefined for what says nothing, such as a comment that keeps the connection alive. */
-function toEvent(lines: readonly string[]): ServerEvent | undefined {
-  const data: string[] = [];
-  let id: string | undefined;
-  let retryMs: number | undefined;
-  for (const line of lines) {
-    const colon = line.indexOf(":");
-    const field = colon === -1 ? line : line.slice(0, colon);
-    const value = colon === -1 ? "" : line.slice(line.charAt(colon + 1) === " " ? colon + 2 : colon + 1);
-    if (field === "data") data.push(value);
-    else if (field === "id") id = value;
-    else if (field === "retry" && /^\d+$/.test(value)) retryMs = Number(value);
-  }
-  const text = data.join("\n");
-  return text === "" && id === undefined && retryMs === undefined ? undefined : { data: text, id, retryMs };
 }
 
 /** An event as it is written; `data` is one line, as JSON is. */

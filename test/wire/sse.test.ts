@@ -43,6 +43,21 @@ describe("a stream of events", () => {
     expect(reader.isTooLarge).toBe(true);
   });
 
+  test("counts bytes: letters that take several make an event too large that has few of them", () => {
+    const reader = new EventReader(1_000);
+    expect(reader.push(Buffer.from(`data: ${"ü".repeat(490)}\n\n`))).toMatchObject([{ data: "ü".repeat(490) }]);
+    expect(reader.isTooLarge).toBe(false);
+    reader.push(Buffer.from(`data: ${"ü".repeat(510)}\n\n`));
+    expect(reader.isTooLarge).toBe(true);
+  });
+
+  test("may begin with a byte order mark, and say its id alone", () => {
+    expect(events("\ufeffdata: a\n\nid: 8\n\n")).toEqual([
+      { data: "a", id: undefined, retryMs: undefined },
+      { data: "", id: "8", retryMs: undefined },
+    ]);
+  });
+
   test("events are cut alike, wherever the stream is cut", () => {
     const stream = Buffer.from(
       "event: x\r\ndata: one\r\ndata:two ü\r\n\r\n: comment\rdata: three\r\rdata: four\n\ndata: unfinished",
