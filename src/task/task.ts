@@ -30,28 +30,35 @@ export type TaskStatus = LiveStatus | TerminalStatus;
 export const liveStatuses: readonly LiveStatus[] = ["queued", "working", "input_required"];
 
 /** How a task ended. The neutral shape is stored, so that a later revision of the wire can read it. */
-export type TaskOutcome = {
+export type TaskOutcome = CompletedOutcome | FailedOutcome | CancelledOutcome;
+
+interface AnyOutcome {
   readonly messages: readonly RunMessage[];
   readonly log: readonly LogLine[];
   readonly durationMs: number;
-} & (
-  | {
-      readonly ending: "completed";
-      readonly data: unknown;
-      readonly content?: readonly ContentBlock[];
-      readonly saidNo?: true;
-    }
-  | {
-      readonly ending: "failed";
-      readonly cause: TaskFailure;
-      readonly message: string;
-      /** Where in the author's files it went wrong, for the terminal alone. */
-      readonly at?: SourcePlace;
-      /** The JSON-RPC error it ended in, when the command ended in one. */
-      readonly rpc?: { readonly code: number; readonly message: string; readonly data?: unknown };
-    }
-  | { readonly ending: "cancelled"; readonly message: string }
-);
+}
+
+export interface CompletedOutcome extends AnyOutcome {
+  readonly ending: "completed";
+  readonly data: unknown;
+  readonly content?: readonly ContentBlock[];
+  readonly saidNo?: true;
+}
+
+export interface FailedOutcome extends AnyOutcome {
+  readonly ending: "failed";
+  readonly cause: TaskFailure;
+  readonly message: string;
+  /** Where in the author's files it went wrong, for the terminal alone. */
+  readonly at?: SourcePlace;
+  /** The JSON-RPC error it ended in, when the command ended in one. */
+  readonly rpc?: { readonly code: number; readonly message: string; readonly data?: unknown };
+}
+
+export interface CancelledOutcome extends AnyOutcome {
+  readonly ending: "cancelled";
+  readonly message: string;
+}
 
 /**
  * `interrupted`: the worker died and running again would not be safe. `protocol`: the command ended in a JSON-RPC
@@ -161,13 +168,18 @@ interface TaskState extends NewTask {
   readonly startedAt: number | undefined;
 }
 
-export type LiveTask = TaskState & { readonly status: LiveStatus; readonly lease: Lease | undefined };
-export type EndedTask = TaskState & {
+export interface LiveTask extends TaskState {
+  readonly status: LiveStatus;
+  readonly lease: Lease | undefined;
+}
+
+export interface EndedTask extends TaskState {
   readonly status: TerminalStatus;
   readonly outcome: TaskOutcome;
   readonly finishedAt: number;
   readonly expiresAt: number;
-};
+}
+
 export type Task = LiveTask | EndedTask;
 
 /**

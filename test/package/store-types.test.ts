@@ -1,0 +1,85 @@
+import {
+  type Answer,
+  type CallerScope,
+  type Claim,
+  type ClaimRequest,
+  type Clock,
+  type Created,
+  type CreateOptions,
+  type Dispatcher,
+  type DurationCount,
+  type EnvironmentMarks,
+  type LimitedQuestion,
+  type ListFilter,
+  MemoryStore,
+  type NewTask,
+  storeCases,
+  type Task,
+  type TaskOutcome,
+  type TaskPage,
+  type TaskProgress,
+  type TaskQuestion,
+  type TaskRules,
+  type TaskStore,
+} from "meanwhile/testing";
+import { test } from "vitest";
+
+type Scope = CallerScope;
+type News = { progress?: TaskProgress; statusMessage?: string };
+type Terms = { readonly reason: string; readonly ttlMs: number; readonly rules: TaskRules };
+type Done = Promise<boolean>;
+type Ids = Promise<readonly string[]>;
+
+/** Somebody's own store: its verbs take and give what `meanwhile/testing` has names for, and nothing else. */
+class OwnStore implements TaskStore, Dispatcher {
+  readonly #kept: MemoryStore;
+
+  constructor(clock: Clock) {
+    this.#kept = new MemoryStore(clock);
+  }
+
+  create = (task: NewTask, options: CreateOptions): Promise<Created> => this.#kept.create(task, options);
+  get = (scope: Scope, taskId: string): Promise<Task | undefined> => this.#kept.get(scope, taskId);
+  list = (scope: Scope, filter: ListFilter): Promise<TaskPage> => this.#kept.list(scope, filter);
+  findEqual = (scope: Scope, project: string, digest: string, marks?: EnvironmentMarks): Promise<Task | undefined> =>
+    this.#kept.findEqual(scope, project, digest, marks);
+  mayHaveLive = (project: string, command: string): boolean => this.#kept.mayHaveLive(project, command);
+  answer = (scope: Scope, taskId: string, key: string, answer: Answer): Done =>
+    this.#kept.answer(scope, taskId, key, answer);
+  cancel = (scope: Scope, taskId: string, message: string): Done => this.#kept.cancel(scope, taskId, message);
+  dropToken = (scope: Scope, taskId: string): Done => this.#kept.dropToken(scope, taskId);
+  claim = (request: ClaimRequest): Promise<Task | undefined> => this.#kept.claim(request);
+  next = (request: ClaimRequest): Promise<Task | undefined> => this.#kept.next(request);
+  onWork = (listener: () => void): (() => void) => this.#kept.onWork(listener);
+  keepLeases = (worker: string, leaseMs: number, everyMs: number): (() => void | Promise<void>) =>
+    this.#kept.keepLeases(worker, leaseMs, everyMs);
+  report = (claim: Claim, news: News, now: number): Done => this.#kept.report(claim, news, now);
+  ask = (claim: Claim, question: LimitedQuestion, now: number): Promise<TaskQuestion | undefined> =>
+    this.#kept.ask(claim, question, now);
+  settle = (claim: Claim, outcome: TaskOutcome, now: number): Done => this.#kept.settle(claim, outcome, now);
+  retryLater = (claim: Claim, notBefore: number, why: string, now: number): Done =>
+    this.#kept.retryLater(claim, notBefore, why, now);
+  giveBack = (claim: Claim, now: number, why?: string): Done => this.#kept.giveBack(claim, now, why);
+  handOut = (claim: Claim, terms: Terms, now: number): Done => this.#kept.handOut(claim, terms, now);
+  forget = (claim: Claim): Done => this.#kept.forget(claim);
+  keepStep = (claim: Claim, name: string, json: string): Done => this.#kept.keepStep(claim, name, json);
+  steps = (taskId: string): Promise<ReadonlyMap<string, string>> => this.#kept.steps(taskId);
+  workers = (): Ids => this.#kept.workers();
+  interrupt = (lost: { readonly before: number } | { readonly worker: string }, now: number): Ids =>
+    this.#kept.interrupt(lost, now);
+  lapse = (now: number): Ids => this.#kept.lapse(now);
+  sweep = (now: number): Promise<number> => this.#kept.sweep(now);
+  prune = (scope: Scope, taskId?: string): Promise<number> => this.#kept.prune(scope, taskId);
+  clockJumped = (byMs: number, now: number): Promise<void> => this.#kept.clockJumped(byMs, now);
+  recordDurations = (counts: readonly DurationCount[]): Promise<void> => this.#kept.recordDurations(counts);
+  durations = (command?: string): Promise<readonly DurationCount[]> => this.#kept.durations(command);
+  onChange = (listener: (taskId: string | undefined) => void, taskId?: string): (() => void) =>
+    this.#kept.onChange(listener, taskId);
+  watchClosely = (_isWaiting: boolean): void => this.#kept.watchClosely();
+  close = (): Promise<void> => this.#kept.close();
+}
+
+test("a store that is written with the names of meanwhile/testing alone is held to every case", async () => {
+  for (const { needsPlaces, run } of storeCases)
+    if (needsPlaces !== true) await run(({ clock }) => new OwnStore(clock));
+});
