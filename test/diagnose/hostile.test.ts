@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startHostile } from "../fixtures/diagnose/hostile.mjs";
+import { isRunning } from "../helpers/daemon.ts";
 import { cases } from "../helpers/long.ts";
 import { codeCache, executable, waitFor } from "../helpers/meanwhile.ts";
 
@@ -179,15 +180,6 @@ function residentMb(pid: number): number {
     return peakKb / 1024 + children.reduce((sum, child) => sum + residentMb(child), 0);
   } catch {
     return 0;
-  }
-}
-
-/** A process that has ended and that nobody has asked about yet does not run. */
-function isRunning(pid: number): boolean {
-  try {
-    return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
-  } catch {
-    return false;
   }
 }
 

@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client as SdkClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { residentMiB } from "../helpers/daemon.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { rounds } from "../helpers/long.ts";
 import { codeCache, executable, quickStart, waitFor } from "../helpers/meanwhile.ts";
@@ -176,7 +176,7 @@ describe("P3", () => {
       const place = openPlace({ commands, isApart: true });
       const pipe = await place.startPipe("2025-11-25");
       const { pid } = pipe.server.child;
-      const megabytes = () => (Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]) * 4096) / 1024 / 1024;
+      const megabytes = () => residentMiB(pid ?? 0);
       const reports = rounds(50_000, 1_000_000);
       const before = megabytes();
       const params = { name: "report_flood", arguments: { reports }, _meta: { progressToken: "flood" } };

@@ -8,6 +8,7 @@ import { parseJson } from "../../../src/diagnose/wire/bounded-json.ts";
 import { type HttpAnswer, sendHttp } from "../../../src/diagnose/wire/probe-http.ts";
 import { Pipe } from "../../../src/diagnose/wire/server-pipe.ts";
 import { startHostile } from "../../fixtures/diagnose/hostile.mjs";
+import { isRunning } from "../../helpers/daemon.ts";
 import { piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { temporaryFolder } from "../../helpers/home.ts";
 import { waitFor } from "../../helpers/meanwhile.ts";
@@ -209,15 +210,5 @@ function readPids(file: string): number[] {
     return readFileSync(file, "utf8").trim().split("\n").map(Number);
   } catch {
     return [];
-  }
-}
-
-/** A process that has ended and that nobody has asked about yet does not run. */
-function isRunning(pid: number): boolean {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    return stat.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3) !== "Z";
-  } catch {
-    return false;
   }
 }
