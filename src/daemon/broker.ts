@@ -2,7 +2,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { systemClock, within } from "../clock.ts";
 import { isOutOfDescriptors, outOfDescriptors } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import { type DaemonStatus, type Greeting, type DaemonReply, readFirstLine, readGreeting, toLine } from "./greeting.ts";
+import { type DaemonReply, type DaemonStatus, type Greeting, readFirstLine, readGreeting, toLine } from "./greeting.ts";
 import { isProved, type Proof, prove } from "./proof.ts";
 
 /** What a front says of its session, when there is a front. */

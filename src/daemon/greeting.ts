@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { parseLine } from "../wire/lines.ts";
 import type { Proof } from "./proof.ts";
 
 /**
@@ -90,9 +91,5 @@ const mark = Buffer.from('{"meanwhile":');
 
 function readOwn(line: Buffer): object | undefined {
   if (!line.subarray(0, mark.length).equals(mark)) return undefined;
-  try {
-    return JSON.parse(line.toString("utf8")) as object;
-  } catch {
-    return undefined;
-  }
+  return parseLine(line) as object | undefined;
 }

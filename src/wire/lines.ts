@@ -61,3 +61,12 @@ export class LineSplitter {
     this.#isSkipping = false;
   }
 }
+
+/** A line's JSON; undefined for what is none. Not weighed: for lines that somebody else takes, or refuses. */
+export function parseLine(line: Buffer): unknown {
+  try {
+    return JSON.parse(line.toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}

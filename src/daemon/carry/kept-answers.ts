@@ -1,8 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
 import { type Home, writePrivately } from "../../paths.ts";
-import { fieldsOf, isObject } from "../../wire/json.ts";
 import { system } from "../../system/system.ts";
+import { fieldsOf, isObject } from "../../wire/json.ts";
 
 /**
  * What a daemon answers to every client of a revision alike: its greeting and its lists. It leaves them behind in a

@@ -2,7 +2,8 @@ import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import { systemClock, within } from "../../clock.ts";
 import { RuntimeError } from "../../errors.ts";
-import { LineSplitter, maxLineBytes } from "../../wire/lines.ts";
+import { fieldsOf } from "../../wire/json.ts";
+import { LineSplitter, maxLineBytes, parseLine } from "../../wire/lines.ts";
 import { readReply } from "../greeting.ts";
 import { DaemonFull, DaemonUnreachable } from "../reach/unreachable.ts";
 import type { FindAnswer } from "./kept-answers.ts";
@@ -306,12 +307,8 @@ export class Pump {
 
 /** True for what wants an answer, or looks like it. */
 function isRequest(line: Buffer): boolean {
-  try {
-    const { id, method } = JSON.parse(line.toString("utf8")) as { id?: unknown; method?: unknown };
-    return id !== undefined || method === undefined;
-  } catch {
-    return true;
-  }
+  const { id, method } = fieldsOf(parseLine(line));
+  return id !== undefined || method === undefined;
 }
 
 /** What a client is told of it: no path of ours. */

@@ -1,3 +1,6 @@
+import { metaKeys } from "../../wire/envelope.ts";
+import { parseLine } from "../../wire/lines.ts";
+
 /**
  * What a front remembers of an MCP session, so that it can go on with another daemon: how it began (revisions before
  * 2026-07-28 have state), and which requests are still without an answer.
@@ -56,7 +59,6 @@ const repeatable = new Set([
 
 /** The lists whose changes clients hear of. */
 const changeable: readonly string[] = ["tools", "prompts"];
-const subscriptionKey = "io.modelcontextprotocol/subscriptionId";
 const lostCall =
   "The daemon that ran this call has ended, so its outcome is not known. It is not run again by itself: check what it has done, then call again. What had become a task goes on: task_list shows it.";
 const lostRequest = "The daemon that was asked has ended before it answered; ask again.";
@@ -156,7 +158,7 @@ export class Session {
 
   /** A subscription that stands again is no news to the client. */
   #acknowledge({ params }: Message): boolean {
-    const request = this.#pending.get(params?._meta?.[subscriptionKey] as string);
+    const request = this.#pending.get(params?._meta?.[metaKeys.subscription] as string);
     if (request === undefined) return true;
     const isNews = !request.isAcknowledged;
     request.isAcknowledged = true;
@@ -244,7 +246,7 @@ const changedMethod = (list: string) => `notifications/${list}/list_changed`;
 function changesFor({ id, line }: Request, list: string): object[] {
   const { notifications = {} } = (parse(line)?.params ?? {}) as { notifications?: Readonly<Record<string, unknown>> };
   return notifications[`${list}ListChanged`] === true
-    ? [{ method: changedMethod(list), params: { _meta: { [subscriptionKey]: id } } }]
+    ? [{ method: changedMethod(list), params: { _meta: { [metaKeys.subscription]: id } } }]
     : [];
 }
 
@@ -258,10 +260,6 @@ function isRequestId(id: unknown): id is string | number {
 
 /** Lines that are not messages are the daemon's to refuse. */
 function parse(line: Buffer): Message | undefined {
-  try {
-    const value = JSON.parse(line.toString("utf8")) as unknown;
-    return typeof value === "object" && value !== null ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseLine(line);
+  return typeof value === "object" && value !== null ? value : undefined;
 }

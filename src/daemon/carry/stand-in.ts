@@ -1,5 +1,6 @@
 import { metaKeys } from "../../wire/envelope.ts";
 import { fieldsOf, isObject, type Json } from "../../wire/json.ts";
+import { parseLine } from "../../wire/lines.ts";
 import { legacyRevision, legacyRevisions, modernRevision } from "../../wire/revisions.ts";
 import type { FindAnswer } from "./kept-answers.ts";
 
@@ -28,7 +29,7 @@ export class StandIn {
 
   /** Undefined where only the daemon can answer. */
   answer(line: Buffer): StoodIn | undefined {
-    const { jsonrpc, id, method, params = {} } = line.length > maxRequestBytes ? {} : fieldsOf(parse(line));
+    const { jsonrpc, id, method, params = {} } = line.length > maxRequestBytes ? {} : fieldsOf(parseLine(line));
     if (id === undefined && typeof method === "string") return undefined;
     const isRequest =
       jsonrpc === "2.0" &&
@@ -71,12 +72,4 @@ function isModernEnvelope({
 
 function isClientInfo(info: unknown): boolean {
   return isObject(info) && typeof info.name === "string" && typeof info.version === "string";
-}
-
-function parse(line: Buffer): unknown {
-  try {
-    return JSON.parse(line.toString("utf8"));
-  } catch {
-    return undefined;
-  }
 }

@@ -18,7 +18,7 @@ const streamHeaders = {
 /** What is wrong with the request itself is also said in HTTP's own terms. */
 const statuses: Readonly<Record<number, number>> = { [-32601]: 404, [-32022]: 400, [-32021]: 400, [-32020]: 400 };
 
-export interface HttpExchangeOptions {
+interface HttpExchangeOptions {
   readonly response: ServerResponse;
   readonly clock: Clock;
   readonly streams: OpenStreams;
