@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import type { Duplex, Readable } from "node:stream";
 import path from "node:path";
+import type { Duplex, Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { FrameReader, Kind, toFrame } from "./frames.ts";
 import { BeyondLimit, bytesOf, type Limits, Unreadable } from "./limits.ts";

@@ -1,8 +1,6 @@
 import { z } from "zod";
 import { reasonOf } from "./reason.ts";
 
-export { reasonOf };
-
 /** What went wrong with one file, while the others went on. */
 export interface Trouble {
   readonly path: string;

@@ -2,7 +2,7 @@ import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
 import { limitsOf } from "../_pack/limits.ts";
 import { openReach } from "../_pack/reach.ts";
-import { reasonOf } from "../_pack/trouble.ts";
+import { reasonOf } from "../_pack/reason.ts";
 import { withCache } from "./_cache.ts";
 import { engineNames } from "./_engines.ts";
 import { transformFile } from "./_transform.ts";
