@@ -1,3 +1,5 @@
+import type { AST } from "@eslint-community/regexpp";
+
 type Range = readonly [first: number, last: number];
 
 /** A class of characters, as code points: in a range or matching an escape, or, when negated, neither. */
@@ -17,15 +19,32 @@ const word: readonly Range[] = [[97, 122], [65, 90], [48, 57], one(95)];
 // biome-ignore format: a table
 const space: readonly Range[] = [one(0x20), [9, 13], one(0xa0), one(0x1680), [0x2000, 0x200a], [0x2028, 0x2029], one(0x202f), one(0x205f), one(0x3000), one(0xfeff)];
 
-/** The classes that have a letter of their own, upper case for what they leave out. */
-export const letterClasses: Readonly<Record<string, readonly Range[]>> = {
-  d: digit,
-  D: complement(digit),
-  w: word,
-  W: complement(word),
-  s: space,
-  S: complement(space),
-};
+const letterClasses = { digit, word, space };
+
+/** What a class, an escape, a `.` or a single character of a pattern stands for. */
+export function charSetOf(node: CharNode): CharSet {
+  if (node.type === "CharacterClass") {
+    const parts = node.elements.map(charSetOf);
+    return {
+      ranges: parts.flatMap(({ ranges }) => ranges),
+      escapes: parts.flatMap(({ escapes }) => escapes),
+      negated: node.negate,
+    };
+  }
+  if (node.type === "CharacterClassRange") return setOf([[node.min.value, node.max.value]]);
+  if (node.type === "Character") return setOf([one(node.value)]);
+  if (node.kind === "any") return anyButLineEnd;
+  if (node.kind === "property") return { ranges: [], escapes: [new RegExp(`^${node.raw}$`, "u")], negated: false };
+  const ranges = letterClasses[node.kind];
+  return setOf(node.negate ? complement(ranges) : ranges);
+}
+
+/** A part of a pattern that takes one character. */
+export type CharNode =
+  | AST.ClassRangesCharacterClass
+  | AST.ClassRangesCharacterClassElement
+  | AST.AnyCharacterSet
+  | AST.EscapeCharacterSet;
 
 /** Any character at all; those that `source` mentions are among the typical ones. */
 export function anyCharacter(source: string): CharSet {
@@ -37,13 +56,13 @@ export function anyCharacter(source: string): CharSet {
 }
 
 /** What `.` stands for. */
-export const anyButLineEnd: CharSet = {
+const anyButLineEnd: CharSet = {
   ranges: [one(10), one(13), [0x2028, 0x2029]],
   escapes: [],
   negated: true,
 };
 
-export function setOf(ranges: readonly Range[]): CharSet {
+function setOf(ranges: readonly Range[]): CharSet {
   return { ranges, escapes: [], negated: false };
 }
 

@@ -1,8 +1,9 @@
-import { type CharSet, hasChar, isWordChar } from "./char-set.ts";
-import { charsOf, type Edge, type ParsedPattern, type PatternNode, UnreadablePattern } from "./pattern-parse.ts";
+import { createRequire } from "node:module";
+import type { AST } from "@eslint-community/regexpp";
+import { anyCharacter, type CharNode, type CharSet, charSetOf } from "./char-set.ts";
 
-/** A pattern as steps; a step goes on to the one behind it unless it says otherwise. */
-export type Step =
+/** One instruction of a program; it goes on to the one behind it unless it says otherwise. */
+export type Instruction =
   | { readonly op: "set"; readonly set: CharSet; readonly isBackward: boolean }
   /** Two ways on, the first preferred. */
   | { readonly op: "fork"; first: number; second: number }
@@ -16,215 +17,240 @@ export type Step =
   | { readonly op: "same"; readonly group: number; readonly isBackward: boolean }
   | { readonly op: "found" };
 
+export type Edge = "start" | "end" | "word" | "notWord";
+
 export interface Program {
-  readonly steps: readonly Step[];
+  readonly steps: readonly Instruction[];
   /** Two for each group, and one for each loop that must notice an empty round. */
   readonly slotCount: number;
   /** It asks for the text of an earlier group, so what happens next depends on how it came here. */
   readonly hasSame: boolean;
   /** It repeats something without end. */
   readonly hasLoop: boolean;
+  /**
+   * Whole characters (flag `u`, what JSON Schema asks for), or UTF-16 units for a pattern that is not valid with it.
+   */
+  readonly isUnicode: boolean;
+}
+
+export interface ParsedPattern {
+  readonly tree: AST.Pattern;
+  /** The numbers of the capturing groups, from 1; group 0 is the whole. */
+  readonly groups: ReadonlyMap<AST.CapturingGroup, number>;
+  readonly hasSame: boolean;
   readonly isUnicode: boolean;
 }
 
 const MAX_STEPS = 20_000;
+const MAX_LOOKS = 100;
+
+/** The pattern is valid, but not one that completion works with. */
+export class UnreadablePattern extends Error {
+  override readonly name = "UnreadablePattern";
+}
+
+/** A text as what a pattern counts: whole characters with the flag, UTF-16 units without. */
+export function charsOf(text: string, isUnicode: boolean): string[] {
+  return isUnicode ? Array.from(text) : text.split("");
+}
+
+/** Reads a pattern that `new RegExp` has accepted. */
+export function parsePattern(source: string, isUnicode: boolean): ParsedPattern {
+  // Loaded with the first pattern, for some 15 ms: few schemas have any.
+  const { RegExpParser, visitRegExpAST } = createRequire(import.meta.url)(
+    "@eslint-community/regexpp",
+  ) as typeof import("@eslint-community/regexpp");
+  const tree = new RegExpParser().parsePattern(source, 0, source.length, { unicode: isUnicode });
+  const groups = new Map<AST.CapturingGroup, number>();
+  let hasSame = false;
+  let depth = 0;
+  visitRegExpAST(tree, {
+    // A look inside a look is a call inside a call when a text is matched.
+    onAssertionEnter: () => void (++depth > MAX_LOOKS && unreadable("looks nested so deep")),
+    onAssertionLeave: () => void depth--,
+    onCapturingGroupEnter: (group) => void groups.set(group, groups.size + 1),
+    onModifiersEnter: () => unreadable("flags inside a group"),
+    onBackreferenceEnter({ ambiguous, raw }) {
+      if (ambiguous) unreadable(`${raw} for two groups`);
+      hasSame = true;
+    },
+  });
+  return { tree, groups, hasSame, isUnicode };
+}
+
+function unreadable(what: string): never {
+  throw new UnreadablePattern(`${what} cannot be read`);
+}
+
+/** A program that is being written, one way (or, in a look behind, the other) through the text. */
+interface Draft {
+  readonly pattern: ParsedPattern;
+  readonly steps: Instruction[];
+  slotCount: number;
+  hasLoop: boolean;
+  isBackward: boolean;
+}
 
 /**
- * Turns a tree into steps; counted repeats are written out, so a pattern whose counts multiply beyond the limit is
- * unreadable.
+ * Turns a pattern into instructions; counted repeats are written out, so a pattern whose counts multiply beyond the
+ * limit is unreadable. `isWhole`: for the whole of a text, where what the pattern does not tie to an end may stand on
+ * that side.
  */
-export function compileProgram(parsed: ParsedPattern, node: PatternNode = parsed.node): Program {
-  const { hasSame } = parsed;
-  const steps: Step[] = [];
-  let slotCount = 2 * (parsed.groupCount + 1);
-  let hasLoop = false;
-  compile(node, false);
-  add({ op: "found" });
-  return { steps, slotCount, hasSame, hasLoop, isUnicode: parsed.isUnicode };
+export function compileProgram(pattern: ParsedPattern, { isWhole = false } = {}): Program {
+  const draft: Draft = {
+    pattern,
+    steps: [],
+    slotCount: 2 * (pattern.groups.size + 1),
+    hasLoop: false,
+    isBackward: false,
+  };
+  if (isWhole && !isTied(pattern.tree, "start")) compileAnything(draft);
+  compileChoice(draft, pattern.tree.alternatives);
+  if (isWhole && !isTied(pattern.tree, "end")) compileAnything(draft);
+  draft.steps.push({ op: "found" });
+  const { steps, slotCount, hasLoop } = draft;
+  return { steps, slotCount, hasLoop, hasSame: pattern.hasSame, isUnicode: pattern.isUnicode };
+}
 
-  function add<T extends Step>(step: T): T {
-    if (steps.length >= MAX_STEPS)
-      throw new UnreadablePattern("a pattern with counts as large as these cannot be read");
-    steps.push(step);
-    return step;
+/** True when every way through the pattern passes this edge first (or last). */
+function isTied(node: AST.Pattern | AST.Element, edge: "start" | "end"): boolean {
+  if (node.type === "Assertion") return node.kind === edge;
+  if (node.type !== "Pattern" && node.type !== "Group" && node.type !== "CapturingGroup") return false;
+  return node.alternatives.every(({ elements }) => {
+    const items = elements.filter((element) => element.type !== "Assertion" || !("alternatives" in element));
+    const outer = edge === "start" ? items[0] : items.at(-1);
+    return outer !== undefined && isTied(outer, edge);
+  });
+}
+
+function compileAnything(draft: Draft): void {
+  const start = draft.steps.length;
+  draft.hasLoop = true;
+  draft.steps.push(
+    { op: "fork", first: start + 3, second: start + 1 },
+    { op: "set", set: anyCharacter(draft.pattern.tree.raw), isBackward: false },
+    { op: "jump", to: start },
+  );
+}
+
+function add<T extends Instruction>({ steps }: Draft, instruction: T): T {
+  if (steps.length >= MAX_STEPS) unreadable("a pattern with counts as large as these");
+  steps.push(instruction);
+  return instruction;
+}
+
+function compileElement(draft: Draft, node: AST.Element): void {
+  const { isBackward } = draft;
+  if (node.type === "Group") compileChoice(draft, node.alternatives);
+  else if (node.type === "Quantifier") compileRepeat(draft, node);
+  else if (node.type === "Assertion") compileAssertion(draft, node);
+  else if (node.type === "CapturingGroup") {
+    const slot = 2 * numberOf(draft, node);
+    add(draft, { op: "save", slot: isBackward ? slot + 1 : slot });
+    compileChoice(draft, node.alternatives);
+    add(draft, { op: "save", slot: isBackward ? slot : slot + 1 });
+  } else if (node.type === "Backreference")
+    add(draft, { op: "same", group: numberOf(draft, node.resolved as AST.CapturingGroup), isBackward });
+  else add(draft, { op: "set", set: charSetOf(node as CharNode), isBackward });
+}
+
+function numberOf({ pattern }: Draft, group: AST.CapturingGroup): number {
+  return pattern.groups.get(group) as number;
+}
+
+function compileAssertion(draft: Draft, node: AST.Assertion): void {
+  if (!("alternatives" in node)) {
+    const edge = node.kind === "word" && node.negate ? "notWord" : node.kind;
+    add(draft, { op: "edge", edge });
+    return;
   }
+  const { isBackward } = draft;
+  const look = add(draft, { op: "look", isNegated: node.negate, next: 0 });
+  draft.isBackward = node.kind === "lookbehind";
+  compileChoice(draft, node.alternatives);
+  draft.isBackward = isBackward;
+  add(draft, { op: "found" });
+  look.next = draft.steps.length;
+}
 
-  function compile(current: PatternNode, isBackward: boolean): void {
-    if (current.kind === "set") add({ op: "set", set: current.set, isBackward });
-    else if (current.kind === "sequence")
-      for (const item of isBackward ? current.items.toReversed() : current.items) compile(item, isBackward);
-    else if (current.kind === "choice") compileChoice(current.options, isBackward);
-    else if (current.kind === "repeat") compileRepeat(current, isBackward);
-    else if (current.kind === "group") {
-      add({ op: "save", slot: 2 * current.group + (isBackward ? 1 : 0) });
-      compile(current.node, isBackward);
-      add({ op: "save", slot: 2 * current.group + (isBackward ? 0 : 1) });
-    } else if (current.kind === "edge") add({ op: "edge", edge: current.edge });
-    else if (current.kind === "same") add({ op: "same", group: current.group, isBackward });
-    else {
-      const look = add({ op: "look", isNegated: current.isNegated, next: 0 });
-      compile(current.node, current.isBehind);
-      add({ op: "found" });
-      look.next = steps.length;
+function compileChoice(draft: Draft, alternatives: readonly AST.Alternative[]): void {
+  const { steps, isBackward } = draft;
+  const jumps: { to: number }[] = [];
+  for (const [index, { elements }] of alternatives.entries()) {
+    const isLast = index === alternatives.length - 1;
+    const fork = isLast ? undefined : add(draft, { op: "fork", first: steps.length + 1, second: 0 });
+    for (const element of isBackward ? elements.toReversed() : elements) compileElement(draft, element);
+    if (fork === undefined) continue;
+    jumps.push(add(draft, { op: "jump", to: 0 }));
+    fork.second = steps.length;
+  }
+  for (const jump of jumps) jump.to = steps.length;
+}
+
+function compileRepeat(draft: Draft, repeat: AST.Quantifier): void {
+  const { steps } = draft;
+  const { min, max } = repeat;
+  const round = { element: repeat.element, ...groupsIn(draft, repeat) };
+  const isEndless = max === Number.POSITIVE_INFINITY;
+  draft.hasLoop ||= isEndless;
+  // `x+` goes back into its own last round, or nested ones would double at each level; not where a group's text is
+  // asked for.
+  const isCompact = isEndless && min > 0 && !draft.pattern.hasSame;
+  for (let count = 1; count < min + (isCompact ? 0 : 1); count++) compileRound(draft, round);
+  if (isCompact) {
+    const start = steps.length;
+    compileRound(draft, round);
+    addFork(draft, repeat, start)(steps.length);
+  } else if (isEndless) {
+    const start = steps.length;
+    const leaveAt = addFork(draft, repeat, start + 1);
+    compileOptionalRound(draft, round);
+    add(draft, { op: "jump", to: start });
+    leaveAt(steps.length);
+  } else {
+    const forks: ((step: number) => void)[] = [];
+    for (let count = min; count < max; count++) {
+      forks.push(addFork(draft, repeat, steps.length + 1));
+      compileOptionalRound(draft, round);
     }
-  }
-
-  function compileChoice(options: readonly PatternNode[], isBackward: boolean): void {
-    const jumps: { to: number }[] = [];
-    for (const [index, option] of options.entries()) {
-      const fork = index === options.length - 1 ? undefined : add({ op: "fork", first: steps.length + 1, second: 0 });
-      compile(option, isBackward);
-      if (fork === undefined) continue;
-      jumps.push(add({ op: "jump", to: 0 }));
-      fork.second = steps.length;
-    }
-    for (const jump of jumps) jump.to = steps.length;
-  }
-
-  function compileRepeat(repeat: PatternNode & { kind: "repeat" }, isBackward: boolean): void {
-    const { min, max } = repeat;
-    const isEndless = max === Number.POSITIVE_INFINITY;
-    hasLoop ||= isEndless;
-    // `x+` goes back into its own last round, or nested ones would double at each level; not where a group's text is
-    // asked for.
-    const isCompact = isEndless && min > 0 && !hasSame;
-    for (let round = 1; round < min + (isCompact ? 0 : 1); round++) compileRound(repeat, isBackward);
-    if (isCompact) {
-      const start = steps.length;
-      compileRound(repeat, isBackward);
-      addFork(repeat.isLazy, start, steps.length + 1);
-    } else if (isEndless) {
-      const start = steps.length;
-      const fork = addFork(repeat.isLazy, start + 1, 0);
-      compileOptionalRound(repeat, isBackward);
-      add({ op: "jump", to: start });
-      fork.leaveAt(steps.length);
-    } else {
-      const forks: { leaveAt(step: number): void }[] = [];
-      for (let round = min; round < max; round++) {
-        forks.push(addFork(repeat.isLazy, steps.length + 1, 0));
-        compileOptionalRound(repeat, isBackward);
-      }
-      for (const fork of forks) fork.leaveAt(steps.length);
-    }
-  }
-
-  /**
-   * A round that need not be: RegExp does not count an empty one, which shows only in what its groups hold afterwards.
-   */
-  function compileOptionalRound(repeat: PatternNode & { kind: "repeat" }, isBackward: boolean): void {
-    const slot = hasSame ? slotCount++ : 0;
-    if (hasSame) add({ op: "save", slot });
-    compileRound(repeat, isBackward);
-    if (hasSame) add({ op: "moved", slot });
-  }
-
-  function compileRound(repeat: PatternNode & { kind: "repeat" }, isBackward: boolean): void {
-    const [from, to] = repeat.groups;
-    if (hasSame && to > from) add({ op: "clear", from: 2 * from, to: 2 * to });
-    compile(repeat.node, isBackward);
-  }
-
-  function addFork(isLazy: boolean, enter: number, leave: number) {
-    const fork = add({ op: "fork", first: isLazy ? leave : enter, second: isLazy ? enter : leave });
-    return {
-      leaveAt(step: number) {
-        if (isLazy) fork.first = step;
-        else fork.second = step;
-      },
-    };
+    for (const leaveAt of forks) leaveAt(steps.length);
   }
 }
 
-type Slots = readonly number[];
-
-/** Steps that may still be made. Steps, not time, so that a busy machine gives the same answer. */
-export interface Allowance {
-  left: number;
+/** A fork into another round or out of the loop; where that is, is said when it is known. */
+function addFork(draft: Draft, { greedy }: AST.Quantifier, enter: number): (leaveAt: number) => void {
+  const fork = add(draft, { op: "fork", first: enter, second: enter });
+  return (leaveAt) => {
+    if (greedy) fork.second = leaveAt;
+    else fork.first = leaveAt;
+  };
 }
 
-const MAX_TEXT_CHARACTERS = 10_000;
+/** What is repeated, and the slots of the groups in it: each round forgets them. */
+interface Round {
+  readonly element: AST.QuantifiableElement;
+  readonly from: number;
+  readonly to: number;
+}
+
+function groupsIn({ pattern }: Draft, { start, end }: AST.Quantifier): Pick<Round, "from" | "to"> {
+  const inside = [...pattern.groups].filter(([group]) => group.start >= start && group.end <= end);
+  const from = 2 * (inside[0]?.[1] ?? 0);
+  return { from, to: from + 2 * inside.length };
+}
 
 /**
- * Whether a text matches; undefined when that takes more steps than a pattern is given.
- *
- * RegExp tries every way through a pattern, and `^(a+)+$` has 2^n of them. Here no step is tried twice at the same
- * place of the text, so the work is at most steps × characters. Only a pattern that asks for the text of an earlier
- * group (`\1`) must try all ways; there the limit is what ends it.
+ * A round that need not be: RegExp does not count an empty one, which shows only in what its groups hold afterwards.
  */
-export function matchProgram(program: Program, text: string, allowance: Allowance): boolean | undefined {
-  const { steps, hasSame } = program;
-  const units = charsOf(text, program.isUnicode).map((char) => char.codePointAt(0) as number);
-  if (units.length > MAX_TEXT_CHARACTERS) return undefined;
-  const empty: Slots = hasSame ? Array.from({ length: program.slotCount }, () => -1) : [];
-  const stepCost = 1 + (empty.length >> 2);
-  const tried = new Set<number>();
-  for (let start = 0; start <= units.length; start++) {
-    if (walk(0, start, empty, tried) !== undefined) return true;
-    if (allowance.left <= 0) return undefined;
-  }
-  return false;
+function compileOptionalRound(draft: Draft, round: Round): void {
+  const { hasSame } = draft.pattern;
+  const slot = hasSame ? draft.slotCount++ : 0;
+  if (hasSame) add(draft, { op: "save", slot });
+  compileRound(draft, round);
+  if (hasSame) add(draft, { op: "moved", slot });
+}
 
-  /** The groups as they stand at `found`, by the preferred way there; undefined when there is none. */
-  function walk(from: number, start: number, slotsBefore: Slots, seen: Set<number>): Slots | undefined {
-    const ways: { step: number; at: number; slots: Slots }[] = [{ step: from, at: start, slots: slotsBefore }];
-    for (let way = ways.pop(); way !== undefined; way = ways.pop()) {
-      let { step, at, slots } = way;
-      for (;;) {
-        allowance.left -= stepCost;
-        if (allowance.left <= 0) return undefined;
-        if (!hasSame) {
-          const place = step * (units.length + 1) + at;
-          if (seen.has(place)) break;
-          seen.add(place);
-        }
-        const current = steps[step] as Step;
-        if (current.op === "found") return slots;
-        step++;
-        if (current.op === "set") {
-          const code = units[current.isBackward ? at - 1 : at];
-          if (code === undefined || !hasChar(current.set, code)) break;
-          at += current.isBackward ? -1 : 1;
-        } else if (current.op === "fork") {
-          ways.push({ step: current.second, at, slots });
-          step = current.first;
-        } else if (current.op === "jump") step = current.to;
-        else if (current.op === "edge") {
-          if (!isAtEdge(current.edge, at)) break;
-        } else if (current.op === "look") {
-          const found = walk(step, at, slots, new Set());
-          if (allowance.left <= 0 || (found === undefined) !== current.isNegated) break;
-          if (found !== undefined) slots = found;
-          step = current.next;
-        } else if (current.op === "same") {
-          const moved = skipSame(current, at, slots);
-          if (moved === undefined) break;
-          at = moved;
-        } else if (hasSame) {
-          if (current.op === "moved" && slots[current.slot] === at) break;
-          if (current.op === "save") slots = slots.with(current.slot, at);
-          if (current.op === "clear")
-            slots = slots.map((value, slot) => (slot >= current.from && slot < current.to ? -1 : value));
-        }
-      }
-    }
-    return undefined;
-  }
-
-  function isAtEdge(edge: Edge, at: number): boolean {
-    if (edge === "start") return at === 0;
-    if (edge === "end") return at === units.length;
-    return (isWordChar(units[at - 1]) !== isWordChar(units[at])) === (edge === "word");
-  }
-
-  /** The place behind (or before) the same text as the group had; a group that had none is an empty text. */
-  function skipSame(same: { group: number; isBackward: boolean }, at: number, slots: Slots): number | undefined {
-    const [from = -1, to = -1] = slots.slice(2 * same.group, 2 * same.group + 2);
-    if (from < 0 || to < 0) return at;
-    const start = same.isBackward ? at - (to - from) : at;
-    allowance.left -= to - from;
-    for (let index = 0; index < to - from; index++)
-      if (units[start + index] === undefined || units[start + index] !== units[from + index]) return undefined;
-    return same.isBackward ? start : start + (to - from);
-  }
+function compileRound(draft: Draft, { element, from, to }: Round): void {
+  if (draft.pattern.hasSame && to > from) add(draft, { op: "clear", from, to });
+  compileElement(draft, element);
 }

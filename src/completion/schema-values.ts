@@ -1,7 +1,7 @@
 import type { JsonSchema } from "../command/schema.ts";
 import { findFormat } from "./formats.ts";
 import { few, numbersOf } from "./numbers.ts";
-import { sampleCount } from "./pattern.ts";
+import { sampleCount } from "./pattern-texts.ts";
 import { isReference, resolveReference } from "./references.ts";
 import { accepts, isCountable, textOf } from "./schema-accepts.ts";
 import {
