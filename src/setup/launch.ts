@@ -1,5 +1,6 @@
 import path from "node:path";
 import { UsageError } from "../errors.ts";
+import { flagWords, type ProjectFlags } from "../project/project.ts";
 import type { Launch } from "./host.ts";
 
 export interface LaunchFacts {
@@ -14,10 +15,8 @@ export interface LaunchFacts {
    * or one that has neither.
    */
   readonly folder: string;
-  /** Other folders with commands, absolute. */
-  readonly folders: readonly string[];
-  /** Whether the bundled commands were asked for, or refused. */
-  readonly bundled: boolean | undefined;
+  /** Which commands were asked for; the folders are absolute. */
+  readonly flags: ProjectFlags;
   /** Variables that decide where tasks are kept. */
   readonly env: Readonly<Record<string, string>>;
 }
@@ -28,13 +27,7 @@ export interface LaunchFacts {
  * and run the code that lies there. What npx has fetched may be cleared away any day, so there npx is asked again.
  */
 export function toUserLaunch(facts: LaunchFacts): Launch {
-  const words = [
-    "-C",
-    facts.folder,
-    "serve",
-    ...facts.folders.flatMap((folder) => ["--commands", folder]),
-    ...bundledWords(facts.bundled),
-  ];
+  const words = ["-C", facts.folder, "serve", ...flagWords(facts.flags)];
   if (!isFetchedByNpx(facts.executable))
     return { command: facts.node, args: [facts.executable, ...words], env: facts.env };
   const npx = ["npx", "-y", `meanwhile@${facts.version}`, ...words];
@@ -46,17 +39,10 @@ export function toUserLaunch(facts: LaunchFacts): Launch {
  * For a project's files, which are shared: nothing of this machine. The project's config and commands folder are found
  * by themselves. `--no`: where it is not installed, npx says so; it never fetches and runs whatever bears the name.
  */
-export function toProjectLaunch(given: {
-  readonly project: string;
-  readonly folders: readonly string[];
-  readonly bundled: boolean | undefined;
-}): Launch {
-  const folders = given.folders.flatMap((folder) => ["--commands", fromHere(given.project, folder)]);
-  return { command: "npx", args: ["--no", "meanwhile", "serve", ...folders, ...bundledWords(given.bundled)], env: {} };
-}
-
-function bundledWords(bundled: boolean | undefined): string[] {
-  return bundled === undefined ? [] : [bundled ? "--bundled" : "--no-bundled"];
+export function toProjectLaunch(project: string, flags: ProjectFlags): Launch {
+  const commands = flags.commands?.map((folder) => fromHere(project, folder));
+  const words = flagWords({ ...flags, ...(commands !== undefined && { commands }) });
+  return { command: "npx", args: ["--no", "meanwhile", "serve", ...words], env: {} };
 }
 
 /** With slashes on every system, and never like a flag. */

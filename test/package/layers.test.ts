@@ -34,9 +34,9 @@ const table: Record<string, readonly string[] | "*"> = {
   "daemon/main.ts": "*",
   client: ["errors.ts", "clock.ts", "ids.ts", "wire", "log.ts"],
   diagnose: ["index.ts", "host", "errors.ts", "clock.ts", "ids.ts", "wire", "system", "screen"],
-  setup: ["paths.ts", "errors.ts", "log.ts"],
+  setup: ["project", "paths.ts", "errors.ts", "log.ts"],
   // Its root, completion and screens.
-  cli: ["command", "task", "wire", "daemon", "daemon/main.ts", "project", "errors.ts", "clock.ts", "screen"],
+  cli: ["command", "task", "client", "wire", "daemon", "daemon/main.ts", "project", "errors.ts", "clock.ts", "screen"],
   "cli/own": [...cliRoom, "runtime", "store", "mcp"],
   "cli/remote": [...cliRoom, "cli/own", "client"],
   "cli/daemons": [...cliRoom, "cli/own", "cli/remote", "daemon", "daemon/front.ts"],

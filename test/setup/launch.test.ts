@@ -7,8 +7,7 @@ const facts = {
   version: "1.2.3",
   isWindows: false,
   folder: "/srv/p",
-  folders: ["/srv/a b", "/srv/c"],
-  bundled: undefined,
+  flags: { commands: ["/srv/a b", "/srv/c"] },
   env: {},
 };
 
@@ -24,8 +23,7 @@ test("what npx has fetched is asked for again, with its version", () => {
   const fetched = {
     ...facts,
     executable: "/home/ada/.npm/_npx/1f2e/node_modules/meanwhile/bin/meanwhile.cjs",
-    folders: [],
-    bundled: false,
+    flags: { bundled: false },
   };
   expect(toUserLaunch(fetched)).toMatchObject({
     command: "npx",
@@ -35,7 +33,7 @@ test("what npx has fetched is asked for again, with its version", () => {
     command: "cmd",
     args: ["/c", "npx", "-y", "meanwhile@1.2.3", "-C", "/srv/p", "serve", "--no-bundled"],
   });
-  expect(toUserLaunch({ ...fetched, bundled: true }).args).toEqual([
+  expect(toUserLaunch({ ...fetched, flags: { bundled: true } }).args).toEqual([
     "-y",
     "meanwhile@1.2.3",
     "-C",
@@ -46,11 +44,7 @@ test("what npx has fetched is asked for again, with its version", () => {
 });
 
 test("a project's entry has nothing of this machine, and no folder that reads like a flag", () => {
-  const launch = toProjectLaunch({
-    project: "/srv/p",
-    folders: ["/srv/p/x/y", "/srv/p/-rf", "/srv/p"],
-    bundled: undefined,
-  });
+  const launch = toProjectLaunch("/srv/p", { commands: ["/srv/p/x/y", "/srv/p/-rf", "/srv/p"] });
   expect(launch).toEqual({
     command: "npx",
     args: ["--no", "meanwhile", "serve", "--commands", "x/y", "--commands", "./-rf", "--commands", "."],

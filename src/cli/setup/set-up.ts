@@ -3,9 +3,9 @@ import { homedir } from "node:os";
 import path from "node:path";
 import { isVariableName } from "../../command/environment.ts";
 import { closest } from "../../command/suggest.ts";
-import { type Flags, readSettings, type Settings } from "../../settings/settings.ts";
+import { readSettings, type Settings } from "../../settings/settings.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
-import { executable, isPackFolder } from "../../project/project.ts";
+import { executable, isPackFolder, type ProjectFlags } from "../../project/project.ts";
 import { applyChange, planAdd, planRemove, type SetupTarget } from "../../setup/change.ts";
 import { fileOf, isInstalled, type Launch, type SetupHost } from "../../setup/host.ts";
 import { hosts } from "../../setup/hosts/index.ts";
@@ -48,9 +48,7 @@ function readSetup(typed: TypedVerb): Setup {
   const machine = thisMachine();
   const scope = options.project === true ? "project" : "user";
   const launch =
-    scope === "user"
-      ? userLaunch(settings, flags)
-      : toProjectLaunch({ project: machine.project, folders: foldersOf(flags.commands ?? []), bundled: flags.bundled });
+    scope === "user" ? userLaunch(settings, flags) : toProjectLaunch(machine.project, withWholePaths(flags));
   return {
     machine,
     scope,
@@ -91,13 +89,15 @@ function thisMachine(): Machine {
   };
 }
 
-const foldersOf = (folders: readonly string[]) => folders.map((folder) => path.resolve(folder));
+function withWholePaths({ commands, ...flags }: ProjectFlags): ProjectFlags {
+  return commands === undefined ? flags : { ...flags, commands: commands.map((folder) => path.resolve(folder)) };
+}
 
 /**
  * Started in the project's folder, or in one that is none's, the server finds what there is; only what was typed is
  * said again.
  */
-function userLaunch(settings: Settings, flags: Flags): Launch {
+function userLaunch(settings: Settings, flags: ProjectFlags): Launch {
   const { configFile, commandFolders, home } = settings;
   const own =
     flags.commands === undefined
@@ -116,8 +116,7 @@ function userLaunch(settings: Settings, flags: Flags): Launch {
     version: settings.version,
     isWindows: system.platform === "win32",
     folder: isProject ? process.cwd() : home.folder,
-    folders: foldersOf(flags.commands ?? []),
-    bundled: flags.bundled,
+    flags: withWholePaths(flags),
     env,
   });
 }
