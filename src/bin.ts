@@ -1,4 +1,4 @@
-import { main, type Project } from "./cli/main.ts";
+import { main, type TerminalProject } from "./cli/main.ts";
 import { openTerminal } from "./cli/terminal.ts";
 import { armFailpoint } from "./failpoint.ts";
 import { homeAt, refusalOfHome } from "./paths.ts";
@@ -82,7 +82,7 @@ await Promise.all([
 ]);
 process.exit(code);
 
-function toProject(settings: Settings, flags: ProjectFlags): Project {
+function toProject(settings: Settings, flags: ProjectFlags): TerminalProject {
   // Whoever types where the commands are, or that there be no bundled ones, has said whose words they are.
   const isSaid = flags.commands !== undefined || flags.bundled === false;
   return {

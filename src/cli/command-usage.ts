@@ -9,7 +9,7 @@ import { describeOff, type Parameter, readValue, toParameters } from "./argument
 import { clean } from "./terminal.ts";
 
 /** What was typed after a command's name. */
-export interface Typed {
+export interface TypedCommand {
   readonly input: Record<string, unknown>;
   readonly json: boolean;
   readonly yaml: boolean;
@@ -50,7 +50,7 @@ export function unknownHelp({ path, file }: FoundCommand): string {
 }
 
 /** Reads the words after a command's name. Throws a UsageError that says which word is wrong. */
-export function parseTyped(entry: Described, words: readonly string[]): Typed {
+export function parseTyped(entry: Described, words: readonly string[]): TypedCommand {
   const parameters = parametersOf(entry);
   const program = toProgram(entry, parameters);
   const typed = beforeDashes(words);
@@ -204,7 +204,7 @@ export function sentence(message: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`.replace(/([^.?!])$/, "$1.");
 }
 
-export interface Verb {
+interface ListedVerb {
   readonly name: string;
   readonly summary: string;
 }
@@ -217,7 +217,7 @@ export interface HelpGroup {
 
 export interface RootHelp {
   readonly version: string;
-  readonly verbs: readonly Verb[];
+  readonly verbs: readonly ListedVerb[];
   readonly groups: readonly HelpGroup[];
   /** How wide it may be. */
   readonly columns: number;

@@ -4,7 +4,7 @@ import type { FoundCommand } from "../command/discover.ts";
 import { closest } from "../command/suggest.ts";
 import { CommandError, Exit, type ExitCode, exitCodeOf, messageOf, UsageError } from "../errors.ts";
 import { printHelp } from "./screens/layout.ts";
-import type { RunFacts } from "./run-in-terminal.ts";
+import type { RunSurroundings } from "./run-in-terminal.ts";
 import { clean, cleanLines, type Terminal } from "./terminal.ts";
 import { columnsOf } from "./screens/tools-view.ts";
 import {
@@ -22,7 +22,7 @@ import { runVerb } from "./verb.ts";
 import { listedVerbs, type VerbName, verbs } from "./verb-list.ts";
 
 /** What the command line needs to know of the project; settings themselves are not its business. */
-export interface Project extends RunFacts {
+export interface TerminalProject extends RunSurroundings {
   /** The files of the commands that can be run here. */
   readonly commands: readonly FoundCommand[];
   /** The bundled commands, whose words are known everywhere; none where the person has said that others are meant. */
@@ -32,7 +32,7 @@ export interface Project extends RunFacts {
 }
 
 /** A project of which nothing was run. */
-export interface KnownProject extends Project {
+export interface KnownProject extends TerminalProject {
   /** What is not known of it for that reason. */
   readonly notice: string | undefined;
   /** A command as it was last loaded; undefined when its file has not been loaded as it is. */
@@ -44,7 +44,7 @@ export interface KnownProject extends Project {
 }
 
 /** A project whose config was run, as its commands may be. */
-export interface LoadedProject extends Project {
+export interface LoadedProject extends TerminalProject {
   /** Keeps what help and completion need of a command that was loaded. */
   keep(loaded: CatalogEntry | LoadProblem): void;
 }
@@ -129,7 +129,7 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
  * Whoever types a bundled command's words in a folder that somebody else has filled means the bundled command, until
  * they have looked.
  */
-function refuseDisguise(project: Project, match: FoundCommand, words: readonly string[]): void {
+function refuseDisguise(project: TerminalProject, match: FoundCommand, words: readonly string[]): void {
   const bundled = longestMatch(project.findBundled(), words);
   if (bundled === undefined || bundled.file === match.file || project.wasLoaded(match)) return;
   const name = bundled.path.join(" ");
@@ -152,7 +152,7 @@ async function runBundled(
 }
 
 interface Running {
-  readonly project: Project;
+  readonly project: TerminalProject;
   /** Those that name the project to whoever runs it as a task. */
   readonly flags: ProjectFlags;
   readonly onLoad?: (entry: CatalogEntry | LoadProblem) => void;

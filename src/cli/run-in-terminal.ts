@@ -9,12 +9,12 @@ import { runCommand } from "../command/run.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
 import { type AuthorsEstimate, authorsEstimate } from "../task/history.ts";
 import { ProgressTrack } from "../task/progress.ts";
-import type { Typed } from "./command-usage.ts";
+import type { TypedCommand } from "./command-usage.ts";
 import { widthFor } from "./screens/layout.ts";
-import { type Format, formatData } from "./screens/output.ts";
+import { formatData, type OutputFormat } from "./screens/output.ts";
 import { askInTerminal, clean, cleanLines, StageView, type Terminal } from "./terminal.ts";
 
-export interface RunFacts {
+export interface RunSurroundings {
   readonly home: string;
   readonly config: Readonly<Record<string, unknown>>;
   readonly isDebug: boolean;
@@ -25,9 +25,9 @@ export interface RunFacts {
 /** Runs a command for a person at a terminal, in its four stages. */
 export async function runInTerminal(
   entry: CatalogEntry,
-  typed: Typed,
+  typed: TypedCommand,
   terminal: Terminal,
-  facts: RunFacts,
+  facts: RunSurroundings,
 ): Promise<ExitCode> {
   const input = { ...(await readInputFile(typed.inputFile, terminal)), ...typed.input };
   const origin: Origin = { door: "terminal", folder: terminal.folder };
@@ -78,7 +78,7 @@ interface Stage {
   readonly onAsk: () => void;
 }
 
-function toDoor(stage: Stage, terminal: Terminal, typed: Typed, isDebug: boolean): Door {
+function toDoor(stage: Stage, terminal: Terminal, typed: TypedCommand, isDebug: boolean): Door {
   const { view, track, cancel, onAsk } = stage;
   const { colors } = terminal;
   const door: Door = {
@@ -104,7 +104,12 @@ function toDoor(stage: Stage, terminal: Terminal, typed: Typed, isDebug: boolean
   };
 }
 
-async function report(outcome: Outcome, terminal: Terminal, typed: Typed, entry: CatalogEntry): Promise<ExitCode> {
+async function report(
+  outcome: Outcome,
+  terminal: Terminal,
+  typed: TypedCommand,
+  entry: CatalogEntry,
+): Promise<ExitCode> {
   if (outcome.ending === "completed") {
     return await printCompleted(outcome, {
       terminal,
@@ -152,7 +157,7 @@ export interface ResultView {
   /** What was run, by the name people know it by. */
   readonly name: string;
   readonly isQuiet: boolean;
-  readonly format: Format;
+  readonly format: OutputFormat;
 }
 
 /** Data for a person's screen is shown, never obeyed; data for a pipe is left as it is. */

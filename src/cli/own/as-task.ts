@@ -10,13 +10,13 @@ import { followTask } from "./follow-task.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { readInputFile } from "../run-in-terminal.ts";
 import type { Terminal } from "../terminal.ts";
-import type { Typed } from "../command-usage.ts";
+import type { TypedCommand } from "../command-usage.ts";
 import { startDetachedWorker } from "./detached-worker.ts";
 
 /** `--async` and `--detach`: the run is durable before anything is printed. */
 export async function runAsTask(
   found: CatalogEntry,
-  typed: Typed,
+  typed: TypedCommand,
   terminal: Terminal,
   flags: ProjectFlags,
 ): Promise<ExitCode> {
@@ -72,7 +72,7 @@ async function follow(task: Task, { typed, terminal, tasks, revive }: Following)
 }
 
 interface Following {
-  readonly typed: Typed;
+  readonly typed: TypedCommand;
   readonly terminal: Terminal;
   readonly tasks: Tasks;
   /** Starts somebody who runs the task, when nobody does. */

@@ -9,7 +9,8 @@ import { readArguments } from "./call-arguments.ts";
 import { printToolResult } from "./call-result.ts";
 import { readCall, type TypedCall } from "./call-words.ts";
 import { answerWords, type Connected, type Reach, taskWords, toolsWords, withClient } from "./connect-target.ts";
-import { followRemote, leftAlone, type RemoteOptions } from "./follow-remote.ts";
+import { leftAlone } from "../follow-work.ts";
+import { followRemote, type RemoteOptions } from "./follow-remote.ts";
 import { describeTarget, quoteWord } from "./server-target.ts";
 
 /** `meanwhile call`: calls a tool of a server, and follows it to its result. */

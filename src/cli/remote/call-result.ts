@@ -3,7 +3,7 @@ import { formatDuration } from "../../clock.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { printData } from "../run-in-terminal.ts";
 import { widthFor } from "../screens/layout.ts";
-import { type Format, formatData } from "../screens/output.ts";
+import { formatData, type OutputFormat } from "../screens/output.ts";
 import { clean, cleanLines, type Terminal } from "../terminal.ts";
 
 interface Message {
@@ -20,7 +20,7 @@ interface Envelope {
 export interface ResultOptions {
   readonly terminal: Terminal;
   readonly isQuiet: boolean;
-  readonly format: Format;
+  readonly format: OutputFormat;
   /** What was called, and how long that took; not known of a task that somebody else has started. */
   readonly name: string;
   readonly durationMs?: number | undefined;

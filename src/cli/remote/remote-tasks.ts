@@ -3,12 +3,13 @@ import { formatDuration, systemClock, toTimestamp } from "../../clock.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { toColumns, widthFor } from "../screens/layout.ts";
-import { type Format, formatData } from "../screens/output.ts";
+import { formatData, type OutputFormat } from "../screens/output.ts";
 import { readAnswer, readStatuses } from "../own/read-answer.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { printToolResult } from "./call-result.ts";
 import { answerWords, type Connected, type Reach, taskWords, toReach, withClient } from "./connect-target.ts";
-import { followRemote, leftAlone } from "./follow-remote.ts";
+import { leftAlone } from "../follow-work.ts";
+import { followRemote } from "./follow-remote.ts";
 import { quoteWord, readTarget } from "./server-target.ts";
 
 interface RemoteCall {
@@ -107,7 +108,7 @@ async function watch(context: Context): Promise<ExitCode> {
 
 interface Followed extends Found {
   readonly isQuiet: boolean;
-  readonly format: Format;
+  readonly format: OutputFormat;
   readonly isWatched?: boolean;
 }
 

@@ -10,7 +10,7 @@ interface StoryOptions {
 }
 
 /** What was asked for. */
-export interface Wish {
+export interface AskedTask {
   readonly endpoint: string;
   readonly ttlMs: number | undefined;
   readonly pollIntervalMs: number | undefined;
@@ -39,7 +39,7 @@ export class TaskStory {
     this.#startedAt = clock.monotonic();
   }
 
-  begin({ endpoint, ttlMs, pollIntervalMs }: Wish): void {
+  begin({ endpoint, ttlMs, pollIntervalMs }: AskedTask): void {
     this.#say(`${this.#colors.cyan("›")} Asking for a task`);
     this.#say(`  Endpoint: ${clean(endpoint)}`);
     this.#say(`  TTL: ${ttlMs === undefined ? "as the server has it" : inWords(ttlMs)}`);

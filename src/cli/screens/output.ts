@@ -1,13 +1,13 @@
 import type { ContentBlock } from "../../command/content.ts";
 
-export type Format = "plain" | "json" | "yaml";
+export type OutputFormat = "plain" | "json" | "yaml";
 
 /**
  * The data a command made, as text for stdout; with a width, long texts go on in the next line, broken between words.
  */
 export async function formatData(
   result: { data: unknown; content?: readonly ContentBlock[] },
-  format: Format,
+  format: OutputFormat,
   width = Number.POSITIVE_INFINITY,
 ): Promise<string> {
   // As JSON has it, so that every form shows the same: a date is a text, what has no JSON is gone.

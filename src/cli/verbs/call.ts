@@ -39,7 +39,7 @@ Exit codes: 0 done or left alone, 1 the tool or the server said no, 2 wrong word
 124 timed out, 130 cancelled.
 `,
   async run(typed) {
-    const { callRemoteTool } = await import("../remote/call-tool.ts");
+    const { callRemoteTool } = await import("../remote/call-remote-tool.ts");
     return await callRemoteTool(typed);
   },
 };

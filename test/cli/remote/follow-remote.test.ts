@@ -1,6 +1,7 @@
 import { createColors } from "picocolors";
 import { describe, expect, test } from "vitest";
-import { followRemote, leftAlone, type RemoteOptions } from "../../../src/cli/remote/follow-remote.ts";
+import { leftAlone } from "../../../src/cli/follow-work.ts";
+import { followRemote, type RemoteOptions } from "../../../src/cli/remote/follow-remote.ts";
 import { HeldLines } from "../../../src/cli/screens/held-lines.ts";
 import { StageView, type Terminal } from "../../../src/cli/terminal.ts";
 import type { FollowOptions, TaskState } from "../../../src/client/client.ts";
