@@ -155,9 +155,7 @@ describe("a worker that is lost", () => {
 });
 
 describe("a command that is a danger to its process", () => {
-  test("F06 it is given up after three attempts, and its hundred neighbours are unharmed", {
-    timeout: 2 * minutes,
-  }, async () => {
+  test("F06 it is given up after three attempts, and its hundred neighbours are unharmed", async () => {
     const folder = temporaryFolder();
     const { engine, create } = await openStage(folder);
     const server = await startWorker(folder, 5_000);
@@ -226,9 +224,7 @@ function readPids(file: string): number[] | undefined {
   return text === "" ? undefined : (JSON.parse(text) as number[]);
 }
 
-test("F07 SIGTERM: what is safe is given back at once; what is not may end in its time, and is interrupted after it; exit 0", {
-  timeout: 2 * minutes,
-}, async () => {
+test("F07 SIGTERM: what is safe is given back at once; what is not may end in its time, and is interrupted after it; exit 0", async () => {
   await Promise.all(
     [["_work"], ["serve", "--http", "--port", "0"]].map(async (verb) => {
       const { cwd, env, words, create } = await openHome({ "nap.ts": nap("idempotent: true,"), "once.ts": nap("") });

@@ -9,9 +9,7 @@ async function timed<T>(work: () => Promise<T>): Promise<{ result: T; ms: number
 }
 
 describe("third-party patterns", () => {
-  test("^(a+)+$ with 30 characters, 1,000 times: answered, and everything else has its turn", {
-    timeout: 60_000,
-  }, async () => {
+  test("^(a+)+$ with 30 characters, 1,000 times: answered, and everything else has its turn", async () => {
     const schema = { type: "string", pattern: "^(a+)+$" };
     const requests = [{ partial: "a".repeat(30) }, { partial: `${"a".repeat(30)}!` }];
     let turns = 0;

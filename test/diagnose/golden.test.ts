@@ -190,7 +190,6 @@ const servers: readonly {
 describe.concurrent("the quick set finds exactly what is written down, with a reason each", () => {
   test.each(servers.filter(({ isCostly }) => isCostly !== true || wanted !== undefined))(
     "$name",
-    { timeout: 120_000 },
     async ({ name, open, tools }) => {
       const report = await runDiagnosis({
         target: await open(),

@@ -1,10 +1,7 @@
 import path from "node:path";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { compare, diagnose } from "../../src/diagnose/index.ts";
 import { temporaryFolder } from "../helpers/home.ts";
-
-// Time only guards against hanging: the machine may be busy.
-vi.setConfig({ testTimeout: 60_000 });
 
 const fixture = path.resolve(import.meta.dirname, "../fixtures/diagnose/server.mjs");
 

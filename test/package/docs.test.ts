@@ -57,23 +57,19 @@ describe("every snippet is what it says", () => {
   const folders = mkdtempSync(path.join(tmpdir(), "meanwhile-"));
   afterAll(() => rmSync(folders, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
 
-  test.concurrent.each(pages.filter((page) => snippetsOf(page).length > 0))(
-    "%s",
-    { timeout: 120_000 },
-    async (page) => {
-      const folder = workplace(mkdtempSync(path.join(folders, "page-")));
-      for (const snippet of snippetsOf(page)) {
-        if (snippet.language === "json") JSON.parse(snippet.text);
-        if (snippet.language === "ts")
-          writeFiles(folder, {
-            [snippet.name || expect.fail(`a ts snippet of ${page} has no file name`)]: snippet.text,
-          });
-        if (snippet.language === "console" && (isLong || page !== costly))
-          for (const { command, output } of stepsOf(snippet.text))
-            expect(await runSteadily(command, folder, toPattern(output)), `$ ${command}`).toMatch(toPattern(output));
-      }
-    },
-  );
+  test.concurrent.each(pages.filter((page) => snippetsOf(page).length > 0))("%s", async (page) => {
+    const folder = workplace(mkdtempSync(path.join(folders, "page-")));
+    for (const snippet of snippetsOf(page)) {
+      if (snippet.language === "json") JSON.parse(snippet.text);
+      if (snippet.language === "ts")
+        writeFiles(folder, {
+          [snippet.name || expect.fail(`a ts snippet of ${page} has no file name`)]: snippet.text,
+        });
+      if (snippet.language === "console" && (isLong || page !== costly))
+        for (const { command, output } of stepsOf(snippet.text))
+          expect(await runSteadily(command, folder, toPattern(output)), `$ ${command}`).toMatch(toPattern(output));
+    }
+  });
 });
 
 test("README's first command is the example's", () => {

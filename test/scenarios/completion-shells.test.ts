@@ -148,7 +148,7 @@ _meanwhile; printf '%s\\n' "\${COMPREPLY[@]}"`;
   });
 
   // Every day the script is asked for its replies, above.
-  test.runIf(isLong)("at a prompt, with Tab and Enter", { timeout: 120_000 }, () => {
+  test.runIf(isLong)("at a prompt, with Tab and Enter", () => {
     const script = path.resolve(import.meta.dirname, "../../scripts/check-shells.mjs");
     const { status, stdout, stderr } = spawnSync(process.execPath, [script, "bash"], { encoding: "utf8" });
     expect({ status, failed: stdout.match(/^(FAILED|not run).*$/gm), stderr }).toEqual({

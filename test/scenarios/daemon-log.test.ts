@@ -58,9 +58,7 @@ function openHome(config: object = {}) {
   };
 }
 
-test("of 100,000 lines that a command prints at once 500 a second are kept, and one line says how many were left out", {
-  timeout: 60_000,
-}, async () => {
+test("of 100,000 lines that a command prints at once 500 a second are kept, and one line says how many were left out", async () => {
   const { home, connect } = openHome();
   const client = await connect();
   expect(dataOf(await client.call("print_lines", { count: 100_000 }))).toEqual({ count: 100_000 });
@@ -75,9 +73,7 @@ test("of 100,000 lines that a command prints at once 500 a second are kept, and 
   expect(home.log()).toContain("line 0\n");
 });
 
-test("while a daemon lives its log has at most 10 MiB, and 2 files of that beside it with `logFiles: 2`; who follows it goes across", {
-  timeout: 120_000,
-}, async () => {
+test("while a daemon lives its log has at most 10 MiB, and 2 files of that beside it with `logFiles: 2`; who follows it goes across", async () => {
   const { home, logs, bytes, connect, print, follow } = openHome({ logFiles: 2 });
   const client = await connect();
   const log = path.join(home.home, "daemon.log");

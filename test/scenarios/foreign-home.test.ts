@@ -106,7 +106,7 @@ test("every verb has its row", () => {
   expect(listedVerbs.map(({ name }) => name).toSorted()).toEqual(Object.keys(typed).toSorted());
 });
 
-describe.runIf(isRoot)("a home of another user", { timeout: 120_000 }, () => {
+describe.runIf(isRoot)("a home of another user", () => {
   const planted = shareAmongTests(() => plant(nobody, 0o755));
 
   test.each([...Object.entries(typed), ...Object.entries(others)])(
@@ -179,7 +179,7 @@ describe.runIf(isRoot)("a home of another user", { timeout: 120_000 }, () => {
   });
 });
 
-describe("a home that others may write", { timeout: 60_000 }, () => {
+describe("a home that others may write", () => {
   test.each([["serve"], ["tools"], ["--version"]])(
     "is refused to %s, with the cure, and its compiled code is not used",
     async (...words) => {

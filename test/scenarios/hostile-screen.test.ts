@@ -90,7 +90,7 @@ async function draw(
   return drawn.replaceAll("\r\n", "\n").replaceAll("\r\x1b[2K", "");
 }
 
-describe("at a terminal nothing that others wrote is obeyed", { timeout: 120_000 }, () => {
+describe("at a terminal nothing that others wrote is obeyed", () => {
   const cases: Record<string, (where: Place) => readonly [words: readonly string[], cwd: string]> = {
     "a tool's text": ({ server, folder }) => [["call", "say", "--", "node", server], folder],
     "a tool's text as JSON": ({ server, folder }) => [["call", "say", "--json", "--", "node", server], folder],

@@ -165,7 +165,6 @@ function needy(client: WireClient, revision: string): Record<string, Promise<Mes
 describe("at every door, of every generation, −32603 with one sentence and no path, and the operator has the path", () => {
   test.each(Object.entries(faults))(
     "a database that is %s; what is fast is answered all the same",
-    { timeout: 60_000 },
     async (_name, fault) => {
       const { runtime, folder, file, log } = await open(fault.when === "before" ? fault.harm : undefined);
       if (fault.when === "running") {
@@ -219,9 +218,7 @@ test("what the operator has mended works at the next request, in the same proces
 });
 
 describe("real processes", () => {
-  test("a front and its daemon, and a server on stdio of its own, say the sentence and run what is fast", {
-    timeout: 60_000,
-  }, async () => {
+  test("a front and its daemon, and a server on stdio of its own, say the sentence and run what is fast", async () => {
     const fault = faults["not a database"] as Fault;
     const home = new DaemonHome();
     mkdirSync(home.home, { mode: 0o700 });
@@ -246,9 +243,7 @@ describe("real processes", () => {
     for (const log of [home.log(), own.stderr()]) expect(log).toContain(path.join(home.home, "tasks.db"));
   });
 
-  test("with the database deleted, tasks that have ended are told from memory as long as the process lives, the last 1,000 of them", {
-    timeout: 60_000,
-  }, async () => {
+  test("with the database deleted, tasks that have ended are told from memory as long as the process lives, the last 1,000 of them", async () => {
     const home = new DaemonHome();
     const client = await home.connect();
     const file = path.join(temporaryFolder(), "trace");

@@ -11,7 +11,7 @@ import { keys, openScreen } from "../helpers/screen.ts";
 
 /** What a person at a terminal sees of things that go wrong, and of things that are wide. */
 
-describe("a no looks like a no", { timeout: 120_000 }, () => {
+describe("a no looks like a no", () => {
   test("a vault with a broken link: ✗, exit code 1, and the links as data", async () => {
     const cwd = writeFiles(temporaryFolder(), { "notes/a.md": "See [[nowhere]].\n" });
     const env = { MEANWHILE_HOME: `${cwd}/home` };
@@ -50,9 +50,7 @@ export default defineCommand({
 });
 `;
 
-test("a task that is only watched goes on: Ctrl-C asks nothing, leaves, and leaves its question open", {
-  timeout: 120_000,
-}, async () => {
+test("a task that is only watched goes on: Ctrl-C asks nothing, leaves, and leaves its question open", async () => {
   const cwd = writeFiles(temporaryFolder(), { "commands/long/work.ts": asking });
   const env = { MEANWHILE_HOME: `${cwd}/home` };
   const meanwhile = async (...words: string[]) => (await runMeanwhile(words, { cwd, env })).stdout.trim();
@@ -95,7 +93,7 @@ export default defineCommand({
 });
 `;
 
-describe("no word is broken by the edge of the screen", { timeout: 120_000 }, () => {
+describe("no word is broken by the edge of the screen", () => {
   const opened = shareAmongTests(async () => {
     const instructions =
       "Ask for the report of a quarter only when it is over, because it is built from everything that was sold in it";
@@ -151,9 +149,7 @@ describe("no word is broken by the edge of the screen", { timeout: 120_000 }, ()
   });
 });
 
-test("an error of the author's own code has its file and line, in a run and in a task; the stack is for MEANWHILE_DEBUG alone", {
-  timeout: 120_000,
-}, async () => {
+test("an error of the author's own code has its file and line, in a run and in a task; the stack is for MEANWHILE_DEBUG alone", async () => {
   const cwd = writeFiles(temporaryFolder(), {
     "commands/report/build.ts": `import { CommandError, defineCommand } from "meanwhile";
 import { z } from "zod";
@@ -201,9 +197,7 @@ export default defineCommand({
 });
 `;
 
-test("a form says its limits and what Enter takes, and keeps what was answered well", {
-  timeout: 120_000,
-}, async () => {
+test("a form says its limits and what Enter takes, and keeps what was answered well", async () => {
   const cwd = writeFiles(temporaryFolder(), { "commands/order/take.ts": form });
   const { sees, press, exited, data } = openScreen(["order", "take", "--json"], { cwd, columns: 160 });
   const { down, enter } = keys;
@@ -230,7 +224,7 @@ test("a form says its limits and what Enter takes, and keeps what was answered w
   expect(JSON.parse(data())).toEqual({ dish: "abc", table: 9, word: "please" });
 });
 
-describe("what is printed to be typed", { timeout: 120_000 }, () => {
+describe("what is printed to be typed", () => {
   test("the banner's line for a shell calls a tool; its hints begin as npm's users have to", async () => {
     const { stderr } = await startGuardedHttp([], { env: { npm_command: "run-script" } });
     await waitFor(() => stderr().includes("Ctrl-C stops it"), stderr);

@@ -56,7 +56,7 @@ function fingerprint(folder: string): string {
   return hash.digest("hex");
 }
 
-describe("meanwhile setup", { timeout: 60_000 }, () => {
+describe("meanwhile setup", () => {
   test("alone lists the hosts, those that were found first, and changes nothing", async () => {
     const { setup, home, cwd } = user({
       ".cursor/mcp.json": "{}",

@@ -571,9 +571,7 @@ function checkModel(model: Model): void {
   }
 }
 
-test("whatever callers and workers do, both stores show what the rules say, and the promises hold", {
-  timeout: 120_000,
-}, async () => {
+test("whatever callers and workers do, both stores show what the rules say, and the promises hold", async () => {
   // In memory where there is such a disk: none of this is about disks, and thousands of writes wait for one.
   const folder = mkdtempSync(path.join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "meanwhile-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -29,7 +29,6 @@ import { waitFor } from "../helpers/meanwhile.ts";
 /** Faults of files, disks and other processes, on real files. Numbers are those of the fault matrix. */
 const fixtures = path.resolve(import.meta.dirname, "../fixtures/store");
 const done: TaskOutcome = { ending: "completed", data: {}, messages: [], log: [], durationMs: 1 };
-const patience = { timeout: 60_000 };
 
 const fresh = (taskId: string, facts: Partial<NewTask> = {}): NewTask => ({
   taskId,
@@ -470,67 +469,63 @@ test("every fault of storage has a sentence for the operator, with the path, and
 });
 
 describe("F11: a full disk", () => {
-  test(
-    "what cannot be written is not acknowledged, and with room again the same store goes on",
-    patience,
-    async (context) => {
-      const folder = mountDisk(context, 1_000);
-      const file = path.join(folder, "tasks.db");
-      const store = await open(file);
-      for (const taskId of ["running", "waiting"]) await store.create(fresh(taskId), options);
-      const claim = (await store.claim(claimWish("w1", 30_000))) as Claim;
-      writeFileSync(path.join(folder, "filler"), Buffer.alloc(400_000));
-      const acknowledged: string[] = ["running", "waiting"];
-      let refusal: unknown;
-      for (let n = 0; refusal === undefined && n < 1_000; n++) {
-        await store.create(fresh(`t${n}`, { input: { text: "x".repeat(10_000) } }), options).then(
-          () => acknowledged.push(`t${n}`),
-          (error: unknown) => (refusal = error),
-        );
-      }
-      expect(refusal).toMatchObject({
-        code: "STORE_UNAVAILABLE",
-        message: expect.stringContaining("the disk is full"),
-      });
-      const big = { ...done, data: { text: "x".repeat(200_000) } };
-      await expect(store.settle(claim, big, systemClock.now())).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
-      fillUp(path.join(folder, "rest"));
-      const now = systemClock.now();
-      const question = { message: "How many?", schema: {}, isConfirmation: false };
-      const writes = {
-        claim: () => store.claim(claimWish("w2", 30_000)),
-        ask: () => store.ask(claim, question, now),
-        keepStep: () => store.keepStep(claim, "step", "1"),
-        report: () => store.report(claim, { statusMessage: "Page 3." }, now),
-        cancel: () => store.cancel(scope(), "waiting", "No."),
-      };
-      // A small write may still find room in the log. Whether it did or not, what is said is what was done.
-      let refused = 0;
-      for (const [verb, write] of Object.entries(writes)) {
-        const before = contentsOf(file);
-        const isTaken = await write().then(Boolean, (error: unknown) => {
-          expect(error, verb).toMatchObject({
-            code: "STORE_UNAVAILABLE",
-            message: expect.stringContaining("the disk is full"),
-          });
-          refused += 1;
-          return false;
+  test("what cannot be written is not acknowledged, and with room again the same store goes on", async (context) => {
+    const folder = mountDisk(context, 1_000);
+    const file = path.join(folder, "tasks.db");
+    const store = await open(file);
+    for (const taskId of ["running", "waiting"]) await store.create(fresh(taskId), options);
+    const claim = (await store.claim(claimWish("w1", 30_000))) as Claim;
+    writeFileSync(path.join(folder, "filler"), Buffer.alloc(400_000));
+    const acknowledged: string[] = ["running", "waiting"];
+    let refusal: unknown;
+    for (let n = 0; refusal === undefined && n < 1_000; n++) {
+      await store.create(fresh(`t${n}`, { input: { text: "x".repeat(10_000) } }), options).then(
+        () => acknowledged.push(`t${n}`),
+        (error: unknown) => (refusal = error),
+      );
+    }
+    expect(refusal).toMatchObject({
+      code: "STORE_UNAVAILABLE",
+      message: expect.stringContaining("the disk is full"),
+    });
+    const big = { ...done, data: { text: "x".repeat(200_000) } };
+    await expect(store.settle(claim, big, systemClock.now())).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    fillUp(path.join(folder, "rest"));
+    const now = systemClock.now();
+    const question = { message: "How many?", schema: {}, isConfirmation: false };
+    const writes = {
+      claim: () => store.claim(claimWish("w2", 30_000)),
+      ask: () => store.ask(claim, question, now),
+      keepStep: () => store.keepStep(claim, "step", "1"),
+      report: () => store.report(claim, { statusMessage: "Page 3." }, now),
+      cancel: () => store.cancel(scope(), "waiting", "No."),
+    };
+    // A small write may still find room in the log. Whether it did or not, what is said is what was done.
+    let refused = 0;
+    for (const [verb, write] of Object.entries(writes)) {
+      const before = contentsOf(file);
+      const isTaken = await write().then(Boolean, (error: unknown) => {
+        expect(error, verb).toMatchObject({
+          code: "STORE_UNAVAILABLE",
+          message: expect.stringContaining("the disk is full"),
         });
-        expect(contentsOf(file) !== before, `${verb} was recorded`).toBe(isTaken);
-      }
-      expect(refused).toBeGreaterThan(0);
+        refused += 1;
+        return false;
+      });
+      expect(contentsOf(file) !== before, `${verb} was recorded`).toBe(isTaken);
+    }
+    expect(refused).toBeGreaterThan(0);
 
-      for (const name of ["filler", "rest"]) rmSync(path.join(folder, name));
-      expect(await store.settle(claim, big, systemClock.now())).toBe(true);
-      expect((await store.create(fresh("after"), options)).kind).toBe("created");
-      const { tasks } = await store.list(scope(), { limit: 1_000 });
-      expect(tasks.map(({ taskId }) => taskId)).toEqual([...acknowledged, "after"].reverse());
-      await store.close();
-      const db = new Database(file);
-      expect(db.pragma("integrity_check", { simple: true })).toBe("ok");
-      db.close();
-    },
-  );
+    for (const name of ["filler", "rest"]) rmSync(path.join(folder, name));
+    expect(await store.settle(claim, big, systemClock.now())).toBe(true);
+    expect((await store.create(fresh("after"), options)).kind).toBe("created");
+    const { tasks } = await store.list(scope(), { limit: 1_000 });
+    expect(tasks.map(({ taskId }) => taskId)).toEqual([...acknowledged, "after"].reverse());
+    await store.close();
+    const db = new Database(file);
+    expect(db.pragma("integrity_check", { simple: true })).toBe("ok");
+    db.close();
+  });
 
   function contentsOf(file: string): string {
     const db = new Database(file, { readonly: true });
@@ -547,7 +542,7 @@ describe("F11: a full disk", () => {
     }
   }
 
-  test("a process that may not write longer files is refused, and with leave again goes on", patience, async () => {
+  test("a process that may not write longer files is refused, and with leave again goes on", async () => {
     const file = path.join(temporaryFolder(), "tasks.db");
     const { child, line } = start("make-tasks.ts", file, "022", "50000");
     expect(await line()).toBe("open");
@@ -572,7 +567,7 @@ describe("F11: a full disk", () => {
 });
 
 describe("F13: somebody else keeps the database locked", () => {
-  test("a write waits without stopping anything else, reads do not wait, and the lease is kept", patience, async () => {
+  test("a write waits without stopping anything else, reads do not wait, and the lease is kept", async () => {
     const file = path.join(temporaryFolder(), "tasks.db");
     const store = await open(file);
     await store.create(fresh("before"), options);
@@ -597,7 +592,7 @@ describe("F13: somebody else keeps the database locked", () => {
     await waitFor(async () => (await leaseUntil(store, "before")) !== before);
   });
 
-  test("a lock that does not end is an error that says so, and nothing was done", patience, async () => {
+  test("a lock that does not end is an error that says so, and nothing was done", async () => {
     const file = path.join(temporaryFolder(), "tasks.db");
     // The same clock, forty times as fast where it is only measured: the limit is reached in no time.
     const store = await open(file, { ...systemClock, monotonic: () => systemClock.monotonic() * 40 });
@@ -612,7 +607,7 @@ describe("F13: somebody else keeps the database locked", () => {
     expect((await store.list(scope(), { limit: 10 })).tasks.map(({ taskId }) => taskId)).toEqual(["t2"]);
   });
 
-  test("a store can be opened, and read, while another process is writing", patience, async () => {
+  test("a store can be opened, and read, while another process is writing", async () => {
     const file = await makeDatabase(temporaryFolder());
     const { line } = start("hold-lock.ts", file);
     expect(await line()).toBe("locked");
@@ -620,7 +615,7 @@ describe("F13: somebody else keeps the database locked", () => {
   });
 });
 
-test("F14: beside three greedy writers, leases are still renewed in time", patience, async () => {
+test("F14: beside three greedy writers, leases are still renewed in time", async () => {
   const file = path.join(temporaryFolder(), "tasks.db");
   const store = await open(file);
   await store.create(fresh("t1"), options);
@@ -643,7 +638,7 @@ test("F14: beside three greedy writers, leases are still renewed in time", patie
   expect(longest).toBeLessThan(leaseMs);
 });
 
-test("F04: leases are renewed while the event loop stands still", patience, async () => {
+test("F04: leases are renewed while the event loop stands still", async () => {
   const file = path.join(temporaryFolder(), "tasks.db");
   const store = await open(file);
   await store.create(fresh("t1"), options);
@@ -682,7 +677,7 @@ async function trace(
   };
 }
 
-test("T8: what is acknowledged has been through the disk's cache", patience, async (context) => {
+test("T8: what is acknowledged has been through the disk's cache", async (context) => {
   const { child, line } = start("make-tasks.ts", path.join(temporaryFolder(), "tasks.db"));
   expect(await line()).toBe("open");
   const count = 10;
@@ -707,7 +702,7 @@ test("T8: what is acknowledged has been through the disk's cache", patience, asy
   for (const verb of ["handOut", "settle"]) expect(await syncsOf(verb, "c"), verb).toBeGreaterThanOrEqual(count);
 });
 
-test("F12: what the disk did not take is not acknowledged", patience, async (context) => {
+test("F12: what the disk did not take is not acknowledged", async (context) => {
   const file = path.join(temporaryFolder(), "tasks.db");
   const { child, line } = start("make-tasks.ts", file);
   expect(await line()).toBe("open");
@@ -732,7 +727,7 @@ test("F12: what the disk did not take is not acknowledged", patience, async (con
   expect((await store.get(scope(), "t1"))?.status).toBe("completed");
 });
 
-test("F12: an end and the removal of its steps are one write, taken or not", patience, async (context) => {
+test("F12: an end and the removal of its steps are one write, taken or not", async (context) => {
   const file = path.join(temporaryFolder(), "tasks.db");
   const { child, line } = start("make-tasks.ts", file);
   expect(await line()).toBe("open");

@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Facts } from "../../../src/diagnose/asking/facts.ts";
 import { completion } from "../../../src/diagnose/suites/completion/index.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { askAll, breaksOf, checkOf, findingsIn, outcomesIn } from "../../helpers/suite.ts";
-
-// Time only guards against hanging: the machine may be busy.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let good: Fixture;
 let facts: Facts;

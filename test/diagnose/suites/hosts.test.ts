@@ -1,5 +1,5 @@
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Facts, SurveyedTool } from "../../../src/diagnose/asking/facts.ts";
 import type { Prediction } from "../../../src/diagnose/asking/hosts/predict.ts";
 import type { Failed, Passed } from "../../../src/diagnose/check.ts";
@@ -9,9 +9,6 @@ import { knownHosts } from "../../../src/host/profiles.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { breaksOf, checkOf, findingsIn } from "../../helpers/suite.ts";
-
-// Time only guards against hanging: the machine may be busy.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let good: Fixture;
 let facts: Facts;

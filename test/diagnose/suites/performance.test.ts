@@ -9,9 +9,6 @@ import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { askAll, breaksOf, checkOf, findingsIn, outcomesIn } from "../../helpers/suite.ts";
 
-// Time only guards against hanging: the machine may be busy.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
-
 let good: Fixture;
 let facts: Facts;
 let stdioFacts: Facts;

@@ -14,8 +14,8 @@ const isSilence = ({ id }: Check) => id === "progress/silence";
 const allPassed = Object.fromEntries(progress.map(({ id }) => [id, "passed"]));
 const find = (id: string) => progress.find((check) => check.id === id) as (typeof progress)[number];
 
-// They mostly wait. Time only guards against hanging: the machine may be busy.
-vi.setConfig({ maxConcurrency: 10, testTimeout: 60_000, hookTimeout: 60_000 });
+// They mostly wait.
+vi.setConfig({ maxConcurrency: 10 });
 
 let good: Fixture;
 let facts: Facts;

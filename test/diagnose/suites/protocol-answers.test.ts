@@ -1,14 +1,11 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Facts } from "../../../src/diagnose/asking/facts.ts";
 import { check as answers } from "../../../src/diagnose/suites/protocol/answers.ts";
 import { startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { findingsIn } from "../../helpers/suite.ts";
-
-// Time only guards against hanging: the machine may be busy.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 describe("a server that cannot be spoken to is told why", () => {
   const nobody: Facts = {

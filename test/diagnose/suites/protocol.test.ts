@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Facts } from "../../../src/diagnose/asking/facts.ts";
 import { check as answers } from "../../../src/diagnose/suites/protocol/answers.ts";
 import { protocol } from "../../../src/diagnose/suites/protocol/index.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
 import { ask, piped, reached, surveyed } from "../../helpers/diagnose.ts";
 import { askAll, askedOf, breaksOf, checkOf, findingsIn, outcomesIn } from "../../helpers/suite.ts";
-
-// Time only guards against hanging: the machine may be busy.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let good: Fixture;
 let facts: Facts;

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Facts } from "../../../src/diagnose/asking/facts.ts";
 import { security } from "../../../src/diagnose/suites/security/index.ts";
 import { type Fixture, startFixture } from "../../fixtures/diagnose/server.mjs";
@@ -14,9 +14,6 @@ import { askAll, askedOf, breaksOf, checkOf, findingsIn, outcomesIn } from "../.
 const tokens = ["alpha-token-of-the-first", "beta-token-of-the-second"];
 const [first, second] = tokens.map((token) => ({ authorization: `Bearer ${token}` }));
 const asFirst = (url: string) => reached(url, first, second);
-
-// Time only guards against hanging: the machine may be busy.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let good: Fixture;
 let facts: Facts;

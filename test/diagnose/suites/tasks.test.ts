@@ -46,8 +46,8 @@ async function askOverHttp(
   };
 }
 
-// They mostly wait. Time only guards against hanging: the machine may be busy.
-vi.setConfig({ maxConcurrency: 10, testTimeout: 60_000, hookTimeout: 60_000 });
+// They mostly wait.
+vi.setConfig({ maxConcurrency: 10 });
 
 let good: Fixture;
 let facts: Facts;

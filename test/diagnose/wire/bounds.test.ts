@@ -14,9 +14,6 @@ import { temporaryFolder } from "../../helpers/home.ts";
 import { waitFor } from "../../helpers/meanwhile.ts";
 import { askAll, findingsIn } from "../../helpers/suite.ts";
 
-// Time only guards against hanging: the machine may be busy.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
-
 let hostile: Awaited<ReturnType<typeof startHostile>>;
 let listener: net.Server;
 let strangers = 0;
