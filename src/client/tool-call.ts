@@ -160,9 +160,11 @@ class ToolCall {
   }
 
   async #callLegacy(): Promise<Ending> {
+    // While the call itself is open, nobody to answer means that it cannot go on.
+    const caller = { ask: this.#ask, fail: (error: unknown) => this.#limits.fail(error) };
     const asker = {
       taskId: undefined as string | undefined,
-      ask: (question: Question) => this.#answerInline(question),
+      ask: (question: Question) => askOrFail(question, caller, "call again with `onInput`."),
     };
     this.#releases.push(this.#facts.askers.add(asker));
     const task = (await this.#asksForTask())
@@ -173,15 +175,6 @@ class ToolCall {
     if (first === undefined) return await this.#conclude(result);
     asker.taskId = first.state.taskId;
     return { task: task2025(this.#facts, first.state.taskId), first };
-  }
-
-  /** While the call itself is open; nobody to answer means that it cannot go on. */
-  #answerInline(question: Question): Promise<Answer> {
-    const ask = async () => {
-      if (this.#ask === undefined) throw new InputRequired(question, "call again with `onInput`.");
-      return await this.#ask(question);
-    };
-    return askOrFail(ask, (error) => this.#limits.fail(error));
   }
 
   /**

@@ -29,7 +29,7 @@ interface ServerInput extends CommonInput {
 }
 
 /** What a person asked for in a terminal. */
-export interface OwnInput extends CommonInput {
+interface OwnInput extends CommonInput {
   readonly target: DiagnosisTarget;
   readonly tools?: readonly ToolToCall[];
 }

@@ -3,7 +3,7 @@ import { randomInt } from "node:crypto";
 /** How long to wait before the next look or the next try; pure, with chance given from outside. */
 
 /** A number from 0 up to, and without, 1. */
-export type Chance = () => number;
+type Chance = () => number;
 
 export const chance: Chance = () => randomInt(2 ** 32) / 2 ** 32;
 
@@ -18,7 +18,7 @@ const maxPollMs = 60 * 60 * 1000;
 /** While the server tells of changes by itself, looking is only a safety net. */
 const safetyNetMs = 15_000;
 
-export interface PollFacts {
+interface PollFacts {
   /** What the server asks for, or the caller while it says nothing. */
   readonly intervalMs: number;
   /** Looks since something has changed. */

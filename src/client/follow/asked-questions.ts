@@ -1,7 +1,9 @@
 import { metaKeys } from "../../wire/envelope.ts";
 import { fieldsOf, type Json, textOf } from "../../wire/json.ts";
 import type { Answer, Question } from "../client.ts";
+import { InputRequired } from "../client-errors.ts";
 import type { ServerConnection } from "../connection/server-connection.ts";
+import type { Watcher } from "./remote-task.ts";
 
 /** What servers ask, and who of those that wait here is asked. */
 
@@ -19,7 +21,7 @@ export function toReply(answer: Answer): Json {
 }
 
 /** One call, or one following of a task, that can be asked. */
-export interface Asker {
+interface Asker {
   /** Set once there is one. */
   taskId: string | undefined;
   ask(question: Question): Promise<Answer>;
@@ -58,11 +60,16 @@ export class Askers {
 
 /**
  * Asks a person. Where that is not possible the question is left open for whoever comes next, and who waits for the
- * work hears why.
+ * work hears why, and `how` it can be answered.
  */
-export async function askOrFail(ask: () => Promise<Answer>, fail: (error: unknown) => void): Promise<Answer> {
+export async function askOrFail(
+  question: Question,
+  { ask, fail }: Pick<Watcher, "ask" | "fail">,
+  how: string,
+): Promise<Answer> {
   try {
-    return await ask();
+    if (ask === undefined) throw new InputRequired(question, how);
+    return await ask(question);
   } catch (error) {
     fail(error);
     return await new Promise(() => undefined);

@@ -18,7 +18,7 @@ import { fromStatusMessage } from "./reported-progress.ts";
 
 const questionMs = 2_000;
 
-export interface Facts2025 {
+interface Facts2025 {
   readonly connection: ServerConnection;
   readonly askers: Askers;
   readonly taskId: string;
@@ -30,11 +30,13 @@ export class Task2025 implements RemoteTask {
   readonly taskId: string;
   readonly isWaiting = false;
   readonly #facts: Facts2025;
+  readonly #how: string;
   #isFetching = false;
 
   constructor(facts: Facts2025) {
     this.#facts = facts;
     this.taskId = facts.taskId;
+    this.#how = `ask for the result of the task ${facts.taskId} again, with somebody to answer.`;
   }
 
   async look({ signal, wait = false }: LookOptions): Promise<Snapshot> {
@@ -53,23 +55,11 @@ export class Task2025 implements RemoteTask {
       const snapshot = toSnapshot(params, this.taskId);
       if (snapshot !== undefined) watcher.onNews(snapshot);
     });
-    const unlisten = askers.add({ taskId: this.taskId, ask: (question) => this.#ask(question, watcher) });
+    const unlisten = askers.add({ taskId: this.taskId, ask: (question) => askOrFail(question, watcher, this.#how) });
     return () => {
       forget();
       unlisten();
     };
-  }
-
-  #ask(question: Question, watcher: Watcher): Promise<Answer> {
-    const ask = async () => {
-      if (watcher.ask === undefined) throw this.#unanswerable(question);
-      return await watcher.ask(question);
-    };
-    return askOrFail(ask, (error) => watcher.fail(error));
-  }
-
-  #unanswerable(question: Question): InputRequired {
-    return new InputRequired(question, `ask for the result of the task ${this.taskId} again, with somebody to answer.`);
   }
 
   async answerAsked({ state }: Snapshot, watcher: Watcher): Promise<void> {
@@ -80,7 +70,8 @@ export class Task2025 implements RemoteTask {
     if (watcher.ask !== undefined) return;
     // The question's own words come as a request; where they do not, the status has to do.
     await sleep(systemClock, questionMs, watcher.signal);
-    throw this.#unanswerable({ key: "", message: state.statusMessage ?? "something", schema: {}, taskId: this.taskId });
+    const question = { key: "", message: state.statusMessage ?? "something", schema: {}, taskId: this.taskId };
+    throw new InputRequired(question, this.#how);
   }
 
   /** Waits for the result while questions come on its stream. */

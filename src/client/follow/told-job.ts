@@ -1,6 +1,5 @@
 import { fieldsOf, type Json, textOf } from "../../wire/json.ts";
-import type { Answer, Question, ToolResult } from "../client.ts";
-import { InputRequired } from "../client-errors.ts";
+import type { Answer, ToolResult } from "../client.ts";
 import type { ServerConnection } from "../connection/server-connection.ts";
 import { type Askers, askOrFail } from "./asked-questions.ts";
 import { type PlainFacts, PlainJob } from "./plain-job.ts";
@@ -53,10 +52,6 @@ export class ToldJob implements RemoteTask {
   }
 
   get isWaiting(): boolean {
-    return this.#isPolled;
-  }
-
-  get #isPolled(): boolean {
     return this.#canFollowUp && (this.#isLost || !this.#connection.isPushed);
   }
 
@@ -64,11 +59,12 @@ export class ToldJob implements RemoteTask {
     const told = this.#news.resultOf(this.taskId);
     if (told !== undefined) return toEnd(this.taskId, told);
     return this.#canFollowUp
-      ? await this.#plain.look({ ...options, wait: this.#isPolled && options.wait === true })
+      ? await this.#plain.look({ ...options, wait: this.isWaiting && options.wait === true })
       : working(this.taskId);
   }
 
   watch(watcher: Watcher): () => void {
+    const how = `answer the job ${this.taskId}, then ask for its result again.`;
     const isOurs = (params: Json) => params.job_id === this.taskId;
     const releases = [
       this.#connection.on(
@@ -79,7 +75,7 @@ export class ToldJob implements RemoteTask {
         "notifications/tool_result",
         (params) => void (isOurs(params) && watcher.onNews(toEnd(this.taskId, fieldsOf(params.result)))),
       ),
-      this.#askers.add({ taskId: this.taskId, ask: (question) => this.#ask(question, watcher) }),
+      this.#askers.add({ taskId: this.taskId, ask: (question) => askOrFail(question, watcher, how) }),
     ];
     watcher.onTold(this.#connection.isPushed);
     void this.#connection.lost().then((why) => {
@@ -94,18 +90,9 @@ export class ToldJob implements RemoteTask {
     };
   }
 
-  #ask(question: Question, watcher: Watcher): Promise<Answer> {
-    const ask = async () => {
-      if (watcher.ask === undefined)
-        throw new InputRequired(question, `answer the job ${this.taskId}, then ask for its result again.`);
-      return await watcher.ask(question);
-    };
-    return askOrFail(ask, (error) => watcher.fail(error));
-  }
-
   async answerAsked(snapshot: Snapshot, watcher: Watcher): Promise<void> {
     // Told about by the server, a question comes as its own request.
-    if (this.#isPolled) await this.#plain.answerAsked(snapshot, watcher);
+    if (this.isWaiting) await this.#plain.answerAsked(snapshot, watcher);
   }
 
   result(): Promise<ToolResult> {

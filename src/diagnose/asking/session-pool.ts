@@ -1,19 +1,17 @@
-import type { LiveSession } from "../wire/live-session.ts";
-import type { ProbeAnswer } from "../wire/probe-session.ts";
+import type { ProbeAnswer, ProbeSession } from "../wire/probe-session.ts";
 
 /** Conversations over pipes that gentle checks hand on to each other. */
 export class SessionPool {
-  readonly #kept = new Map<string, { readonly session: LiveSession; readonly answer: ProbeAnswer }>();
+  readonly #kept = new Map<string, { readonly session: ProbeSession; readonly answer: ProbeAnswer }>();
 
-  take(key: string): { readonly session: LiveSession; readonly answer: ProbeAnswer } | undefined {
+  take(key: string): { readonly session: ProbeSession; readonly answer: ProbeAnswer } | undefined {
     const kept = this.#kept.get(key);
     if (kept?.session.pipe?.isEnded !== false) return undefined;
-    // What it said to others is not news.
-    kept.session.heard.length = 0;
+    kept.session.forgetHeard();
     return kept;
   }
 
-  keep(key: string, greeted: { readonly session: LiveSession; readonly answer: ProbeAnswer }): void {
+  keep(key: string, greeted: { readonly session: ProbeSession; readonly answer: ProbeAnswer }): void {
     this.#kept.set(key, greeted);
   }
 

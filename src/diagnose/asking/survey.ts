@@ -5,7 +5,7 @@ import { fieldsOf, type Json, textOf } from "../../wire/json.ts";
 import { legacyRevision, modernRevision } from "../../wire/revisions.ts";
 import type { Listed, ProbeAnswer, ProbeSession } from "../wire/probe-session.ts";
 import type { EraFacts, Facts, SurveyedTool } from "./facts.ts";
-import type { LiveProbe } from "./live-probe.ts";
+import type { Probe } from "./probe.ts";
 
 /** How long a server may take to start and to answer for the first time: `npx` may have to unpack it. */
 const firstAnswerMs = { stdio: 15_000, http: 8_000 };
@@ -18,7 +18,7 @@ const maxWay = 2_000;
 const silenceMs = 3_000;
 
 /** Learns what a server is: which revisions it speaks, what it declares and which tools it has. */
-export async function survey(probe: LiveProbe): Promise<Facts> {
+export async function survey(probe: Probe): Promise<Facts> {
   const transport = probe.target.kind;
   let [modern, legacy] = await greetBoth(probe);
   const movedTo = isModern(modern) || isLegacy(legacy) ? undefined : wayOn(probe, [legacy, modern]);
@@ -67,7 +67,7 @@ type NoGreeting = { readonly problem: string; readonly answer?: ProbeAnswer; rea
  * Both ways to begin at the same time. Old servers may stay silent when they are asked in the new way: they are not
  * waited for much longer.
  */
-async function greetBoth(probe: LiveProbe): Promise<[modern: Greeting | NoGreeting, legacy: Greeting | NoGreeting]> {
+async function greetBoth(probe: Probe): Promise<[modern: Greeting | NoGreeting, legacy: Greeting | NoGreeting]> {
   const modern = greet(probe, modernRevision);
   const legacy = greet(probe, legacyRevision);
   const silent = legacy.then(async (greeting) => {
@@ -78,13 +78,13 @@ async function greetBoth(probe: LiveProbe): Promise<[modern: Greeting | NoGreeti
   return [await Promise.race([modern, silent]), await legacy];
 }
 
-async function greetAlone(probe: LiveProbe, revision: string): Promise<Greeting | NoGreeting> {
+async function greetAlone(probe: Probe, revision: string): Promise<Greeting | NoGreeting> {
   const greeting = await greet(probe, revision);
   await probe.close();
   return greeting;
 }
 
-async function greet(probe: LiveProbe, revision: string): Promise<Greeting | NoGreeting> {
+async function greet(probe: Probe, revision: string): Promise<Greeting | NoGreeting> {
   const startedAt = probe.clock.monotonic();
   try {
     const { session, answer } = await probe.greet({ revision, timeoutMs: firstAnswerMs[probe.target.kind] });
@@ -100,7 +100,7 @@ async function greet(probe: LiveProbe, revision: string): Promise<Greeting | NoG
 const nothing: Listed = { items: [], pages: 0, answers: [] };
 
 /** Where clients go on: a redirect that keeps the method, within the origin; followed once, like `/mcp` to `/mcp/`. */
-function wayOn({ target }: LiveProbe, greeting: readonly (Greeting | NoGreeting)[]): string | undefined {
+function wayOn({ target }: Probe, greeting: readonly (Greeting | NoGreeting)[]): string | undefined {
   if (target.kind !== "http") return undefined;
   const home = new URL(target.url);
   for (const { answer } of greeting) {

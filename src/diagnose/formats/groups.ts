@@ -31,7 +31,7 @@ function toGroup(findings: readonly Finding[]): FindingGroup {
 }
 
 export const outcomes = ["passed", "failed", "skipped", "unfinished"] as const;
-export type OutcomeCounts = Readonly<Record<CheckResult["outcome"], number>>;
+type OutcomeCounts = Readonly<Record<CheckResult["outcome"], number>>;
 
 /** How the checks of each suite ended; a suite without a check is listed too, with nothing. */
 export function countBySuite({

@@ -32,7 +32,7 @@ export interface MatrixCell {
   readonly text: string;
 }
 
-export const cellStates = ["cut", "progress", "unknown", "ok"] as const;
+const cellStates = ["cut", "progress", "unknown", "ok"] as const;
 export type CellState = (typeof cellStates)[number];
 
 /** A sign that is understood without colour, and what it stands for. */

@@ -39,7 +39,7 @@ export interface TerminalOptions {
 }
 
 const same = (text: string) => text;
-export const noColors: Colors = { bold: same, cyan: same, dim: same, green: same, red: same, yellow: same };
+const noColors: Colors = { bold: same, cyan: same, dim: same, green: same, red: same, yellow: same };
 
 /** Narrower than this nothing can be laid out. */
 const minWidth = 48;

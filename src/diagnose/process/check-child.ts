@@ -6,7 +6,7 @@ import { type CalledTool, CallLog } from "../asking/tool-calls.ts";
 import type { Verdict } from "../check.ts";
 import { checks } from "../suites/index.ts";
 import type { PipeEvents } from "../wire/server-pipe.ts";
-import { type CheckConditions, runCheck, runSurvey, runTrial } from "./run-check.ts";
+import { type CheckConditions, type KnownConditions, runCheck, runSurvey, runTrial } from "./run-check.ts";
 
 /**
  * The child process that speaks to a server nobody trusts. Its parent bounds its time and memory, and ends what it has
@@ -15,16 +15,8 @@ import { type CheckConditions, runCheck, runSurvey, runTrial } from "./run-check
 
 export type CheckRequest =
   | { readonly type: "survey"; readonly conditions: CheckConditions }
-  | {
-      readonly type: "check";
-      readonly id: string;
-      readonly conditions: CheckConditions & { readonly facts: Facts; readonly limitMs: number };
-    }
-  | {
-      readonly type: "trial";
-      readonly names: readonly string[];
-      readonly conditions: CheckConditions & { readonly facts: Facts; readonly limitMs: number };
-    };
+  | { readonly type: "check"; readonly id: string; readonly conditions: KnownConditions }
+  | { readonly type: "trial"; readonly names: readonly string[]; readonly conditions: KnownConditions };
 
 export type CheckMessage =
   | { readonly type: "facts"; readonly facts: Facts }

@@ -1,7 +1,7 @@
 import { systemClock, within } from "../../clock.ts";
 import { TimedOut } from "../../errors.ts";
 import type { Facts } from "../asking/facts.ts";
-import { HandshakeFailed, LiveProbe } from "../asking/live-probe.ts";
+import { HandshakeFailed, Probe } from "../asking/probe.ts";
 import type { SessionPool } from "../asking/session-pool.ts";
 import { survey } from "../asking/survey.ts";
 import type { CallLog } from "../asking/tool-calls.ts";
@@ -27,7 +27,7 @@ interface Surroundings {
   readonly calls?: CallLog;
 }
 
-type KnownConditions = CheckConditions & { readonly facts: Facts; readonly limitMs: number };
+export type KnownConditions = CheckConditions & { readonly facts: Facts; readonly limitMs: number };
 
 const noFacts = (target: DiagnosisTarget): Facts => ({
   transport: target.kind,
@@ -39,7 +39,7 @@ const noFacts = (target: DiagnosisTarget): Facts => ({
 
 /** Learns what there is to check. */
 export async function runSurvey(conditions: CheckConditions, events: PipeEvents): Promise<Facts> {
-  const probe = new LiveProbe({
+  const probe = new Probe({
     ...conditions,
     facts: noFacts(conditions.target),
     signal: new AbortController().signal,
@@ -65,7 +65,7 @@ export async function runCheck(
         : "It is asked of servers that are started here only.",
     );
   const over = new AbortController();
-  const probe = new LiveProbe({
+  const probe = new Probe({
     ...conditions,
     signal: over.signal,
     events,
@@ -98,7 +98,7 @@ export async function runTrial(
   { events, calls }: Surroundings,
 ): Promise<void> {
   const over = AbortSignal.timeout(conditions.limitMs + trialGraceMs);
-  const probe = new LiveProbe({ ...conditions, signal: over, events, calls });
+  const probe = new Probe({ ...conditions, signal: over, events, calls });
   try {
     const session = await probe.open({ capabilities: {} });
     const chosen = probe.callables.filter(({ tool }) => names.includes(tool.name));

@@ -103,7 +103,7 @@ function pointsBetween(before: Report, after: Report): { points?: number } {
 
 export const failLimits = ["new", "worse", "unjudged", "any-finding"] as const;
 /** From which change on a comparison counts as failed; each of the first three includes the ones before it. */
-export type FailLimit = (typeof failLimits)[number];
+type FailLimit = (typeof failLimits)[number];
 
 export function failsAt(comparison: Comparison, limit: FailLimit): boolean {
   if (limit === "any-finding") return comparison.after.findings > 0;

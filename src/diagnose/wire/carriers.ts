@@ -1,6 +1,6 @@
 import { isObject, type Json, textOf } from "../../wire/json.ts";
 import { printable } from "../text.ts";
-import type { HttpAnswer, HttpExchangeOptions } from "./probe-http.ts";
+import type { HttpAnswer, ProbeHttpOptions } from "./probe-http.ts";
 import type { Pipe } from "./server-pipe.ts";
 
 /** What came for a message that was sent as it is. */
@@ -52,7 +52,7 @@ export function pipeCarrier(pipe: Pipe, signal: AbortSignal): Carrier {
 }
 
 /** Over HTTP: a POST for each message. */
-export function httpCarrier(send: (options: HttpExchangeOptions) => Promise<HttpAnswer>): Carrier {
+export function httpCarrier(send: (options: ProbeHttpOptions) => Promise<HttpAnswer>): Carrier {
   const closing = new AbortController();
   return {
     pipe: undefined,

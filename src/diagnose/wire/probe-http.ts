@@ -9,7 +9,7 @@ import { parseJson } from "./bounded-json.ts";
  * are reported and never followed; compressed answers are not unpacked (we ask for none).
  */
 
-export interface HttpExchangeOptions {
+export interface ProbeHttpOptions {
   readonly method?: wire.HttpRequest["method"];
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
@@ -47,7 +47,7 @@ const maxKept = 64 * 1024;
 const maxMessages = 10_000;
 const maxValues = 300_000;
 
-export function sendHttp(url: URL, options: HttpExchangeOptions, policy: AddressPolicy): Promise<HttpAnswer> {
+export function sendHttp(url: URL, options: ProbeHttpOptions, policy: AddressPolicy): Promise<HttpAnswer> {
   checkUrlHost(url, policy);
   return new HttpExchange(options).run(url, policy);
 }
@@ -55,7 +55,7 @@ export function sendHttp(url: URL, options: HttpExchangeOptions, policy: Address
 type Ended = HttpAnswer["ended"];
 
 class HttpExchange {
-  readonly #options: HttpExchangeOptions;
+  readonly #options: ProbeHttpOptions;
   readonly #startedAt = systemClock.monotonic();
   readonly #messages: unknown[] = [];
   #head: Pick<HttpAnswer, "status" | "headers" | "isStream" | "headMs"> = {
@@ -68,7 +68,7 @@ class HttpExchange {
   #bytes = 0;
   #values = 0;
 
-  constructor(options: HttpExchangeOptions) {
+  constructor(options: ProbeHttpOptions) {
     this.#options = options;
   }
 

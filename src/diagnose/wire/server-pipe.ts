@@ -2,17 +2,13 @@ import { systemClock, within } from "../../clock.ts";
 import { system } from "../../system/system.ts";
 import { type Child, endChild, killChild, startChild } from "../../wire/child.ts";
 import { LineSplitter } from "../../wire/lines.ts";
+import type { StdioServerTarget } from "../diagnosis-target.ts";
 import { parseJson } from "./bounded-json.ts";
 
 /**
  * A server that is started for a check and speaks over its pipes; what it prints is bounded, and it never outlives the
  * check.
  */
-
-export interface PipeTarget {
-  readonly argv: readonly string[];
-  readonly cwd?: string | undefined;
-}
 
 export interface PrintedLine {
   /** Monotonic milliseconds. */
@@ -29,7 +25,7 @@ export interface PipeEvents {
   onEnd(pid: number): void;
 }
 
-export interface WaitOptions {
+interface WaitOptions {
   readonly timeoutMs: number;
   readonly since?: number;
   readonly signal?: AbortSignal;
@@ -66,7 +62,7 @@ export class Pipe {
   #isLeaving = false;
 
   /** Starts the server; rejects with one sentence when it cannot be started. */
-  static async start({ argv, cwd }: PipeTarget, events: PipeEvents): Promise<Pipe> {
+  static async start({ argv, cwd }: StdioServerTarget, events: PipeEvents): Promise<Pipe> {
     const [command = "", ...args] = argv;
     return new Pipe(await startChild({ command, args, cwd }), events);
   }

@@ -2,7 +2,7 @@ import { type HostProfile, knownHosts } from "../../../host/profiles.ts";
 import { legacyRevision, modernRevision, type TaskGeneration } from "../../../wire/revisions.ts";
 
 /** What else is known of a host: whether progress helps there, which tasks it takes, and what its user can set. */
-export interface HostNotes {
+interface HostNotes {
   /** `clientInfo.name`, as in src/host/profiles.ts. */
   readonly name: string;
   /**

@@ -140,7 +140,7 @@ function speakMs({ isFull }: Probe): number {
  * What a call of the tools that are likeliest to be slow looks like from outside; seen once for all checks that only
  * look.
  */
-export interface Recording {
+interface Recording {
   readonly calls: readonly WatchedCall[];
   readonly heard: readonly Heard[];
   /** When nobody looked any more. */

@@ -43,12 +43,19 @@ export function withoutCredentials(headers: Readonly<Record<string, string>>): R
   return Object.fromEntries(Object.entries(headers).filter(([name]) => credentials[name] === undefined));
 }
 
+/** Whether a door that opens with these headers is shut without what says who is calling. */
+export async function isHeldByToken(probe: Probe, headers: Readonly<Record<string, string>>): Promise<boolean> {
+  const { headers: own } = urlOf(probe);
+  if (Object.keys(credentialsOf(own)).length === 0) return false;
+  return !(await knock(probe, { ...withoutCredentials(own), ...headers })).isOpen;
+}
+
 /** What takes headers away from a request that would carry them. */
 export function blanked(headers: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.keys(headers).map((name) => [name, ""]));
 }
 
-export interface Knock {
+interface Knock {
   /** It let us in: the handshake was taken, and its tools were listed. */
   readonly isOpen: boolean;
   /** What decided it. */

@@ -2,7 +2,7 @@ import { isObject, type Json, textOf } from "../../../wire/json.ts";
 import type { Facts } from "../facts.ts";
 
 /** A text of the server's that a model or a person gets to read. */
-export interface OwnText {
+interface OwnText {
   /** `tool read_clock` */
   readonly of: string;
   /** `inputSchema.properties.zone.description` */

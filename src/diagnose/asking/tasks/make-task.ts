@@ -29,7 +29,7 @@ export interface NoTask {
   readonly last?: { readonly callable: Callable; readonly params: Json; readonly answer: ProbeAnswer };
 }
 
-export interface MakeTaskOptions {
+interface MakeTaskOptions {
   /** In 2025-11-25: how long the task is to be kept. */
   readonly ttl?: number;
   /** Other arguments than the usual ones; undefined leaves a tool out. */
@@ -126,7 +126,7 @@ function explain(talk: Talk, last: NoTask["last"]): string {
 }
 
 /** What tasks/get said, in order. */
-export interface SeenState {
+interface SeenState {
   readonly task: Json;
   readonly answer: ProbeAnswer;
   readonly at: number;

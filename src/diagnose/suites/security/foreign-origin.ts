@@ -1,14 +1,5 @@
 import type { Probe } from "../../asking/probe.ts";
-import {
-  cameBack,
-  credentialsOf,
-  foreignOrigin,
-  knock,
-  placeOf,
-  urlOf,
-  wentOut,
-  withoutCredentials,
-} from "../../asking/security/door.ts";
+import { cameBack, foreignOrigin, isHeldByToken, knock, placeOf, urlOf, wentOut } from "../../asking/security/door.ts";
 import { preflight } from "../../asking/security/preflight.ts";
 import { type Check, failed, passed, type Severity } from "../../check.ts";
 import type { HttpAnswer } from "../../wire/probe-http.ts";
@@ -29,11 +20,7 @@ export const check: Check = {
     if (!isOpen) return passed();
     const evidence = [wentOut(probe, "a handshake and tools/list", { Origin: foreignOrigin }), cameBack(probe, answer)];
     const place = placeOf(target);
-    const hasCredentials = Object.keys(credentialsOf(target.headers)).length > 0;
-    if (
-      place === "public" ||
-      (hasCredentials && !(await knock(probe, { ...withoutCredentials(target.headers), ...foreign })).isOpen)
-    ) {
+    if (place === "public" || (await isHeldByToken(probe, foreign))) {
       const severity: Severity = place === "public" ? "info" : "minor";
       return failed({
         title: "Requests of foreign web pages are taken when they carry what the server wants",

@@ -1,12 +1,4 @@
-import {
-  cameBack,
-  credentialsOf,
-  knock,
-  placeOf,
-  urlOf,
-  wentOut,
-  withoutCredentials,
-} from "../../asking/security/door.ts";
+import { cameBack, isHeldByToken, knock, placeOf, urlOf, wentOut } from "../../asking/security/door.ts";
 import { type Check, failed, passed, skipped } from "../../check.ts";
 
 export const check: Check = {
@@ -31,10 +23,7 @@ export const check: Check = {
       wentOut(probe, "a handshake and tools/list", { Host: "evil.example", Origin: "http://evil.example" }),
       cameBack(probe, answer),
     ];
-    const hasCredentials = Object.keys(credentialsOf(target.headers)).length > 0;
-    const isGuarded =
-      hasCredentials && !(await knock(probe, { ...withoutCredentials(target.headers), ...asPage })).isOpen;
-    if (isGuarded)
+    if (await isHeldByToken(probe, asPage))
       return failed({
         title: "A web page under another name is only held back by the token",
         severity: "minor",
