@@ -1,9 +1,9 @@
 import { main, type TerminalProject } from "./cli/main.ts";
 import { openTerminal } from "./cli/terminal.ts";
 import { armFailpoint } from "./failpoint.ts";
-import { homeAt, refusalOfHome } from "./paths.ts";
+import { homeAt, isBundledFile, refusalOfHome } from "./paths.ts";
 import type { ProjectFlags } from "./project/project.ts";
-import { isBundledFile, packageVersion } from "./project/project.ts";
+import { packageVersion } from "./project/project.ts";
 import { findBundled, findForTerminal, findServed } from "./project/project-commands.ts";
 import { StoredCatalog } from "./project/stored-catalog.ts";
 import { publicSettings } from "./settings/public-settings.ts";
@@ -104,7 +104,7 @@ async function rememberRun(
   said: AuthorsEstimate | undefined,
 ): Promise<void> {
   try {
-    const [{ openTasks }, { silentLog }] = await Promise.all([import("./runtime/open-tasks.ts"), import("./log.ts")]);
+    const { openTasks } = await import("./runtime/open-tasks.ts");
     const name = settings.toolPrefix === "" ? toolName : `${settings.toolPrefix}_${toolName}`;
     const tasks = await openTasks(settings);
     tasks.history.add(name, ms, said);

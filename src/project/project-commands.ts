@@ -2,8 +2,8 @@ import { type Catalog, type CatalogOptions, type LiveCatalogOptions, openLiveCat
 import { discover, type FoundCommand } from "../command/discover.ts";
 import { closest } from "../command/suggest.ts";
 import type { Logger } from "../log.ts";
-import type { Home } from "../paths.ts";
-import { type Bundled, isBundledFile, packFolder, selectServed, terminalFolders } from "./project.ts";
+import { type Home, isBundledFile } from "../paths.ts";
+import { type Bundled, packFolder, selectServed, terminalFolders } from "./project.ts";
 import { StoredCatalog } from "./stored-catalog.ts";
 import { servedFolders } from "./stored-project.ts";
 

@@ -1,11 +1,9 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { RuntimeError, UsageError } from "../errors.ts";
-import { isBundledFile, packageFolder, readConfigText, toReal } from "../paths.ts";
+import { packageFolder, readConfigText, toReal } from "../paths.ts";
 import { runVariable } from "../system/child-environment.ts";
 import { system } from "../system/system.ts";
-
-export { isBundledFile, packageFolder };
 
 /**
  * What a project is, without loading any of its code: a front names its daemon by this in a blink,

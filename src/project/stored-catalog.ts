@@ -4,8 +4,7 @@ import path from "node:path";
 import { type CatalogEntry, type LoadProblem, loadEntry } from "../command/catalog.ts";
 import type { DescribedCommand } from "../command/command.ts";
 import { discover, type FoundCommand } from "../command/discover.ts";
-import { type Home, writePrivately } from "../paths.ts";
-import { isBundledFile } from "./project.ts";
+import { type Home, isBundledFile, writePrivately } from "../paths.ts";
 
 /**
  * What help and completion show of a project's commands, kept by whoever loads them, so that nothing has to be run for

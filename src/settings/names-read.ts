@@ -1,8 +1,7 @@
 import { createHmac } from "node:crypto";
 import path from "node:path";
 import { environmentNames, type Found } from "../command/environment.ts";
-import { type Home, type ProcessEnvironment, readSalt } from "../paths.ts";
-import { isBundledFile, packageFolder } from "../project/project.ts";
+import { type Home, isBundledFile, type ProcessEnvironment, packageFolder, readSalt } from "../paths.ts";
 import type { EnvironmentMarks } from "../task/task.ts";
 import { isData } from "./load-config.ts";
 

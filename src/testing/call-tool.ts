@@ -10,7 +10,8 @@ import { type Envelope, toEnvelope } from "../command/envelope.ts";
 import { runCommand } from "../command/run.ts";
 import { closest } from "../command/suggest.ts";
 import { messageOf } from "../errors.ts";
-import { isBundledFile, packFolder } from "../project/project.ts";
+import { isBundledFile } from "../paths.ts";
+import { packFolder } from "../project/project.ts";
 
 export interface CallToolOptions {
   /** Where the commands are. Default: `commands` in the working folder. */

@@ -3,7 +3,6 @@ import { homedir } from "node:os";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { defaultLimits, limitsOf } from "../../commands/_pack/limits.ts";
-import type { UserConfig } from "../../src/config.ts";
 import { UsageError } from "../../src/errors.ts";
 import { checkConfig } from "../../src/settings/check-config.ts";
 import { publicSettings } from "../../src/settings/public-settings.ts";
