@@ -8,7 +8,7 @@ import { findBundled, findForTerminal, findServed } from "./project/project-comm
 import { StoredCatalog } from "./project/stored-catalog.ts";
 import { publicSettings } from "./settings/public-settings.ts";
 import { loadSettings, readSettings, type Settings } from "./settings/settings.ts";
-import type { AuthorsEstimate } from "./task/history.ts";
+import type { AuthorsEstimate } from "./task/authors-estimate.ts";
 
 armFailpoint(process.env.MEANWHILE_FAILPOINT, () => process.kill(process.pid, "SIGKILL"));
 

@@ -7,7 +7,7 @@ import { type Outcome, summaryLine } from "../command/outcome.ts";
 import { describePlace, type SourcePlace } from "../command/place.ts";
 import { runCommand } from "../command/run.ts";
 import { Cancelled, Exit, type ExitCode, messageOf, UsageError } from "../errors.ts";
-import { type AuthorsEstimate, authorsEstimate } from "../task/history.ts";
+import { type AuthorsEstimate, authorsEstimate } from "../task/authors-estimate.ts";
 import { ProgressTrack } from "../task/progress.ts";
 import type { TypedCommand } from "./command-usage.ts";
 import { widthFor } from "./screens/layout.ts";

@@ -1,4 +1,4 @@
-import type { Timing } from "../task/calls.ts";
+import type { Timing } from "../task/call-request.ts";
 import { secondsLeft } from "../task/estimate.ts";
 import { type ProgressUpdate, withoutDust } from "../task/progress.ts";
 import { toWords } from "../task/status-line.ts";

@@ -3,7 +3,7 @@ import { type Caller, isKnown } from "../command/caller.ts";
 import type { Command } from "../command/command.ts";
 import { toEnvelope, toEnvelopeText } from "../command/envelope.ts";
 import type { Outcome, RunMessage } from "../command/outcome.ts";
-import type { CallEnding } from "../task/calls.ts";
+import type { CallEnding } from "../task/call-request.ts";
 import type { Result } from "./request.ts";
 
 export interface AboutCall {

@@ -1,96 +1,26 @@
 import { type Clock, nextTurn } from "../clock.ts";
-import { anonymousKey, whose } from "../command/caller.ts";
-import type { CatalogEntry } from "../command/catalog.ts";
-import type { LogLine, Origin } from "../command/context.ts";
+import { anonymousKey } from "../command/caller.ts";
 import type { Outcome } from "../command/outcome.ts";
 import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.ts";
-import type { HostLimit } from "../host/profiles.ts";
 import type { Logger } from "../log.ts";
-import { type Decision, type DeferralRules, decide } from "./deferral.ts";
+import { type CallEvent, listenFor, Mailbox } from "./call-events.ts";
+import { type CallEnding, type CallRequest, toCreation } from "./call-request.ts";
+import { Decisions, type Inline, nothingDeferred } from "./decisions.ts";
+import type { Decision, DeferralRules } from "./deferral.ts";
 import { EndedCall, type EndedCallOptions } from "./ended-call.ts";
-import type { CreateRequest, Engine } from "./engine.ts";
+import type { Engine } from "./engine.ts";
 import type { HeldCall } from "./held-call.ts";
-import type { History, Outlook } from "./history.ts";
-import { callPlaces, checkInputSize, checkTtl } from "./limits.ts";
-import { outcomeOf, sizeOf } from "./task-outcome.ts";
-import { ProgressReader, type ProgressUpdate } from "./progress.ts";
+import type { History } from "./history.ts";
+import { callPlaces, checkInputSize, checkTtl, TooManyCalls } from "./limits.ts";
+import type { Outlook } from "./outlook.ts";
+import { ProgressReader } from "./progress.ts";
 import { rulesOf } from "./retry.ts";
 import { Shares } from "./shares.ts";
 import { timingOf } from "./status-line.ts";
-import { isTerminal, openQuestions, type Task, type TaskQuestion } from "./task.ts";
+import { isTerminal, openQuestions, type Task } from "./task.ts";
+import { outcomeOf, sizeOf } from "./task-outcome.ts";
+import { inTwoTurns } from "./two-turns.ts";
 import type { Worker } from "./worker.ts";
-
-/** How far a run is in time; the client's view of it is made from both. */
-export interface Timing {
-  readonly elapsedMs: number;
-  readonly estimateMs: number | undefined;
-}
-
-/** What the door that waits for a call is told meanwhile. */
-export interface CallWatcher {
-  progress(update: ProgressUpdate, timing: Timing): void;
-  log(line: LogLine): void;
-  /** Resolves when there is room for this result on its way to the client; undefined when there is. */
-  room?(data: unknown): Promise<unknown> | undefined;
-  /** Nothing was heard for a while, and the host should not take that for a death. */
-  beat(timing: Timing): void;
-  /** Only where `whenAsked` is `elicit`: these questions are open; answer them through the engine. */
-  questions(task: Task, open: readonly TaskQuestion[]): void;
-}
-
-/** One request to run a command, from somebody who waits. */
-export interface CallRequest {
-  readonly entry: CatalogEntry;
-  readonly input: unknown;
-  readonly caller: string;
-  readonly origin: Origin;
-  /** What this client asked for, and what it could take. */
-  readonly client: {
-    /** 2025-11-25 by `params.task`; 2026-07-28 by a hint of ours. */
-    readonly asked: { readonly ttlMs: unknown } | undefined;
-    readonly canTakeTask: boolean;
-    readonly canTakeUnasked: boolean;
-    /** 2025-11-25: it names tasks among its capabilities. */
-    readonly declaresTasks: boolean;
-    readonly takesJobs: boolean;
-    readonly canFollowUp: boolean;
-  };
-  readonly limit: HostLimit & { readonly host: string };
-  readonly progressToken: string | number | undefined;
-  readonly isNew: boolean;
-  readonly idempotencyKey: string | undefined;
-  /** What was asked and answered ahead of the run. */
-  readonly answered: readonly TaskQuestion[];
-  /**
-   * A question: is put to the person while the call waits; sends the call back with it; or makes a task of the call.
-   */
-  readonly whenAsked: "elicit" | "park" | "handOut";
-  /** Why a question finds nobody, where calls are not deferred. */
-  readonly whyNoAnswer: string;
-  readonly watcher: CallWatcher;
-  /** Resolves when the answer to this request has been written, or cannot be any more; asked before it is answered. */
-  readonly delivered?: () => Promise<void>;
-  /** The client wants it no longer, or, when `isLost` says so, is gone: then its call runs on. */
-  readonly gone: AbortSignal;
-  readonly isLost: () => boolean;
-  /** The connection it came by broke, while its client may still live. */
-  readonly dropped: AbortSignal | undefined;
-}
-
-export type CallEnding =
-  | EndedCall
-  | {
-      readonly kind: "deferred";
-      readonly as: "task" | "job" | "handle";
-      readonly task: Task;
-      readonly note: string | undefined;
-    }
-  | { readonly kind: "asked"; readonly task: Task }
-  /**
-   * The process leaves, and this client takes neither a task nor a handle: where its call went, or that it could not be
-   * kept.
-   */
-  | { readonly kind: "left"; readonly taskId: string | undefined; readonly isSafe: boolean };
 
 export interface CallsOptions {
   readonly engine: Engine;
@@ -101,14 +31,6 @@ export interface CallsOptions {
   readonly deferral?: DeferralRules | undefined;
 }
 
-interface Decided extends Pick<CallRequest, "client" | "limit"> {
-  readonly outlook: Outlook;
-  readonly hasProgressToken: boolean;
-  readonly decision: Decision;
-}
-
-type Event = "ended" | "asked" | "late" | "cancelled" | "lost" | "leaving";
-
 /**
  * Answers calls: while the client waits where that is short, as a task where it is not. Stands above the engine, which
  * knows nothing of it.
@@ -117,11 +39,11 @@ export class Calls {
   readonly engine: Engine;
   readonly #options: CallsOptions;
   readonly #held = new Shares(callPlaces);
-  /** What was last decided about a command, and from what. */
-  readonly #decided = new WeakMap<CatalogEntry, Decided>();
+  readonly #decisions: Decisions;
 
   constructor(options: CallsOptions) {
     this.#options = options;
+    this.#decisions = new Decisions(options.deferral);
     this.engine = options.engine;
   }
 
@@ -137,7 +59,7 @@ export class Calls {
   }
 
   #answer(request: CallRequest, outlook: Outlook): CallEnding | Promise<CallEnding> {
-    const decision = this.#decide(request, outlook);
+    const decision = this.#decisions.decide(request, outlook);
     if (decision.kind === "now") return this.#defer(request, decision);
     this.#refuseTooMany(request.caller);
     if (request.idempotencyKey !== undefined) return this.#runRemembered(request, decision);
@@ -175,7 +97,7 @@ export class Calls {
   }
 
   async #joinOrRun(request: CallRequest, decision: Inline, outlook: Outlook): Promise<CallEnding> {
-    const equal = await findEqual(this.#options.engine, request);
+    const equal = await this.#options.engine.findEqual(request);
     if (equal !== undefined) return await this.#follow(equal, request, decision, this.#joined(equal, false));
     this.#refuseWhenLeaving();
     return await this.#run(request, decision, outlook);
@@ -191,7 +113,7 @@ export class Calls {
       request.input,
       request.origin,
     );
-    const decision = this.#decide(request, {
+    const decision = this.#decisions.decide(request, {
       p95Ms,
       estimateMs: task.estimateMs,
       isEndless: task.isEndless,
@@ -206,43 +128,6 @@ export class Calls {
       decision.kind === "now" ? nothingDeferred(decision.reason) : decision,
       undefined,
     );
-  }
-
-  /** The same as long as nothing new is known of client and command, so it is kept. */
-  #decide(request: CallRequest, outlook: Outlook): Decision {
-    const { entry, client, limit } = request;
-    const hasProgressToken = request.progressToken !== undefined;
-    const known = this.#decided.get(entry);
-    if (
-      known?.outlook === outlook &&
-      known.client === client &&
-      known.limit === limit &&
-      known.hasProgressToken === hasProgressToken
-    )
-      return known.decision;
-    const { estimateMs, p95Ms, isEndless } = outlook;
-    const decision = decide(
-      {
-        toolName: entry.toolName,
-        ...(entry.aliases !== undefined && { aliases: entry.aliases.map(({ name }) => name) }),
-        declaredLong: entry.command.long,
-        taskSupport: entry.command.taskSupport,
-        historyP95Ms: p95Ms,
-        estimateMs,
-        isEndless,
-        isAsked: client.asked !== undefined,
-        canTakeTask: client.canTakeTask,
-        canTakeUnasked: client.canTakeUnasked,
-        declaresTasks: client.declaresTasks,
-        takesJobs: client.takesJobs,
-        canFollowUp: client.canFollowUp,
-        limit,
-        hasProgressToken,
-      },
-      this.#options.deferral,
-    );
-    this.#decided.set(entry, { outlook, client, limit, hasProgressToken, decision });
-    return decision;
   }
 
   /** Runs it here, and hands it out when the client cannot wait any longer. */
@@ -284,11 +169,12 @@ export class Calls {
   }
 
   async #hold(call: HeldCall, request: CallRequest, decision: Inline): Promise<CallEnding> {
+    const { worker, clock } = this.#options;
     const mail = new Mailbox();
-    this.#options.worker.holdCall(call, () => mail.put("asked"));
+    worker.holdCall(call, () => mail.put("asked"));
     void call.ended.then(this.#held.take(request.caller));
     void Promise.resolve(call.outcome).then(() => mail.put("ended"));
-    const stopListening = this.#listen(mail, request, decision, () => call.timing);
+    const stopListening = listenFor(request, decision, { mail, worker, clock, timing: () => call.timing });
     try {
       return await this.#untilAnswered(call, mail, request, decision);
     } catch (error) {
@@ -325,7 +211,7 @@ export class Calls {
   }
 
   /** Where its client takes neither a task nor a handle, a call becomes a task only for those who come later. */
-  #deferred(event: Event, { deferAs }: Inline, task: Task, note: string | undefined): CallEnding {
+  #deferred(event: CallEvent, { deferAs }: Inline, task: Task, note: string | undefined): CallEnding {
     if (event === "leaving" && deferAs === undefined)
       return { kind: "left", taskId: task.taskId, isSafe: task.rules.isSafe };
     return { kind: "deferred", as: deferAs ?? "handle", task, note };
@@ -394,13 +280,13 @@ export class Calls {
 
   /** Waits for a task that runs already, here or elsewhere, as if it were this call. */
   async #follow(begun: Task, request: CallRequest, decision: Inline, note: string | undefined): Promise<CallEnding> {
-    const { engine, clock } = this.#options;
+    const { engine, worker, clock } = this.#options;
     const { caller, watcher } = request;
     const giveBack = this.#held.take(caller);
     const isOwn = note === undefined;
     const timing = () => timingOf(begun, clock.now());
     const mail = new Mailbox();
-    const stopListening = this.#listen(mail, request, decision, timing);
+    const stopListening = listenFor(request, decision, { mail, worker, clock, timing });
     const shown = new Set<string>();
     const stop = new AbortController();
     const isNews = (task: Task) => isTerminal(task) || openQuestions(task).some(({ key }) => !shown.has(key));
@@ -444,39 +330,6 @@ export class Calls {
     if (this.#options.worker.isStopped) throw new CommandError("The server is shutting down; call again in a moment.");
   }
 
-  /** Everything that can end the wait from outside. */
-  #listen(mail: Mailbox, request: CallRequest, decision: Inline, timing: () => Timing): () => void {
-    const { clock, worker } = this.#options;
-    const { gone, dropped, watcher } = request;
-    const cancelLate =
-      decision.deferAfterMs === undefined ? undefined : clock.after(decision.deferAfterMs, () => mail.put("late"));
-    const onGone = () => mail.put(request.isLost() ? "lost" : "cancelled");
-    const onDropped = () => mail.put("lost");
-    const onLeaving = () => mail.put("leaving");
-    if (worker.isStopped) onLeaving();
-    const stopListening = worker.onLeaving(onLeaving);
-    if (gone.aborted) onGone();
-    else if (dropped?.aborted === true) onDropped();
-    gone.addEventListener("abort", onGone, { once: true });
-    dropped?.addEventListener("abort", onDropped, { once: true });
-    let cancelBeat: (() => void) | undefined;
-    const { heartbeatMs } = decision;
-    const beat = () => {
-      cancelBeat = clock.after(heartbeatMs ?? 0, () => {
-        watcher.beat(timing());
-        beat();
-      });
-    };
-    if (heartbeatMs !== undefined) beat();
-    return () => {
-      cancelLate?.();
-      cancelBeat?.();
-      stopListening();
-      gone.removeEventListener("abort", onGone);
-      dropped?.removeEventListener("abort", onDropped);
-    };
-  }
-
   #joined(task: Task, isRepeated: boolean): string {
     const seconds = Math.max(0, Math.round((this.#options.clock.now() - task.createdAt) / 1000));
     return isRepeated
@@ -485,99 +338,16 @@ export class Calls {
   }
 }
 
-/** Without the store nobody can know of one, and a call that needs no task is not refused for that. */
-async function findEqual(engine: Engine, creation: Parameters<Engine["findEqual"]>[0]): Promise<Task | undefined> {
-  try {
-    return await engine.findEqual(creation);
-  } catch (error) {
-    if (isStoreError(error)) return undefined;
-    throw error;
-  }
-}
-
 /** A result that is longer may have to wait for its client, and then it has to be somebody's. */
 const longChars = 64 * 1024;
-
-/** The caller has as many calls running as there may be. */
-class TooManyCalls extends CommandError {
-  constructor(held: number, caller: string) {
-    super(
-      `There are ${held} running calls of ${whose(caller)} already, the most there may be; wait for one to end, or cancel one.`,
-    );
-  }
-}
 
 /** Why a task is cancelled that its client could never find. */
 export const undelivered = "The client went away before it got the task's id.";
 
-type Inline = Decision & { readonly kind: "inline" };
-
 /** Which events make a task of a running call, and why. */
-const handOutReasons: Partial<Record<Event, (request: CallRequest, decision: Inline) => string | undefined>> = {
+const handOutReasons: Partial<Record<CallEvent, (request: CallRequest, decision: Inline) => string | undefined>> = {
   late: (_request, decision) => decision.reason,
   lost: () => "its client went away",
   leaving: () => "its server was told to stop",
   asked: ({ whenAsked }) => (whenAsked === "elicit" ? undefined : "it asked a question"),
 };
-
-function nothingDeferred(reason: string): Inline {
-  return { kind: "inline", deferAs: undefined, deferAfterMs: undefined, heartbeatMs: undefined, reason };
-}
-
-function toCreation(request: CallRequest, reason: string): CreateRequest {
-  const { entry, input, caller, origin, answered, progressToken, isNew, idempotencyKey } = request;
-  return {
-    entry,
-    input,
-    caller,
-    origin,
-    answered,
-    progressToken,
-    isNew,
-    reason,
-    ...(idempotencyKey !== undefined && { idempotencyKey }),
-  };
-}
-
-/** Those who wait since this turn of the event loop began, and since the one before it. */
-let young: (() => void)[] = [];
-let older: (() => void)[] = [];
-let isTurning = false;
-
-/** Calls back when the event loop has come round twice. What is called must not throw. */
-function inTwoTurns(callback: () => void): void {
-  young.push(callback);
-  if (!isTurning) setImmediate(onTurn);
-  isTurning = true;
-}
-
-function onTurn(): void {
-  const due = older;
-  older = young;
-  young = [];
-  isTurning = older.length > 0;
-  if (isTurning) setImmediate(onTurn);
-  for (const callback of due) callback();
-}
-
-/** Events in the order they came, for one reader. */
-class Mailbox {
-  readonly #events: Event[] = [];
-  #waiting: ((event: Event) => void) | undefined;
-
-  put(event: Event): void {
-    const reader = this.#waiting;
-    this.#waiting = undefined;
-    if (reader === undefined) this.#events.push(event);
-    else reader(event);
-  }
-
-  next(): Promise<Event> {
-    const event = this.#events.shift();
-    return event !== undefined
-      ? Promise.resolve(event)
-      : new Promise((resolve) => {
-          this.#waiting = resolve;
-        });
-  }
-}

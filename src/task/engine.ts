@@ -175,20 +175,20 @@ export class Engine {
     return this.joinsEqual(request) && this.#options.store.mayHaveLive(this.#options.project, request.entry.toolName);
   }
 
-  /** The live task that an equal call of this caller has started. */
-  async findEqual({
-    entry,
-    input,
-    caller,
-    origin = unknownOrigin,
-  }: Pick<CreateRequest, "entry" | "input" | "caller" | "origin">): Promise<Task | undefined> {
+  /**
+   * The live task that an equal call of this caller has started. Without the store nobody can know of one, and a call
+   * that needs no task is not refused for that.
+   */
+  async findEqual(request: Pick<CreateRequest, "entry" | "input" | "caller" | "origin">): Promise<Task | undefined> {
+    const { entry, input, caller, origin = unknownOrigin } = request;
     const { store, project, environment } = this.#options;
-    return await store.findEqual(
-      this.#scope(caller),
-      project,
-      digestOf(entry.toolName, input ?? {}, origin),
-      environment?.(),
-    );
+    const digest = digestOf(entry.toolName, input ?? {}, origin);
+    try {
+      return await store.findEqual(this.#scope(caller), project, digest, environment?.());
+    } catch (error) {
+      if (isStoreError(error)) return undefined;
+      throw error;
+    }
   }
 
   /** Whether there are tasks of a caller that a worker of this project and environment runs, now or later. */

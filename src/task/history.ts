@@ -1,28 +1,25 @@
 import type { Clock } from "../clock.ts";
 import type { Command } from "../command/command.ts";
 import { type CallFacts, type Origin, unknownOrigin } from "../command/context.ts";
-import { validate } from "../command/schema.ts";
 import { isStoreError } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import { bucketOf, quantile, quantiles, totalOf } from "./quantiles.ts";
+import { type AuthorsEstimate, authorsEstimate } from "./authors-estimate.ts";
+import {
+  type KnownDurations,
+  type Outlook,
+  type Summary,
+  toDurations,
+  toKnown,
+  toOutlook,
+  toSummary,
+} from "./outlook.ts";
+import { bucketOf } from "./quantiles.ts";
 import type { DurationCount, TaskStore } from "./store.ts";
-
-/** How long a command takes. */
-export interface KnownDurations {
-  readonly runs: number;
-  readonly p50Ms: number;
-  readonly p95Ms: number;
-  readonly p99Ms: number;
-}
 
 export interface CommandStats extends KnownDurations {
   readonly command: string;
 }
 
-/** From this many runs on, history knows better than the author. */
-const enoughRuns = 5;
-/** A command of which one run in twenty takes longer than this is better run as a task. */
-const longMs = 10_000;
 const flushMs = 10_000;
 /** What the store said about a command is asked again after this. */
 const maxAgeMs = 1_000;
@@ -55,33 +52,6 @@ interface OneCommand {
   readonly pending: Counts;
   writing: readonly DurationCount[];
   recent: Recent | undefined;
-}
-
-/** What is to be expected of one call: each number only where there is enough to go by. */
-export interface Outlook {
-  readonly estimateMs: number | undefined;
-  /** Runs have shown that such estimates hold: without that nobody is told how long it will still take. */
-  readonly isProven: boolean;
-  readonly p95Ms: number | undefined;
-  /** Its author says that it never ends by itself. */
-  readonly isEndless: boolean;
-}
-
-/** What is worked out of a command's counts. */
-interface Summary extends KnownDurations {
-  /** Milliseconds a unit of work, once there are enough runs to say. */
-  readonly rateMs: number | undefined;
-  /** By what the author's estimates were off, once there are enough runs to say. */
-  readonly scale: number | undefined;
-  /** What is to be expected where the author says nothing: the same for every call. */
-  readonly outlook: Outlook;
-}
-
-export interface AuthorsEstimate {
-  readonly ms?: number;
-  readonly work?: number;
-  /** It never ends by itself. */
-  readonly isEndless?: true;
 }
 
 /** Working it out again pays once this part of the runs is new. */
@@ -295,96 +265,4 @@ function summarize(recent: Recent): Summary {
     recent.addedSince = 0;
   }
   return recent.summary;
-}
-
-function toKnown({ runs, p50Ms, p95Ms, p99Ms }: Summary): KnownDurations | undefined {
-  return runs < enoughRuns ? undefined : { runs, p50Ms, p95Ms, p99Ms };
-}
-
-function toOutlook(summary: Omit<Summary, "outlook">, said: AuthorsEstimate | undefined): Outlook {
-  const { runs, p95Ms } = summary;
-  return {
-    p95Ms: runs >= enoughRuns ? p95Ms : undefined,
-    isEndless: said?.isEndless === true,
-    ...estimateFrom(summary, said),
-  };
-}
-
-/**
- * What the author says of this very input, corrected by what history knows of such words; without a word of the
- * author's, history alone.
- */
-function estimateFrom(
-  { runs, p50Ms, rateMs, scale }: Omit<Summary, "outlook">,
-  said: AuthorsEstimate | undefined,
-): Pick<Outlook, "estimateMs" | "isProven"> {
-  if (said?.isEndless === true) return { estimateMs: undefined, isProven: false };
-  if (said?.work !== undefined)
-    return { estimateMs: rateMs === undefined ? undefined : rateMs * said.work, isProven: rateMs !== undefined };
-  if (said?.ms !== undefined) return { estimateMs: said.ms * (scale ?? 1), isProven: scale !== undefined };
-  const isKnown = runs >= enoughRuns;
-  return { estimateMs: isKnown ? p50Ms : undefined, isProven: isKnown };
-}
-
-function toDurations(counts: readonly DurationCount[]): KnownDurations {
-  const times = counts.filter((count) => count.kind === "time");
-  const [p50Ms = 0, p95Ms = 0, p99Ms = 0] = quantiles(times, [0.5, 0.95, 0.99]);
-  return { runs: totalOf(times), p50Ms, p95Ms, p99Ms };
-}
-
-function toSummary(counts: readonly DurationCount[]): Summary {
-  const rates = counts.filter((count) => count.kind === "rate");
-  const scales = counts.filter((count) => count.kind === "scale");
-  const summary = {
-    ...toDurations(counts),
-    rateMs: totalOf(rates) < enoughRuns ? undefined : quantile(rates, 0.5),
-    scale: totalOf(scales) < enoughRuns ? undefined : quantile(scales, 0.5),
-  };
-  return { ...summary, outlook: toOutlook(summary, undefined) };
-}
-
-/** True when a caller does better to run it as a task: its author says it is long, or its history does. */
-export function isTaskModeRecommended(command: Pick<Command, "long">, known: KnownDurations | undefined): boolean {
-  return command.long || (known !== undefined && known.runs >= enoughRuns && known.p95Ms > longMs);
-}
-
-/** The input as `run` gets it, where that can be told at once; what does not fit will be refused anyway. */
-function parsed(command: Command, input: unknown): unknown {
-  const checked = command.input === undefined ? undefined : validate(command.input, input ?? {});
-  return checked === undefined || checked instanceof Promise || !checked.ok ? input : checked.value;
-}
-
-/** A year: nobody waits longer, and whoever says more has meant milliseconds, or divided by nothing. */
-const maxEstimateSeconds = 31_536_000;
-
-/**
- * What the author says about a run's length: milliseconds, or a size. What is neither, or throws, says nothing; `onOdd`
- * hears what is wrong with it.
- */
-export function authorsEstimate(
-  command: Command,
-  input: unknown,
-  call: CallFacts,
-  onOdd: (sentence: string) => void = () => {},
-): AuthorsEstimate | undefined {
-  let said: unknown;
-  try {
-    said = command.estimate?.(parsed(command, input) as never, call);
-  } catch {
-    return undefined; // An estimate is a courtesy: one that fails must not fail the call.
-  }
-  const { work } = (typeof said === "object" && said !== null ? said : {}) as { readonly work?: unknown };
-  if (said === Number.POSITIVE_INFINITY) return { isEndless: true };
-  if (said === undefined || work === 0) return undefined;
-  if (isWithin(said, maxEstimateSeconds)) return { ms: said * 1000 };
-  if (isWithin(work, Number.MAX_SAFE_INTEGER)) return { work };
-  const shown = work === undefined ? String(said) : `{ work: ${String(work)} }`;
-  onOdd(
-    `\`estimate\` gave ${shown}, which is left out; it must give seconds from 0 to ${maxEstimateSeconds}, or { work } with a number above 0.`,
-  );
-  return undefined;
-}
-
-function isWithin(value: unknown, max: number): value is number {
-  return typeof value === "number" && value >= 0 && value <= max;
 }

@@ -1,4 +1,4 @@
-import { anonymousKey } from "../command/caller.ts";
+import { anonymousKey, whose } from "../command/caller.ts";
 import { CommandError, InputError, RequestError } from "../errors.ts";
 import type { ShareLimits } from "./shares.ts";
 import type { KeptTasks } from "./store.ts";
@@ -111,4 +111,13 @@ function depthOf(json: string): number {
     else if (code === 0x7d || code === 0x5d) depth--;
   }
   return deepest;
+}
+
+/** The caller has as many calls running as there may be. */
+export class TooManyCalls extends CommandError {
+  constructor(held: number, caller: string) {
+    super(
+      `There are ${held} running calls of ${whose(caller)} already, the most there may be; wait for one to end, or cancel one.`,
+    );
+  }
 }

@@ -5,7 +5,7 @@ import { isStoreError, ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { Absences } from "./absence.ts";
 import { Attempt } from "./attempt.ts";
-import type { CallRequest } from "./calls.ts";
+import type { CallRequest } from "./call-request.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { type CallTerms, HeldCall, type HeldCallOptions } from "./held-call.ts";
 import { Leaving } from "./leaving.ts";

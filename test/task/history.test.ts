@@ -2,7 +2,8 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
-import { History, isTaskModeRecommended } from "../../src/task/history.ts";
+import { History } from "../../src/task/history.ts";
+import { isTaskModeRecommended } from "../../src/task/outlook.ts";
 import { bucketOf } from "../../src/task/quantiles.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 

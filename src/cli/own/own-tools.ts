@@ -1,14 +1,14 @@
 import { type Catalog, openCatalog } from "../../command/catalog.ts";
-import { loadSettings, type Settings } from "../../settings/settings.ts";
 import { Exit, type ExitCode, messageOf } from "../../errors.ts";
 import { silentLog } from "../../log.ts";
 import { toTool } from "../../mcp/command-tools.ts";
 import type { ProjectFlags } from "../../project/project.ts";
 import { servedCatalog, takingPlaceOfBundled, unknownLongTools } from "../../project/project-commands.ts";
+import { loadSettings, type Settings } from "../../settings/settings.ts";
 import { storeExists } from "../../store/open.ts";
-import { isTaskModeRecommended, type KnownDurations } from "../../task/history.ts";
-import { clean, cleanLines, type Terminal } from "../terminal.ts";
+import { isTaskModeRecommended, type KnownDurations } from "../../task/outlook.ts";
 import { columnsOf, toolsTable } from "../screens/tools-view.ts";
+import { clean, cleanLines, type Terminal } from "../terminal.ts";
 
 /** `meanwhile tools`: the commands as MCP clients see them, and what is wrong with their files. */
 export async function listOwnTools(flags: ProjectFlags, terminal: Terminal, isJson: boolean): Promise<ExitCode> {

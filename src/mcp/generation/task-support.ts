@@ -1,5 +1,5 @@
 import { ProtocolError, requestErrors } from "../../errors.ts";
-import type { CallRequest } from "../../task/calls.ts";
+import type { CallRequest } from "../../task/call-request.ts";
 import { isObject } from "../../wire/json.ts";
 import { knowsTaskSupport } from "../../wire/revisions.ts";
 import { badParams } from "../params.ts";

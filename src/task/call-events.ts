@@ -1,0 +1,72 @@
+import type { Clock } from "../clock.ts";
+import type { CallRequest, Timing } from "./call-request.ts";
+import type { Inline } from "./decisions.ts";
+import type { Worker } from "./worker.ts";
+
+/** What can happen while somebody waits for a call. */
+export type CallEvent = "ended" | "asked" | "late" | "cancelled" | "lost" | "leaving";
+
+interface Listening {
+  readonly mail: Mailbox;
+  readonly worker: Worker;
+  readonly clock: Clock;
+  readonly timing: () => Timing;
+}
+
+/** Everything that can end the wait from outside. */
+export function listenFor(
+  request: CallRequest,
+  decision: Inline,
+  { mail, worker, clock, timing }: Listening,
+): () => void {
+  const { gone, dropped, watcher } = request;
+  const cancelLate =
+    decision.deferAfterMs === undefined ? undefined : clock.after(decision.deferAfterMs, () => mail.put("late"));
+  const onGone = () => mail.put(request.isLost() ? "lost" : "cancelled");
+  const onDropped = () => mail.put("lost");
+  const onLeaving = () => mail.put("leaving");
+  if (worker.isStopped) onLeaving();
+  const stopListening = worker.onLeaving(onLeaving);
+  if (gone.aborted) onGone();
+  else if (dropped?.aborted === true) onDropped();
+  gone.addEventListener("abort", onGone, { once: true });
+  dropped?.addEventListener("abort", onDropped, { once: true });
+  let cancelBeat: (() => void) | undefined;
+  const { heartbeatMs } = decision;
+  const beat = () => {
+    cancelBeat = clock.after(heartbeatMs ?? 0, () => {
+      watcher.beat(timing());
+      beat();
+    });
+  };
+  if (heartbeatMs !== undefined) beat();
+  return () => {
+    cancelLate?.();
+    cancelBeat?.();
+    stopListening();
+    gone.removeEventListener("abort", onGone);
+    dropped?.removeEventListener("abort", onDropped);
+  };
+}
+
+/** Events in the order they came, for one reader. */
+export class Mailbox {
+  readonly #events: CallEvent[] = [];
+  #waiting: ((event: CallEvent) => void) | undefined;
+
+  put(event: CallEvent): void {
+    const reader = this.#waiting;
+    this.#waiting = undefined;
+    if (reader === undefined) this.#events.push(event);
+    else reader(event);
+  }
+
+  next(): Promise<CallEvent> {
+    const event = this.#events.shift();
+    return event !== undefined
+      ? Promise.resolve(event)
+      : new Promise((resolve) => {
+          this.#waiting = resolve;
+        });
+  }
+}

@@ -1,0 +1,95 @@
+import type { CatalogEntry } from "../command/catalog.ts";
+import type { LogLine, Origin } from "../command/context.ts";
+import type { HostLimit } from "../host/profiles.ts";
+import type { EndedCall } from "./ended-call.ts";
+import type { CreateRequest } from "./engine.ts";
+import type { ProgressUpdate } from "./progress.ts";
+import type { Task, TaskQuestion } from "./task.ts";
+
+/** How far a run is in time; the client's view of it is made from both. */
+export interface Timing {
+  readonly elapsedMs: number;
+  readonly estimateMs: number | undefined;
+}
+
+/** What the door that waits for a call is told meanwhile. */
+export interface CallWatcher {
+  progress(update: ProgressUpdate, timing: Timing): void;
+  log(line: LogLine): void;
+  /** Resolves when there is room for this result on its way to the client; undefined when there is. */
+  room?(data: unknown): Promise<unknown> | undefined;
+  /** Nothing was heard for a while, and the host should not take that for a death. */
+  beat(timing: Timing): void;
+  /** Only where `whenAsked` is `elicit`: these questions are open; answer them through the engine. */
+  questions(task: Task, open: readonly TaskQuestion[]): void;
+}
+
+/** One request to run a command, from somebody who waits. */
+export interface CallRequest {
+  readonly entry: CatalogEntry;
+  readonly input: unknown;
+  readonly caller: string;
+  readonly origin: Origin;
+  /** What this client asked for, and what it could take. */
+  readonly client: {
+    /** 2025-11-25 by `params.task`; 2026-07-28 by a hint of ours. */
+    readonly asked: { readonly ttlMs: unknown } | undefined;
+    readonly canTakeTask: boolean;
+    readonly canTakeUnasked: boolean;
+    /** 2025-11-25: it names tasks among its capabilities. */
+    readonly declaresTasks: boolean;
+    readonly takesJobs: boolean;
+    readonly canFollowUp: boolean;
+  };
+  readonly limit: HostLimit & { readonly host: string };
+  readonly progressToken: string | number | undefined;
+  readonly isNew: boolean;
+  readonly idempotencyKey: string | undefined;
+  /** What was asked and answered ahead of the run. */
+  readonly answered: readonly TaskQuestion[];
+  /**
+   * A question: is put to the person while the call waits; sends the call back with it; or makes a task of the call.
+   */
+  readonly whenAsked: "elicit" | "park" | "handOut";
+  /** Why a question finds nobody, where calls are not deferred. */
+  readonly whyNoAnswer: string;
+  readonly watcher: CallWatcher;
+  /** Resolves when the answer to this request has been written, or cannot be any more; asked before it is answered. */
+  readonly delivered?: () => Promise<void>;
+  /** The client wants it no longer, or, when `isLost` says so, is gone: then its call runs on. */
+  readonly gone: AbortSignal;
+  readonly isLost: () => boolean;
+  /** The connection it came by broke, while its client may still live. */
+  readonly dropped: AbortSignal | undefined;
+}
+
+export type CallEnding =
+  | EndedCall
+  | {
+      readonly kind: "deferred";
+      readonly as: "task" | "job" | "handle";
+      readonly task: Task;
+      readonly note: string | undefined;
+    }
+  | { readonly kind: "asked"; readonly task: Task }
+  /**
+   * The process leaves, and this client takes neither a task nor a handle: where its call went, or that it could not be
+   * kept.
+   */
+  | { readonly kind: "left"; readonly taskId: string | undefined; readonly isSafe: boolean };
+
+/** The task that a call asks for. */
+export function toCreation(request: CallRequest, reason: string): CreateRequest {
+  const { entry, input, caller, origin, answered, progressToken, isNew, idempotencyKey } = request;
+  return {
+    entry,
+    input,
+    caller,
+    origin,
+    answered,
+    progressToken,
+    isNew,
+    reason,
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+  };
+}

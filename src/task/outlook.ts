@@ -1,0 +1,88 @@
+import type { Command } from "../command/command.ts";
+import type { AuthorsEstimate } from "./authors-estimate.ts";
+import { quantile, quantiles, totalOf } from "./quantiles.ts";
+import type { DurationCount } from "./store.ts";
+
+/** From this many runs on, history knows better than the author. */
+const enoughRuns = 5;
+/** A command of which one run in twenty takes longer than this is better run as a task. */
+const longMs = 10_000;
+
+/** How long a command takes. */
+export interface KnownDurations {
+  readonly runs: number;
+  readonly p50Ms: number;
+  readonly p95Ms: number;
+  readonly p99Ms: number;
+}
+
+/** What is to be expected of one call: each number only where there is enough to go by. */
+export interface Outlook {
+  readonly estimateMs: number | undefined;
+  /** Runs have shown that such estimates hold: without that nobody is told how long it will still take. */
+  readonly isProven: boolean;
+  readonly p95Ms: number | undefined;
+  /** Its author says that it never ends by itself. */
+  readonly isEndless: boolean;
+}
+
+/** What is worked out of a command's counts. */
+export interface Summary extends KnownDurations {
+  /** Milliseconds a unit of work, once there are enough runs to say. */
+  readonly rateMs: number | undefined;
+  /** By what the author's estimates were off, once there are enough runs to say. */
+  readonly scale: number | undefined;
+  /** What is to be expected where the author says nothing: the same for every call. */
+  readonly outlook: Outlook;
+}
+
+export function toKnown({ runs, p50Ms, p95Ms, p99Ms }: Summary): KnownDurations | undefined {
+  return runs < enoughRuns ? undefined : { runs, p50Ms, p95Ms, p99Ms };
+}
+
+export function toOutlook(summary: Omit<Summary, "outlook">, said: AuthorsEstimate | undefined): Outlook {
+  const { runs, p95Ms } = summary;
+  return {
+    p95Ms: runs >= enoughRuns ? p95Ms : undefined,
+    isEndless: said?.isEndless === true,
+    ...estimateFrom(summary, said),
+  };
+}
+
+/**
+ * What the author says of this very input, corrected by what history knows of such words; without a word of the
+ * author's, history alone.
+ */
+function estimateFrom(
+  { runs, p50Ms, rateMs, scale }: Omit<Summary, "outlook">,
+  said: AuthorsEstimate | undefined,
+): Pick<Outlook, "estimateMs" | "isProven"> {
+  if (said?.isEndless === true) return { estimateMs: undefined, isProven: false };
+  if (said?.work !== undefined)
+    return { estimateMs: rateMs === undefined ? undefined : rateMs * said.work, isProven: rateMs !== undefined };
+  if (said?.ms !== undefined) return { estimateMs: said.ms * (scale ?? 1), isProven: scale !== undefined };
+  const isKnown = runs >= enoughRuns;
+  return { estimateMs: isKnown ? p50Ms : undefined, isProven: isKnown };
+}
+
+export function toDurations(counts: readonly DurationCount[]): KnownDurations {
+  const times = counts.filter((count) => count.kind === "time");
+  const [p50Ms = 0, p95Ms = 0, p99Ms = 0] = quantiles(times, [0.5, 0.95, 0.99]);
+  return { runs: totalOf(times), p50Ms, p95Ms, p99Ms };
+}
+
+export function toSummary(counts: readonly DurationCount[]): Summary {
+  const rates = counts.filter((count) => count.kind === "rate");
+  const scales = counts.filter((count) => count.kind === "scale");
+  const summary = {
+    ...toDurations(counts),
+    rateMs: totalOf(rates) < enoughRuns ? undefined : quantile(rates, 0.5),
+    scale: totalOf(scales) < enoughRuns ? undefined : quantile(scales, 0.5),
+  };
+  return { ...summary, outlook: toOutlook(summary, undefined) };
+}
+
+/** True when a caller does better to run it as a task: its author says it is long, or its history does. */
+export function isTaskModeRecommended(command: Pick<Command, "long">, known: KnownDurations | undefined): boolean {
+  return command.long || (known !== undefined && known.runs >= enoughRuns && known.p95Ms > longMs);
+}
