@@ -19,6 +19,7 @@ import type { FileRule, OwnSocket, System } from "./system.ts";
 /** What Linux and macOS have in common: files have an owner and a mode, sockets are files, processes are in groups. */
 export const posix = {
   ownGroup: { detached: true, windowsHide: true },
+  askToEnd: (pid) => send(pid, "SIGTERM"),
   killGroup,
   refusalOf: (rules) => {
     for (const rule of rules) {
@@ -47,13 +48,17 @@ export function isTaken(pid: number): boolean {
 }
 
 function killGroup(pid: number): void {
-  for (const target of [-pid, pid]) {
-    try {
-      process.kill(target, "SIGKILL");
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code !== "ESRCH" && code !== "EPERM") throw error;
-    }
+  // Below these there is no group of one process, but our own, or everybody.
+  if (pid > 1) for (const target of [-pid, pid]) send(target, "SIGKILL");
+}
+
+/** Whoever is gone, or not ours any more, hears nothing. */
+function send(target: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(target, signal);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "ESRCH" && code !== "EPERM") throw error;
   }
 }
 

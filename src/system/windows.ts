@@ -11,6 +11,14 @@ export function createWindows(programs: Programs = systemPrograms): System {
   const shell = `${folder}\\WindowsPowerShell\\v1.0\\powershell.exe`;
   const askShell = (script: string) => programs.ask(shell, shellWords(script)).trim();
   const refusals = new Map<string, string | undefined>();
+  const killTree = (pid: number) => {
+    programs.ask(`${folder}\\taskkill.exe`, ["/pid", String(pid), "/t", "/f"]);
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It is gone, or not ours.
+    }
+  };
   return {
     platform: "win32",
     isAlive: isTaken,
@@ -31,14 +39,8 @@ export function createWindows(programs: Programs = systemPrograms): System {
     },
     memoryCheckMs: 2_000,
     ownGroup: { detached: false, windowsHide: true },
-    killGroup(pid) {
-      programs.ask(`${folder}\\taskkill.exe`, ["/pid", String(pid), "/t", "/f"]);
-      try {
-        process.kill(pid, "SIGKILL");
-      } catch {
-        // It is gone, or not ours.
-      }
-    },
+    askToEnd: killTree,
+    killGroup: killTree,
     hasDescriptorsLeft: () => true,
     refusalOf(rules) {
       const checked = rulesToAsk(rules, homedir());

@@ -68,7 +68,7 @@ export async function endChild(
     );
   child.stdin.end();
   if (await leaves(politeMs)) return "closing";
-  child.kill("SIGTERM");
+  if (child.pid !== undefined) system.askToEnd(child.pid);
   if (await leaves(signalMs)) return "signal";
   killChild(child);
   // What it has started itself may hold its pipes; those are not ours to wait for.

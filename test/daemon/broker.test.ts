@@ -5,6 +5,7 @@ import { Broker } from "../../src/daemon/broker.ts";
 import { silentLog } from "../../src/log.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
+import { plainStatus } from "./plain-status.ts";
 
 const hello = '{"meanwhile":"hello","key":"k"}\n';
 
@@ -21,18 +22,7 @@ async function openBroker() {
       socket.on("data", (chunk: Buffer) => (heard += chunk.toString("utf8"))).resume();
       return new Promise(() => undefined);
     },
-    status: () => ({
-      pid: 77,
-      version: "0",
-      startedAt: 0,
-      cwd: "/",
-      folders: [],
-      configFile: undefined,
-      socket: "",
-      running: 0,
-      calls: 0,
-      graceSeconds: 25,
-    }),
+    status: () => plainStatus,
     onStop: () => undefined,
     log: silentLog,
   });

@@ -11,6 +11,7 @@ import { FakeClock } from "../helpers/fake-clock.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { turns } from "../helpers/in-memory.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
+import { plainStatus } from "./plain-status.ts";
 
 const idleMs = 900_000;
 
@@ -75,18 +76,7 @@ const createBroker = () =>
     key: "k",
     env: () => [],
     onConnection: () => new Promise(() => undefined),
-    status: () => ({
-      pid: 77,
-      version: "0",
-      startedAt: 0,
-      cwd: "/",
-      folders: [],
-      configFile: undefined,
-      socket: "",
-      running: 0,
-      calls: 0,
-      graceSeconds: 25,
-    }),
+    status: () => plainStatus,
     onStop: () => undefined,
     log: silentLog,
   });

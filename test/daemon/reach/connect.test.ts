@@ -3,12 +3,13 @@ import { createServer } from "node:net";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { reachStatus } from "../../../src/daemon/reach/connect.ts";
-import { type DaemonStatus, toLine } from "../../../src/daemon/greeting.ts";
+import { toLine } from "../../../src/daemon/greeting.ts";
 import { writeRecord } from "../../../src/daemon/record.ts";
 import { openHome } from "../../../src/paths.ts";
 import { isRunning } from "../../helpers/daemon.ts";
 import { temporaryFolder } from "../../helpers/home.ts";
 import { waitFor } from "../../helpers/meanwhile.ts";
+import { plainStatus } from "../plain-status.ts";
 
 test("a daemon that is on its way, and was started by somebody else, is waited for", async () => {
   const home = openHome({ MEANWHILE_HOME: path.join(temporaryFolder(), "home") });
@@ -27,19 +28,7 @@ test("a daemon that is on its way, and was started by somebody else, is waited f
     cwd: process.cwd(),
   });
   await waitFor(() => hasEnded(pidFile));
-  const status: DaemonStatus = {
-    pid: process.pid,
-    version: "0.0.0",
-    startedAt: 0,
-    cwd: "/",
-    folders: [],
-    configFile: undefined,
-    socket: path.join(home.runFolder, "its.sock"),
-    connections: 0,
-    running: 0,
-    calls: 0,
-    graceSeconds: 1,
-  };
+  const status = { ...plainStatus, pid: process.pid, socket: path.join(home.runFolder, "its.sock") };
   const server = createServer((socket) => socket.end(toLine({ meanwhile: "status", ...status })));
   onTestFinished(() => void server.close());
   await new Promise<void>((resolve) => server.listen(status.socket, resolve));
