@@ -77,24 +77,13 @@ async function dispatch(cli: Cli): Promise<ExitCode> {
   const { flags, words, wantsVersion, wantsHelp } = takeGlobals(cli.words);
   const [first] = words;
   if (first === "_complete") return await (await import("./entries/answer-shell.ts")).run(words.slice(1), listedVerbs);
-  if (first === "_work")
-    return await (await import("./entries/work.ts")).run({ flags, protectStdout: () => cli.protectStdout() });
-  if (first === "_project")
-    return await (await import("./entries/print-project.ts")).run({
-      flags,
-      terminal: cli.terminal,
-      protectStdout: () => cli.protectStdout(),
-    });
+  const call = { flags, terminal: cli.terminal, protectStdout: () => cli.protectStdout() };
+  if (first === "_work") return await (await import("./entries/work.ts")).run(call);
+  if (first === "_project") return await (await import("./entries/print-project.ts")).run(call);
   if (first === "_daemon") return await (await import("../daemon/main.ts")).run({ flags, words: words.slice(1) });
   if (first !== undefined && Object.hasOwn(verbs, first) && !wantsHelp) {
     const { verb } = await verbs[first as VerbName].load();
-    const { terminal } = cli;
-    return await runVerb(first, verb, {
-      words: words.slice(1),
-      flags,
-      terminal,
-      protectStdout: () => cli.protectStdout(),
-    });
+    return await runVerb(first, verb, { ...call, words: words.slice(1) });
   }
   if (wantsVersion) return say(cli, `${cli.version}\n`);
   const project = cli.readProject(flags);

@@ -1,15 +1,10 @@
 import { projectConfigOf } from "../../settings/load-config.ts";
 import { loadSettings } from "../../settings/settings.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
-import type { ProjectFlags } from "../../project/project.ts";
-import type { Terminal } from "../terminal.ts";
+import type { VerbCall } from "../verb.ts";
 
 /** For a front that meets a config file written as code: prints the settings that name the project. */
-export async function run(call: {
-  flags: ProjectFlags;
-  terminal: Terminal;
-  protectStdout(): Promise<void>;
-}): Promise<ExitCode> {
+export async function run(call: Omit<VerbCall, "words">): Promise<ExitCode> {
   await call.protectStdout();
   // Refuses what is wrong with any of it, before a daemon is started for it.
   const { configFile, home } = await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });

@@ -12,7 +12,7 @@ import { openServedCatalog } from "../../project/project-commands.ts";
 import { onStoreGone } from "../../store/open.ts";
 import { openTasks } from "../../runtime/open-tasks.ts";
 import type { Tasks } from "../../task/tasks.ts";
-import type { ProjectFlags } from "../../project/project.ts";
+import type { VerbCall } from "../verb.ts";
 import { onStop } from "../../system/on-stop.ts";
 
 const retryCheckMs = 500;
@@ -25,7 +25,7 @@ async function hasRetries(tasks: Tasks): Promise<boolean> {
 }
 
 /** The detached worker behind `--detach`: runs this project's tasks until there are none. */
-export async function run(call: { flags: ProjectFlags; protectStdout(): Promise<void> }): Promise<ExitCode> {
+export async function run(call: Omit<VerbCall, "words">): Promise<ExitCode> {
   await call.protectStdout();
   const settings = await loadSettings({ cwd: process.cwd(), env: process.env, flags: call.flags });
   const write = limitPrints(process, {
