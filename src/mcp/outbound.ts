@@ -1,7 +1,7 @@
 import { getHeapStatistics } from "node:v8";
 import type { EndedCall } from "../task/ended-call.ts";
-import { sizeOf } from "../task/task-outcome.ts";
 import { isTerminal, type Task } from "../task/task.ts";
+import { sizeOf } from "../task/task-outcome.ts";
 import { weigh } from "../task/weigh.ts";
 import type { ClientRequest } from "./request.ts";
 

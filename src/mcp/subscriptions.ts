@@ -1,28 +1,19 @@
-import type { Clock } from "../clock.ts";
 import { type Caller, callerKey } from "../command/caller.ts";
 import { RequestError } from "../errors.ts";
-import type { Engine } from "../task/engine.ts";
 import type { Task } from "../task/task.ts";
 import type { Json } from "../wire/json.ts";
 import { canElicit } from "./questions.ts";
 import type { ClientRequest } from "./request.ts";
-import { type FindCommand, toDetailedTask } from "./task-wire.ts";
-
-export interface SubscriptionOptions {
-  readonly openEngine: () => Promise<Engine>;
-  readonly find: FindCommand;
-  readonly clock: Clock;
-  readonly isDebug: boolean;
-}
+import { type TaskTelling, toDetailedTask } from "./task-wire.ts";
 
 /** Of one listening. */
 const maxTaskIds = 1_000;
 
 /** Tells clients what becomes of the tasks they listen to, as the tasks extension has it: those that are theirs. */
 export class TaskSubscriptions {
-  readonly #options: SubscriptionOptions;
+  readonly #options: TaskTelling;
 
-  constructor(options: SubscriptionOptions) {
+  constructor(options: TaskTelling) {
     this.#options = options;
   }
 

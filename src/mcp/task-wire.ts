@@ -1,9 +1,10 @@
-import { toTimestamp } from "../clock.ts";
+import { type Clock, toTimestamp } from "../clock.ts";
 import type { Command } from "../command/command.ts";
 import { internalErrorCode, ProtocolError } from "../errors.ts";
-import { outcomeOf } from "../task/task-outcome.ts";
+import type { Engine } from "../task/engine.ts";
 import { statusLine } from "../task/status-line.ts";
 import { type EndedTask, isTerminal, openQuestions, type Task } from "../task/task.ts";
+import { outcomeOf } from "../task/task-outcome.ts";
 import { metaKeys } from "../wire/envelope.ts";
 import { toInputRequest } from "./questions.ts";
 import type { Result } from "./request.ts";
@@ -13,6 +14,15 @@ import { toCallResult } from "./results.ts";
 
 /** Finds the command that a task runs, if it is still there. */
 export type FindCommand = (toolName: string) => Command | undefined;
+
+/** What it takes to tell of a task. */
+export interface TaskTelling {
+  /** The tasks, opened when they are first needed. */
+  readonly openEngine: () => Promise<Engine>;
+  readonly find: FindCommand;
+  readonly clock: Clock;
+  readonly isDebug: boolean;
+}
 
 const minPollMs = 500;
 const maxPollMs = 5_000;

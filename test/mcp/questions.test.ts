@@ -3,10 +3,9 @@ import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import type { CommandContext } from "../../src/command/context.ts";
 import { local, openPiped, type Piped } from "../helpers/in-memory.ts";
-import type { Result } from "../helpers/wire.ts";
+import { type Result, takesTasks } from "../helpers/wire.ts";
 
 const minute = 60_000;
-const takesTasks = { extensions: { "io.modelcontextprotocol/tasks": {} } };
 const accept = (content: object) => ({ action: "accept", content });
 const nameSchema = z.object({ name: z.string().min(1) });
 

@@ -3,9 +3,9 @@ import { toEnvelope } from "../../command/envelope.ts";
 import type { RunMessage } from "../../command/outcome.ts";
 import type { Logger } from "../../log.ts";
 import type { Engine } from "../../task/engine.ts";
-import { outcomeOf } from "../../task/task-outcome.ts";
 import { statusLine, toWords } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
+import { outcomeOf } from "../../task/task-outcome.ts";
 import type { ClientConnection, Result } from "../request.ts";
 import { noteUnlessGone } from "./note-unless-gone.ts";
 

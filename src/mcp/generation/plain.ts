@@ -6,7 +6,6 @@ import type { RunMessage } from "../../command/outcome.ts";
 import { type JsonSchema, type Schema, toJsonSchema, validate } from "../../command/schema.ts";
 import { CommandError, RequestError } from "../../errors.ts";
 import type { Budget } from "../../host/budget.ts";
-import type { Engine } from "../../task/engine.ts";
 import { ProgressReader } from "../../task/progress.ts";
 import { statusLine, timingOf } from "../../task/status-line.ts";
 import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
@@ -15,7 +14,7 @@ import type { ListedTool } from "../parts.ts";
 import { ProgressSender } from "../progress-sender.ts";
 import type { ClientRequest, Result } from "../request.ts";
 import { errorResult } from "../results.ts";
-import { type FindCommand, resultOf } from "../task-wire.ts";
+import { resultOf, type TaskTelling } from "../task-wire.ts";
 import { describeJob, toJobHandle } from "./job-handle.ts";
 
 /**
@@ -23,11 +22,7 @@ import { describeJob, toJobHandle } from "./job-handle.ts";
  * what to call next, and these tools follow it up. They are never tasks themselves.
  */
 
-export interface PlainOptions {
-  readonly openEngine: () => Promise<Engine>;
-  readonly find: FindCommand;
-  readonly clock: Clock;
-  readonly isDebug: boolean;
+export interface PlainOptions extends TaskTelling {
   readonly toolPrefix: string;
 }
 

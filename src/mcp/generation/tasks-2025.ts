@@ -1,4 +1,3 @@
-import type { Clock } from "../../clock.ts";
 import { type Caller, callerKey, isKnown } from "../../command/caller.ts";
 import { RequestError } from "../../errors.ts";
 import type { Logger } from "../../log.ts";
@@ -10,7 +9,7 @@ import { readWithRoom } from "../outbound.ts";
 import type { PollLimit } from "../poll-limit.ts";
 import { ProgressSender } from "../progress-sender.ts";
 import type { ClientConnection, ClientRequest, Handler, Result } from "../request.ts";
-import { type FindCommand, relatedTask, resultOrError, toTask2025 } from "../task-wire.ts";
+import { relatedTask, resultOrError, type TaskTelling, toTask2025 } from "../task-wire.ts";
 import { noteUnlessGone } from "./note-unless-gone.ts";
 import { ShownQuestions } from "./shown-questions.ts";
 
@@ -22,12 +21,8 @@ import { ShownQuestions } from "./shown-questions.ts";
 
 const immediateResponse = "io.modelcontextprotocol/model-immediate-response";
 
-export interface Tasks2025Options {
-  readonly openEngine: () => Promise<Engine>;
-  readonly find: FindCommand;
-  readonly clock: Clock;
+export interface Tasks2025Options extends TaskTelling {
   readonly log: Logger;
-  readonly isDebug: boolean;
   readonly polls: PollLimit;
   /** For clients that never fetch the result of a failed task. */
   readonly errorsAsCompleted: boolean;

@@ -1,4 +1,3 @@
-import type { Clock } from "../../clock.ts";
 import { callerKey } from "../../command/caller.ts";
 import type { Answer } from "../../command/context.ts";
 import { ProtocolError, RequestError } from "../../errors.ts";
@@ -9,7 +8,7 @@ import { readWithRoom } from "../outbound.ts";
 import type { PollLimit } from "../poll-limit.ts";
 import { canElicit, toAnswer } from "../questions.ts";
 import type { ClientCapabilities, ClientRequest, Handler, Result } from "../request.ts";
-import { type FindCommand, toDetailedTask } from "../task-wire.ts";
+import { type TaskTelling, toDetailedTask } from "../task-wire.ts";
 
 /**
  * The tasks extension of 2026-07-28: tasks/get with everything in it, tasks/update, tasks/cancel. The server decides
@@ -19,11 +18,7 @@ import { type FindCommand, toDetailedTask } from "../task-wire.ts";
 /** A capability that the request needs was not declared with it. */
 const missingCapabilityCode = -32021;
 
-export interface Tasks2026Options {
-  readonly openEngine: () => Promise<Engine>;
-  readonly find: FindCommand;
-  readonly clock: Clock;
-  readonly isDebug: boolean;
+export interface Tasks2026Options extends TaskTelling {
   readonly polls: PollLimit;
 }
 
