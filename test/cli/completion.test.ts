@@ -1,27 +1,24 @@
-import { localKey } from "../../src/command/caller.ts";
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { createColors } from "picocolors";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { answerShell } from "../../src/cli/entries/answer-shell.ts";
+import { commandHelp } from "../../src/cli/command-usage.ts";
 import { toCommandWords } from "../../src/cli/completion/command-words.ts";
 import type { Grammar } from "../../src/cli/completion/grammar.ts";
 import { bashEscapable, fishEscapable, readLine } from "../../src/cli/completion/line.ts";
+import { answerShell } from "../../src/cli/entries/answer-shell.ts";
 import { globalFlags, helpFlag } from "../../src/cli/flags.ts";
-import { main } from "../../src/cli/main.ts";
 import type { Verb } from "../../src/cli/verb.ts";
 import { type VerbName, verbs } from "../../src/cli/verb-list.ts";
-import type { Terminal } from "../../src/cli/terminal.ts";
-import { commandHelp } from "../../src/cli/command-usage.ts";
+import { localKey } from "../../src/command/caller.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import { openTasks } from "../../src/runtime/open-tasks.ts";
 import { loadSettings } from "../../src/settings/settings.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { loadOnce } from "../helpers/load-once.ts";
 import { runMeanwhile } from "../helpers/meanwhile.ts";
-import { noProject } from "../helpers/no-project.ts";
+import { typeHere } from "../helpers/terminal.ts";
 
 const commandFile = pathToFileURL(path.resolve(import.meta.dirname, "../../src/command/command.ts")).href;
 const command = (text: string) =>
@@ -523,15 +520,4 @@ describe("meanwhile completion", () => {
   });
 });
 
-/** Types a line in a terminal that is not there. */
-async function type(...words: string[]): Promise<{ code: number; printed: string; said: string }> {
-  let printed = "";
-  let said = "";
-  const terminal = {
-    colors: createColors(false),
-    print: (text) => (printed += text),
-    say: (text) => (said += text),
-  } as Partial<Terminal> as Terminal;
-  const code = await main({ words, terminal, ...noProject });
-  return { code, printed, said };
-}
+const type = (...words: string[]) => typeHere(words);

@@ -1,31 +1,16 @@
-import { createColors } from "picocolors";
 import { describe, expect, test } from "vitest";
-import { clean, StageView, type Terminal } from "../../src/cli/terminal.ts";
+import { clean, StageView } from "../../src/cli/terminal.ts";
 import type { ProgressUpdate } from "../../src/task/progress.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
+import { openTerminalHere } from "../helpers/terminal.ts";
 
 function open(isLive: boolean, columns = 80) {
-  let said = "";
   const clock = new FakeClock();
-  const terminal: Terminal = {
-    colors: createColors(false),
-    isLive,
-    canAsk: false,
-    columns,
-    rows: 24,
-    isDataShown: false,
-    folder: process.cwd(),
-    print: () => {},
-    say: (text) => (said += text),
-    erase: () => (said += "\r\x1b[2K"),
-    readInput: () => Promise.resolve(""),
-    onInterrupt: () => () => {},
-    leave: () => {},
-  };
+  const { terminal, said } = openTerminalHere({ isLive, columns });
   return {
     clock,
     view: (estimateSeconds?: number) => new StageView(terminal, { clock, estimateSeconds }),
-    said: () => said,
+    said,
   };
 }
 

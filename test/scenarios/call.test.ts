@@ -3,11 +3,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { createColors } from "picocolors";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { main } from "../../src/cli/main.ts";
 import { quoteWord } from "../../src/cli/remote/server-target.ts";
-import type { Terminal } from "../../src/cli/terminal.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import {
   codeCache,
@@ -18,7 +15,7 @@ import {
   startMeanwhile,
   waitFor,
 } from "../helpers/meanwhile.ts";
-import { noProject } from "../helpers/no-project.ts";
+import { typeHere } from "../helpers/terminal.ts";
 
 /** `meanwhile call`, `tools <target>` and `tasks … --target` against real servers, in pipes. */
 
@@ -78,25 +75,8 @@ afterEach(() => {
 
 /** Types a line without a process of its own: what is real here is the server. */
 async function type(words: readonly string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  let stdout = "";
-  let stderr = "";
-  const terminal: Terminal = {
-    colors: createColors(false),
-    isLive: false,
-    canAsk: false,
-    columns: 80,
-    rows: 24,
-    isDataShown: false,
-    folder: process.cwd(),
-    print: (text) => (stdout += text),
-    say: (text) => (stderr += text),
-    erase: () => {},
-    readInput: () => Promise.resolve(""),
-    onInterrupt: () => () => {},
-    leave: () => {},
-  };
-  const code = await main({ words, terminal, ...noProject });
-  return { code, stdout, stderr };
+  const { code, printed, said } = await typeHere(words);
+  return { code, stdout: printed, stderr: said };
 }
 
 function trace() {

@@ -1,14 +1,11 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
-import { createColors } from "picocolors";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { main } from "../../src/cli/main.ts";
-import type { Terminal } from "../../src/cli/terminal.ts";
 import type { Report } from "../../src/diagnose/report/report.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { isLong } from "../helpers/long.ts";
 import { runMeanwhile, startGuardedHttp, startMeanwhile, waitFor } from "../helpers/meanwhile.ts";
-import { noProject } from "../helpers/no-project.ts";
+import { typeHere } from "../helpers/terminal.ts";
 import { overHttp, resultOf, WireClient } from "../helpers/wire.ts";
 
 /** `meanwhile diagnose` as a person, a pipeline and a model use it. */
@@ -32,14 +29,8 @@ async function startFixture(options: { breaks?: string[]; tokens?: string[] } = 
 
 /** Types a line in a terminal that is not there; whoever would read or run a project's code is told so. */
 async function type(words: readonly string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  let [stdout, stderr] = ["", ""];
-  const terminal: Partial<Terminal> = {
-    colors: createColors(false),
-    print: (text) => (stdout += text),
-    say: (text) => (stderr += text),
-    onInterrupt: () => () => {},
-  };
-  return { code: await main({ words, terminal: terminal as Terminal, ...noProject }), stdout, stderr };
+  const { code, printed, said } = await typeHere(words);
+  return { code, stdout: printed, stderr: said };
 }
 
 /** A process that has ended and that nobody has asked about yet is gone as well. */

@@ -1,27 +1,19 @@
-import { createColors } from "picocolors";
 import { describe, expect, test } from "vitest";
 import { printToolResult, type ResultOptions } from "../../../src/cli/remote/call-result.ts";
-import type { Terminal } from "../../../src/cli/terminal.ts";
 import type { ToolResult } from "../../../src/client/client.ts";
+import { openTerminalHere } from "../../helpers/terminal.ts";
 
 async function print(result: ToolResult, options: Partial<ResultOptions> & { isDataShown?: boolean } = {}) {
-  let printed = "";
-  let said = "";
-  const terminal: Partial<Terminal> = {
-    colors: createColors(false),
-    isDataShown: options.isDataShown ?? false,
-    print: (text) => (printed += text),
-    say: (text) => (said += text),
-  };
+  const { terminal, printed, said } = openTerminalHere({ isDataShown: options.isDataShown ?? false });
   const code = await printToolResult(result, {
-    terminal: terminal as Terminal,
+    terminal,
     isQuiet: false,
     format: "plain",
     name: "crawl",
     durationMs: 3400,
     ...options,
   });
-  return { code, printed, said };
+  return { code, printed: printed(), said: said() };
 }
 
 const text = (...texts: string[]) => texts.map((words) => ({ type: "text", text: words }));

@@ -1,38 +1,26 @@
-import { createColors } from "picocolors";
 import { describe, expect, test } from "vitest";
 import { leftAlone } from "../../../src/cli/follow-work.ts";
 import { followRemote, type RemoteOptions } from "../../../src/cli/remote/follow-remote.ts";
 import { HeldLines } from "../../../src/cli/screens/held-lines.ts";
-import { StageView, type Terminal } from "../../../src/cli/terminal.ts";
+import { StageView } from "../../../src/cli/terminal.ts";
 import type { FollowOptions, TaskState } from "../../../src/client/client.ts";
 import { Cancelled } from "../../../src/errors.ts";
 import { FakeClock } from "../../helpers/fake-clock.ts";
+import { openTerminalHere } from "../../helpers/terminal.ts";
 
 const task: TaskState = { taskId: "t1", status: "working" };
 
 /** Work that lasts until it is aborted, at a terminal where signals can be sent but nobody asked. */
 function follow(options: Partial<RemoteOptions> = {}, work?: (follow: FollowOptions) => Promise<string>) {
-  let said = "";
   const left: number[] = [];
   let signal: (how: "interrupt" | "leave") => void = () => {};
-  const terminal: Terminal = {
-    colors: createColors(false),
-    isLive: false,
-    canAsk: false,
-    columns: 80,
-    rows: 24,
-    isDataShown: false,
-    folder: process.cwd(),
-    print: () => {},
-    say: (text) => (said += text),
-    erase: () => (said += "\r\x1b[2K"),
-    readInput: () => Promise.resolve(""),
+  const { terminal, said } = openTerminalHere({
     onInterrupt(listener) {
       signal = listener;
       return () => (signal = () => {});
     },
     leave: (code) => left.push(code),
-  };
+  });
   const untilAborted = ({ signal: stop }: FollowOptions) =>
     new Promise<string>((_, reject) => stop?.addEventListener("abort", () => reject(new Error("lost"))));
   const remote = {
@@ -45,7 +33,7 @@ function follow(options: Partial<RemoteOptions> = {}, work?: (follow: FollowOpti
   };
   const ended = followRemote(remote, work ?? untilAborted);
   ended.catch(() => undefined);
-  return { ended, left, said: () => said, send: (how: "interrupt" | "leave") => signal(how) };
+  return { ended, left, said, send: (how: "interrupt" | "leave") => signal(how) };
 }
 
 describe("a signal", () => {
@@ -126,18 +114,11 @@ test("a question has the screen for itself: what is said meanwhile is said after
 });
 
 test("the time left of a task that is met on its way counts from its beginning", () => {
-  let said = "";
   const clock = new FakeClock();
-  const terminal: Partial<Terminal> = {
-    colors: createColors(false),
-    isLive: true,
-    columns: 80,
-    say: (text) => (said += text),
-    erase: () => (said += "\r\x1b[2K"),
-  };
-  const view = new StageView(terminal as Terminal, { clock, elapsedMs: 30_000 });
+  const { terminal, said } = openTerminalHere({ isLive: true });
+  const view = new StageView(terminal, { clock, elapsedMs: 30_000 });
   view.progress({ value: 50, total: 100, percentage: 50, message: undefined, context: undefined });
   clock.advance(100);
-  expect(said).toMatch(/50% {2}about 31 s left$/);
+  expect(said()).toMatch(/50% {2}about 31 s left$/);
   view.end();
 });

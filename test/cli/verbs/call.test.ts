@@ -1,12 +1,9 @@
 import path from "node:path";
-import { createColors } from "picocolors";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { answerShell } from "../../../src/cli/entries/answer-shell.ts";
-import { main } from "../../../src/cli/main.ts";
-import type { Terminal } from "../../../src/cli/terminal.ts";
 import { temporaryFolder, writeFiles } from "../../helpers/home.ts";
 import { loadOnce } from "../../helpers/load-once.ts";
-import { noProject } from "../../helpers/no-project.ts";
+import { typeHere } from "../../helpers/terminal.ts";
 
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -15,19 +12,7 @@ afterEach(() => {
 /**
  * Types a line in a terminal that is not there. The port is nobody's: a line that got as far as to call would say so.
  */
-async function type(...words: string[]): Promise<{ code: number; printed: string; said: string }> {
-  let printed = "";
-  let said = "";
-  const terminal: Partial<Terminal> = {
-    colors: createColors(false),
-    print: (text) => (printed += text),
-    say: (text) => (said += text),
-    readInput: () => Promise.resolve("[1]"),
-    onInterrupt: () => () => {},
-  };
-  const code = await main({ words, terminal: terminal as Terminal, ...noProject });
-  return { code, printed, said };
-}
+const type = (...words: string[]) => typeHere(words, { readInput: () => Promise.resolve("[1]") });
 
 const url = "http://127.0.0.1:1/mcp";
 

@@ -1,15 +1,14 @@
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
-import { createColors } from "picocolors";
 import { afterEach, expect, test, vi } from "vitest";
 import { runVerb } from "../../../src/cli/verb.ts";
 import { verb } from "../../../src/cli/verbs/tools.ts";
-import type { Terminal } from "../../../src/cli/terminal.ts";
 import { systemClock } from "../../../src/clock.ts";
 import { loadSettings } from "../../../src/settings/settings.ts";
 import { openStore } from "../../../src/store/open.ts";
 import { History } from "../../../src/task/history.ts";
 import { temporaryFolder, writeFiles } from "../../helpers/home.ts";
+import { openTerminalHere } from "../../helpers/terminal.ts";
 
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -25,16 +24,10 @@ function project(files: Readonly<Record<string, string>>) {
   vi.stubEnv("MEANWHILE_HOME", home);
   vi.stubEnv("MEANWHILE_STORE", undefined);
   async function list(): Promise<{ code: number; tools: Record<string, unknown>[]; said: string }> {
-    let printed = "";
-    let said = "";
-    const terminal = {
-      colors: createColors(false),
-      print: (text) => (printed += text),
-      say: (text) => (said += text),
-    } as Partial<Terminal> as Terminal;
+    const { terminal, printed, said } = openTerminalHere();
     const words = ["--json", "--no-bundled", "--commands", path.join(folder, "commands")];
     const code = await runVerb("tools", verb, { words, flags: {}, terminal, protectStdout: async () => {} });
-    return { code, tools: (JSON.parse(printed) as { tools: Record<string, unknown>[] }).tools, said };
+    return { code, tools: (JSON.parse(printed()) as { tools: Record<string, unknown>[] }).tools, said: said() };
   }
   const flags = { bundled: false, commands: [path.join(folder, "commands")] };
   const key = async () => (await loadSettings({ cwd: process.cwd(), env: { MEANWHILE_HOME: home }, flags })).project;

@@ -1,16 +1,13 @@
 import { closeSync, ftruncateSync, mkdirSync, openSync } from "node:fs";
 import path from "node:path";
-import { createColors } from "picocolors";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { main } from "../../../src/cli/main.ts";
-import type { Terminal } from "../../../src/cli/terminal.ts";
 import { comparisonToMarkdown, comparisonToTerminal } from "../../../src/diagnose/formats/comparison.ts";
 import { toJson } from "../../../src/diagnose/formats/json-report.ts";
 import { compareReports, failsAt } from "../../../src/diagnose/report/compare-reports.ts";
 import type { CheckResult, Finding, Report } from "../../../src/diagnose/report/report.ts";
 import { sample, sampleFile, unspoken } from "../../fixtures/diagnose/reports/samples.ts";
 import { temporaryFolder, writeFiles } from "../../helpers/home.ts";
-import { noProject } from "../../helpers/no-project.ts";
+import { typeHere } from "../../helpers/terminal.ts";
 
 const bad = sample("bad");
 const idsOf = (findings: readonly Finding[]) => findings.map(({ id }) => id);
@@ -251,16 +248,4 @@ describe("meanwhile compare", () => {
   });
 });
 
-/** Types the words behind `meanwhile compare` in a terminal that is not there. */
-async function type(...words: string[]): Promise<{ code: number; printed: string; said: string }> {
-  let printed = "";
-  let said = "";
-  const terminal: Partial<Terminal> = {
-    colors: createColors(false),
-    isDataShown: false,
-    print: (text) => (printed += text),
-    say: (text) => (said += text),
-  };
-  const code = await main({ words: ["compare", ...words], terminal: terminal as Terminal, ...noProject });
-  return { code, printed, said };
-}
+const type = (...words: string[]) => typeHere(["compare", ...words]);
