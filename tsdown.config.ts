@@ -73,7 +73,7 @@ export default defineConfig([
       diagnose: "src/diagnose/index.ts",
       "diagnose-child": "src/diagnose/process/check-child.ts",
       bin: "src/bin.ts",
-      attempt: "src/task/isolated/child.ts",
+      attempt: "src/task/isolated/child-process.ts",
       heartbeat: "src/store/sqlite/heartbeat.ts",
     },
     format: "esm",

@@ -4,7 +4,7 @@
 // call, and what is measured is not the client.
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
-import { toEnvelope } from "../src/wire/envelope.ts";
+import { toEnvelope } from "../src/wire/request-envelope.ts";
 import { acceptBoth, isEventStream, subjectHeaders } from "../src/wire/http-client.ts";
 import { legacyRevision, modernRevision } from "../src/wire/revisions.ts";
 import { EventReader } from "../src/wire/sse.ts";

@@ -1,7 +1,7 @@
 // Pages of a long list: tasks loaded in bulk into the real schema, and as many in the SDK's store.
 import { InMemoryTaskStore } from "@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js";
 import Database from "better-sqlite3";
-import { toCursor } from "../../src/store/cursor.ts";
+import { toCursor } from "../../src/store/page-cursor.ts";
 import { openStore } from "../../src/store/open.ts";
 import { project } from "./engine.mjs";
 

@@ -3,9 +3,9 @@ import type { DescribedCommand } from "../command/command.ts";
 import type { FoundCommand } from "../command/discover.ts";
 import { UsageError } from "../errors.ts";
 import { wrap } from "../screen/width.ts";
+import { describeOff, type Parameter, readValue, toParameters } from "./arguments.ts";
 import type { Flag } from "./completion/grammar.ts";
 import { commandFlags, globalFlags } from "./flags.ts";
-import { describeOff, type Parameter, readValue, toParameters } from "./arguments.ts";
 import { clean } from "./terminal.ts";
 
 /** What was typed after a command's name. */

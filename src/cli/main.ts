@@ -3,10 +3,7 @@ import type { DescribedCommand } from "../command/command.ts";
 import type { FoundCommand } from "../command/discover.ts";
 import { closest } from "../command/suggest.ts";
 import { CommandError, Exit, type ExitCode, exitCodeOf, messageOf, UsageError } from "../errors.ts";
-import { printHelp } from "./screens/layout.ts";
-import type { RunSurroundings } from "./run-in-terminal.ts";
-import { clean, cleanLines, type Terminal } from "./terminal.ts";
-import { columnsOf } from "./screens/tools-view.ts";
+import type { ProjectFlags, ProjectScope } from "../project/project.ts";
 import {
   beforeDashes,
   commandHelp,
@@ -17,7 +14,10 @@ import {
   unknownHelp,
   wantsHelpOf,
 } from "./command-usage.ts";
-import type { ProjectFlags, ProjectScope } from "../project/project.ts";
+import type { RunSurroundings } from "./run-in-terminal.ts";
+import { printHelp } from "./screens/layout.ts";
+import { columnsOf } from "./screens/tools-view.ts";
+import { clean, cleanLines, type Terminal } from "./terminal.ts";
 import { runVerb } from "./verb.ts";
 import { listedVerbs, type VerbName, verbs } from "./verb-list.ts";
 

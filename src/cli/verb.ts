@@ -1,5 +1,5 @@
-import type { ProjectFlags } from "../project/project.ts";
 import { Exit, type ExitCode, UsageError } from "../errors.ts";
+import type { ProjectFlags } from "../project/project.ts";
 import { addFlags, beforeDashes, quietProgram, sentence } from "./command-usage.ts";
 import type { Flag, Operand } from "./completion/grammar.ts";
 import { printHelp } from "./screens/layout.ts";

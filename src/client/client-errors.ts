@@ -1,8 +1,8 @@
 import { CommandError } from "../errors.ts";
-import { cut } from "../wire/errors.ts";
+import { cut } from "../wire/peer-errors.ts";
 import type { Question } from "./client.ts";
 
-export { ConnectionError, ServerError } from "../wire/errors.ts";
+export { ConnectionError, ServerError } from "../wire/peer-errors.ts";
 
 /** The server asks something that nobody here can answer. A task is left alive and waits for its answer. */
 export class InputRequired extends CommandError {

@@ -1,6 +1,6 @@
 import { RequestError } from "../errors.ts";
-import { cut } from "../wire/errors.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
+import { cut } from "../wire/peer-errors.ts";
 import { legacyRevision } from "../wire/revisions.ts";
 import type { TaskPage, TaskState } from "./client.ts";
 import { answerMs } from "./connection/server-connection.ts";

@@ -1,8 +1,8 @@
 import { RequestError } from "../errors.ts";
 import { createId } from "../ids.ts";
-import { paramHeaders } from "../wire/envelope.ts";
-import { ConnectionError, cut, ServerError } from "../wire/errors.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
+import { ConnectionError, cut, ServerError } from "../wire/peer-errors.ts";
+import { paramHeaders } from "../wire/request-envelope.ts";
 import { legacyRevision, modernRevision } from "../wire/revisions.ts";
 import type { Answer, CallOptions, Question, Tool, ToolResult } from "./client.ts";
 import { InputRequired } from "./client-errors.ts";

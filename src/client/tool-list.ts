@@ -1,5 +1,5 @@
-import { ConnectionError } from "../wire/errors.ts";
 import { isObject, textOf } from "../wire/json.ts";
+import { ConnectionError } from "../wire/peer-errors.ts";
 import type { Tool } from "./client.ts";
 import { orAborted } from "./connection/or-aborted.ts";
 import { answerMs, type ServerConnection } from "./connection/server-connection.ts";

@@ -2,10 +2,10 @@ import { PassThrough } from "node:stream";
 import { type Clock, within } from "../clock.ts";
 import type { Logger } from "../log.ts";
 import type { Home } from "../paths.ts";
-import { toEnvelope } from "../wire/envelope.ts";
 import { isObject, type Json } from "../wire/json.ts";
 import { LineSplitter } from "../wire/lines.ts";
 import { readMessage } from "../wire/message.ts";
+import { toEnvelope } from "../wire/request-envelope.ts";
 import { legacyRevisions, modernRevision } from "../wire/revisions.ts";
 import { type KeptAnswers, type Whose, writeAnswers } from "./carry/kept-answers.ts";
 

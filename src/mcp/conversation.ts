@@ -1,9 +1,9 @@
 import type { Caller } from "../command/caller.ts";
 import { internalErrorCode } from "../errors.ts";
 import { hasClaim, isModernClaim, logLevels, refuseIssue } from "../wire/claim.ts";
-import { metaKeys } from "../wire/envelope.ts";
 import { fieldsOf, type Json, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
+import { metaKeys } from "../wire/request-envelope.ts";
 import { modernRevision } from "../wire/revisions.ts";
 import { unsupportedRevision } from "../wire/routing.ts";
 import type { Tasks2025 } from "./generation/tasks-2025.ts";

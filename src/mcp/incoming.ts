@@ -1,8 +1,8 @@
 import type { Caller } from "../command/caller.ts";
 import { logLevels } from "../wire/claim.ts";
-import { metaKeys } from "../wire/envelope.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
+import { metaKeys } from "../wire/request-envelope.ts";
 import { modernRevision } from "../wire/revisions.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Guest } from "./guest.ts";

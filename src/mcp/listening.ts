@@ -1,6 +1,6 @@
 import { internalErrorCode, ProtocolError } from "../errors.ts";
-import { metaKeys } from "../wire/envelope.ts";
 import { fieldsOf, type Json } from "../wire/json.ts";
+import { metaKeys } from "../wire/request-envelope.ts";
 import { missingTasks, takesTasks } from "./generation/tasks-2026.ts";
 import { objectParam } from "./params.ts";
 import type { ClientConnection, ClientRequest, Result } from "./request.ts";

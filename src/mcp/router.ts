@@ -1,8 +1,8 @@
 import type { Caller } from "../command/caller.ts";
 import { internalErrorCode, ProtocolError, RequestError, RuntimeError, requestErrors } from "../errors.ts";
-import { metaKeys } from "../wire/envelope.ts";
 import { excerptOf, type Json, listOf } from "../wire/json.ts";
 import { WrittenResult } from "../wire/message.ts";
+import { metaKeys } from "../wire/request-envelope.ts";
 import {
   hasCompletionsCapability,
   knowsTaskSupport,

@@ -5,7 +5,7 @@ import type { Engine } from "../task/engine.ts";
 import { statusLine } from "../task/status-line.ts";
 import { type EndedTask, isTerminal, openQuestions, type Task } from "../task/task.ts";
 import { outcomeOf } from "../task/task-outcome.ts";
-import { metaKeys } from "../wire/envelope.ts";
+import { metaKeys } from "../wire/request-envelope.ts";
 import { toInputRequest } from "./questions.ts";
 import type { Result } from "./request.ts";
 import { toCallResult } from "./results.ts";

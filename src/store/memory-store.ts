@@ -28,7 +28,6 @@ import {
   type TaskRules,
 } from "../task/task.ts";
 import { apply, begin, type TaskEvent } from "../task/transitions.ts";
-import { fromCursor, toCursor } from "./cursor.ts";
 import { Listeners } from "./listeners.ts";
 import {
   beyond,
@@ -41,6 +40,7 @@ import {
   readyFor,
   toJson,
 } from "./memory-rows.ts";
+import { fromCursor, toCursor } from "./page-cursor.ts";
 
 /** The reference: the pure rules on a Map. Nothing survives the process. */
 export class MemoryStore implements TaskStore, Dispatcher {

@@ -5,9 +5,9 @@ import { ShuttingDown } from "../errors.ts";
 import { failpoint } from "../failpoint.ts";
 import { ClaimedTask, type ClaimedTaskOptions } from "./claimed-task.ts";
 import type { RunIsolated } from "./isolated/isolation.ts";
-import { notLoaded, notRun, withSentence } from "./task-outcome.ts";
 import { KeptSteps, Runner, type RunnerOptions } from "./runner.ts";
 import type { Task } from "./task.ts";
+import { notLoaded, notRun, withSentence } from "./task-outcome.ts";
 
 export interface AttemptOptions extends ClaimedTaskOptions, RunnerOptions {
   /** Runs an attempt in a child process; absent where there can be none. */

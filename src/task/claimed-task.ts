@@ -8,12 +8,12 @@ import { type Absences, absentMessage } from "./absence.ts";
 import type { EndedTasks } from "./ended.ts";
 import { Inputs } from "./inputs.ts";
 import { questionLimitMs } from "./limits.ts";
-import { crashedOutcome, NotLoaded, toProgress, toTaskOutcome } from "./task-outcome.ts";
 import { ProgressTrack } from "./progress.ts";
 import { retryAt } from "./retry.ts";
 import { forCommands } from "./runner.ts";
 import type { Claim, TaskStore } from "./store.ts";
 import { isTerminal, maxOwnCrashes, type Task, type TaskOutcome, type TaskProgress, type TaskRules } from "./task.ts";
+import { crashedOutcome, NotLoaded, toProgress, toTaskOutcome } from "./task-outcome.ts";
 import { apply, interruptedOutcome } from "./transitions.ts";
 
 export interface ClaimedTaskOptions {

@@ -1,7 +1,7 @@
 import type { Outcome } from "../command/outcome.ts";
 import type { HeldCall } from "./held-call.ts";
-import { outcomeOf } from "./task-outcome.ts";
 import { isTerminal, type Task } from "./task.ts";
+import { outcomeOf } from "./task-outcome.ts";
 
 export interface EndedCallOptions {
   readonly outcome: Outcome;

@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { TaskStore } from "../task/store.ts";
 import { askingCases } from "./store-cases/asking.ts";
-import { callCases } from "./store-cases/calls.ts";
+import { callCases } from "./store-cases/calling.ts";
 import { changeCases } from "./store-cases/changes.ts";
 import { claimingCases } from "./store-cases/claiming.ts";
 import { cleaningCases } from "./store-cases/cleaning.ts";

@@ -3,7 +3,7 @@ import type { Writable } from "node:stream";
 import type { Clock } from "../clock.ts";
 import { weigh } from "../mcp/outbound.ts";
 import { type Message, writeAnything } from "../wire/message.ts";
-import { partBytes, unread } from "./limits.ts";
+import { partBytes, unread } from "./door-limits.ts";
 
 type Id = string | number;
 

@@ -2,7 +2,7 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import { systemClock, within } from "../clock.ts";
 import { system } from "../system/system.ts";
-import { ConnectionError, cut } from "./errors.ts";
+import { ConnectionError, cut } from "./peer-errors.ts";
 
 /** A server that is started here and speaks over its pipes. */
 export type Child = ChildProcessByStdio<Writable, Readable, Readable>;

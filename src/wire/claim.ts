@@ -1,6 +1,6 @@
 import { ProtocolError, requestErrors } from "../errors.ts";
-import { metaKeys } from "./envelope.ts";
 import { isObject, type Json } from "./json.ts";
+import { metaKeys } from "./request-envelope.ts";
 import { isModern, modernRevision } from "./revisions.ts";
 
 /** What is wrong with what a request of 2026-07-28 says about who asks. */

@@ -1,8 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import { RequestError } from "../errors.ts";
-import { metaKeys } from "./envelope.ts";
 import { describeExcess, type JsonLimits, weighJson } from "./json.ts";
 import type { Message } from "./message.ts";
+import { metaKeys } from "./request-envelope.ts";
 
 export const maxBodyBytes = 4 * 1024 * 1024;
 export const maxIntroductionBytes = 16 * 1024;

@@ -1,7 +1,7 @@
 import http, { type IncomingMessage, type RequestOptions } from "node:http";
 import https from "node:https";
-import { routingHeaders } from "./envelope.ts";
 import type { Json } from "./json.ts";
+import { routingHeaders } from "./request-envelope.ts";
 import { hasVersionHeader, isModern } from "./revisions.ts";
 import { EventReader, type ServerEvent } from "./sse.ts";
 

@@ -1,8 +1,8 @@
 import type { Readable, Writable } from "node:stream";
-import { ConnectionError } from "./errors.ts";
 import { LineSplitter, maxLineBytes } from "./lines.ts";
 import { type Message, readMessage, writeMessage } from "./message.ts";
 import type { LinkEvents } from "./peer.ts";
+import { ConnectionError } from "./peer-errors.ts";
 
 /** Messages on a pair of byte streams, one a line. */
 

@@ -1,9 +1,9 @@
 import { systemClock, within } from "../clock.ts";
 import { RequestError } from "../errors.ts";
-import { ConnectionError, ServerError } from "./errors.ts";
 import { type Id, InFlight, type Sent } from "./in-flight.ts";
 import { fieldsOf, isObject, type Json } from "./json.ts";
 import type { Message } from "./message.ts";
+import { ConnectionError, ServerError } from "./peer-errors.ts";
 
 /** Messages to and from the other side, whatever carries them. */
 export interface Link {

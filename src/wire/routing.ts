@@ -1,9 +1,9 @@
 import { isUtf8 } from "node:buffer";
 import { ProtocolError, requestErrors } from "../errors.ts";
 import { hasClaim, isModernClaim, refuseIssue, toIssueError } from "./claim.ts";
-import { markedValue, metaKeys, paramMarks } from "./envelope.ts";
 import { excerptOf, fieldsOf, isObject, type Json, textOf } from "./json.ts";
 import type { Message } from "./message.ts";
+import { markedValue, metaKeys, paramMarks } from "./request-envelope.ts";
 import { isModern, modernRevision } from "./revisions.ts";
 
 /** How an HTTP server reads which revision a message is of, and whether its headers say the same as its body. */

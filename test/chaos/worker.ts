@@ -17,7 +17,7 @@ const [folder = "", leaseText = ""] = process.argv.slice(2);
 const leaseMs = Number(leaseText);
 const clock = systemClock;
 const store = await openStore(path.join(folder, "tasks.db"), { clock });
-const childFile = path.join(import.meta.dirname, "../../src/task/isolated/child.ts");
+const childFile = path.join(import.meta.dirname, "../../src/task/isolated/child-process.ts");
 const worker = new Worker({
   store,
   dispatcher: store,

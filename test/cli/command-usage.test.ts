@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { formatData } from "../../src/cli/screens/output.ts";
 import { commandHelp, parseTyped } from "../../src/cli/command-usage.ts";
+import { formatData } from "../../src/cli/screens/output.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import { content } from "../../src/command/content.ts";
 

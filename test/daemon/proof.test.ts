@@ -4,7 +4,7 @@ import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { Broker } from "../../src/daemon/broker.ts";
 import { showSecret } from "../../src/daemon/proof.ts";
-import { askDaemon } from "../../src/daemon/reach/ask.ts";
+import { askDaemon } from "../../src/daemon/reach/ask-daemon.ts";
 import { writeRecord } from "../../src/daemon/record.ts";
 import { silentLog } from "../../src/log.ts";
 import { homeAt } from "../../src/paths.ts";

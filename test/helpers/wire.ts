@@ -1,11 +1,11 @@
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
-import { toEnvelope } from "../../src/wire/envelope.ts";
 import { acceptBoth, isEventStream, readBody, subjectHeaders } from "../../src/wire/http-client.ts";
 import { InFlight } from "../../src/wire/in-flight.ts";
 import { LineSplitter } from "../../src/wire/lines.ts";
 import { readMessage, type Message as Sent, writeMessage } from "../../src/wire/message.ts";
+import { toEnvelope } from "../../src/wire/request-envelope.ts";
 import { isModern, legacyRevision, modernRevision, tasksExtension } from "../../src/wire/revisions.ts";
 import { cleanUp } from "./home.ts";
 import { type Started, waitFor } from "./meanwhile.ts";

@@ -1,4 +1,3 @@
-import { localKey } from "../../src/command/caller.ts";
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -15,6 +14,7 @@ import {
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { verbs } from "../../src/cli/verb-list.ts";
+import { localKey } from "../../src/command/caller.ts";
 import { defineCommand } from "../../src/command/command.ts";
 import { openTasks } from "../../src/runtime/open-tasks.ts";
 import { loadSettings } from "../../src/settings/settings.ts";

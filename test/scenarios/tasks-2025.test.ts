@@ -22,7 +22,7 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { metaKeys } from "../../src/wire/envelope.ts";
+import { metaKeys } from "../../src/wire/request-envelope.ts";
 import { tasksExtension } from "../../src/wire/revisions.ts";
 import type { TransportName } from "../helpers/clients.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";

@@ -118,7 +118,7 @@ test("a recovering task whose command file stays away for 60 s ends, and says th
 test("a process of its own that finds the file half-written waits for the rest, though the catalog has not noticed", async () => {
   const { file, catalog, start, get } = await setUp(systemClock, source('isolation: "process",'));
   const entry = catalog.get("do_it");
-  const childFile = path.resolve(import.meta.dirname, "../../src/task/isolated/child.ts");
+  const childFile = path.resolve(import.meta.dirname, "../../src/task/isolated/child-process.ts");
   // The catalog keeps what it has loaded; the child reads what is there now.
   writeFileSync(file, source().slice(0, 60));
   start({

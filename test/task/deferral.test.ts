@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { findHost } from "../../src/host/profiles.ts";
 import {
-  type DeferralFacts,
   type Decision,
+  type DeferralFacts,
   type DeferralRules,
   decide,
   defaultDeferral,

@@ -4,7 +4,7 @@ import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { internalErrorCode } from "../../src/errors.ts";
-import { metaKeys, toEnvelope } from "../../src/wire/envelope.ts";
+import { metaKeys, toEnvelope } from "../../src/wire/request-envelope.ts";
 import { modernRevision, revisions } from "../../src/wire/revisions.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
 import { type HttpHere, serveHttpHere } from "../helpers/in-process.ts";

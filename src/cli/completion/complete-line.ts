@@ -1,8 +1,8 @@
 import type { DescribedCommand, Suggestion } from "../../command/command.ts";
 import type { FoundCommand } from "../../command/discover.ts";
+import type { ProjectFlags } from "../../project/project.ts";
 import type { TaskStatus } from "../../task/task.ts";
 import { globalFlags, helpFlag } from "../flags.ts";
-import type { ProjectFlags } from "../../project/project.ts";
 import type { Verb, VerbGroup } from "../verb.ts";
 import { type VerbName, verbs } from "../verb-list.ts";
 import { toCommandWords } from "./command-words.ts";

@@ -1,6 +1,6 @@
 import { formatDuration, sleep, systemClock } from "../../clock.ts";
 import { atAddress } from "../../daemon/front.ts";
-import { stopDaemon } from "../../daemon/reach/ask.ts";
+import { stopDaemon } from "../../daemon/reach/ask-daemon.ts";
 import { reachStatus } from "../../daemon/reach/connect.ts";
 import { refuseUnwritable } from "../../daemon/reach/start.ts";
 import { DaemonUnreachable } from "../../daemon/reach/unreachable.ts";

@@ -2,7 +2,7 @@ import { systemClock } from "../../clock.ts";
 import { whatBlocks } from "../../daemon/doing.ts";
 import { addressOf } from "../../daemon/front.ts";
 import type { DaemonStatus } from "../../daemon/greeting.ts";
-import { askDaemon } from "../../daemon/reach/ask.ts";
+import { askDaemon } from "../../daemon/reach/ask-daemon.ts";
 import type { DaemonAddress } from "../../daemon/reach/start.ts";
 import { DaemonUnreachable } from "../../daemon/reach/unreachable.ts";
 import { type DaemonRecord, readRecords, removeRecord } from "../../daemon/record.ts";

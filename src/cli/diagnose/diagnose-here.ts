@@ -1,6 +1,6 @@
 import { systemClock } from "../../clock.ts";
-import { runDiagnosis } from "../../diagnose/run-diagnosis.ts";
 import type { Report } from "../../diagnose/report/report.ts";
+import { runDiagnosis } from "../../diagnose/run-diagnosis.ts";
 import { Cancelled, Exit } from "../../errors.ts";
 import { homeAt } from "../../paths.ts";
 import { packageVersion } from "../../project/project.ts";

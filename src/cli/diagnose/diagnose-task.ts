@@ -1,20 +1,20 @@
-import { localKey } from "../../command/caller.ts";
 import type { FollowOptions, Progress, TaskState } from "../../client/client.ts";
 import { Detach } from "../../client/detach.ts";
 import { sleep, systemClock } from "../../clock.ts";
-import { loadSettings } from "../../settings/settings.ts";
+import { localKey } from "../../command/caller.ts";
 import { ownCommand } from "../../diagnose/diagnose-command.ts";
-import type { Report } from "../../diagnose/report/report.ts";
 import { nameOf } from "../../diagnose/diagnosis-target.ts";
+import type { Report } from "../../diagnose/report/report.ts";
 import { CommandError, TimedOut } from "../../errors.ts";
-import { type EndedTask, isTerminal, type Task } from "../../task/task.ts";
 import { openTasks } from "../../runtime/open-tasks.ts";
+import { loadSettings } from "../../settings/settings.ts";
+import { type EndedTask, isTerminal, type Task } from "../../task/task.ts";
 import type { Tasks } from "../../task/tasks.ts";
 import { leftAlone } from "../follow-work.ts";
+import { startDetachedWorker } from "../own/detached-worker.ts";
 import { followRemote } from "../remote/follow-remote.ts";
 import { quoteWord } from "../remote/server-target.ts";
 import { clean, type Terminal } from "../terminal.ts";
-import { startDetachedWorker } from "../own/detached-worker.ts";
 import type { TypedDiagnosis } from "./read-diagnosis.ts";
 
 /**

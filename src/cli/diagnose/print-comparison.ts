@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from "node:fs";
-import { compareReports, type failLimits, failsAt } from "../../diagnose/report/compare-reports.ts";
 import { comparisonToJson, comparisonToMarkdown, comparisonToTerminal } from "../../diagnose/formats/comparison.ts";
 import { maxReportBytes, readReport } from "../../diagnose/formats/json-report.ts";
+import { compareReports, type failLimits, failsAt } from "../../diagnose/report/compare-reports.ts";
 import type { Report } from "../../diagnose/report/report.ts";
 import { Exit, type ExitCode, UsageError } from "../../errors.ts";
 import { homeAt } from "../../paths.ts";

@@ -1,11 +1,12 @@
 import { homedir } from "node:os";
 import { systemClock, within } from "../../clock.ts";
 import type { Suggestion } from "../../command/command.ts";
+import { takeStdout } from "../../command/process-guard.ts";
 import { completeTaskId } from "../../completion/completers.ts";
 import { filterBy } from "../../completion/filter.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
-import { takeStdout } from "../../command/process-guard.ts";
 import type { ProcessEnvironment } from "../../paths.ts";
+import type { ProjectFlags } from "../../project/project.ts";
 import { findForTerminal, findServed } from "../../project/project-commands.ts";
 import { StoredCatalog } from "../../project/stored-catalog.ts";
 import { readSettings, type Settings } from "../../settings/settings.ts";
@@ -14,7 +15,6 @@ import type { TaskStatus } from "../../task/task.ts";
 import { type CompletionFacts, completeLine } from "../completion/complete-line.ts";
 import type { Completed } from "../completion/grammar.ts";
 import { isShell, readShell, toAnswer } from "../completion/shells.ts";
-import type { ProjectFlags } from "../../project/project.ts";
 
 /** Somebody has pressed a key and waits: better no answer than a late one. */
 const limitMs = 3_000;

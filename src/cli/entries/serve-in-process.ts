@@ -1,18 +1,18 @@
 import { systemClock } from "../../clock.ts";
-import { currentRun } from "../../command/running.ts";
 import { guardBuiltins } from "../../command/guard-builtins.ts";
-import type { Settings } from "../../settings/settings.ts";
+import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../../command/process-guard.ts";
+import { currentRun } from "../../command/running.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
 import { type Logger, openLog } from "../../log.ts";
-import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../../command/process-guard.ts";
 import { readToken } from "../../runtime/home-token.ts";
 import { openRuntime, type Runtime } from "../../runtime/runtime.ts";
 import { serveRuntimeOverHttp, serveStreams } from "../../serve.ts";
-import { openStore, type Store } from "../../store/open.ts";
+import type { Settings } from "../../settings/settings.ts";
 import { toName } from "../../setup/launch.ts";
-import type { Terminal } from "../terminal.ts";
-import { httpBanner } from "../screens/http-banner.ts";
+import { openStore, type Store } from "../../store/open.ts";
 import { onStop } from "../../system/on-stop.ts";
+import { httpBanner } from "../screens/http-banner.ts";
+import type { Terminal } from "../terminal.ts";
 
 /** How long open connections may take to close. */
 const closeMs = 3_000;

@@ -1,17 +1,17 @@
-import { localKey } from "../../command/caller.ts";
 import { formatDuration, systemClock } from "../../clock.ts";
+import { localKey } from "../../command/caller.ts";
 import type { CatalogEntry } from "../../command/catalog.ts";
-import { loadSettings } from "../../settings/settings.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
-import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
-import { openTasks } from "../../runtime/open-tasks.ts";
-import type { Tasks } from "../../task/tasks.ts";
-import { followTask } from "./follow-task.ts";
 import type { ProjectFlags } from "../../project/project.ts";
+import { openTasks } from "../../runtime/open-tasks.ts";
+import { loadSettings } from "../../settings/settings.ts";
+import { isTerminal, openQuestions, type Task } from "../../task/task.ts";
+import type { Tasks } from "../../task/tasks.ts";
+import type { TypedCommand } from "../command-usage.ts";
 import { readInputFile } from "../run-in-terminal.ts";
 import type { Terminal } from "../terminal.ts";
-import type { TypedCommand } from "../command-usage.ts";
 import { startDetachedWorker } from "./detached-worker.ts";
+import { followTask } from "./follow-task.ts";
 
 /** `--async` and `--detach`: the run is durable before anything is printed. */
 export async function runAsTask(

@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
-import type { Settings } from "../../settings/settings.ts";
 import { ensureHome } from "../../paths.ts";
 import { executable, flagWords, type ProjectFlags } from "../../project/project.ts";
+import type { Settings } from "../../settings/settings.ts";
 import { runVariable } from "../../system/child-environment.ts";
 
 /** Starts a process of its own that runs this project's tasks until nothing is left to do. */

@@ -1,6 +1,6 @@
-import { readSettings } from "../../settings/settings.ts";
-import { StoredCatalog } from "../../project/stored-catalog.ts";
 import type { ProjectFlags } from "../../project/project.ts";
+import { StoredCatalog } from "../../project/stored-catalog.ts";
+import { readSettings } from "../../settings/settings.ts";
 
 /**
  * Whether a project's config and command files are, byte by byte, those that this user has run before; true where there

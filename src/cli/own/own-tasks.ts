@@ -1,8 +1,9 @@
 import { type Clock, sleep, systemClock } from "../../clock.ts";
 import { localKey } from "../../command/caller.ts";
 import type { Answer } from "../../command/context.ts";
-import { readSettings, type Settings } from "../../settings/settings.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
+import { openTasks } from "../../runtime/open-tasks.ts";
+import { readSettings, type Settings } from "../../settings/settings.ts";
 import {
   differingNames,
   isTerminal,
@@ -11,19 +12,18 @@ import {
   type Task,
   type TaskStatus,
 } from "../../task/task.ts";
-import { listTokens, progressOfToken } from "../../task/token-progress.ts";
-import { openTasks } from "../../runtime/open-tasks.ts";
 import type { Tasks } from "../../task/tasks.ts";
-import { readAnswer, readStatuses } from "./read-answer.ts";
-import { followTask, printResult } from "./follow-task.ts";
+import { listTokens, progressOfToken } from "../../task/token-progress.ts";
+import { printData } from "../run-in-terminal.ts";
 import { widthFor } from "../screens/layout.ts";
 import { formatData } from "../screens/output.ts";
-import { printData } from "../run-in-terminal.ts";
 import { describeTask, liveTable, taskLines, taskTable, tokenTable } from "../screens/tasks-view.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import type { TypedVerb } from "../verb.ts";
 import { startDetachedWorker } from "./detached-worker.ts";
+import { followTask, printResult } from "./follow-task.ts";
 import { isLoadedBefore } from "./loaded-before.ts";
+import { readAnswer, readStatuses } from "./read-answer.ts";
 
 interface OwnTasks extends TypedVerb {
   readonly tasks: Tasks;

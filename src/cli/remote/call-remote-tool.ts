@@ -3,13 +3,13 @@ import { orAborted } from "../../client/connection/or-aborted.ts";
 import { systemClock } from "../../clock.ts";
 import { closest } from "../../command/suggest.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
+import { leftAlone } from "../follow-work.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import type { TypedVerb } from "../verb.ts";
 import { readArguments } from "./call-arguments.ts";
 import { printToolResult } from "./call-result.ts";
 import { readCall, type TypedCall } from "./call-words.ts";
 import { answerWords, type Connected, type Reach, taskWords, toolsWords, withClient } from "./connect-target.ts";
-import { leftAlone } from "../follow-work.ts";
 import { followRemote, type RemoteOptions } from "./follow-remote.ts";
 import { describeTarget, quoteWord } from "./server-target.ts";
 

@@ -11,8 +11,8 @@ import {
   TimedOut,
   UsageError,
 } from "../../errors.ts";
-import { executable, flagWords } from "../../project/project.ts";
 import type { ProjectFlags } from "../../project/project.ts";
+import { executable, flagWords } from "../../project/project.ts";
 import { clean, cleanLines, StageView, type Terminal } from "../terminal.ts";
 import { describeTarget, quoteWord, type ServerTarget } from "./server-target.ts";
 

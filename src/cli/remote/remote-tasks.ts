@@ -2,13 +2,13 @@ import type { Client, TaskHandle, TaskState, TaskStatus } from "../../client/cli
 import { formatDuration, systemClock, toTimestamp } from "../../clock.ts";
 import { CommandError, Exit, type ExitCode, UsageError } from "../../errors.ts";
 import type { ProjectFlags } from "../../project/project.ts";
+import { leftAlone } from "../follow-work.ts";
+import { readAnswer, readStatuses } from "../own/read-answer.ts";
 import { toColumns, widthFor } from "../screens/layout.ts";
 import { formatData, type OutputFormat } from "../screens/output.ts";
-import { readAnswer, readStatuses } from "../own/read-answer.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { printToolResult } from "./call-result.ts";
 import { answerWords, type Connected, type Reach, taskWords, toReach, withClient } from "./connect-target.ts";
-import { leftAlone } from "../follow-work.ts";
 import { followRemote } from "./follow-remote.ts";
 import { quoteWord, readTarget } from "./server-target.ts";
 

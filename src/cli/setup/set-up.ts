@@ -3,9 +3,9 @@ import { homedir } from "node:os";
 import path from "node:path";
 import { isVariableName } from "../../command/environment.ts";
 import { closest } from "../../command/suggest.ts";
-import { readSettings, type Settings } from "../../settings/settings.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { executable, isPackFolder, type ProjectFlags } from "../../project/project.ts";
+import { readSettings, type Settings } from "../../settings/settings.ts";
 import { applyChange, planAdd, planRemove, type SetupTarget } from "../../setup/change.ts";
 import { fileOf, isInstalled, type Launch, type SetupHost } from "../../setup/host.ts";
 import { hosts } from "../../setup/hosts/index.ts";
@@ -14,7 +14,7 @@ import type { Machine } from "../../setup/machine.ts";
 import { SetupRecord } from "../../setup/setup-record.ts";
 import { system } from "../../system/system.ts";
 import { clean, cleanLines } from "../terminal.ts";
-import { toProjectFlags, type TypedVerb } from "../verb.ts";
+import { type TypedVerb, toProjectFlags } from "../verb.ts";
 import { type Setup, showDiff, showHosts, stateOf, tellChange, tellLaunch, toTarget } from "./show-setup.ts";
 
 /** `meanwhile setup`: adds this server to hosts or takes it away; without a host, lists them. */

@@ -1,6 +1,6 @@
+import { type ExitCode, UsageError } from "../../errors.ts";
 import { isPort } from "../../settings/check-config.ts";
 import { loadSettings } from "../../settings/settings.ts";
-import { type ExitCode, UsageError } from "../../errors.ts";
 import { flag } from "../completion/grammar.ts";
 import { projectFlags } from "../flags.ts";
 import { isGiven, toProjectFlags, type Verb } from "../verb.ts";

@@ -1,6 +1,6 @@
-import { readSettings } from "../../settings/settings.ts";
 import { Exit } from "../../errors.ts";
 import { placeOfProject } from "../../project/stored-project.ts";
+import { readSettings } from "../../settings/settings.ts";
 import type { CommandStats } from "../../task/history.ts";
 import { flag } from "../completion/grammar.ts";
 import { jsonFlag } from "../flags.ts";

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { systemClock } from "../../clock.ts";
-import { ConnectionError } from "../../wire/errors.ts";
 import { type HttpRequest, sendHttp } from "../../wire/http-client.ts";
+import { ConnectionError } from "../../wire/peer-errors.ts";
 
 const maxRedirects = 5;
 

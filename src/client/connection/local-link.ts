@@ -2,9 +2,9 @@ import { connect as connectSocket } from "node:net";
 import runtime, { env } from "node:process";
 import { systemClock, within } from "../../clock.ts";
 import { type Child, endChild, killChild, startChild } from "../../wire/child.ts";
-import { ConnectionError, cut } from "../../wire/errors.ts";
 import { readLines, writeLine } from "../../wire/line-link.ts";
 import type { Link, LinkEvents } from "../../wire/peer.ts";
+import { ConnectionError, cut } from "../../wire/peer-errors.ts";
 import type { CommandTarget, SocketTarget } from "../client.ts";
 
 /** One message a line: over the pipes of a server that is started here, or over a socket. */

@@ -1,9 +1,9 @@
 import { sleep, systemClock } from "../../clock.ts";
 import { RequestError, UsageError } from "../../errors.ts";
-import { metaKeys, toEnvelope } from "../../wire/envelope.ts";
-import { ConnectionError, cut, ServerError } from "../../wire/errors.ts";
 import { fieldsOf, type Json, textOf } from "../../wire/json.ts";
 import type { Peer } from "../../wire/peer.ts";
+import { ConnectionError, cut, ServerError } from "../../wire/peer-errors.ts";
+import { metaKeys, toEnvelope } from "../../wire/request-envelope.ts";
 import { legacyRevision, legacyRevisions, modernRevision, revisions, tasksExtension } from "../../wire/revisions.ts";
 import type { ServerFacts } from "../client.ts";
 

@@ -1,7 +1,7 @@
 import { type Clock, sleep, systemClock } from "../../clock.ts";
-import { ConnectionError } from "../../wire/errors.ts";
 import { fieldsOf, type Json } from "../../wire/json.ts";
 import { type AskOptions, type Link, type LinkEvents, Peer } from "../../wire/peer.ts";
+import { ConnectionError } from "../../wire/peer-errors.ts";
 import type { ConnectOptions, ServerFacts, Target } from "../client.ts";
 import { Detach } from "../detach.ts";
 import type { HttpLink } from "./http-link.ts";

@@ -1,5 +1,5 @@
-import { metaKeys } from "../../wire/envelope.ts";
 import { fieldsOf, type Json, textOf } from "../../wire/json.ts";
+import { metaKeys } from "../../wire/request-envelope.ts";
 import type { Answer, Question } from "../client.ts";
 import { InputRequired } from "../client-errors.ts";
 import type { ServerConnection } from "../connection/server-connection.ts";

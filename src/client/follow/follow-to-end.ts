@@ -1,6 +1,6 @@
 import { sleep, systemClock } from "../../clock.ts";
 import { Cancelled, TimedOut } from "../../errors.ts";
-import { ConnectionError, cut } from "../../wire/errors.ts";
+import { ConnectionError, cut } from "../../wire/peer-errors.ts";
 import type { Answer, FollowOptions, Progress, Question, TaskState, ToolResult } from "../client.ts";
 import { defaultPollMs, nextPollMs } from "../connection/pauses.ts";
 import { Detach } from "../detach.ts";

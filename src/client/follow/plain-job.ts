@@ -1,6 +1,6 @@
 import { RequestError } from "../../errors.ts";
-import { cut } from "../../wire/errors.ts";
 import { type Json, numberOf } from "../../wire/json.ts";
+import { cut } from "../../wire/peer-errors.ts";
 import type { Answer, ToolResult } from "../client.ts";
 import { InputRequired } from "../client-errors.ts";
 import { answerMs, type ServerConnection } from "../connection/server-connection.ts";

@@ -1,7 +1,7 @@
 import { sleep, systemClock, within } from "../../clock.ts";
 import { RequestError } from "../../errors.ts";
-import { ConnectionError, ServerError } from "../../wire/errors.ts";
 import type { Json } from "../../wire/json.ts";
+import { ConnectionError, ServerError } from "../../wire/peer-errors.ts";
 import type { Answer, Question, ToolResult } from "../client.ts";
 import { InputRequired } from "../client-errors.ts";
 import { answerMs, type ServerConnection } from "../connection/server-connection.ts";

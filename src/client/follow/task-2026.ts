@@ -1,6 +1,6 @@
 import { sleep, systemClock } from "../../clock.ts";
-import { cut, ServerError } from "../../wire/errors.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../../wire/json.ts";
+import { cut, ServerError } from "../../wire/peer-errors.ts";
 import type { Answer, TaskState, ToolResult } from "../client.ts";
 import { InputRequired } from "../client-errors.ts";
 import { nextRetryMs } from "../connection/pauses.ts";

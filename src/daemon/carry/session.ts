@@ -1,5 +1,5 @@
-import { metaKeys } from "../../wire/envelope.ts";
 import { parseLine } from "../../wire/lines.ts";
+import { metaKeys } from "../../wire/request-envelope.ts";
 
 /**
  * What a front remembers of an MCP session, so that it can go on with another daemon: how it began (revisions before

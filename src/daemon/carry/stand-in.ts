@@ -1,6 +1,6 @@
-import { metaKeys } from "../../wire/envelope.ts";
 import { fieldsOf, isObject, type Json } from "../../wire/json.ts";
 import { parseLine } from "../../wire/lines.ts";
+import { metaKeys } from "../../wire/request-envelope.ts";
 import { legacyRevision, legacyRevisions, modernRevision } from "../../wire/revisions.ts";
 import type { FindAnswer } from "./kept-answers.ts";
 

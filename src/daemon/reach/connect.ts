@@ -4,7 +4,7 @@ import { isOutOfDescriptors } from "../../errors.ts";
 import { whatBlocks } from "../doing.ts";
 import type { DaemonReply, Greeting } from "../greeting.ts";
 import { type DaemonRecord, readRecord } from "../record.ts";
-import { askDaemon, type Greeted, greet } from "./ask.ts";
+import { askDaemon, type Greeted, greet } from "./ask-daemon.ts";
 import { type DaemonAddress, lookAgainMs, startLimitMs, startOrWait } from "./start.ts";
 import { DaemonFull, DaemonUnreachable, KeyOutdated, refuseGone } from "./unreachable.ts";
 

@@ -1,7 +1,7 @@
 import { sleep } from "../../clock.ts";
 import { messageOf } from "../../errors.ts";
-import { metaKeys } from "../../wire/envelope.ts";
 import { fieldsOf, type Json, textOf } from "../../wire/json.ts";
+import { metaKeys } from "../../wire/request-envelope.ts";
 import { legacyRevision, modernRevision } from "../../wire/revisions.ts";
 import type { Listed, ProbeAnswer, ProbeSession } from "../wire/probe-session.ts";
 import type { EraFacts, Facts, SurveyedTool } from "./facts.ts";

@@ -1,7 +1,7 @@
 import { systemClock, within } from "../../clock.ts";
-import { metaKeys, toEnvelope } from "../../wire/envelope.ts";
 import { acceptBoth, subjectHeaders } from "../../wire/http-client.ts";
 import { fieldsOf, isObject, type Json } from "../../wire/json.ts";
+import { metaKeys, toEnvelope } from "../../wire/request-envelope.ts";
 import { isModern, tasksExtension } from "../../wire/revisions.ts";
 import type { Carrier } from "./carriers.ts";
 import { listPages } from "./list-pages.ts";

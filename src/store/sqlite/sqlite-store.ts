@@ -27,8 +27,8 @@ import {
   type TaskRules,
 } from "../../task/task.ts";
 import { begin, cancelledOutcome, lapsedMessage } from "../../task/transitions.ts";
-import { fromCursor, toCursor } from "../cursor.ts";
 import { Listeners } from "../listeners.ts";
+import { fromCursor, toCursor } from "../page-cursor.ts";
 import { ChangesElsewhere } from "./changes-elsewhere.ts";
 import { interruptLost, type Lost } from "./interrupt.ts";
 import { startLeaseKeeper } from "./lease-keeper.ts";

@@ -11,8 +11,8 @@ import type { Logger } from "../../log.ts";
 import { watchMemory } from "../../system/memory.ts";
 import { system } from "../../system/system.ts";
 import { childPlaces } from "../limits.ts";
-import { notLoaded } from "../task-outcome.ts";
 import { FairQueue } from "../shares.ts";
+import { notLoaded } from "../task-outcome.ts";
 
 /** What the child is told. */
 export type ToIsolated =

@@ -4,7 +4,7 @@ import type { Clock } from "../../clock.ts";
 import { type Caller, callerKey, isKnown, whose } from "../../command/caller.ts";
 import { RequestError } from "../../errors.ts";
 import { Backlog } from "../../mcp/outbound.ts";
-import { limitsOf, tooManyRequests } from "../limits.ts";
+import { limitsOf, tooManyRequests } from "../door-limits.ts";
 import { Pace } from "./pace.ts";
 
 /** Connections that have not said who they are: beyond these, those that have been silent for a while are closed. */

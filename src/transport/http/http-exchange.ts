@@ -4,7 +4,7 @@ import type { Way } from "../../mcp/incoming.ts";
 import { Backlog, type Outbound } from "../../mcp/outbound.ts";
 import { type Message, writeAnything } from "../../wire/message.ts";
 import { toEventText } from "../../wire/sse.ts";
-import { partBytes, unread } from "../limits.ts";
+import { partBytes, unread } from "../door-limits.ts";
 import { PartWriter } from "./part-writer.ts";
 
 /** The answer to one HTTP request: JSON where one message is all there is, events as soon as there is more. */

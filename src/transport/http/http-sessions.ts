@@ -7,7 +7,7 @@ import type { Way } from "../../mcp/incoming.ts";
 import type { Served } from "../../mcp/serving.ts";
 import type { Message } from "../../wire/message.ts";
 import { assumedRevision, legacyRevisions, modernRevision, takesEmptyEvents } from "../../wire/revisions.ts";
-import { limitsOf, tooManyRequests } from "../limits.ts";
+import { limitsOf, tooManyRequests } from "../door-limits.ts";
 import { EventWay } from "./event-way.ts";
 import type { HttpExchange } from "./http-exchange.ts";
 import { HttpRefusal } from "./http-refusal.ts";

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../../clock.ts";
-import { partBytes, unread } from "../limits.ts";
+import { partBytes, unread } from "../door-limits.ts";
 
 /**
  * Writes to an HTTP response as fast as its client reads, a part at a time, and closes it when the client does not

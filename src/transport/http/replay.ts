@@ -1,6 +1,6 @@
 import { internalErrorCode } from "../../errors.ts";
 import { writeMessage } from "../../wire/message.ts";
-import { replayBytes } from "../limits.ts";
+import { replayBytes } from "../door-limits.ts";
 
 type Id = string | number;
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { toolsTable } from "../../../src/cli/screens/tools-view.ts";
 import { rootHelp } from "../../../src/cli/command-usage.ts";
+import { toolsTable } from "../../../src/cli/screens/tools-view.ts";
 import type { CatalogEntry } from "../../../src/command/catalog.ts";
 import { defineCommand } from "../../../src/index.ts";
 

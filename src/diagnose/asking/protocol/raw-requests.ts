@@ -1,5 +1,5 @@
-import { toEnvelope } from "../../../wire/envelope.ts";
 import { isObject, type Json } from "../../../wire/json.ts";
+import { toEnvelope } from "../../../wire/request-envelope.ts";
 import { hasVersionHeader } from "../../../wire/revisions.ts";
 import { type Evidence, type Fault, failed, passed, type Verdict } from "../../check.ts";
 import { httpCarrier, pipeCarrier, type RawAnswer } from "../../wire/carriers.ts";

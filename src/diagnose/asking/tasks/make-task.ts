@@ -1,6 +1,6 @@
 import { sleep } from "../../../clock.ts";
-import { metaKeys } from "../../../wire/envelope.ts";
 import { fieldsOf, type Json, textOf } from "../../../wire/json.ts";
+import { metaKeys } from "../../../wire/request-envelope.ts";
 import { legacyRevision, modernRevision } from "../../../wire/revisions.ts";
 import type { Verdict } from "../../check.ts";
 import type { ProbeAnswer } from "../../wire/probe-session.ts";

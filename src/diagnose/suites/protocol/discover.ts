@@ -1,5 +1,5 @@
-import { metaKeys } from "../../../wire/envelope.ts";
 import { fieldsOf, isObject, textOf } from "../../../wire/json.ts";
+import { metaKeys } from "../../../wire/request-envelope.ts";
 import { modernRevision } from "../../../wire/revisions.ts";
 import { noModern, verdictOf } from "../../asking/protocol/raw-requests.ts";
 import { type Check, type Fault, skipped } from "../../check.ts";

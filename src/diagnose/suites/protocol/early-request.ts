@@ -1,5 +1,5 @@
-import { routingHeaders, toEnvelope } from "../../../wire/envelope.ts";
 import type { Json } from "../../../wire/json.ts";
+import { routingHeaders, toEnvelope } from "../../../wire/request-envelope.ts";
 import { legacyRevision, modernRevision } from "../../../wire/revisions.ts";
 import type { Probe } from "../../asking/probe.ts";
 import { cameBack, firstWords, initialize, noLegacy } from "../../asking/protocol/raw-requests.ts";

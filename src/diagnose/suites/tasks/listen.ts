@@ -1,5 +1,5 @@
-import { metaKeys } from "../../../wire/envelope.ts";
 import { fieldsOf, type Json, listOf } from "../../../wire/json.ts";
+import { metaKeys } from "../../../wire/request-envelope.ts";
 import { modernRevision } from "../../../wire/revisions.ts";
 import { isTerminal, steady } from "../../asking/tasks/created-task.ts";
 import { askMade, followMade, patienceMs, whyNoEnd } from "../../asking/tasks/make-task.ts";

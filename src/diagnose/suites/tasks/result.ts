@@ -1,5 +1,5 @@
-import { metaKeys } from "../../../wire/envelope.ts";
 import { fieldsOf, isObject, type Json } from "../../../wire/json.ts";
+import { metaKeys } from "../../../wire/request-envelope.ts";
 import { askMade, followMade, type MadeTask, patienceMs, toolResult, whyNoEnd } from "../../asking/tasks/make-task.ts";
 import { askTask, exchange, type Judgement, type Problem, type Talk } from "../../asking/tasks/task-generation.ts";
 import type { Check } from "../../check.ts";

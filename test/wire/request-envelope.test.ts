@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { headerValue, paramHeaders } from "../../src/wire/envelope.ts";
+import { headerValue, paramHeaders } from "../../src/wire/request-envelope.ts";
 
 describe("headers", () => {
   test.each([

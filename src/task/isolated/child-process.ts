@@ -1,13 +1,13 @@
 import { systemClock } from "../../clock.ts";
 import { loadEntry } from "../../command/catalog.ts";
 import type { Door, Steps } from "../../command/context.ts";
-import { currentRun } from "../../command/running.ts";
+import { limitPrints, surviveCommands } from "../../command/process-guard.ts";
 import { runCommand } from "../../command/run.ts";
+import { currentRun } from "../../command/running.ts";
 import { Cancelled, ShuttingDown } from "../../errors.ts";
+import { runVariable } from "../../system/child-environment.ts";
 import { endStrays } from "../../system/strays.ts";
 import { system } from "../../system/system.ts";
-import { limitPrints, surviveCommands } from "../../command/process-guard.ts";
-import { runVariable } from "../../system/child-environment.ts";
 import type { FromIsolated, ToIsolated } from "./isolation.ts";
 
 /** The child process of an isolated attempt: runs one command once, speaking to its parent alone, and ends with it. */
