@@ -109,11 +109,8 @@ export class CommandCall implements CallWatcher {
   #answer(calls: Calls): Result | Promise<Result> {
     this.#engine = calls.engine;
     const begun = this.#begin(calls);
-    return begun instanceof Promise ? begun.then((ending) => this.#end(calls, ending)) : this.#end(calls, begun);
-  }
-
-  #end({ engine }: Calls, ending: Begun): Result | Promise<Result> {
-    return "result" in ending ? ending.result : this.#conclude(engine, ending);
+    const end = (ending: Begun) => ("result" in ending ? ending.result : this.#conclude(calls.engine, ending));
+    return begun instanceof Promise ? begun.then(end) : end(begun);
   }
 
   get #isModern(): boolean {
@@ -297,7 +294,7 @@ export class CommandCall implements CallWatcher {
     if (outcome.ending === "failed" && outcome.rpc !== undefined)
       throw new ProtocolError(outcome.rpc.code, outcome.rpc.message, outcome.rpc.data);
     return toCallResult(outcome, this.#entry.command, {
-      withLog: this.#withLog,
+      withLog: this.#options.isDebug || this.#request.client.wantsLog,
       progressToken: this.#request.progressToken,
       taskId,
       note:
@@ -309,10 +306,6 @@ export class CommandCall implements CallWatcher {
 
   get #origin(): Origin {
     return { door: "mcp", folder: this.#request.connection.folder };
-  }
-
-  get #withLog(): boolean {
-    return this.#options.isDebug || this.#request.client.wantsLog;
   }
 
   #createSender(): ProgressSender | undefined {

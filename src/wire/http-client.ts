@@ -24,7 +24,7 @@ export interface HttpRequest extends Pick<RequestOptions, "lookup" | "maxHeaderS
  * Sends a request and resolves with the head of its answer, whatever it is; rejects with what the network said, or with
  * the signal's reason.
  */
-export function sendHttp(url: URL, { body, signal, agent, headers, ...wish }: HttpRequest): Promise<IncomingMessage> {
+export function sendHttp(url: URL, { body, signal, agent, headers, ...rest }: HttpRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
     const { request } = url.protocol === "https:" ? https : http;
@@ -32,7 +32,7 @@ export function sendHttp(url: URL, { body, signal, agent, headers, ...wish }: Ht
     let incoming: IncomingMessage | undefined;
     const outgoing = request(
       url,
-      { ...wish, headers: { ...headers, ...length }, agent: agent ?? false },
+      { ...rest, headers: { ...headers, ...length }, agent: agent ?? false },
       (response) => {
         incoming = response;
         resolve(response);
