@@ -3,12 +3,12 @@ import path from "node:path";
 import { toTimestamp } from "../../clock.ts";
 import type { Report } from "../../diagnose/report/report.ts";
 import { ensureHome, type Home } from "../../paths.ts";
+import { keptReports } from "./report-output.ts";
 
 /**
  * Reports of diagnoses that are kept without being asked for: in the home, readable by its user alone, the last fifty.
  */
 
-export const keptReports = 50;
 const ours = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z-[a-z0-9-]*\.json$/;
 
 /** Writes a report among those that are kept, lets the oldest go, and says where it is. */

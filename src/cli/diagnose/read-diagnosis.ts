@@ -9,7 +9,7 @@ import { readHeaders } from "../remote/connect-target.ts";
 import { readTarget } from "../remote/server-target.ts";
 import { clean } from "../terminal.ts";
 import type { TypedVerb } from "../verb.ts";
-import { type ReportOutput, reportFormats } from "./write-report.ts";
+import { type ReportOutput, reportFormats } from "./report-output.ts";
 
 /** What the words of `meanwhile diagnose` mean. */
 export interface TypedDiagnosis extends ReportOutput {

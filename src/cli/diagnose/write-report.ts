@@ -1,25 +1,15 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { systemClock } from "../../clock.ts";
-import type { Severity } from "../../diagnose/check.ts";
 import type { Report } from "../../diagnose/report/report.ts";
 import { hasScore, reaches } from "../../diagnose/report/score.ts";
 import { Exit, type ExitCode, messageOf, UsageError } from "../../errors.ts";
 import { homeAt } from "../../paths.ts";
 import { clean, type Terminal } from "../terminal.ts";
 import { keepReport } from "./kept-reports.ts";
+import type { ReportFormat, ReportOutput } from "./report-output.ts";
 
-export const reportFormats = ["terminal", "json", "markdown", "html", "sarif"] as const;
-export type ReportFormat = (typeof reportFormats)[number];
 const extensions = { json: "json", markdown: "md", html: "html", sarif: "sarif" } as const;
-
-/** What becomes of a report. */
-export interface ReportOutput {
-  readonly formats: readonly ReportFormat[];
-  readonly out: string | undefined;
-  readonly failOn: Severity | "never";
-  readonly isQuiet: boolean;
-}
 
 /** Prints or writes the report; undefined where the work goes on without us. */
 export async function writeReport(

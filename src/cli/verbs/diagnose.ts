@@ -1,8 +1,7 @@
 import { severities, suiteNames } from "../../diagnose/check.ts";
 import { UsageError } from "../../errors.ts";
 import { choices, commaList, flag, folders, operand } from "../completion/grammar.ts";
-import { keptReports } from "../diagnose/kept-reports.ts";
-import { reportFormats } from "../diagnose/write-report.ts";
+import { keptReports, reportFormats } from "../diagnose/report-output.ts";
 import { headerFlags } from "../flags.ts";
 import { quoteWord } from "../remote/server-target.ts";
 import { clean } from "../terminal.ts";
