@@ -108,17 +108,28 @@ export class ShuttingDown extends Error {
   }
 }
 
+/** Every JSON-RPC code that we send or know: those of JSON-RPC itself, then those of MCP. */
+export const RpcCode = {
+  Parse: -32700,
+  Request: -32600,
+  Method: -32601,
+  Params: -32602,
+  Internal: -32603,
+  SessionNotFound: -32001,
+  HeaderMismatch: -32020,
+  MissingCapability: -32021,
+  UnsupportedRevision: -32022,
+} as const;
+
 /** JSON-RPC code and HTTP status of what a client's author got wrong. */
 export const requestErrors: Record<RequestErrorKind, { readonly code: number; readonly http: number }> = {
-  parse: { code: -32700, http: 400 },
-  request: { code: -32600, http: 400 },
-  method: { code: -32601, http: 404 },
-  params: { code: -32602, http: 200 },
-  tooLarge: { code: -32600, http: 413 },
-  busy: { code: -32603, http: 429 },
+  parse: { code: RpcCode.Parse, http: 400 },
+  request: { code: RpcCode.Request, http: 400 },
+  method: { code: RpcCode.Method, http: 404 },
+  params: { code: RpcCode.Params, http: 200 },
+  tooLarge: { code: RpcCode.Request, http: 413 },
+  busy: { code: RpcCode.Internal, http: 429 },
 };
-
-export const internalErrorCode = -32603;
 
 export const Exit = { Ok: 0, CommandFailed: 1, Usage: 2, Internal: 70, TimedOut: 124, Cancelled: 130 } as const;
 export type ExitCode = (typeof Exit)[keyof typeof Exit];

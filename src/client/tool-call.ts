@@ -1,4 +1,4 @@
-import { RequestError } from "../errors.ts";
+import { RequestError, RpcCode } from "../errors.ts";
 import { createId } from "../ids.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../wire/json.ts";
 import { ConnectionError, cut, ServerError } from "../wire/peer-errors.ts";
@@ -22,7 +22,6 @@ import { firstTextOf, toToolResult } from "./tool-result.ts";
 /** One tools/call, from its first message to its result: whatever a server answers with is followed. */
 
 const maxRounds = 20;
-const headerMismatch = -32020;
 
 /** What a call came to: its result, or work that goes on. */
 export type Ending = { readonly result: ToolResult } | { readonly task: RemoteTask; readonly first: Snapshot };
@@ -218,7 +217,7 @@ class ToolCall {
     try {
       return await connection.request("tools/call", params, { ...options, headers });
     } catch (error) {
-      if (!(error instanceof ServerError) || error.code !== headerMismatch || known !== undefined) throw error;
+      if (!(error instanceof ServerError) || error.code !== RpcCode.HeaderMismatch || known !== undefined) throw error;
       // The tool wants some arguments as headers, too; its schema says which. Nothing was run yet.
       const tool = await tools.find(this.#name, this.#limits.signal);
       return await connection.request("tools/call", params, {
@@ -259,7 +258,7 @@ class ToolCall {
   }
 
   async #toUnknownTool(error: ServerError): Promise<unknown> {
-    if (error.code !== -32602 && error.code !== -32601 && !looksUnknown(error.message)) return error;
+    if (error.code !== RpcCode.Params && error.code !== RpcCode.Method && !looksUnknown(error.message)) return error;
     return await this.#refuseUnlisted().then(
       () => error,
       (refusal: unknown) => (refusal instanceof RequestError ? refusal : error),

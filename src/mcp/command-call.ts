@@ -4,7 +4,7 @@ import { callerKey, isKnown } from "../command/caller.ts";
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { CommandLogLevel, LogLine, Origin } from "../command/context.ts";
 import type { Outcome } from "../command/outcome.ts";
-import { CommandError, internalErrorCode, isStoreError, messageOf, ProtocolError, RequestError } from "../errors.ts";
+import { CommandError, isStoreError, messageOf, ProtocolError, RequestError, RpcCode } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { CallEnding, CallRequest, CallWatcher, Timing } from "../task/call-request.ts";
 import type { Calls } from "../task/calls.ts";
@@ -325,7 +325,7 @@ export class CommandCall implements CallWatcher {
     // What is wrong with the store, the store has said.
     if (!(error instanceof RequestError || error instanceof ProtocolError || isStoreError(error)))
       this.#options.log.error("a call failed", { tool: this.#entry.toolName, error });
-    return isBug(error) ? new ProtocolError(internalErrorCode, "Internal error") : error;
+    return isBug(error) ? new ProtocolError(RpcCode.Internal, "Internal error") : error;
   }
 
   /** One line a call for the operator; the stack of what a command threw, and never its arguments. */

@@ -6,7 +6,7 @@ import type { JsonSchema } from "../command/schema.ts";
 import { closest } from "../command/suggest.ts";
 import type { CompletionRequest } from "../completion/complete.ts";
 import { CompletionFailed } from "../completion/completion-failed.ts";
-import { internalErrorCode, messageOf, ProtocolError, requestErrors } from "../errors.ts";
+import { messageOf, ProtocolError, RpcCode, requestErrors } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { forCommands } from "../task/runner.ts";
 import { isObject } from "../wire/json.ts";
@@ -158,12 +158,12 @@ async function answer(
     return { completion: { ...completion, ...(isKnown && { total }) } } as unknown as Result;
   } catch (error) {
     if (error instanceof RangeError)
-      throw new ProtocolError(internalErrorCode, "Completing failed: the schema is nested too deep.", {
+      throw new ProtocolError(RpcCode.Internal, "Completing failed: the schema is nested too deep.", {
         error: "completion_failed",
       });
     if (!(error instanceof CompletionFailed)) throw error;
     const isCallers = error.fault === "argument" || error.fault === "limit";
     const data = { error: error.code, reason: error.reason };
-    throw new ProtocolError(isCallers ? requestErrors.params.code : internalErrorCode, error.message, data);
+    throw new ProtocolError(isCallers ? requestErrors.params.code : RpcCode.Internal, error.message, data);
   }
 }

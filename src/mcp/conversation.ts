@@ -1,5 +1,5 @@
 import type { Caller } from "../command/caller.ts";
-import { internalErrorCode } from "../errors.ts";
+import { RpcCode } from "../errors.ts";
 import { hasClaim, isModernClaim, logLevels, refuseIssue } from "../wire/claim.ts";
 import { fieldsOf, type Json, textOf } from "../wire/json.ts";
 import type { Message } from "../wire/message.ts";
@@ -189,7 +189,7 @@ export class Conversation implements ClientConnection {
   /** Whoever still waits for an answer is told that none will come. */
   leave(): void {
     for (const request of this.#requests.values())
-      this.send({ id: request.id, error: { code: internalErrorCode, message: "The server is closing." } }, request.way);
+      this.send({ id: request.id, error: { code: RpcCode.Internal, message: "The server is closing." } }, request.way);
     this.close();
   }
 

@@ -1,5 +1,5 @@
 import { maxResultBytes } from "../command/result-json.ts";
-import { internalErrorCode, ProtocolError } from "../errors.ts";
+import { ProtocolError, RpcCode } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { weigh } from "../task/weigh.ts";
 import { type Id, InFlight } from "../wire/in-flight.ts";
@@ -80,7 +80,7 @@ export class Guest {
   async request(method: string, params: Json, request?: ClientRequest): Promise<Result> {
     // A hook may take its time, and the client may have gone meanwhile.
     request?.signal.throwIfAborted();
-    if (this.#isClosed) throw new ProtocolError(internalErrorCode, "The server is closing.");
+    if (this.#isClosed) throw new ProtocolError(RpcCode.Internal, "The server is closing.");
     const { id, answer, fail } = this.#inFlight.open();
     if (request !== undefined) this.#requests.set(id, request);
     const onAbort = () => {
@@ -141,7 +141,7 @@ export class Guest {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#inFlight.failAll(new ProtocolError(internalErrorCode, "The server is closing."));
+    this.#inFlight.failAll(new ProtocolError(RpcCode.Internal, "The server is closing."));
     for (const asked of this.#asked.values()) asked.abort();
     this.#opening.onClose?.();
     this.#pair.onclose?.();
@@ -209,7 +209,7 @@ export class Guest {
     const options = { signal: asked.signal, timeoutMs: askLimitMs };
     try {
       const whom = this.#requests.get(related ?? "") ?? this.#way;
-      if (whom === undefined) throw new ProtocolError(-32601, "Nobody is there to be asked.");
+      if (whom === undefined) throw new ProtocolError(RpcCode.Method, "Nobody is there to be asked.");
       this.#deliver({ id, result: await whom.ask(method, params, options) });
     } catch (error) {
       this.#deliver({ id, error: toRpcError(error) });
@@ -270,7 +270,7 @@ function bounded(result: Result, method: string, name = method): Result {
   if (!isTooLarge(result)) return result;
   const most = `${maxResultBytes / 1024 / 1024} MiB`;
   if (method !== "tools/call")
-    throw new ProtocolError(internalErrorCode, `The answer to ${method} is larger than ${most}.`);
+    throw new ProtocolError(RpcCode.Internal, `The answer to ${method} is larger than ${most}.`);
   const text = `${name} returned more than ${most}; write it to a file and return the path.`;
   return { content: [{ type: "text", text }], isError: true };
 }

@@ -1,4 +1,4 @@
-import { internalErrorCode, ProtocolError } from "../errors.ts";
+import { ProtocolError, RpcCode } from "../errors.ts";
 import { fieldsOf, type Json } from "../wire/json.ts";
 import { metaKeys } from "../wire/request-envelope.ts";
 import { missingTasks, takesTasks } from "./generation/tasks-2026.ts";
@@ -95,10 +95,10 @@ export class Listening {
     const held = this.#held.get(connection) ?? { listens: 0, taskIds: 0 };
     this.#held.set(connection, held);
     if (held.listens >= maxListens)
-      throw new ProtocolError(internalErrorCode, `There are ${maxListens} listenings open already; end one first.`);
+      throw new ProtocolError(RpcCode.Internal, `There are ${maxListens} listenings open already; end one first.`);
     if (held.taskIds + taskIds > maxTaskIds)
       throw new ProtocolError(
-        internalErrorCode,
+        RpcCode.Internal,
         `There are ${held.taskIds} tasks that are listened to here, of ${maxTaskIds} at a time; listen to fewer.`,
       );
     held.listens += 1;

@@ -1,5 +1,5 @@
 import type { Caller } from "../command/caller.ts";
-import { internalErrorCode, ProtocolError, RequestError, RuntimeError, requestErrors } from "../errors.ts";
+import { ProtocolError, RequestError, RpcCode, RuntimeError, requestErrors } from "../errors.ts";
 import { excerptOf, type Json, listOf } from "../wire/json.ts";
 import { WrittenResult } from "../wire/message.ts";
 import { metaKeys } from "../wire/request-envelope.ts";
@@ -36,7 +36,7 @@ export interface RouterParts extends ServerParts {
   readonly modernMethods: Readonly<Record<string, Handler>>;
 }
 
-export const methodNotFound = new ProtocolError(-32601, "Method not found");
+export const methodNotFound = new ProtocolError(RpcCode.Method, "Method not found");
 
 /** Results that a client may keep, which say for how long. */
 const cacheable: ReadonlySet<string> = new Set([
@@ -209,7 +209,7 @@ export function toRpcError(error: unknown): {
 } {
   if (error instanceof RequestError) return { code: requestErrors[error.kind].code, message: error.message };
   if (error instanceof RuntimeError && error.forClients !== undefined)
-    return { code: internalErrorCode, message: error.forClients };
-  if (!(error instanceof ProtocolError)) return { code: internalErrorCode, message: "Internal error" };
+    return { code: RpcCode.Internal, message: error.forClients };
+  if (!(error instanceof ProtocolError)) return { code: RpcCode.Internal, message: "Internal error" };
   return { code: error.code, message: error.message, ...(error.data !== undefined && { data: error.data }) };
 }

@@ -1,6 +1,6 @@
 import { type Clock, toTimestamp } from "../clock.ts";
 import type { Command } from "../command/command.ts";
-import { internalErrorCode, ProtocolError } from "../errors.ts";
+import { ProtocolError, RpcCode } from "../errors.ts";
 import type { Engine } from "../task/engine.ts";
 import { statusLine } from "../task/status-line.ts";
 import { type EndedTask, isTerminal, openQuestions, type Task } from "../task/task.ts";
@@ -110,7 +110,7 @@ export function rpcErrorOf(task: EndedTask): { code: number; message: string; da
   const { outcome } = task;
   if (outcome?.ending !== "failed") return undefined;
   if (outcome.rpc !== undefined) return { ...outcome.rpc };
-  return outcome.cause === "interrupted" ? { code: internalErrorCode, message: outcome.message } : undefined;
+  return outcome.cause === "interrupted" ? { code: RpcCode.Internal, message: outcome.message } : undefined;
 }
 
 /** What the call would have been answered with, had its client waited. */

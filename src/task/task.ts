@@ -4,23 +4,52 @@ import type { RunMessage } from "../command/outcome.ts";
 import type { SourcePlace } from "../command/place.ts";
 
 /**
- * Words of the engine, each defined here and used nowhere in another sense.
+ * Our own words, each defined here and used nowhere in another sense. What the specification names is called as there.
  *
- * task       a call made durable: one record, one terminal outcome, readable by its caller alone
- * caller     who asked; every way to a record goes through the caller it belongs to
- * project    a set of command folders and its config; a worker claims only tasks of its own project
- * environment  marks of the variables a task depends on; a worker leaves alone what was asked for with other values
- * attempt    one run of a task; a crash ends an attempt, not the task
- * claim      a worker takes a queued task and with it the right to write
- * lease      how long that right lasts without being renewed
- * fence      a number that grows with every claim; a write with an older one is refused
- * settle     to record the outcome: once, for good
- * outcome    how the run ended, in our own neutral shape
- * giving back  ending an attempt that does not count, because the worker stops
- * interrupted  the worker is gone; what the command did meanwhile is unknown
- * apart      in a process of its own: how a task runs on whose worker died, because any of those that ran there may
- * have ended it journalled call  a call that is still being answered, on record only so that a crash in the middle of
- * it is noticed handing out  giving a call's client the task's id in place of the answer: the call goes on as a task
+ * Commands
+ *   command        what an author writes and everybody calls: over MCP as a tool, in the terminal as words
+ *   catalog        the commands that are served, by name
+ *   pack           the commands that come with the package
+ *   project        a set of command folders and its config; a worker claims only tasks of its own project
+ *   home           the folder of this user that holds database, token, logs and records of daemons
+ *   hook           an author's server, made with the SDK; its guest is what serves it beside the commands
+ *   run            one command, once; its outcome is how it ended, in our own neutral shape
+ *   door           by which a run was asked for and is told of: MCP or a terminal
+ *   origin         a door and the folder it was asked for in
+ *   step           a part of a run whose value is remembered by later attempts
+ *   isolated run   a run in a child process of its own
+ *
+ * Calls
+ *   caller         who asked; every way to a record goes through the caller it belongs to, by its key
+ *   host           the program that a client is part of, with its own limit for a slow call
+ *   generation     how a kind of client is told of tasks: 2026, 2025, plain or jobs
+ *   plain client   one that knows no tasks: it gets a handle and asks with follow-up tools
+ *   handle         what a plain client is answered with in place of a result that takes longer
+ *   job            a task as it is told to clients that take job notifications
+ *   held call      a call that runs while its client waits
+ *   journalled call  a call that is still being answered, on record only so that a crash in the middle is noticed
+ *   handing out    giving a call's client the task's id in place of the answer: the call goes on as a task
+ *   deferral       deciding whether a call is answered while its client waits, and how long that may last
+ *   outlook        what is to be expected of a call, from history and from its author's estimate
+ *
+ * Tasks
+ *   task           a call made durable: one record, one terminal outcome, readable by its caller alone
+ *   environment    marks of the variables a task depends on; a worker leaves alone what was asked for with other values
+ *   attempt        one run of a task; a crash ends an attempt, not the task
+ *   claim          a worker takes a queued task and with it the right to write
+ *   lease          how long that right lasts without being renewed
+ *   fence          a number that grows with every claim; a write with an older one is refused
+ *   settle         to record the outcome: once, for good
+ *   give back      to end an attempt that does not count, because the worker stops
+ *   interrupted    the worker is gone; what the command did meanwhile is unknown
+ *   apart          in an isolated run: how a task goes on whose worker died, because any that ran there may have ended it
+ *   absent         its command is not there, or cannot be loaded, for now
+ *   dispatcher     says which task is next; a store is one
+ *   sweeper        notices leases that have run out, and removes what has expired
+ *
+ * Processes
+ *   daemon         the process that serves a project to all its sessions; its key says for which
+ *   front          the process that a host starts, which carries lines between it and the daemon
  */
 
 export type LiveStatus = "queued" | "working" | "input_required";

@@ -1,3 +1,4 @@
+import { RpcCode } from "../errors.ts";
 import { describeExcess, isObject, type Json, type JsonLimits, weighJson } from "./json.ts";
 
 /**
@@ -34,7 +35,7 @@ export function readMessage(text: string): Message | undefined {
   if (excess === undefined) return value as Message;
   // Who waits for it has to hear that it will not come.
   return method === undefined && id != null
-    ? { id, error: { code: -32603, message: `the answer ${describeExcess(excess, limits)}` } }
+    ? { id, error: { code: RpcCode.Internal, message: `the answer ${describeExcess(excess, limits)}` } }
     : undefined;
 }
 
@@ -48,7 +49,7 @@ export function writeAnything(message: Message): string | undefined {
   } catch (cause) {
     if (message.method !== undefined || message.id == null) return undefined;
     const error = {
-      code: -32603,
+      code: RpcCode.Internal,
       message: `The answer cannot be written as JSON: ${(cause as Error).message.split("\n")[0]}.`,
     };
     return writeMessage({ id: message.id, error });

@@ -1,5 +1,5 @@
 import { systemClock, within } from "../clock.ts";
-import { RequestError } from "../errors.ts";
+import { RequestError, RpcCode } from "../errors.ts";
 import { type Id, InFlight, type Sent } from "./in-flight.ts";
 import { fieldsOf, isObject, type Json } from "./json.ts";
 import type { Message } from "./message.ts";
@@ -192,7 +192,7 @@ export class Peer {
     this.#asked.add(id);
     const result = await this.#events.onRequest(method, params);
     const reply: Message =
-      result === undefined ? { id, error: { code: -32601, message: "Method not found" } } : { id, result };
+      result === undefined ? { id, error: { code: RpcCode.Method, message: "Method not found" } } : { id, result };
     // A question that was taken back wants no answer.
     if (this.#asked.delete(id) && this.#why === undefined) await this.link.send(reply).catch(() => undefined);
   }

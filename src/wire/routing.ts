@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { ProtocolError, requestErrors } from "../errors.ts";
+import { ProtocolError, RpcCode, requestErrors } from "../errors.ts";
 import { hasClaim, isModernClaim, refuseIssue, toIssueError } from "./claim.ts";
 import { excerptOf, fieldsOf, isObject, type Json, textOf } from "./json.ts";
 import type { Message } from "./message.ts";
@@ -9,8 +9,6 @@ import { isModern, modernRevision } from "./revisions.ts";
 /** How an HTTP server reads which revision a message is of, and whether its headers say the same as its body. */
 
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
-
-const mismatchCode = -32020;
 
 /** What a message is about, by method: the field that its `Mcp-Name` header repeats. */
 const subjects: Readonly<Record<string, string>> = {
@@ -121,7 +119,7 @@ export function checkParamHeaders(schema: Json, args: unknown, headers: Headers)
 }
 
 export function unsupportedRevision(requested = "unknown"): ProtocolError {
-  return new ProtocolError(-32022, `Unsupported protocol version: ${excerptOf(requested)}`, {
+  return new ProtocolError(RpcCode.UnsupportedRevision, `Unsupported protocol version: ${excerptOf(requested)}`, {
     supported: [modernRevision],
     requested: excerptOf(requested),
   });
@@ -150,7 +148,7 @@ function missingEnvelope(version: string, meta: Json | undefined): ProtocolError
 }
 
 function mismatch(header: string, body: string): ProtocolError {
-  return new ProtocolError(mismatchCode, `Bad Request: the request headers and body disagree: ${body}`, {
+  return new ProtocolError(RpcCode.HeaderMismatch, `Bad Request: the request headers and body disagree: ${body}`, {
     mismatch: { header, body },
   });
 }

@@ -3,7 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { internalErrorCode } from "../../src/errors.ts";
+import { RpcCode } from "../../src/errors.ts";
 import { metaKeys, toEnvelope } from "../../src/wire/request-envelope.ts";
 import { modernRevision, revisions } from "../../src/wire/revisions.ts";
 import { shareAmongTests, temporaryFolder, writeFiles } from "../helpers/home.ts";
@@ -430,7 +430,7 @@ class Pipe {
       const message = JSON.parse(line) as Fields;
       if (!isAnswer(message)) return;
       this.total += 1;
-      if (message.error?.code === internalErrorCode) this.failures.push(line);
+      if (message.error?.code === RpcCode.Internal) this.failures.push(line);
       this.answers.set(message.id, (this.answers.get(message.id) ?? 0) + 1);
       this.#waiting.get(message.id)?.(message);
     } catch (error) {

@@ -7,6 +7,7 @@ import {
   Exit,
   messageOf,
   RequestError,
+  RpcCode,
   RuntimeError,
   TimedOut,
   UsageError,
@@ -224,6 +225,6 @@ function toSentence(error: unknown, reach: Reach): unknown {
   const message = `${cleanLines(messageOf(error))}${wantsToken(error, reach) ? howToGiveToken : ""}`;
   const isAboutWords =
     (error instanceof RequestError && error.kind === "params") ||
-    (error as { code?: unknown } | undefined)?.code === -32602;
+    (error as { code?: unknown } | undefined)?.code === RpcCode.Params;
   return isAboutWords ? new UsageError(message, { cause: error }) : new CommandError(message, { cause: error });
 }

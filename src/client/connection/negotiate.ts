@@ -1,5 +1,5 @@
 import { sleep, systemClock } from "../../clock.ts";
-import { RequestError, UsageError } from "../../errors.ts";
+import { RequestError, RpcCode, UsageError } from "../../errors.ts";
 import { fieldsOf, type Json, textOf } from "../../wire/json.ts";
 import type { Peer } from "../../wire/peer.ts";
 import { ConnectionError, cut, ServerError } from "../../wire/peer-errors.ts";
@@ -121,7 +121,11 @@ async function discover(peer: Peer, who: Introduction, signal: AbortSignal): Pro
   const result = fieldsOf(await peer.request("server/discover", params, { signal, isStreamBound: true }));
   const versions = Array.isArray(result.supportedVersions) ? result.supportedVersions : [];
   if (!versions.includes(modernRevision))
-    throw new ServerError({ code: -32022, message: "Unsupported protocol version", data: { supported: versions } });
+    throw new ServerError({
+      code: RpcCode.UnsupportedRevision,
+      message: "Unsupported protocol version",
+      data: { supported: versions },
+    });
   await peer.link.begin(modernRevision);
   const capabilities = fieldsOf(result.capabilities);
   const hasTasks = fieldsOf(capabilities.extensions)[tasksExtension] !== undefined;

@@ -1,5 +1,5 @@
 import { sleep, systemClock, within } from "../../clock.ts";
-import { RequestError } from "../../errors.ts";
+import { RequestError, RpcCode } from "../../errors.ts";
 import type { Json } from "../../wire/json.ts";
 import { ConnectionError, ServerError } from "../../wire/peer-errors.ts";
 import type { Answer, Question, ToolResult } from "../client.ts";
@@ -42,7 +42,7 @@ export class Task2025 implements RemoteTask {
   async look({ signal, wait = false }: LookOptions): Promise<Snapshot> {
     const snapshot = toSnapshot(await this.#request("tasks/get", signal), this.taskId);
     if (snapshot === undefined)
-      throw new ServerError({ code: -32603, message: "tasks/get was not answered with a task" });
+      throw new ServerError({ code: RpcCode.Internal, message: "tasks/get was not answered with a task" });
     // Who follows the task is asked by the server itself; who only looks would not hear the question.
     if (wait || snapshot.state.status !== "input_required") return snapshot;
     const questions = await this.#facts.findQuestions();

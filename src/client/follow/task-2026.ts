@@ -1,4 +1,5 @@
 import { sleep, systemClock } from "../../clock.ts";
+import { RpcCode } from "../../errors.ts";
 import { fieldsOf, isObject, type Json, textOf } from "../../wire/json.ts";
 import { cut, ServerError } from "../../wire/peer-errors.ts";
 import type { Answer, TaskState, ToolResult } from "../client.ts";
@@ -34,7 +35,7 @@ export class Task2026 implements RemoteTask {
     const task = await this.#request("tasks/get", {}, signal);
     const snapshot = toSnapshot(task, this.taskId);
     if (snapshot === undefined)
-      throw new ServerError({ code: -32603, message: "tasks/get was not answered with a task" });
+      throw new ServerError({ code: RpcCode.Internal, message: "tasks/get was not answered with a task" });
     return snapshot;
   }
 
@@ -86,7 +87,7 @@ export class Task2026 implements RemoteTask {
           await this.answer({ [question.key]: answer });
           break;
         } catch (error) {
-          const isUnfit = error instanceof ServerError && error.code === -32602 && tries < maxAsks;
+          const isUnfit = error instanceof ServerError && error.code === RpcCode.Params && tries < maxAsks;
           if (!isUnfit) throw error;
           words = { ...question, message: `${question.message} (${cut(error.message)})` };
         }
@@ -101,7 +102,7 @@ export class Task2026 implements RemoteTask {
     if (snapshot.error !== undefined) throw snapshot.error;
     if (snapshot.result !== undefined) return snapshot.result;
     throw new ServerError({
-      code: -32603,
+      code: RpcCode.Internal,
       message: `the task ${snapshot.state.taskId} has ended as ${snapshot.state.status}, without a result`,
     });
   }

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import { systemClock, within } from "../../clock.ts";
-import { RuntimeError } from "../../errors.ts";
+import { RpcCode, RuntimeError } from "../../errors.ts";
 import { fieldsOf } from "../../wire/json.ts";
 import { LineSplitter, maxLineBytes, parseLine } from "../../wire/lines.ts";
 import { readReply } from "../greeting.ts";
@@ -119,7 +119,7 @@ export class Pump {
         if (line === "tooLong")
           this.#answer({
             id: null,
-            error: { code: -32600, message: `The message is larger than ${maxLineBytes / 1024 / 1024} MiB.` },
+            error: { code: RpcCode.Request, message: `The message is larger than ${maxLineBytes / 1024 / 1024} MiB.` },
           });
         else this.#send(line);
       }

@@ -1,3 +1,4 @@
+import { RpcCode } from "../../errors.ts";
 import { parseLine } from "../../wire/lines.ts";
 import { metaKeys } from "../../wire/request-envelope.ts";
 
@@ -251,7 +252,7 @@ function changesFor({ id, line }: Request, list: string): object[] {
 }
 
 function toError(id: string | number, message: string): object {
-  return { id, error: { code: -32603, message } };
+  return { id, error: { code: RpcCode.Internal, message } };
 }
 
 function isRequestId(id: unknown): id is string | number {

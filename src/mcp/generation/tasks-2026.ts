@@ -1,6 +1,6 @@
 import { callerKey } from "../../command/caller.ts";
 import type { Answer } from "../../command/context.ts";
-import { ProtocolError, RequestError } from "../../errors.ts";
+import { ProtocolError, RequestError, RpcCode } from "../../errors.ts";
 import type { Engine } from "../../task/engine.ts";
 import { openQuestions } from "../../task/task.ts";
 import { tasksExtension } from "../../wire/revisions.ts";
@@ -15,9 +15,6 @@ import { type TaskTelling, toDetailedTask } from "../task-wire.ts";
  * what becomes a task.
  */
 
-/** A capability that the request needs was not declared with it. */
-const missingCapabilityCode = -32021;
-
 export interface Tasks2026Options extends TaskTelling {
   readonly polls: PollLimit;
 }
@@ -28,7 +25,7 @@ export function takesTasks({ extensions }: ClientCapabilities): boolean {
 }
 
 export function missingTasks(): ProtocolError {
-  return new ProtocolError(missingCapabilityCode, "Missing required client capabilities: extensions", {
+  return new ProtocolError(RpcCode.MissingCapability, "Missing required client capabilities: extensions", {
     requiredCapabilities: { extensions: { [tasksExtension]: {} } },
   });
 }

@@ -3,11 +3,11 @@ import type { Socket } from "node:net";
 import { type Clock, nextTurn } from "../../clock.ts";
 import type { Caller } from "../../command/caller.ts";
 import {
-  internalErrorCode,
   isOutOfDescriptors,
   outOfDescriptors,
   ProtocolError,
   RequestError,
+  RpcCode,
   RuntimeError,
   requestErrors,
   UsageError,
@@ -187,9 +187,9 @@ class Endpoint {
     if (error instanceof ProtocolError)
       return { status: 400, code: error.code, message: error.message, data: error.data };
     if (error instanceof RuntimeError && error.forClients !== undefined)
-      return { status: 200, code: internalErrorCode, message: error.forClients };
+      return { status: 200, code: RpcCode.Internal, message: error.forClients };
     this.#options.log.error("request failed", { error });
-    return { status: 500, code: internalErrorCode, message: "Internal error" };
+    return { status: 500, code: RpcCode.Internal, message: "Internal error" };
   }
 
   #route(request: IncomingMessage, response: ServerResponse, exchange: HttpExchange): void {

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../../clock.ts";
+import { RpcCode } from "../../errors.ts";
 import type { Way } from "../../mcp/incoming.ts";
 import { Backlog, type Outbound } from "../../mcp/outbound.ts";
 import { type Message, writeAnything } from "../../wire/message.ts";
@@ -16,7 +17,12 @@ const streamHeaders = {
 };
 
 /** What is wrong with the request itself is also said in HTTP's own terms. */
-const statuses: Readonly<Record<number, number>> = { [-32601]: 404, [-32022]: 400, [-32021]: 400, [-32020]: 400 };
+const statuses: Readonly<Record<number, number>> = {
+  [RpcCode.Method]: 404,
+  [RpcCode.UnsupportedRevision]: 400,
+  [RpcCode.MissingCapability]: 400,
+  [RpcCode.HeaderMismatch]: 400,
+};
 
 interface HttpExchangeOptions {
   readonly response: ServerResponse;

@@ -1,4 +1,4 @@
-import { internalErrorCode, requestErrors } from "../../errors.ts";
+import { RpcCode, requestErrors } from "../../errors.ts";
 
 interface RefusalFacts {
   /** As JSON-RPC has it. */
@@ -15,7 +15,7 @@ export class HttpRefusal extends Error {
   constructor(status: number, message: string, { code, headers }: RefusalFacts = {}) {
     super(message);
     this.status = status;
-    this.code = code ?? (status === 503 ? internalErrorCode : requestErrors.request.code);
+    this.code = code ?? (status === 503 ? RpcCode.Internal : requestErrors.request.code);
     this.headers = headers;
   }
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { type Caller, callerKey, whose } from "../../command/caller.ts";
-import { RequestError } from "../../errors.ts";
+import { RequestError, RpcCode } from "../../errors.ts";
 import { createId } from "../../ids.ts";
 import { Conversation } from "../../mcp/conversation.ts";
 import type { Way } from "../../mcp/incoming.ts";
@@ -19,7 +19,6 @@ const replayLivesMs = 60_000;
 const lookMs = 60_000;
 /** The stream for messages of our own; those of requests have ids that nobody has chosen. */
 const ownStream = "_GET_stream";
-const sessionNotFound = -32001;
 
 interface From {
   readonly caller: Caller;
@@ -103,7 +102,9 @@ export class Sessions {
     const session = this.#sessions.get(id);
     // A session belongs to who began it: for anybody else it does not exist.
     if (session === undefined || callerKey(session.caller) !== callerKey(caller))
-      throw new HttpRefusal(404, "Session not found; begin a new one with initialize.", { code: sessionNotFound });
+      throw new HttpRefusal(404, "Session not found; begin a new one with initialize.", {
+        code: RpcCode.SessionNotFound,
+      });
     session.use();
     if (request.method === "DELETE") {
       refuseVersion(request);

@@ -1,4 +1,4 @@
-import { internalErrorCode } from "../../errors.ts";
+import { RpcCode } from "../../errors.ts";
 import { writeMessage } from "../../wire/message.ts";
 import { replayBytes } from "../door-limits.ts";
 
@@ -156,7 +156,7 @@ export class Replay {
 function toStub({ answerTo }: Kept): string | undefined {
   return answerTo === undefined
     ? undefined
-    : writeMessage({ id: answerTo, error: { code: internalErrorCode, message: noLongerKept } });
+    : writeMessage({ id: answerTo, error: { code: RpcCode.Internal, message: noLongerKept } });
 }
 
 function toEventId(number: number, streamId: string): string {
