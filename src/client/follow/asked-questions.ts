@@ -64,14 +64,14 @@ export class Askers {
  */
 export async function askOrFail(
   question: Question,
-  { ask, fail }: Pick<Watcher, "ask" | "fail">,
+  watcher: Pick<Watcher, "ask" | "fail">,
   how: string,
 ): Promise<Answer> {
   try {
-    if (ask === undefined) throw new InputRequired(question, how);
-    return await ask(question);
+    if (watcher.ask === undefined) throw new InputRequired(question, how);
+    return await watcher.ask(question);
   } catch (error) {
-    fail(error);
+    watcher.fail(error);
     return await new Promise(() => undefined);
   }
 }
