@@ -65,18 +65,7 @@ export function watchFolders(options: WatchOptions): () => void {
       options.folders.flatMap((folder) => (existsSync(folder) ? foldersBelow(folder) : [nearestParent(folder)])),
     );
     for (const file of others()) wanted.add(nearestParent(file));
-    for (const [folder, watcher] of watchers) {
-      if (wanted.has(folder)) continue;
-      watcher.close();
-      watchers.delete(folder);
-    }
-    for (const folder of wanted) {
-      if (watchers.has(folder)) continue;
-      const watcher = watch(folder, { persistent: false }, schedule);
-      watcher.on("error", schedule);
-      watchers.set(folder, watcher);
-      schedule();
-    }
+    watchOnly(wanted, watchers, schedule);
   };
 
   follow();
@@ -85,6 +74,21 @@ export function watchFolders(options: WatchOptions): () => void {
     cancelTimer?.();
     for (const watcher of watchers.values()) watcher.close();
   };
+}
+
+function watchOnly(wanted: ReadonlySet<string>, watchers: Map<string, FSWatcher>, onEvent: () => void): void {
+  for (const [folder, watcher] of watchers) {
+    if (wanted.has(folder)) continue;
+    watcher.close();
+    watchers.delete(folder);
+  }
+  for (const folder of wanted) {
+    if (watchers.has(folder)) continue;
+    const watcher = watch(folder, { persistent: false }, onEvent);
+    watcher.on("error", onEvent);
+    watchers.set(folder, watcher);
+    onEvent();
+  }
 }
 
 function nearestParent(folder: string): string {

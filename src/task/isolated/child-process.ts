@@ -4,7 +4,7 @@ import type { Door, Steps } from "../../command/context.ts";
 import { limitPrints, surviveCommands } from "../../command/process-guard.ts";
 import { runCommand } from "../../command/run.ts";
 import { currentRun } from "../../command/running.ts";
-import { Cancelled, ShuttingDown } from "../../errors.ts";
+import { Cancelled, Exit, ShuttingDown } from "../../errors.ts";
 import { runVariable } from "../../system/child-environment.ts";
 import { endStrays } from "../../system/strays.ts";
 import { system } from "../../system/system.ts";
@@ -22,7 +22,7 @@ process.on("disconnect", () => {
   system.killGroup(process.pid);
 });
 process.on("message", (message) => void hear(message as ToIsolated));
-surviveCommands(process, { currentRun, onBug: () => process.exit(70) });
+surviveCommands(process, { currentRun, onBug: () => process.exit(Exit.Internal) });
 limitPrints(process, { clock: systemClock, who: () => currentRun()?.name });
 
 async function hear(message: ToIsolated): Promise<void> {
