@@ -1,6 +1,7 @@
 import { closeSync, writeSync } from "node:fs";
 import { systemClock } from "../clock.ts";
 import { guardBuiltins } from "../command/guard-builtins.ts";
+import { watchLoop } from "../command/loop-watch.ts";
 import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../command/process-guard.ts";
 import { currentRun } from "../command/running.ts";
 import { Exit, type ExitCode, messageOf } from "../errors.ts";
@@ -92,7 +93,6 @@ async function serve(found: Settings, flags: ProjectFlags, report: (word: string
     log,
     catalog: await openServedCatalog(settings, { clock: systemClock, log, mayReload }),
     environment: () => variables.environment,
-    onCommands: (names) => doing.write(names, systemClock.now()),
   });
   // A file may have changed between the look at it and its loading.
   if (!variables.areStill(settings.commandFolders)) {
@@ -101,9 +101,11 @@ async function serve(found: Settings, flags: ProjectFlags, report: (word: string
     await runtime.close(0);
     return Exit.Ok;
   }
+  const stopWatching = watchLoop(systemClock, log, (names) => doing.write(names, systemClock.now()));
   const leaving = new AbortController();
   broker = createBroker({ runtime, lifecycle, leaving: leaving.signal, variables, secret, log });
   await serveUntilLeft({ runtime, lifecycle, broker, leaving, onReady: () => report("ready"), log });
+  stopWatching();
   doing.close();
   return Exit.Ok;
 }

@@ -1,6 +1,5 @@
 import { type Clock, systemClock } from "../clock.ts";
 import type { Catalog } from "../command/catalog.ts";
-import { watchLoop } from "../command/loop-watch.ts";
 import { type Logger, silentLog } from "../log.ts";
 import type { GuestHook } from "../mcp/guest-server.ts";
 import { Guests } from "../mcp/guests.ts";
@@ -43,8 +42,6 @@ export interface RuntimeParts {
   readonly dispatcher?: Dispatcher;
   /** What this process has of the variables that the project's code reads. Default: what the settings say. */
   readonly environment?: () => EnvironmentMarks;
-  /** Hears which commands run, as long as the event loop turns. */
-  readonly onCommands?: (names: readonly string[]) => void;
 }
 
 export async function openRuntime(settings: Settings, parts: RuntimeParts = {}): Promise<Runtime> {
@@ -70,9 +67,7 @@ export async function openRuntime(settings: Settings, parts: RuntimeParts = {}):
     clock,
     log,
   });
-  const stopWatching = watchLoop(clock, log, parts.onCommands);
   const close = async (graceMs: number) => {
-    stopWatching();
     catalog.close();
     const waiting = await tasks.close(graceMs);
     serving.close();

@@ -1,5 +1,6 @@
 import { systemClock } from "../../clock.ts";
 import { guardBuiltins } from "../../command/guard-builtins.ts";
+import { watchLoop } from "../../command/loop-watch.ts";
 import { describeHarm, limitPrints, surviveCommands, takeStdout } from "../../command/process-guard.ts";
 import { currentRun } from "../../command/running.ts";
 import { Exit, type ExitCode } from "../../errors.ts";
@@ -75,5 +76,6 @@ async function open(settings: Settings, openFirst?: (log: Logger) => Promise<Sto
   const advice = "this server should be restarted, since nobody knows what else was changed";
   guardBuiltins((harm) => log.error(describeHarm(harm, advice, (name) => runtime?.catalog.get(name)?.file)));
   runtime = await openRuntime(settings, { log, ...(openFirst !== undefined && { store: await openFirst(log) }) });
+  watchLoop(systemClock, log);
   return runtime;
 }
