@@ -6,6 +6,16 @@ import type { Worker } from "./worker.ts";
 /** What can happen while somebody waits for a call. */
 export type CallEvent = "ended" | "asked" | "late" | "cancelled" | "lost" | "leaving";
 
+/** Which events make a task of a running call, and why. */
+export const handOutReasons: Partial<
+  Record<CallEvent, (request: CallRequest, decision: Inline) => string | undefined>
+> = {
+  late: (_request, decision) => decision.reason,
+  lost: () => "its client went away",
+  leaving: () => "its server was told to stop",
+  asked: ({ whenAsked }) => (whenAsked === "elicit" ? undefined : "it asked a question"),
+};
+
 interface Listening {
   readonly mail: Mailbox;
   readonly worker: Worker;

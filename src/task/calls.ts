@@ -3,7 +3,7 @@ import { anonymousKey } from "../command/caller.ts";
 import type { Outcome } from "../command/outcome.ts";
 import { Cancelled, CommandError, isStoreError, ShuttingDown } from "../errors.ts";
 import type { Logger } from "../log.ts";
-import { type CallEvent, listenFor, Mailbox } from "./call-events.ts";
+import { type CallEvent, handOutReasons, listenFor, Mailbox } from "./call-events.ts";
 import { type CallEnding, type CallRequest, toCreation } from "./call-request.ts";
 import { Decisions, type Inline, nothingDeferred } from "./decisions.ts";
 import type { Decision, DeferralRules } from "./deferral.ts";
@@ -343,11 +343,3 @@ const longChars = 64 * 1024;
 
 /** Why a task is cancelled that its client could never find. */
 export const undelivered = "The client went away before it got the task's id.";
-
-/** Which events make a task of a running call, and why. */
-const handOutReasons: Partial<Record<CallEvent, (request: CallRequest, decision: Inline) => string | undefined>> = {
-  late: (_request, decision) => decision.reason,
-  lost: () => "its client went away",
-  leaving: () => "its server was told to stop",
-  asked: ({ whenAsked }) => (whenAsked === "elicit" ? undefined : "it asked a question"),
-};
