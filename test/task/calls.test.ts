@@ -1039,9 +1039,12 @@ describe("a caller has a bounded number of calls running", () => {
     const create = () => engine.create({ entry, input: {}, caller, reason: "test", isNew: true });
     for (let n = 0; n < most; n++) await create();
     await pass(5_000);
-    await vi.waitFor(() => {
-      for (const call of calls) expect(call.deferred.task.status).toBe("working");
-    });
+    await vi.waitFor(
+      () => {
+        for (const call of calls) expect(call.deferred.task.status).toBe("working");
+      },
+      { timeout: 50_000 },
+    );
     expect((await start(door(), { caller, isNew: true })).error).toMatchObject({ message: tooMany });
     await expect(create()).rejects.toThrow("the most there may be");
     for (let ended = 0; ended < runs.length; ended++) {

@@ -150,7 +150,9 @@ describe("writing", () => {
     await new Promise(setImmediate);
     expect(await store.durations()).toEqual([]);
     clock.advance(1);
-    await vi.waitFor(async () => expect(await store.durations()).toMatchObject([{ command: "do_it", count: 3 }]));
+    await vi.waitFor(async () => expect(await store.durations()).toMatchObject([{ command: "do_it", count: 3 }]), {
+      timeout: 50_000,
+    });
   });
 
   test("is tried again when the store refuses, and counts nothing twice", async () => {

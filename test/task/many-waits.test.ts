@@ -42,7 +42,7 @@ async function openWaits(store: Store, tasks: number, waitsEach: number) {
     ),
   );
   const ended = Promise.allSettled(waits);
-  await vi.waitFor(() => expect(heard).toHaveLength(tasks * waitsEach));
+  await vi.waitFor(() => expect(heard).toHaveLength(tasks * waitsEach), { timeout: 50_000 });
   heard.length = 0;
   listenerCalls = 0;
   const reads = vi.spyOn(store, "get");
@@ -60,7 +60,7 @@ test.each(stores)(
     const { claims, heard, reads, listenerCalls, end } = await openWaits(store, 50, 100);
     const [changed] = claims as [Claim];
     await store.report(changed, { statusMessage: "half way" }, systemClock.now());
-    await vi.waitFor(() => expect(heard).toHaveLength(100));
+    await vi.waitFor(() => expect(heard).toHaveLength(100), { timeout: 50_000 });
     expect(new Set(heard)).toEqual(new Set([changed.taskId]));
     expect(listenerCalls()).toBe(1);
     expect(reads).toHaveBeenCalledTimes(1);
@@ -113,7 +113,7 @@ test.each(stores)(
     expect(looks.mock.calls.length).toBeLessThan(10);
     looks.mockClear();
     await engineOn(store).create({ entry, input: {}, caller: "bob", reason: "test" });
-    await vi.waitFor(() => expect(looks).toHaveBeenCalled());
+    await vi.waitFor(() => expect(looks).toHaveBeenCalled(), { timeout: 50_000 });
     await end();
     await worker.stop();
   },

@@ -49,7 +49,7 @@ test("an ending that the store cannot take is written as soon as it can; meanwhi
   const { taskId } = await create();
   const worker = createWorker();
   worker.start();
-  await vi.waitFor(() => expect(settle).toHaveBeenCalledTimes(1));
+  await vi.waitFor(() => expect(settle).toHaveBeenCalledTimes(1), { timeout: 50_000 });
   await turn();
   expect(await engine.get("ada", taskId)).toMatchObject({ status: "working" });
   for (let second = 0; second < 3; second++) {
@@ -66,7 +66,7 @@ test("a worker that stops while its store fails tries once more and leaves", asy
   const { taskId } = await create();
   const worker = createWorker();
   worker.start();
-  await vi.waitFor(() => expect(settle).toHaveBeenCalledTimes(1));
+  await vi.waitFor(() => expect(settle).toHaveBeenCalledTimes(1), { timeout: 50_000 });
   await worker.stop(0);
   expect(settle).toHaveBeenCalledTimes(2);
   expect(await engine.get("ada", taskId)).toMatchObject({ status: "working" });

@@ -220,8 +220,8 @@ test("no connection is left open by a client that was closed", async () => {
   });
   const client = await connect({ url });
   const call = client.callTool("never").catch((error: Error) => error.message);
-  await expect.poll(() => open.size).toBe(2);
+  await expect.poll(() => open.size, { timeout: 50_000 }).toBe(2);
   await client.close();
   expect(await call).toContain("The connection is closed.");
-  await expect.poll(() => open.size).toBe(0);
+  await expect.poll(() => open.size, { timeout: 50_000 }).toBe(0);
 });
