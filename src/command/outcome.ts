@@ -13,7 +13,7 @@ export interface RunMessage {
 /** How a run ended, in our own shape, which every door turns into its own. */
 export type Outcome = RunRecord &
   (
-    | ({ readonly ending: "completed" } & Given)
+    | ({ readonly ending: "completed" } & CompletedResult)
     | {
         readonly ending: "failed";
         readonly cause: FailureCause;
@@ -26,7 +26,7 @@ export type Outcome = RunRecord &
   );
 
 /** What a run that came to its end has given. */
-export interface Given {
+export interface CompletedResult {
   readonly data: unknown;
   readonly json: string;
   readonly content?: readonly ContentBlock[];

@@ -2,9 +2,9 @@ import { toTimestamp } from "../clock.ts";
 import { CommandError } from "../errors.ts";
 import type { CommandLogLevel, LogLine } from "./context.ts";
 import {
+  type CompletedResult,
   type FailureCause,
   finished,
-  type Given,
   type Outcome,
   type RpcError,
   type RunMessage,
@@ -63,7 +63,7 @@ export class Recorder {
     this.#options.door.log?.(line);
   }
 
-  completed(result: Given, summary: string | undefined): Outcome {
+  completed(result: CompletedResult, summary: string | undefined): Outcome {
     if (this.#ended !== undefined) return this.#ended;
     const durationMs = this.#durationMs();
     if (result.saidNo === true) this.#push("warning", summary ?? `${this.#options.name} said no.`);
