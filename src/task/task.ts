@@ -23,7 +23,7 @@ import type { SourcePlace } from "../command/place.ts";
  *   caller         who asked; every way to a record goes through the caller it belongs to, by its key
  *   host           the program that a client is part of, with its own limit for a slow call
  *   generation     how a kind of client is told of tasks: 2026, 2025, plain or jobs
- *   plain client   one that knows no tasks: it gets a handle and asks with follow-up tools
+ *   plain          of a client: it knows no tasks, gets a handle and asks with follow-up tools
  *   handle         what a plain client is answered with in place of a result that takes longer
  *   job            a task as it is told to clients that take job notifications
  *   held call      a call that runs while its client waits
