@@ -1,6 +1,7 @@
 import type { CatalogEntry } from "../command/catalog.ts";
 import type { LogLine, Origin } from "../command/context.ts";
 import type { HostLimit } from "../host/profiles.ts";
+import type { ClientTakes } from "./deferral.ts";
 import type { EndedCall } from "./ended-call.ts";
 import type { CreateRequest } from "./engine.ts";
 import type { ProgressUpdate } from "./progress.ts";
@@ -24,23 +25,19 @@ export interface CallWatcher {
   questions(task: Task, open: readonly TaskQuestion[]): void;
 }
 
+/** What a client asked for, and what it could take. */
+export interface CallingClient extends ClientTakes {
+  /** 2025-11-25 by `params.task`; 2026-07-28 by a hint of ours. */
+  readonly asked: { readonly ttlMs: unknown } | undefined;
+}
+
 /** One request to run a command, from somebody who waits. */
 export interface CallRequest {
   readonly entry: CatalogEntry;
   readonly input: unknown;
   readonly caller: string;
   readonly origin: Origin;
-  /** What this client asked for, and what it could take. */
-  readonly client: {
-    /** 2025-11-25 by `params.task`; 2026-07-28 by a hint of ours. */
-    readonly asked: { readonly ttlMs: unknown } | undefined;
-    readonly canTakeTask: boolean;
-    readonly canTakeUnasked: boolean;
-    /** 2025-11-25: it names tasks among its capabilities. */
-    readonly declaresTasks: boolean;
-    readonly takesJobs: boolean;
-    readonly canFollowUp: boolean;
-  };
+  readonly client: CallingClient;
   readonly limit: HostLimit & { readonly host: string };
   readonly progressToken: string | number | undefined;
   readonly isNew: boolean;

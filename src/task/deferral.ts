@@ -39,8 +39,22 @@ export const defaultDeferral: DeferralRules = {
   keepInlineMs: 600_000,
 };
 
+/** What a client could take in place of an answer. */
+export interface ClientTakes {
+  /** 2026-07-28: the request declares the tasks extension. */
+  readonly canTakeTask: boolean;
+  /** 2025-11-25: the client asked for nothing but could poll. */
+  readonly canTakeUnasked: boolean;
+  /** The client names tasks among its capabilities. */
+  readonly declaresTasks: boolean;
+  /** The client declared `experimental["meanwhile/jobs"]`. */
+  readonly takesJobs: boolean;
+  /** The plain follow-up tools are listed. */
+  readonly canFollowUp: boolean;
+}
+
 /** What is known of one call when it comes in. */
-export interface DeferralFacts {
+export interface DeferralFacts extends ClientTakes {
   readonly toolName: string;
   /** Other names it answers to: a list of tools may hold any of them. */
   readonly aliases?: readonly string[];
@@ -53,16 +67,6 @@ export interface DeferralFacts {
   readonly isEndless: boolean;
   /** 2025-11-25: the request holds `params.task`; 2026-07-28: it hints at one with `_meta["meanwhile/task"]`. */
   readonly isAsked: boolean;
-  /** 2026-07-28: the request declares the tasks extension. */
-  readonly canTakeTask: boolean;
-  /** 2025-11-25: the client asked for nothing but could poll. */
-  readonly canTakeUnasked: boolean;
-  /** The client names tasks among its capabilities. */
-  readonly declaresTasks: boolean;
-  /** The client declared `experimental["meanwhile/jobs"]`. */
-  readonly takesJobs: boolean;
-  /** The plain follow-up tools are listed. */
-  readonly canFollowUp: boolean;
   readonly limit: HostLimit & { readonly host: string };
   readonly hasProgressToken: boolean;
 }

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { DaemonHome, ownCommands } from "../helpers/daemon.ts";
+import { DaemonHome } from "../helpers/daemon.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 import { waitFor } from "../helpers/meanwhile.ts";
 import { gate } from "../helpers/project.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { killNine } from "../helpers/meanwhile.ts";
 import { isEnded, openTraces, startTask, taskWhen } from "../helpers/place.ts";
 import { accept, nextQuestions, openBoth, shareServers } from "../helpers/rules.ts";
-import { type Fields, ModernClient, type WireClient } from "../helpers/wire.ts";
+import type { Fields, WireClient } from "../helpers/wire.ts";
 
 const shared = shareServers();
 

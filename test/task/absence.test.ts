@@ -4,12 +4,10 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { type Catalog, openLiveCatalog } from "../../src/command/catalog.ts";
 import { silentLog } from "../../src/log.ts";
-import { MemoryStore } from "../../src/store/memory-store.ts";
 import { system } from "../../src/system/system.ts";
-import { Engine } from "../../src/task/engine.ts";
-import { History } from "../../src/task/history.ts";
 import { createIsolation } from "../../src/task/isolated/isolation.ts";
 import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
+import { openEngine } from "../helpers/engine.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { temporaryFolder, writeFiles } from "../helpers/home.ts";
 
@@ -29,21 +27,7 @@ async function setUp(clock: Clock, text = source()) {
     clock: systemClock,
     isBundled: () => false,
   });
-  const store = new MemoryStore(clock);
-  const history = new History(store, clock);
-  const engine = new Engine({ store, history, clock, log: silentLog, project: "p" });
-  const facts = {
-    store,
-    dispatcher: store,
-    history,
-    clock,
-    log: silentLog,
-    project: "p",
-    worker: "w",
-    home: "/",
-    config: {},
-    isDebug: false,
-  };
+  const { store, engine, facts } = openEngine(clock);
   const start = (more: Partial<WorkerOptions> = {}) => {
     const worker = new Worker({ ...facts, find: (name) => catalog.get(name), ...more });
     worker.start();

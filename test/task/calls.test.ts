@@ -6,14 +6,12 @@ import { Cancelled, ShuttingDown } from "../../src/errors.ts";
 import type { HostLimit } from "../../src/host/profiles.ts";
 import { silentLog } from "../../src/log.ts";
 import { ProgressSender } from "../../src/mcp/progress-sender.ts";
-import { MemoryStore } from "../../src/store/memory-store.ts";
 import type { CallEnding, CallRequest } from "../../src/task/call-request.ts";
 import { Calls } from "../../src/task/calls.ts";
 import { type DeferralRules, defaultDeferral } from "../../src/task/deferral.ts";
-import { Engine } from "../../src/task/engine.ts";
-import { History } from "../../src/task/history.ts";
 import { openQuestions, type Task, type TaskQuestion } from "../../src/task/task.ts";
 import { Worker } from "../../src/task/worker.ts";
+import { openEngine } from "../helpers/engine.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { moving, turns } from "../helpers/in-memory.ts";
 
@@ -76,13 +74,10 @@ class Door {
 /** An engine that answers calls of one command, its store in memory and its time ours. */
 function setUp(command: Command, rules: Partial<DeferralRules> = {}) {
   const clock = new FakeClock();
-  const store = new MemoryStore(clock);
-  const history = new History(store, clock);
   const log = { ...silentLog, warn: vi.fn() };
-  const engine = new Engine({ store, history, clock, log, project: "p" });
+  const { store, history, engine, facts } = openEngine(clock, { log });
   const entry = { command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
-  const facts = { project: "p", worker: "w", home: "/", config: {}, isDebug: false };
-  const worker = new Worker({ store, dispatcher: store, history, clock, log, find: () => entry, ...facts });
+  const worker = new Worker({ ...facts, find: () => entry });
   const calls = new Calls({ engine, worker, history, clock, log, deferral: { ...defaultDeferral, ...rules } });
   onTestFinished(async () => {
     await moving(clock, worker.stop(0), 1_000);
@@ -92,7 +87,7 @@ function setUp(command: Command, rules: Partial<DeferralRules> = {}) {
   });
   const start = async (
     door: Door,
-    more: Partial<Omit<CallRequest, "limit" | "wish">> & {
+    more: Partial<Omit<CallRequest, "limit" | "client">> & {
       limit?: HostLimit;
       wish?: Partial<CallRequest["client"]>;
     } = {},

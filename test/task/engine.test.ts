@@ -9,6 +9,7 @@ import { Engine } from "../../src/task/engine.ts";
 import { History } from "../../src/task/history.ts";
 import { isTerminal, openQuestions, type Task } from "../../src/task/task.ts";
 import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
+import { workerFacts } from "../helpers/engine.ts";
 import { temporaryFolder } from "../helpers/home.ts";
 
 describe.each([
@@ -34,17 +35,10 @@ describe.each([
     engine.create({ entry: entryOf(command), input, caller: "ada", reason: "test", ...more });
   const workerFor = (command: Command | undefined, more: Partial<WorkerOptions> = {}) =>
     new Worker({
-      store,
-      dispatcher: store,
+      ...workerFacts(store, systemClock),
       history,
       find: () => (command === undefined ? undefined : entryOf(command)),
-      clock: systemClock,
-      log: silentLog,
-      project: "p",
       worker: `w${Math.random()}`,
-      home: "/",
-      config: {},
-      isDebug: false,
       ...more,
     });
   const get = (task: Task) => engine.get("ada", task.taskId);

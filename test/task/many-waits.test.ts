@@ -1,14 +1,13 @@
 import { expect, test, vi } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import { defineCommand } from "../../src/command/command.ts";
-import { silentLog } from "../../src/log.ts";
 import type { Store } from "../../src/store/open.ts";
-import { History } from "../../src/task/history.ts";
 import { Paced } from "../../src/task/paced.ts";
 import { FairQueue } from "../../src/task/shares.ts";
 import type { Claim } from "../../src/task/store.ts";
 import { Worker } from "../../src/task/worker.ts";
 import { engineOn, stores } from "../chaos/cast.ts";
+import { workerFacts } from "../helpers/engine.ts";
 
 const command = defineCommand({ summary: "x", run: () => ({}) });
 const entry = { command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
@@ -90,19 +89,7 @@ test.each(stores)(
   "a hundred reports of progress look for work not once: nothing was queued (%s)",
   async (_name, open) => {
     const store = await open();
-    const history = new History(store, systemClock);
-    const facts = {
-      store,
-      dispatcher: store,
-      history,
-      clock: systemClock,
-      log: silentLog,
-      project: "chaos",
-      home: "/",
-      config: {},
-      isDebug: false,
-    };
-    const worker = new Worker({ ...facts, worker: "w", find: () => entry });
+    const worker = new Worker({ ...workerFacts(store, systemClock), project: "chaos", find: () => entry });
     worker.start();
     await turn();
     const { claims, end } = await openWaits(store, 1, 1);

@@ -2,12 +2,10 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
 import { silentLog } from "../../src/log.ts";
-import { MemoryStore } from "../../src/store/memory-store.ts";
-import { Engine } from "../../src/task/engine.ts";
-import { History } from "../../src/task/history.ts";
 import { statusLine } from "../../src/task/status-line.ts";
 import { Sweeper } from "../../src/task/sweeper.ts";
 import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
+import { openEngine } from "../helpers/engine.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { moving, turns } from "../helpers/in-memory.ts";
 
@@ -33,20 +31,7 @@ const entries = [entryOf(asking, "ask"), entryOf(quick, "end")] as const;
 describe("questions that nobody answers", () => {
   function setUp() {
     const clock = new FakeClock();
-    const store = new MemoryStore(clock);
-    const history = new History(store, clock);
-    const engine = new Engine({ store, history, clock, log: silentLog, project: "p" });
-    const facts = {
-      store,
-      dispatcher: store,
-      history,
-      clock,
-      log: silentLog,
-      project: "p",
-      home: "/",
-      config: {},
-      isDebug: false,
-    };
+    const { store, history, engine, facts } = openEngine(clock);
     const start = (worker: string, more: Partial<WorkerOptions> = {}) => {
       const started = new Worker({
         ...facts,

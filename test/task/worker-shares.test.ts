@@ -2,12 +2,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { anonymousKey } from "../../src/command/caller.ts";
 import { defineCommand } from "../../src/command/command.ts";
-import { silentLog } from "../../src/log.ts";
-import { MemoryStore } from "../../src/store/memory-store.ts";
-import { Engine } from "../../src/task/engine.ts";
-import { History } from "../../src/task/history.ts";
 import { FairQueue, Turns, whoIsFull } from "../../src/task/shares.ts";
 import { Worker } from "../../src/task/worker.ts";
+import { openEngine } from "../helpers/engine.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { moving, turns } from "../helpers/in-memory.ts";
 
@@ -16,8 +13,6 @@ import { moving, turns } from "../helpers/in-memory.ts";
  */
 function setUp(concurrency?: number) {
   const clock = new FakeClock();
-  const store = new MemoryStore(clock);
-  const history = new History(store, clock);
   const began: { readonly caller: string; readonly end: () => void }[] = [];
   const order: string[] = [];
   const input = z.object({ caller: z.string() });
@@ -36,18 +31,8 @@ function setUp(concurrency?: number) {
     path: [name],
     file: "",
   });
-  const engine = new Engine({ store, history, clock, log: silentLog, project: "p", maxLive: 1_000 });
-  const facts = { project: "p", worker: "w", home: "/", config: {}, isDebug: false };
-  const worker = new Worker({
-    store,
-    dispatcher: store,
-    history,
-    find,
-    clock,
-    log: silentLog,
-    ...facts,
-    ...(concurrency !== undefined && { concurrency }),
-  });
+  const { store, history, engine, facts } = openEngine(clock, { maxLive: 1_000 });
+  const worker = new Worker({ ...facts, find, ...(concurrency !== undefined && { concurrency }) });
   worker.start();
   onTestFinished(async () => {
     for (const { end } of began) end();

@@ -1,11 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { defineCommand } from "../../src/command/command.ts";
-import { silentLog } from "../../src/log.ts";
-import { MemoryStore } from "../../src/store/memory-store.ts";
-import { Engine } from "../../src/task/engine.ts";
-import { History } from "../../src/task/history.ts";
 import { Worker } from "../../src/task/worker.ts";
+import { openEngine } from "../helpers/engine.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 import { moving, turns } from "../helpers/in-memory.ts";
 
@@ -14,8 +11,6 @@ const places = 16;
 /** A worker with as many places as a server's, for a command that asks and then holds, and one that ends at once. */
 function setUp() {
   const clock = new FakeClock();
-  const store = new MemoryStore(clock);
-  const history = new History(store, clock);
   const gate = Promise.withResolvers<void>();
   const asking = defineCommand({
     summary: "Ask, then wait at a gate",
@@ -35,20 +30,8 @@ function setUp() {
     file: "",
   }));
   const find = (name: string) => entries.find(({ toolName }) => toolName === name);
-  const engine = new Engine({ store, history, clock, log: silentLog, project: "p" });
-  const worker = new Worker({
-    store,
-    dispatcher: store,
-    history,
-    find,
-    clock,
-    log: silentLog,
-    project: "p",
-    worker: "w",
-    home: "/",
-    config: {},
-    isDebug: false,
-  });
+  const { store, history, engine, facts } = openEngine(clock);
+  const worker = new Worker({ ...facts, find });
   worker.start();
   onTestFinished(async () => {
     gate.resolve();

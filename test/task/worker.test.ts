@@ -2,31 +2,14 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { type Command, defineCommand } from "../../src/command/command.ts";
 import type { Outcome } from "../../src/command/outcome.ts";
-import { silentLog } from "../../src/log.ts";
-import { MemoryStore } from "../../src/store/memory-store.ts";
-import { Engine } from "../../src/task/engine.ts";
-import { History } from "../../src/task/history.ts";
 import { Worker, type WorkerOptions } from "../../src/task/worker.ts";
+import { openEngine } from "../helpers/engine.ts";
 import { FakeClock } from "../helpers/fake-clock.ts";
 
 /** A worker for one command, its store in memory. */
 function setUp(command: Command, clock: Clock = systemClock) {
-  const store = new MemoryStore(clock);
-  const history = new History(store, clock);
   const entry = { command, toolName: "do_it", path: ["do", "it"], file: "x.ts" };
-  const engine = new Engine({ store, history, clock, log: silentLog, project: "p" });
-  const facts = {
-    store,
-    dispatcher: store,
-    history,
-    clock,
-    log: silentLog,
-    project: "p",
-    worker: "w",
-    home: "/",
-    config: {},
-    isDebug: false,
-  };
+  const { store, history, engine, facts } = openEngine(clock);
   const createWorker = (more: Partial<WorkerOptions> = {}) => new Worker({ ...facts, find: () => entry, ...more });
   const create = async () => (await engine.create({ entry, input: {}, caller: "ada", reason: "test" })).task;
   onTestFinished(async () => {

@@ -1,5 +1,5 @@
 import { ProtocolError, requestErrors } from "../../errors.ts";
-import type { CallRequest } from "../../task/call-request.ts";
+import type { CallingClient } from "../../task/call-request.ts";
 import { isObject } from "../../wire/json.ts";
 import { knowsTaskSupport } from "../../wire/revisions.ts";
 import { badParams } from "../params.ts";
@@ -20,11 +20,10 @@ export function asksForTask({ task }: ToolCall, { client }: ClientRequest): bool
   return true;
 }
 
-type ClientTakes = CallRequest["client"];
-const known = new Map<number, ClientTakes>();
+const known = new Map<number, CallingClient>();
 
 /** What a client that asks for nothing could take: one object for all who could take the same. */
-function takesOf({ isModern, capabilities, revision }: ClientIdentity, canFollowUp: boolean): ClientTakes {
+function takesOf({ isModern, capabilities, revision }: ClientIdentity, canFollowUp: boolean): CallingClient {
   const canTakeTask = isModern && takesTasks(capabilities);
   const canTakeUnasked = !isModern && knowsTaskSupport(revision);
   const declaresTasks = canTakeTask || (capabilities as { tasks?: unknown }).tasks !== undefined;
@@ -51,7 +50,7 @@ function takesOf({ isModern, capabilities, revision }: ClientIdentity, canFollow
  * What this client asked for: with `params.task`, or since 2026-07-28 with a hint, which counts when it can take a
  * task; and what it could take.
  */
-export function takesOfCall(call: ToolCall, request: ClientRequest, canFollowUp: boolean): ClientTakes {
+export function takesOfCall(call: ToolCall, request: ClientRequest, canFollowUp: boolean): CallingClient {
   const takes = takesOf(request.client, canFollowUp);
   if (asksForTask(call, request)) return { ...takes, asked: { ttlMs: (call.task as { ttl?: unknown }).ttl } };
   const hint = takes.canTakeTask ? request.meta[taskHint] : undefined;

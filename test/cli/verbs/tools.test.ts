@@ -1,7 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import type { Terminal } from "../../../src/cli/terminal.ts";
 import { runVerb } from "../../../src/cli/verb.ts";
 import { verb } from "../../../src/cli/verbs/tools.ts";
 import { systemClock } from "../../../src/clock.ts";
